@@ -154,6 +154,13 @@ func (t *Sum) Add(cents int64) {
 	t.hi, _ = bits.Add64(t.hi, uint64(cents>>63), carry)
 }
 
+// Join adds another sum.
+func (t *Sum) Join(other Sum) {
+	var carry uint64
+	t.lo, carry = bits.Add64(t.lo, other.lo, 0)
+	t.hi, _ = bits.Add64(t.hi, other.hi, carry)
+}
+
 func (t *Sum) Equals(cents int64) bool {
 	return t.lo == uint64(cents) && t.hi == uint64(cents>>63)
 }

@@ -1,6 +1,9 @@
 package chains
 
 import (
+	"iter"
+	"sync"
+
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
@@ -12,27 +15,90 @@ type books struct {
 	wanted     map[history.ID][]history.Row // the rows of the transactions that were asked for
 }
 
+// workers is by how many goroutines an end state is read.
+const workers = 4
+
 // read goes through the ledger once.
-func (b *books) read(w *check.Watch, end check.EndState, wanted map[history.ID][]history.Row) (problem error) {
+func (b *books) read(w *check.Watch, end check.EndState, wanted map[history.ID][]history.Row) error {
+	var sums [workers]struct {
+		fingerprint
+		_ [64]byte
+	}
+	var mutex sync.Mutex // of what few rows need
 	b.wanted = wanted
-	for row := range check.Each(w, "the end state's ledger", end.Rows(), &problem) {
+	err := each(w, "the end state's ledger", end.Rows(), rowsOf(end), func(worker int, row history.Row) error {
+		if row.Mark == 0 {
+			sums[worker].add(row.Transaction, row.Object, row.Amount, row.Version)
+			if len(wanted) == 0 {
+				return nil
+			}
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
 		switch row.Mark {
 		case 0:
-			b.legs.add(row.Transaction, row.Object, row.Amount, row.Version)
-		case history.Tombstone:
-			b.tombstones = append(b.tombstones, row.Transaction)
-			continue
-		default:
-			return unproved("the ledger has a row that is no transaction's")
-		}
-		if len(wanted) > 0 {
 			if rows, ok := wanted[row.Transaction]; ok {
 				wanted[row.Transaction] = append(rows, row)
 			}
+		case history.Tombstone:
+			b.tombstones = append(b.tombstones, row.Transaction)
+		default:
+			return unproved("the ledger has a row that is no transaction's")
 		}
+		return nil
+	})
+	for i := range sums {
+		b.legs.join(sums[i].fingerprint)
 	}
-	if problem != nil {
-		return unproved("%v", problem)
+	return err
+}
+
+// several has all of T in an end state read by several workers; *history.End has such
+// functions.
+type several[T any] func(workers int, do func(worker int, list []T) error) error
+
+func rowsOf(end check.EndState) several[history.Row] {
+	if e, ok := end.(interface {
+		EachRow(workers int, do func(worker int, rows []history.Row) error) error
+	}); ok {
+		return e.EachRow
 	}
 	return nil
+}
+
+func objectsOf(end check.EndState) several[history.Object] {
+	if e, ok := end.(interface {
+		EachObject(workers int, do func(worker int, objects []history.Object) error) error
+	}); ok {
+		return e.EachObject
+	}
+	return nil
+}
+
+// each has everything read by several workers where that is possible, and else by one.
+func each[T any](w *check.Watch, what string, all iter.Seq2[T, error], several several[T], do func(worker int, v T) error) (problem error) {
+	if several == nil {
+		for v := range check.Each(w, what, all, &problem) {
+			if err := do(0, v); err != nil {
+				return err
+			}
+		}
+	} else {
+		problem = several(workers, func(worker int, list []T) error {
+			if w.Ctx.Err() != nil {
+				return w.Ctx.Err()
+			}
+			for i := range list {
+				if err := do(worker, list[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.Cancelled()
+	}
+	if problem != nil && !Open(problem) {
+		return unproved("%v", problem)
+	}
+	return problem
 }

@@ -118,7 +118,8 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	if err != nil {
 		return err
 	}
-	m := newMerger(f)
+	defer f.stop()
+	m := newMerger(f, p.order.warm)
 	for {
 		event, err := m.next()
 		if err != nil {
@@ -146,8 +147,12 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 
 // compare reads the objects of the end state and compares them with the ends of the chains.
 func (p *prover) compare() (problem error) {
-	count, identity := uint64(0), uint64(0)
-	for a := range check.Each(&p.watch, "the end state's objects", p.in.End.Objects(), &problem) {
+	var ends [workers]struct {
+		count, identity uint64
+		sum             check.Sum
+		_               [64]byte
+	}
+	problem = each(&p.watch, "the end state's objects", p.in.End.Objects(), objectsOf(p.in.End), func(worker int, a history.Object) error {
 		if a.N >= p.in.Objects {
 			return unproved("the end state has an object %d", a.N)
 		}
@@ -155,20 +160,25 @@ func (p *prover) compare() (problem error) {
 		if a.Version != uint64(o.version) || a.Value != o.value || a.Writer != o.writer {
 			return unproved("object %d ends at version %d and not at %d", a.N, a.Version, o.version)
 		}
-		count++
-		identity += check.Mix(a.N + 1)
-		p.proof.Sum.Add(a.Value)
+		e := &ends[worker]
+		e.count++
+		e.identity += check.Mix(a.N + 1)
+		e.sum.Add(a.Value)
+		return nil
+	})
+	count, identity := uint64(0), uint64(0)
+	for i := range ends {
+		count += ends[i].count
+		identity += ends[i].identity
+		p.proof.Sum.Join(ends[i].sum)
 	}
 	for n := range p.in.Objects {
 		identity -= check.Mix(n + 1)
 	}
-	switch {
-	case problem != nil:
-		return unproved("%v", problem)
-	case count != p.in.Objects || identity != 0:
+	if problem == nil && (count != p.in.Objects || identity != 0) {
 		return unproved("the end state has %d objects of %d", count, p.in.Objects)
 	}
-	return nil
+	return problem
 }
 
 // unseen is the error for which the ledger is to be asked: there are transactions that may

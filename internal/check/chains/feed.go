@@ -1,7 +1,10 @@
 package chains
 
 import (
+	"context"
+	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -64,6 +67,12 @@ func (b *batch) done() {
 	}
 }
 
+// blocks is a source whose blocks can be decoded by any goroutine; *history.Reader is one.
+type blocks interface {
+	Blocks() iter.Seq2[history.Block, error]
+	Cursor() *history.Cursor
+}
+
 // feed hands over batches in the order of the file, which several goroutines decode.
 type feed struct {
 	in    Input
@@ -73,7 +82,8 @@ type feed struct {
 	look  func(tx *history.Transaction) error
 	pool  sync.Pool
 	order chan *batch
-	left  map[uint64]int // batches of each client that were not handed over
+	stop  context.CancelFunc // ends the goroutines
+	left  map[uint64]int     // batches of each client that were not handed over
 
 	last     map[uint64]counts // of each client, of the batches that were
 	counted  Proof
@@ -84,13 +94,72 @@ type feed struct {
 // batchSize is how many records of a source without blocks are in one batch.
 const batchSize = 512
 
+// ahead is how many batches are decoded before somebody asks for them.
+const ahead = 16
+
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
 	f := &feed{
 		in: in, look: in.Look(), legs: legs, run: in.History.Header().Run, left: map[uint64]int{},
-		last: map[uint64]counts{}, lookedUp: map[history.ID]bool{},
+		last: map[uint64]counts{}, lookedUp: map[history.ID]bool{}, stop: func() {},
 	}
 	f.pool.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.pool} }
+	if source, ok := in.History.(blocks); ok {
+		return f, f.deal(source)
+	}
 	return f, f.gather(w)
+}
+
+// deal has the blocks decoded by a goroutine for each processor.
+func (f *feed) deal(source blocks) error {
+	var list []history.Block
+	for b, err := range source.Blocks() {
+		if err != nil {
+			return unproved("%v", err)
+		}
+		list = append(list, b)
+		f.left[uint64(b.Client)]++
+	}
+	type job struct {
+		batch *batch
+		block history.Block
+	}
+	jobs := make(chan job, ahead)
+	f.order = make(chan *batch, ahead)
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	go func() {
+		defer close(jobs)
+		for _, block := range list {
+			b := f.pool.Get().(*batch)
+			b.reset(uint64(block.Client))
+			select {
+			case f.order <- b:
+			case <-ctx.Done():
+				return
+			}
+			jobs <- job{b, block}
+		}
+	}()
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			cursor := source.Cursor()
+			for j := range jobs {
+				f.decode(j.batch, cursor, j.block)
+				j.batch.ready <- struct{}{}
+			}
+		}()
+	}
+	return nil
+}
+
+func (f *feed) decode(b *batch, cursor *history.Cursor, block history.Block) {
+	cursor.Open(block)
+	for cursor.Next() && b.err == nil {
+		b.err = f.add(b, &cursor.Transaction)
+	}
+	if err := cursor.Err(); err != nil && b.err == nil {
+		b.err = unproved("%v", err)
+	}
 }
 
 // gather decodes a source without blocks, all of it before the first batch is handed over.

@@ -12,6 +12,7 @@ type event struct {
 // of every transaction during which it may have run.
 type merger struct {
 	feed    *feed
+	warm    func([]transaction) // is called for some that are handed over soon
 	clients map[uint64]*client
 	heap    []*client // those that have a transaction; the one that ended first is on top
 	lacking int       // clients without one that have more in the file
@@ -25,8 +26,8 @@ type client struct {
 	head    *transaction
 }
 
-func newMerger(f *feed) *merger {
-	m := &merger{feed: f, clients: map[uint64]*client{}, lacking: len(f.left)}
+func newMerger(f *feed, warm func([]transaction)) *merger {
+	m := &merger{feed: f, warm: warm, clients: map[uint64]*client{}, lacking: len(f.left)}
 	for number := range f.left {
 		m.clients[number] = &client{}
 	}
@@ -82,6 +83,9 @@ func (m *merger) fetch() error {
 	return nil
 }
 
+// soon is how many transactions of a client are handed over soon.
+const soon = 16
+
 // advance moves on to the client's next transaction, if it is decoded; if not and there is
 // one in the file, the client is lacking.
 func (m *merger) advance(c *client) {
@@ -89,12 +93,17 @@ func (m *merger) advance(c *client) {
 	for len(c.batches) > 0 {
 		b := c.batches[0]
 		if b.next < len(b.list) {
+			if b.next%soon == 0 {
+				m.warm(b.list[b.next:min(b.next+soon, len(b.list))])
+			}
 			c.head = &b.list[b.next]
 			b.next++
 			m.begun = append(m.begun, c.head)
 			return
 		}
-		c.batches = c.batches[1:]
+		if c.batches = c.batches[1:]; len(b.list) == 0 {
+			m.feed.pool.Put(b)
+		}
 		if len(c.batches) == 0 && m.feed.left[b.client] > 0 {
 			m.lacking++
 		}

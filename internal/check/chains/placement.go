@@ -47,6 +47,7 @@ type placement struct {
 	late    byTry                    // held back by real time
 	unsure  []*transaction           // of unknown outcome, and ended
 	open    int                      // begun and not placed
+	touched uint32                   // keeps what warm does from being left out
 	err     error
 
 	dependencies int
@@ -85,6 +86,18 @@ func (p *placement) fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = unproved(format, args...)
 	}
+}
+
+// warm reads the objects of some transactions, all at once, so that they are in the
+// processor's cache when they are needed one by one.
+func (p *placement) warm(list []transaction) {
+	versions := uint32(0)
+	for i := range list {
+		for _, op := range list[i].ops[:min(len(list[i].ops), 4)] {
+			versions += p.objects[op.object].version
+		}
+	}
+	p.touched += versions
 }
 
 // begin takes up a transaction. What it read and does not overwrite stays as it is until

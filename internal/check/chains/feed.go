@@ -12,29 +12,53 @@ import (
 	"stroppy/internal/history"
 )
 
-// transaction is one that counts: it was applied, or refused for what it had read.
+// transaction is one that counts: it was applied, or refused for what it had read. It takes
+// 48 bytes, and each operation 32: a history with many clients has many of them waiting.
 type transaction struct {
-	id        history.ID
-	try, end  int64 // ns; end is the largest number where nobody knows an upper bound
-	ops       []operation
-	lacking   int32 // reads of versions that are not there yet
-	state     state
+	id       history.ID
+	try, end int64  // ns
+	first    uint32 // of its operations in the batch
+	count    uint32 // of them
+	batch    *batch
+	lacking  int32 // reads of versions that are not there yet
+	state    state
+
 	reader    bool // it writes nothing
-	unknown   bool // applied by the ledger alone
+	unknown   bool // applied by the ledger alone: nobody knows when at the latest
 	demanded  bool // of an unknown one: somebody read what it made
 	postponed bool // it is in a heap
-	batch     *batch
 }
 
-// operation is a read, or a write and what was read before it. It takes 40 bytes.
+func (t *transaction) ops() []operation { return t.batch.ops[t.first : t.first+t.count] }
+
+// operation is a read, or a write and what was read before it.
 type operation struct {
 	value   int64
 	writer  history.ID
 	amount  int64
-	object  uint32
 	version uint32
-	write   bool
-	seen    bool // value and writer were read
+	packed  uint32 // the object's number, and what the constants say
+}
+
+const (
+	write      = 1 << 31
+	seen       = 1 << 30 // value and writer were read
+	objectBits = seen - 1
+)
+
+func (o *operation) object() uint32 { return o.packed & objectBits }
+func (o *operation) write() bool    { return o.packed&write != 0 }
+func (o *operation) seen() bool     { return o.packed&seen != 0 }
+
+func newOperation(op *history.Op, writes bool) operation {
+	o := operation{value: op.Value, writer: op.Writer, amount: op.Amount, version: uint32(op.Version), packed: uint32(op.Object)}
+	if writes {
+		o.packed |= write
+	}
+	if op.Observed {
+		o.packed |= seen
+	}
+	return o
 }
 
 // batch is decoded transactions of one client, in its order, with their memory. The
@@ -269,7 +293,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	if len(b.ops) == first {
 		return err
 	}
-	t.ops = b.ops[first:]
+	t.first, t.count = uint32(first), uint32(len(b.ops)-first)
 	b.list = append(b.list, t)
 	b.live += 2
 	return err
@@ -281,17 +305,17 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 	refused := tx.Outcome == history.Rejected
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		write := op.Write && !refused
+		writes := op.Write && !refused
 		switch {
-		case op.Object >= f.in.Objects && write:
+		case op.Object >= f.in.Objects && writes:
 			return unproved("%v wrote an object that no load made", tx.ID)
 		case op.Object >= f.in.Objects || !op.Observed:
 			continue
 		case op.Version >= most:
 			return unproved("%v read an impossible version", tx.ID)
 		}
-		b.ops = append(b.ops, operation{op.Value, op.Writer, op.Amount, uint32(op.Object), uint32(op.Version), write, true})
-		if write {
+		b.ops = append(b.ops, newOperation(op, writes))
+		if writes {
 			t.reader = false
 			b.legs.add(tx.ID, op.Object, op.Amount, op.Version+1)
 		}
@@ -320,7 +344,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 	t.unknown = tx.Outcome == history.Unknown
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		o := operation{op.Value, op.Writer, op.Amount, uint32(op.Object), uint32(op.Version), op.Write, op.Observed}
+		o := newOperation(op, op.Write)
 		switch {
 		case op.Object >= f.in.Objects:
 			return false, unproved("%v is about an object that no load made", tx.ID)

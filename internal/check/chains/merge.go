@@ -14,10 +14,11 @@ type merger struct {
 	feed    *feed
 	warm    func([]transaction) // is called for some that are handed over soon
 	clients map[uint64]*client
-	heap    []*client // those that have a transaction; the one that ended first is on top
-	lacking int       // clients without one that have more in the file
+	heap    heap[*client] // those that have a transaction, by its end
+	lacking int           // clients without one that have more in the file
 	begun   []*transaction
 	top     *client // whose transaction was handed over last
+	soon    int     // how many transactions of a client are handed over soon
 }
 
 // client is what of a client is decoded and not handed over.
@@ -27,7 +28,7 @@ type client struct {
 }
 
 func newMerger(f *feed, warm func([]transaction)) *merger {
-	m := &merger{feed: f, warm: warm, clients: map[uint64]*client{}, lacking: len(f.left)}
+	m := &merger{feed: f, warm: warm, clients: map[uint64]*client{}, lacking: len(f.left), soon: min(max(512/max(1, len(f.left)), 2), 16)}
 	for number := range f.left {
 		m.clients[number] = &client{}
 	}
@@ -38,12 +39,10 @@ func (m *merger) next() (event, error) {
 	if c := m.top; c != nil {
 		m.top = nil
 		if m.advance(c); c.head != nil {
-			m.down(0)
+			m.heap[0].key = c.head.end
+			m.heap.down()
 		} else {
-			last := len(m.heap) - 1
-			m.heap[0] = m.heap[last]
-			m.heap = m.heap[:last]
-			m.down(0)
+			m.heap.pop()
 		}
 	}
 	for m.lacking > 0 {
@@ -59,7 +58,7 @@ func (m *merger) next() (event, error) {
 	if len(m.heap) == 0 {
 		return event{}, nil
 	}
-	m.top = m.heap[0]
+	m.top = m.heap[0].value
 	return event{t: m.top.head}, nil
 }
 
@@ -77,14 +76,10 @@ func (m *merger) fetch() error {
 	}
 	m.lacking--
 	if m.advance(c); c.head != nil {
-		m.heap = append(m.heap, c)
-		m.up(len(m.heap) - 1)
+		m.heap.push(c.head.end, c)
 	}
 	return nil
 }
-
-// soon is how many transactions of a client are handed over soon.
-const soon = 16
 
 // advance moves on to the client's next transaction, if it is decoded; if not and there is
 // one in the file, the client is lacking.
@@ -93,8 +88,8 @@ func (m *merger) advance(c *client) {
 	for len(c.batches) > 0 {
 		b := c.batches[0]
 		if b.next < len(b.list) {
-			if b.next%soon == 0 {
-				m.warm(b.list[b.next:min(b.next+soon, len(b.list))])
+			if b.next%m.soon == 0 {
+				m.warm(b.list[b.next:min(b.next+m.soon, len(b.list))])
 			}
 			c.head = &b.list[b.next]
 			b.next++
@@ -107,33 +102,5 @@ func (m *merger) advance(c *client) {
 		if len(c.batches) == 0 && m.feed.left[b.client] > 0 {
 			m.lacking++
 		}
-	}
-}
-
-func (m *merger) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if m.heap[parent].head.end <= m.heap[i].head.end {
-			return
-		}
-		m.heap[parent], m.heap[i] = m.heap[i], m.heap[parent]
-		i = parent
-	}
-}
-
-func (m *merger) down(i int) {
-	for {
-		least := 2*i + 1
-		if least >= len(m.heap) {
-			return
-		}
-		if right := least + 1; right < len(m.heap) && m.heap[right].head.end < m.heap[least].head.end {
-			least = right
-		}
-		if m.heap[i].head.end <= m.heap[least].head.end {
-			return
-		}
-		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
-		i = least
 	}
 }

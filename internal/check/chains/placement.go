@@ -1,7 +1,6 @@
 package chains
 
 import (
-	"container/heap"
 	"slices"
 
 	"stroppy/internal/check"
@@ -44,7 +43,7 @@ type placement struct {
 	queue   []*transaction           // ended and perhaps not placed, in the order of their ends
 	first   int                      // of queue, that is not placed
 	now     int64                    // when the last of them ended
-	late    byTry                    // held back by real time
+	late    heap[*transaction]       // held back by real time, by their beginnings
 	unsure  []*transaction           // of unknown outcome, and ended
 	open    int                      // begun and not placed
 	touched uint32                   // keeps what warm does from being left out
@@ -93,8 +92,9 @@ func (p *placement) fail(format string, args ...any) {
 func (p *placement) warm(list []transaction) {
 	versions := uint32(0)
 	for i := range list {
-		for _, op := range list[i].ops[:min(len(list[i].ops), 4)] {
-			versions += p.objects[op.object].version
+		ops := list[i].ops()
+		for j := range min(len(ops), 4) {
+			versions += p.objects[ops[j].object()].version
 		}
 	}
 	p.touched += versions
@@ -104,22 +104,23 @@ func (p *placement) warm(list []transaction) {
 // it is placed.
 func (p *placement) begin(t *transaction) {
 	p.open++
-	for i := range t.ops {
-		op := &t.ops[i]
-		if op.write {
+	ops := t.ops()
+	for i := range ops {
+		op := &ops[i]
+		if op.write() {
 			continue
 		}
-		switch o := &p.objects[op.object]; {
+		switch o := &p.objects[op.object()]; {
 		case o.version == op.version:
 			p.pin(t, op, o)
 		case o.version < op.version:
 			t.lacking++
-			p.wait(t, int32(i), version{op.object, op.version})
+			p.wait(t, int32(i), version{op.object(), op.version})
 		default:
-			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object)
+			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object())
 		}
 	}
-	if len(t.ops) > manyReads && t.reader && t.lacking == 0 {
+	if t.count > manyReads && t.reader && t.lacking == 0 {
 		p.postpone(t)
 	}
 }
@@ -145,9 +146,10 @@ func (p *placement) end(t *transaction) {
 		return
 	}
 	p.unsure = append(p.unsure, t)
-	for i := range t.ops {
-		if op := &t.ops[i]; op.write {
-			made := version{op.object, op.version + 1}
+	ops := t.ops()
+	for i := range ops {
+		if op := &ops[i]; op.write() {
+			made := version{op.object(), op.version + 1}
 			if p.makers[made] != nil {
 				p.fail("%v and %v made version %d of object %d", t.id, p.makers[made].id, made.number, made.object)
 			}
@@ -179,9 +181,10 @@ func (p *placement) demand(t *transaction) {
 
 // demandReads demands who made the versions that t waits to be there.
 func (p *placement) demandReads(t *transaction) {
-	for i := range t.ops {
-		if op := &t.ops[i]; t.lacking > 0 && !op.write && p.objects[op.object].version < op.version {
-			p.demandMaker(version{op.object, op.version})
+	ops := t.ops()
+	for i := range ops {
+		if op := &ops[i]; t.lacking > 0 && !op.write() && p.objects[op.object()].version < op.version {
+			p.demandMaker(version{op.object(), op.version})
 		}
 	}
 }
@@ -217,10 +220,10 @@ func (p *placement) settle() {
 			}
 		}
 		p.advance()
-		if len(p.late) == 0 || p.held(p.late[0]) {
+		if len(p.late) == 0 || p.held(p.late[0].value) {
 			return
 		}
-		t := heap.Pop(&p.late).(*transaction)
+		t := p.late.pop()
 		if t.postponed = false; t.state != placed {
 			p.ready = append(p.ready, t)
 		}
@@ -233,7 +236,7 @@ func (p *placement) postpone(t *transaction) {
 	if !t.postponed {
 		t.postponed = true
 		t.batch.live++
-		heap.Push(&p.late, t)
+		p.late.push(t.try, t)
 	}
 }
 
@@ -260,20 +263,21 @@ func (p *placement) try(t *transaction) {
 		p.postpone(t)
 		return
 	}
-	for i := range t.ops {
-		op := &t.ops[i]
-		if !op.write {
+	ops := t.ops()
+	for i := range ops {
+		op := &ops[i]
+		if !op.write() {
 			continue
 		}
-		switch o := &p.objects[op.object]; {
+		switch o := &p.objects[op.object()]; {
 		case o.version < op.version:
-			p.wait(t, overwriter, version{op.object, op.version})
+			p.wait(t, overwriter, version{op.object(), op.version})
 			return
 		case o.version > op.version:
-			p.fail("%v and %v made version %d of object %d", t.id, o.writer, op.version+1, op.object)
+			p.fail("%v and %v made version %d of object %d", t.id, o.writer, op.version+1, op.object())
 			return
 		case o.pins > 0:
-			p.wait(t, overwriter, version{op.object, pinned})
+			p.wait(t, overwriter, version{op.object(), pinned})
 			return
 		}
 	}
@@ -292,10 +296,11 @@ func (p *placement) place(t *transaction) {
 	if t.unknown {
 		p.unknown++
 	}
-	for i := range t.ops {
-		op := &t.ops[i]
-		o := &p.objects[op.object]
-		if op.write {
+	ops := t.ops()
+	for i := range ops {
+		op := &ops[i]
+		o := &p.objects[op.object()]
+		if op.write() {
 			p.write(t, op, o)
 			continue
 		}
@@ -303,7 +308,7 @@ func (p *placement) place(t *transaction) {
 			p.dependencies++
 		}
 		if o.pins--; o.pins == 0 && o.waited {
-			p.wake(version{op.object, pinned})
+			p.wake(version{op.object(), pinned})
 		}
 	}
 	t.batch.done()
@@ -311,8 +316,8 @@ func (p *placement) place(t *transaction) {
 
 // write makes the next version of an object.
 func (p *placement) write(t *transaction, op *operation, o *object) {
-	if op.seen && (op.value != o.value || op.writer != o.writer) {
-		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object)
+	if op.seen() && (op.value != o.value || op.writer != o.writer) {
+		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
 		return
 	}
 	if p.dependencies += int(o.reads); o.writer != 0 {
@@ -323,21 +328,21 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	o.writer = t.id
 	o.version++
 	if o.value < p.in.Floor {
-		p.fail("object %d fell to %d", op.object, o.value)
+		p.fail("object %d fell to %d", op.object(), o.value)
 	}
 	if t.unknown {
-		delete(p.makers, version{op.object, o.version})
+		delete(p.makers, version{op.object(), o.version})
 	}
 	if !o.waited {
 		return
 	}
-	made := version{op.object, o.version}
+	made := version{op.object(), o.version}
 	for _, w := range p.waiters[made] {
 		if w.op == overwriter {
 			p.ready = append(p.ready, w.t)
 			continue
 		}
-		p.pin(w.t, &w.t.ops[w.op], o)
+		p.pin(w.t, &w.t.ops()[w.op], o)
 		if w.t.lacking--; w.t.lacking == 0 {
 			p.ready = append(p.ready, w.t)
 		}
@@ -348,7 +353,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 // pin keeps a version from being overwritten before t, which read it, is placed.
 func (p *placement) pin(t *transaction, op *operation, o *object) {
 	if op.value != o.value || op.writer != o.writer {
-		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object)
+		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
 	}
 	o.pins++
 }
@@ -380,20 +385,6 @@ func (p *placement) agrees(b *books) error {
 		}
 	}
 	return nil
-}
-
-// byTry is a heap: what began first is on top.
-type byTry []*transaction
-
-func (h byTry) Len() int           { return len(h) }
-func (h byTry) Less(i, j int) bool { return h[i].try < h[j].try }
-func (h byTry) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byTry) Push(x any)        { *h = append(*h, x.(*transaction)) }
-func (h *byTry) Pop() any {
-	old := *h
-	t := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return t
 }
 
 // fingerprint is of a set of legs, in which one may be several times: the sum of their

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -170,10 +171,22 @@ func (t *groups) results() []check.Result {
 // versions are its accounts, but for the sum of all balances.
 func (t *groups) versioned() []check.Result {
 	b := t.balances
-	all := b.results()
+	all := t.proved()
 	if b.ended() {
 		return nil
 	}
+	if all == nil {
+		all = b.results()
+	}
+	if b.ended() {
+		return nil
+	}
+	return t.ofAccounts(all)
+}
+
+// ofAccounts picks from the results of all checks of accounts.
+func (t *groups) ofAccounts(all []check.Result) []check.Result {
+	b := t.balances
 	problem := b.Damage
 	if problem == nil {
 		problem = t.readRows()
@@ -190,6 +203,24 @@ func (t *groups) versioned() []check.Result {
 	b.Settle(results[:2], problem) // total, and the first of those of accounts, ledger
 	check.Locate(b.Input.History, &b.Watch, results)
 	return results
+}
+
+// proved are the results of all checks of accounts where all transactions of the history
+// are ours and have a serial order; nil where they do not, or the watch has ended.
+func (t *groups) proved() []check.Result {
+	b := t.balances
+	if b.Damage != nil || t.sums.unexpected > 0 || slices.ContainsFunc(t.sums.opening, func(sum int64) bool { return sum != 0 }) {
+		return nil
+	}
+	report := b.Input.OnViolation
+	b.Input.OnViolation = nil
+	proof, err := b.prove(t.in.End, math.MinInt64)
+	b.Input.OnViolation = report
+	if err != nil || proof == nil {
+		b.audit, b.absent = auditFacts{}, few[history.ID]{}
+		return nil
+	}
+	return b.proved(proof)
 }
 
 // versionedLedger is the check of accounts of that name, which looks at versions too, unless

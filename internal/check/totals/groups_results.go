@@ -24,7 +24,9 @@ func (t *groups) readRows() (problem error) {
 			t.sums.end[k] += a.Value
 		}
 		wrong, list := wrongAccount{account: a}, &t.wrong
-		if s := b.slots.find(a.N); s != nil {
+		if b.proof != nil {
+			wrong.want = a.Value
+		} else if s := b.slots.find(a.N); s != nil {
 			wrong.want = s.sum
 			if s.broken && t.loose.count > 0 {
 				list = &t.vague

@@ -17,34 +17,47 @@ var errOdd = errors.New("a transaction shows a violation")
 // returns the results of the checks if there is one: all of them are valid. Nil is none
 // found, for whatever reason; then the checks look at everything.
 func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
-	if len(in.History) != 1 || !in.History[0].Complete() || in.End == nil || len(in.Early) > 0 {
+	in.OnViolation = nil
+	b := newAccounts(ctx, in, 0)
+	proof, err := b.prove(in.End, in.Floor)
+	if err != nil || proof == nil || !proof.Sum.Equals(in.Total) {
+		return nil, err
+	}
+	return b.proved(proof), nil
+}
+
+// prove returns the proof for the transactions of b and this end state; nil is none found.
+func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error) {
+	if len(b.Input.History) != 1 || !b.Input.History[0].Complete() || end == nil || len(b.Input.Early) > 0 {
 		return nil, nil
 	}
-	if check.AuditAge(in.History[0].Header()) > 0 {
+	source := b.Input.History[0]
+	if check.AuditAge(source.Header()) > 0 { // when such an audit began is not known to be when it was sent
 		return nil, nil
 	}
-	silent := in
-	silent.OnViolation = nil
-	b := newAccounts(ctx, silent, 0)
-	proof, err := chains.Prove(ctx, chains.Input{
-		Objects: in.Accounts, Opening: in.Opening, Floor: in.Floor, History: in.History[0], End: in.End, Look: b.lookAnew,
+	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
+		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: source, End: end, Look: b.lookAnew,
 	})
 	switch {
 	case err != nil && !chains.Open(err):
 		return nil, fmt.Errorf("check the history: %w", err)
-	case err != nil || !proof.Sum.Equals(in.Total):
+	case err == nil && b.Watch.Cancelled():
+		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
+	case err != nil:
 		return nil, nil
 	}
-	if b.Watch.Cancelled() {
-		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
-	}
-	b.AddSource(0, in.History[0])
-	b.proof = &proof
-	b.end.accounts, b.end.sum = in.Accounts, proof.Sum
-	for n := range in.Accounts {
+	return &proof, nil
+}
+
+// proved are the results of all checks where there is a proof.
+func (b *balances) proved(proof *chains.Proof) []check.Result {
+	b.AddSource(0, b.Input.History[0])
+	b.proof = proof
+	b.end.accounts, b.end.sum = b.in.Accounts, proof.Sum
+	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)
 	}
-	return b.decideAll(&order{b: b}), nil
+	return b.decideAll(&order{b: b})
 }
 
 // lookAnew begins with no transaction.

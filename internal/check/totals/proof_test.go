@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"errors"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -256,6 +257,51 @@ func TestProofOracle(t *testing.T) {
 	}
 	if counts[0] < 200 || counts[1] < 200 {
 		t.Errorf("%v are too few of one kind", counts)
+	}
+}
+
+// TestGroupsProof: a healthy history of rows in groups is proved, and the results are those
+// of a look at everything.
+func TestGroupsProof(t *testing.T) {
+	for seed := range uint64(200) {
+		c := newCounter(seed)
+		c.versions = true
+		c.drive(60, false)
+		c.spread(6)
+		quick, whole := newGroups(t.Context(), c.input(), 0), newGroups(t.Context(), c.input(), 0)
+		if err := errors.Join(quick.addUp(), whole.addUp()); err != nil {
+			t.Fatal(err)
+		}
+		proved := quick.proved()
+		if proved == nil {
+			t.Fatalf("seed %d: no proof was found", seed)
+		}
+		got, want := quick.ofAccounts(proved), whole.ofAccounts(whole.balances.results())
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("seed %d: proved\n%+v\nexamined\n%+v", seed, got, want)
+		}
+	}
+}
+
+// spread gives the transactions of the one client to several in turn, so that those of each
+// follow each other.
+func (c *counter) spread(clients uint64) {
+	names := map[history.ID]history.ID{}
+	for i := range c.Txns {
+		own := history.NewID(1, uint64(i)%clients, uint64(i)/clients)
+		names[c.Txns[i].ID], c.Txns[i].ID = own, own
+	}
+	for i := range c.Txns {
+		for j := range c.Txns[i].Ops {
+			op := &c.Txns[i].Ops[j]
+			op.Writer = names[op.Writer]
+		}
+	}
+	for i := range c.LedgerRows {
+		c.LedgerRows[i].Transaction = names[c.LedgerRows[i].Transaction]
+	}
+	for i := range c.ObjectRows {
+		c.ObjectRows[i].Writer = names[c.ObjectRows[i].Writer]
 	}
 }
 

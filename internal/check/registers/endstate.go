@@ -57,8 +57,8 @@ func (k *checker) judgeEnd(a history.Object) {
 		k.find(vanished, a.N, nil, "in the end %v holds %d bytes that are not as anybody wrote them", k.name(a.N), a.Value)
 		return
 	}
-	who, key, w := k.writerOf(a.N, a.Writer)
-	if key != nil {
+	who, w := k.writerOf(a.N, a.Writer, k.foreign)
+	if key := k.keyOf(a.N); key != nil {
 		key.state, key.final = history.Whole, a.Writer
 	}
 	switch by := []history.ID{a.Writer}; {
@@ -72,45 +72,39 @@ func (k *checker) judgeEnd(a history.Object) {
 // findVanished looks for acknowledged writes that are not in the end state although
 // nothing can have come after them: what is there in their place had surely been
 // applied before they began. Of those of a record it reports the one that began last.
-func (k *checker) findVanished(g int) {
+func (k *checker) findVanished(f *finder, key *register, g int) {
 	if k.in.End == nil {
 		return
 	}
-	for i := range k.keys {
-		key := &k.keys[i]
-		if k.Watch.Ended() {
-			return
+	list := k.of(key)
+	known := int64(always) // when what is there had surely been applied
+	switch {
+	case key.state == history.Broken || key.state == 0 && k.loaded(list[0].n):
+		return // reported already
+	case key.state == history.Whole && key.final != 0:
+		w := k.writeOn(key.n, key.final)
+		if w == nil || w.refused() {
+			return // reported already, or of a run that is not given
 		}
-		list := k.of(key)
-		known := int64(always) // when what is there had surely been applied
-		switch {
-		case key.state == history.Broken || key.state == 0 && k.loaded(list[0].n):
-			continue // reported already
-		case key.state == history.Whole && key.final != 0:
-			w := k.writeIn(key, key.final)
-			if w == nil || w.refused() {
-				continue // reported already, or of a run that is not given
-			}
-			known = k.known(w, g)
+		known = k.known(w, g)
+	}
+	var last *write
+	count := 0
+	for j := range list {
+		w := &list[j]
+		if w.id == 0 || w.outcome != history.Committed || !k.timed(w, g) || w.try <= known {
+			continue
 		}
-		var last *write
-		count := 0
-		for j := range list {
-			w := &list[j]
-			if w.id == 0 || w.outcome != history.Committed || !k.timed(w, g) || w.try <= known {
-				continue
-			}
-			if count++; last == nil || w.try > last.try {
-				last = w
-			}
+		if count++; last == nil || w.try > last.try {
+			last = w
 		}
-		switch {
-		case last == nil:
-		case key.state == 0:
-			k.find(vanished, last.n, []history.ID{last.id}, "in the end there is no %v, and %v, which wrote it, had been acknowledged", k.name(last.n), last.id)
-		default:
-			k.find(vanished, last.n, []history.ID{last.id}, "in the end %v holds the value of %v, and %v, which began after that was applied, had been acknowledged: %s lost",
-				k.name(last.n), writer(key.final), last.id, check.Plural(count, "write"))
-		}
+	}
+	switch {
+	case last == nil:
+	case key.state == 0:
+		f.find(vanished, last.n, []history.ID{last.id}, "in the end there is no %v, and %v, which wrote it, had been acknowledged", k.name(last.n), last.id)
+	default:
+		f.find(vanished, last.n, []history.ID{last.id}, "in the end %v holds the value of %v, and %v, which began after that was applied, had been acknowledged: %s lost",
+			k.name(last.n), writer(key.final), last.id, check.Plural(count, "write"))
 	}
 }

@@ -223,7 +223,7 @@ func TestKVAgainstTheDefinitions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key := range k.keys {
-			n := k.writes[k.keys[key].from].n
+			n := k.keys[key].n
 			want := o.linearizable(n)
 			counts[fmt.Sprintf("linearizable %v", want)]++
 			if got := !k.keys[key].broken; got != want {

@@ -30,17 +30,10 @@ type zone struct {
 // some first end, and so after this one's.) Two zones that end before they begin, as
 // wide ones do, must not overlap; a narrow one must not lie within a wide one. So
 // sorting them is enough.
-func (k *checker) findDisorder(g int) {
-	var o ordering
-	for i := range k.keys {
-		if k.Watch.Ended() {
-			return
-		}
-		if a, b, why := o.order(k, &k.keys[i], g); why != "" {
-			k.keys[i].broken = true
-			n := k.writes[k.keys[i].from].n
-			k.find(disordered, n, []history.ID{cmp.Or(b, a), a}, "of %[3]v "+why, writer(a), writer(b), k.name(n))
-		}
+func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
+	if a, b, why := o.order(k, key, g); why != "" {
+		key.broken = true
+		f.find(disordered, key.n, []history.ID{cmp.Or(b, a), a}, "of %[3]v "+why, writer(a), writer(b), k.name(key.n))
 	}
 }
 
@@ -50,6 +43,8 @@ type ordering struct {
 	headed []bool  // of each write: it is such a one
 	wide   []zone
 	narrow []zone
+
+	updates []*write
 }
 
 // The reasons for which a record has no order. %[1]s and %[2]s are two writers.
@@ -70,7 +65,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 	o.wide, o.narrow = o.wide[:0], o.narrow[:0]
 	placed, counted := 0, 0
 	for i := range list {
-		if list[i].early {
+		if list[i].is(early) {
 			return list[i].id, 0, whyEarly
 		}
 		if !list[i].applied() {
@@ -116,14 +111,14 @@ func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
 	}
 	for i := range list {
 		w := &list[i]
-		if !w.rmw || !w.applied() {
+		if !w.is(rmw) || !w.applied() {
 			continue
 		}
-		p := k.writeIn(key, w.previous)
-		if p == nil || !p.applied() {
+		place := k.placeOf(key.n, w.previous)
+		if place == nowhere || !k.writes[place].applied() {
 			continue // of a run that is not given, or reported by the check values
 		}
-		at, _ := slices.BinarySearchFunc(list, p.id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
+		at := place - key.from
 		if o.next[at] >= 0 {
 			return list[o.next[at]].id, w.id, false
 		}

@@ -49,6 +49,17 @@ func (k *checker) find(of kind, n uint64, by []history.ID, format string, args .
 	}
 	text := fmt.Sprintf(format, args...)
 	f.Add(text, by...)
+	k.report(of, n, by, text)
+}
+
+// report hands over a violation, one at a time.
+func (k *checker) report(of kind, n uint64, by []history.ID, text string) {
+	if k.in.OnViolation == nil {
+		return
+	}
+	k.lock.Lock()
+	defer k.lock.Unlock()
+	f := &k.found[of]
 	k.Report(f.Check, f.Anomaly, append(by, 0)[0], k.NameToReport(n), text)
 }
 

@@ -47,19 +47,17 @@ func (k *checker) newScanned() *scanned {
 
 // scan checks one scan against what was there. The first operation is its start; the
 // others are what came after that, in the order in which it came.
-func (k *checker) scan(r *reading) {
-	if k.scanned == nil {
-		k.scanned = k.newScanned()
-	}
+func (v *viewer) scan(r *reading) {
+	k := v.k
 	if r.judge {
-		k.scans++
+		v.scans++
 	}
 	found := len(r.Ops)
 	start := &r.Ops[0]
 	last := k.in.Place(start.Object)
 	if start.State == history.Absent {
 		found--
-		k.gap(r, last, last)
+		v.gap(r, last, last)
 	}
 	for i := 1; i < len(r.Ops); i++ {
 		op := &r.Ops[i]
@@ -69,30 +67,30 @@ func (k *checker) scan(r *reading) {
 		place := k.in.Place(op.Object)
 		if place <= last {
 			if r.judge {
-				k.find(hole, op.Object, []history.ID{r.ID}, "%v brought %v after a key that is the same or comes later", r.ID, k.name(op.Object))
+				v.find(hole, op.Object, []history.ID{r.ID}, "%v brought %v after a key that is the same or comes later", r.ID, k.name(op.Object))
 			}
 			return
 		}
 		if place > last+1 {
-			k.gap(r, last+1, place-1)
+			v.gap(r, last+1, place-1)
 		}
 		last = place
 	}
 	switch limit := int(r.Limit); {
 	case found > limit && r.judge:
-		k.find(hole, start.Object, []history.ID{r.ID}, "%v asked for %s and was given %d", r.ID, check.Plural(limit, "record"), found)
+		v.find(hole, start.Object, []history.ID{r.ID}, "%v asked for %s and was given %d", r.ID, check.Plural(limit, "record"), found)
 	case found < limit:
-		k.gap(r, last+1, ^uint64(0))
+		v.gap(r, last+1, ^uint64(0))
 	}
 }
 
 // gap says what was at the places from to to, both included, of which a scan brought
 // nothing.
-func (k *checker) gap(r *reading, from, to uint64) {
-	p := k.scanned
+func (v *viewer) gap(r *reading, from, to uint64) {
+	k, p := v.k, v.k.scanned
 	if i, _ := slices.BinarySearch(p.loaded, from); r.judge && i < len(p.loaded) && p.loaded[i] <= to {
 		n := k.in.At(p.loaded[i])
-		k.find(hole, n, []history.ID{r.ID}, "%v lacks %v, which the load had made", r.ID, k.name(n))
+		v.find(hole, n, []history.ID{r.ID}, "%v lacks %v, which the load had made", r.ID, k.name(n))
 	}
 	if !r.timed {
 		return
@@ -100,7 +98,7 @@ func (k *checker) gap(r *reading, from, to uint64) {
 	i, _ := slices.BinarySearchFunc(p.inserts, from, func(x insertedPlace, place uint64) int { return cmp.Compare(x.place, place) })
 	for ; i < len(p.inserts) && p.inserts[i].place <= to; i++ {
 		if w := p.inserts[i].by; w.end < r.began && k.timed(w, r.group) {
-			k.find(staleScan, w.n, []history.ID{r.ID, w.id}, "%v lacks %v, whose insert %v had been acknowledged %.3g ms before it began",
+			v.find(staleScan, w.n, []history.ID{r.ID, w.id}, "%v lacks %v, whose insert %v had been acknowledged %.3g ms before it began",
 				r.ID, k.name(w.n), w.id, float64(r.began-w.end)/1e6)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -12,32 +13,119 @@ import (
 // mostWrites is how many writes the checks can number.
 const mostWrites = 1 << 31
 
-// readWrites notes every transaction that writes, and of each record that is written what
-// was there before.
+// gatherer is what one worker gathers of the writes.
+type gatherer struct {
+	chunks  [][]write
+	others  []uint64 // the records written that the load did not make
+	writers int
+	updates uint64
+	scans   bool
+	extents map[uint64]extent // by run and client
+	client  uint64            // run and client of extent
+	extent  extent            // of the transactions read last, which are of one client
+}
+
+// chunk is how many writes are gathered in one piece.
+const chunk = 4096
+
+func (g *gatherer) add(w write) {
+	if n := len(g.chunks); n == 0 || len(g.chunks[n-1]) == chunk {
+		g.chunks = append(g.chunks, make([]write, 0, chunk))
+	}
+	last := &g.chunks[len(g.chunks)-1]
+	*last = append(*last, w)
+	g.writers++
+}
+
+// note notes that there is a transaction of an id.
+func (g *gatherer) note(id history.ID) {
+	client, sequence := uint64(id)>>history.SequenceBits, id.Sequence()
+	if client != g.client || g.extent.count == 0 {
+		g.flush()
+		g.client, g.extent = client, extent{first: sequence, last: sequence}
+	}
+	g.extent.first, g.extent.last = min(g.extent.first, sequence), max(g.extent.last, sequence)
+	g.extent.count++
+}
+
+func (g *gatherer) flush() {
+	if g.extent.count > 0 {
+		e := g.extents[g.client]
+		e.add(g.extent)
+		g.extents[g.client] = e
+	}
+}
+
+// readWrites notes every transaction that writes.
 func (k *checker) readWrites() (problem error) {
+	gatherers := make([]gatherer, k.workers)
+	for i := range gatherers {
+		gatherers[i].extents = map[uint64]extent{}
+	}
+	if k.in.Records <= mostLoaded {
+		k.index.loaded = make([]uint32, k.in.Records)
+	}
 	for number, source := range k.in.History {
-		for rec := range check.Each(&k.Watch, "the history", source.Transactions(), &problem) {
-			if len(rec.Ops) == 0 || !rec.Ops[0].Write {
-				continue
-			}
-			if k.writers == mostWrites {
-				return fmt.Errorf("the history has more than %d writes, which is more than one check takes", uint32(mostWrites))
-			}
-			k.writers++
-			w := k.writeOf(number, rec.Transaction)
-			if _, ok := k.index[w.n]; !ok {
-				k.index[w.n] = 0 // layOut numbers the records
-				k.writes = append(k.writes, write{
-					n: w.n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
-				})
-			}
-			k.writes = append(k.writes, w)
-		}
+		problem = check.EachTransaction(k.Watch.Ctx, source, k.workers, func(worker int, _ int64, tx *history.Transaction) {
+			k.gather(&gatherers[worker], number, tx)
+		})
 		if problem != nil {
-			return problem
+			break
 		}
 	}
-	return nil
+	extents := map[uint64]extent{}
+	for i := range gatherers {
+		g := &gatherers[i]
+		g.flush()
+		for client, e := range g.extents {
+			all := extents[client]
+			all.add(e)
+			extents[client] = all
+		}
+		for _, n := range g.others {
+			k.index.others.count(n)
+		}
+		g.others = nil
+		k.writers += uint64(g.writers)
+		k.updates += g.updates
+		if g.scans && k.scanned == nil {
+			k.scanned = new(scanned)
+		}
+	}
+	if k.writers > mostWrites {
+		k.writers = 0
+		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", uint32(mostWrites))
+	}
+	k.damaged = problem != nil
+	k.layOut(gatherers)
+	k.places = newPlaces(extents)
+	for i := range k.writes {
+		if id := k.writes[i].id; id != 0 {
+			k.places.set(id, uint32(i))
+		}
+	}
+	return problem
+}
+
+// gather notes one transaction.
+func (k *checker) gather(g *gatherer, source int, tx *history.Transaction) {
+	g.note(tx.ID)
+	if tx.Kind == k.in.Scan && tx.Outcome == history.Committed {
+		g.scans = true
+	}
+	if len(tx.Ops) == 0 || !tx.Ops[0].Write {
+		return
+	}
+	w := k.writeOf(source, tx)
+	if w.outcome == history.Committed && w.kind == k.in.Modify {
+		g.updates++
+	}
+	g.add(w)
+	if w.n < uint64(len(k.index.loaded)) {
+		atomic.AddUint32(&k.index.loaded[w.n], 1)
+	} else {
+		g.others = append(g.others, w.n)
+	}
 }
 
 func (k *checker) writeOf(source int, tx *history.Transaction) write {
@@ -49,44 +137,61 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	switch tx.Outcome {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
-		if tx.Kind == k.in.Modify {
-			k.updates++
-		}
 	case history.Aborted:
 		w.try = k.start(source, tx.Sent) // if it was applied after all, nobody knows by which try
 	}
 	switch {
 	case !op.Observed || tx.Outcome == history.Rejected:
 	case tx.Kind == k.in.Modify && op.State == history.Whole:
-		w.rmw, w.previous = true, op.Writer
+		w.flags, w.previous = rmw, op.Writer
 	case tx.Kind == k.in.Insert && op.State == history.Absent:
-		w.rmw = true
+		w.flags = rmw
 	}
 	return w
 }
 
-// layOut puts the writes in order and numbers the records that were written.
-func (k *checker) layOut() {
-	slices.SortFunc(k.writes, func(a, b write) int {
-		if k.Watch.Ended() {
-			return 0
-		}
-		return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.id, b.id))
+// layOut puts the writes in order and numbers the records that were written. Of each of
+// these, what was there before the runs comes first.
+func (k *checker) layOut(gatherers []gatherer) {
+	place := uint32(0)
+	k.index.number(func(n uint64, writes uint32) {
+		k.keys = append(k.keys, register{n: n, from: place, to: place + 1})
+		place += writes + 1
 	})
-	k.keys = make([]register, 0, len(k.index))
-	for i := range k.writes {
-		n := k.writes[i].n
-		if i == 0 || n != k.writes[i-1].n {
-			k.index[n] = uint32(len(k.keys))
-			k.keys = append(k.keys, register{from: uint32(i)})
+	k.writes = make([]write, place)
+	for i := range k.keys {
+		key := &k.keys[i]
+		k.writes[key.from] = write{
+			n: key.n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
 		}
-		k.keys[len(k.keys)-1].to = uint32(i + 1)
 	}
+	for i := range gatherers {
+		for c, list := range gatherers[i].chunks {
+			for j := range list {
+				number, _ := k.index.of(list[j].n)
+				key := &k.keys[number]
+				k.writes[key.to] = list[j]
+				key.to++
+			}
+			gatherers[i].chunks[c] = nil
+		}
+	}
+	k.eachKey(func(_ *finder, _ *ordering, key *register) {
+		list := k.of(key)[1:]
+		if !slices.IsSortedFunc(list, byID) {
+			slices.SortFunc(list, byID)
+		}
+	})
+}
+
+// byID orders the writes of one record.
+func byID(a, b write) int {
+	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.try, b.try), cmp.Compare(a.end, b.end))
 }
 
 // keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
 func (k *checker) keyOf(n uint64) *register {
-	if i, ok := k.index[n]; ok {
+	if i, ok := k.index.of(n); ok {
 		return &k.keys[i]
 	}
 	return nil
@@ -95,14 +200,43 @@ func (k *checker) keyOf(n uint64) *register {
 // of are the writes of a key, by id; the first is what was there before.
 func (k *checker) of(key *register) []write { return k.writes[key.from:key.to] }
 
-// writeIn returns the write of an id to a key; nil if there is none.
-func (k *checker) writeIn(key *register, id history.ID) *write {
-	list := k.of(key)
-	i, ok := slices.BinarySearchFunc(list, id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
-	if !ok {
-		return nil
+// nowhere is the place of no write.
+const nowhere = ^uint32(0)
+
+// placeOf returns where the write of an id to a record stands. What was there before the
+// runs has the id 0.
+func (k *checker) placeOf(n uint64, id history.ID) uint32 {
+	if id == 0 || k.places.twice {
+		return k.search(n, id)
 	}
-	return &list[i]
+	if at, ok := k.places.get(id); ok && k.writes[at].n == n {
+		return at
+	}
+	return nowhere
+}
+
+// search is placeOf where an id may have several writes.
+func (k *checker) search(n uint64, id history.ID) uint32 {
+	key := k.keyOf(n)
+	if key == nil {
+		return nowhere
+	}
+	if id == 0 {
+		return key.from
+	}
+	i, ok := slices.BinarySearchFunc(k.of(key), id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
+	if !ok {
+		return nowhere
+	}
+	return key.from + uint32(i)
+}
+
+// writeOn returns the write that placeOf finds; nil if there is none.
+func (k *checker) writeOn(n uint64, id history.ID) *write {
+	if at := k.placeOf(n, id); at != nowhere {
+		return &k.writes[at]
+	}
+	return nil
 }
 
 // loaded says that the load made the record.
@@ -118,51 +252,46 @@ const (
 	nobody
 )
 
-// writerOf says who wrote a value of record n; the key and the write are nil where
-// they are not known.
-func (k *checker) writerOf(n uint64, id history.ID) (who origin, key *register, w *write) {
-	if key = k.keyOf(n); key != nil {
-		w = k.writeIn(key, id)
+// writerOf says who wrote a value of record n; the write is nil where it is not known.
+// Runs whose histories were not given are noted in foreign.
+func (k *checker) writerOf(n uint64, id history.ID, foreign map[uint64]bool) (who origin, w *write) {
+	if id == 0 && !k.loaded(n) {
+		return nobody, nil // the load wrote no such record
 	}
-	switch run := id.Run(); {
-	case id == 0 && k.loaded(n):
-		return initial, key, w
+	run := id.Run()
+	w = k.writeOn(n, id)
+	switch {
 	case id == 0:
-		return nobody, key, nil // the load wrote no such record
+		return initial, w
 	case w != nil:
-		return sent, key, w
+		return sent, w
 	case !k.Txns.Covers(run):
-		k.foreign[run] = true
-		return unknown, key, nil
-	case !k.Recorded(run):
-		return unknown, key, nil
+		foreign[run] = true
+		return unknown, nil
+	case k.damaged || !k.Recorded(run):
+		return unknown, nil
 	}
-	return nobody, key, nil
+	return nobody, nil
 }
 
 // findLostUpdates looks for two transactions that both read one value and both wrote
 // in its place.
-func (k *checker) findLostUpdates() {
-	var updates []*write
-	for i := range k.keys {
-		if k.Watch.Ended() {
-			return
+func (k *checker) findLostUpdates(f *finder, o *ordering, key *register) {
+	updates := o.updates[:0]
+	list := k.of(key)
+	for j := range list {
+		if w := &list[j]; w.kind == k.in.Modify && w.is(rmw) && w.outcome == history.Committed {
+			updates = append(updates, w)
 		}
-		updates = updates[:0]
-		list := k.of(&k.keys[i])
-		for j := range list {
-			if w := &list[j]; w.kind == k.in.Modify && w.rmw && w.outcome == history.Committed {
-				updates = append(updates, w)
-			}
-		}
-		slices.SortFunc(updates, func(a, b *write) int {
-			return cmp.Or(cmp.Compare(a.previous, b.previous), cmp.Compare(a.id, b.id))
-		})
-		for j := 1; j < len(updates); j++ {
-			if a, b := updates[j-1], updates[j]; a.previous == b.previous {
-				k.find(lost, b.n, []history.ID{b.id, a.id}, "%v and %v both read the value of %v in %v, and both wrote in its place",
-					a.id, b.id, writer(b.previous), k.name(b.n))
-			}
+	}
+	o.updates = updates
+	slices.SortFunc(updates, func(a, b *write) int {
+		return cmp.Or(cmp.Compare(a.previous, b.previous), cmp.Compare(a.id, b.id))
+	})
+	for j := 1; j < len(updates); j++ {
+		if a, b := updates[j-1], updates[j]; a.previous == b.previous {
+			f.find(lost, b.n, []history.ID{b.id, a.id}, "%v and %v both read the value of %v in %v, and both wrote in its place",
+				a.id, b.id, writer(b.previous), k.name(b.n))
 		}
 	}
 }

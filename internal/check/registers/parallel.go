@@ -1,0 +1,111 @@
+package registers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// finder gathers what one worker finds, so that all together have found the same, in the
+// same order, as one would have.
+type finder struct {
+	k     *checker
+	part  [2]int64 // of the work: a history and a block in it, or some records
+	now   *partFindings
+	parts []*partFindings // in which something was found
+}
+
+// partFindings are what was found in one part of the work: how often, and the first few.
+type partFindings struct {
+	part   [2]int64
+	counts [kinds]int
+	first  [kinds][]finding
+}
+
+type finding struct {
+	text string
+	by   []history.ID
+}
+
+// begin begins with a part.
+func (f *finder) begin(a, b int64) {
+	if f.part != [2]int64{a, b} {
+		f.part, f.now = [2]int64{a, b}, nil
+	}
+}
+
+// find counts a violation, as the checker's does.
+func (f *finder) find(of kind, n uint64, by []history.ID, format string, args ...any) {
+	if f.now == nil {
+		f.now = &partFindings{part: f.part}
+		f.parts = append(f.parts, f.now)
+	}
+	f.now.counts[of]++
+	full := len(f.now.first[of]) == check.Shown
+	if full && f.k.in.OnViolation == nil {
+		return
+	}
+	text := fmt.Sprintf(format, args...)
+	if !full {
+		f.now.first[of] = append(f.now.first[of], finding{text, by})
+	}
+	f.k.report(of, n, by, text)
+}
+
+// settle adds to the checker's findings what workers found, in the order of the parts.
+func (k *checker) settle(finders []*finder) {
+	var parts []*partFindings
+	for _, f := range finders {
+		parts = append(parts, f.parts...)
+	}
+	slices.SortFunc(parts, func(a, b *partFindings) int {
+		return cmp.Or(cmp.Compare(a.part[0], b.part[0]), cmp.Compare(a.part[1], b.part[1]))
+	})
+	for _, p := range parts {
+		for of, list := range p.first {
+			all := &k.found[of]
+			for _, one := range list {
+				all.Add(one.text, one.by...)
+			}
+			all.Count += p.counts[of] - len(list)
+		}
+	}
+}
+
+// keysAtOnce is how many records are a part of the work.
+const keysAtOnce = 2048
+
+// eachKey has every record that was written judged, by all workers at once.
+func (k *checker) eachKey(judge func(f *finder, o *ordering, key *register)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	finders := make([]*finder, k.workers)
+	for i := range finders {
+		f := &finder{k: k}
+		finders[i] = f
+		wait.Go(func() {
+			watch := check.Watch{Ctx: k.Watch.Ctx}
+			var o ordering
+			for {
+				from := next.Add(keysAtOnce) - keysAtOnce
+				if from >= int64(len(k.keys)) {
+					return
+				}
+				f.begin(from, 0)
+				for j := from; j < min(from+keysAtOnce, int64(len(k.keys))); j++ {
+					if watch.Ended() {
+						return
+					}
+					judge(f, &o, &k.keys[j])
+				}
+			}
+		})
+	}
+	wait.Wait()
+	k.settle(finders)
+}

@@ -1,0 +1,200 @@
+package lists
+
+import (
+	"slices"
+
+	"stroppy/internal/check/graph"
+	"stroppy/internal/isolation"
+)
+
+// cycle is an instance of a phenomenon, of nodes of the whole graph.
+type cycle struct {
+	steps     []graph.Step
+	name      string
+	order     graph.Order
+	forbidden []isolation.Level
+	count     int
+	exact     bool // no shorter one is there
+}
+
+// lostUpdate is two transactions that read the same version of a list and both appended to it.
+const lostUpdate = "lost update (P4)"
+
+// decide decides which levels have a cycle, and finds the shortest of each kind.
+func (c *checker) decide() (err error) {
+	if c.decision, err = c.graph.Decide(c.RealTime); err != nil {
+		return err
+	}
+	for o := graph.Plain; o < graph.Orders; o++ {
+		if c.decision.Cores[o] == nil {
+			continue
+		}
+		if o == graph.Plain {
+			c.examineAtomicity(c.decision.Nodes[o])
+		}
+		c.search(o)
+	}
+	return c.watch.Err
+}
+
+// search finds the shortest cycle of each phenomenon in an order, and one for each level that
+// is broken.
+func (c *checker) search(o graph.Order) {
+	core, nodes, states := c.decision.Cores[o], c.decision.Nodes[o], c.decision.States[o]
+	clients := make([]uint32, len(nodes))
+	for i, n := range nodes {
+		if int(n) < len(c.client) {
+			clients[i] = c.client[n]
+		}
+	}
+	s := graph.NewSearch(core, clients)
+	outward := func(steps []graph.Step) []graph.Step {
+		steps = slices.Clone(steps)
+		for i := range steps {
+			steps[i].From, steps[i].To = nodes[steps[i].From], nodes[steps[i].To]
+		}
+		return steps
+	}
+	known := func(steps []graph.Step) bool { return c.known(outward(steps)) }
+	for p := range graph.Phenomena {
+		if c.watch.Cancelled() {
+			return
+		}
+		if states[testOf(p)] != graph.Fails && states[graph.TestSerializable] != graph.Fails {
+			continue
+		}
+		f := s.Shortest(p, o, graph.All.Without(graph.Guesses), known)
+		if f.Cycle != nil {
+			c.addCycle(outward(f.Cycle), f.Count, f.Exact)
+		}
+	}
+	for t := range graph.Tests {
+		if states[t] != graph.Fails || c.shown(levelOf(o, t)) || o != graph.Plain && t == graph.TestRepeatableRead {
+			continue
+		}
+		if steps := c.decision.Any(t, o, c.RealTime); steps != nil {
+			c.addCycle(outward(steps), 1, false)
+		}
+	}
+}
+
+// testOf returns the weakest test that a phenomenon makes fail.
+func testOf(p graph.Phenomenon) graph.Test {
+	return [graph.Phenomena]graph.Test{
+		graph.TestReadUncommitted, graph.TestReadCommitted, graph.TestSnapshot, graph.TestSnapshot, graph.TestSerializable, graph.TestSerializable,
+	}[p]
+}
+
+// levelOf returns the level that a test decides; Unknown is none.
+func levelOf(o graph.Order, t graph.Test) isolation.Level {
+	return [graph.Orders][graph.Tests]isolation.Level{
+		{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable},
+		{isolation.StrongSessionReadUncommitted, isolation.StrongSessionReadCommitted, isolation.Unknown, isolation.StrongSessionSnapshotIsolation, isolation.StrongSessionSerializable},
+		{isolation.StrongReadUncommitted, isolation.StrongReadCommitted, isolation.Unknown, isolation.StrongSnapshotIsolation, isolation.StrictSerializable},
+	}[o][t]
+}
+
+// known says that a cycle is explained by one of no more transactions, all of them its own.
+func (c *checker) known(steps []graph.Step) bool {
+	return slices.ContainsFunc(c.cycles, func(k cycle) bool {
+		return len(k.steps) <= len(steps) && !slices.ContainsFunc(k.steps, func(s graph.Step) bool {
+			return !slices.ContainsFunc(steps, func(t graph.Step) bool { return t.From == s.From })
+		})
+	})
+}
+
+// shown says that a cycle was found that breaks a level.
+func (c *checker) shown(level isolation.Level) bool {
+	return slices.ContainsFunc(c.cycles, func(k cycle) bool {
+		return slices.ContainsFunc(k.forbidden, level.Includes)
+	})
+}
+
+func (c *checker) addCycle(steps []graph.Step, count int, exact bool) {
+	p, o, item := graph.PhenomenonOf(steps)
+	k := cycle{steps: steps, name: p.Name(o), order: o, forbidden: p.Forbidden(o, item), count: count, exact: exact}
+	switch {
+	case o == graph.Plain && p == graph.GSingle && c.isLostUpdate(steps):
+		k.name = lostUpdate
+	case !item && p < graph.G2:
+		k.name += " by predicate"
+	}
+	c.cycles = append(c.cycles, k)
+}
+
+// isLostUpdate says that two transactions read the same version of a list and both appended
+// to it.
+func (c *checker) isLostUpdate(steps []graph.Step) bool {
+	if len(steps) != 2 {
+		return false
+	}
+	a, b := steps[0].From, steps[1].From
+	for op := c.row[a]; op < c.row[a+1]; op++ {
+		l := c.opList[op] &^ opKinds
+		if c.opList[op]&opKinds > opRow || c.opArg[op] == nowhere || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
+			continue
+		}
+		for other := c.row[b]; other < c.row[b+1]; other++ {
+			if c.opList[other]&opKinds <= opRow && c.opList[other]&^opKinds == l && c.opArg[other] == c.opArg[op] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *checker) appendsTo(t, list uint32) bool {
+	return slices.Contains(c.opList[c.row[t]:c.row[t+1]], opAppend|list)
+}
+
+// keeps says whether the history keeps a level.
+func (c *checker) keeps(level isolation.Level) graph.State {
+	worst := graph.Holds
+	for o := range graph.Orders {
+		for t := range graph.Tests {
+			l := levelOf(o, t)
+			if o == graph.Real && !c.RealTime && level.Includes(isolation.StrongReadUncommitted) && l == level {
+				worst = max(worst, graph.Open)
+			}
+			if l != isolation.Unknown && level.Includes(l) {
+				worst = max(worst, c.decision.States[o][t])
+			}
+		}
+	}
+	rules := oddityRules()
+	for kind := range rules {
+		if c.found[kind].count > 0 && slices.ContainsFunc(rules[kind].forbidden, level.Includes) {
+			return graph.Fails
+		}
+	}
+	if worst == graph.Holds && (c.why != "" || c.unordered(level)) {
+		return graph.Open
+	}
+	return worst
+}
+
+// unordered says that a level depends on the order of appends to one list of which none was
+// read. Where there is an order of all transactions, and below snapshot isolation, it does not:
+// they can stand in that order. Snapshot isolation wants one of two to have the other in
+// its snapshot.
+func (c *checker) unordered(level isolation.Level) bool {
+	if len(c.hubs) == 0 || !level.Includes(isolation.SnapshotIsolation) {
+		return false
+	}
+	for o := range graph.Orders {
+		if l := levelOf(o, graph.TestSnapshot); level.Includes(l) && c.decision.States[o][graph.TestSerializable] != graph.Holds {
+			return true
+		}
+	}
+	return false
+}
+
+// effective counts the transactions that took effect.
+func (c *checker) effective() (n int) {
+	for t := range uint32(len(c.id)) {
+		if c.counts(t) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,205 @@
+package lists
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+)
+
+// mostDirect bounds the edges from one transaction to others that appended to a list, as it
+// did itself, what nobody has read: each reaches the others over the next ones.
+const mostDirect = 64
+
+// depend builds the graph of all dependencies and the order of each client.
+func (c *checker) depend() error {
+	b, err := graph.NewBuilder(len(c.id) + len(c.hubs))
+	if err != nil {
+		return err
+	}
+	d := &dependencies{checker: c, Builder: b}
+	if len(c.ranges) > 0 {
+		d.sortLists()
+	}
+	for pass := range 2 {
+		if pass == 1 {
+			if err := b.Fill(); err != nil {
+				return err
+			}
+		}
+		d.writes()
+		d.reads()
+		for i := range c.ranges {
+			d.absent(&c.ranges[i])
+		}
+	}
+	c.graph = b.Graph(c.begin, c.end, &c.watch)
+	return c.watch.Err
+}
+
+type dependencies struct {
+	*checker
+	*graph.Builder
+	sorted []uint32 // the lists by their keys
+}
+
+func (d *dependencies) sortLists() {
+	d.sorted = make([]uint32, len(d.lists))
+	for i := range d.sorted {
+		d.sorted[i] = uint32(i)
+	}
+	slices.SortFunc(d.sorted, func(a, b uint32) int { return cmp.Compare(d.keys.key[a], d.keys.key[b]) })
+}
+
+// writes adds what the order of the versions of each list says.
+func (d *dependencies) writes() {
+	for l := range uint32(len(d.lists)) {
+		if d.watch.Ended() {
+			return
+		}
+		last := check.None
+		for v := d.first[l]; v < d.first[l+1]; v++ {
+			w := d.writer[v]
+			if w == check.None || w&noEffect != 0 {
+				continue
+			}
+			w &= writerMask
+			d.Add(last, w, graph.Ww)
+			last = w
+		}
+		if d.later != nil && d.later[l] != check.None {
+			d.toLater(last, l, graph.Ww)
+		}
+		if by := d.deleter(l); by != check.None {
+			d.Add(last, by, graph.Ww)
+			d.fromLater(l, by)
+		}
+	}
+	for i, h := range d.hubs {
+		for _, t := range h.to {
+			d.Add(uint32(len(d.id)+i), t, graph.Pass)
+		}
+	}
+}
+
+// toLater adds the edges to all who appended what nobody has read.
+func (d *dependencies) toLater(from, list uint32, kind uint8) {
+	later := d.later[list]
+	if later == check.None || int(later) < len(d.id) {
+		d.Add(from, later, kind)
+		return
+	}
+	to := d.hubs[int(later)-len(d.id)].to
+	own := slices.Index(to, from)
+	if own < 0 || from == check.None {
+		d.Add(from, later, kind)
+		return
+	}
+	for i := 1; i < min(len(to), mostDirect); i++ {
+		d.Add(from, to[(own+i)%len(to)], kind)
+	}
+}
+
+// fromLater adds the edges from all who appended what nobody has read to who deleted it.
+func (d *dependencies) fromLater(list, by uint32) {
+	if d.later == nil || d.later[list] == check.None {
+		return
+	}
+	if later := d.later[list]; int(later) < len(d.id) {
+		d.Add(later, by, graph.Ww)
+		return
+	}
+	for _, t := range d.hubs[int(d.later[list])-len(d.id)].to {
+		d.Add(t, by, graph.Ww)
+	}
+}
+
+// reads adds what each read of a list says, and the order of clients.
+func (d *dependencies) reads() {
+	for t := range uint32(len(d.id)) {
+		if d.watch.Ended() {
+			return
+		}
+		if !d.counts(t) {
+			continue
+		}
+		d.Add(d.before[t], t, graph.Process)
+		for op := d.row[t]; op < d.row[t+1]; op++ {
+			kind, l, length := d.opList[op]&opKinds, d.opList[op]&^opKinds, d.opArg[op]
+			if kind > opRow || length == nowhere {
+				continue
+			}
+			if length == 0 && kind == opRead && d.deleter(l) != check.None {
+				d.missing(t, op, l, graph.Rw)
+				continue
+			}
+			d.Add(d.made(l, length), t, graph.Wr)
+			d.overwritten(t, l, length, graph.Rw)
+		}
+	}
+}
+
+// overwritten adds the edge from who read a version to who made the next.
+func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
+	next := d.next(list, version)
+	if next != check.None && int(next) >= len(d.id) || d.later != nil && next == d.later[list] {
+		d.toLater(t, list, kind)
+	} else {
+		d.Add(t, next, kind)
+	}
+	if next == check.None {
+		d.Add(t, d.deleter(list), kind)
+	}
+}
+
+// missing adds the edges of a transaction that read a list as absent which was made and
+// deleted: before the one, or after the other. That is certain where it deleted the list
+// itself, or its client had the answer before the delete was begun. Else the times say which
+// is likely.
+func (d *dependencies) missing(t, op, list uint32, kind uint8) {
+	by := d.deleter(list)
+	switch {
+	case d.hasDeleted(t, op, list):
+	case by == t || d.end[t] < d.begin[by]:
+		d.overwritten(t, list, 0, kind)
+	case d.begin[t] >= d.begin[by]:
+		d.Add(by, t, graph.GuessWr)
+	default:
+		d.overwritten(t, list, 0, graph.GuessRw)
+	}
+}
+
+// hasDeleted says that a transaction deleted a list before one of its operations.
+func (c *checker) hasDeleted(t, op, list uint32) bool {
+	return c.deleter(list) == t && slices.Contains(c.opList[c.row[t]:op], opDelete|list)
+}
+
+// absent adds what a range says of the lists that it missed.
+func (d *dependencies) absent(r *rangeRead) {
+	if !d.counts(r.t) {
+		return
+	}
+	at := sort.Search(len(d.sorted), func(i int) bool { return d.keys.key[d.sorted[i]] >= r.low })
+	for ; at < len(d.sorted) && d.keys.key[d.sorted[at]] <= r.high && !d.watch.Ended(); at++ {
+		l := d.sorted[at]
+		switch {
+		case d.matched(r, l):
+		case d.deleter(l) != check.None:
+			d.missing(r.t, r.first, l, graph.PredicateRw)
+		default:
+			d.overwritten(r.t, l, 0, graph.PredicateRw)
+		}
+	}
+}
+
+// matched says that a range found a list.
+func (c *checker) matched(r *rangeRead, list uint32) bool {
+	for op := r.first; op < r.last; op++ {
+		if c.opList[op]&^opKinds == list {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,217 @@
+package lists
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+)
+
+// meeting is the list at which one transaction depends on another, and the versions that it
+// is about.
+type meeting struct {
+	list     uint32
+	from, to uint32 // lengths: of the version that the first made or read, and of that which the second did
+	ok       bool
+	range_   bool // the list was read, or missed, by a Range
+}
+
+// edges describes a cycle.
+func (c *checker) edges(k cycle) []check.Edge {
+	list := make([]check.Edge, len(k.steps))
+	for i, s := range k.steps {
+		list[i] = c.edge(s)
+	}
+	return list
+}
+
+func (c *checker) edge(s graph.Step) check.Edge {
+	e := check.Edge{From: c.id[s.From], To: c.id[s.To]}
+	from, to := c.who(s.From), c.who(s.To)
+	switch s.Kind {
+	case graph.Rt:
+		e.Kind = check.RealTime
+		e.Text = fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(c.begin[s.To]-c.end[s.From]), to)
+		return e
+	case graph.Process:
+		e.Kind = check.ProcessOrder
+		e.Text = fmt.Sprintf("the client of %s had its answer before it began %s", from, to)
+		return e
+	case graph.Ww:
+		e.Kind = check.WriteWrite
+	case graph.Wr, graph.GuessWr:
+		e.Kind = check.WriteRead
+	default:
+		e.Kind = check.ReadWrite
+	}
+	m := c.meet(s)
+	if !m.ok {
+		e.Text = fmt.Sprintf("%s comes before %s", from, to)
+		return e
+	}
+	e.Object = c.listName(m.list)
+	e.FromVersion, e.ToVersion = c.versionOrNext(m, s.From, m.from), c.versionOrNext(m, s.To, m.to)
+	switch {
+	case s.Kind == graph.Ww:
+		e.Text = fmt.Sprintf("%s appended to %s behind what %s had appended: %s after %s", to, e.Object, from, e.ToVersion, e.FromVersion)
+	case s.Kind == graph.Wr:
+		e.Text = fmt.Sprintf("%s read %s as %s, of which %s had appended the last element", to, e.Object, e.ToVersion, from)
+	case s.Kind == graph.PredicateRw:
+		e.Text = fmt.Sprintf("%s read a range without %s, which %s then made", from, e.Object, to)
+	case c.deleter(m.list) == s.To && !c.appendsTo(s.To, m.list):
+		e.ToVersion = "deleted"
+		e.Text = fmt.Sprintf("%s read %s as %s, and %s then deleted it", from, e.Object, e.FromVersion, to)
+	default:
+		e.Text = fmt.Sprintf("%s read %s as %s, and %s then appended to it: %s", from, e.Object, e.FromVersion, to, e.ToVersion)
+	}
+	return e
+}
+
+// versionOrNext writes a version. One that nobody has read is what is known of the list, and
+// then the element that a transaction appended.
+func (c *checker) versionOrNext(m meeting, t, length uint32) string {
+	if length != nowhere {
+		return c.version(m.list, length)
+	}
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		if c.opList[op] == opAppend|m.list && c.place[c.opArg[op]] == nowhere {
+			return "[… " + c.Element(c.element[c.opArg[op]]) + "]"
+		}
+	}
+	return "deleted"
+}
+
+// meet finds the list of a dependency.
+func (c *checker) meet(s graph.Step) meeting {
+	switch s.Kind {
+	case graph.Ww:
+		return c.meetWrites(s.From, s.To)
+	case graph.Wr:
+		for op := c.row[s.To]; op < c.row[s.To+1]; op++ {
+			l, length := c.opList[op]&^opKinds, c.opArg[op]
+			if c.opList[op]&opKinds <= opRow && length != nowhere && length > 0 && c.made(l, length) == s.From {
+				return meeting{list: l, from: length, to: length, ok: true}
+			}
+		}
+	case graph.Rw:
+		for op := c.row[s.From]; op < c.row[s.From+1]; op++ {
+			l, length := c.opList[op]&^opKinds, c.opArg[op]
+			if c.opList[op]&opKinds <= opRow && length != nowhere {
+				if v, ok := c.wroteNext(l, length, s.To); ok {
+					return meeting{list: l, from: length, to: v, ok: true}
+				}
+			}
+		}
+	case graph.PredicateRw:
+		return c.meetRange(s.From, s.To)
+	}
+	return meeting{}
+}
+
+// wroteNext says that a transaction made the version after one of a list, or deleted it
+// then, and which version that is.
+func (c *checker) wroteNext(list, version, t uint32) (uint32, bool) {
+	for v := version; v < c.length(list); v++ {
+		if w := c.writer[c.first[list]+v]; w != check.None && w&noEffect == 0 {
+			return v + 1, w&writerMask == t
+		}
+	}
+	if c.deleter(list) == t {
+		return nowhere, true
+	}
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		if c.opList[op] == opAppend|list && c.place[c.opArg[op]] == nowhere {
+			return nowhere, true
+		}
+	}
+	return 0, false
+}
+
+func (c *checker) meetWrites(from, to uint32) meeting {
+	for op := c.row[from]; op < c.row[from+1]; op++ {
+		if c.opList[op]&opKinds != opAppend {
+			continue
+		}
+		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
+		if place == nowhere {
+			if c.deleter(l) == to {
+				return meeting{list: l, from: nowhere, to: nowhere, ok: true}
+			}
+			continue
+		}
+		if v, ok := c.wroteNext(l, place, to); ok {
+			return meeting{list: l, from: place, to: v, ok: true}
+		}
+	}
+	return meeting{}
+}
+
+func (c *checker) meetRange(from, to uint32) meeting {
+	for i := range c.ranges {
+		r := &c.ranges[i]
+		if r.t != from {
+			continue
+		}
+		for op := c.row[to]; op < c.row[to+1]; op++ {
+			l := c.opList[op] &^ opKinds
+			key := c.keys.key[l]
+			if c.opList[op]&opKinds != opAppend || key < r.low || key > r.high || c.matched(r, l) {
+				continue
+			}
+			if v, ok := c.wroteNext(l, 0, to); ok {
+				return meeting{list: l, from: 0, to: v, ok: true, range_: true}
+			}
+		}
+	}
+	return meeting{}
+}
+
+// spans describes the transactions of a cycle, in the order of their beginnings.
+func (c *checker) spans(ids []uint32) []check.Span {
+	ids = slices.Clone(ids)
+	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(cmp.Compare(c.begin[a], c.begin[b]), cmp.Compare(a, b)) })
+	var list []check.Span
+	for _, t := range slices.Compact(ids) {
+		s := check.Span{ID: c.id[t], Kind: "transaction", Outcome: history.Outcome(c.state[t] &^ observed), Begin: c.begin[t], End: c.end[t], Ops: c.describe(t)}
+		if s.End == graph.Never {
+			s.End = 0
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// mostOps bounds what is said of one transaction.
+const mostOps = 16
+
+// describe says what a transaction did, a line each.
+func (c *checker) describe(t uint32) []string {
+	var lines []string
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		if len(lines) == mostOps {
+			return append(lines, fmt.Sprintf("and %d more", c.row[t+1]-op))
+		}
+		l, arg := c.opList[op]&^opKinds, c.opArg[op]
+		name := c.listName(l)
+		switch kind := c.opList[op] & opKinds; {
+		case kind == opAppend:
+			lines = append(lines, fmt.Sprintf("append %s to %s", c.Element(c.element[arg]), name))
+		case kind == opDelete:
+			lines = append(lines, "delete "+name)
+		case arg == nowhere:
+			lines = append(lines, "read "+name)
+		default:
+			lines = append(lines, fmt.Sprintf("read %s: %s", name, c.version(l, arg)))
+		}
+	}
+	for i := range c.ranges {
+		if r := &c.ranges[i]; r.t == t {
+			lines = append(lines, fmt.Sprintf("read all from %s to %s: found %s", c.List(r.low), c.List(r.high), check.Plural(r.last-r.first, "list")))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,144 @@
+package lists
+
+// keyTable numbers the keys of lists from 0, in the order in which they come. It is a hash
+// table with open addressing and linear probing.
+type keyTable struct {
+	key   []uint64
+	slot  []uint32 // the number of a key and 1
+	shift uint
+	last  uint32
+}
+
+const firstSlots = 10 // bits
+
+// number returns the number of a key, which it has from now on.
+func (t *keyTable) number(key uint64) uint32 {
+	if int(t.last) < len(t.key) && t.key[t.last] == key {
+		return t.last
+	}
+	if len(t.key)*2 >= len(t.slot) {
+		t.grow()
+	}
+	at := t.find(key)
+	if t.slot[at] == 0 {
+		t.key = append(t.key, key)
+		t.slot[at] = uint32(len(t.key))
+	}
+	t.last = t.slot[at] - 1
+	return t.last
+}
+
+// find returns the slot of a key, or the empty one where it belongs.
+func (t *keyTable) find(key uint64) uint64 {
+	at := key * 0x9e3779b97f4a7c15 >> t.shift // by the golden ratio (Knuth, volume 3, section 6.4)
+	for t.slot[at] != 0 && t.key[t.slot[at]-1] != key {
+		at = (at + 1) & uint64(len(t.slot)-1)
+	}
+	return at
+}
+
+func (t *keyTable) grow() {
+	bits := uint(firstSlots)
+	for 1<<bits < 4*len(t.key) {
+		bits++
+	}
+	t.slot, t.shift = make([]uint32, 1<<bits), 64-bits
+	for i, key := range t.key {
+		t.slot[t.find(key)] = uint32(i + 1)
+	}
+}
+
+// elementTable finds the places of elements in one list after another, without allocating for
+// each.
+type elementTable struct {
+	element []uint64
+	place   []uint32
+	list    []uint32 // which list a slot is of
+	number  uint32
+	mask    uint64
+}
+
+// fill takes the next list, and returns the places of elements that are in it already.
+func (t *elementTable) fill(list []uint64) (twice []uint32) {
+	if t.element == nil || 2*len(list) > len(t.element) {
+		size := 64
+		for size < 4*len(list) {
+			size *= 2
+		}
+		*t = elementTable{element: make([]uint64, size), place: make([]uint32, size), list: make([]uint32, size), mask: uint64(size - 1)}
+	}
+	t.number++
+	for i, e := range list {
+		at := t.slotOf(e)
+		if t.list[at] == t.number {
+			twice = append(twice, uint32(i))
+			continue
+		}
+		t.element[at], t.place[at], t.list[at] = e, uint32(i), t.number
+	}
+	return twice
+}
+
+func (t *elementTable) slotOf(e uint64) uint64 {
+	at := e * 0x9e3779b97f4a7c15 >> 32 & t.mask
+	for t.list[at] == t.number && t.element[at] != e {
+		at = (at + 1) & t.mask
+	}
+	return at
+}
+
+// find returns the place of an element in the list.
+func (t *elementTable) find(e uint64) (place uint32, ok bool) {
+	at := t.slotOf(e)
+	return t.place[at], t.list[at] == t.number
+}
+
+// elementStore holds lists that grow. What a list leaves behind when it has to move is used again.
+type elementStore struct {
+	free  [32][][]uint64 // by the binary logarithm of the room
+	chunk []uint64
+}
+
+const (
+	firstRoom = 2 // as a binary logarithm
+	chunkSize = 1 << 16
+)
+
+// extend returns a list with more elements behind.
+func (a *elementStore) extend(list, more []uint64) []uint64 {
+	want := len(list) + len(more)
+	if want <= cap(list) {
+		return append(list, more...)
+	}
+	room := firstRoom
+	for 1<<room < want {
+		room++
+	}
+	next := append(append(a.take(room), list...), more...)
+	if cap(list) > 0 {
+		had := firstRoom
+		for 1<<had < cap(list) {
+			had++
+		}
+		a.free[had] = append(a.free[had], list[:0])
+	}
+	return next
+}
+
+func (a *elementStore) take(room int) []uint64 {
+	size := 1 << room
+	if n := len(a.free[room]); n > 0 {
+		list := a.free[room][n-1]
+		a.free[room] = a.free[room][:n-1]
+		return list
+	}
+	if size >= chunkSize {
+		return make([]uint64, 0, size)
+	}
+	if len(a.chunk) < size {
+		a.chunk = make([]uint64, chunkSize)
+	}
+	list := a.chunk[:0:size]
+	a.chunk = a.chunk[size:]
+	return list
+}

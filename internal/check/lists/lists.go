@@ -1,0 +1,115 @@
+// Package lists decides from a history of transactions that append to lists and read them
+// which isolation levels it keeps. A list that was read tells the order of all appends to it,
+// so the dependencies between transactions follow from what was read, and nothing is guessed
+// (Kingsbury and Alvaro, Elle: Inferring Isolation Anomalies from Experimental Observations,
+// VLDB 2020).
+//
+// Every dependency is known but in two cases, in which the answer may be unknown: a list that
+// was read as absent and was both made and deleted, and several appends to one list that
+// nobody has read, for snapshot isolation alone.
+package lists
+
+import (
+	"context"
+	"iter"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// The checks that are this package's own.
+const (
+	Lists   = "lists"   // every read of a list is a beginning of the same list, and all in it was appended
+	Session = "session" // the order of transactions agrees with that of each client
+)
+
+// OpKind says what an operation is.
+type OpKind uint8
+
+// The kinds of operations.
+const (
+	_      OpKind = iota
+	Append        // Element was put behind the last element of list Key, which was made if it was not there
+	Read          // List is what list Key had; of one that was not there nothing
+	Range         // Rows are the lists from Key to High that were there, in any order; all others were not
+	Delete        // list Key was there and is no more; nothing is appended to it afterwards
+)
+
+// Op is an operation of a transaction.
+type Op struct {
+	Kind    OpKind
+	Known   bool // of a Read and a Range: what it returned is known
+	Key     uint64
+	High    uint64 // of a Range
+	Element uint64 // of an Append; appended to the list once in all the history
+	List    []uint64
+	Rows    []Row
+}
+
+// Row is a list as it was read.
+type Row struct {
+	Key  uint64
+	List []uint64
+}
+
+// Transaction is one transaction as its client saw it. A client begins the next when it has
+// the answer; one of unknown outcome may take effect at any time after its beginning.
+type Transaction struct {
+	ID         history.ID
+	Client     uint64
+	Outcome    history.Outcome // a rejected one is one that was aborted
+	Begin, End int64           // ns of one clock
+	Ops        []Op            // in the order in which they were done
+}
+
+// Input is a history. What it yields is not kept, and may be overwritten by the next.
+type Input struct {
+	Expect       isolation.Level
+	Transactions iter.Seq2[*Transaction, error] // those of a client in their order
+	End          iter.Seq2[Row, error]          // every list that is there in the end; nil: it was not downloaded
+	Complete     bool                           // the recording was closed: nothing that was sent is missing
+	RealTime     bool                           // all times are of one clock
+
+	List    func(key uint64) string     // a list as people know it; nil: by its number
+	Element func(element uint64) string // likewise
+	Who     func(id history.ID) string  // likewise
+
+	OnViolation func(check.Violation) // as that of check.Input
+}
+
+// Report is what was decided.
+type Report struct {
+	Results []check.Result
+	Holds   []isolation.Level // the strongest levels that the history keeps; none where something is not decided
+	Broken  []isolation.Level // the weakest that it breaks
+	Open    []isolation.Level // those of which it is not known
+
+	Transactions int // that took effect
+	Dependencies int // and the orders of clients
+}
+
+// Check decides a history. An error is one of the context, or of more than a check takes.
+// What is wrong with the input is in the results, which it leaves undecided.
+func Check(ctx context.Context, in Input) (*Report, error) {
+	c := newChecker(ctx, in)
+	if err := c.read(); err != nil {
+		return nil, err
+	}
+	if err := c.readEnd(); err != nil {
+		return nil, err
+	}
+	c.order()
+	if err := c.depend(); err != nil {
+		return nil, err
+	}
+	c.examine()
+	c.compareEnd()
+	if err := c.decide(); err != nil {
+		return nil, err
+	}
+	if c.watch.Cancelled() {
+		return nil, c.watch.Err
+	}
+	return c.report(), nil
+}

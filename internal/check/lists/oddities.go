@@ -1,0 +1,311 @@
+package lists
+
+import (
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// The oddities: what is wrong with what was read, without any cycle.
+const (
+	garbage      = iota // an element that nobody appended
+	duplicate           // an element twice in a list
+	disorder            // two appends of one transaction in another order than it made them
+	incompatible        // two reads of a list of which neither is the beginning of the other
+	twice               // the same element appended twice: the input is no history of this kind
+	aborted             // a read of what was aborted
+	dirtyUpdate         // an append behind what was aborted
+	halfway             // a read between two appends of one transaction
+	future              // a read of what the transaction appended only later
+	internal            // a read that misses what the transaction itself had appended
+	vanished            // a later read that misses what is of a transaction seen before
+	fractured           // an earlier read that does
+	lost                // an acknowledged append that the end state does not have
+	ghost               // an aborted append in the end state
+	oddities
+)
+
+// oddityRules say of each oddity which check it breaks and which levels forbid it.
+func oddityRules() [oddities]struct {
+	check, name string
+	forbidden   []isolation.Level
+} {
+	type rule = struct {
+		check, name string
+		forbidden   []isolation.Level
+	}
+	level := func(l ...isolation.Level) []isolation.Level { return l }
+	return [oddities]rule{
+		garbage:      {Lists, "garbage read", level(isolation.ReadUncommitted)},
+		duplicate:    {Lists, "duplicate element", level(isolation.ReadUncommitted)},
+		disorder:     {Lists, "appends out of order", level(isolation.ReadUncommitted)},
+		incompatible: {Lists, "incompatible order", level(isolation.ReadCommitted)},
+		twice:        {Lists, "", nil},
+		aborted:      {check.Serializable, "aborted read (G1a)", level(isolation.ReadCommitted)},
+		dirtyUpdate:  {check.Serializable, "dirty update", level(isolation.ReadCommitted)},
+		halfway:      {check.Serializable, "intermediate read (G1b)", level(isolation.ReadCommitted)},
+		future:       {check.Serializable, "future read", level(isolation.ReadCommitted)},
+		internal:     {check.Serializable, "internal inconsistency", level(isolation.ReadAtomic, isolation.RepeatableRead)},
+		vanished:     {check.Serializable, "observed transaction vanishes (OTV)", level(isolation.MonotonicAtomicView)},
+		fractured:    {check.Serializable, "fractured read", level(isolation.ReadAtomic)},
+		lost:         {check.Durable, "", nil},
+		ghost:        {check.NoGhost, "", nil},
+	}
+}
+
+// finding is one instance of an oddity. Only what it is about is set.
+type finding struct {
+	list     uint32
+	t, other uint32 // who read, and whose append it is about
+	length   uint32 // of the read, or the place of the element from 1
+	at       uint32
+	read     []uint64
+}
+
+// oddity is what was found of one kind: how often, and the first few.
+type oddity struct {
+	count int
+	list  []finding
+}
+
+func (c *checker) note(kind int, f finding) {
+	o := &c.found[kind]
+	if o.count++; len(o.list) < check.Shown {
+		o.list = append(o.list, f)
+	}
+}
+
+func (c *checker) incompatible(list, t uint32, read []uint64) {
+	if c.found[incompatible].count < check.Shown {
+		read = slices.Clone(read)
+	}
+	c.note(incompatible, finding{list: list, t: t, read: read})
+}
+
+// bad are for each list how short a read is that shows no element which it must not have.
+type bad struct {
+	aborted, garbage uint32 // the first version with such an element
+}
+
+// badLists finds the elements that were aborted and those that nobody appended; the map has
+// those lists alone.
+func (c *checker) badLists() map[uint32]*bad {
+	found := map[uint32]*bad{}
+	for l := range uint32(len(c.lists)) {
+		var b *bad
+		dirty := false
+		for v := c.first[l]; v < c.first[l+1]; v++ {
+			w, version := c.writer[v], v-c.first[l]+1
+			if w != check.None && w&noEffect == 0 {
+				if b != nil && b.aborted != nowhere && !dirty {
+					dirty = true
+					c.note(dirtyUpdate, finding{list: l, t: w & writerMask, other: c.writer[c.first[l]+b.aborted-1] & writerMask, length: version})
+				}
+				continue
+			}
+			if b == nil {
+				b = &bad{nowhere, nowhere}
+				found[l] = b
+			}
+			if w == check.None {
+				b.garbage = min(b.garbage, version)
+			} else {
+				b.aborted = min(b.aborted, version)
+			}
+		}
+	}
+	return found
+}
+
+// examine looks at every read for what is wrong with it alone.
+func (c *checker) examine() {
+	wrong := c.badLists()
+	for t := range uint32(len(c.id)) {
+		if c.watch.Ended() {
+			return
+		}
+		if !c.counts(t) {
+			continue
+		}
+		for op := c.row[t]; op < c.row[t+1]; op++ {
+			kind, l, length := c.opList[op]&opKinds, c.opList[op]&^opKinds, c.opArg[op]
+			if kind > opRow || length == nowhere {
+				continue
+			}
+			c.examineOwn(t, op, l, length)
+			if length == 0 {
+				continue
+			}
+			if last := c.writer[c.first[l]+length-1]; last != check.None && last&intermediate != 0 && last&noEffect == 0 && last&writerMask != t {
+				c.note(halfway, finding{list: l, t: t, other: last & writerMask, length: length})
+			}
+			if b := wrong[l]; len(wrong) > 0 && b != nil {
+				if b.aborted <= length {
+					c.note(aborted, finding{list: l, t: t, other: c.writer[c.first[l]+b.aborted-1] & writerMask, length: length, at: b.aborted})
+				}
+				if b.garbage <= length && !c.twiceAt(l, b.garbage) {
+					c.note(garbage, finding{list: l, t: t, length: length, at: b.garbage})
+				}
+			}
+		}
+	}
+	for i := range c.ranges {
+		c.examineRange(&c.ranges[i])
+	}
+	if g := &c.found[garbage]; g.count > 0 && (!c.Complete || c.why != "") {
+		f := g.list[0]
+		c.why = fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete",
+			c.Who(c.id[f.t]), c.Element(c.lists[f.list][f.at-1]), c.listName(f.list))
+		*g = oddity{}
+	}
+}
+
+// twiceAt says that an element of a list is there before already, so that its appender is known.
+func (c *checker) twiceAt(list, version uint32) bool {
+	elements := c.lists[list]
+	return slices.Contains(elements[:version-1], elements[version-1])
+}
+
+// examineOwn compares a read with what the transaction itself had appended to the list.
+func (c *checker) examineOwn(t, read, list, length uint32) {
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		if c.opList[op] != opAppend|list {
+			continue
+		}
+		place := c.place[c.opArg[op]]
+		switch {
+		case op < read && place > length && !c.hasDeleted(t, read, list):
+			c.note(internal, finding{list: list, t: t, length: length, at: c.opArg[op]})
+		case op > read && place <= length:
+			c.note(future, finding{list: list, t: t, length: length, at: c.opArg[op]})
+		}
+	}
+}
+
+// examineRange notes a range that misses a list to which the transaction had appended.
+func (c *checker) examineRange(r *rangeRead) {
+	if !c.counts(r.t) {
+		return
+	}
+	for op := c.row[r.t]; op < r.first; op++ {
+		l := c.opList[op] &^ opKinds
+		if key := c.keys.key[l]; c.opList[op]&opKinds == opAppend && r.low <= key && key <= r.high && !c.matched(r, l) && !c.hasDeleted(r.t, r.first, l) {
+			c.note(internal, finding{list: l, t: r.t, at: c.opArg[op]})
+		}
+	}
+}
+
+// examineAtomicity looks for transactions that saw a part of another: of those in a core,
+// because each is in a cycle.
+func (c *checker) examineAtomicity(nodes []uint32) {
+	for _, t := range nodes {
+		if int(t) >= len(c.id) {
+			continue
+		}
+		for seen := c.row[t]; seen < c.row[t+1]; seen++ {
+			l, length := c.opList[seen]&^opKinds, c.opArg[seen]
+			if c.opList[seen]&opKinds > opRow || length == nowhere || length == 0 {
+				continue
+			}
+			w := c.writer[c.first[l]+length-1]
+			if w == check.None || w&noEffect != 0 || w&writerMask == t {
+				continue
+			}
+			c.examineSeen(t, seen, w&writerMask)
+		}
+	}
+}
+
+// examineSeen looks for reads of a transaction that miss an append of another, of which
+// an operation read what it appended to another list.
+func (c *checker) examineSeen(t, seen, writer uint32) {
+	for op := c.row[writer]; op < c.row[writer+1]; op++ {
+		if c.opList[op]&opKinds != opAppend {
+			continue
+		}
+		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
+		for read := c.row[t]; read < c.row[t+1]; read++ {
+			length := c.opArg[read]
+			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || length >= place {
+				continue
+			}
+			kind := fractured
+			if read > seen {
+				kind = vanished
+			}
+			c.note(kind, finding{list: l, t: t, other: writer, length: length, at: c.opList[seen] &^ opKinds})
+			return
+		}
+	}
+}
+
+func (c *checker) listName(list uint32) string { return c.List(c.keys.key[list]) }
+
+func (c *checker) who(t uint32) string {
+	if t == check.None {
+		return "a transaction that is not recorded"
+	}
+	return c.Who(c.id[t])
+}
+
+// version writes the first elements of a list, of many the last ones.
+func (c *checker) version(list, length uint32) string { return c.elements(c.lists[list][:length]) }
+
+const mostElements = 12
+
+func (c *checker) elements(list []uint64) string {
+	text := []byte{'['}
+	if more := len(list) - mostElements; more > 0 {
+		text = fmt.Appendf(text, "… %d more … ", more)
+		list = list[more:]
+	}
+	for i, e := range list {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = append(text, c.Element(e)...)
+	}
+	return string(append(text, ']'))
+}
+
+// sentence says a finding in words, without a full stop.
+func (c *checker) sentence(kind int, f finding) string {
+	name := c.listName(f.list)
+	element := func(version uint32) string { return c.Element(c.lists[f.list][version-1]) }
+	switch kind {
+	case garbage:
+		return fmt.Sprintf("%s read %s in %s, which nobody appended", c.who(f.t), element(f.at), name)
+	case duplicate:
+		return fmt.Sprintf("%s has %s twice: %s", name, element(f.length), c.version(f.list, f.length))
+	case disorder:
+		return fmt.Sprintf("%s appended %s to %s after an element that stands behind it, or without it: %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
+	case incompatible:
+		return fmt.Sprintf("%s read %s as %s, and another transaction read it as %s: neither is the beginning of the other",
+			c.who(f.t), name, c.elements(f.read), c.elements(c.lists[f.list]))
+	case twice:
+		return fmt.Sprintf("%s and %s both appended %s to %s", c.who(f.other), c.who(f.t), element(f.length), name)
+	case aborted:
+		return fmt.Sprintf("%s read %s as %s, and %s, which appended %s, was aborted", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other), element(f.at))
+	case dirtyUpdate:
+		return fmt.Sprintf("%s appended %s to %s behind an element of %s, which was aborted", c.who(f.t), element(f.length), name, c.who(f.other))
+	case halfway:
+		return fmt.Sprintf("%s read %s as %s, to which %s, which had made that, appended more before it committed", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other))
+	case future:
+		return fmt.Sprintf("%s read %s as %s before it appended %s itself", c.who(f.t), name, c.version(f.list, f.length), c.Element(c.element[f.at]))
+	case internal:
+		return fmt.Sprintf("%s appended %s to %s and then read it as %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
+	case vanished:
+		return fmt.Sprintf("%s read in %s what %s appended, and after that %s as %s, without what %s appended there",
+			c.who(f.t), c.listName(f.at), c.who(f.other), name, c.version(f.list, f.length), c.who(f.other))
+	case fractured:
+		return fmt.Sprintf("%s read %s as %s, without what %s appended there, and in %s what it appended", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other), c.listName(f.at))
+	case lost:
+		return fmt.Sprintf("%s appended %s to %s, was acknowledged, and the list does not have it in the end", c.who(f.t), c.Element(c.element[f.at]), name)
+	case ghost:
+		return fmt.Sprintf("%s was %s, and %s has %s in the end, which it appended", c.who(f.t), history.Outcome(c.state[f.t]), name, c.Element(c.element[f.at]))
+	}
+	return ""
+}

@@ -1,0 +1,279 @@
+package lists
+
+import (
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// versions is the order of the appends to every list: version p of a list has its first p
+// elements.
+type versions struct {
+	first  []uint32 // by list, where its versions stand in writer
+	writer []uint32 // which transaction made a version; None is one that is not known
+	place  []uint32 // of each append, which version it made, from 1; nowhere if nobody has read it
+	later  []uint32 // by list, the transaction that made the versions which nobody has read, or the node that stands for several; None is none
+	hubs   []hub    // the nodes behind the transactions
+	delete []uint32 // by list, the transaction that deleted it; None is none; nil if nobody deletes
+}
+
+// hub is a node that leads to all who appended to a list what nobody has read.
+type hub struct {
+	list uint32
+	to   []uint32
+}
+
+// The highest bits of a writer.
+const (
+	intermediate uint32 = 1 << 31 // the same transaction appended to the list again
+	noEffect     uint32 = 1 << 30 // it was aborted
+	writerMask          = noEffect - 1
+)
+
+// order finds out which version each append made, and which transactions of unknown outcome
+// took effect: those of which somebody has read a write.
+func (c *checker) order() {
+	for {
+		c.join()
+		if !c.resolve() && !c.resolveDeleted() {
+			break
+		}
+	}
+	c.findLater()
+}
+
+// ofList are the appends by their lists.
+type ofList struct {
+	row []uint32 // by list
+	op  []uint32 // the operations
+	t   []uint32 // and their transactions
+}
+
+func (c *checker) appends() ofList {
+	a := ofList{row: make([]uint32, len(c.lists)+2), op: make([]uint32, len(c.element)), t: make([]uint32, len(c.element))}
+	for _, l := range c.opList {
+		if l&opKinds == opAppend {
+			a.row[l&^opKinds+2]++
+		}
+	}
+	for n := 2; n < len(a.row); n++ {
+		a.row[n] += a.row[n-1]
+	}
+	for t := range c.id {
+		for op := c.row[t]; op < c.row[t+1]; op++ {
+			if l := c.opList[op]; l&opKinds == opAppend {
+				at := &a.row[l&^opKinds+1]
+				a.op[*at], a.t[*at] = op, uint32(t)
+				*at++
+			}
+		}
+	}
+	return a
+}
+
+// join finds the version that each append made.
+func (c *checker) join() {
+	a := c.appends()
+	c.first = make([]uint32, len(c.lists)+1)
+	for n, l := range c.lists {
+		c.first[n+1] = c.first[n] + uint32(len(l))
+	}
+	c.writer = make([]uint32, c.first[len(c.lists)])
+	for i := range c.writer {
+		c.writer[i] = check.None
+	}
+	c.place = make([]uint32, len(c.element))
+	c.found[duplicate], c.found[twice], c.found[disorder] = oddity{}, oddity{}, oddity{}
+	var table elementTable
+	for n := range c.lists {
+		if c.watch.Ended() {
+			return
+		}
+		c.joinList(uint32(n), &a, &table)
+	}
+}
+
+func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
+	list, writer := c.lists[n], c.writer[c.first[n]:c.first[n+1]]
+	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
+	for _, again := range table.fill(list) {
+		c.note(duplicate, finding{list: n, length: again + 1})
+	}
+	for i := a.row[n]; i < a.row[n+1]; i++ {
+		op, t := a.op[i], a.t[i]
+		number := c.opArg[op]
+		place, read := table.find(c.element[number])
+		if c.place[number] = nowhere; read {
+			c.place[number] = place + 1
+		}
+		if t == previous && version > c.place[number] && c.state[t] != uint8(history.Aborted) {
+			c.note(disorder, finding{list: n, t: t, at: number, length: uint32(len(list))})
+		}
+		previous, version = t, c.place[number]
+		if !read {
+			continue
+		}
+		if writer[place] != check.None {
+			c.note(twice, finding{list: n, t: t, other: writer[place] & writerMask, length: place + 1})
+			continue
+		}
+		writer[place] = t
+		if c.state[t] == uint8(history.Aborted) {
+			writer[place] |= noEffect
+		}
+		if i+1 < a.row[n+1] && a.t[i+1] == t {
+			writer[place] |= intermediate
+		}
+	}
+}
+
+// resolve notes which transactions of unknown outcome took effect, and takes what they read.
+// True says that there are versions now that were not there before.
+func (c *checker) resolve() (more bool) {
+	for _, w := range c.writer {
+		if w != check.None && c.state[w&writerMask] == uint8(history.Unknown) {
+			c.state[w&writerMask] = observed
+		}
+	}
+	rest := c.unread[:0]
+	for _, u := range c.unread {
+		if c.state[u.t] != observed {
+			rest = append(rest, u)
+			continue
+		}
+		list := c.opList[u.op] &^ opKinds
+		had := len(c.lists[list])
+		c.opArg[u.op] = c.observe(list, u.t, u.list)
+		more = more || len(c.lists[list]) > had
+	}
+	c.unread = rest
+	return more
+}
+
+// resolveDeleted notes who made a list that was deleted, where only one of unknown outcome can
+// have. Nothing absent is deleted.
+func (c *checker) resolveDeleted() (more bool) {
+	if !c.deletes {
+		return false
+	}
+	makers, deleted := make([]uint32, len(c.lists)), map[uint32]bool{} // a maker that counts goes before others
+	for l := range makers {
+		makers[l] = check.None
+	}
+	const several = check.None - 1
+	for t := range uint32(len(c.id)) {
+		for op := c.row[t]; op < c.row[t+1]; op++ {
+			l := c.opList[op] &^ opKinds
+			switch m := &makers[l]; {
+			case c.opList[op]&opKinds == opDelete && c.counts(t):
+				deleted[l] = true
+			case c.opList[op]&opKinds != opAppend || c.state[t] == uint8(history.Aborted):
+			case *m == check.None || c.counts(t):
+				*m = t
+			case *m != t && (*m == several || !c.counts(*m)):
+				*m = several
+			}
+		}
+	}
+	for l := range deleted {
+		switch t := makers[l]; {
+		case t == several:
+			c.undecided(fmt.Sprintf("%s was deleted, and which transaction of unknown outcome had made it is not known", c.listName(l)))
+		case t == check.None:
+			c.undecided(fmt.Sprintf("%s was deleted, and no transaction made it", c.listName(l)))
+		case !c.counts(t):
+			c.state[t], more = observed, true
+		}
+	}
+	return more
+}
+
+// findLater finds who appended to which list what nobody has read, and who deleted it.
+func (c *checker) findLater() {
+	pending := map[uint32][]uint32{}
+	for t := range uint32(len(c.id)) {
+		if !c.counts(t) {
+			continue
+		}
+		for op := c.row[t]; op < c.row[t+1]; op++ {
+			l := c.opList[op] &^ opKinds
+			switch c.opList[op] & opKinds {
+			case opDelete:
+				c.noteDelete(l, t)
+			case opAppend:
+				if c.place[c.opArg[op]] != nowhere {
+					continue
+				}
+				if list := pending[l]; len(list) == 0 || list[len(list)-1] != t {
+					pending[l] = append(list, t)
+				}
+			}
+		}
+	}
+	if len(pending) == 0 || c.End != nil {
+		return // with an end state, what is in no list is lost
+	}
+	c.later = make([]uint32, len(c.lists))
+	for l := range c.later {
+		switch by := pending[uint32(l)]; len(by) {
+		case 0:
+			c.later[l] = check.None
+		case 1:
+			c.later[l] = by[0]
+		default:
+			c.later[l] = uint32(len(c.id) + len(c.hubs))
+			c.hubs = append(c.hubs, hub{uint32(l), by})
+		}
+	}
+}
+
+func (c *checker) noteDelete(list, t uint32) {
+	if c.delete == nil {
+		c.delete = make([]uint32, len(c.lists))
+		for i := range c.delete {
+			c.delete[i] = check.None
+		}
+	}
+	if first := c.delete[list]; first != check.None && first != t {
+		c.undecided(fmt.Sprintf("%s and %s both deleted %s, and a list is taken to be deleted once", c.Who(c.id[first]), c.Who(c.id[t]), c.listName(list)))
+		return
+	}
+	c.delete[list] = t
+}
+
+// deleter returns who deleted a list.
+func (c *checker) deleter(list uint32) uint32 {
+	if c.delete == nil {
+		return check.None
+	}
+	return c.delete[list]
+}
+
+// made returns who made the version of a list, or the last one before it of which that is
+// known; None is nobody.
+func (c *checker) made(list, version uint32) uint32 {
+	for v := version; v > 0; v-- {
+		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
+			return w & writerMask
+		}
+	}
+	return check.None
+}
+
+// next returns who made the version after one, or the first later one of which that is known;
+// if nobody has read one, the node that comes after all that was read. None is nobody.
+func (c *checker) next(list, version uint32) uint32 {
+	for v := c.first[list] + version; v < c.first[list+1]; v++ {
+		if w := c.writer[v]; w != check.None && w&noEffect == 0 {
+			return w & writerMask
+		}
+	}
+	if c.later == nil {
+		return check.None
+	}
+	return c.later[list]
+}
+
+// length returns how many versions of a list are known.
+func (c *checker) length(list uint32) uint32 { return c.first[list+1] - c.first[list] }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -58,6 +59,12 @@ func (s *session) Fault(f report.Fault) {
 	default:
 		s.note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
 	}
+}
+
+// Violation shows that a check has found one while the load phase goes on.
+func (s *session) Violation(name, what string) {
+	first, _, _ := strings.Cut(what, "\n")
+	s.note("violation of %s: %s", name, first)
 }
 
 // named shows in which directory the run is.

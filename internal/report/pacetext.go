@@ -26,6 +26,9 @@ func (d *Drive) phaseText() string {
 	if d.Interrupted {
 		early = "ended early by the user"
 	}
+	if d.StoppedOnViolation {
+		early = "ended early by a violation"
+	}
 	return joined(Counted(uint64(max(d.Clients, 0)), "client")+" for "+length, d.loopText(), early)
 }
 

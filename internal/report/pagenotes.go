@@ -50,6 +50,9 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	if d.Interrupted {
 		n.Warn("The user ended the run early.")
 	}
+	if d.StoppedOnViolation {
+		n.Warn("A violation that showed ended the load phase early.")
+	}
 	if d.Rebuilt {
 		n.Warn("The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known.")
 	}

@@ -122,15 +122,17 @@ type Drive struct {
 	Latency   *Latency    `json:"latency_ms"` // from when it was due
 	Service   *Latency    `json:"service_ms"` // from when it was sent
 
-	WarmupSeconds float64           `json:"warmup_seconds"`
-	Interrupted   bool              `json:"interrupted"` // a person ended it early
-	Backlog       uint64            `json:"backlog"`     // due, but not started when the load phase ended
-	Reconnects    uint64            `json:"reconnects"`
-	Style         map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
-	Kinds         map[string]uint64 `json:"committed_by_kind"`
-	Writes        *uint64           `json:"committed_writes"` // those of committed that are not read-only
-	Outage        *Outage           `json:"longest_gap"`      // the longest time in which nothing was committed
-	Errors        []ErrorCount      `json:"errors"`
+	WarmupSeconds float64 `json:"warmup_seconds"`
+	Interrupted   bool    `json:"interrupted"` // it ended early
+	// StoppedOnViolation says that it was ended for a violation that showed, and else by a person.
+	StoppedOnViolation bool              `json:"stopped_on_violation,omitempty"`
+	Backlog            uint64            `json:"backlog"` // due, but not started when the load phase ended
+	Reconnects         uint64            `json:"reconnects"`
+	Style              map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
+	Kinds              map[string]uint64 `json:"committed_by_kind"`
+	Writes             *uint64           `json:"committed_writes"` // those of committed that are not read-only
+	Outage             *Outage           `json:"longest_gap"`      // the longest time in which nothing was committed
+	Errors             []ErrorCount      `json:"errors"`
 
 	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
 	Arrival      string              `json:"arrival"`                 // of an open loop: uniform or poisson

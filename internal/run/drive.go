@@ -48,8 +48,10 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	driver := load.New(options)
 	endMetering := c.resourceUsage(options.Start)
 	endStatus := c.sampleStatus(ctx, options.Start)
+	endChecking := c.checkLive(ctx)
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)
+	endChecking()
 	err = errors.Join(err, endMetering(), endStatus(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
@@ -161,6 +163,9 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 		case <-driving.Done():
 		case <-c.o.Interrupt:
 			c.log.Warn("the load phase is ended early by a person")
+			stop()
+		case <-c.violated:
+			c.log.Warn("the load phase is ended early for a violation")
 			stop()
 		}
 	}()

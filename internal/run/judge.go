@@ -186,6 +186,8 @@ func endedEarly(d *report.Drive) string {
 	switch {
 	case d == nil:
 		return ""
+	case d.StoppedOnViolation:
+		return fmt.Sprintf("The load phase was ended after %.3g s, because a violation showed. ", d.WarmupSeconds+d.Seconds)
 	case d.Interrupted && d.Seconds <= 0:
 		return "The user ended the run in its warm-up. "
 	case d.Unmeasured():

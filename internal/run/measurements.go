@@ -16,6 +16,11 @@ func (c *conductor) measurements(options *load.Options, l *load.Result, took tim
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
 	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
+	select {
+	case <-c.violated:
+		d.StoppedOnViolation, d.Interrupted = l.Interrupted, false
+	default:
+	}
 	pacing(d, options, l)
 	if d.Clipped > 0 {
 		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", d.Clipped)

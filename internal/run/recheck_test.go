@@ -20,10 +20,11 @@ import (
 // silent is the progress that nobody looks at.
 type silent struct{}
 
-func (silent) Begin(string)         {}
-func (silent) Show(State)           {}
-func (silent) Fault(report.Fault)   {}
-func (silent) Known(*report.Result) {}
+func (silent) Begin(string)             {}
+func (silent) Show(State)               {}
+func (silent) Fault(report.Fault)       {}
+func (silent) Violation(string, string) {}
+func (silent) Known(*report.Result)     {}
 
 // recording makes a run's directory with so many committed transfers; bend may
 // change the header.

@@ -80,7 +80,8 @@ type Options struct {
 type Progress interface {
 	Begin(phase string)
 	Show(State)
-	Fault(report.Fault) // injected, and later healed
+	Fault(report.Fault)          // injected, and later healed
+	Violation(name, what string) // shown by a check while the load phase goes on
 	// Known gets the result as far as it is known, at the beginning of each phase and
 	// after the last one. Nobody changes r any more. During the load phase r.Drive
 	// says what was asked for and counts nothing; State has that.
@@ -157,6 +158,7 @@ type conductor struct {
 	judging    bool           // the run itself is judged, not a recording of it
 	facts      facts          // of the run that is checked
 	checks     []check.Result // on its faults and its nodes, where it is one of several
+	violated   chan struct{}  // closed when the load phase is to end for a violation
 }
 
 func newConductor(o Options) *conductor {

@@ -31,7 +31,10 @@ type Scenario struct {
 	DB      string // the database's URL, its password included; empty is the embedded one in the run's directory
 	NoLoad  bool
 	NoCheck bool
-	Expect  isolation.Level // unknown: what the database claims
+
+	LiveCheck       bool            // what is recorded is checked while the clients run
+	StopOnViolation bool            // and a violation ends the load phase
+	Expect          isolation.Level // unknown: what the database claims
 
 	Cluster        string        // KIND[:N][?PARAMS]: started on this machine, instead of DB
 	Nemesis        string        // a fault a line

@@ -31,6 +31,9 @@ type Spec struct {
 	// may be nil. A directory without a readable history is an error; an end state
 	// that is not there leaves unknown what needs it.
 	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error)
+	// CheckPart makes the checks of some transactions of a recording that goes on: what they
+	// show is a violation in the whole one too. Nil: there is nothing to find before the end.
+	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)
 	// Checks says what each check holds, in the order in which they are reported.
 	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.

@@ -53,6 +53,16 @@ func Checker(
 	}
 }
 
+// PartChecker returns what makes the checks of a part of a recording, as workload.Spec has
+// it.
+func PartChecker(
+	decide func(ctx context.Context, in Input) ([]check.Result, error),
+) func(context.Context, history.Header, isolation.Level, check.Source) ([]check.Result, error) {
+	return func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error) {
+		return decide(ctx, Input{Input: check.Input{Expect: expect, History: []check.Source{part}}, Header: h})
+	}
+}
+
 // runs are runs' directories of one workload, open.
 type runs []recording
 

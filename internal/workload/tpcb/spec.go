@@ -24,7 +24,7 @@ func Spec() workload.Spec {
 		Data:   "tpcb data",
 		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: loaded,
-		Check:  recording.Checker(Name, checks),
+		Check:  recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
 			{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},

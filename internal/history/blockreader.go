@@ -320,6 +320,15 @@ func (s *blockSource) senseless(offset int64, record int, records uint32) error 
 	return s.damaged(offset, fmt.Sprintf("record %d of the block's %d cannot be understood", record, records))
 }
 
+// misplaced says of a transaction in the block of a client that it is another client's; nil
+// if it is not.
+func (s *blockSource) misplaced(offset int64, client uint32, id ID) error {
+	if id.Client() == uint64(client) {
+		return nil
+	}
+	return s.damaged(offset, fmt.Sprintf("the block is of client %d and holds transaction %v", client, id))
+}
+
 func (s *blockSource) overfull(offset int64, records uint32) error {
 	return s.damaged(offset, fmt.Sprintf("the block holds more than its %d records", records))
 }

@@ -95,7 +95,8 @@ func (c *Cursor) Next() bool {
 		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)
 		return false
 	}
-	return true
+	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, c.Transaction.ID)
+	return c.err == nil
 }
 
 // Err returns the damage that ended the block's transactions too early.

@@ -34,7 +34,7 @@ func smallHistory(t testing.TB) (file []byte, txs []Transaction, starts []int64)
 		c := w.Client(b % 2)
 		for range 1 + b {
 			tx := randomTransaction(r, r.IntN(3))
-			tx.End = 0
+			tx.ID, tx.End = ofClient(tx.ID, uint64(b%2)), 0
 			must(t, c.Append(&tx))
 		}
 		must(t, c.Flush())
@@ -178,6 +178,8 @@ func TestForgedBlocksAreErrors(t *testing.T) {
 	tx := Transaction{ID: 1, Attempts: 1, Ops: []Op{{Object: 1}}}
 	var c context
 	good := appendTransaction(nil, &tx, &c)
+	var at context
+	others := appendTransaction(nil, &Transaction{ID: NewID(1, 7, 1), Attempts: 1}, &at)
 	ops := binary.AppendUvarint([]byte{1, 0, 0, 0, 0, 0}, 1<<40)
 	for name, file := range map[string][]byte{
 		"a record less":       forge(append(bytes.Clone(good), good...), 1),
@@ -188,11 +190,15 @@ func TestForgedBlocksAreErrors(t *testing.T) {
 		"more than 64 bits":   forge([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0}, 1),
 		"too many attempts":   forge(append([]byte{more | 1, moreAttempts, 0xff, 0xff, 0xff, 0xff, 0x7f}, 0, 0, 0, 0, 0, 0), 1),
 		"records in no bytes": forge(nil, 1),
+		"another client's":    forge(append(bytes.Clone(good), others...), 2),
 	} {
 		h, err := openBytes(file)
 		must(t, err)
 		if _, _, err := read(h); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if _, _, err := readBlocks(h, 1); !errors.Is(err, errDamaged) {
+			t.Errorf("%s, by blocks: %v", name, err)
 		}
 	}
 	h, err := openBytes(forge(good, 1))

@@ -69,6 +69,9 @@ func randomElements(r *rand.Rand, tx *Transaction) {
 	}
 }
 
+// ofClient is an id as another client would have it.
+func ofClient(id ID, client uint64) ID { return NewID(id.Run(), client, id.Sequence()) }
+
 // bankTransfers returns n transfers of two legs as a busy client makes them: one
 // of 64 clients, over a million accounts.
 func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {

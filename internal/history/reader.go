@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -67,11 +68,17 @@ func (r *Reader) Transactions() iter.Seq2[Record, error] {
 		offset, err := r.source.each(func(b blockRead) error {
 			c.startBlock()
 			ref.Offset = b.offset
-			return r.source.records(b, func(d *decoder, i int) bool {
+			var wrong error
+			err := r.source.records(b, func(d *decoder, i int) bool {
 				ref.Record = i
 				d.transaction(&tx, &c)
-				return d.bad || yield(Record{Transaction: &tx, Ref: ref}, nil)
+				if d.bad {
+					return true
+				}
+				wrong = r.source.misplaced(b.offset, b.Client, tx.ID)
+				return wrong == nil && yield(Record{Transaction: &tx, Ref: ref}, nil)
 			})
+			return cmp.Or(wrong, err)
 		})
 		if err != nil && err != errEnough {
 			ref.Offset = offset

@@ -29,7 +29,7 @@ func DigestOf(end EndState) (Digest, error) {
 			return d, err
 		}
 		d.Accounts++
-		d.AccountHash += Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Writer)))
+		d.AccountHash += Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(0, a.Version, int64(a.Writer)))
 	}
 	for l, err := range end.Rows() {
 		if err != nil {
@@ -37,7 +37,7 @@ func DigestOf(end EndState) (Digest, error) {
 		}
 		d.Legs++
 		marks := uint64(l.State)<<2 | uint64(l.Mark)
-		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(l.Version, l.Amount))
+		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(0, l.Version, l.Amount))
 	}
 	return d, nil
 }

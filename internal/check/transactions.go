@@ -77,8 +77,8 @@ func (t *Transactions) Add(tx *history.Transaction, source int) error {
 	}
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {
+			n.Sent += Hash(uint32(n.Want), op.Object, op.Amount)
 			n.Want++
-			n.Sent += Hash(op.Object, op.Amount)
 		}
 	}
 	t.index(tx.ID)
@@ -129,12 +129,46 @@ func (t *Transactions) Find(id history.ID) (uint32, bool) {
 	return i, ok
 }
 
+// Gap returns a transaction that is not there although its client sent others after it that
+// are: the numbers of a client follow each other from 1. Only runs of which whole says that
+// nothing is left out are looked at, before any entry is made from a ledger.
+func (t *Transactions) Gap(whole func(run uint64) bool) (missing history.ID, found bool) {
+	apart := map[uint64][]uint64{} // by client, what does not follow the one before it
+	for id := range t.sparse {
+		key := uint64(id) >> history.SequenceBits
+		apart[key] = append(apart[key], id.Sequence())
+	}
+	for key, c := range t.clients {
+		base, rest := history.ID(key<<history.SequenceBits), apart[key]
+		if !whole(base.Run()) {
+			continue
+		}
+		slices.Sort(rest)
+		first := min(1, c.first)
+		next, left := first, uint64(len(c.at)+len(rest))
+		for {
+			if next == c.first {
+				next += uint64(len(c.at))
+			} else if len(rest) > 0 && rest[0] == next {
+				next, rest = next+1, rest[1:]
+			} else {
+				break
+			}
+		}
+		if gap := base + history.ID(next); next-first < left && (!found || gap < missing) {
+			missing, found = gap, true
+		}
+	}
+	return missing, found
+}
+
 // Covers says that the histories given include this run.
 func (t *Transactions) Covers(run uint64) bool { return slices.Contains(t.Runs, run) }
 
-// Hash mixes a leg so that sums of hashes are equal for equal sets of legs alone.
-func Hash(account uint64, amount int64) uint64 {
-	return Mix(Mix(account+0x9e3779b97f4a7c15) ^ uint64(amount))
+// Hash mixes a leg, whose number within its transaction counts from 0, so that sums of
+// hashes are equal for equal sets of legs alone.
+func Hash(number uint32, account uint64, amount int64) uint64 {
+	return Mix(Mix(account+(uint64(number)+1)*0x9e3779b97f4a7c15) ^ uint64(amount))
 }
 
 // Mix is the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).

@@ -28,7 +28,7 @@ func (b *books) read(w *check.Watch, end check.EndState, wanted map[history.ID][
 	b.wanted = wanted
 	err := each(w, "the end state's ledger", end.Rows(), rowsOf(end), func(worker int, row history.Row) error {
 		if row.Mark == 0 {
-			sums[worker].add(row.Transaction, row.Object, row.Amount, row.Version)
+			sums[worker].add(row.Transaction, row.Number, row.Object, row.Amount, row.Version)
 			if len(wanted) == 0 {
 				return nil
 			}

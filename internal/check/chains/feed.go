@@ -222,7 +222,11 @@ func (f *feed) next() (*batch, error) {
 	}
 	f.left[b.client]--
 	c := b.counts
-	if before, ok := f.last[b.client]; ok && c.records > 0 && (c.first != before.last+1 || c.try < before.end) {
+	switch before, ok := f.last[b.client]; {
+	case c.records == 0:
+	case !ok && c.first.Sequence() > 1:
+		return nil, unproved("%v is the first of its client", c.first)
+	case ok && (c.first != before.last+1 || c.try < before.end):
 		return nil, unproved("%v does not follow %v", c.first, before.last)
 	}
 	if c.records > 0 {
@@ -302,7 +306,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 // observed adds the operations of a transaction whose client saw what it wrote. One that
 // was refused has read, and wrote nothing.
 func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error {
-	refused := tx.Outcome == history.Rejected
+	refused, legs := tx.Outcome == history.Rejected, uint32(0)
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		writes := op.Write && !refused
@@ -317,7 +321,8 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 		b.ops = append(b.ops, newOperation(op, writes))
 		if writes {
 			t.reader = false
-			b.legs.add(tx.ID, op.Object, op.Amount, op.Version+1)
+			b.legs.add(tx.ID, legs, op.Object, op.Amount, op.Version+1)
+			legs++
 		}
 	}
 	return nil
@@ -342,6 +347,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 		return false, nil
 	}
 	t.unknown = tx.Outcome == history.Unknown
+	legs := uint32(0)
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		o := newOperation(op, op.Write)
@@ -356,7 +362,8 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 				return false, unproved("the ledger has %v otherwise than it was sent", tx.ID)
 			}
 			o.version = uint32(rows[n].Version - 1)
-			b.legs.add(tx.ID, op.Object, op.Amount, rows[n].Version)
+			b.legs.add(tx.ID, legs, op.Object, op.Amount, rows[n].Version)
+			legs++
 			rows = slices.Delete(rows, n, n+1)
 			t.reader = false
 		}

@@ -392,8 +392,9 @@ func (p *placement) agrees(b *books) error {
 // probability of about 2^-64.
 type fingerprint struct{ sum, squares uint64 }
 
-func (f *fingerprint) add(id history.ID, object uint64, amount int64, version uint64) {
-	h := check.Mix(uint64(id) + 0x9e3779b97f4a7c15)
+// number is that of the leg within its transaction, from 0.
+func (f *fingerprint) add(id history.ID, number uint32, object uint64, amount int64, version uint64) {
+	h := check.Mix(uint64(id) + (uint64(number)+1)*0x9e3779b97f4a7c15)
 	h = check.Mix(h ^ (object<<32 + version))
 	h = check.Mix(h ^ uint64(amount))
 	f.sum += h

@@ -186,6 +186,9 @@ func (b *balances) readTransactions() (problem error) {
 			return problem
 		}
 	}
+	if missing, found := b.Txns.Gap(b.Recorded); found {
+		return fmt.Errorf("the history lacks transaction %v, and has later ones of its client: it was altered or damaged: restore it from a copy", missing)
+	}
 	return nil
 }
 

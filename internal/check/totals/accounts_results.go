@@ -276,6 +276,13 @@ func (b *balances) noGhost(r check.Result) check.Result {
 	ghosts := &finding{check: check.NoGhost, said: "reported as not applied, yet " + in}
 	closed := &finding{check: check.NoGhost, said: "closed by a look-up that found nothing, yet applied later"}
 	never := &finding{check: check.NoGhost, said: in + " that no client ever sent"}
+	const nobody = "a tombstone, and no client ever sent it"
+	unsent := &finding{check: check.NoGhost, said: in + " with " + nobody}
+	if complete {
+		for _, id := range b.end.closed {
+			b.show(unsent, id, "has "+in+" "+nobody)
+		}
+	}
 	var unsure []history.ID // whether it was sent is not known
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
@@ -293,7 +300,7 @@ func (b *balances) noGhost(r check.Result) check.Result {
 		}
 	}
 	var found verdict
-	b.addFindings(&found, ghosts, closed, never)
+	b.addFindings(&found, ghosts, closed, never, unsent)
 	found.witness = append(found.witness, check.First(unsure)...)
 	why := cmp.Or(b.noHistory("sent"), b.Foreign())
 	if why == "" && !complete {

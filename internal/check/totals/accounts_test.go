@@ -60,6 +60,12 @@ func (w *world) see(tx *history.Transaction, account uint64) *history.Op {
 }
 
 func (w *world) leg(tx *history.Transaction, account uint64, amount int64) {
+	number := uint32(0)
+	for i := range tx.Ops {
+		if tx.Ops[i].Write {
+			number++
+		}
+	}
 	op := w.see(tx, account)
 	op.Write, op.Amount = true, amount
 	a := &w.ObjectRows[account]
@@ -67,7 +73,7 @@ func (w *world) leg(tx *history.Transaction, account uint64, amount int64) {
 	a.Version++
 	a.Writer = tx.ID
 	w.LedgerRows = append(w.LedgerRows, history.Row{
-		Transaction: tx.ID, Number: uint32(len(tx.Ops) - 1), Object: account, Amount: amount, Version: a.Version,
+		Transaction: tx.ID, Number: number, Object: account, Amount: amount, Version: a.Version,
 	})
 }
 

@@ -17,6 +17,7 @@ type endFacts struct {
 	wrong    few[wrongAccount] // accounts whose books do not close
 	twice    []uint32          // transfers of which the ledger has a leg twice
 	strange  int               // legs of accounts that no load made
+	closed   []history.ID      // with a tombstone, of runs that are given, and not recorded
 	// odd are accounts that carry another last transfer than the ledger has for
 	// their version.
 	odd []history.Object
@@ -51,8 +52,11 @@ func (b *balances) readLedger() error {
 	err := b.eachLeg(func(leg history.Row) {
 		t, ok := b.Txns.Find(leg.Transaction)
 		if leg.Mark == history.Tombstone {
-			if ok {
+			switch {
+			case ok:
 				b.Txns.List[t].Flags |= check.Tombstone
+			case b.Txns.Covers(leg.Transaction.Run()):
+				b.end.closed = append(b.end.closed, leg.Transaction)
 			}
 			return
 		}
@@ -61,7 +65,7 @@ func (b *balances) readLedger() error {
 		}
 		n := &b.Txns.List[t]
 		n.Seen++
-		n.Found += check.Hash(leg.Object, leg.Amount)
+		n.Found += check.Hash(leg.Number, leg.Object, leg.Amount)
 		if n.Seen == 0 || n.Source != check.FromLedger && n.Seen > n.Want && n.Flags&check.Repeated == 0 {
 			n.Flags |= check.Repeated
 			b.end.twice = append(b.end.twice, t)
@@ -135,10 +139,13 @@ func (b *balances) lastOf(s *slot, a history.Object) {
 	if a.Version == 0 && a.Writer == 0 {
 		return
 	}
-	if a.Version <= uint64(s.length) {
-		if w := b.chain.writer[s.base+uint32(a.Version)]; w != check.None && b.Txns.List[w].ID == a.Writer {
+	switch p := s.base + uint32(a.Version); {
+	case a.Version > uint64(s.length):
+		if s.outside { // which the check ledger says of the leg
 			return
 		}
+	case b.IDOf(b.chain.writer[p]) == a.Writer, b.forked(p, a.Writer):
+		return
 	}
 	b.end.odd = append(b.end.odd, a)
 }

@@ -22,6 +22,7 @@ type slot struct {
 	length   uint32 // its highest position is base+length
 	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
 	forked   bool   // two transactions made the same version of it
+	outside  bool   // a leg of it has a version beyond every bound
 	broken   bool   // its versions do not follow each other: its replayed balances are not known
 }
 
@@ -115,7 +116,7 @@ func (b *balances) layOut() error {
 func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 	if version == 0 || version > uint64(s.length) {
 		b.chain.outside = append(b.chain.outside, t)
-		s.broken = true
+		s.broken, s.outside = true, true
 		return
 	}
 	p := s.base + uint32(version)

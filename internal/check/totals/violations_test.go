@@ -98,6 +98,27 @@ var violations = []violation{
 		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: w.Txns[i].ID, Mark: history.Tombstone})
 	}},
+	{name: "closed and never sent", check: check.NoGhost, says: "1 transfer in the ledger with a tombstone, and no client ever sent it: 1-0-7", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: history.NewID(1, 0, 7), Mark: history.Tombstone})
+	}},
+	{name: "a leg of another number", check: check.Durable, says: "1 transfer whose legs in the ledger are not those that were acknowledged: 1-0-0", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.LedgerRows[1].Number = 2
+	}},
+	{name: "two legs of one number", check: check.Durable, says: "1 transfer whose legs in the ledger are not those that were acknowledged: 1-0-0", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.LedgerRows[1].Number = 0
+	}},
+	{name: "legs in another order", check: check.Durable, says: "1 transfer of unknown outcome whose legs in the ledger are not those that were sent: 1-0-0", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		tx := &w.Txns[0]
+		tx.Outcome = history.Unknown
+		for i := range tx.Ops {
+			tx.Ops[i] = history.Op{Object: tx.Ops[i].Object, Write: true, Amount: tx.Ops[i].Amount}
+		}
+		w.LedgerRows[0].Number, w.LedgerRows[1].Number = 1, 0
+	}},
 	{name: "applied twice, seen at the end", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[0].Value -= 10

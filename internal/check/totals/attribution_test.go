@@ -1,0 +1,83 @@
+package totals
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// TestGapInASequence: a closed recording that has a transaction of a client and lacks an
+// earlier one of it is no recording of a run, so that nothing follows from it.
+func TestGapInASequence(t *testing.T) {
+	made := func() *world {
+		w := newWorld(4)
+		w.next = 1
+		w.transfer(0, 1, 5)
+		w.inquiry(0, 1)
+		w.inquiry(2, 3)
+		w.transfer(1, 2, 5)
+		return w
+	}
+	for lost, says := range map[int]string{0: "1-0-1", 1: "1-0-2", 2: "1-0-3", 3: ""} {
+		w := made()
+		w.Txns = slices.Delete(w.Txns, lost, lost+1)
+		results := checked(w.input(isolation.StrictSerializable))
+		if says == "" { // the last one: that its transfer is in the ledger shows it
+			if r := checktest.ByName(results)[check.NoGhost]; r.Status != check.Invalid {
+				t.Errorf("without the last transfer no-ghost is %v: %s", r.Status, r.Detail)
+			}
+			continue
+		}
+		for _, r := range results {
+			if r.Status != check.Unknown || r.Name != check.Audits && !strings.Contains(r.Detail, "lacks transaction "+says+",") {
+				t.Errorf("without %s %s is %v: %s", says, r.Name, r.Status, r.Detail)
+			}
+		}
+		w.Incomplete = true // another sentence, and no more
+		if v := check.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Unknown {
+			t.Errorf("without %s of a recording that was cut off the verdict is %v", says, v)
+		}
+	}
+	w := made()
+	slices.Reverse(w.Txns) // as no recording has them, and all are there
+	if v := check.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Valid {
+		t.Errorf("with all transactions, the last first, the verdict is %v", v)
+	}
+}
+
+// TestLastMakerOfAForkedVersion: an account that names the second maker of a version that
+// two transfers made names one that the ledger has.
+func TestLastMakerOfAForkedVersion(t *testing.T) {
+	for _, named := range []int{0, 1} {
+		w := newWorld(8)
+		lostUpdate(w)
+		w.ObjectRows[0].Writer = w.Txns[named].ID
+		r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]
+		if r.Status != check.Invalid || strings.Contains(r.Detail, "no such leg") {
+			t.Errorf("named is %d: ledger is %v: %s", named, r.Status, r.Detail)
+		}
+	}
+	w := newWorld(8)
+	lostUpdate(w)
+	w.ObjectRows[0].Writer = history.NewID(1, 0, 9)
+	if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]; !strings.Contains(r.Detail, "no such leg") {
+		t.Errorf("an account that names a stranger: ledger says %s", r.Detail)
+	}
+}
+
+// TestLegOfAnImpossibleVersion: the ledger has a leg of the version that the account names,
+// which is far beyond all that were made.
+func TestLegOfAnImpossibleVersion(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 5)
+	w.LedgerRows[0].Version, w.ObjectRows[0].Version = 1000, 1000
+	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]
+	if r.Status != check.Invalid || strings.Contains(r.Detail, "no such leg") || !strings.Contains(r.Detail, "cannot have had") {
+		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
+	}
+}

@@ -242,7 +242,7 @@ func TestWhatOpenRefuses(t *testing.T) {
 
 // TestTheFormatBeforeIsRead: format 3 is format 4 without elements.
 func TestTheFormatBeforeIsRead(t *testing.T) {
-	want := bankTransfers(newRandom(15), 3, 10)
+	want := bankTransfers(newRandom(15), 0, 10)
 	var payload []byte
 	var c context
 	for i := range want {

@@ -316,17 +316,23 @@ func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
 func wantLog(t *testing.T, database db.Database, e *events.Log, c events.Config, all ...*history.Transaction) {
 	t.Helper()
 	r := newTrial(t, database, e, c.Isolation)
-	writer, err := history.Create(r.history(), e.Header(), 1)
+	const clients = 2
+	writer, err := history.Create(r.history(), e.Header(), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, tx := range all {
 		tx.Attempts, tx.Due, tx.Sent, tx.Try, tx.End = 1, int64(10*i), int64(10*i), int64(10*i), int64(10*i+5)
-		if err := writer.Client(0).Append(tx); err != nil {
+		if err := writer.Client(int(tx.ID.Client())).Append(tx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(writer.Client(0).Flush(), writer.Close()); err != nil {
+	for i := range clients {
+		if err := writer.Client(i).Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
 	r.download(t)

@@ -326,7 +326,7 @@ func TestInterrupt(t *testing.T) {
 func TestBackgroundRunsBesideAndDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := false
-		audit := &standIn{kind: kindAudit, number: 7}
+		audit := &standIn{kind: kindAudit, number: 1}
 		audit.attempt = func(ctx context.Context, tx *history.Transaction) error {
 			if slow = !slow; slow {
 				return takes(2500*time.Millisecond)(ctx, tx)
@@ -356,8 +356,8 @@ func TestBackgroundRunsBesideAndDoesNotCount(t *testing.T) {
 
 func TestBackgroundStopsWithTheCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		audit := &standIn{kind: kindAudit, number: 7, attempt: takes(700 * time.Millisecond)}
-		stuck := &standIn{kind: kindAudit, number: 8, attempt: func(ctx context.Context, _ *history.Transaction) error {
+		audit := &standIn{kind: kindAudit, number: 1, attempt: takes(700 * time.Millisecond)}
+		stuck := &standIn{kind: kindAudit, number: 2, attempt: func(ctx context.Context, _ *history.Transaction) error {
 			<-ctx.Done()
 			return errUnknown
 		}}
@@ -377,7 +377,7 @@ func TestBackgroundStopsWithTheCount(t *testing.T) {
 // last conflict, and no second one begins after them.
 func TestShortDriveHasItsAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		audit := &standIn{kind: kindAudit, number: 7, attempt: script(committed, repeat(errAborted, 8)...)}
+		audit := &standIn{kind: kindAudit, number: 1, attempt: script(committed, repeat(errAborted, 8)...)}
 		o := Options{Count: 10, Retries: 10, Background: []Background{{Client: audit, Every: time.Second}}}
 		d := newDrill(t, o, &standIn{attempt: takes(time.Microsecond)})
 		r, list, err := d.run(t.Context())

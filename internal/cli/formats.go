@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/exchange"
+	"stroppy/internal/exchange/plume"
 	"stroppy/internal/history"
 	"stroppy/internal/live"
 	"stroppy/internal/run"
@@ -20,7 +21,9 @@ import (
 // formats is the registry: a form of histories is a folder in internal/exchange and an
 // entry here.
 func formats() exchange.Formats {
-	return exchange.Formats{}
+	return exchange.Formats{
+		plume.Format(),
+	}
 }
 
 // formatFlag adds to check the form of a history of another program.

@@ -123,14 +123,15 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the result for people, the verdict first, then what each level is
-// and why, the edges of a cycle one a line.
+// WriteText writes the result for people: the verdict first, then what each level is and
+// why, the edges of a cycle one after the other.
 func (r *Result) WriteText(w io.Writer) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s  %s, held to %s\n  %s\n\n", strings.ToUpper(r.Verdict), r.File, r.Expect, r.Reason)
-	fmt.Fprintf(&out, "History\n  %s, %s, %s, %s\n", check.Plural(r.Sessions, "session"), check.Plural(r.Transactions, "transaction"), check.Plural(r.Operations, "operation"), check.Plural(r.Objects, "key"))
+	fmt.Fprintf(&out, "%s  %s, held to %s\n", strings.ToUpper(r.Verdict), r.File, r.Expect)
+	hang(&out, "  ", r.Reason)
+	fmt.Fprintf(&out, "\nHistory\n  %s, %s, %s, %s\n", check.Plural(r.Sessions, "session"), check.Plural(r.Transactions, "transaction"), check.Plural(r.Operations, "operation"), check.Plural(r.Objects, "object"))
 	if r.Aborted > 0 {
-		fmt.Fprintf(&out, "  %s of aborted transactions\n", check.Plural(r.Aborted, "operation"))
+		fmt.Fprintf(&out, "  and %s of transactions that were aborted\n", check.Plural(r.Aborted, "operation"))
 	}
 	out.WriteString("\nChecks\n")
 	for i := range r.Checks {
@@ -141,16 +142,32 @@ func (r *Result) WriteText(w io.Writer) error {
 }
 
 func (c *Check) writeText(out *strings.Builder) {
-	for i, line := range strings.Split(c.Detail, "\n") {
-		name, status := c.Name, c.Status
-		if i > 0 {
-			name, status = "", ""
-		}
-		fmt.Fprintf(out, "  %-21s %-8s %s\n", name, status, line)
-	}
+	hang(out, fmt.Sprintf("  %-17s %-8s ", c.Name, c.Status), c.Detail)
 	for _, a := range c.Anomalies {
 		for i, e := range a.Cycle {
-			fmt.Fprintf(out, "  %-30s  %d. %s\n", "", i+1, e.Text)
+			hang(out, fmt.Sprintf("%*s%d. %-9s ", column, "", i+1, e.Kind), e.Text)
+		}
+	}
+}
+
+// The text is wrapped at width; what a level is begins at column.
+const width, column = 100, 28
+
+// hang writes text behind lead, wrapped at its own beginning.
+func hang(out *strings.Builder, lead, text string) {
+	room := max(width-len(lead), 40)
+	for line := range strings.SplitSeq(text, "\n") {
+		for line != "" {
+			end := len(line)
+			if end > room {
+				if end = strings.LastIndexByte(line[:room+1], ' '); end <= 0 {
+					if end = strings.IndexByte(line, ' '); end <= 0 {
+						end = len(line)
+					}
+				}
+			}
+			out.WriteString(lead + line[:end] + "\n")
+			lead, line = strings.Repeat(" ", len(lead)), strings.TrimPrefix(line[end:], " ")
 		}
 	}
 }

@@ -1,0 +1,224 @@
+package sessions
+
+// causal infers, for each read of a key, that whoever wrote the key and comes before the
+// reader by so and wr comes before the writer that was read from. Of a session the last
+// such transaction is enough: so has the earlier ones before it. What so and wr say
+// themselves is not inferred again.
+//
+// A clock has for each session its last transaction that comes before, or none (0); so
+// and wr have no cycle, and order agrees with them.
+func (r *resolved) causal(order []uint32) *edges {
+	found := &edges{}
+	for low := 0; low < len(r.Sessions) && !r.watch.Ended(); low += mostColumns {
+		c := newClocks(r, low, min(low+mostColumns, len(r.Sessions)))
+		for _, t := range order {
+			if r.watch.Ended() {
+				break
+			}
+			c.visit(t)
+		}
+		found.append(&c.found)
+	}
+	return found
+}
+
+// mostColumns is of how many sessions the clocks are at once: one pass over all
+// transactions keeps a clock of so many for each that will be read.
+const mostColumns = 128
+
+// clocks are those of the sessions from low to high.
+type clocks struct {
+	*resolved
+	low, high uint32
+	of        []uint32 // the clock of each session, behind its last transaction that was visited
+
+	// The clock of a transaction is kept in a row until all its readers were visited.
+	row     []uint32 // of each transaction its row, from 1; 0: none
+	readers []uint32 // of each transaction: how many reads of it are to come
+	rows    []uint32
+	free    []uint32
+
+	writers writers
+	found   edges
+	recent  []recentEdge
+}
+
+// recentEdge is one that was found lately.
+type recentEdge struct{ from, to uint32 }
+
+// recentEdges is how many are remembered; a power of two.
+const recentEdges = 1 << 14
+
+func newClocks(r *resolved, low, high int) *clocks {
+	c := &clocks{
+		resolved: r, low: uint32(low), high: uint32(high), of: make([]uint32, len(r.Sessions)*(high-low)),
+		row: make([]uint32, r.transactions()+1), readers: make([]uint32, r.transactions()+1),
+		writers: r.writersOf(uint32(low), uint32(high)), recent: make([]recentEdge, recentEdges),
+	}
+	for _, w := range r.readFrom {
+		c.readers[w]++
+	}
+	return c
+}
+
+// width is the length of a clock.
+func (c *clocks) width() uint32 { return c.high - c.low }
+
+// kept returns the clock of a transaction that has readers to come.
+func (c *clocks) kept(t uint32) []uint32 {
+	at := int(c.row[t]-1) * int(c.width())
+	return c.rows[at : at+int(c.width())]
+}
+
+// visit is called for each transaction in order.
+func (c *clocks) visit(t uint32) {
+	s := c.session[t]
+	clock := c.of[s*c.width() : (s+1)*c.width()]
+	for i := c.readRow[t]; i < c.readRow[t+1]; i++ {
+		w := c.readFrom[i]
+		at := c.session[w] - c.low
+		if w == initial || at < c.width() && clock[at] >= w {
+			continue // it is known, and with it all that comes before it
+		}
+		for j, seen := range c.kept(w) {
+			clock[j] = max(clock[j], seen)
+		}
+	}
+	for i := c.readRow[t]; i < c.readRow[t+1]; i++ {
+		c.infer(i, clock)
+	}
+	for i := c.readRow[t]; i < c.readRow[t+1]; i++ {
+		w := c.readFrom[i]
+		if c.readers[w]--; c.readers[w] == 0 && w != initial {
+			c.free = append(c.free, c.row[w])
+		}
+	}
+	if s-c.low < c.width() {
+		clock[s-c.low] = t
+	}
+	if c.readers[t] > 0 {
+		c.keep(t, clock)
+	}
+}
+
+// keep keeps the clock of t for its readers.
+func (c *clocks) keep(t uint32, clock []uint32) {
+	if n := len(c.free); n > 0 {
+		c.row[t] = c.free[n-1]
+		c.free = c.free[:n-1]
+		copy(c.kept(t), clock)
+		return
+	}
+	c.rows = append(c.rows, clock...)
+	c.row[t] = uint32(len(c.rows) / int(c.width()))
+}
+
+// infer infers edges from one read of a transaction with a clock.
+func (c *clocks) infer(read uint32, clock []uint32) {
+	w := c.readFrom[read]
+	var seen []uint32
+	if w != initial {
+		seen = c.kept(w)
+	}
+	lists := c.writers.of(c.readKey[read])
+	for i := range lists {
+		l := &lists[i]
+		known := clock[l.session-c.low]
+		var before uint32 // what the writer has before it
+		if seen != nil {
+			before = seen[l.session-c.low]
+		}
+		if known <= before || l.first > known {
+			continue
+		}
+		if t := c.writers.last(l, known); t > before {
+			c.add(t, w, read)
+		}
+	}
+}
+
+// add notes an edge, unless one that says as much was found lately.
+func (c *clocks) add(from, to, read uint32) {
+	s := c.session[from]
+	r := &c.recent[(to*31+s)%recentEdges]
+	if r.to == to && r.from >= from && c.session[r.from] == s {
+		return
+	}
+	*r = recentEdge{from, to}
+	c.found.add(from, to, read)
+}
+
+// writers are the transactions that wrote each key, by session.
+type writers struct {
+	lists []writerList
+	row   []uint32 // the lists of a key are [row[key], row[key+1])
+	all   []uint32
+}
+
+// writerList are those of one session that wrote one key, in their order.
+type writerList struct {
+	session  uint32
+	first    uint32 // the first of them
+	from, to uint32 // where they stand
+	at       uint32 // the last one that was asked for
+}
+
+// writersOf lists those of the sessions from low to high.
+func (r *resolved) writersOf(low, high uint32) writers {
+	from, to := r.writeRow[r.first[low]], r.writeRow[r.first[high]]
+	row := make([]uint32, r.keys+1)
+	for _, key := range r.writeKey[from:to] {
+		row[key+1]++
+	}
+	for key := range r.keys {
+		row[key+1] += row[key]
+	}
+	w := writers{all: make([]uint32, to-from), row: make([]uint32, r.keys+1)}
+	for t := r.first[low]; t < r.first[high]; t++ { // so that each key's are in order
+		for _, key := range r.writeKey[r.writeRow[t]:r.writeRow[t+1]] {
+			w.all[row[key]] = t
+			row[key]++
+		}
+	}
+	at := uint32(0)
+	for key := range r.keys { // row[key] is now where the key's end
+		w.row[key] = uint32(len(w.lists))
+		for at < row[key] {
+			l := writerList{session: r.session[w.all[at]], first: w.all[at], from: at, at: at}
+			for end := r.first[l.session+1]; at < row[key] && w.all[at] < end; at++ {
+			}
+			l.to = at
+			w.lists = append(w.lists, l)
+		}
+	}
+	w.row[r.keys] = uint32(len(w.lists))
+	return w
+}
+
+func (w *writers) of(key uint32) []writerList { return w.lists[w.row[key]:w.row[key+1]] }
+
+// last returns the last of a list up to t, which is not before its first. It searches
+// from where the last search ended, because the next is mostly near, in steps that double.
+func (w *writers) last(l *writerList, t uint32) uint32 {
+	low, high := l.at, l.at+1 // all[low] <= t, and all[high] > t or high is the end
+	if w.all[low] <= t {
+		for step := uint32(1); high < l.to && w.all[high] <= t; step *= 2 {
+			low, high = high, high+step
+		}
+		high = min(high, l.to)
+	} else {
+		for step := uint32(1); w.all[low] > t; step *= 2 {
+			high = low
+			low -= min(step, low-l.from)
+		}
+	}
+	for high-low > 1 {
+		if middle := low + (high-low)/2; w.all[middle] <= t {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	l.at = low
+	return w.all[low]
+}

@@ -1,0 +1,103 @@
+package sessions
+
+import (
+	"fmt"
+	"math/bits"
+
+	"stroppy/internal/check"
+)
+
+// The tables are open-addressed with linear probing, at most half full, and made for a
+// number of entries that is known, so that a slot never moves.
+
+// slotsFor is a power of two of at least twice as many slots as entries.
+func slotsFor(entries int) int { return 1 << bits.Len(uint(2*entries)) }
+
+// keyTable numbers keys in the order in which it first sees them.
+type keyTable struct {
+	slots []keySlot
+	mask  uint64
+	count uint32
+}
+
+type keySlot struct {
+	key    int64
+	number uint32 // from 1; 0 is empty
+}
+
+func newKeyTable(most int) *keyTable {
+	n := slotsFor(most)
+	return &keyTable{slots: make([]keySlot, n), mask: uint64(n - 1)}
+}
+
+// number returns the key's, counted from 0.
+func (k *keyTable) number(key int64) uint32 {
+	for at := check.Mix(uint64(key)) & k.mask; ; at = (at + 1) & k.mask {
+		s := &k.slots[at]
+		if s.number == 0 {
+			k.count++
+			*s = keySlot{key, k.count}
+		}
+		if s.key == key {
+			return s.number - 1
+		}
+	}
+}
+
+// The writer of a slot is a transaction's number, with a mark where the transaction wrote
+// the key again, or none that was committed.
+const (
+	overwritten   = 1 << 31
+	abortedWriter = overwritten - 1
+)
+
+// writeTable has each value that was written to a key.
+type writeTable struct {
+	slots []writeSlot
+	mask  uint64
+	count int
+}
+
+type writeSlot struct {
+	value  int64 // 0 is empty
+	key    uint32
+	writer uint32
+}
+
+func newWriteTable(writes int) *writeTable {
+	n := slotsFor(writes)
+	return &writeTable{slots: make([]writeSlot, n), mask: uint64(n - 1)}
+}
+
+// at is the first slot in which a value of a key may be.
+func (w *writeTable) at(key uint32, value int64) uint64 {
+	return check.Mix(uint64(value)^uint64(key)<<40^uint64(key)*0x9e3779b97f4a7c15) & w.mask
+}
+
+// add notes a write, and returns the slot that it has from now on.
+func (w *writeTable) add(op *Op, key, writer uint32) (uint32, error) {
+	if op.Value == 0 {
+		return 0, &InputError{Line: op.Line, What: fmt.Sprintf("0 is written to key %d, and 0 is the value of a key that nobody wrote", op.Key)}
+	}
+	at := w.at(key, op.Value)
+	for ; w.slots[at].value != 0; at = (at + 1) & w.mask {
+		if w.slots[at].value == op.Value && w.slots[at].key == key {
+			return 0, &InputError{Line: op.Line, What: fmt.Sprintf("%d is written to key %d a second time, so that who read it read nobody knows whose write", op.Value, op.Key)}
+		}
+	}
+	w.slots[at] = writeSlot{op.Value, key, writer}
+	w.count++
+	return uint32(at), nil
+}
+
+// find returns the write of a value, or nil.
+func (w *writeTable) find(key uint32, value int64) *writeSlot {
+	for at := w.at(key, value); ; at = (at + 1) & w.mask {
+		switch s := &w.slots[at]; {
+		case s.value == 0:
+			return nil
+		case s.value == value && s.key == key:
+			return s
+		}
+	}
+}

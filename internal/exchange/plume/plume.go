@@ -1,0 +1,49 @@
+// Package plume reads and writes the text form of register histories that the published
+// black-box testers of isolation share (PolySI, VLDB 2023; Plume, OOPSLA 2024; AWDIT, PLDI
+// 2025). A line is an operation, in the order of its session:
+//
+//	w(KEY,VALUE,SESSION,TRANSACTION)
+//	r(KEY,VALUE,SESSION,TRANSACTION)
+//
+// All are whole numbers. Each value is written once per key. 0 is the value of a key that
+// nobody wrote. The operations of a transaction follow each other in their session, and
+// its number is its own in the whole history; -1 stands for all that were aborted.
+package plume
+
+import (
+	"context"
+	"errors"
+
+	"stroppy/internal/check/sessions"
+	"stroppy/internal/exchange"
+	"stroppy/internal/isolation"
+)
+
+// Format returns the form.
+func Format() exchange.Format {
+	return exchange.Format{
+		Name: "plume", About: "reads and writes of registers as text, a line each: w(KEY,VALUE,SESSION,TRANSACTION), r(…); of Plume, PolySI and AWDIT",
+		Levels: sessions.Levels(), Default: isolation.Causal,
+		Check: check,
+	}
+}
+
+// check reads and checks the history in a file.
+func check(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
+	h, err := Read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	found, err := sessions.Check(ctx, h, expect)
+	var input *sessions.InputError
+	switch {
+	case errors.As(err, &input):
+		return nil, &exchange.InputError{Line: int(input.Line), What: input.What}
+	case err != nil:
+		return nil, err
+	}
+	return &exchange.Checked{
+		Sessions: len(h.Sessions), Transactions: len(h.Transactions), Operations: len(h.Ops), Objects: found.Keys, Aborted: len(h.Aborted),
+		Results: found.Results, Name: h.Name,
+	}, nil
+}

@@ -1,0 +1,238 @@
+package plume
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"sync"
+
+	"stroppy/internal/check/sessions"
+	"stroppy/internal/exchange"
+)
+
+// operation is a line of the file.
+type operation struct {
+	key, value, transaction int64
+	session                 uint32 // an index of the part's sessions
+	line                    uint32 // counted in the part, from 1
+	write                   bool
+}
+
+// part is what was read of a part of the file.
+type part struct {
+	operations []operation
+	sessions   []int64 // by name, as they were met
+	lines      uint32
+	err        error
+
+	known map[int64]uint32
+	last  int64 // the session of the last line, and its index
+	index uint32
+	met   bool
+}
+
+// readBuffer is how many bytes are read at once; no line may be longer.
+const readBuffer = 1 << 18
+
+// mostLines is how many lines a file may have: what their numbers have room for.
+const mostLines = math.MaxUint32
+
+// Read reads the history in a file, each core a part of it. What is wrong with it is an
+// *exchange.InputError with the first line that is wrong.
+func Read(ctx context.Context, path string) (*sessions.History, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := info.Size()
+	if !info.Mode().IsRegular() {
+		return nil, &exchange.InputError{What: "it is no regular file"}
+	}
+	return readParts(ctx, file, size, int(min(int64(runtime.GOMAXPROCS(0)), 1+size/readBuffer)))
+}
+
+// readParts reads in parts of about the same size, each in its own goroutine.
+func readParts(ctx context.Context, from io.ReaderAt, size int64, count int) (*sessions.History, error) {
+	parts := make([]part, count)
+	var group sync.WaitGroup
+	for i := range parts {
+		group.Go(func() {
+			n := int64(len(parts))
+			parts[i].read(ctx, from, size*int64(i)/n, size*int64(i+1)/n, size)
+		})
+	}
+	group.Wait()
+	lines := uint64(0)
+	for i := range parts {
+		if err := parts[i].err; err != nil {
+			var input *exchange.InputError
+			if errors.As(err, &input) {
+				return nil, &exchange.InputError{Line: int(lines) + input.Line, What: input.What}
+			}
+			return nil, err
+		}
+		if lines += uint64(parts[i].lines); lines > mostLines {
+			return nil, &exchange.InputError{What: "it has too many lines to check"}
+		}
+	}
+	return gather(parts)
+}
+
+// read reads the lines that begin at from or later and before to.
+func (p *part) read(ctx context.Context, file io.ReaderAt, from, to, size int64) {
+	p.known = map[int64]uint32{}
+	p.operations = make([]operation, 0, (to-from)/16)
+	buffer := make([]byte, readBuffer)
+	at, kept := from, 0
+	if from > 0 { // the line that is going on belongs to the part before
+		at--
+	}
+	skip := from > 0
+	for at < size {
+		if p.err = context.Cause(ctx); p.err != nil {
+			return
+		}
+		n, err := file.ReadAt(buffer[kept:min(int64(len(buffer)), int64(kept)+size-at)], at)
+		if n == 0 && err != nil {
+			p.err = fmt.Errorf("read: %w", err)
+			return
+		}
+		begin := at - int64(kept) // where the buffer begins in the file
+		at += int64(n)
+		text := buffer[:kept+n]
+		rest, done := p.lined(text, begin, to, at == size, &skip)
+		if p.err != nil || done {
+			return
+		}
+		kept = copy(buffer, rest)
+		if kept == len(buffer) {
+			p.err = p.wrong("the line is longer than an operation can be")
+			return
+		}
+	}
+}
+
+// lined reads the lines of a text that begins at an offset, and returns what is left of
+// its last one. It is done with the first that begins at to or later.
+func (p *part) lined(text []byte, begin, to int64, last bool, skip *bool) (rest []byte, done bool) {
+	for len(text) > 0 {
+		end := bytes.IndexByte(text, '\n')
+		if end < 0 && !last {
+			return text, false
+		}
+		line, next := text, len(text)
+		if end >= 0 {
+			line, next = text[:end], end+1
+		}
+		switch {
+		case *skip:
+			*skip = false
+		case begin >= to:
+			return nil, true
+		default:
+			if p.err = p.line(line); p.err != nil {
+				return nil, true
+			}
+		}
+		text, begin = text[next:], begin+int64(next)
+	}
+	return nil, false
+}
+
+func (p *part) wrong(what string) error {
+	return &exchange.InputError{Line: int(p.lines), What: what}
+}
+
+// line reads one line.
+func (p *part) line(text []byte) error {
+	p.lines++
+	if n := len(text); n > 0 && text[n-1] == '\r' {
+		text = text[:n-1]
+	}
+	if len(text) < len("r(0,0,0,0)") || text[1] != '(' || text[len(text)-1] != ')' || text[0] != 'r' && text[0] != 'w' {
+		return p.wrong(notALine(text))
+	}
+	var numbers [4]int64
+	rest := text[2:]
+	for i := range numbers {
+		value, length := number(rest)
+		if length == 0 || i < 3 && rest[length] != ',' || i == 3 && length != len(rest)-1 {
+			return p.wrong(notALine(text))
+		}
+		numbers[i], rest = value, rest[length+1:]
+	}
+	session, transaction := numbers[2], numbers[3]
+	if session < 0 || transaction < abortedTransaction {
+		return p.wrong(fmt.Sprintf("%q has a negative session or transaction, and only the transaction of an aborted write is -1", text))
+	}
+	p.operations = append(p.operations, operation{
+		key: numbers[0], value: numbers[1], transaction: transaction,
+		session: p.session(session), line: p.lines, write: text[0] == 'w',
+	})
+	return nil
+}
+
+// abortedTransaction is that of operations whose transaction was aborted.
+const abortedTransaction = -1
+
+// notALine says what a line should be. What it is instead is cut short.
+func notALine(text []byte) string {
+	const most = 60
+	if len(text) > most {
+		text = append(text[:most:most], "…"...)
+	}
+	return fmt.Sprintf("%q is no operation: one is w(KEY,VALUE,SESSION,TRANSACTION) or r(…), four whole numbers of 64 bits", text)
+}
+
+// number reads a whole number at the beginning of a text that does not end with a digit,
+// and returns how long it is; 0 is none that is one of 64 bits.
+func number(text []byte) (value int64, length int) {
+	negative := text[0] == '-'
+	if negative {
+		length = 1
+	}
+	from := length
+	var n uint64
+	for ; length < len(text); length++ {
+		digit := text[length] - '0'
+		if digit > 9 {
+			break
+		}
+		if length-from >= 18 && (n > math.MaxInt64/10 || n*10 > math.MaxInt64-uint64(digit)) {
+			return 0, 0
+		}
+		n = n*10 + uint64(digit)
+	}
+	if length == from || length == len(text) {
+		return 0, 0
+	}
+	if negative {
+		return -int64(n), length
+	}
+	return int64(n), length
+}
+
+// session returns the index of a session.
+func (p *part) session(name int64) uint32 {
+	if p.met && name == p.last {
+		return p.index
+	}
+	index, ok := p.known[name]
+	if !ok {
+		index = uint32(len(p.sessions))
+		p.known[name] = index
+		p.sessions = append(p.sessions, name)
+	}
+	p.met, p.last, p.index = true, name, index
+	return index
+}

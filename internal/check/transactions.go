@@ -1,7 +1,9 @@
 package check
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"math/bits"
 	"slices"
 
@@ -54,6 +56,15 @@ type Transactions struct {
 	Runs    []uint64 // the runs that the histories cover
 	clients map[uint64]*clientIndex
 	sparse  map[history.ID]uint32
+	key     uint64       // of the client that was looked up last
+	client  *clientIndex // it, nil at first
+}
+
+// mostTransactions is how many a table numbers.
+const mostTransactions = 1 << 31
+
+func errMany() error {
+	return fmt.Errorf("the history has more than %d transactions, which is more than one check takes", uint32(mostTransactions))
 }
 
 type clientIndex struct {
@@ -63,12 +74,15 @@ type clientIndex struct {
 
 // Add appends a recorded transaction. The same id twice in a history is damage.
 func (t *Transactions) Add(tx *history.Transaction, source int) error {
-	if len(t.List) >= 1<<31 {
-		return fmt.Errorf("the history has more than %d transactions, which is more than one check takes", uint32(1<<31))
+	if len(t.List) >= mostTransactions {
+		return errMany()
 	}
-	if _, ok := t.Find(tx.ID); ok {
-		return fmt.Errorf("the history has transaction %v twice: it is damaged, or the same history was given twice", tx.ID)
-	}
+	t.List = append(t.List, recorded(tx, source))
+	return t.index(uint32(len(t.List) - 1))
+}
+
+// recorded is what is kept of a recorded transaction.
+func recorded(tx *history.Transaction, source int) Transaction {
 	n := Transaction{
 		ID: tx.ID, Try: tx.Try, End: tx.End, Kind: tx.Kind, Outcome: tx.Outcome, Source: uint16(source),
 	}
@@ -81,22 +95,110 @@ func (t *Transactions) Add(tx *history.Transaction, source int) error {
 			n.Want++
 		}
 	}
-	t.index(tx.ID)
-	t.List = append(t.List, n)
+	return n
+}
+
+// blocks is a Source of which it is known before it is read how many transactions each
+// block holds.
+type blocks interface {
+	Blocks
+	Blocks() iter.Seq2[history.Block, error]
+}
+
+// AddAll adds all transactions of a source, by so many workers at once where it has
+// blocks. grow is called with how many there will be before each is called, by any worker,
+// with a transaction and its number. An error of each ends the reading.
+func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow func(n int), each func(i uint32, tx *history.Transaction) error) error {
+	from := len(t.List)
+	b, ok := source.(blocks)
+	var starts map[int64]int
+	if ok {
+		var n int
+		if starts, n, ok = numberBlocks(b, from); n > mostTransactions {
+			return errMany()
+		} else if ok {
+			t.List = append(t.List, make([]Transaction, n-from)...)
+			grow(n)
+		}
+	}
+	if !ok {
+		return t.addOneByOne(w, source, number, grow, each)
+	}
+	err := b.EachBlock(workers, func(_ int, c *history.Cursor) error {
+		start := starts[c.Block.Offset]
+		for c.Next() {
+			i := start + c.Record
+			t.List[i] = recorded(&c.Transaction, number)
+			if err := each(uint32(i), &c.Transaction); err != nil {
+				return refusal{err}
+			}
+		}
+		return context.Cause(w.Ctx)
+	})
+	refused, ok := err.(refusal)
+	switch {
+	case w.Cancelled():
+		return w.Err
+	case ok:
+		return refused.error
+	case err != nil:
+		return fmt.Errorf("the history could not be read: %w", err)
+	}
+	for i := from; i < len(t.List); i++ {
+		if err := t.index(uint32(i)); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// refusal is an error that says what is wrong with a transaction, and not with the file.
+type refusal struct{ error }
+
+// numberBlocks returns the number of the first transaction of each block, and the one
+// behind the last. It is not ok where the heads of blocks are damaged, or promise more
+// than they have room for: who reads the transactions finds that, too.
+func numberBlocks(b blocks, from int) (starts map[int64]int, n int, ok bool) {
+	starts = map[int64]int{}
+	n = from
+	for block, err := range b.Blocks() {
+		if err != nil || block.Records > block.Length {
+			return nil, from, false
+		}
+		starts[block.Offset] = n
+		n += int(block.Records)
+	}
+	return starts, n, true
+}
+
+func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow func(n int), each func(i uint32, tx *history.Transaction) error) (problem error) {
+	for rec := range Each(w, "the history", source.Transactions(), &problem) {
+		if err := t.Add(rec.Transaction, number); err != nil {
+			return err
+		}
+		grow(len(t.List))
+		if err := each(uint32(len(t.List)-1), rec.Transaction); err != nil {
+			return err
+		}
+	}
+	return problem
 }
 
 // AddFromLedger makes an entry for a transfer that no given history has.
 func (t *Transactions) AddFromLedger(id history.ID) uint32 {
-	t.indexSparse(id)
+	t.indexSparse(id, uint32(len(t.List)))
 	t.List = append(t.List, Transaction{ID: id, Source: FromLedger})
 	return uint32(len(t.List) - 1)
 }
 
-// index notes that the next of the list has an id.
-func (t *Transactions) index(id history.ID) {
+// index notes where in the list a transaction stands. The same id twice is damage.
+func (t *Transactions) index(i uint32) error {
+	id := t.List[i].ID
+	if _, ok := t.Find(id); ok {
+		return fmt.Errorf("the history has transaction %v twice: it is damaged, or the same history was given twice", id)
+	}
 	key, sequence := uint64(id)>>history.SequenceBits, id.Sequence()
-	c := t.clients[key]
+	c := t.of(key)
 	if c == nil {
 		if t.clients == nil {
 			t.clients = map[uint64]*clientIndex{}
@@ -105,25 +207,37 @@ func (t *Transactions) index(id history.ID) {
 		t.clients[key] = c
 	}
 	if sequence == c.first+uint64(len(c.at)) {
-		c.at = append(c.at, uint32(len(t.List)))
-		return
+		c.at = append(c.at, i)
+		return nil
 	}
-	t.indexSparse(id)
+	t.indexSparse(id, i)
+	return nil
 }
 
-func (t *Transactions) indexSparse(id history.ID) {
+func (t *Transactions) indexSparse(id history.ID, i uint32) {
 	if t.sparse == nil {
 		t.sparse = map[history.ID]uint32{}
 	}
-	t.sparse[id] = uint32(len(t.List))
+	t.sparse[id] = i
+}
+
+// of returns a client's index. Mostly it is that of the client before.
+func (t *Transactions) of(key uint64) *clientIndex {
+	if t.client == nil || t.key != key {
+		t.client, t.key = t.clients[key], key
+	}
+	return t.client
 }
 
 // Find returns the transaction of an id.
 func (t *Transactions) Find(id history.ID) (uint32, bool) {
-	if c := t.clients[uint64(id)>>history.SequenceBits]; c != nil {
+	if c := t.of(uint64(id) >> history.SequenceBits); c != nil {
 		if k := id.Sequence() - c.first; k < uint64(len(c.at)) {
 			return c.at[k], true
 		}
+	}
+	if t.sparse == nil {
+		return 0, false
 	}
 	i, ok := t.sparse[id]
 	return i, ok

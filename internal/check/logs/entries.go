@@ -14,8 +14,13 @@ type streamWalk struct {
 	stream   uint64
 	place    uint64
 	previous history.Row
-	latest   map[uint64]uint64   // by run and client: the latest sequence of an acknowledged append
-	tries    map[uint16]lateness // by history
+	latest   map[uint64]*uint64   // by run and client: the latest sequence of an acknowledged append
+	tries    map[uint16]*lateness // by history
+
+	client   uint64 // of the append that was followed last
+	source   uint16
+	sequence *uint64   // of that client in latest; nil at first
+	late     *lateness // of that history in tries
 }
 
 // lateness is the latest beginning among the acknowledged appends so far.
@@ -39,12 +44,20 @@ func (e *checker) readLog() (problem error) {
 	if problem != nil {
 		return problem
 	}
+	e.leave()
 	for _, row := range e.in.End.Unexpected() {
 		e.found[strange].Add(row)
 		e.Report(Whole, "", 0, "", row)
 	}
 	e.findLate()
 	return nil
+}
+
+// leave notes where the stream ends.
+func (e *checker) leave() {
+	if s := &e.stream; s.begun {
+		e.last[s.stream] = s.place
+	}
 }
 
 // step moves on to the place of an entry and looks for holes before it.
@@ -54,10 +67,16 @@ func (e *checker) step(leg history.Row) error {
 		if s.begun && leg.Object < s.stream {
 			return fmt.Errorf("the end state's log has %s after %s: it is damaged", e.in.Name(leg.Object), e.in.Name(s.stream))
 		}
-		*s = streamWalk{begun: true, stream: leg.Object, latest: map[uint64]uint64{}, tries: map[uint16]lateness{}}
+		e.leave()
+		*s = streamWalk{begun: true, stream: leg.Object, latest: map[uint64]*uint64{}, tries: map[uint16]*lateness{}}
 		if leg.Object >= e.in.Streams {
 			e.note(absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
 		}
+	}
+	if leg.Version == s.place+1 {
+		s.place = leg.Version
+		e.entries++
+		return nil
 	}
 	name := e.in.Name(leg.Object)
 	switch {
@@ -74,7 +93,6 @@ func (e *checker) step(leg history.Row) error {
 			fmt.Sprintf("stands at place %d, and the %d places before it are empty", leg.Version, leg.Version-1-s.place))
 	}
 	s.place = leg.Version
-	e.last[leg.Object] = leg.Version
 	e.entries++
 	return nil
 }
@@ -95,13 +113,14 @@ func (e *checker) entry(leg history.Row) {
 		}
 		return
 	}
-	begins := p.next == 0 && e.odd[i] == nil
+	odd := e.oddOf(i)
+	begins := p.next == 0 && odd == nil
 	switch {
-	case leg.Number < p.next || e.odd[i][leg.Number]:
+	case leg.Number < p.next || odd[leg.Number]:
 		e.find(twice, i, "has its event %d in the log twice", leg.Number)
 		return
 	case leg.Number > p.next:
-		if e.odd[i] == nil {
+		if odd == nil {
 			e.odd[i] = map[uint32]bool{}
 		}
 		e.odd[i][leg.Number] = true
@@ -111,7 +130,7 @@ func (e *checker) entry(leg history.Row) {
 		if p.next > 0 && (before.Transaction != leg.Transaction || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Object != leg.Object || before.Version != leg.Version-1) {
 			e.find(apart, i, "has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1)
 		}
-		for p.next++; e.odd[i][p.next]; {
+		for p.next++; odd[p.next]; {
 			p.next++
 		}
 	}
@@ -125,6 +144,14 @@ func (e *checker) entry(leg history.Row) {
 	if begins && t.Outcome == history.Committed {
 		e.follow(i)
 	}
+}
+
+// oddOf are the events of an append that stand before one that should come first.
+func (e *checker) oddOf(i uint32) map[uint32]bool {
+	if len(e.odd) == 0 {
+		return nil
+	}
+	return e.odd[i]
 }
 
 // checkEntry checks an entry against what its client sent and saw.
@@ -151,17 +178,34 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 func (e *checker) follow(i uint32) {
 	t, s := &e.Txns.List[i], &e.stream
 	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
-	if later := s.latest[client]; sequence < later {
+	s.turn(client, t.Source)
+	if later := *s.sequence; sequence < later {
 		e.find(behindOwn, i, "stands behind %v of the same client, which was sent after it", history.ID(client<<history.SequenceBits|later))
 	} else {
-		s.latest[client] = sequence
+		*s.sequence = sequence
 	}
-	late, ok := s.tries[t.Source]
-	if ok && t.End < late.try {
-		e.find(behindLater, i, "was acknowledged before %v began, and stands behind it", e.IDOf(late.by))
+	if t.End < s.late.try {
+		e.find(behindLater, i, "was acknowledged before %v began, and stands behind it", e.IDOf(s.late.by))
 	}
-	if !ok || t.Try > late.try {
-		s.tries[t.Source] = lateness{t.Try, i}
+	if s.late.by == check.None || t.Try > s.late.try {
+		*s.late = lateness{t.Try, i}
+	}
+}
+
+// turn makes sequence and late be those of a client and of a history. Mostly they are
+// those of the append before.
+func (s *streamWalk) turn(client uint64, source uint16) {
+	if s.sequence == nil || s.client != client {
+		if s.client, s.sequence = client, s.latest[client]; s.sequence == nil {
+			s.sequence = new(uint64)
+			s.latest[client] = s.sequence
+		}
+	}
+	if s.late == nil || s.source != source {
+		if s.source, s.late = source, s.tries[source]; s.late == nil {
+			s.late = &lateness{try: -1 << 63, by: check.None}
+			s.tries[source] = s.late
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ package logs
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -98,26 +100,26 @@ func (e *checker) readAll() error {
 	return nil
 }
 
-func (e *checker) readAppends() (problem error) {
+func (e *checker) readAppends() error {
 	for number, source := range e.in.History {
 		e.AddSource(number, source)
-		for rec := range check.Each(&e.Watch, "the history", source.Transactions(), &problem) {
-			if len(rec.Ops) != 1 || rec.Kind.ReadOnly() {
-				return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s", rec.ID, len(rec.Ops), e.Words.One)
-			}
-			if err := e.Txns.Add(rec.Transaction, number); err != nil {
-				return err
-			}
-			op := &rec.Ops[0]
-			p := place{stream: op.Object}
-			if op.Observed {
-				p.seen = op.Version + 1
-			}
-			e.places = append(e.places, p)
+		grow := func(n int) { e.places = slices.Grow(e.places, n-len(e.places))[:n] }
+		if err := e.Txns.AddAll(&e.Watch, source, number, runtime.GOMAXPROCS(0), grow, e.addAppend); err != nil {
+			return err
 		}
-		if problem != nil {
-			return problem
-		}
+	}
+	return nil
+}
+
+// addAppend notes append i; several workers may do so at once.
+func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
+	if len(tx.Ops) != 1 || tx.Kind.ReadOnly() {
+		return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s", tx.ID, len(tx.Ops), e.Words.One)
+	}
+	op := &tx.Ops[0]
+	e.places[i] = place{stream: op.Object}
+	if op.Observed {
+		e.places[i].seen = op.Version + 1
 	}
 	return nil
 }

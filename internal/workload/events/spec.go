@@ -153,7 +153,8 @@ const (
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
-	f, runs := formula{h.Seed}, map[uint64]Config{}
+	f := formula{h.Seed}
+	var runs configs
 	in := logs.Input{Input: recorded.Input, Streams: h.Objects, Words: check.Words{
 		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
 	}}
@@ -164,13 +165,31 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		if err != nil {
 			return nil, fmt.Errorf("check the recording of run %d: %w", h.Run, err)
 		}
-		runs[h.Run] = c
+		runs = append(runs, configOfRun{h.Run, c})
 	}
-	in.Batch = func(id history.ID) uint32 { return uint32(runs[id.Run()].Batch) }
+	in.Batch = func(id history.ID) uint32 { return uint32(runs.of(id).Batch) }
 	in.Length = func(id history.ID, member uint32) int64 {
-		return int64(f.length(runs[id.Run()].Size, id, member))
+		return int64(f.length(runs.of(id).Size, id, member))
 	}
 	return logs.Check(ctx, in)
+}
+
+// configs are what the appends of the given runs are like. There are few, and mostly one.
+type configs []configOfRun
+
+type configOfRun struct {
+	run    uint64
+	config Config
+}
+
+// of returns the one of the run of an append.
+func (c configs) of(id history.ID) *Config {
+	for i := range c {
+		if c[i].run == id.Run() {
+			return &c[i].config
+		}
+	}
+	return new(Config)
 }
 
 // configOf returns what the appends of one run are like: its batch and its sizes.

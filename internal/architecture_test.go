@@ -68,6 +68,8 @@ func importRules() []importRule {
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
+		{name: "internal/schedule", imports: []string{"internal/db"}},
+		{name: "internal/matrix", imports: []string{"internal/schedule", "internal/isolation", "internal/report"}},
 		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report"}},
 		{name: "internal/isolation", leaf: true},
 		{name: "internal/pace", leaf: true},

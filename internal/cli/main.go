@@ -82,7 +82,7 @@ func (a *app) root() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(servants()...)
 	root.SetFlagErrorFunc(flagError)
 	root.Args = func(_ *cobra.Command, args []string) error {

@@ -20,6 +20,21 @@ type NamedLevel struct {
 	Level isolation.Level
 }
 
+// Isolated is satisfied by a database that lists its isolations, so that each can be
+// tried.
+type Isolated interface {
+	// IsolationNames are all names that Claim takes, as the database has them.
+	IsolationNames() []string
+}
+
+// IsolationNames implements Isolated.
+func (i Isolations) IsolationNames() (names []string) {
+	for _, l := range i.Levels {
+		names = append(names, l.Name)
+	}
+	return names
+}
+
 // Name returns the one of the names that is meant, as Claim finds it.
 func (i Isolations) Name(name string) (string, error) {
 	c, err := i.Claim(name)
@@ -31,12 +46,10 @@ func (i Isolations) Name(name string) (string, error) {
 func (i Isolations) Claim(name string) (Claim, error) {
 	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
 	own = strings.Join(strings.Fields(own), " ")
-	var names []string
 	for _, l := range i.Levels {
 		if name == "" || l.Name == own {
 			return Claim{Isolation: l.Name, Level: l.Level, Source: i.Source}, nil
 		}
-		names = append(names, l.Name)
 	}
-	return Claim{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(names, ", "))
+	return Claim{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(i.IsolationNames(), ", "))
 }

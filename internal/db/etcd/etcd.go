@@ -114,6 +114,9 @@ func (*Database) Limits() db.Limits {
 	return db.Limits{Value: maxRequest, Commit: maxRequest, Writes: maxWrites}
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim says what etcd promises.
 //
 // A commit whose reads are compared goes through consensus as one operation, so the

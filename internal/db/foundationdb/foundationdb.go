@@ -180,6 +180,9 @@ func (*Database) Limits() db.Limits {
 	return db.Limits{Value: maxValue, Commit: maxCommit, Writes: maxWrites, Connectionless: true}
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim says what FoundationDB promises.
 func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 

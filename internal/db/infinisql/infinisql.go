@@ -126,6 +126,9 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: "row locks", Level: isolation.ReadCommitted}},
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 

@@ -132,6 +132,9 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: Isolation, Level: isolation.StrictSerializable}},
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim knows one isolation. A mutant claims it too: that is its lie.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 

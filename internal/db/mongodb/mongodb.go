@@ -176,6 +176,9 @@ func (d *Database) Close() error {
 // many sessions as are used at once take as many connections of the library's pool.
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxValue, Commit: maxCommit} }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim says what MongoDB promises at an isolation, by default at the read concern of the
 // URL. What other parameters of the URL weaken is in the claim too.
 func (d *Database) Claim(name string) (db.Claim, error) {

@@ -28,6 +28,9 @@ const (
 	sourceGroup    = "MySQL Reference Manual, Group Replication Limitations, https://dev.mysql.com/doc/refman/8.4/en/group-replication-limitations.html"
 )
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim says what the documents of the server that was found at Open promise.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {

@@ -248,6 +248,9 @@ func (d *Database) Limits() db.Limits { return d.flavor.Limits }
 
 func (d *Database) Dialect() *db.Dialect { return d.flavor.Dialect }
 
+// IsolationNames implements db.Isolated.
+func (d *Database) IsolationNames() []string { return d.flavor.Isolations.IsolationNames() }
+
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.isolation

@@ -102,6 +102,9 @@ func (d *Database) Limits() db.Limits {
 	return db.Limits{Writes: maxWrites, Reads: maxReads}
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim says what Redis promises.
 //
 // One server executes scripts and EXECs one after another, each only if what the

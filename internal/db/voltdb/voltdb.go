@@ -81,6 +81,9 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
 }
 
+// IsolationNames implements db.Isolated.
+func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 

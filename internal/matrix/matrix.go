@@ -1,0 +1,223 @@
+// Package matrix is what the isolation levels of one database give: a table of its
+// levels against anomalies, each cell from a scripted schedule and from load, the level
+// of the literature that they amount to, and what the vendor claims beside it.
+package matrix
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"stroppy/internal/isolation"
+	"stroppy/internal/schedule"
+)
+
+// Matrix is the table of one database.
+type Matrix struct {
+	Database string `json:"database"`
+	Version  string `json:"version"`
+	Stroppy  string `json:"stroppy_version"`
+	Started  string `json:"started_at"` // RFC 3339
+	Command  string `json:"command"`    // makes it again
+	// NoSchedules says why no schedule can be made of this database's transactions; empty: they can.
+	NoSchedules string  `json:"no_schedules,omitempty"`
+	Verdict     string  `json:"verdict"` // valid, invalid or unknown
+	Reason      string  `json:"reason"`
+	Levels      []Level `json:"levels"`
+}
+
+// Level is one isolation of the database.
+type Level struct {
+	Name    string          `json:"name"`
+	Default bool            `json:"default"`
+	Claims  isolation.Level `json:"claims"`
+	Source  string          `json:"source"` // where the claim is written
+	// AmountsTo is the strongest level of the literature that forbids nothing that was
+	// seen, and Besides are the anomalies that were looked for and not seen although it
+	// allows them.
+	AmountsTo string           `json:"amounts_to"`
+	Besides   []string         `json:"besides"`
+	Verdict   string           `json:"verdict"`
+	Anomalies map[string]*Cell `json:"anomalies"` // all of them, by their short names
+	Loads     []Load           `json:"loads"`
+}
+
+// Cell is one anomaly at one level.
+type Cell struct {
+	Schedule schedule.State `json:"schedule"` // seen if a variant showed it, undecided if one is and none did
+	How      string         `json:"how"`      // by what the schedules prevented it, or why they do not apply
+	// Load is seen, not seen, or not looked for, and Transactions are those among which it
+	// was looked for.
+	Load         string             `json:"load"`
+	Transactions uint64             `json:"transactions"`
+	Witnesses    []string           `json:"witnesses"`
+	Variants     []schedule.Outcome `json:"variants"`
+}
+
+// What load says of an anomaly.
+const (
+	LoadSeen         = "seen"
+	LoadNotSeen      = "not seen"
+	LoadNotLookedFor = "not looked for"
+)
+
+// Load is one run under load at one level.
+type Load struct {
+	Command      string   `json:"command"`
+	Dir          string   `json:"directory"`
+	Verdict      string   `json:"verdict"` // of the run against the claim
+	Reason       string   `json:"reason"`
+	Transactions uint64   `json:"transactions"`
+	Found        []Found  `json:"found"`
+	LookedFor    []string `json:"looked_for"` // anomalies that the run would have named
+}
+
+// Found is an anomaly that a run named.
+type Found struct {
+	Anomaly string `json:"anomaly"` // the short name, or the run's own where it is none of ours
+	Count   int    `json:"count"`
+	Witness string `json:"witness"`
+	// Forbidden is the weakest level that forbids it, by the check that found it.
+	Forbidden isolation.Level `json:"forbidden_from"`
+}
+
+// NewLevel makes a level of what its schedules and its loads came to.
+func NewLevel(name string, isDefault bool, claims isolation.Level, source string, outcomes []schedule.Outcome, loads []Load) Level {
+	l := Level{
+		Name: name, Default: isDefault, Claims: claims, Source: source, Besides: []string{},
+		Anomalies: map[string]*Cell{}, Loads: append([]Load{}, loads...),
+	}
+	for _, a := range schedule.Anomalies() {
+		c := &Cell{Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{}}
+		for _, o := range outcomes {
+			if o.Anomaly == a {
+				c.Variants = append(c.Variants, o)
+			}
+		}
+		c.sum()
+		for i := range loads {
+			c.add(a, &loads[i])
+		}
+		l.Anomalies[a.String()] = c
+	}
+	l.judge()
+	return l
+}
+
+// sum makes the cell of its variants.
+func (c *Cell) sum() {
+	in := func(s schedule.State) (list []schedule.Outcome) {
+		for _, o := range c.Variants {
+			if o.State == s {
+				list = append(list, o)
+			}
+		}
+		return list
+	}
+	for _, s := range []schedule.State{schedule.Seen, schedule.Undecided, schedule.Prevented, schedule.NotApplicable} {
+		if list := in(s); len(list) > 0 {
+			c.Schedule = s
+			break
+		}
+	}
+	of := in(c.Schedule)
+	if c.Schedule == schedule.Seen {
+		for _, o := range of {
+			c.Witnesses = append(c.Witnesses, o.Variant+": "+o.Witness)
+		}
+		of = slices.DeleteFunc(in(schedule.Prevented), func(o schedule.Outcome) bool { return o.Sampled })
+	}
+	var how []string
+	for _, o := range of {
+		if !slices.Contains(how, o.How) {
+			how = append(how, o.How)
+		}
+	}
+	c.How = strings.Join(how, " / ")
+}
+
+// add takes what a run says of the anomaly.
+func (c *Cell) add(a schedule.Anomaly, l *Load) {
+	for _, f := range l.Found {
+		if f.Anomaly == a.String() {
+			c.Load = LoadSeen
+			c.Witnesses = append(c.Witnesses, fmt.Sprintf("under load %d times: %s", f.Count, f.Witness))
+		}
+	}
+	if slices.Contains(l.LookedFor, a.String()) {
+		c.Transactions += l.Transactions
+		if c.Load == LoadNotLookedFor {
+			c.Load = LoadNotSeen
+		}
+	}
+}
+
+// Seen reports whether a schedule or load showed the anomaly.
+func (c *Cell) Seen() bool { return c.Schedule == schedule.Seen || c.Load == LoadSeen }
+
+// Some reports whether one variant of the schedule showed it and another did not.
+func (c *Cell) Some() bool {
+	return c.Schedule == schedule.Seen && slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool { return o.State == schedule.Prevented && !o.Sampled })
+}
+
+// Judge makes the verdict of the levels' own.
+func (m *Matrix) Judge() {
+	var invalid, unknown []string
+	for _, l := range m.Levels {
+		switch l.Verdict {
+		case invalidVerdict:
+			invalid = append(invalid, l.Name)
+		case unknownVerdict:
+			unknown = append(unknown, l.Name)
+		}
+	}
+	switch {
+	case len(invalid) > 0:
+		m.Verdict = invalidVerdict
+		m.Reason = fmt.Sprintf("At %s an anomaly was seen that the database's claim forbids.", strings.Join(invalid, " and "))
+	case m.NoSchedules != "" && len(unknown) > 0:
+		m.Verdict, m.Reason = unknownVerdict, "No schedule could be run, and no load was: "+m.NoSchedules+"."
+	case len(unknown) > 0:
+		m.Verdict, m.Reason = unknownVerdict, fmt.Sprintf("At %s something could not be decided.", strings.Join(unknown, " and "))
+	case len(m.Levels) == 0:
+		m.Verdict, m.Reason = unknownVerdict, "No level was tried."
+	default:
+		m.Verdict, m.Reason = validVerdict, "No level showed an anomaly that its claim forbids."
+	}
+}
+
+const (
+	validVerdict   = "valid"
+	invalidVerdict = "invalid"
+	unknownVerdict = "unknown"
+)
+
+// JSON writes the matrix as JSON.
+func (m *Matrix) JSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(m)
+}
+
+// Parse reads what JSON wrote.
+func Parse(data []byte) (*Matrix, error) {
+	m := &Matrix{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("read a matrix of isolation levels: %w", err)
+	}
+	for i, l := range m.Levels {
+		for _, a := range schedule.Anomalies() {
+			c := l.Anomalies[a.String()]
+			if c == nil {
+				return nil, fmt.Errorf("read a matrix of isolation levels: level %d has no cell for %s", i+1, a)
+			}
+			for n := range c.Variants {
+				c.Variants[n].Anomaly = a
+			}
+		}
+	}
+	return m, nil
+}

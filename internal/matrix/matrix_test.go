@@ -1,0 +1,185 @@
+package matrix
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"stroppy/internal/isolation"
+	"stroppy/internal/schedule"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not as it was: look at it and run the test with -update\n%s", path, got)
+	}
+}
+
+// outcomes are those in which these anomalies are seen, in the forms given, and all others
+// prevented.
+func outcomes(seen map[schedule.Anomaly]func(schedule.Schedule) bool) (list []schedule.Outcome) {
+	for _, s := range schedule.Schedules() {
+		o := schedule.Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Sampled: s.Rounds > 1, State: schedule.Prevented, How: "T2 waited"}
+		if in := seen[s.Anomaly]; in != nil && in(s) {
+			o.State, o.How, o.Witness = schedule.Seen, "", "T1 saw it"
+			o.Steps = []schedule.Line{{Transaction: 1, Step: "read row 1", Result: "1=10"}, {Transaction: 2, Step: "write 1=12", Waited: true}}
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+func always(schedule.Schedule) bool      { return true }
+func predicate(s schedule.Schedule) bool { return s.Predicate }
+func once(s schedule.Schedule) bool      { return s.Rounds == 0 }
+
+func seenAll(list ...schedule.Anomaly) map[schedule.Anomaly]func(schedule.Schedule) bool {
+	seen := map[schedule.Anomaly]func(schedule.Schedule) bool{}
+	for _, a := range list {
+		seen[a] = always
+	}
+	return seen
+}
+
+// strict is a load that looked for everything and saw nothing.
+func strict() Load {
+	l := Load{Command: "stroppy run append", Verdict: validVerdict, Transactions: 1000, Found: []Found{}}
+	for _, a := range schedule.Anomalies() {
+		l.LookedFor = append(l.LookedFor, a.String())
+	}
+	return l
+}
+
+func TestAmountsTo(t *testing.T) {
+	weak := seenAll(schedule.PMP, schedule.P4, schedule.GSingle, schedule.G2Item, schedule.G2)
+	lost := strict()
+	lost.Found = append(lost.Found, Found{Anomaly: "P4", Count: 3, Witness: "gone", Forbidden: isolation.SnapshotIsolation})
+	other := strict()
+	other.Found = append(other.Found, Found{Anomaly: "a fractured read", Count: 1, Forbidden: isolation.ReadAtomic})
+	unknown := strict()
+	unknown.Verdict = unknownVerdict
+	for _, c := range []struct {
+		name     string
+		outcomes []schedule.Outcome
+		loads    []Load
+		claims   isolation.Level
+		want     string
+		verdict  string
+	}{
+		{"nothing seen", outcomes(nil), nil, isolation.Serializable, "serializable", "valid"},
+		{"nor under load", outcomes(nil), []Load{strict()}, isolation.StrictSerializable, "strict-serializable", "valid"},
+		{"a stale read", outcomes(seenAll(schedule.StaleRead)), []Load{strict()}, isolation.StrictSerializable, "serializable", "invalid"},
+		{"write skew", outcomes(seenAll(schedule.G2Item, schedule.G2)), nil, isolation.SnapshotIsolation, "snapshot-isolation", "valid"},
+		{"write skew, and serializable claimed", outcomes(seenAll(schedule.G2Item)), nil, isolation.Serializable, "snapshot-isolation", "invalid"},
+		{"predicates", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.PMP: predicate, schedule.G2: predicate}), nil, isolation.RepeatableRead, "read-atomic and repeatable-read", "valid"},
+		{"predicates of one snapshot", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.G2: predicate}), nil, isolation.ReadCommitted, "repeatable-read and snapshot-isolation", "valid"},
+		{"reads of each statement", outcomes(weak), nil, isolation.ReadCommitted, "monotonic-atomic-view", "valid"},
+		{"lost updates alone", outcomes(seenAll(schedule.P4, schedule.G2Item, schedule.G2)), nil, isolation.ReadCommitted, "read-atomic", "valid"},
+		{"dirty reads", outcomes(seenAll(schedule.G1a, schedule.OTV)), nil, isolation.ReadCommitted, "read-uncommitted", "invalid"},
+		{"dirty writes", outcomes(seenAll(schedule.G0)), nil, isolation.ReadUncommitted, "no level", "invalid"},
+		{"a lost update under load", outcomes(nil), []Load{lost}, isolation.Serializable, "read-atomic", "invalid"},
+		{"what has no column", outcomes(nil), []Load{other}, isolation.ReadCommitted, "repeatable-read", "valid"},
+		{"a run that is not decided", outcomes(nil), []Load{unknown}, isolation.Serializable, "strict-serializable", "unknown"},
+		{"nothing tried", nil, nil, isolation.Serializable, "not known", "unknown"},
+		{"nothing claimed", outcomes(weak), nil, isolation.Unknown, "monotonic-atomic-view", "valid"},
+	} {
+		l := NewLevel("l", true, c.claims, "", c.outcomes, c.loads)
+		if l.AmountsTo != c.want || l.Verdict != c.verdict {
+			t.Errorf("%s: amounts to %s, %s; want %s, %s", c.name, l.AmountsTo, l.Verdict, c.want, c.verdict)
+		}
+	}
+}
+
+// TestUndecided: what could not be carried out is neither prevented nor seen.
+func TestUndecided(t *testing.T) {
+	list := outcomes(nil)
+	list[0].State, list[0].How = schedule.Undecided, "the session was lost"
+	l := NewLevel("l", false, isolation.Serializable, "", list, nil)
+	if c := l.Anomalies["G0"]; c.Mark() != "?" || l.Verdict != unknownVerdict || l.AmountsTo != "no level" {
+		t.Errorf("%s, %s, amounts to %s", c.Mark(), l.Verdict, l.AmountsTo)
+	}
+}
+
+// example is a matrix with one of everything.
+func example() *Matrix {
+	weak := map[schedule.Anomaly]func(schedule.Schedule) bool{
+		schedule.PMP: predicate, schedule.P4: always, schedule.GSingle: always, schedule.LongFork: once, schedule.G2Item: always, schedule.G2: always,
+	}
+	strong := outcomes(nil)
+	strong[len(strong)-1].State, strong[len(strong)-1].How = schedule.NotApplicable, "there are no followers"
+	lost := strict()
+	lost.Found = []Found{{Anomaly: "P4", Count: 98, Witness: "T1 and T2 both read version 0 | of row 647", Forbidden: isolation.SnapshotIsolation}}
+	m := &Matrix{
+		Database: "Example", Version: "1.2.3", Stroppy: "v0", Started: "2026-11-25T18:00:00Z", Command: "stroppy isolation --db example:",
+		Levels: []Level{
+			NewLevel("read committed", true, isolation.ReadCommitted, "https://example.org/levels", outcomes(weak), []Load{lost}),
+			NewLevel("serializable", false, isolation.Serializable, "https://example.org/levels", strong, []Load{strict()}),
+		},
+	}
+	m.Judge()
+	return m
+}
+
+func TestGolden(t *testing.T) {
+	for name, write := range map[string]func(*Matrix, *bytes.Buffer) error{
+		"example.txt":  func(m *Matrix, w *bytes.Buffer) error { return m.Text(w) },
+		"example.md":   func(m *Matrix, w *bytes.Buffer) error { return m.Markdown(w) },
+		"example.json": func(m *Matrix, w *bytes.Buffer) error { return m.JSON(w) },
+	} {
+		var out bytes.Buffer
+		if err := write(example(), &out); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.Bytes())
+	}
+}
+
+// TestJSON: what is written is read back as it was.
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	if err := example().JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Parse(out.Bytes())
+	if err != nil || !reflect.DeepEqual(back, example()) {
+		t.Errorf("read back: %v\n%+v\n%+v", err, back, example())
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	var out bytes.Buffer
+	if err := example().JSON(&out); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Add([]byte(`{"levels":[{"anomalies":{"G0":null}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := Parse(data)
+		if err != nil {
+			return
+		}
+		var text bytes.Buffer
+		if err := m.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Markdown(&text); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

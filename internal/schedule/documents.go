@@ -1,0 +1,155 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+
+	"stroppy/internal/db"
+)
+
+// documentTable is the table in the model of documents: a row is a document. Documents
+// cannot be deleted in this model, so every schedule has documents of its own, whose ids
+// begin after base. A predicate is read by a scan of them in the transaction.
+type documentTable struct {
+	database   db.Documents
+	control    db.DocumentSession
+	collection *db.Collection
+	set        *db.Update
+	base       int64
+	made       bool
+}
+
+// NewDocuments returns the table in a database of the model of documents.
+func NewDocuments(database db.Documents) Table {
+	c := &db.Collection{Name: tableName, ID: db.Integer, Fields: []db.Field{{Name: "amount", Type: db.Integer}}}
+	return &documentTable{database: database, collection: c, set: &db.Update{Collection: c, Set: []int{1}}}
+}
+
+func (*documentTable) Refuses(s *Schedule) string {
+	for _, step := range s.Steps {
+		if step.Kind == AddAll || step.Kind == DeleteWhere {
+			return "documents are changed by their ids here, not by a predicate"
+		}
+	}
+	if s.Index {
+		return "documents are found by their ids here; see the variant without an index"
+	}
+	return ""
+}
+
+func (t *documentTable) Fill(ctx context.Context, rows []Row, _ bool) error {
+	if !t.made {
+		if err := errors.Join(t.database.Drop(ctx, t.collection), t.database.Create(ctx, t.collection)); err != nil {
+			return err
+		}
+		t.made = true
+	}
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	t.base += lastID
+	var documents [][]db.Value
+	for _, r := range rows {
+		documents = append(documents, integers(t.base+r.ID, r.Amount))
+	}
+	err := t.control.Begin(ctx, false)
+	if err == nil {
+		if err = t.control.Insert(ctx, t.collection, documents...); err == nil {
+			err = t.control.Commit(ctx)
+		}
+	}
+	if err != nil && unusable(err) {
+		_ = t.control.Close() // the next try opens another
+		t.control = nil
+	}
+	return err
+}
+
+func (t *documentTable) ready(ctx context.Context) (err error) {
+	if t.control == nil {
+		t.control, err = t.database.DocumentSession(ctx, db.SessionOptions{Mode: db.Interactive})
+	}
+	return err
+}
+
+func (t *documentTable) Rows(ctx context.Context) ([]Row, error) {
+	if err := t.ready(ctx); err != nil {
+		return nil, err
+	}
+	c := documentClient{DocumentSession: t.control, of: t}
+	if err := c.Begin(ctx, true); err != nil {
+		return nil, err
+	}
+	rows, err := c.all(ctx)
+	if err == nil {
+		err = c.Commit(ctx)
+	}
+	return rows, err
+}
+
+func (t *documentTable) Client(ctx context.Context, isolation string) (Client, error) {
+	s, err := t.database.DocumentSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
+	if err != nil {
+		return nil, err
+	}
+	return &documentClient{DocumentSession: s, of: t}, nil
+}
+
+func (t *documentTable) Remove(ctx context.Context) (err error) {
+	if t.control != nil {
+		err = t.control.Close()
+		t.control = nil
+	}
+	if t.made {
+		t.made = false
+		err = errors.Join(err, t.database.Drop(ctx, t.collection))
+	}
+	return err
+}
+
+// documentClient is a session on a documentTable.
+type documentClient struct {
+	db.DocumentSession
+	of *documentTable
+}
+
+func (c *documentClient) all(ctx context.Context) (rows []Row, err error) {
+	err = c.Scan(ctx, c.of.collection, db.Value{Int: c.of.base + 1}, lastID, func(v []db.Value) error {
+		if id := v[db.ID].Int - c.of.base; id <= lastID {
+			rows = append(rows, Row{id, v[1].Int})
+		}
+		return nil
+	})
+	return rows, err
+}
+
+func (c *documentClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+	switch o.Kind {
+	case Read:
+		return c.read(ctx, o.IDs)
+	case Write:
+		_, err := c.Update(ctx, c.of.set, integers(c.of.base+o.IDs[0]), integers(o.Amount))
+		return nil, err
+	case Insert:
+		return nil, c.Insert(ctx, c.of.collection, integers(c.of.base+o.IDs[0], o.Amount))
+	}
+	rows, err := c.all(ctx)
+	return o.among(rows), err
+}
+
+func (c *documentClient) read(ctx context.Context, ids []int64) (rows []Row, err error) {
+	var own []int64
+	for _, id := range ids {
+		own = append(own, c.of.base+id)
+	}
+	found := make([]db.Document, len(ids))
+	if err := c.Find(ctx, c.of.collection, integers(own...), found); err != nil {
+		return nil, err
+	}
+	for i, d := range found {
+		if d.Found {
+			rows = append(rows, Row{ids[i], d.Values[1].Int})
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,220 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"stroppy/internal/db"
+)
+
+// level is how an executor keeps transactions apart.
+type level int
+
+const (
+	chaos      level = iota // writes in place, and nobody waits
+	dirtyReads              // the first writer of a row has it to its end; reads are of what is there
+	committed               // and reads are of what is committed, each on its own
+	snapshots               // and of one snapshot; the first committer of a row wins
+	oneByOne                // one transaction at a time; a second waits for the end of the first
+)
+
+// executor is a table that keeps transactions apart at a level, small enough to be
+// believed.
+type executor struct {
+	level level
+
+	mu      sync.Mutex
+	ended   *sync.Cond
+	rows    map[int64]int64 // committed, and with chaos and dirtyReads what is not as well
+	dirty   map[int64]*transactor
+	version map[int64]int
+	running *transactor // with oneByOne
+}
+
+func newExecutor(l level) *executor {
+	e := &executor{level: l}
+	e.ended = sync.NewCond(&e.mu)
+	return e
+}
+
+func (*executor) Refuses(*Schedule) string { return "" }
+
+func (e *executor) Fill(_ context.Context, rows []Row, _ bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rows, e.dirty, e.version = map[int64]int64{}, map[int64]*transactor{}, map[int64]int{}
+	for _, r := range rows {
+		e.rows[r.ID] = r.Amount
+	}
+	return nil
+}
+
+func (e *executor) Rows(context.Context) ([]Row, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return listed(e.rows), nil
+}
+
+func listed(rows map[int64]int64) (list []Row) {
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		list = append(list, Row{id, rows[id]})
+	}
+	return list
+}
+
+func (e *executor) Client(context.Context, string) (Client, error) { return &transactor{of: e}, nil }
+func (*executor) Remove(context.Context) error                     { return nil }
+
+// transactor is a session of an executor.
+type transactor struct {
+	of     *executor
+	start  map[int64]int64 // its snapshot
+	seen   map[int64]int   // versions when it began
+	before map[int64]*int64
+	writes map[int64]*int64 // nil: deleted
+}
+
+func (t *transactor) Begin(_ context.Context, readOnly bool) error {
+	e := t.of
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.level == oneByOne && e.running != nil {
+		e.ended.Wait()
+	}
+	if e.level == oneByOne {
+		e.running = t
+	}
+	t.start, t.seen, t.before, t.writes = maps.Clone(e.rows), maps.Clone(e.version), map[int64]*int64{}, map[int64]*int64{}
+	return nil
+}
+
+// view is what the transaction reads from.
+func (t *transactor) view() map[int64]int64 {
+	e := t.of
+	if e.level < committed || e.level == oneByOne {
+		return e.rows
+	}
+	view := maps.Clone(e.rows)
+	if e.level == snapshots {
+		view = maps.Clone(t.start)
+	}
+	for id, amount := range t.writes {
+		if amount == nil {
+			delete(view, id)
+		} else {
+			view[id] = *amount
+		}
+	}
+	return view
+}
+
+var errConflict = &db.Error{Class: db.Aborted, Op: "write", Code: "conflict", Err: errors.New("another transaction has written the row")}
+
+// write sets a row, or with nil deletes it.
+func (t *transactor) write(id int64, amount *int64) error {
+	e := t.of
+	for e.level != chaos && e.dirty[id] != nil && e.dirty[id] != t {
+		e.ended.Wait()
+	}
+	if e.level == snapshots && e.version[id] != t.seen[id] {
+		t.end()
+		return errConflict
+	}
+	e.dirty[id] = t
+	if e.level >= committed && e.level != oneByOne {
+		t.writes[id] = amount
+		return nil
+	}
+	if _, known := t.before[id]; !known {
+		t.before[id] = nil
+		if old, ok := e.rows[id]; ok {
+			t.before[id] = &old
+		}
+	}
+	e.put(id, amount)
+	return nil
+}
+
+func (e *executor) put(id int64, amount *int64) {
+	if amount == nil {
+		delete(e.rows, id)
+	} else {
+		e.rows[id] = *amount
+	}
+}
+
+func (t *transactor) Do(_ context.Context, o Operation) (rows []Row, err error) {
+	e := t.of
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch o.Kind {
+	case Read:
+		view := t.view()
+		for _, id := range o.IDs {
+			if amount, ok := view[id]; ok {
+				rows = append(rows, Row{id, amount})
+			}
+		}
+	case Find:
+		rows = o.among(listed(t.view()))
+	case Write, Insert:
+		if _, there := t.view()[o.IDs[0]]; there || o.Kind == Insert {
+			err = t.write(o.IDs[0], &o.Amount)
+		}
+	case AddAll:
+		for _, r := range listed(t.view()) {
+			amount := r.Amount + o.Amount
+			err = errors.Join(err, t.write(r.ID, &amount))
+		}
+	case DeleteWhere:
+		for _, r := range o.among(listed(t.view())) {
+			err = errors.Join(err, t.write(r.ID, nil))
+		}
+	}
+	return rows, err
+}
+
+// end gives up what the transaction has.
+func (t *transactor) end() {
+	e := t.of
+	for id, owner := range e.dirty {
+		if owner == t {
+			delete(e.dirty, id)
+		}
+	}
+	if e.running == t {
+		e.running = nil
+	}
+	e.ended.Broadcast()
+}
+
+func (t *transactor) Commit(context.Context) error {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	for id, amount := range t.writes {
+		t.of.put(id, amount)
+	}
+	for id, owner := range t.of.dirty {
+		if owner == t {
+			t.of.version[id]++
+		}
+	}
+	t.end()
+	return nil
+}
+
+func (t *transactor) Rollback(context.Context) error {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	for id, amount := range t.before {
+		t.of.put(id, amount)
+	}
+	t.end()
+	return nil
+}
+
+func (*transactor) Reset(context.Context) error { return nil }
+func (*transactor) Close() error                { return nil }

@@ -1,0 +1,230 @@
+package schedule
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/db"
+)
+
+// kvTable is the table in the model of an ordered key-value store: a row is a key. Its
+// transactions read keys and no ranges, so a predicate is read by all keys that a row
+// could have, absent ones included. Every schedule has keys of its own, whose numbers
+// begin after base, so that no earlier one can have to do with it.
+type kvTable struct {
+	database db.KV
+	control  db.KVSession
+	base     int64
+}
+
+// NewKV returns the table in a database of the model of key-value stores.
+func NewKV(database db.KV) Table { return &kvTable{database: database} }
+
+// kvPrefix is that of all keys, which end with a number of ten digits.
+const kvPrefix = tableName + "/"
+
+func (t *kvTable) key(id int64) []byte { return fmt.Appendf(nil, kvPrefix+"%010d", t.base+id) }
+
+func kvValue(amount int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(amount)) }
+
+func (*kvTable) Refuses(s *Schedule) string {
+	if s.Index {
+		return "a key-value store has no index; see the variant without one"
+	}
+	return ""
+}
+
+func (t *kvTable) Fill(ctx context.Context, rows []Row, _ bool) error {
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	if t.base == 0 {
+		if err := t.clear(ctx); err != nil {
+			return err
+		}
+	}
+	t.base += lastID
+	err := t.control.Begin(ctx, false)
+	if err == nil {
+		for _, r := range rows {
+			t.control.Set(t.key(r.ID), kvValue(r.Amount))
+		}
+		err = t.control.Commit(ctx)
+	}
+	t.drop(err)
+	return err
+}
+
+// clear deletes the keys of all schedules, also those that an earlier call left.
+func (t *kvTable) clear(ctx context.Context) error {
+	var keys [][]byte
+	err := t.control.Scan(ctx, []byte(kvPrefix), []byte(tableName+"0"), func(key, _ []byte) error { // 0 follows /
+		keys = append(keys, slices.Clone(key))
+		return nil
+	})
+	for batch := range slices.Chunk(keys, kvBatch) {
+		if err == nil {
+			err = t.control.Begin(ctx, false)
+		}
+		if err != nil {
+			break
+		}
+		for _, key := range batch {
+			t.control.Delete(key)
+		}
+		err = t.control.Commit(ctx)
+	}
+	t.drop(err)
+	return err
+}
+
+// kvBatch is how many keys one transaction deletes; every store takes as many.
+const kvBatch = 100
+
+func (t *kvTable) ready(ctx context.Context) (err error) {
+	if t.control == nil {
+		t.control, err = t.database.KVSession(ctx, db.SessionOptions{Mode: db.Interactive})
+	}
+	return err
+}
+
+// drop gives a session up that must be reset: the next call opens another.
+func (t *kvTable) drop(err error) {
+	if err != nil && unusable(err) {
+		_ = t.control.Close()
+		t.control = nil
+	}
+}
+
+// Rows are read by a scan, as the end of a run is, and not by a transaction, of which a
+// schedule may say what it is not to be believed.
+func (t *kvTable) Rows(ctx context.Context) (rows []Row, err error) {
+	if err := t.ready(ctx); err != nil {
+		return nil, err
+	}
+	err = t.control.Scan(ctx, t.key(1), t.key(lastID+1), func(key, value []byte) error {
+		row, err := t.row(key, value)
+		rows = append(rows, row)
+		return err
+	})
+	t.drop(err)
+	return rows, err
+}
+
+// row is the row of a key and its value.
+func (t *kvTable) row(key, value []byte) (Row, error) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(string(key), kvPrefix), 10, 64)
+	if err != nil || len(value) != 8 {
+		return Row{}, db.Fatalf("read a row of the schedules", "the key %s holds %d bytes, which no schedule wrote", key, len(value))
+	}
+	return Row{number - t.base, int64(binary.BigEndian.Uint64(value))}, nil
+}
+
+func (t *kvTable) Client(ctx context.Context, isolation string) (Client, error) {
+	s, err := t.database.KVSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
+	if err != nil {
+		return nil, err
+	}
+	return &kvClient{s, t}, nil
+}
+
+func (t *kvTable) Remove(ctx context.Context) error {
+	if t.base == 0 {
+		return nil
+	}
+	err := t.ready(ctx)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		if err = t.clear(ctx); db.ClassOf(err) != db.Aborted {
+			break
+		}
+	}
+	if t.control != nil {
+		err = errors.Join(err, t.control.Close())
+		t.control = nil
+	}
+	return err
+}
+
+// kvClient is a session on a kvTable.
+type kvClient struct {
+	db.KVSession
+	of *kvTable
+}
+
+// Rollback has no error in this model.
+func (c *kvClient) Rollback(context.Context) error {
+	c.KVSession.Rollback()
+	return nil
+}
+
+func (c *kvClient) all(ctx context.Context) ([]Row, error) {
+	return c.read(ctx, []int64{1, 2, 3, 4})
+}
+
+func (c *kvClient) read(ctx context.Context, ids []int64) ([]Row, error) {
+	var keys [][]byte
+	for _, id := range ids {
+		keys = append(keys, c.of.key(id))
+	}
+	entries := make([]db.Entry, len(keys))
+	if err := c.Read(ctx, keys, entries); err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for i, e := range entries {
+		if !e.Found {
+			continue
+		}
+		row, err := c.of.row(keys[i], e.Value)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (c *kvClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+	switch o.Kind {
+	case Read:
+		return c.read(ctx, o.IDs)
+	case Write, Insert:
+		c.Set(c.of.key(o.IDs[0]), kvValue(o.Amount))
+		return nil, nil
+	}
+	rows, err := c.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o.Kind == AddAll {
+		for _, r := range rows {
+			c.Set(c.of.key(r.ID), kvValue(r.Amount+o.Amount))
+		}
+		return nil, nil
+	}
+	rows = o.among(rows)
+	if o.Kind == DeleteWhere {
+		for _, r := range rows {
+			c.Delete(c.of.key(r.ID))
+		}
+	}
+	return rows, nil
+}
+
+// among are those of the rows that the predicate takes.
+func (o Operation) among(rows []Row) (found []Row) {
+	for _, r := range rows {
+		if o.Low <= r.Amount && r.Amount < o.High {
+			found = append(found, r)
+		}
+	}
+	return found
+}

@@ -1,0 +1,240 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/db"
+)
+
+// State is what a schedule came to.
+type State uint8
+
+const (
+	Undecided     State = iota // it could not be carried out as it is written
+	NotApplicable              // the data model cannot say it
+	Prevented
+	Seen
+)
+
+var stateNames = [...]string{"undecided", "not applicable", "prevented", "seen"}
+
+func (s State) String() string { return stateNames[s] }
+
+// MarshalText and UnmarshalText carry a state through JSON by name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *State) UnmarshalText(text []byte) error {
+	i := slices.Index(stateNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("no outcome of a schedule is called %q", text)
+	}
+	*s = State(i)
+	return nil
+}
+
+// Outcome is what one schedule came to at one isolation.
+type Outcome struct {
+	Anomaly   Anomaly `json:"-"`
+	Variant   string  `json:"variant"`
+	Predicate bool    `json:"predicate,omitempty"`
+	Sampled   bool    `json:"sampled,omitempty"` // it was run several times, and shows nothing where it is prevented
+	State     State   `json:"schedule"`
+	// How says by what it was prevented, why it does not apply, or why it is undecided.
+	How string `json:"how,omitempty"`
+	// Witness says in a sentence what was seen.
+	Witness string `json:"witness,omitempty"`
+	Steps   []Line `json:"steps,omitempty"` // in the order in which they began
+}
+
+// Line is one step as it went.
+type Line struct {
+	Transaction int    `json:"transaction"`
+	Step        string `json:"step"`
+	Result      string `json:"result"`
+	Waited      bool   `json:"waited,omitempty"`
+}
+
+func (l Line) String() string {
+	text := fmt.Sprintf("T%d %s", l.Transaction, l.Step)
+	if l.Waited {
+		text += ", waited"
+	}
+	if l.Result != "" {
+		text += ": " + l.Result
+	}
+	return text
+}
+
+// executed is a step that was carried out, or was refused.
+type executed struct {
+	step   *Step
+	rows   []Row
+	err    error
+	waited bool
+	number int // in the order in which the steps ended
+}
+
+// observed is what was seen while a schedule ran.
+type observed struct {
+	begun []*executed
+	fate  []fate // of each transaction, from 1
+	final []Row
+}
+
+// fate is how a transaction ended.
+type fate uint8
+
+const (
+	isOpen fate = iota
+	isCommitted
+	isRolledBack // as the schedule asked
+	isAborted    // by the database
+)
+
+func (o *observed) committed(transactions ...int) bool {
+	return !slices.ContainsFunc(transactions, func(t int) bool { return o.fate[t] != isCommitted })
+}
+
+func (o *observed) step(label string) *executed {
+	i := slices.IndexFunc(o.begun, func(e *executed) bool { return e.step.label == label && e.err == nil })
+	if i < 0 {
+		return nil
+	}
+	return o.begun[i]
+}
+
+func (o *observed) did(label string) bool { return o.step(label) != nil }
+
+// rows are those that the step of the label found.
+func (o *observed) rows(label string) []Row {
+	if e := o.step(label); e != nil {
+		return e.rows
+	}
+	return nil
+}
+
+// saw reports whether the step of the label found a row, perhaps among others.
+func (o *observed) saw(label string, row Row) bool { return slices.Contains(o.rows(label), row) }
+
+// found reports whether the step of the label found these rows and no other.
+func (o *observed) found(label string, rows ...Row) bool {
+	e := o.step(label)
+	return e != nil && slices.Equal(e.rows, rows)
+}
+
+// left reports whether these rows are there in the end, and no other.
+func (o *observed) left(rows ...Row) bool { return slices.Equal(o.final, rows) }
+
+func texts(rows []Row) string {
+	if len(rows) == 0 {
+		return "nothing"
+	}
+	var list []string
+	for _, r := range rows {
+		list = append(list, r.String())
+	}
+	return strings.Join(list, ", ")
+}
+
+// prevention says by what the anomaly was prevented.
+func (o *observed) prevention() string {
+	var how []string
+	for _, e := range o.begun {
+		if e.waited {
+			how = append(how, fmt.Sprintf("T%d waited", e.step.Transaction))
+		}
+	}
+	how = slices.Compact(how)
+	for _, e := range o.begun {
+		if e.err != nil {
+			how = append(how, fmt.Sprintf("T%d was aborted at its %s%s", e.step.Transaction, verbs[e.step.Kind], code(e.err)))
+		}
+	}
+	if o.oldVersion() {
+		how = append(how, "an old version was read")
+	}
+	if len(how) == 0 {
+		how = append(how, "no step showed it")
+	}
+	return strings.Join(how, "; ")
+}
+
+var verbs = [...]string{Read: "read", Write: "write", Insert: "insert", Find: "read", AddAll: "update", DeleteWhere: "delete", Commit: "commit", Rollback: "roll-back"}
+
+// code is what the database calls an error, in brackets; empty: it has no name for it.
+func code(err error) string {
+	switch e := asError(err); {
+	case e.Code != "":
+		return " (" + e.Code + ")"
+	case e.Class == db.Constraint:
+		return " (a constraint)"
+	}
+	return ""
+}
+
+// oldVersion reports whether a read that waited for nobody did not see the newest write of
+// another transaction before it, committed or not.
+func (o *observed) oldVersion() bool {
+	for _, e := range o.begun {
+		if e.err != nil || e.waited || e.step.Kind != Read && e.step.Kind != Find {
+			continue
+		}
+		for id := int64(1); id <= lastID; id++ {
+			w := o.newest(id, e)
+			if w != nil && w.step.Transaction != e.step.Transaction && o.fateBefore(w, e) != isRolledBack {
+				if written := (Row{id, w.step.Amount}); e.step.covers(written) && !slices.Contains(e.rows, written) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// newest is the last write of a row by its key that had ended when a step ended; nil:
+// there was none.
+func (o *observed) newest(id int64, before *executed) (last *executed) {
+	for _, w := range o.begun {
+		if w.err == nil && w.number < before.number && w.step.Kind.writes() && slices.Contains(w.step.IDs, id) && (last == nil || w.number > last.number) {
+			last = w
+		}
+	}
+	return last
+}
+
+// fateBefore is how the transaction of a write had ended when a step ended.
+func (o *observed) fateBefore(w, before *executed) fate {
+	t := w.step.Transaction
+	for _, e := range o.begun {
+		if e.step.Transaction == t && e.number < before.number && (e.err != nil || e.step.Kind == Rollback) {
+			return isRolledBack
+		}
+	}
+	return isOpen
+}
+
+// covers reports whether a read of the newest state would bring the row.
+func (s *Step) covers(r Row) bool {
+	if s.Kind == Find {
+		return s.Low <= r.Amount && r.Amount < s.High
+	}
+	return slices.Contains(s.IDs, r.ID)
+}
+
+// lines are the steps as a person reads them.
+func (o *observed) lines() (list []Line) {
+	for _, e := range o.begun {
+		l := Line{Transaction: e.step.Transaction, Step: e.step.String(), Waited: e.waited}
+		switch {
+		case e.err != nil:
+			l.Result = "aborted" + code(e.err)
+		case e.step.Kind == Read, e.step.Kind == Find:
+			l.Result = texts(e.rows)
+		}
+		list = append(list, l)
+	}
+	return list
+}

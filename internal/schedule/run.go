@@ -1,0 +1,211 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stroppy/internal/db"
+)
+
+// Table is the rows of the schedules in one data model.
+type Table interface {
+	// Refuses says why the data model cannot say a schedule; empty: it can.
+	Refuses(s *Schedule) string
+	// Fill makes the table hold exactly these rows, and where index says so, find them by
+	// amount through an index.
+	Fill(ctx context.Context, rows []Row, index bool) error
+	// Rows are all of them now, ascending by id.
+	Rows(ctx context.Context) ([]Row, error)
+	// Client opens a session.
+	Client(ctx context.Context, isolation string) (Client, error)
+	// Remove takes the table away, and closes what it has open.
+	Remove(ctx context.Context) error
+}
+
+// Client is one session on a table. Its errors are *db.Error, and after one the
+// transaction is over, as in the data models.
+type Client interface {
+	Begin(ctx context.Context, readOnly bool) error
+	// Do carries out an operation that is neither Commit nor Rollback. The rows are those
+	// that a Read or a Find brought, ascending by id, or that a DeleteWhere took away where
+	// the client knows them.
+	Do(ctx context.Context, o Operation) ([]Row, error)
+	Commit(ctx context.Context) error
+	Rollback(ctx context.Context) error
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// Options are how schedules are run. The zero value has defaults.
+type Options struct {
+	// Wait is how long a step may take before it counts as waiting and the schedule goes
+	// on with the other transactions; 0: DefaultWait.
+	Wait time.Duration
+	// Limit is how long a schedule may take; 0: DefaultLimit.
+	Limit time.Duration
+}
+
+const (
+	DefaultWait  = 60 * time.Millisecond
+	DefaultLimit = 10 * time.Second
+	// attempts is how often a schedule is begun again when a step was slow for another
+	// reason than a lock, or a session was lost. The wait doubles each time.
+	attempts = 4
+)
+
+// Runner runs schedules at one isolation.
+type Runner struct {
+	table     Table
+	isolation string
+	options   Options
+	workers   []*worker
+}
+
+// NewRunner makes a runner, which opens sessions as it needs them.
+func NewRunner(table Table, isolation string, options Options) *Runner {
+	if options.Wait == 0 {
+		options.Wait = DefaultWait
+	}
+	if options.Limit == 0 {
+		options.Limit = DefaultLimit
+	}
+	return &Runner{table: table, isolation: isolation, options: options}
+}
+
+// Close closes the sessions.
+func (r *Runner) Close() error {
+	var errs []error
+	for _, w := range r.workers {
+		errs = append(errs, w.close())
+	}
+	r.workers = nil
+	return errors.Join(errs...)
+}
+
+// Run runs one schedule. Only the end of ctx is an error; what else goes wrong leaves the
+// outcome undecided.
+func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
+	out := Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Sampled: s.Rounds > 1}
+	if why := r.table.Refuses(s); why != "" {
+		out.State, out.How = NotApplicable, why
+		return out, nil
+	}
+	for range max(s.Rounds, 1) {
+		o, err := r.attempt(ctx, s)
+		switch {
+		case ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case err != nil:
+			out.State, out.How = Undecided, err.Error()
+			return out, nil
+		}
+		out.Steps = o.lines()
+		if out.Witness = s.seen(o); out.Witness != "" {
+			out.State, out.How = Seen, ""
+			return out, nil
+		}
+		if how := o.prevention(); out.State != Prevented {
+			out.State, out.How = Prevented, how
+		}
+	}
+	if s.Rounds > 1 {
+		out.How = fmt.Sprintf("in none of %d rounds", s.Rounds)
+	}
+	return out, nil
+}
+
+// attempt runs the schedule until it went as it is written.
+func (r *Runner) attempt(ctx context.Context, s *Schedule) (o *observed, err error) {
+	wait := r.options.Wait
+	for range attempts {
+		var again bool
+		if o, again, err = r.once(ctx, s, wait); !again || ctx.Err() != nil {
+			break
+		}
+		wait *= 2
+	}
+	return o, err
+}
+
+// once runs the schedule. again says that it did not go as it is written.
+func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *observed, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Limit)
+	defer cancel()
+	if err := r.table.Fill(ctx, initial(), s.Index); err != nil {
+		return nil, true, fmt.Errorf("fill the table of the schedules: %w", err)
+	}
+	for len(r.workers) < s.transactions() {
+		c, err := r.table.Client(ctx, r.isolation)
+		if err != nil {
+			return nil, true, fmt.Errorf("open a session: %w", err)
+		}
+		r.workers = append(r.workers, newWorker(c))
+	}
+	p := &play{schedule: s, workers: r.workers, wait: wait, observed: &observed{fate: make([]fate, s.transactions()+1)}}
+	steps, stop := context.WithCancel(ctx)
+	err = p.run(steps)
+	if ended := r.endAll(context.WithoutCancel(ctx), stop); err == nil {
+		err = ended
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, true, fmt.Errorf("it had not ended after %v: %w", r.options.Limit, err)
+	case err != nil:
+		return nil, true, err
+	}
+	if p.final, err = r.table.Rows(ctx); err != nil {
+		return nil, true, fmt.Errorf("read what the schedule left: %w", err)
+	}
+	return p.observed, p.slow, nil
+}
+
+// endAll makes the sessions ready for another schedule, whatever state they are in: first
+// those that wait for nobody, so that the others go on. stop ends the steps under way. A
+// session that cannot be had back is dropped.
+func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Limit)
+	defer cancel()
+	for _, busy := range []bool{false, true} {
+		if busy {
+			stop()
+		}
+		r.workers = slices.DeleteFunc(r.workers, func(w *worker) bool {
+			if (w.busy != nil) != busy {
+				return false
+			}
+			failed := w.end(ctx)
+			if failed == nil {
+				return false
+			}
+			err = errors.Join(err, failed)
+			_ = w.close() // it is of no use any more
+			return true
+		})
+	}
+	return err
+}
+
+// asError is the error of a client, or one of class Unknown.
+func asError(err error) *db.Error {
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		return e
+	}
+	return &db.Error{Op: "run a step", Err: err}
+}
+
+// RunAll runs all schedules at one isolation.
+func RunAll(ctx context.Context, table Table, isolation string, options Options) (list []Outcome, err error) {
+	r := NewRunner(table, isolation, options)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for _, s := range Schedules() {
+		o, err := r.Run(ctx, &s)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, o)
+	}
+	return list, nil
+}

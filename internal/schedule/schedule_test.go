@@ -1,0 +1,169 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/memory"
+)
+
+// seenOn runs all schedules on a table and returns the variants that were seen, by
+// anomaly.
+func seenOn(t *testing.T, table Table) map[Anomaly][]string {
+	t.Helper()
+	list, err := RunAll(t.Context(), table, "", Options{Wait: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[Anomaly][]string{}
+	for _, o := range list {
+		switch {
+		case o.State == Undecided:
+			t.Errorf("%s %s: %s", o.Anomaly, o.Variant, o.How)
+		case o.State == Seen:
+			seen[o.Anomaly] = append(seen[o.Anomaly], o.Variant)
+		case o.State == Prevented && o.How == "":
+			t.Errorf("%s %s is prevented, and nothing says how", o.Anomaly, o.Variant)
+		}
+	}
+	return seen
+}
+
+// TestExecutors holds the schedules to executors whose isolation is known: each anomaly is
+// seen where it is not prevented, and nowhere else.
+func TestExecutors(t *testing.T) {
+	skews := []Anomaly{G2Item, G2}
+	unrepeated := slices.Concat([]Anomaly{PMP, P4, GSingle, LongFork}, skews)
+	for _, c := range []struct {
+		name  string
+		level level
+		seen  []Anomaly
+	}{
+		{"chaos", chaos, slices.Concat([]Anomaly{G0, G1a, G1b, G1c, OTV}, unrepeated)},
+		{"dirty reads", dirtyReads, slices.Concat([]Anomaly{G1a, G1b, G1c, OTV}, unrepeated)},
+		{"committed reads", committed, unrepeated},
+		{"snapshots", snapshots, skews},
+		{"one by one", oneByOne, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			seen := seenOn(t, newExecutor(c.level))
+			for _, a := range Anomalies() {
+				if want := slices.Contains(c.seen, a); want != (len(seen[a]) > 0) {
+					t.Errorf("%s: seen %v in %q", a, !want, seen[a])
+				}
+			}
+		})
+	}
+}
+
+// TestReference: the strictly serializable reference shows nothing.
+func TestReference(t *testing.T) {
+	d, err := memory.Open("memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := NewTable(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := seenOn(t, table); len(seen) > 0 {
+		t.Errorf("seen on the reference: %v", seen)
+	}
+	if err := table.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := table.Rows(t.Context()); err != nil || len(rows) > 0 {
+		t.Errorf("%v is left: %v", rows, err)
+	}
+}
+
+// stuck is a table on which a second transaction waits for ever.
+type stuck struct{ *executor }
+
+type stuckClient struct{ *transactor }
+
+func (s stuck) Client(context.Context, string) (Client, error) {
+	return stuckClient{&transactor{of: s.executor}}, nil
+}
+
+func (c stuckClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+	if o.Kind == Write && o.Amount == 12 {
+		<-ctx.Done()
+		return nil, &db.Error{Class: db.Unknown, Op: "write", Err: ctx.Err()}
+	}
+	return c.transactor.Do(ctx, o)
+}
+
+// TestDeadline: a step that never ends leaves the schedule undecided, and says which.
+func TestDeadline(t *testing.T) {
+	r := NewRunner(stuck{newExecutor(chaos)}, "", Options{Wait: time.Millisecond, Limit: 20 * time.Millisecond})
+	o, err := r.Run(t.Context(), &Schedules()[0])
+	if err != nil || o.State != Undecided || !strings.Contains(o.How, "had not ended after 20ms: step write 1=12 of T2") {
+		t.Errorf("%v %q: %v", o.State, o.How, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInterrupt: the end of the call's context ends the schedules.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	cancel(cause)
+	if _, err := RunAll(ctx, newExecutor(chaos), "", Options{}); !errors.Is(err, cause) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestNames: each anomaly is found by its name, and each schedule has a name of its own.
+func TestNames(t *testing.T) {
+	for _, a := range Anomalies() {
+		if back, ok := Parse(a.String()); !ok || back != a || a.Text() == "" {
+			t.Errorf("%s is read as %s", a, back)
+		}
+	}
+	if _, ok := Parse("G3"); ok {
+		t.Error("G3 is an anomaly")
+	}
+	names := map[string]bool{}
+	for _, s := range Schedules() {
+		name := s.Anomaly.String() + " " + s.Variant
+		if names[name] || s.seen == nil {
+			t.Errorf("%s is there twice, or sees nothing", name)
+		}
+		names[name] = true
+		if last := s.Steps[len(s.Steps)-1]; last.Kind != Commit {
+			t.Errorf("%s ends with %s", name, last)
+		}
+	}
+}
+
+// TestMutants: each mutant of the reference that breaks isolation is seen as what it is. A
+// schedule cannot see stale-read, which hides what was changed 200 commits ago and nothing
+// newer; load does.
+func TestMutants(t *testing.T) {
+	for mutant, want := range map[string]Anomaly{
+		"lost-update": P4, "dirty-read": G1a, "read-skew": GSingle, "write-skew": G2Item, "long-fork": LongFork, "stale-read": 0,
+	} {
+		d, err := memory.Open("memory:?rate=1&mutant=" + mutant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := seenOn(t, NewKV(d))
+		if want != 0 && len(seen[want]) == 0 {
+			t.Errorf("%s: no %s is seen", mutant, want)
+		}
+		for a := range seen {
+			if a != want {
+				t.Errorf("%s: %s is seen in %q", mutant, a, seen[a])
+			}
+		}
+	}
+}

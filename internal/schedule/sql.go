@@ -1,0 +1,194 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/db"
+)
+
+// tableName is the table of the schedules, in every data model.
+const tableName = "stroppy_schedule"
+
+// sqlTable is the table in the model of SQL.
+type sqlTable struct {
+	database db.SQL
+	control  db.SQLSession
+	made     bool
+	index    bool // the table that is there has one
+
+	readOne, readTwo, readAll, write, insert, find, addAll, deleteWhere, deleteAll *db.Statement
+}
+
+// NewSQL returns the table in a database of the model of SQL.
+func NewSQL(database db.SQL) Table {
+	d := database.Dialect()
+	rows := func(sql string) *db.Statement { return d.Statement(sql, db.Integer, db.Integer) }
+	const selects = "SELECT id, amount FROM " + tableName
+	return &sqlTable{
+		database:    database,
+		readOne:     rows(selects + " WHERE id = {integer}"),
+		readTwo:     rows(selects + " WHERE id IN ({integer}, {integer})"),
+		readAll:     rows(selects),
+		find:        rows(selects + " WHERE amount >= {integer} AND amount < {integer}"),
+		write:       d.Statement("UPDATE " + tableName + " SET amount = {integer} WHERE id = {integer}"),
+		insert:      d.Statement("INSERT INTO " + tableName + " (id, amount) VALUES ({integer}, {integer})"),
+		addAll:      d.Statement("UPDATE " + tableName + " SET amount = amount + {integer}"),
+		deleteWhere: d.Statement("DELETE FROM " + tableName + " WHERE amount >= {integer} AND amount < {integer}"),
+		deleteAll:   d.Statement("DELETE FROM " + tableName),
+	}
+}
+
+func (*sqlTable) Refuses(*Schedule) string { return "" }
+
+func (t *sqlTable) Fill(ctx context.Context, rows []Row, index bool) error {
+	if !t.made || t.index != index {
+		if err := t.create(ctx, index); err != nil {
+			return err
+		}
+	}
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	if err := t.refill(ctx, rows); err != nil {
+		if db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable {
+			_ = t.control.Close() // the next try opens another
+			t.control = nil
+		}
+		return err
+	}
+	return nil
+}
+
+func (t *sqlTable) create(ctx context.Context, index bool) error {
+	d := t.database.Dialect()
+	for _, statement := range []string{
+		"DROP TABLE IF EXISTS " + tableName,
+		fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, amount %s NOT NULL)%s", tableName, d.IntegerType, d.IntegerType, d.TableOptions),
+	} {
+		if err := t.database.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if index {
+		if err := t.database.Exec(ctx, fmt.Sprintf("CREATE INDEX %s_amount ON %s (amount)", tableName, tableName)); err != nil {
+			return err
+		}
+	}
+	t.made, t.index = true, index
+	return nil
+}
+
+func (t *sqlTable) ready(ctx context.Context) (err error) {
+	if t.control == nil {
+		t.control, err = t.database.Session(ctx, db.SessionOptions{Mode: db.Interactive})
+	}
+	return err
+}
+
+func (t *sqlTable) refill(ctx context.Context, rows []Row) error {
+	if err := t.control.Begin(ctx, false); err != nil {
+		return err
+	}
+	if _, err := t.control.Do(ctx, t.deleteAll, nil); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if _, err := t.control.Do(ctx, t.insert, integers(r.ID, r.Amount)); err != nil {
+			return err
+		}
+	}
+	return t.control.Commit(ctx)
+}
+
+func (t *sqlTable) Rows(ctx context.Context) (rows []Row, err error) {
+	if err := t.ready(ctx); err != nil {
+		return nil, err
+	}
+	err = t.control.Query(ctx, t.readAll, nil, func(v []db.Value) error {
+		rows = append(rows, Row{v[0].Int, v[1].Int})
+		return nil
+	})
+	sorted(rows)
+	return rows, err
+}
+
+func (t *sqlTable) Client(ctx context.Context, isolation string) (Client, error) {
+	s, err := t.database.Session(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
+	if err != nil {
+		return nil, err
+	}
+	return &sqlClient{SQLSession: s, of: t}, nil
+}
+
+func (t *sqlTable) Remove(ctx context.Context) (err error) {
+	if t.control != nil {
+		err = t.control.Close()
+		t.control = nil
+	}
+	if !t.made {
+		return err
+	}
+	t.made = false
+	if dropped := t.database.Exec(ctx, "DROP TABLE IF EXISTS "+tableName); dropped != nil {
+		return dropped
+	}
+	return err
+}
+
+func sorted(rows []Row) { slices.SortFunc(rows, func(a, b Row) int { return int(a.ID - b.ID) }) }
+
+func integers(numbers ...int64) (list []db.Value) {
+	for _, n := range numbers {
+		list = append(list, db.Value{Int: n})
+	}
+	return list
+}
+
+// sqlClient is a session on a sqlTable.
+type sqlClient struct {
+	db.SQLSession
+	of *sqlTable
+}
+
+func (c *sqlClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+	statement, args := c.of.spell(o)
+	number, err := c.SQLSession.Do(ctx, statement, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Flush(ctx); err != nil {
+		return nil, err
+	}
+	if len(statement.Columns) == 0 {
+		return nil, nil
+	}
+	result := c.Result(number)
+	var rows []Row
+	for i := range result.Rows() {
+		rows = append(rows, Row{result.Row(i)[0].Int, result.Row(i)[1].Int})
+	}
+	sorted(rows)
+	return rows, nil
+}
+
+// spell is the statement of an operation.
+func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
+	switch o.Kind {
+	case Read:
+		if len(o.IDs) == 1 {
+			return t.readOne, integers(o.IDs...)
+		}
+		return t.readTwo, integers(o.IDs...)
+	case Write:
+		return t.write, integers(o.Amount, o.IDs[0])
+	case Insert:
+		return t.insert, integers(o.IDs[0], o.Amount)
+	case Find:
+		return t.find, integers(o.Low, o.High)
+	case AddAll:
+		return t.addAll, integers(o.Amount)
+	}
+	return t.deleteWhere, integers(o.Low, o.High)
+}

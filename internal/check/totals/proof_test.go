@@ -99,6 +99,14 @@ func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64)
 	return transfer
 }
 
+// rounds is how many histories are drawn: ten times as many where nobody waits.
+func rounds(short uint64) uint64 {
+	if testing.Short() {
+		return short
+	}
+	return 10 * short
+}
+
 // sameAsExamined fails where a proof and a look at everything disagree, and says whether
 // there was a proof.
 func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
@@ -123,7 +131,7 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 // TestProof: every history of a database that commits one after another is proved, and the
 // results are those of a look at everything.
 func TestProof(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range rounds(2000) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80))
 		in := w.input(isolation.StrictSerializable)
@@ -141,7 +149,7 @@ func TestProof(t *testing.T) {
 // whatever is changed in a healthy history or its end state.
 func TestNoFalseProof(t *testing.T) {
 	proved, refused := 0, 0
-	for seed := range uint64(6000) {
+	for seed := range rounds(6000) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(20))
 		bend(rng, w)
@@ -232,7 +240,7 @@ func bend(rng *rand.Rand, w *world) {
 // that the definition calls strictly serializable.
 func TestProofOracle(t *testing.T) {
 	var counts [2]int
-	for seed := range uint64(4000) {
+	for seed := range rounds(4000) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
 		for i := range w.Txns { // each by a client of its own

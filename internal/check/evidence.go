@@ -63,7 +63,7 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
 		r.Witness = Distinct(r.Witness)
-		if problem != nil && (r.Status == Valid || r.Status == Unknown && r.Detail == "") {
+		if problem != nil && (r.Status == Valid || r.Status == NotApplicable || r.Status == Unknown && r.Detail == "") {
 			r.Status, r.Detail = Unknown, fmt.Sprintf("Not decided: %v.", problem)
 		}
 		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {

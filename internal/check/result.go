@@ -18,9 +18,10 @@ const (
 	Unknown Status = iota // it could not be decided
 	Valid
 	Invalid
+	NotApplicable // there was nothing to check: it says neither that something holds nor that it does not
 )
 
-var statusNames = [...]string{"unknown", "valid", "invalid"}
+var statusNames = [...]string{"unknown", "valid", "invalid", "not applicable"}
 
 func (s Status) String() string { return statusNames[s] }
 
@@ -77,11 +78,12 @@ type Violation struct {
 }
 
 // Verdict is the worst of the results that are Required: invalid before unknown
-// before valid. No required result at all is unknown.
+// before valid. What is not applicable does not count. Where nothing counts, the
+// verdict is unknown.
 func Verdict(results []Result) Status {
 	required, unknown := 0, 0
 	for _, r := range results {
-		if !r.Required {
+		if !r.Required || r.Status == NotApplicable {
 			continue
 		}
 		required++
@@ -156,6 +158,15 @@ func (r Result) Decide(found []Findings, why, valid string) Result {
 		r.Detail = "Not decided: " + why + "."
 	default:
 		r.Status, r.Detail = Valid, valid
+	}
+	return r
+}
+
+// Nothing returns r as not applicable for the reason why, which is a sentence, where it
+// is valid only because there was nothing to check; an empty reason changes nothing.
+func (r Result) Nothing(why string) Result {
+	if why != "" && r.Status == Valid {
+		r.Status, r.Detail = NotApplicable, why
 	}
 	return r
 }

@@ -27,13 +27,22 @@ type PageData struct {
 
 // PageCheck is what a check found.
 type PageCheck struct {
-	Name      string   `json:"name"`
-	Status    string   `json:"status"`
-	Required  bool     `json:"required"` // the verdict counts it
-	Detail    string   `json:"detail"`
-	Anomalies []string `json:"anomalies"`
-	Witness   []string `json:"witness"`
-	Where     []string `json:"where"`
+	Name     string        `json:"name"`
+	Status   string        `json:"status"`
+	Required bool          `json:"required"` // the verdict counts it
+	Detail   string        `json:"detail"`
+	Findings []PageFinding `json:"findings"` // of an invalid check: what Detail says, with its evidence
+	Witness  []string      `json:"witness"`
+}
+
+// PageFinding is one violation: a sentence first, then why it is one, edge by edge, and a
+// drawing.
+type PageFinding struct {
+	Text    string   `json:"text"`
+	Note    string   `json:"note"`    // how often it was found, and what forbids it
+	Edges   []string `json:"edges"`   // a line each, by number
+	Drawing string   `json:"drawing"` // as SVG, without a style
+	File    string   `json:"file"`    // of the drawing, in the run's directory
 }
 
 // Input is what a page is made from.
@@ -192,9 +201,10 @@ func faultsText(faults []Fault) string {
 // what was found first.
 func pageChecks(checks []Check) []PageCheck {
 	order := func(c Check) int {
-		place := slices.Index([]string{"invalid", "unknown", "valid"}, c.Status)
+		order := []string{"invalid", "unknown", "valid", notApplicable}
+		place := slices.Index(order, c.Status)
 		if !c.Required {
-			place += 3
+			place += len(order)
 		}
 		return place
 	}
@@ -208,20 +218,43 @@ func pageChecks(checks []Check) []PageCheck {
 func pageCheck(c Check) PageCheck {
 	p := PageCheck{
 		Name: c.Name, Status: c.Status, Required: c.Required, Detail: c.Detail,
-		Anomalies: []string{}, Witness: append([]string{}, c.Witness...), Where: []string{},
+		Findings: []PageFinding{}, Witness: append([]string{}, c.Witness...),
 	}
-	for _, a := range c.Anomalies {
-		s := fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
-		if a.Detail != "" && !strings.Contains(c.Detail, a.Detail) {
-			s += " " + a.Detail
-		}
-		if len(a.Witness) > 0 && !slices.Equal(a.Witness, c.Witness) {
-			s += " Transactions: " + some(a.Witness, 20) + "."
-		}
-		p.Anomalies = append(p.Anomalies, s)
+	if c.Status != "invalid" {
+		return p
 	}
-	for _, w := range c.Where {
-		p.Where = append(p.Where, fmt.Sprintf("%s block at %d record %d", w.File, w.Offset, w.Record))
+	shown := map[int]bool{}
+	for line := range strings.SplitSeq(c.Detail, "\n") {
+		f := PageFinding{Text: line, Edges: []string{}}
+		for i := range c.Anomalies {
+			if a := &c.Anomalies[i]; a.Detail != "" && !shown[i] && strings.Contains(line, a.Detail) {
+				f, shown[i] = a.finding(line), true
+				break
+			}
+		}
+		p.Findings = append(p.Findings, f)
+	}
+	for i := range c.Anomalies {
+		if a := &c.Anomalies[i]; !shown[i] {
+			p.Findings = append(p.Findings, a.finding(strings.TrimSuffix(Capital(a.Name)+": "+a.Detail, ": ")))
+		}
 	}
 	return p
+}
+
+// finding is an anomaly as a page shows it below a text that says it.
+func (a *Anomaly) finding(text string) PageFinding {
+	f := PageFinding{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing}
+	if often := times(a.Count); strings.Contains(text, often) || a.Count == 1 {
+		f.Note = fmt.Sprintf("Forbidden from %s upwards.", a.Forbidden)
+	} else {
+		f.Note = fmt.Sprintf("Found %s, forbidden from %s upwards.", often, a.Forbidden)
+	}
+	if !strings.Contains(strings.ToLower(text), strings.ToLower(a.Name)) {
+		f.Note = Capital(a.Name) + ". " + f.Note
+	}
+	for i, e := range a.Edges {
+		f.Edges = append(f.Edges, fmt.Sprintf("%d. %s: %s", i+1, e.Kind, Sentence(e.Text)))
+	}
+	return f
 }

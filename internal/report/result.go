@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
@@ -81,10 +80,12 @@ type Result struct {
 }
 
 // Violations is the file in the run's directory that has a line for each
-// transaction that shows a violation, also for those that the checks do not name.
+// transaction that shows a violation, also for those that the checks do not name, and
+// where it is recorded.
 type Violations struct {
 	File  string `json:"file"`
-	Lines uint64 `json:"lines"`
+	Lines uint64 `json:"lines"`          // of the file, which is bounded
+	More  uint64 `json:"more,omitempty"` // that were found and are not in it
 }
 
 // Table is what a workload adds to the report: measurements of its own, as people read
@@ -239,24 +240,18 @@ type ErrorCount struct {
 	Example string `json:"example"`
 }
 
+// notApplicable is the status of a check that had nothing to check.
+const notApplicable = "not applicable"
+
 // Check is what one check found.
 type Check struct {
 	Name      string        `json:"name"`
-	Status    string        `json:"status"` // valid, invalid or unknown
+	Status    string        `json:"status"` // valid, invalid, unknown or not applicable
 	Detail    string        `json:"detail"`
 	Witness   []string      `json:"witness"` // transaction ids
 	Required  bool          `json:"required"`
 	Anomalies []Anomaly     `json:"anomalies"`
 	Where     []history.Ref `json:"where"` // where the witnesses are recorded
-}
-
-// Anomaly is one way in which the order of transactions went wrong.
-type Anomaly struct {
-	Name      string   `json:"name"`
-	Forbidden string   `json:"forbidden_from"` // the weakest level that forbids it
-	Count     int      `json:"count"`
-	Detail    string   `json:"detail"`
-	Witness   []string `json:"witness"`
 }
 
 // Injection is one fault of the run's script as it was done, and a line of
@@ -365,32 +360,6 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Checks turns what the checks found into their form in the result.
-func Checks(results []check.Result) []Check {
-	list := make([]Check, 0, len(results))
-	for _, r := range results {
-		c := Check{
-			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
-			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
-		}
-		for _, a := range r.Anomalies {
-			c.Anomalies = append(c.Anomalies, Anomaly{
-				Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: names(a.Witness),
-			})
-		}
-		list = append(list, c)
-	}
-	return list
-}
-
-func names(ids []history.ID) []string {
-	list := make([]string, 0, len(ids))
-	for _, id := range ids {
-		list = append(list, id.String())
-	}
-	return list
-}
-
 // JSON returns the result as result.json holds it, and brings the measurements into line
 // that are made of others.
 func (r *Result) JSON() ([]byte, error) {
@@ -420,13 +389,13 @@ func Parse(data []byte) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	statuses := []Setting{{"verdict", r.Verdict}}
-	for _, c := range r.Checks {
-		statuses = append(statuses, Setting{"status of the check " + c.Name, c.Status})
+	verdicts := []string{"valid", "invalid", "unknown"}
+	if !slices.Contains(verdicts, r.Verdict) {
+		return nil, fmt.Errorf("the verdict is %q, which is none of valid, invalid and unknown", r.Verdict)
 	}
-	for _, s := range statuses {
-		if !slices.Contains([]string{"valid", "invalid", "unknown"}, s.Value) {
-			return nil, fmt.Errorf("the %s is %q, which is none of valid, invalid and unknown", s.Name, s.Value)
+	for _, c := range r.Checks {
+		if !slices.Contains(append(verdicts, notApplicable), c.Status) {
+			return nil, fmt.Errorf("the status of the check %s is %q, which is none of valid, invalid, unknown and %s", c.Name, c.Status, notApplicable)
 		}
 	}
 	return r, nil

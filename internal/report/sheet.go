@@ -27,7 +27,7 @@ var assets embed.FS
 // The styles of every page, and the scripts that come before its own, in order.
 // Those of uPlot are as its authors published them; scripts/uplot.sh fetches them.
 var (
-	styles = []string{"uPlot.min.css", "page.css"}
+	styles = []string{"uPlot.min.css", "palette.css", "page.css", "drawing.css"}
 	shared = []string{"uPlot.iife.min.js", "charts.js", "parts.js"}
 )
 

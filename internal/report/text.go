@@ -153,7 +153,11 @@ func (t *text) checks() {
 		t.check(pageCheck(c))
 	}
 	if v := t.r.Violations; v != nil {
-		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line")))
+		more := ""
+		if v.More > 0 {
+			more = fmt.Sprintf(" and %s more that are not in it", group(v.More))
+		}
+		t.line("all witnesses", fmt.Sprintf("%s, %s%s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line"), more))
 	}
 }
 
@@ -162,17 +166,38 @@ func (t *text) check(c PageCheck) {
 	if !c.Required {
 		weight = "for information"
 	}
-	if shown == "invalid" {
+	switch shown {
+	case "invalid":
 		shown = "INVALID"
+	case notApplicable: // whether it is required does not matter
+		weight = ""
 	}
-	lead := fmt.Sprintf("  %-17s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	lead := fmt.Sprintf("  %-17s", clean(c.Name))
+	if weight == "" {
+		lead += t.paint(faint, fmt.Sprintf("%-26s", shown))
+	} else {
+		lead += t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	}
 	if c.Status != "invalid" {
 		t.hang(lead, 45, c.Detail)
 		return
 	}
 	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
-	evidence := append([]string{c.Detail}, c.Anomalies...)
-	for _, line := range append(evidence, labelled("transactions: ", some(c.Witness, 20), "recorded in: ", some(c.Where, 6))...) {
+	for _, f := range c.Findings {
+		t.hang("", 6, f.Text)
+		for _, e := range f.Edges {
+			number, text, _ := strings.Cut(e, " ")
+			t.hang(fmt.Sprintf("%10s ", number), 11, text)
+		}
+		note := f.Note
+		if f.File != "" {
+			note += " Drawing: " + f.File
+		}
+		if note != "" {
+			t.hang("", 8, note)
+		}
+	}
+	for _, line := range labelled("transactions: ", some(c.Witness, 20)) {
 		t.hang("", 6, line)
 	}
 }

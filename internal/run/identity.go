@@ -40,7 +40,11 @@ func ReadResult(dir string) (*report.Result, error) {
 // as they are there, by their names.
 func digests(dir string) (map[string]string, error) {
 	sums := map[string]string{}
-	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile, StatusFile, ViolationsFile} {
+	drawn, err := drawings(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the drawings of the run in %s: %w", dir, err)
+	}
+	for _, name := range append([]string{ScenarioFile, SeriesFile, ResourcesFile, StatusFile, ViolationsFile}, drawn...) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

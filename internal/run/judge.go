@@ -52,8 +52,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
-	found := violations{dir: c.o.Dir.Path}
-	defer found.discard()
+	found := violations{most: mostViolations}
 	results, err := c.o.Spec.Check(ctx, dirs, c.expect, found.add)
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
@@ -66,7 +65,9 @@ func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	}
 	decide(c.result, results, committed, c.expect)
 	c.result.Reason = qualify(c.result.Reason)
-	c.result.Violations, err = found.keep(results)
+	if c.result.Violations, err = found.keep(ctx, Directory{Path: c.o.Dir.Path}, dirs, results); err == nil {
+		err = keepDrawings(c.o.Dir.Path, c.result.Checks)
+	}
 	if !errors.Is(err, fs.ErrPermission) { // where nothing can be written, a check goes without
 		c.unkept = err
 	}

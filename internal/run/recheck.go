@@ -285,7 +285,7 @@ func (c *conductor) empty(ended []string) error {
 func withoutHistory(results []check.Result) []check.Result {
 	for i := range results {
 		r := &results[i]
-		if r.Status == check.Valid && !r.StateAlone {
+		if (r.Status == check.Valid || r.Status == check.NotApplicable && r.Required) && !r.StateAlone {
 			r.Status, r.Required = check.Unknown, true
 			r.Detail = "Not decided: there is no history of what was acknowledged; give the run's directory."
 		}

@@ -1,7 +1,7 @@
 package run
 
 import (
-	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,22 +10,25 @@ import (
 	"path/filepath"
 
 	"stroppy/internal/check"
+	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
 
-// violations gathers what checks find, in one hidden file a check, because only in the
-// end it is known which checks are invalid. The zero value with a directory is ready.
+// mostViolations bounds the lines of violations.jsonl. What shows a violation is shown by a
+// few; a database that is wrong everywhere would else fill the disk.
+const mostViolations = 10_000
+
+// violations gathers what checks find, the first so many of each, because only in the end
+// it is known which checks are invalid. The zero value with a bound is ready.
 type violations struct {
-	dir    string // the run's
-	spools map[string]*spool
-	err    error // the first; what follows is thrown away
+	most   int // of a check, and of all together in the file
+	checks map[string]*spool
 }
 
 // spool is what was found for one check.
 type spool struct {
-	file  *os.File
-	out   *bufio.Writer
-	lines uint64
+	first []check.Violation
+	count uint64
 }
 
 // violationLine is one line of violations.jsonl. What there is none of is null.
@@ -35,80 +38,93 @@ type violationLine struct {
 	Transaction *string `json:"transaction"` // its id
 	Account     *string `json:"account"`
 	What        string  `json:"what"`
+
+	// Where the transaction is recorded: the file, relative to its run's directory, the
+	// block's offset in it in bytes, and the number of the record within the block, from 0.
+	File   *string `json:"file"`
+	Offset *int64  `json:"offset"`
+	Record *int    `json:"record"`
 }
 
 func (v *violations) add(found check.Violation) {
-	if v.err != nil {
-		return
-	}
-	s := v.spools[found.Check]
+	s := v.checks[found.Check]
 	if s == nil {
-		file, err := os.CreateTemp(v.dir, ".violations-*")
-		if err != nil {
-			v.err = err
-			return
+		if v.checks == nil {
+			v.checks = map[string]*spool{}
 		}
-		if v.spools == nil {
-			v.spools = map[string]*spool{}
-		}
-		s = &spool{file: file, out: bufio.NewWriterSize(file, 1<<16)}
-		v.spools[found.Check] = s
+		s = &spool{}
+		v.checks[found.Check] = s
 	}
-	line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What}
-	if found.Transaction != 0 {
-		line.Transaction = new(found.Transaction.String())
+	if s.count++; len(s.first) < v.most {
+		s.first = append(s.first, found)
 	}
-	s.lines++
-	encoder := json.NewEncoder(s.out)
-	encoder.SetEscapeHTML(false)
-	v.err = encoder.Encode(line)
 }
 
-func (v *violations) discard() {
-	for _, s := range v.spools {
-		_ = s.file.Close()
-		_ = os.Remove(s.file.Name())
-	}
-	v.spools = nil
-}
-
-// keep puts the file in place, with the lines of the checks that are invalid, and
-// returns what the result says of it; nil where there is no violation, and then
-// no file. An invalid check of which nothing was handed over has one line.
-func (v *violations) keep(results []check.Result) (*report.Violations, error) {
-	kept := &report.Violations{File: ViolationsFile}
-	var list []*spool
+// of returns what is kept of the checks that are invalid, in their order, and how many
+// more there were. Where there is too much, each check has an equal share, and what one
+// leaves of it the others have. An invalid check of which nothing was handed over has one
+// line.
+func (v *violations) of(results []check.Result) (list []check.Violation, more uint64) {
+	var spools []*spool
 	for _, r := range results {
 		if r.Status != check.Invalid {
 			continue
 		}
-		if v.spools[r.Name] == nil {
+		if v.checks[r.Name] == nil {
 			v.add(check.Violation{Check: r.Name, What: r.Detail})
 		}
-		if s := v.spools[r.Name]; s != nil {
-			list = append(list, s)
-			kept.Lines += s.lines
+		spools = append(spools, v.checks[r.Name])
+	}
+	share := v.share(spools)
+	for _, s := range spools {
+		kept := s.first[:min(len(s.first), share)]
+		list = append(list, kept...)
+		more += s.count - uint64(len(kept))
+	}
+	return list, more
+}
+
+// share is the largest number of lines that each may have so that all are within the bound.
+func (v *violations) share(spools []*spool) int {
+	low, high := 0, v.most // low fits
+	for low < high {
+		middle, sum := (low+high+1)/2, 0
+		for _, s := range spools {
+			sum += min(len(s.first), middle)
+		}
+		if sum <= v.most {
+			low = middle
+		} else {
+			high = middle - 1
 		}
 	}
-	if v.err != nil {
-		return nil, v.err
-	}
-	d := Directory{Path: v.dir}
+	return low
+}
+
+// keep puts the file in place, with the lines of the checks that are invalid, and
+// returns what the result says of it; nil where there is no violation, and then
+// no file. Where each transaction is recorded it looks for in the runs of the directories.
+func (v *violations) keep(ctx context.Context, d Directory, runs []string, results []check.Result) (*report.Violations, error) {
+	list, more := v.of(results)
 	if len(list) == 0 {
-		if err := os.Remove(filepath.Join(v.dir, ViolationsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(d.Path, ViolationsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		return nil, nil
 	}
+	places := places(ctx, runs, list)
 	err := d.WriteFrom(ViolationsFile, func(w io.Writer) error {
-		for _, s := range list {
-			if err := s.out.Flush(); err != nil {
-				return err
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		for _, found := range list {
+			line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What}
+			if found.Transaction != 0 {
+				line.Transaction = new(found.Transaction.String())
 			}
-			if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-				return err
+			if at := places[found.Transaction]; at.File != "" {
+				line.File, line.Offset, line.Record = &at.File, &at.Offset, &at.Record
 			}
-			if _, err := io.Copy(w, s.file); err != nil {
+			if err := encoder.Encode(line); err != nil {
 				return err
 			}
 		}
@@ -117,5 +133,35 @@ func (v *violations) keep(results []check.Result) (*report.Violations, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kept, nil
+	return &report.Violations{File: ViolationsFile, Lines: uint64(len(list)), More: more}, nil
+}
+
+// places looks for where transactions are recorded. What cannot be read was reported by the
+// checks, and is not found here.
+func places(ctx context.Context, runs []string, list []check.Violation) map[history.ID]history.Ref {
+	wanted := map[history.ID]history.Ref{}
+	for _, found := range list {
+		if found.Transaction != 0 {
+			wanted[found.Transaction] = history.Ref{}
+		}
+	}
+	missing := len(wanted)
+	for _, dir := range runs {
+		recorded, err := history.Open((&Directory{Path: dir}).History())
+		if err != nil {
+			continue // an end state alone
+		}
+		read := 0
+		for record := range readable(recorded) {
+			if read++; missing == 0 || read%4096 == 0 && ctx.Err() != nil {
+				break
+			}
+			if at, ok := wanted[record.ID]; ok && at.File == "" {
+				wanted[record.ID] = record.Ref
+				missing--
+			}
+		}
+		_ = recorded.Close()
+	}
+	return wanted
 }

@@ -88,15 +88,16 @@ func (e *checker) decide() []check.Result {
 		history    string // what a history would say that it needs; empty: it needs none
 		covered    bool   // it is valid only if the histories of all runs in the log are given
 		valid      string
+		nothing    bool // there is nothing to check
 	}{
-		{check.Durable, false, "acknowledged", false, e.allThere()},
-		{check.NoGhost, false, "sent", true, "Nothing aborted is in the log, and all that is there was sent." + e.tombstones()},
-		{check.ExactlyOnce, false, "", false, "No event is in the log twice."},
+		{check.Durable, false, "acknowledged", false, e.allThere(), e.commits == 0},
+		{check.NoGhost, false, "sent", true, "Nothing aborted is in the log, and all that is there was sent." + e.tombstones(), false},
+		{check.ExactlyOnce, false, "", false, "No event is in the log twice.", e.entries == 0},
 		{Whole, true, "", true, check.Plural(entries-int(e.voids), "event") +
-			" read back: their checksums are right, and their bytes are those that their writers made."},
-		{Order, false, "acknowledged", true, "All batches stand together, at the acknowledged places, and in the order in which they were acknowledged."},
+			" read back: their checksums are right, and their bytes are those that their writers made.", e.entries == e.voids},
+		{Order, false, "acknowledged", true, "All batches stand together, at the acknowledged places, and in the order in which they were acknowledged.", e.commits == 0},
 		{Continuous, true, "", false, fmt.Sprintf("%s of %s, and no hole before the end of any.",
-			check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream"))},
+			check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream")), false},
 	} {
 		r, stop := e.NeedEnd(rule.name)
 		r.StateAlone = rule.stateAlone
@@ -113,16 +114,29 @@ func (e *checker) decide() []check.Result {
 			why = "the recording was cut off, so what was sent last is not known"
 		}
 		if !stop {
-			r = r.Decide(e.found[:], why, rule.valid)
+			if r = r.Decide(e.found[:], why, rule.valid); rule.nothing {
+				r = r.Nothing(e.nothing(rule.name, rule.valid))
+			}
 		}
 		results = append(results, r)
 	}
 	return results
 }
 
+// nothing says why a check has nothing to check; valid is what it says else.
+func (e *checker) nothing(name, valid string) string {
+	switch name {
+	case check.Durable:
+		return valid
+	case Order:
+		return "No append was acknowledged."
+	}
+	return "The log has no event."
+}
+
 // allThere says that no acknowledged append is missing, and what became of the unknown.
 func (e *checker) allThere() string {
-	text := "No append was acknowledged, so that none can be missing."
+	text := "No append was acknowledged."
 	if e.commits > 0 {
 		text = fmt.Sprintf("%s acknowledged, and all of their events were read back, whole and byte for byte.", check.Plural(e.commits, "append"))
 	}

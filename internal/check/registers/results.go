@@ -91,12 +91,11 @@ func (k *checker) results(problem error) []check.Result {
 		return k.in.Expect.Includes(level) || k.in.Expect == isolation.Unknown
 	}
 	only := func(weak, other kind) bool { return k.found[weak].Count > 0 && k.found[other].Count == 0 }
-	updates, scans := "No transaction both read and wrote a record.", "No scan was made."
-	if k.updates > 0 {
-		updates = check.Plural(k.updates, "transaction") + " both read and wrote a record, no two in the place of one value."
-	}
-	if k.scans > 0 {
-		scans = check.Plural(k.scans, "scan") + ", each in order and with all that was there."
+	nothing := func(n uint64, why string) string {
+		if n > 0 {
+			return ""
+		}
+		return why
 	}
 	ends := check.Plural(k.ends, "record")
 	var list []check.Result
@@ -104,18 +103,23 @@ func (k *checker) results(problem error) []check.Result {
 		name     string
 		required bool
 		valid    string
+		nothing  string // why there was nothing to check; empty: there was
 	}{
 		{Values, promised(isolation.ReadCommitted) || !only(dirtyRead, wrongRead),
-			check.Plural(k.reads, "value") + " read, each as the load or a transaction had written it."},
-		{Fresh, strict, "No read returned what an acknowledged write had replaced before."},
-		{NoLostUpdate, promised(isolation.SnapshotIsolation), updates},
-		{Scans, strict || !only(staleScan, hole), scans},
+			check.Plural(k.reads, "value") + " read, each as the load or a transaction had written it.", nothing(k.reads, "No value was read.")},
+		{Fresh, strict, "No read returned what an acknowledged write had replaced before.", nothing(k.reads, "No value was read.")},
+		{NoLostUpdate, promised(isolation.SnapshotIsolation),
+			check.Plural(k.updates, "transaction") + " both read and wrote a record, no two in the place of one value.",
+			nothing(k.updates, "No transaction both read and wrote a record.")},
+		{Scans, strict || !only(staleScan, hole),
+			check.Plural(k.scans, "scan") + ", each in order and with all that was there.", nothing(k.scans, "No scan was made.")},
 		{Linearizable, strict,
-			"Of " + check.Plural(len(k.keys), "record") + " written the reads and writes of each have an order that agrees with real time."},
-		{check.Durable, true, ends + ", each with a value that the last acknowledged write allows."},
-		{check.NoGhost, true, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", ends, check.Plural(k.writers, "write"))},
+			"Of " + check.Plural(len(k.keys), "record") + " written the reads and writes of each have an order that agrees with real time.",
+			nothing(uint64(len(k.keys)), "No record was written.")},
+		{check.Durable, true, ends + ", each with a value that the last acknowledged write allows.", nothing(k.ends, "The end state has no record, and none was to be there.")},
+		{check.NoGhost, true, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", ends, check.Plural(k.writers, "write")), ""},
 	} {
-		r := check.Result{Name: rule.name, Required: rule.required}.Decide(k.found[:], k.undecided(rule.name, problem), rule.valid)
+		r := check.Result{Name: rule.name, Required: rule.required}.Decide(k.found[:], k.undecided(rule.name, problem), rule.valid).Nothing(rule.nothing)
 		r.Witness = check.Distinct(r.Witness)
 		list = append(list, r)
 	}

@@ -264,11 +264,12 @@ func (b *balances) durable(r check.Result) check.Result {
 		found.add(fmt.Sprintf("%s did not find an account that the load had made: %s.",
 			check.Plural(absent.count, "transaction"), absent.list(history.ID.String)), absent.first...)
 	}
-	valid := fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
+	nothing := ""
 	if committed == 0 {
-		valid = "No " + w.One + " was acknowledged, so that none can be missing."
+		nothing = "No " + w.One + " was acknowledged."
 	}
-	return found.decide(r, b.noHistory("acknowledged"), valid)
+	return found.decide(r, b.noHistory("acknowledged"),
+		fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)).Nothing(nothing)
 }
 
 func (b *balances) noGhost(r check.Result) check.Result {
@@ -379,7 +380,7 @@ func (b *balances) audits(o *order) check.Result {
 	case b.Damage != nil:
 		why = b.Damage.Error()
 	case !r.Required && len(found.lines) == 0:
-		r.Detail = "No audits were asked for."
+		r.Status, r.Detail = check.NotApplicable, "No audits were asked for."
 		return r
 	case slices.ContainsFunc(b.in.Audited, func(run uint64) bool { return !a.runs[run] }):
 		why = "no audit was completed"

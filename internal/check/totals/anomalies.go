@@ -1,15 +1,16 @@
 package totals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/money"
 )
 
 // explainAll turns what was found into anomalies with their sentences.
@@ -30,39 +31,83 @@ func (o *order) explainAll() {
 	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
 		return fmt.Sprintf("%s as made by %v, a %s that no client sent", version(r), r.last, w.One)
 	})
+	// Of each kind the shortest is described.
+	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
-		if o.isLostUpdate(steps) {
-			continue // reported already, with all its kind
-		}
 		name, forbidden := graph.Classify(steps)
-		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.describe(steps)}
-		for _, s := range steps[:min(len(steps), mostWitnesses)] {
-			a.Witness = append(a.Witness, o.b.IDOf(s.From))
-		}
 		broken, list := check.Serializable, &o.anomalies
 		if forbidden == isolation.StrictSerializable {
 			broken, list = check.Strict, &o.realtime
 		}
 		o.reportCycle(broken, name, steps)
 		if same := slices.IndexFunc(*list, func(b check.Anomaly) bool { return b.Name == name }); same >= 0 {
-			(*list)[same].Count++ // the first one, which is the shortest, is reported
-		} else {
-			*list = append(*list, a)
+			(*list)[same].Count++
+			continue
+		}
+		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.describe(steps)}
+		o.path(&a, steps)
+		*list = append(*list, a)
+	}
+	for _, list := range [][]check.Anomaly{o.anomalies, o.realtime} {
+		for i := range list {
+			list[i].Detail = o.sentence(&list[i])
 		}
 	}
 	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) })
 }
 
+// sentence is what an anomaly came to, in one sentence: the money, how often, and the
+// instance that Detail describes.
+func (o *order) sentence(a *check.Anomaly) string {
+	text := a.Detail + "."
+	switch {
+	case a.Count == mostOdd && a.Name != lostUpdateName:
+		text = fmt.Sprintf("at least %d times, first: %s", a.Count, text)
+	case a.Count > 1:
+		text = fmt.Sprintf("%d times, first: %s", a.Count, text)
+	}
+	if missing := o.b.missingMoney(); missing != "" && a.Name == lostUpdateName {
+		text = missing + "; " + text
+	}
+	return text
+}
+
+// missingMoney says by how much the end balances differ from the total of the load; empty
+// where they do not, or where one of the two is not known.
+func (b *balances) missingMoney() string {
+	difference := b.end.sum
+	difference.Add(-b.in.Total)
+	switch cents := difference.Low(); {
+	case b.Input.End == nil || b.in.Total == 0 || !difference.Fits() || cents == 0:
+		return ""
+	case cents < 0:
+		return money.Format(-cents) + " lost"
+	default:
+		return money.Format(cents) + " made"
+	}
+}
+
 // mostWitnesses bounds what is said of one long cycle.
 const mostWitnesses = 4 * check.Shown
 
-// fetch reads the transactions of the cycles from the history again, because
+// fetch reads the transactions of the anomalies from the history again, because
 // what they did to which account is not kept.
 func (o *order) fetch() {
 	o.records = map[uint32]*history.Transaction{}
 	for _, steps := range o.cycles {
 		for _, s := range steps[:min(len(steps), mostWitnesses)] {
 			o.records[s.From] = nil
+		}
+	}
+	if forks := o.b.chain.forks; len(forks) > 0 {
+		o.records[forks[0].first], o.records[forks[0].second] = nil, nil
+	}
+	for _, odd := range [][]oddRead{o.b.reads.dirty, o.b.reads.garbage, o.b.reads.unknown} {
+		for _, r := range odd[:min(1, len(odd))] {
+			o.records[r.reader] = nil
+			if last, ok := o.b.Txns.Find(r.last); ok {
+				o.records[last] = nil
+			}
 		}
 	}
 	if len(o.records) == 0 {
@@ -72,7 +117,9 @@ func (o *order) fetch() {
 	// reported in fewer words.
 	_ = o.b.Each(func(t uint32, tx *history.Transaction) {
 		if _, wanted := o.records[t]; wanted {
-			o.records[t] = &history.Transaction{Ops: slices.Clone(tx.Ops)}
+			record := *tx
+			record.Ops = slices.Clone(tx.Ops)
+			o.records[t] = &record
 		}
 	})
 }
@@ -89,23 +136,24 @@ func (o *order) lostUpdates() {
 	o.b.reportForks(check.Serializable, lostUpdateName)
 	f := forks[0]
 	s, version := o.b.slotAt(f.pos)
+	name := o.b.NameInSentence(s.n)
 	a := check.Anomaly{
 		Name: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Count: len(forks),
 		Detail: fmt.Sprintf("%s and %s both read version %d of %s and both made version %d of it, so that the effect of one is gone",
-			o.who(f.first), o.who(f.second), version-1, o.b.NameInSentence(s.n), version),
+			o.who(f.first), o.who(f.second), version-1, name, version),
 	}
 	for _, f := range forks[:min(len(forks), check.Shown)] {
 		a.Witness = append(a.Witness, o.b.IDOf(f.first), o.b.IDOf(f.second))
 	}
-	a.Detail += check.Times(len(forks))
+	for _, pair := range [][2]uint32{{f.first, f.second}, {f.second, f.first}} {
+		a.Cycle = append(a.Cycle, check.Edge{
+			From: o.b.IDOf(pair[0]), To: o.b.IDOf(pair[1]), Kind: check.ReadWrite, Object: name,
+			FromVersion: versionText(uint64(version) - 1), ToVersion: versionText(uint64(version)),
+			Text: fmt.Sprintf("%s read version %d of %s, which %s overwrote", o.who(pair[0]), version-1, name, o.who(pair[1])),
+		})
+	}
+	a.Spans = o.spans([]uint32{f.first, f.second}, []uint64{s.n})
 	o.anomalies = append(o.anomalies, a)
-}
-
-// isLostUpdate says that a cycle is two transfers that made the same version.
-func (o *order) isLostUpdate(steps []graph.Step) bool {
-	return len(steps) == 2 && slices.ContainsFunc(o.b.chain.forks, func(f fork) bool {
-		return f.first == steps[0].From && f.second == steps[0].To || f.second == steps[0].From && f.first == steps[0].To
-	})
 }
 
 // oddReads adds an anomaly for reads that no order explains; what says of one what it read.
@@ -114,16 +162,22 @@ func (o *order) oddReads(name string, list []oddRead, what func(oddRead) string)
 		return
 	}
 	first := list[0]
-	detail := fmt.Sprintf("%s read %s", o.who(first.reader), what(first))
-	times := check.Times(len(list))
-	if len(list) == mostOdd {
-		times = fmt.Sprintf(". There are at least %d more of this kind.", mostOdd-1)
+	a := check.Anomaly{
+		Name: name, Forbidden: isolation.ReadCommitted, Count: len(list),
+		Detail: fmt.Sprintf("%s read %s", o.who(first.reader), what(first)),
 	}
-	a := check.Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail + times}
 	for _, r := range list[:min(len(list), check.Shown)] {
 		if a.Witness = append(a.Witness, o.b.IDOf(r.reader)); r.last != 0 {
 			a.Witness = append(a.Witness, r.last)
 		}
+	}
+	if last, ok := o.b.Txns.Find(first.last); ok && name == dirtyRead {
+		object := o.b.NameInSentence(first.account)
+		a.Cycle = []check.Edge{{
+			From: first.last, To: o.b.IDOf(first.reader), Kind: check.WriteRead, Object: object, FromVersion: versionText(first.version), ToVersion: versionText(first.version),
+			Text: fmt.Sprintf("%s read version %d of %s as made by %s, which %s", o.who(first.reader), first.version, object, o.who(last), o.fate(first)),
+		}}
+		a.Spans = o.spans([]uint32{last, first.reader}, []uint64{first.account})
 	}
 	o.anomalies = append(o.anomalies, a)
 }
@@ -168,35 +222,137 @@ func (o *order) who(t uint32) string {
 	return fmt.Sprintf("%s %v", o.b.Words.Kind(n.Kind), n.ID)
 }
 
-// describe says a cycle in words, a clause each step.
+// describe says in one sentence what a cycle came to.
 func (o *order) describe(steps []graph.Step) string {
-	clauses := make([]string, 0, len(steps))
-	for i, s := range steps {
-		if i == 12 {
-			clauses = append(clauses, fmt.Sprintf("and %d steps more", len(steps)-i))
-			break
-		}
-		clauses = append(clauses, o.clause(s))
+	first := o.clause(steps[0])
+	anti := slices.IndexFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Rw })
+	real := slices.IndexFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Rt })
+	rest := ""
+	if n := len(steps) - 2; n > 0 {
+		rest = fmt.Sprintf(", by way of %s", check.Plural(n, "other transaction"))
 	}
-	return strings.Join(clauses, "; ") + fmt.Sprintf(". So %s must come before itself.", o.who(steps[0].From))
+	switch {
+	case len(steps) == 2 && real >= 0:
+		return fmt.Sprintf("%s, although %s", o.clause(steps[1-real]), o.clause(steps[real]))
+	case len(steps) == 2 && anti >= 0 && steps[1-anti].Kind == graph.Wr:
+		return fmt.Sprintf("%s saw one part of %s without the other: %s, and %s",
+			o.who(steps[anti].From), o.who(steps[anti].To), o.clause(steps[1-anti]), o.clause(steps[anti]))
+	case len(steps) == 2 && steps[0].Kind == graph.Rw && steps[1].Kind == graph.Rw:
+		return fmt.Sprintf("%s, and %s", first, o.clause(steps[1]))
+	case len(steps) == 4 && anti >= 0 && steps[anti].Kind == graph.Rw && steps[(anti+2)%4].Kind == graph.Rw && steps[(anti+1)%4].Kind == graph.Wr && steps[(anti+3)%4].Kind == graph.Wr:
+		one, other := steps[anti], steps[(anti+2)%4]
+		return fmt.Sprintf("%s saw %s without %s, and %s saw %s without %s",
+			o.who(one.From), o.who(other.To), o.who(one.To), o.who(other.From), o.who(one.To), o.who(other.To))
+	case anti >= 0 && real < 0 && !slices.ContainsFunc(steps[anti+1:], func(s graph.Step) bool { return s.Kind == graph.Rw }):
+		return fmt.Sprintf("%s, and yet %s saw what comes after %s%s", o.clause(steps[anti]), o.who(steps[anti].From), o.who(steps[anti].To), rest)
+	}
+	return fmt.Sprintf("%s, and %s comes before %s all the same%s", first, o.who(steps[0].To), o.who(steps[0].From), rest)
 }
 
+// clause says one step in words, beginning with the transaction that comes first.
 func (o *order) clause(s graph.Step) string {
 	from, to := o.who(s.From), o.who(s.To)
-	later, earlier, did, had := to, from, "read", "had made"
+	did, had := "made", "read"
 	switch s.Kind {
 	case graph.Rt:
-		return fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(o.b.Between(s.From, s.To)), to)
+		return fmt.Sprintf("%s had ended %v before %s began", from, roughly(time.Duration(o.b.Between(s.From, s.To))), to)
 	case graph.Rw:
-		later, earlier, had = from, to, "overwrote"
+		did, had = "read", "overwrote"
 	case graph.Ww:
-		did = "overwrote"
+		had = "overwrote"
 	}
 	where, version, ok := o.meeting(s)
 	if !ok {
-		return fmt.Sprintf("%s %s what %s %s", later, did, earlier, strings.Replace(had, "made", "written", 1))
+		return fmt.Sprintf("%s %s what %s %s", from, did, to, had)
 	}
-	return fmt.Sprintf("%s %s version %d of %s, which %s %s", later, did, version, o.b.NameInSentence(where), earlier, had)
+	return fmt.Sprintf("%s %s version %d of %s, which %s %s", from, did, version, o.b.NameInSentence(where), to, had)
+}
+
+// roughly rounds to three significant digits.
+func roughly(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+// edgeKinds are the kinds of the graph's steps as results name them.
+var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.Rt: check.RealTime}
+
+// path gives an anomaly the edges of a cycle, the transactions that take part, and the
+// witnesses.
+func (o *order) path(a *check.Anomaly, steps []graph.Step) {
+	var members []uint32
+	var accounts []uint64
+	for _, s := range steps[:min(len(steps), mostWitnesses)] {
+		e := check.Edge{From: o.b.IDOf(s.From), To: o.b.IDOf(s.To), Kind: edgeKinds[s.Kind], Text: o.clause(s)}
+		if n, version, ok := o.meeting(s); ok && s.Kind != graph.Rt {
+			accounts = append(accounts, n)
+			e.Object, e.FromVersion, e.ToVersion = o.b.NameInSentence(n), versionText(version), versionText(version+1)
+			if s.Kind == graph.Wr {
+				e.ToVersion = e.FromVersion
+			}
+		}
+		a.Cycle = append(a.Cycle, e)
+		a.Witness = append(a.Witness, e.From)
+		members = append(members, s.From)
+	}
+	a.Spans = o.spans(members, accounts)
+}
+
+func versionText(n uint64) string { return fmt.Sprintf("version %d", n) }
+
+// spans are the transactions of an instance that are recorded, with what they did to the
+// accounts that it is about. Times of several runs are from the start of the first.
+func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
+	var list []check.Span
+	for _, t := range members {
+		r, n := o.records[t], &o.b.Txns.List[t]
+		if r == nil {
+			continue
+		}
+		later := int64(0)
+		if clock, first := o.b.Clocks[n.Source], o.b.Clocks[0]; clock.ID == first.ID {
+			later = clock.From - first.From
+		}
+		kind := o.b.Words.One
+		if o.b.Words.Kind != nil {
+			kind = o.b.Words.Kind(n.Kind)
+		}
+		s := check.Span{ID: n.ID, Kind: kind, Outcome: n.Outcome, Begin: r.Try + later, End: r.End + later}
+		if n.Outcome == history.Unknown {
+			s.End = 0
+		}
+		for i := range r.Ops {
+			if op := &r.Ops[i]; slices.Contains(accounts, op.Object) {
+				s.Ops = append(s.Ops, o.did(op, slices.Min(accounts) != slices.Max(accounts)))
+			}
+		}
+		list = append(list, s)
+	}
+	slices.SortStableFunc(list, func(a, b check.Span) int { return cmp.Compare(a.Begin, b.Begin) })
+	return list
+}
+
+// did says what a transaction saw of an account, which is named where there are several,
+// and made of it.
+func (o *order) did(op *history.Op, several bool) string {
+	amount := o.b.Words.Amount
+	text := ""
+	if several {
+		text = o.b.Input.Name(op.Object) + ": "
+	}
+	switch {
+	case op.Observed && op.Write:
+		return text + fmt.Sprintf("read version %d, %s; made version %d, %s",
+			op.Version, amount(op.Value), op.Version+1, amount(op.Value+op.Amount))
+	case op.Observed:
+		return text + fmt.Sprintf("read version %d, %s", op.Version, amount(op.Value))
+	case op.Write:
+		return text + "changed it by " + amount(op.Amount) + ", and what it saw is not known"
+	}
+	return text + "what it saw is not known"
 }
 
 // meeting finds the account at which two transactions depend on each other, and

@@ -188,7 +188,15 @@ func (t *groups) judgeSerializable(r check.Result, f *paths) check.Result {
 	} else if f.unsure > 0 {
 		why = fmt.Sprintf("which transactions were applied to %s is not known, or there are too many orders of them to try", check.Plural(f.unsure, "account"))
 	}
-	return found.decide(r, why, fmt.Sprintf("An order of %s explains every balance that was read.", check.Plural(f.count, "committed transaction")))
+	return found.decide(r, why, fmt.Sprintf("An order of %s explains every balance that was read.", check.Plural(f.count, "committed transaction"))).Nothing(f.nothing())
+}
+
+// nothing says why there is no order to look at; empty if there is one.
+func (f *paths) nothing() string {
+	if f.count > 0 {
+		return ""
+	}
+	return "No transaction was applied, so that there is no order."
 }
 
 func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
@@ -196,7 +204,7 @@ func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
 	why, clocks := "", t.balances.CountClocks()
 	switch {
 	case f.broken.count > 0:
-		found.add("Not serializable, and so not strictly serializable either: see the check serializable.")
+		found.add(notStrict)
 	case clocks > 1:
 		why = fmt.Sprintf("the runs are on %d clocks that were not compared", clocks)
 	case f.late.count > 0:
@@ -207,5 +215,5 @@ func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
 	case f.unsureT > 0:
 		why = fmt.Sprintf("the order on %s is not known from what was read; --versions records it", check.Plural(f.unsureT, "account"))
 	}
-	return found.decide(r, why, "The order of all transactions agrees with real time.")
+	return found.decide(r, why, "The order of all transactions agrees with real time.").Nothing(f.nothing())
 }

@@ -292,7 +292,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	}
 	for _, text := range []string{
 		"which is of unknown outcome and not in the history", "which was aborted and is not in the history",
-		"where opening balance and history make", "a transaction that no client sent", "both made version", "So transaction ", "which transaction ",
+		"where opening balance and history make", "a transaction that no client sent", "both made version", ", and transaction ", "which transaction ",
 		"Lost update: transactions ", "and the history has no such row", "has a history row with a version", "has a history row on an account that no load made", " history rows.",
 	} {
 		if !slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) }) {

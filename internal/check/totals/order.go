@@ -27,18 +27,55 @@ func (b *balances) order() *order {
 	if b.chain.writer == nil {
 		return o
 	}
-	full := graph.New(len(b.Txns.List), b.edges, &b.Watch)
-	if !full.Acyclic() {
-		o.cycles = full.Cycles(b.reportGroup)
+	edges := b.edges
+	full := graph.New(len(b.Txns.List), edges, &b.Watch)
+	acyclic := full.Acyclic()
+	if !acyclic {
 		o.torn = b.tornAudits()
 	}
+	if !acyclic && len(b.chain.forks) > 0 {
+		edges = b.withoutLostUpdates()
+		full = graph.New(len(b.Txns.List), edges, &b.Watch)
+		acyclic = full.Acyclic()
+	}
+	if !acyclic {
+		o.cycles = full.Cycles(b.reportGroup)
+	}
 	if len(o.cycles) == 0 {
-		o.cycles = graph.Contradictions(&b.Evidence, b.edges, b.reportGroup)
+		o.cycles = graph.Contradictions(&b.Evidence, edges, b.reportGroup)
 	}
 	if !b.Watch.Cancelled() {
 		o.explainAll()
 	}
 	return o
+}
+
+// withoutLostUpdates returns the dependencies but for those between two transactions that
+// overwrote one version: of each pair the one must come before the other and the other
+// before the one, which is the lost update that is reported, and every longer cycle over
+// one of these edges is explained by it. All that is left agrees with an order in which
+// both were written one after the other.
+func (b *balances) withoutLostUpdates() graph.Edges {
+	made := map[uint32][]uint32{} // by transaction, the forked positions that it made
+	for _, f := range b.chain.forks {
+		for _, t := range []uint32{f.first, f.second} {
+			if !slices.Contains(made[t], f.pos) {
+				made[t] = append(made[t], f.pos)
+			}
+		}
+	}
+	var e graph.Edges
+	for i, kind := range b.edges.Kind {
+		from, to := b.edges.From[i], b.edges.To[i]
+		if b.Watch.Ended() {
+			break
+		}
+		if kind == graph.Rw && slices.ContainsFunc(made[from], func(pos uint32) bool { return slices.Contains(made[to], pos) }) {
+			continue
+		}
+		e.Add(from, to, kind)
+	}
+	return e
 }
 
 // whyUndecided says what is missing for calling any order valid.
@@ -114,32 +151,47 @@ func (o *order) serializable(claim isolation.Level) check.Result {
 	for _, a := range o.anomalies {
 		r.Required = r.Required || claim.Includes(a.Forbidden)
 	}
-	applied, dependencies := 0, len(o.b.edges.To)
+	applied, dependencies := o.size()
+	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
+		check.Plural(applied, "committed transaction"), check.Plural(dependencies, "dependency"))).Nothing(o.nothing())
+}
+
+// size is how many transactions were applied, and how many dependencies there are.
+func (o *order) size() (applied, dependencies int) {
+	if p := o.b.proof; p != nil {
+		return p.Applied, p.Dependencies
+	}
 	for i := range o.b.Txns.List {
 		if o.b.Txns.List[i].Applied() {
 			applied++
 		}
 	}
-	if p := o.b.proof; p != nil {
-		applied, dependencies = p.Applied, p.Dependencies
+	return applied, len(o.b.edges.To)
+}
+
+// nothing says why there is no order to look at; empty if there is one.
+func (o *order) nothing() string {
+	if applied, _ := o.size(); applied > 0 {
+		return ""
 	}
-	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
-		check.Plural(applied, "committed transaction"), check.Plural(dependencies, "dependency")))
+	return "No transaction was applied, so that there is no order."
 }
 
 func (o *order) strict(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Strict, Required: claim == isolation.StrictSerializable, Anomalies: o.realtime}
 	found, why := sentences(o.realtime), o.undecided
 	if len(o.anomalies) > 0 {
-		found = sentences(o.anomalies)
-		found.lines = []string{"Not serializable, and so not strictly serializable either: see the check serializable."}
+		found = &verdict{lines: []string{notStrict}}
 	}
 	if clocks := o.b.CountClocks(); why == "" && clocks > 1 {
 		why = fmt.Sprintf("within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
 			"that were not compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
 	}
-	return found.decide(r, why, "The order of all transactions agrees with real time.")
+	return found.decide(r, why, "The order of all transactions agrees with real time.").Nothing(o.nothing())
 }
+
+// notStrict is what strict says where serializable said all.
+const notStrict = "Not serializable, and so not strictly serializable either: see the check serializable."
 
 // sentences describes the anomalies, one paragraph each.
 func sentences(anomalies []check.Anomaly) *verdict {

@@ -227,7 +227,7 @@ var violations = []violation{
 			w.transfer(0, 1, 10)
 			w.see(&w.Txns[inquiry], 0)
 		}},
-	{name: "dirty write names the account", check: check.Serializable, says: "overwrote version 1 of account #0", also: "strict",
+	{name: "dirty write names the account", check: check.Serializable, says: "made version 1 of account #0, which", also: "strict",
 		expect: isolation.ReadUncommitted, make: func(w *world) {
 			w.begin(kindTransfer)
 			w.begin(kindTransfer)

@@ -8,18 +8,25 @@
 	let data = null;
 
 	function checks(list) {
-		return el("ul", { class: "checks" }, list.map((c) => el("li", { class: c.required ? c.status : "for-information" },
-			el("div", { class: "name" }, icon(c.status), el("span", {}, c.name)),
-			el("div", { class: "status" }, capital(c.status), el("span", {}, c.required ? "required" : "for information")),
+		return el("ul", { class: "checks" }, list.map((c) => el("li", { class: c.required && c.status !== "not applicable" ? c.status : "for-information" },
+			el("div", { class: "name" }, icon(c.status === "not applicable" ? "note" : c.status), el("span", {}, c.name)),
+			el("div", { class: "status" }, capital(c.status), c.status === "not applicable" ? null : el("span", {}, c.required ? "required" : "for information")),
 			el("div", { class: "detail" },
-				el("p", {}, c.detail),
-				evidence("Anomalies", c.anomalies, false), evidence("Transactions", c.witness.length > 0 ? [some(c.witness, 24)] : [], true), evidence("Recorded in", several(c.where, 12), true)))));
+				c.status === "invalid" ? c.findings.map(finding) : el("p", {}, c.detail), witness(c.witness)))));
 	}
+	function finding(f) {
+		return el("div", { class: "finding" },
+			f.text ? el("p", {}, f.text) : null,
+			f.edges.length > 0 ? el("ol", {}, f.edges.map((e) => el("li", {}, e.replace(/^\d+\. /, "")))) : null,
+			f.note ? el("p", { class: "note" }, f.note) : null,
+			f.drawing ? el("figure", {}, drawing(f.drawing), f.file ? el("figcaption", {}, "In the run's directory: ", f.file) : null) : null);
+	}
+	// drawing is made by the program, with all names in it as text.
+	const drawing = (svg) => document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
 	const some = (list, most) => list.length <= most ? list.join(", ") : list.slice(0, most).join(", ") + ` and ${list.length - most} more`;
-	const several = (list, most) => list.length <= most ? list : [...list.slice(0, most), `and ${list.length - most} more`];
-	function evidence(name, list, mono) {
+	function witness(list) {
 		if (list.length === 0) return null;
-		return el("div", { class: "evidence" }, el("b", {}, name), el("ul", { class: mono ? "mono" : null }, list.map((s) => el("li", {}, s))));
+		return el("div", { class: "evidence" }, el("b", {}, "Transactions"), el("ul", { class: "mono" }, el("li", {}, some(list, 24))));
 	}
 
 	// timeline shows the charts over time; returns what is drawn.

@@ -1,0 +1,120 @@
+package report
+
+import (
+	"path"
+	"strings"
+	"unicode"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Anomaly is one way in which the order of transactions went wrong.
+type Anomaly struct {
+	Name      string   `json:"name"`
+	Forbidden string   `json:"forbidden_from"` // the weakest level that forbids it
+	Count     int      `json:"count"`
+	Detail    string   `json:"detail"` // one instance in a sentence
+	Witness   []string `json:"witness"`
+
+	// The instance as a path of edges, each from where the one before it ends; the last
+	// leads back to the first transaction, unless one read alone shows the anomaly.
+	Edges        []Edge `json:"edges,omitempty"`
+	Transactions []Span `json:"transactions,omitempty"` // of the instance, in the order of their beginnings
+	Drawing      string `json:"drawing,omitempty"`      // the file in the run's directory that shows the instance
+}
+
+// Edge is one reason for which a transaction comes before another.
+type Edge struct {
+	From        string `json:"from"`
+	To          string `json:"to"`
+	Kind        string `json:"kind"` // ww, wr, rw, process or real time
+	Object      string `json:"object,omitempty"`
+	FromVersion string `json:"from_version,omitempty"` // what From read or made of the object
+	ToVersion   string `json:"to_version,omitempty"`
+	Text        string `json:"text"` // the edge in words
+}
+
+// Span is a transaction as a drawing shows it. Times are nanoseconds since the start of its
+// run.
+type Span struct {
+	ID      string   `json:"id"`
+	Client  uint64   `json:"client"`
+	Kind    string   `json:"kind"`
+	Outcome string   `json:"outcome"`
+	Begin   int64    `json:"begin_ns"`
+	End     *int64   `json:"end_ns"` // null: nobody knows it
+	Ops     []string `json:"operations"`
+}
+
+// DrawingsDir is the folder of the drawings in a run's directory.
+const DrawingsDir = "violations"
+
+// Checks turns what the checks found into their form in the result.
+func Checks(results []check.Result) []Check {
+	list, taken := make([]Check, 0, len(results)), map[string]bool{}
+	for _, r := range results {
+		c := Check{
+			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
+			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
+		}
+		for _, a := range r.Anomalies {
+			one := anomalyOf(a)
+			if len(one.Edges) > 0 && len(one.Transactions) > 0 {
+				one.Drawing = drawingName(a.Name, r.Name, taken)
+			}
+			c.Anomalies = append(c.Anomalies, one)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func anomalyOf(a check.Anomaly) Anomaly {
+	one := Anomaly{Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: names(a.Witness)}
+	for _, e := range a.Cycle {
+		one.Edges = append(one.Edges, Edge{
+			From: e.From.String(), To: e.To.String(), Kind: e.Kind.String(), Object: e.Object,
+			FromVersion: e.FromVersion, ToVersion: e.ToVersion, Text: e.Text,
+		})
+	}
+	for _, s := range a.Spans {
+		span := Span{
+			ID: s.ID.String(), Client: s.ID.Client(), Kind: s.Kind, Outcome: s.Outcome.String(),
+			Begin: s.Begin, Ops: append([]string{}, s.Ops...),
+		}
+		if s.End != 0 {
+			span.End = new(s.End)
+		}
+		one.Transactions = append(one.Transactions, span)
+	}
+	return one
+}
+
+// drawingName is the file of an anomaly's drawing: its name without what stands in
+// brackets, and where that is taken, with the check's before it.
+func drawingName(anomaly, check string, taken map[string]bool) string {
+	short, _, _ := strings.Cut(anomaly, "(")
+	name := fileName(short)
+	if taken[name] {
+		name = fileName(check + " " + anomaly)
+	}
+	taken[name] = true
+	return path.Join(DrawingsDir, name+".svg")
+}
+
+// fileName is a name of lower-case letters, digits and hyphens.
+func fileName(text string) string {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return strings.Join(words, "-")
+}
+
+func names(ids []history.ID) []string {
+	list := make([]string, 0, len(ids))
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	return list
+}

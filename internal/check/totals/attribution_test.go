@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +80,58 @@ func TestLegOfAnImpossibleVersion(t *testing.T) {
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]
 	if r.Status != check.Invalid || strings.Contains(r.Detail, "no such leg") || !strings.Contains(r.Detail, "cannot have had") {
 		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestTotalIsOfWhatWasCommitted: the balances of tpcb are compared with what clients were
+// told, and not with what the history has of it.
+func TestTotalIsOfWhatWasCommitted(t *testing.T) {
+	for _, m := range tpcbMutants {
+		for seed := range uint64(20) {
+			c := newCounter(seed)
+			c.versions = seed%2 == 1
+			c.drive(60, false)
+			m.bend(c)
+			results, sum, grew := tpcbChecked(t, c.input()), int64(0), [3]int64{}
+			for _, tx := range c.Txns {
+				row := func(l history.Row) bool { return l.Transaction == tx.ID }
+				if tx.Outcome == history.Committed || tx.Outcome == history.Unknown && slices.ContainsFunc(c.LedgerRows, row) {
+					sum += tx.Ops[0].Amount
+				}
+			}
+			for _, l := range c.LedgerRows {
+				known := func(tx history.Transaction) bool {
+					return tx.ID == l.Transaction && (tx.Outcome == history.Committed || tx.Outcome == history.Unknown)
+				}
+				if l.Number == 0 && !slices.ContainsFunc(c.Txns, known) {
+					sum += l.Amount // what the database says was committed, and no client was told
+				}
+			}
+			for _, a := range c.ObjectRows {
+				switch {
+				case a.N < testBranches:
+					grew[0] += a.Value
+				case a.N < testBranches+testTellers:
+					grew[1] += a.Value
+				default:
+					grew[2] += a.Value
+				}
+			}
+			want := check.Invalid
+			if grew == [3]int64{sum, sum, sum} {
+				want = check.Valid
+			}
+			r := results[check.Total]
+			if r.Status != want || want == check.Invalid && !strings.Contains(r.Detail, fmt.Sprintf("add up to %d, and the balances of the accounts grew by %d,", sum, grew[2])) {
+				t.Errorf("%s, seed %d: total is %v, and %d were committed and %v came: %s", m.name, seed, r.Status, sum, grew, r.Detail)
+			}
+		}
+	}
+	c := newCounter(1)
+	c.drive(20, false)
+	in := c.input()
+	in.History = nil
+	if r := tpcbChecked(t, in)[check.Total]; strings.Contains(r.Detail, "committed") {
+		t.Errorf("without a recording of what was committed: %s", r.Detail)
 	}
 }

@@ -70,6 +70,7 @@ type groupSums struct {
 	end, opening []int64  // of each group
 	history      int64    // of the amounts of all rows of the history
 	acknowledged int64    // of the committed ones that were to leave none
+	astray       int64    // of the committed ones, as sent less as the history has them, where it has them otherwise
 	unexpected   uint64   // rows of the history that are somebody else's
 	bare         []uint64 // runs that say that they kept no history
 }
@@ -146,7 +147,7 @@ func (t *groups) results() []check.Result {
 	if t.in.Versions && len(t.in.Bare)+len(t.sums.bare) == 0 {
 		return t.versioned()
 	}
-	for _, step := range []func() error{b.readTransactions, b.readLedger, t.bareRuns, t.somebodyElse, t.readRows} {
+	for _, step := range []func() error{b.readTransactions, b.readLedger, t.strayAmounts, t.bareRuns, t.somebodyElse, t.readRows} {
 		if problem != nil {
 			break
 		}
@@ -188,8 +189,10 @@ func (t *groups) versioned() []check.Result {
 func (t *groups) ofAccounts(all []check.Result) []check.Result {
 	b := t.balances
 	problem := b.Damage
-	if problem == nil {
-		problem = t.readRows()
+	for _, step := range []func() error{t.strayAmounts, t.readRows} {
+		if problem == nil {
+			problem = step()
+		}
 	}
 	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total)}
 	for _, r := range all {
@@ -268,6 +271,34 @@ func (t *groups) addUp() (problem error) {
 		}
 	}
 	return problem
+}
+
+// strayAmounts compares the amounts of committed transactions, as their clients sent them,
+// with those of the history, where it does not have them as they were sent.
+func (t *groups) strayAmounts() (problem error) {
+	b, stray := t.balances, map[history.ID]bool{}
+	for i := range b.Txns.List {
+		x := &b.Txns.List[i]
+		if x.Outcome == history.Committed && (x.Seen != x.Want || x.Found != x.Sent) && !slices.Contains(t.in.Bare, x.ID.Run()) {
+			stray[x.ID] = true
+		}
+	}
+	if len(stray) == 0 || t.in.End == nil {
+		return nil
+	}
+	for leg := range t.eachRow(&problem) {
+		if leg.Mark == 0 && leg.Number == 0 && stray[leg.Transaction] {
+			t.sums.astray -= leg.Amount
+		}
+	}
+	if problem != nil {
+		return problem
+	}
+	return b.Each(func(_ uint32, tx *history.Transaction) {
+		if stray[tx.ID] && len(tx.Ops) > 0 {
+			t.sums.astray += tx.Ops[0].Amount
+		}
+	})
 }
 
 // eachRow yields the history of the end state, as check.Each does.

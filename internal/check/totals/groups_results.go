@@ -49,7 +49,11 @@ func (t *groups) describe(w wrongAccount) string {
 }
 
 func (t *groups) total(r check.Result) check.Result {
-	amounts, whole := t.sums.history+t.sums.acknowledged, true
+	amounts, whole := t.sums.history+t.sums.astray+t.sums.acknowledged, true
+	of, sum := "The amounts of all committed transactions", "the sum of all committed amounts"
+	if !slices.ContainsFunc(t.in.History, func(s check.Source) bool { return check.Driven(s.Header()) }) {
+		of, sum = "The amounts of the history", "the sum of the amounts of the history"
+	}
 	var grew []string
 	for k, g := range slices.Backward(t.in.Groups) {
 		moved := t.sums.end[k] - t.sums.opening[k]
@@ -62,9 +66,9 @@ func (t *groups) total(r check.Result) check.Result {
 	case whole && t.loose.count == 0 && t.hole() == "":
 		why = ""
 	case why == "":
-		found.add(fmt.Sprintf("The amounts of all committed transactions add up to %d, and %s.", amounts, strings.Join(grew, ", ")))
+		found.add(fmt.Sprintf("%s add up to %d, and %s.", of, amounts, strings.Join(grew, ", ")))
 	}
-	return found.decide(r, why, fmt.Sprintf("The balances of %s each grew by %d, the sum of all committed amounts.", t.names("and"), amounts))
+	return found.decide(r, why, fmt.Sprintf("The balances of %s each grew by %d, %s.", t.names("and"), amounts, sum))
 }
 
 // undecidedLoose says that transactions leave nothing by which to know whether they were

@@ -39,6 +39,11 @@ const FromLedger = ^uint16(0)
 // Applied says that its writes happened: it was acknowledged, or the ledger has it.
 func (t *Transaction) Applied() bool { return t.Outcome == history.Committed || t.Seen > 0 }
 
+// AsSent says that the ledger has it with the legs that its client sent.
+func (t *Transaction) AsSent() bool {
+	return t.Source != FromLedger && t.Seen > 0 && t.Seen == t.Want && t.Found == t.Sent
+}
+
 // Counts says that it takes a place in the order: its writes happened, or it was
 // refused, and what it had read is what the refusal rests on.
 func (t *Transaction) Counts() bool { return t.Applied() || t.Outcome == history.Rejected }

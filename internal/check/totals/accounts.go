@@ -122,7 +122,7 @@ type auditFacts struct {
 }
 
 func (b *balances) read() error {
-	steps := []func() error{b.readTransactions, b.readLedger, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate}
+	steps := []func() error{b.readTransactions, b.readLedger, b.repeatedLegs, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate, b.judgeAgain}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			b.Damage = err

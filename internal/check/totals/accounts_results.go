@@ -180,8 +180,27 @@ func (b *balances) ledger(r check.Result) check.Result {
 		found.add(fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.", w.One, first, second, version, b.NameInSentence(s.n)), first, second)
 	}
 	found.more(len(b.chain.forks)-check.Shown, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s.")
+	b.addDoubled(&found)
 	b.addOddBooks(&found)
 	return found.decide(r, "", fmt.Sprintf("The books of %s were checked against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
+}
+
+// addDoubled adds the versions that two transactions made by the ledger, although the account
+// holds the amounts of both.
+func (b *balances) addDoubled(found *verdict) {
+	w := b.Words
+	for i, f := range b.chain.doubled {
+		s, version := b.slotAt(f.pos)
+		first, second := b.IDOf(f.first), b.IDOf(f.second)
+		what := fmt.Sprintf("in the %s as the maker of version %d of %s", w.Book, version, b.NameInSentence(s.n))
+		for _, id := range []history.ID{first, second} {
+			b.Report(check.Ledger, "", id, b.NameToReport(s.n), fmt.Sprintf("is %s, and so is another %s", what, w.One))
+		}
+		if i == 0 {
+			found.add(fmt.Sprintf("%ss %v and %v are both %s, which holds the amounts of both%s",
+				check.Capital(w.One), first, second, what, check.Times(len(b.chain.doubled))), first, second)
+		}
+	}
 }
 
 // addOddBooks adds what else does not fit between accounts and ledger: an account
@@ -328,31 +347,24 @@ func (b *balances) exactlyOnce(r check.Result) check.Result {
 	var found verdict
 	b.addFindings(&found, twice)
 	seen := map[history.ID]bool{}
-	look := func(account, version uint64, last history.ID) {
-		t, ok := b.Txns.Find(last)
-		s := b.slots.find(account)
-		if !ok || s == nil || seen[last] {
-			return
+	for _, c := range b.reads.twice {
+		if seen[c.last] {
+			continue
 		}
-		made := b.versionOf(s, t)
-		if made == 0 || uint64(made) >= version {
-			return
-		}
-		seen[last] = true
-		b.Report(check.ExactlyOnce, "", last, b.NameToReport(account), "was applied twice")
+		seen[c.last] = true
+		b.Report(check.ExactlyOnce, "", c.last, b.NameToReport(c.account), "was applied twice")
 		if len(seen) <= check.Shown {
 			found.add(fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
-				check.Capital(w.One), last, made, b.NameInSentence(account), version), last)
+				check.Capital(w.One), c.last, c.made, b.NameInSentence(c.account), c.version), c.last)
 		}
 	}
-	for _, o := range b.reads.twice {
-		look(o.account, o.version, o.last)
-	}
-	for _, a := range b.end.odd {
-		look(a.N, a.Version, a.Writer)
-	}
 	found.more(len(seen)-check.Shown, w.One+" was applied twice.", w.One+"s were applied twice.")
-	return found.decide(r, b.noHistory("sent"), "No "+w.One+" was applied twice.")
+	why := b.noHistory("sent")
+	if u := b.reads.unsure; why == "" && len(u) > 0 {
+		why = fmt.Sprintf("%s %v was seen as the maker of two versions of %s, whose books do not close, so that they do not say how often it was applied",
+			w.One, u[0].last, b.NameInSentence(u[0].account))
+	}
+	return found.decide(r, why, "No "+w.One+" was applied twice.")
 }
 
 func (b *balances) audits(o *order) check.Result {

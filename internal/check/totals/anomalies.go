@@ -29,6 +29,9 @@ func (o *order) explainAll() {
 			w.Amount(r.balance), version(r), w.Book, w.Amount(r.want))
 	})
 	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
+		if _, sent := o.b.Txns.Find(r.last); sent {
+			return fmt.Sprintf("%s as made by %v, which %s", version(r), r.last, o.fate(r))
+		}
 		return fmt.Sprintf("%s as made by %v, a %s that no client sent", version(r), r.last, w.One)
 	})
 	// Of each kind the shortest is described.
@@ -200,7 +203,14 @@ func (o *order) fate(r oddRead) string {
 		return "was acknowledged and then vanished"
 	}
 	if s := o.b.slots.find(r.account); s != nil {
-		if v := o.b.versionOf(s, t); v != 0 {
+		v := o.b.versionOf(s, t)
+		switch {
+		case v == 0:
+		case n.Outcome == history.Aborted || n.Outcome == history.Rejected:
+			return fmt.Sprintf("was %v, and is in the %s as the maker of version %d", n.Outcome, o.b.Words.Book, v)
+		case uint64(v) < r.version:
+			return fmt.Sprintf("made version %d of it by the %s", v, o.b.Words.Book)
+		default:
 			return fmt.Sprintf("was applied there only later, as version %d", v)
 		}
 	}

@@ -135,3 +135,50 @@ func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 		t.Errorf("without a recording of what was committed: %s", r.Detail)
 	}
 }
+
+// TestAppliedLateIsNotAppliedTwice: a transfer that was reported as not applied, and is
+// applied later than the ledger says, is read as the maker of another version than the
+// ledger has it for. The balances show that it was applied once.
+func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 5)
+	w.begin(kindTransfer)
+	late := &w.Txns[1]
+	late.Outcome = history.Aborted
+	w.leg(late, 0, -7)
+	w.leg(late, 2, 7)
+	w.LedgerRows[2].Version = 1 // as if it had been before the first one
+	late.Ops[0] = history.Op{Object: 0, Write: true, Amount: -7}
+	late.Ops[1] = history.Op{Object: 2, Write: true, Amount: 7}
+	w.transfer(0, 3, 9)
+	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
+	for name, want := range map[string]check.Status{
+		check.Total: check.Valid, check.ExactlyOnce: check.Valid, check.Ledger: check.Invalid, check.NoGhost: check.Invalid, check.Serializable: check.Invalid,
+	} {
+		if r[name].Status != want {
+			t.Errorf("%s is %v: %s", name, r[name].Status, r[name].Detail)
+		}
+	}
+	if said := r[check.Ledger].Detail; !strings.Contains(said, "1-0-0 and 1-0-1 are both in the ledger as the maker of version 1 of account #0, which holds the amounts of both") {
+		t.Errorf("ledger says %s", said)
+	}
+	if said := r[check.Serializable].Detail; !strings.Contains(said, "read version 2 of account #0 as made by 1-0-1, which was aborted, and is in the ledger as the maker of version 1") || strings.Contains(strings.ToLower(said), "lost update") {
+		t.Errorf("serializable says %s", said)
+	}
+}
+
+// TestMoreLegsThanSentAreNotTwice: a leg of another transfer under the id of one is no leg
+// that is there twice.
+func TestMoreLegsThanSentAreNotTwice(t *testing.T) {
+	w := newWorld(6)
+	w.transfer(0, 1, 5)
+	w.transfer(2, 3, 7)
+	w.LedgerRows[3].Transaction = w.Txns[0].ID
+	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
+	if r[check.ExactlyOnce].Status != check.Valid {
+		t.Errorf("exactly-once is %v: %s", r[check.ExactlyOnce].Status, r[check.ExactlyOnce].Detail)
+	}
+	if d := r[check.Durable]; d.Status != check.Invalid || !strings.Contains(d.Detail, "2 transfers whose legs in the ledger are not those that were acknowledged: 1-0-0, 1-0-1") {
+		t.Errorf("durable is %v: %s", d.Status, d.Detail)
+	}
+}

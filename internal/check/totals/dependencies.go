@@ -13,11 +13,13 @@ import (
 // readFacts are reads that no order of the transactions explains: what was read
 // was never there, or never should have been.
 type readFacts struct {
-	dirty   []oddRead // of a transfer that was not applied, or not yet
-	twice   []oddRead // the transfer that was read has made an earlier version too
-	garbage []oddRead // a balance that no transfer made
-	balance []oddRead // the same, of an account whose books do not close in the end
-	unknown []oddRead // a version that nobody made
+	dirty   []oddRead   // of a transfer that was not applied, or not yet
+	again   []seenAgain // the transfer that was read has made an earlier version too
+	twice   []seenAgain // of them, those of transfers that were applied twice
+	unsure  []seenAgain // of them, those of which the books do not say so
+	garbage []oddRead   // a balance that no transfer made
+	balance []oddRead   // the same, of an account whose books do not close in the end
+	unknown []oddRead   // a version that nobody made
 
 	searched int // how often an account was searched for a read's writer
 }
@@ -42,10 +44,7 @@ type oddRead struct {
 // they had read, refused: write-write from the chain of versions, the others from what
 // was read. Where the versions of an account fork, only what was read gives an order.
 func (b *balances) relate() error {
-	for _, f := range b.chain.forks {
-		s, _ := b.slotAt(f.pos)
-		s.forked = true
-	}
+	b.sortForks()
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
 		for p := s.base; p < s.base+s.length && !s.forked && !b.Watch.Ended(); p++ {
@@ -197,19 +196,23 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		switch {
 		case made == 0 && !ledger:
 		case made != 0 && uint64(made) < op.Version && writer == check.None:
-			b.odd(&b.reads.twice, check.ExactlyOnce, "", odd)
+			b.reads.again = append(b.reads.again, seenAgain{odd, made})
 		case made != 0 && uint64(made) < op.Version && s.broken:
 			b.odd(&b.reads.balance, check.Ledger, "", odd)
+		case made == 0 && b.Txns.List[seen].AsSent():
+			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, odd)
 		default:
 			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
 		}
 	}
 }
 
-// versionOf returns the version of an account that transaction t made; 0 if none.
+// versionOf returns the version of an account that transaction t made, also as one of two;
+// 0 if none.
 func (b *balances) versionOf(s *slot, t uint32) uint32 {
 	for v := uint32(1); s.base != math.MaxUint32 && v <= s.length && !b.Watch.Ended(); v++ {
-		if b.chain.writer[s.base+v] == t {
+		p := s.base + v
+		if b.chain.writer[p] == t || s.forked && slices.ContainsFunc(b.chain.forkAt[p], func(f fork) bool { return f.second == t }) {
 			return v
 		}
 	}

@@ -110,10 +110,11 @@ func (b *balances) readAccounts() (problem error) {
 				b.end.beyond.add(a)
 			}
 		}
-		if a.Value != want || a.Version != uint64(legs) {
-			if s != nil {
-				s.broken = true
-			}
+		closes := a.Value == want && a.Version == uint64(legs)
+		if s != nil {
+			s.closes, s.broken = closes, s.broken || !closes
+		}
+		if !closes {
 			wrong := wrongAccount{account: a, want: want, legs: legs}
 			if b.Input.OnViolation != nil {
 				b.Report(check.Ledger, "", a.Writer, b.Input.Name(a.N), b.wrongAccount(wrong))

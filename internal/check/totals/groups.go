@@ -147,7 +147,7 @@ func (t *groups) results() []check.Result {
 	if t.in.Versions && len(t.in.Bare)+len(t.sums.bare) == 0 {
 		return t.versioned()
 	}
-	for _, step := range []func() error{b.readTransactions, b.readLedger, t.strayAmounts, t.bareRuns, t.somebodyElse, t.readRows} {
+	for _, step := range []func() error{b.readTransactions, b.readLedger, b.repeatedLegs, t.strayAmounts, t.bareRuns, t.somebodyElse, t.readRows} {
 		if problem != nil {
 			break
 		}
@@ -279,7 +279,7 @@ func (t *groups) strayAmounts() (problem error) {
 	b, stray := t.balances, map[history.ID]bool{}
 	for i := range b.Txns.List {
 		x := &b.Txns.List[i]
-		if x.Outcome == history.Committed && (x.Seen != x.Want || x.Found != x.Sent) && !slices.Contains(t.in.Bare, x.ID.Run()) {
+		if x.Outcome == history.Committed && !x.AsSent() && !slices.Contains(t.in.Bare, x.ID.Run()) {
 			stray[x.ID] = true
 		}
 	}

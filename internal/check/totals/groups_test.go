@@ -248,7 +248,12 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 		"garbage read":  func(c *counter) { c.lastOf(history.Committed).Ops[0].Value -= 1000 },
 		"nobody's read": func(c *counter) { c.lastOf(history.Committed).Ops[0].Writer = history.NewID(1, 7, 1) },
 		"inversion":     func(c *counter) { tx := c.lastOf(history.Committed); tx.Due, tx.Sent, tx.Try, tx.End = 0, 0, 0, 1 },
-		"fork":          func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Version-- },
+		"fork": func(c *counter) {
+			l := &c.LedgerRows[len(c.LedgerRows)-1]
+			l.Version--
+			c.ObjectRows[l.Object].Version--
+		},
+		"wrong version": func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Version-- },
 		"cycle": func(c *counter) { // two in one order on a row, and in the other on another
 			for i, l := range c.LedgerRows {
 				j := slices.IndexFunc(c.LedgerRows, func(x history.Row) bool { return x.Object == l.Object && x.Version == l.Version+1 })
@@ -293,7 +298,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	for _, text := range []string{
 		"which is of unknown outcome and not in the history", "which was aborted and is not in the history",
 		"where opening balance and history make", "a transaction that no client sent", "both made version", ", and transaction ", "which transaction ",
-		"Lost update: transactions ", "and the history has no such row", "has a history row with a version", "has a history row on an account that no load made", " history rows.",
+		"Lost update: transactions ", " are both in the history as the maker of version ", "and the history has no such row", "has a history row with a version", "has a history row on an account that no load made", " history rows.",
 	} {
 		if !slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) }) {
 			t.Errorf("nothing says %q", text)

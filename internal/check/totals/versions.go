@@ -23,6 +23,7 @@ type slot struct {
 	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
 	forked   bool   // two transactions made the same version of it
 	outside  bool   // a leg of it has a version beyond every bound
+	closes   bool   // in the end it holds what the ledger makes, at the version that it makes
 	broken   bool   // its versions do not follow each other: its replayed balances are not known
 }
 
@@ -74,7 +75,8 @@ func (s *slots) touch(n uint64) *slot {
 type chain struct {
 	writer  []uint32 // the transaction that made this version
 	balance []int64  // cents at this version by replay; unknownBalance if not known
-	forks   []fork   // versions made by two transactions
+	forks   []fork   // versions made by two transactions, of which the effect of one is gone
+	doubled []fork   // the same where the effect of both is there: the ledger has a wrong version
 	forkAt  map[uint32][]fork
 	outside []uint32 // transactions whose leg has a version beyond every bound
 
@@ -209,6 +211,22 @@ func (b *balances) replay() {
 			}
 		}
 	}
+}
+
+// sortForks keeps apart the forks of accounts that in the end hold what the ledger makes, at
+// the version that it makes: of two transactions that both wrote one version, the effect of
+// one is gone.
+func (b *balances) sortForks() {
+	lost := b.chain.forks[:0]
+	for _, f := range b.chain.forks {
+		s, _ := b.slotAt(f.pos)
+		if s.forked = true; s.closes {
+			b.chain.doubled = append(b.chain.doubled, f)
+		} else {
+			lost = append(lost, f)
+		}
+	}
+	b.chain.forks = lost
 }
 
 // slotAt returns the account that a position belongs to, and the version there.

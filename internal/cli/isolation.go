@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,22 +18,25 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/live"
 	"stroppy/internal/matrix"
+	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/schedule"
+	"stroppy/internal/workload"
 )
 
 func (a *app) isolationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "isolation", Short: "Show what each isolation level of a database really gives",
 		Long: "Every level that the database offers is tried: by scripted schedules, transactions step by step that\n" +
-			"show one anomaly each unless the database prevents it. The table says which anomalies were\n" +
-			"prevented, and how, or what was seen; the level of the literature that this amounts to; and what the\n" +
-			"database claims. The exit code is 1 if an anomaly was seen that a claim forbids.",
+			"show one anomaly each unless the database prevents it, and under load. The table says which anomalies\n" +
+			"were prevented, and how, or what was seen; the level of the literature that this amounts to; and what\n" +
+			"the database claims. The exit code is 1 if an anomaly was seen that a claim forbids.",
 		Args: noArguments,
 	}
-	always := keys("db", "cluster", "json")
+	always := keys("db", "cluster", "nemesis", "clients", "duration", "seed", "out", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) })
 	levels := c.Flags().StringArray("level", nil, "try this `LEVEL` alone, as the database names it; may be repeated")
+	only := c.Flags().Bool("schedules-only", false, "no load: a few seconds, and nothing is kept unless --out says where")
 	format := c.Flags().String("format", "text", "print the matrix as `FORMAT`: text or markdown")
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
@@ -42,7 +48,12 @@ func (a *app) isolationCommand() *cobra.Command {
 		case config.JSON && c.Flags().Changed("format"):
 			return usagef("--json and --format are two forms of the same: leave one out")
 		}
-		i := &isolating{app: a, config: &config, levels: *levels, markdown: *format == "markdown"}
+		for _, name := range []string{"nemesis", "clients", "duration", "seed"} {
+			if *only && c.Flags().Changed(name) {
+				return usagef("--%s is of the load, and --schedules-only leaves that out", name)
+			}
+		}
+		i := &isolating{app: a, config: &config, levels: *levels, markdown: *format == "markdown", only: *only}
 		return i.run()
 	}
 	return c
@@ -54,15 +65,33 @@ type isolating struct {
 	config   *config
 	levels   []string // asked for; none: all
 	markdown bool
+	only     bool   // schedules
+	dir      string // of what is kept; empty: nothing is
+}
+
+// triedLevel is one level, and what its schedules came to.
+type triedLevel struct {
+	claim     db.Claim
+	isDefault bool
+	outcomes  []schedule.Outcome
 }
 
 func (i *isolating) run() error {
+	if err := i.place(); err != nil {
+		return err
+	}
 	s := i.app.begin(live.NewFeed())
 	defer s.stop()
 	m, err := i.matrix(s)
 	s.stop()
+	if i.dir != "" {
+		defer os.Remove(i.dir) // one that holds something stays
+	}
 	if err != nil {
 		return s.cause(err, nothingLeft)
+	}
+	if err := i.keep(m); err != nil {
+		return err
 	}
 	if err := i.print(m); err != nil {
 		return err
@@ -76,6 +105,40 @@ func (i *isolating) run() error {
 	return &exitError{exitUnknown, fmt.Errorf("unknown: %s", m.Reason)}
 }
 
+// place makes the directory of what is kept, and draws the seed of the load.
+func (i *isolating) place() error {
+	i.dir = i.config.Out
+	if i.dir == "" && !i.only {
+		i.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-isolation"))
+	}
+	if i.dir == "" {
+		return nil
+	}
+	if err := run.Vacant(i.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(i.dir, 0o777); err != nil {
+		return run.Unusable(i.dir, err)
+	}
+	return i.app.drawSeed(i.config, !i.only)
+}
+
+// keep writes the matrix into its directory, in all its forms.
+func (i *isolating) keep(m *matrix.Matrix) error {
+	if i.dir == "" {
+		return nil
+	}
+	d := run.Directory{Path: i.dir}
+	for name, write := range map[string]func(io.Writer) error{
+		"isolation.json": m.JSON, "isolation.md": m.Markdown, "isolation.txt": m.Text, matrix.PageName: m.Page,
+	} {
+		if err := d.WriteFrom(name, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (i *isolating) print(m *matrix.Matrix) error {
 	switch {
 	case i.config.JSON:
@@ -83,19 +146,50 @@ func (i *isolating) print(m *matrix.Matrix) error {
 	case i.markdown:
 		return m.Markdown(i.app.stdout)
 	}
-	return m.Text(i.app.stdout)
+	if err := m.Text(i.app.stdout); err != nil || i.dir == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(i.app.stdout, "directory         %s\npage              %s\n", i.dir, filepath.Join(i.dir, matrix.PageName))
+	return err
 }
 
-// matrix makes the matrix, on the database that is named or a cluster that is started for
-// it, or on an embedded one of its own.
-func (i *isolating) matrix(s *session) (m *matrix.Matrix, err error) {
-	started := time.Now()
-	cluster, err := i.app.openCluster(s, i.config)
+// matrix makes the matrix: first all schedules, and then the runs under load, each of
+// which starts its own cluster where one was asked for.
+func (i *isolating) matrix(s *session) (*matrix.Matrix, error) {
+	m := &matrix.Matrix{Stroppy: version(), Started: time.Now().UTC().Format(time.RFC3339)}
+	levels, err := i.schedules(s, m)
+	if err != nil {
+		return nil, err
+	}
+	for n, level := range levels {
+		var loads []matrix.Load
+		for _, spec := range workloads() {
+			if i.only || spec.Isolation == nil {
+				continue
+			}
+			l, err := i.load(s, &spec, level.claim.Isolation, n)
+			if err != nil {
+				return nil, err
+			}
+			loads = append(loads, l)
+		}
+		m.Levels = append(m.Levels, matrix.NewLevel(level.claim.Isolation, level.isDefault, level.claim.Level, level.claim.Source, level.outcomes, loads))
+	}
+	m.Command = i.command()
+	m.Judge()
+	return m, nil
+}
+
+// schedules runs the schedules at all levels, on the database that is named or a cluster
+// that is started for them, or on an embedded one of their own.
+func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel, err error) {
+	own := *i.config // whose database becomes that of the cluster
+	cluster, err := i.app.openCluster(s, &own)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cluster.stop()) }()
-	database, done, err := i.open(s.ctx)
+	database, done, err := openEmbedded(s.ctx, &own)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +198,12 @@ func (i *isolating) matrix(s *session) (m *matrix.Matrix, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m = &matrix.Matrix{
-		Database: info.Name, Version: info.Version, Stroppy: version(), Started: started.UTC().Format(time.RFC3339), Command: i.command(),
+	m.Database, m.Version = info.Name, info.Version
+	claims, err := i.claims(database)
+	if err != nil {
+		return nil, err
 	}
-	names, err := i.names(database)
+	usual, err := database.Claim("")
 	if err != nil {
 		return nil, err
 	}
@@ -117,43 +213,69 @@ func (i *isolating) matrix(s *session) (m *matrix.Matrix, err error) {
 	} else {
 		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.ctx))) }()
 	}
-	for _, name := range names {
-		level, err := i.level(s, database, table, name)
-		if err != nil {
-			return nil, err
+	for _, claim := range claims {
+		level := triedLevel{claim: claim, isDefault: claim.Isolation == usual.Isolation}
+		if table != nil {
+			s.note("schedules at %s", claim.Isolation)
+			if level.outcomes, err = schedule.RunAll(s.ctx, table, claim.Isolation, schedule.Options{}); err != nil {
+				return nil, err
+			}
 		}
-		m.Levels = append(m.Levels, level)
+		levels = append(levels, level)
 	}
-	m.Judge()
-	return m, nil
+	return levels, nil
 }
 
-// level tries one level.
-func (i *isolating) level(s *session, database db.Database, table schedule.Table, name string) (matrix.Level, error) {
-	claim, err := database.Claim(name)
-	if err != nil {
-		return matrix.Level{}, err
+// load runs a workload at one level. A run that could not be carried out is one that
+// says nothing.
+func (i *isolating) load(s *session, spec *workload.Spec, level string, number int) (matrix.Load, error) {
+	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
+		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
 	}
-	usual, err := database.Claim("")
-	if err != nil {
-		return matrix.Level{}, err
+	settings := add(nil, "workload", spec.Name)
+	settings = add(settings, "isolation", level)
+	settings = add(settings, "seed", strconv.FormatUint(i.config.Seed, 10))
+	settings = add(settings, "warmup", "0s")
+	settings = add(settings, "out", filepath.Join(i.dir, fmt.Sprintf("%02d-%s-%s", number+1, strings.ReplaceAll(level, " ", "-"), spec.Name)))
+	for _, one := range spec.Isolation.Settings {
+		settings = add(settings, one[0], one[1])
 	}
-	var outcomes []schedule.Outcome
-	if table != nil {
-		s.note("schedules at %s", name)
-		if outcomes, err = schedule.RunAll(s.ctx, table, name, schedule.Options{}); err != nil {
-			return matrix.Level{}, err
+	for key, value := range map[string]string{"db": i.config.DB, "cluster": i.config.Cluster, "nemesis": i.config.Nemesis} {
+		if value != "" {
+			settings = add(settings, key, value)
 		}
 	}
-	return matrix.NewLevel(name, usual.Isolation == name, claim.Level, claim.Source, outcomes, nil), nil
+	if i.config.Named["clients"] {
+		settings = add(settings, "clients", strconv.Itoa(i.config.Clients))
+	}
+	switch {
+	case i.config.Named["duration"]:
+		settings = add(settings, "duration", i.config.Duration.String())
+	case i.config.Nemesis == "": // else it is as long as the faults take
+		settings = add(settings, "duration", loadDuration.String())
+	}
+	config, err := i.app.configure(settings, "")
+	if err != nil {
+		return matrix.Load{}, err
+	}
+	s.note("load at %s: %s for %v", level, spec.Name, config.Duration)
+	result, dir, err := i.app.next(s, &config)
+	switch {
+	case context.Cause(s.ctx) != nil:
+		return matrix.Load{}, err
+	case result == nil:
+		s.note("%v", err)
+		return matrix.FailedLoad(config.Command("run"), err), nil
+	}
+	return matrix.NewLoad(result, dir, spec.Isolation.Finds), nil
 }
 
-// open opens the database. done closes it, and takes away what it made for the call alone.
-func (i *isolating) open(ctx context.Context) (database db.Database, done func(), err error) {
-	url, remove := i.config.DB, func() {}
-	if i.config.live != "" {
-		url = i.config.live
-	}
+// loadDuration is how long one run under load takes where nobody says.
+const loadDuration = 5 * time.Second
+
+// openEmbedded opens the database that is named, or else an embedded one. done closes it, and takes away what it made for the call alone.
+func openEmbedded(ctx context.Context, c *config) (database db.Database, done func(), err error) {
+	url, remove := cmp.Or(c.live, c.DB), func() {}
 	if url == "" {
 		dir, err := os.MkdirTemp("", "stroppy-isolation-")
 		if err != nil {
@@ -176,8 +298,8 @@ func (i *isolating) open(ctx context.Context) (database db.Database, done func()
 	}, nil
 }
 
-// names are the levels to try, as the database has them.
-func (i *isolating) names(database db.Database) (names []string, err error) {
+// claims are those of the levels to try.
+func (i *isolating) claims(database db.Database) (claims []db.Claim, err error) {
 	asked := i.levels
 	if listed, ok := database.(db.Isolated); ok && len(asked) == 0 {
 		asked = listed.IsolationNames()
@@ -192,11 +314,11 @@ func (i *isolating) names(database db.Database) (names []string, err error) {
 			continue
 		case err != nil:
 			return nil, &exitError{exitUsage, err}
-		case !slices.Contains(names, claim.Isolation):
-			names = append(names, claim.Isolation)
+		case !slices.ContainsFunc(claims, func(c db.Claim) bool { return c.Isolation == claim.Isolation }):
+			claims = append(claims, claim)
 		}
 	}
-	return names, nil
+	return claims, nil
 }
 
 // command is what makes the matrix again.
@@ -211,5 +333,19 @@ func (i *isolating) command() string {
 	for _, name := range i.levels {
 		words = append(words, "--level", scenario.Quote(name))
 	}
+	if i.only {
+		return strings.Join(append(words, "--schedules-only"), " ")
+	}
+	for _, fault := range i.config.Script {
+		shown, _ := scenario.RedactScript(fault.String())
+		words = append(words, "--nemesis", scenario.Quote(shown))
+	}
+	if i.config.Named["clients"] {
+		words = append(words, "--clients", strconv.Itoa(i.config.Clients))
+	}
+	if i.config.Named["duration"] {
+		words = append(words, "--duration", i.config.Duration.String())
+	}
+	words = append(words, "--seed", strconv.FormatUint(i.config.Seed, 10))
 	return strings.Join(words, " ")
 }

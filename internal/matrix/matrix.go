@@ -63,12 +63,13 @@ const (
 	LoadNotLookedFor = "not looked for"
 )
 
-// Load is one run under load at one level.
+// Load is one run under load at one level. Its verdict is about anomalies alone: unknown
+// if the run could not be carried out, or its order of transactions not be decided.
 type Load struct {
 	Command      string   `json:"command"`
 	Dir          string   `json:"directory"`
-	Verdict      string   `json:"verdict"` // of the run against the claim
-	Reason       string   `json:"reason"`
+	Verdict      string   `json:"verdict"`
+	Run          string   `json:"run"` // the run's own verdict and reason, about all of its checks
 	Transactions uint64   `json:"transactions"`
 	Found        []Found  `json:"found"`
 	LookedFor    []string `json:"looked_for"` // anomalies that the run would have named

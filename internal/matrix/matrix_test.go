@@ -2,13 +2,16 @@ package matrix
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"stroppy/internal/isolation"
+	"stroppy/internal/report"
 	"stroppy/internal/schedule"
 )
 
@@ -59,7 +62,7 @@ func seenAll(list ...schedule.Anomaly) map[schedule.Anomaly]func(schedule.Schedu
 
 // strict is a load that looked for everything and saw nothing.
 func strict() Load {
-	l := Load{Command: "stroppy run append", Verdict: validVerdict, Transactions: 1000, Found: []Found{}}
+	l := Load{Command: "stroppy run append", Verdict: validVerdict, Run: "valid", Transactions: 1000, Found: []Found{}}
 	for _, a := range schedule.Anomalies() {
 		l.LookedFor = append(l.LookedFor, a.String())
 	}
@@ -141,6 +144,11 @@ func TestGolden(t *testing.T) {
 		"example.txt":  func(m *Matrix, w *bytes.Buffer) error { return m.Text(w) },
 		"example.md":   func(m *Matrix, w *bytes.Buffer) error { return m.Markdown(w) },
 		"example.json": func(m *Matrix, w *bytes.Buffer) error { return m.JSON(w) },
+		"example-page.json": func(m *Matrix, w *bytes.Buffer) error {
+			encoder := json.NewEncoder(w)
+			encoder.SetIndent("", " ")
+			return encoder.Encode(NewPageData(m))
+		},
 	} {
 		var out bytes.Buffer
 		if err := write(example(), &out); err != nil {
@@ -182,4 +190,47 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestPage: the page has its data, its script and the text for a browser without scripts.
+func TestPage(t *testing.T) {
+	var out bytes.Buffer
+	if err := example().Page(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<title>Valid: isolation levels of Example</title>", `"mark":"some"`, "shows its matrix.PageData", "VALID: No level showed"} {
+		if !bytes.Contains(out.Bytes(), []byte(want)) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+func TestNewLoad(t *testing.T) {
+	finds := map[string][]string{"order": {"P4", "G2-item"}, "clock": {"stale read"}}
+	for _, c := range []struct {
+		name    string
+		checks  []report.Check
+		verdict string
+		looked  []string
+		found   []string
+	}{
+		{"nothing seen", []report.Check{{Name: "order", Status: "valid"}, {Name: "clock", Status: "valid"}}, "valid", []string{"P4", "G2-item", "stale read"}, nil},
+		{"one seen, and no other looked for", []report.Check{
+			{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{{Name: "lost update (P4)", Forbidden: "snapshot-isolation", Count: 2}}},
+			{Name: "clock", Status: "invalid"}}, "valid", []string{"P4"}, []string{"P4"}},
+		{"named otherwise", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read"}, {Name: "real-time inversion"}}}},
+			"valid", []string{"long fork", "stale read", "real-time inversion"}, []string{"long fork", "stale read", "real-time inversion"}},
+		{"not decided", []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
+		{"of other things", []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
+	} {
+		l := NewLoad(&report.Result{Checks: c.checks, Drive: &report.Drive{Committed: 7}}, "dir", finds)
+		var found []string
+		for _, f := range l.Found {
+			found = append(found, f.Anomaly)
+		}
+		if l.Verdict != c.verdict || l.Transactions != 7 || !slices.Equal(l.LookedFor, c.looked) || !slices.Equal(found, c.found) {
+			t.Errorf("%s: %s, looked for %q, found %q", c.name, l.Verdict, l.LookedFor, found)
+		}
+	}
 }

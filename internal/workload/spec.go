@@ -41,10 +41,22 @@ type Spec struct {
 	// Tables are what it adds to the report of one recorded run; nil: nothing.
 	Tables func(ctx context.Context, recorded *history.Reader) ([]Table, error)
 
+	// Isolation is how it tests isolation levels; nil: it does not.
+	Isolation *IsolationTest
+
 	// Objects names the objects that the transactions of a recording touch.
 	Objects func(h history.Header) Objects
 	// Format writes what is recorded of an object.
 	Format Format
+}
+
+// IsolationTest is a workload as a test of isolation levels.
+type IsolationTest struct {
+	// Settings are those of its runs, by their names.
+	Settings [][2]string
+	// Finds are the anomalies that each check, by its name, would name where it is
+	// decided: their short names in the literature, such as P4.
+	Finds map[string][]string
 }
 
 // Config is a pointer to the settings of a workload.

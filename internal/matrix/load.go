@@ -1,0 +1,69 @@
+package matrix
+
+import (
+	"slices"
+	"strings"
+
+	"stroppy/internal/isolation"
+	"stroppy/internal/report"
+	"stroppy/internal/schedule"
+)
+
+// NewLoad is what a run says of anomalies. finds are those that each check would have
+// named, by the check's name.
+func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
+	l := Load{Command: r.Command, Dir: dir, Verdict: validVerdict, Run: r.Verdict + ": " + r.Reason, Found: []Found{}, LookedFor: []string{}}
+	if r.Drive != nil {
+		l.Transactions = r.Drive.Committed
+	}
+	for i := range r.Checks {
+		c := &r.Checks[i]
+		for _, a := range c.Anomalies {
+			forbidden, _ := isolation.Parse(a.Forbidden) // unknown where it is not said
+			l.Found = append(l.Found, Found{Anomaly: anomalyNamed(a.Name), Count: a.Count, Witness: a.Detail, Forbidden: forbidden})
+		}
+		anomalies, asked := finds[c.Name]
+		switch {
+		case !asked:
+		case c.Status == validVerdict:
+			l.LookedFor = append(l.LookedFor, anomalies...)
+		case c.Status == unknownVerdict:
+			l.Verdict = unknownVerdict
+		}
+	}
+	// A check that found one anomaly may not have gone on to the others, so of those it
+	// says nothing.
+	for _, f := range l.Found {
+		if !slices.Contains(l.LookedFor, f.Anomaly) {
+			l.LookedFor = append(l.LookedFor, f.Anomaly)
+		}
+	}
+	if len(l.Found) > 0 {
+		l.Verdict = validVerdict
+	}
+	return l
+}
+
+// FailedLoad is a run that could not be carried out.
+func FailedLoad(command string, err error) Load {
+	return Load{Command: command, Verdict: unknownVerdict, Run: err.Error(), Found: []Found{}, LookedFor: []string{}}
+}
+
+// otherNames are names in checks of anomalies that are called otherwise here.
+var otherNames = map[string]string{"G-nonadjacent": schedule.LongFork.String()}
+
+// anomalyNamed finds an anomaly by the name that a check gives it, such as lost update
+// (P4). What is none of ours keeps its name.
+func anomalyNamed(name string) string {
+	short := name
+	if i := strings.LastIndexByte(name, '('); i >= 0 {
+		short = strings.TrimSuffix(name[i+1:], ")")
+	}
+	if other, ok := otherNames[short]; ok {
+		short = other
+	}
+	if slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool { return a.String() == short }) {
+		return short
+	}
+	return name
+}

@@ -55,7 +55,7 @@ var parts = []struct {
 }{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
-	{"check", (*suite).checks},
+	{"check", (*suite).checks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
 	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
@@ -127,6 +127,10 @@ type result struct {
 		Committed uint64
 		TPS       struct{ Mean float64 }
 	}
+	Phases []struct {
+		Name    string
+		Seconds float64
+	}
 	Client struct {
 		CPU float64 `json:"cpu_seconds"`
 		RSS int64   `json:"max_rss_bytes"`
@@ -147,9 +151,14 @@ func (s *suite) drive(workload string, args ...string) (*result, error) {
 
 // runWorkload runs a workload and returns its result.json.
 func (s *suite) runWorkload(workload string, args ...string) (*result, error) {
+	return s.runChecked(workload, append([]string{"--no-check"}, args...)...)
+}
+
+// runChecked does the same with a run that is checked.
+func (s *suite) runChecked(workload string, args ...string) (*result, error) {
 	out := filepath.Join(s.dir, "run")
 	defer os.RemoveAll(out)
-	args = append([]string{"run", workload, "--json", "--no-check", "--out=" + out}, args...)
+	args = append([]string{"run", workload, "--json", "--out=" + out}, args...)
 	text, err := run(exec.CommandContext(s.ctx, s.stroppy, args...))
 	if err != nil {
 		return nil, err

@@ -57,7 +57,7 @@ var parts = []struct {
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 	{"check", (*suite).checks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
-	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
+	{"mongodb", (*suite).mongodb}, {"lists", (*suite).lists}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {

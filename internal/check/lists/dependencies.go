@@ -131,7 +131,7 @@ func (d *dependencies) reads() {
 			if kind > opRow || length == nowhere {
 				continue
 			}
-			if length == 0 && kind == opRead && d.deleter(l) != check.None {
+			if length == 0 && kind == opRead && d.mayBeDeleted(l) {
 				d.missing(t, op, l, graph.Rw)
 				continue
 			}
@@ -160,7 +160,12 @@ func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 // is likely.
 func (d *dependencies) missing(t, op, list uint32, kind uint8) {
 	by := d.deleter(list)
+	perhaps, open := d.perhaps[list]
 	switch {
+	case by == check.None && open && d.end[t] >= d.begin[perhaps]:
+		d.overwritten(t, list, 0, graph.GuessRw)
+	case by == check.None:
+		d.overwritten(t, list, 0, kind)
 	case d.hasDeleted(t, op, list):
 	case by == t || d.end[t] < d.begin[by]:
 		d.overwritten(t, list, 0, kind)
@@ -186,7 +191,7 @@ func (d *dependencies) absent(r *rangeRead) {
 		l := d.sorted[at]
 		switch {
 		case d.matched(r, l):
-		case d.deleter(l) != check.None:
+		case d.mayBeDeleted(l):
 			d.missing(r.t, r.first, l, graph.PredicateRw)
 		default:
 			d.overwritten(r.t, l, 0, graph.PredicateRw)

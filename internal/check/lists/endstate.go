@@ -48,7 +48,7 @@ func (c *checker) compareEnd() {
 		}
 		for op := c.row[t]; op < c.row[t+1]; op++ {
 			l := c.opList[op] &^ opKinds
-			if c.opList[op]&opKinds != opAppend || c.deleter(l) != check.None {
+			if c.opList[op]&opKinds != opAppend || c.mayBeDeleted(l) {
 				continue
 			}
 			number := c.opArg[op]

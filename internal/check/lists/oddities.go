@@ -229,7 +229,7 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
 		for read := c.row[t]; read < c.row[t+1]; read++ {
 			length := c.opArg[read]
-			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || length >= place {
+			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || length >= place || length == 0 && c.mayBeDeleted(l) {
 				continue
 			}
 			kind := fractured

@@ -278,7 +278,10 @@ next:
 // serializable is the definition: in that order, each alone.
 func serializable(order []*Transaction) bool {
 	s := store{}
-	for _, t := range order {
+	for n, t := range order {
+		if slices.ContainsFunc(order[:n], func(d *Transaction) bool { return foresees(t, d) }) {
+			return false
+		}
 		for i := range t.Ops {
 			if !s.agrees(&t.Ops[i]) {
 				return false
@@ -309,6 +312,9 @@ func snapshot(o graph.Order) func(order []*Transaction) bool {
 					return false
 				}
 				s := states[from].clone()
+				if slices.ContainsFunc(order[:from], func(d *Transaction) bool { return foresees(t, d) }) {
+					continue
+				}
 				if !slices.ContainsFunc(t.Ops, func(op Op) bool { return !s.agrees(&op) }) {
 					continue next
 				}
@@ -317,6 +323,25 @@ func snapshot(o graph.Order) func(order []*Transaction) bool {
 		}
 		return true
 	}
+}
+
+// foresees says that a transaction which had ended before another began has read as absent what
+// the other deleted: nobody reads what is not begun.
+func foresees(t, d *Transaction) bool {
+	if t.Outcome != history.Committed || t.End >= d.Begin {
+		return false
+	}
+	return slices.ContainsFunc(d.Ops, func(x Op) bool {
+		return x.Kind == Delete && slices.ContainsFunc(t.Ops, func(y Op) bool {
+			switch y.Kind {
+			case Read:
+				return y.Key == x.Key && len(y.List) == 0
+			case Range:
+				return y.Key <= x.Key && x.Key <= y.High && !slices.ContainsFunc(y.Rows, func(r Row) bool { return r.Key == x.Key })
+			}
+			return false
+		})
+	})
 }
 
 func writesBoth(a, b *Transaction) bool {

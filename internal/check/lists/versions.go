@@ -16,6 +16,10 @@ type versions struct {
 	later  []uint32 // by list, the transaction that made the versions which nobody has read, or the node that stands for several; None is none
 	hubs   []hub    // the nodes behind the transactions
 	delete []uint32 // by list, the transaction that deleted it; None is none; nil if nobody deletes
+
+	// perhaps are the transactions of unknown outcome that deleted a list if they took effect:
+	// of each list the one that began first.
+	perhaps map[uint32]uint32
 }
 
 // hub is a node that leads to all who appended to a list what nobody has read.
@@ -193,15 +197,15 @@ func (c *checker) resolveDeleted() (more bool) {
 func (c *checker) findLater() {
 	pending := map[uint32][]uint32{}
 	for t := range uint32(len(c.id)) {
-		if !c.counts(t) {
+		if c.state[t] == uint8(history.Aborted) || !c.counts(t) && !c.deletes {
 			continue
 		}
 		for op := c.row[t]; op < c.row[t+1]; op++ {
 			l := c.opList[op] &^ opKinds
-			switch c.opList[op] & opKinds {
-			case opDelete:
+			switch kind := c.opList[op] & opKinds; {
+			case kind == opDelete:
 				c.noteDelete(l, t)
-			case opAppend:
+			case kind == opAppend && c.counts(t):
 				if c.place[c.opArg[op]] != nowhere {
 					continue
 				}
@@ -229,6 +233,15 @@ func (c *checker) findLater() {
 }
 
 func (c *checker) noteDelete(list, t uint32) {
+	if !c.counts(t) {
+		if first, ok := c.perhaps[list]; !ok || c.begin[t] < c.begin[first] {
+			if c.perhaps == nil {
+				c.perhaps = map[uint32]uint32{}
+			}
+			c.perhaps[list] = t
+		}
+		return
+	}
 	if c.delete == nil {
 		c.delete = make([]uint32, len(c.lists))
 		for i := range c.delete {
@@ -248,6 +261,12 @@ func (c *checker) deleter(list uint32) uint32 {
 		return check.None
 	}
 	return c.delete[list]
+}
+
+// mayBeDeleted says that a list that was read as absent may have been deleted.
+func (c *checker) mayBeDeleted(list uint32) bool {
+	_, perhaps := c.perhaps[list]
+	return perhaps || c.deleter(list) != check.None
 }
 
 // made returns who made the version of a list, or the last one before it of which that is

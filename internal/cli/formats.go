@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/exchange"
+	"stroppy/internal/exchange/elle"
 	"stroppy/internal/exchange/plume"
 	"stroppy/internal/history"
 	"stroppy/internal/live"
@@ -22,7 +23,7 @@ import (
 // entry here.
 func formats() exchange.Formats {
 	return exchange.Formats{
-		plume.Format(),
+		elle.Format(nil), plume.Format(),
 	}
 }
 

@@ -41,8 +41,13 @@ type Format struct {
 type Checked struct {
 	Sessions, Transactions, Operations, Objects, Aborted int // Aborted are operations of aborted transactions
 
-	Results []check.Result             // the weakest level first
-	Name    func(id history.ID) string // a transaction as the file calls it
+	Results []check.Result // the weakest level first
+
+	// Strongest are the strongest levels that hold, where the levels are no line. Nil: it
+	// is the last one before the first result that is not valid.
+	Strongest []string
+
+	Name func(id history.ID) string // a transaction as the file calls it
 }
 
 // Written is what an export came to.

@@ -79,6 +79,10 @@ func NewResult(f *Format, path string, expect isolation.Level, c *Checked, versi
 			r.Strongest = &one.Name
 		}
 	}
+	if c.Strongest != nil {
+		names := strings.Join(c.Strongest, ", ")
+		r.Strongest = &names
+	}
 	r.Reason = r.reason()
 	return r
 }
@@ -134,15 +138,21 @@ func (r *Result) WriteText(w io.Writer) error {
 		fmt.Fprintf(&out, "  and %s of transactions that were aborted\n", check.Plural(r.Aborted, "operation"))
 	}
 	out.WriteString("\nChecks\n")
+	longest := 17
 	for i := range r.Checks {
-		r.Checks[i].writeText(&out)
+		longest = max(longest, len(r.Checks[i].Name))
+	}
+	for i := range r.Checks {
+		r.Checks[i].writeText(&out, longest)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func (c *Check) writeText(out *strings.Builder) {
-	hang(out, fmt.Sprintf("  %-17s %-8s ", c.Name, c.Status), c.Detail)
+// writeText writes a check whose name has so much room.
+func (c *Check) writeText(out *strings.Builder, room int) {
+	column := 2 + room + 1 + 8 + 1
+	hang(out, fmt.Sprintf("  %-*s %-8s ", room, c.Name, c.Status), c.Detail)
 	for _, a := range c.Anomalies {
 		for i, e := range a.Cycle {
 			hang(out, fmt.Sprintf("%*s%d. %-9s ", column, "", i+1, e.Kind), e.Text)
@@ -150,8 +160,8 @@ func (c *Check) writeText(out *strings.Builder) {
 	}
 }
 
-// The text is wrapped at width; what a level is begins at column.
-const width, column = 100, 28
+// The text is wrapped at width.
+const width = 100
 
 // hang writes text behind lead, wrapped at its own beginning.
 func hang(out *strings.Builder, lead, text string) {

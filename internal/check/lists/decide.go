@@ -25,6 +25,7 @@ func (c *checker) decide() (err error) {
 	if c.decision, err = c.graph.Decide(c.RealTime); err != nil {
 		return err
 	}
+	c.unreadUpdates()
 	for o := graph.Plain; o < graph.Orders; o++ {
 		if c.decision.Cores[o] == nil {
 			continue
@@ -35,6 +36,44 @@ func (c *checker) decide() (err error) {
 		c.search(o)
 	}
 	return c.watch.Err
+}
+
+// unreadUpdates finds the lost updates among appends that nobody has read: of two transactions
+// that read the same version and appended to it, one lost its update, whichever was first.
+func (c *checker) unreadUpdates() {
+	var k cycle
+	for _, h := range c.hubs {
+		var racers []uint32
+		for _, t := range h.to {
+			if c.readBefore(t, h.list) {
+				racers = append(racers, t)
+			}
+		}
+		if len(racers) < 2 {
+			continue
+		}
+		if k.count += len(racers) - 1; k.steps == nil {
+			a, b := racers[0], racers[1]
+			k.steps = []graph.Step{{From: a, To: b, Kind: graph.Rw}, {From: b, To: a, Kind: graph.Rw}}
+		}
+	}
+	if k.count > 0 {
+		k.name, k.exact, k.forbidden = lostUpdate, true, graph.GSingle.Forbidden(graph.Plain, true)
+		c.cycles = append(c.cycles, k)
+	}
+}
+
+// readBefore says that a transaction read all that is known of a list before it appended to it.
+func (c *checker) readBefore(t, list uint32) bool {
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		switch {
+		case c.opList[op] == opAppend|list:
+			return false
+		case c.opList[op]&opKinds <= opRow && c.opList[op]&^opKinds == list && c.opArg[op] == c.length(list):
+			return true
+		}
+	}
+	return false
 }
 
 // search finds the shortest cycle of each phenomenon in an order, and one for each level that
@@ -166,6 +205,9 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 		if c.found[kind].count > 0 && slices.ContainsFunc(rules[kind].forbidden, level.Includes) {
 			return graph.Fails
 		}
+	}
+	if slices.ContainsFunc(c.cycles, func(k cycle) bool { return slices.ContainsFunc(k.forbidden, level.Includes) }) {
+		return graph.Fails
 	}
 	if worst == graph.Holds && (c.why != "" || c.unordered(level)) {
 		return graph.Open

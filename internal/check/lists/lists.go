@@ -70,6 +70,7 @@ type Input struct {
 	End          iter.Seq2[Row, error]          // every list that is there in the end; nil: it was not downloaded
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are of one clock
+	Undecided    string                         // why nothing may be called valid; empty if it may
 
 	List    func(key uint64) string     // a list as people know it; nil: by its number
 	Element func(element uint64) string // likewise
@@ -85,8 +86,20 @@ type Report struct {
 	Broken  []isolation.Level // the weakest that it breaks
 	Open    []isolation.Level // those of which it is not known
 
+	// Levels has a result of every level but causal, each after those that it includes. What
+	// breaks several is said at the first. None is Required.
+	Levels []LevelResult
+
 	Transactions int // that took effect
 	Dependencies int // and the orders of clients
+	Lists        int
+	Clients      int
+}
+
+// LevelResult is what was found of one level.
+type LevelResult struct {
+	Level isolation.Level
+	check.Result
 }
 
 // Check decides a history. An error is one of the context, or of more than a check takes.

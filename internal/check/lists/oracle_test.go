@@ -415,7 +415,7 @@ func committed(all []Transaction, reads bool) func(order []*Transaction) bool {
 
 // TestOracle compares every decision with the definition.
 func TestOracle(t *testing.T) {
-	rounds := uint64(400_000)
+	rounds := uint64(200_000)
 	if testing.Short() {
 		rounds = 1500
 	}

@@ -65,13 +65,14 @@ type checker struct {
 	store elementStore
 
 	versions
-	graph    *graph.Compact
-	decision *graph.Decision
-	found    [oddities]oddity
-	cycles   []cycle
-	final    []uint32            // by list, how many versions the end state has; nowhere where it has another list
-	strange  map[uint32][]uint64 // that other list
-	why      string              // what leaves undecided what seems valid
+	graph      *graph.Compact
+	decision   *graph.Decision
+	found      [oddities]oddity
+	cycles     []cycle
+	violations []violation
+	final      []uint32            // by list, how many versions the end state has; nowhere where it has another list
+	strange    map[uint32][]uint64 // that other list
+	why        string              // what leaves undecided what seems valid
 }
 
 type clientState struct {
@@ -103,6 +104,7 @@ func newChecker(ctx context.Context, in Input) *checker {
 	if c.Who == nil {
 		c.Who = func(id history.ID) string { return "transaction " + id.String() }
 	}
+	c.undecided(in.Undecided)
 	return c
 }
 

@@ -7,59 +7,107 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
+// violation is an anomaly with the check that it breaks and the weakest levels that forbid it.
+type violation struct {
+	check.Anomaly
+	check     string
+	forbidden []isolation.Level
+}
+
 // report makes the results.
 func (c *checker) report() *Report {
-	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges()}
-	var holds, broken []isolation.Level
-	for _, l := range isolation.Levels() {
-		if l == isolation.Causal { // which these graphs do not decide
-			continue
-		}
-		switch c.keeps(l) {
-		case graph.Holds:
-			holds = append(holds, l)
-		case graph.Fails:
-			broken = append(broken, l)
-		default:
-			r.Open = append(r.Open, l)
-		}
-	}
-	r.Holds = isolation.Strongest(holds)
-	for _, l := range broken {
-		if !slices.ContainsFunc(r.Broken, l.Includes) {
-			r.Broken = append(r.Broken, l)
-		}
-	}
-	r.Results = append(r.Results, c.integrity(Lists, true, "Every read of a list is the beginning of one and the same list, and every element in it was appended."))
+	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges(), Lists: len(c.lists), Clients: len(c.clients)}
+	c.explain()
+	c.reportLevels(r)
+	r.Results = append(r.Results, c.integrity(Lists, "Every read of a list is the beginning of one and the same list, and every element in it was appended."))
 	if c.End != nil {
 		r.Results = append(r.Results,
-			c.integrity(check.Durable, false, "Every acknowledged append is in the end state."),
-			c.integrity(check.NoGhost, false, "No aborted append is in the end state."))
+			c.integrity(check.Durable, "Every acknowledged append is in the end state."),
+			c.integrity(check.NoGhost, "No aborted append is in the end state."))
 	}
 	r.Results = append(r.Results, c.ordered(graph.Plain, r), c.ordered(graph.Sessions, r), c.ordered(graph.Real, r))
 	return r
 }
 
-// integrity is the result of a check that no isolation level excuses. Shown makes anomalies of
-// its oddities.
-func (c *checker) integrity(name string, shown bool, valid string) check.Result {
-	r := check.Result{Name: name, Required: true}
-	var lines []string
+// explain makes anomalies of all that was found.
+func (c *checker) explain() {
 	rules := oddityRules()
 	for kind := range rules {
-		if o := &c.found[kind]; rules[kind].check == name && o.count > 0 {
-			a := c.oddityAnomaly(kind)
-			lines = append(lines, a.Detail)
-			r.Witness = append(r.Witness, a.Witness...)
-			if shown && a.Name != "" {
-				r.Anomalies = append(r.Anomalies, a)
-			}
+		if c.found[kind].count > 0 {
+			c.violations = append(c.violations, violation{c.oddityAnomaly(kind), rules[kind].check, rules[kind].forbidden})
 		}
 	}
+	for _, k := range c.cycles {
+		c.violations = append(c.violations, violation{c.cycleAnomaly(k), checkOf(k.order), k.forbidden})
+	}
+}
+
+// reportLevels makes a result of each level. What breaks several is said at the first.
+func (c *checker) reportLevels(r *Report) {
+	var holds []isolation.Level
+	said := make([]isolation.Level, len(c.violations)) // at which level; Unknown is not yet
+	for _, l := range isolation.Levels() {
+		if l == isolation.Causal { // which these graphs do not decide
+			continue
+		}
+		one := check.Result{Name: l.String()}
+		var found []violation
+		before := ""
+		for i, v := range c.violations {
+			switch {
+			case !slices.ContainsFunc(v.forbidden, l.Includes):
+			case said[i] == isolation.Unknown:
+				said[i] = l
+				found = append(found, v)
+			case before == "":
+				before = fmt.Sprintf("Broken by the %s at %s.", v.Name, said[i])
+			}
+		}
+		lines := take(&one, found)
+		switch c.keeps(l) {
+		case graph.Holds:
+			holds = append(holds, l)
+			one.Status, one.Detail = check.Valid, "It holds."
+		case graph.Fails:
+			if len(lines) == 0 {
+				lines = []string{before}
+			}
+			if !slices.ContainsFunc(r.Broken, l.Includes) {
+				r.Broken = append(r.Broken, l)
+			}
+			one.Status, one.Detail = check.Invalid, strings.Join(lines, "\n")
+		default:
+			one.Detail = "Not decided: " + c.whyOpen(l) + "."
+			r.Open = append(r.Open, l)
+		}
+		r.Levels = append(r.Levels, LevelResult{l, one})
+	}
+	r.Holds = isolation.Strongest(holds)
+}
+
+// take puts violations into a result, and returns a line of each.
+func take(r *check.Result, list []violation) (lines []string) {
+	for _, v := range list {
+		r.Witness = append(r.Witness, v.Witness...)
+		if v.Name == "" {
+			lines = append(lines, v.Detail)
+			continue
+		}
+		r.Anomalies = append(r.Anomalies, v.Anomaly)
+		lines = append(lines, check.Capital(v.Name)+": "+v.Detail)
+	}
 	r.Witness = check.Distinct(r.Witness)
+	return lines
+}
+
+// integrity is the result of a check that no isolation level excuses.
+func (c *checker) integrity(name, valid string) check.Result {
+	r := check.Result{Name: name, Required: true}
+	lines := take(&r, slices.DeleteFunc(slices.Clone(c.violations), func(v violation) bool { return v.check != name }))
 	return c.settle(r, lines, c.why, valid)
 }
 
@@ -83,20 +131,24 @@ func (c *checker) oddityAnomaly(kind int) check.Anomaly {
 		a.Forbidden = rule.forbidden[0]
 	}
 	who := func(f finding) []uint32 {
-		var list []uint32
-		for _, t := range []uint32{f.t, f.other} {
-			if t != check.None && (t != f.other || c.tellsOther(kind)) && kind != duplicate {
-				list = append(list, t)
-			}
+		switch {
+		case kind == duplicate || f.t == check.None:
+			return nil
+		case c.tellsOther(kind):
+			return []uint32{f.t, f.other}
 		}
-		return list
+		return []uint32{f.t}
 	}
 	for _, f := range o.list {
-		for _, t := range who(f) {
+		var first history.ID
+		for i, t := range who(f) {
 			a.Witness = append(a.Witness, c.id[t])
+			if i == 0 {
+				first = c.id[t]
+			}
 		}
-		if c.OnViolation != nil && len(who(f)) > 0 {
-			c.OnViolation(check.Violation{Check: rule.check, Anomaly: rule.name, Transaction: c.id[who(f)[0]], Account: c.listName(f.list), What: c.sentence(kind, f)})
+		if c.OnViolation != nil {
+			c.OnViolation(check.Violation{Check: rule.check, Anomaly: rule.name, Transaction: first, Account: c.listName(f.list), What: c.sentence(kind, f)})
 		}
 	}
 	a.Witness = check.Distinct(a.Witness)
@@ -118,35 +170,16 @@ func checkOf(o graph.Order) string {
 // clients, or without real time, is not reported again.
 func (c *checker) ordered(o graph.Order, report *Report) check.Result {
 	top := levelOf(o, graph.TestSerializable)
-	r := check.Result{Name: checkOf(o)}
-	var lines []string
-	if o == graph.Plain {
-		rules := oddityRules()
-		for kind := range rules {
-			if c.found[kind].count > 0 && (rules[kind].check == check.Serializable || kind == incompatible) {
-				a := c.oddityAnomaly(kind)
-				r.Anomalies = append(r.Anomalies, a)
-				lines = append(lines, check.Capital(a.Name)+": "+a.Detail)
-			}
-		}
+	r := check.Result{Name: checkOf(o), Required: c.required(o)}
+	lines := take(&r, slices.DeleteFunc(slices.Clone(c.violations), func(v violation) bool { return v.check != r.Name }))
+	if c.keeps(top) == graph.Fails && len(lines) == 0 {
+		lines = []string{fmt.Sprintf("Not %s, because a weaker level is broken already: see the checks before.", top)}
 	}
-	for _, k := range c.cycles {
-		if k.order == o {
-			a := c.cycleAnomaly(k)
-			r.Anomalies = append(r.Anomalies, a)
-			lines = append(lines, check.Capital(a.Name)+": "+a.Detail)
-		}
+	why := ""
+	if c.keeps(top) == graph.Open {
+		why = c.whyOpen(top)
 	}
-	for _, a := range r.Anomalies {
-		r.Witness = append(r.Witness, a.Witness...)
-	}
-	r.Witness = check.Distinct(r.Witness)
-	fails := c.keeps(top) == graph.Fails
-	if fails && len(lines) == 0 {
-		lines = []string{fmt.Sprintf("Not %s, because weaker levels are broken already: see the checks before.", top)}
-	}
-	r.Required = c.required(o)
-	return c.settle(r, lines, c.whyOpen(o, top), c.validText(o, report))
+	return c.settle(r, lines, why, c.validText(o, report))
 }
 
 // required says that the claim is about what a check decides: it forbids what is broken or not
@@ -165,15 +198,15 @@ func (c *checker) required(o graph.Order) bool {
 	return claim.Includes(weakest) && c.keeps(top) == graph.Holds
 }
 
-// whyOpen says why what seems to hold is not decided; empty if it is.
-func (c *checker) whyOpen(o graph.Order, top isolation.Level) string {
+// whyOpen says why a level that is not broken is not decided.
+func (c *checker) whyOpen(l isolation.Level) string {
 	switch {
-	case c.keeps(top) != graph.Open:
-		return ""
 	case c.why != "":
 		return c.why
-	case o == graph.Real && !c.RealTime:
+	case !c.RealTime && l.Includes(isolation.StrongReadUncommitted):
 		return "the history has no times of one clock"
+	case c.unordered(l):
+		return "several transactions appended to one list what nobody has read, and whether each of them saw those before it is not known"
 	}
 	return "a list was read as absent that was made and deleted, and whether before the one or after the other is not known"
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"stroppy/internal/exchange"
 )
 
 // value is a value of EDN or of JSON.
@@ -77,7 +79,7 @@ type ednReader struct {
 }
 
 func (r *ednReader) fail(format string, args ...any) error {
-	return &inputError{r.line, fmt.Sprintf(format, args...)}
+	return &exchange.InputError{Line: r.line, What: fmt.Sprintf(format, args...)}
 }
 
 // space goes on to the next value, and says whether there is one.
@@ -158,7 +160,7 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 	r.at++
 	for {
 		if !r.space() {
-			return &inputError{began, fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
+			return &exchange.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
 		}
 		if r.data[r.at] == closing {
 			r.at++
@@ -169,7 +171,7 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 			return err
 		}
 		if !ok {
-			return &inputError{began, fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
+			return &exchange.InputError{Line: began, What: fmt.Sprintf("what begins here has no %q at its end: the file is cut off", closing)}
 		}
 		v.list = append(v.list, e)
 	}
@@ -209,7 +211,7 @@ func (r *ednReader) quoted() (string, error) {
 			out = append(out, c)
 		}
 	}
-	return "", &inputError{began, "a string has no end: the file is cut off"}
+	return "", &exchange.InputError{Line: began, What: "a string has no end: the file is cut off"}
 }
 
 // token reads up to the end of a word.

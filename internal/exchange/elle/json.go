@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
+
+	"stroppy/internal/exchange"
 )
 
 // jsonReader reads values of JSON, one after another.
@@ -46,9 +48,9 @@ func (r *jsonReader) next() (value, bool, error) {
 	case errors.Is(err, io.EOF):
 		return value{}, false, nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return value{}, false, &inputError{line, "what begins here has no end: the file is cut off"}
+		return value{}, false, &exchange.InputError{Line: line, What: "what begins here has no end: the file is cut off"}
 	case err != nil:
-		return value{}, false, &inputError{line, "it is no JSON: " + err.Error()}
+		return value{}, false, &exchange.InputError{Line: line, What: "it is no JSON: " + err.Error()}
 	}
 	return fromJSON(v, line), true, nil
 }

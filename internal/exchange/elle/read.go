@@ -3,24 +3,11 @@ package elle
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"stroppy/internal/check/lists"
+	"stroppy/internal/exchange"
 	"stroppy/internal/history"
 )
-
-// inputError is what is wrong with a file.
-type inputError struct {
-	line int // from 1; 0: of no line in particular
-	what string
-}
-
-func (e *inputError) Error() string {
-	if e.line == 0 {
-		return e.what
-	}
-	return fmt.Sprintf("line %d: %s", e.line, e.what)
-}
 
 // History is what a file has: the transactions of its clients, in the order of their ends.
 type History struct {
@@ -33,7 +20,7 @@ type History struct {
 	lines    []int             // by transaction, where it ended
 	names    map[uint64]string // of keys and elements that are no whole numbers
 	numbers  map[string]uint64
-	elements map[uint64]string // of lists that stand for registers
+	register []uint64 // by list, the register that it stands for a piece of
 }
 
 // operation is one line: what a client did.
@@ -92,14 +79,11 @@ func isJSON(data []byte) bool {
 
 type builder struct {
 	*History
-	open     map[string]*operation // by process, what it has begun
-	invoked  bool
-	appends  bool
-	writes   bool
-	clock    int64 // the last time, so that each is later than the one before
-	position int64
-	timed    bool
-	begins   map[*operation]int64
+	open    map[string]*operation // by process, what it has begun
+	invoked bool
+	appends bool
+	writes  bool
+	clock   int64 // the last time, so that each is later than the one before
 }
 
 // add takes the next line.
@@ -113,7 +97,7 @@ func (b *builder) add(v value) error {
 	began := b.open[process]
 	if op.kind == "invoke" {
 		if began != nil {
-			return &inputError{op.line, fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
+			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
 		}
 		b.invoked = true
 		op.time = now
@@ -123,7 +107,7 @@ func (b *builder) add(v value) error {
 	delete(b.open, process)
 	if began == nil {
 		if b.invoked {
-			return &inputError{op.line, fmt.Sprintf("process %s ends a transaction that it has not begun", process)}
+			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s ends a transaction that it has not begun", process)}
 		}
 		began = op
 		began.time = now
@@ -143,12 +127,12 @@ func (b *builder) tick(op *operation) int64 {
 // operationOf reads a map; false is one that no client did.
 func operationOf(v value) (*operation, bool, error) {
 	if v.kind != mapping {
-		return nil, false, &inputError{v.line, fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
+		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
 	}
 	op := &operation{line: v.line}
 	kind, ok := v.get("type")
 	if !ok || kind.kind != keyword {
-		return nil, false, &inputError{v.line, "the operation has no :type, such as :invoke or :ok"}
+		return nil, false, &exchange.InputError{Line: v.line, What: "the operation has no :type, such as :invoke or :ok"}
 	}
 	op.kind = kind.text
 	op.process, ok = v.get("process")
@@ -156,16 +140,16 @@ func operationOf(v value) (*operation, bool, error) {
 		return nil, false, nil // the nemesis
 	}
 	if op.process.kind == number && op.process.n < 0 {
-		return nil, false, &inputError{v.line, "a :process is below zero"}
+		return nil, false, &exchange.InputError{Line: v.line, What: "a :process is below zero"}
 	}
 	f, has := v.get("f")
 	switch op.kind {
 	case "invoke", "ok", "fail", "info":
 	default:
-		return nil, false, &inputError{v.line, fmt.Sprintf("an operation of the type :%s is not known: :invoke, :ok, :fail and :info are", op.kind)}
+		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("an operation of the type :%s is not known: :invoke, :ok, :fail and :info are", op.kind)}
 	}
 	if has && f.kind != null && f.text != "txn" {
-		return nil, false, &inputError{v.line, fmt.Sprintf("the operation is a %v: only transactions are read, whose :f is :txn", f)}
+		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("the operation is a %v: only transactions are read, whose :f is :txn", f)}
 	}
 	if time, ok := v.get("time"); ok && time.kind == number && time.n >= 0 {
 		op.time, op.timed = time.n, true
@@ -186,7 +170,7 @@ func (b *builder) end(began, ended *operation, now int64) error {
 		from = ended
 	}
 	if from.value.kind != vector {
-		return &inputError{from.line, fmt.Sprintf("the :value of a transaction is a vector of operations, and not %v", from.value)}
+		return &exchange.InputError{Line: from.line, What: fmt.Sprintf("the :value of a transaction is a vector of operations, and not %v", from.value)}
 	}
 	for _, m := range from.value.list {
 		op, err := b.step(m, ended.kind == "ok")
@@ -204,7 +188,7 @@ func (b *builder) end(began, ended *operation, now int64) error {
 // step reads one operation of a transaction: [:append k v], [:r k [v …]], [:w k v] or [:r k v].
 func (b *builder) step(m value, known bool) (lists.Op, error) {
 	if m.kind != vector || len(m.list) != 3 || m.list[0].kind != keyword {
-		return lists.Op{}, &inputError{m.line, fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
+		return lists.Op{}, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
 	}
 	name, read := m.list[0].text, m.list[2]
 	key, err := b.number(m.list[1])
@@ -241,10 +225,10 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 			op.List = []uint64{n}
 		}
 	default:
-		return op, &inputError{m.line, fmt.Sprintf("the operation :%s is not known: a transaction is read of :append, :r and :w", name)}
+		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("the operation :%s is not known: a transaction is read of :append, :r and :w", name)}
 	}
 	if b.appends && b.writes {
-		return op, &inputError{m.line, fmt.Sprintf("%v is of a register, and the history has lists too, or the other way round: it is read of one of both", m)}
+		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is of a register, and the history has lists too, or the other way round: it is read of one of both", m)}
 	}
 	return op, nil
 }
@@ -260,7 +244,7 @@ func (h *History) number(v value) (uint64, error) {
 			return uint64(v.n), nil
 		}
 	case vector, mapping, null:
-		return 0, &inputError{v.line, fmt.Sprintf("%v is no key and no element", v)}
+		return 0, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no key and no element", v)}
 	}
 	name := v.String()
 	n, ok := h.numbers[name]
@@ -279,6 +263,17 @@ func (h *History) name(n uint64) string {
 	return fmt.Sprint(n)
 }
 
+// list names what a list stands for.
+func (h *History) list(key uint64) string {
+	switch {
+	case !h.Register:
+		return "list " + h.name(key)
+	case key < uint64(len(h.register)):
+		key = h.register[key]
+	}
+	return "register " + h.name(key)
+}
+
 // finish adds what was begun and has no end, and makes lists of registers.
 func (b *builder) finish() (*History, error) {
 	var rest []*operation
@@ -292,7 +287,7 @@ func (b *builder) finish() (*History, error) {
 		}
 	}
 	if len(b.Transactions) == 0 {
-		return nil, &inputError{0, "it has no transaction"}
+		return nil, &exchange.InputError{Line: 0, What: "it has no transaction"}
 	}
 	b.Times = b.invoked
 	if !b.invoked {
@@ -308,17 +303,17 @@ func (b *builder) finish() (*History, error) {
 
 // elementsOnce says which element was appended twice to a list, if one was.
 func (h *History) elementsOnce() error {
-	type append_ struct{ key, element uint64 }
-	seen := map[append_]int{}
+	type written struct{ key, element uint64 }
+	seen := map[written]int{}
 	for i := range h.Transactions {
 		for _, op := range h.Transactions[i].Ops {
 			if op.Kind != lists.Append {
 				continue
 			}
-			a := append_{op.Key, op.Element}
+			a := written{op.Key, op.Element}
 			if first, twice := seen[a]; twice {
-				return &inputError{h.lines[i], fmt.Sprintf("%s was written to %s before, by the transaction that ended in line %d: each element of a list, and each value of a register, is written once",
-					h.element(op.Element), strings.TrimPrefix(h.list(op.Key), "list "), h.lines[first])}
+				return &exchange.InputError{Line: h.lines[i], What: fmt.Sprintf("%s was written to %s before, by the transaction that ended in line %d: each element of a list, and each value of a register, is written once",
+					h.name(op.Element), h.list(op.Key), h.lines[first])}
 			}
 			seen[a] = i
 		}

@@ -19,7 +19,8 @@ import (
 //
 // What nobody wrote is before everything: who reads nil has read all pieces as empty. Of two
 // that read the same value and overwrote it, the second begins a piece, and whoever read the
-// value has read that piece as empty.
+// value has read that piece as empty. One of the two has lost its update, whichever was first,
+// which a list says that is appended to by all who did that, and read by none.
 
 type place struct{ key, value uint64 }
 
@@ -30,9 +31,10 @@ type pieces struct {
 	before   map[place][]uint64  // the values of its list up to it
 	of       map[uint64][]uint64 // the lists of a register
 	branches map[place][]uint64  // the lists that begin behind a value, or behind nil of value absent
+	races    map[place]uint64    // the list of all that was written behind a value, if that is more than one
 	follower map[place]uint64    // the value that stands right behind one
 	lists    uint64
-	register []uint64 // of a list
+	register []uint64 // by list
 }
 
 // absent is the value of what nobody has written.
@@ -43,64 +45,54 @@ func (h *History) registers() {
 	h.Register = true
 	p := &pieces{
 		History: h, first: map[place]uint64{}, before: map[place][]uint64{}, of: map[uint64][]uint64{},
-		branches: map[place][]uint64{}, follower: map[place]uint64{},
+		branches: map[place][]uint64{}, races: map[place]uint64{}, follower: map[place]uint64{},
 	}
 	behind := p.order()
-	for i := range h.Transactions {
-		for _, op := range h.Transactions[i].Ops {
-			if op.Kind == lists.Append {
-				p.put(place{op.Key, op.Element}, behind, 0)
+	for _, aborted := range []bool{false, true} { // an aborted one takes the place of no other
+		for i := range h.Transactions {
+			if (h.Transactions[i].Outcome == history.Aborted) != aborted {
+				continue
+			}
+			for _, op := range h.Transactions[i].Ops {
+				if op.Kind == lists.Append {
+					p.put(place{op.Key, op.Element}, behind, 0)
+				}
 			}
 		}
 	}
+	p.findRaces(behind)
 	for i := range h.Transactions {
-		p.rewrite(&h.Transactions[i])
+		p.rewrite(&h.Transactions[i], behind)
 	}
-	names, elements := map[uint64]string{}, map[uint64]string{}
-	for n, key := range p.register {
-		names[uint64(n)] = "register " + h.name(key)
-	}
-	for _, key := range h.several(p) {
+	h.register = p.register
+	if key, ok := p.several(); ok {
 		h.Undecided = fmt.Sprintf("in which order the values of register %s were written does not follow from what was read", h.name(key))
-		break
 	}
-	h.elements = elements
-	for at := range p.first {
-		elements[at.value] = h.name(at.value)
-	}
-	for n, name := range h.names {
-		elements[n] = name
-	}
-	h.names = names
 }
 
-// several returns the registers of which not all values are in one piece.
-func (h *History) several(p *pieces) []uint64 {
-	var keys []uint64
-	for key, of := range p.of {
-		written := 0
-		for _, list := range of {
-			if p.effective(list) {
-				written++
+// several returns the least register of which not all values that were written, or may have
+// been, are in one piece.
+func (p *pieces) several() (key uint64, found bool) {
+	written := map[uint64]bool{}
+	for i := range p.Transactions {
+		for _, op := range p.Transactions[i].Ops {
+			if op.Kind == lists.Append && p.Transactions[i].Outcome != history.Aborted {
+				written[op.Key] = true
 			}
 		}
-		if written > 1 {
-			keys = append(keys, key)
+	}
+	for k, of := range p.of {
+		count := 0
+		for _, list := range of {
+			if written[list] {
+				count++
+			}
+		}
+		if count > 1 && (!found || k < key) {
+			key, found = k, true
 		}
 	}
-	slices.Sort(keys)
-	return keys
-}
-
-// effective says that a list has an append that took effect, or may have.
-func (p *pieces) effective(list uint64) bool {
-	for i := range p.Transactions {
-		t := &p.Transactions[i]
-		if t.Outcome != history.Aborted && slices.ContainsFunc(t.Ops, func(op lists.Op) bool { return op.Kind == lists.Append && op.Key == list }) {
-			return true
-		}
-	}
-	return false
+	return key, found
 }
 
 // order finds the value behind which each value was written, where its writer knew one.
@@ -157,6 +149,24 @@ func (p *pieces) put(at place, behind map[place]uint64, depth int) {
 	}
 }
 
+// findRaces makes a list for each value behind which several were written.
+func (p *pieces) findRaces(behind map[place]uint64) {
+	count := map[place]int{}
+	var several []place
+	for at, previous := range behind {
+		from := place{at.key, previous}
+		if count[from]++; count[from] == 2 {
+			several = append(several, from)
+		}
+	}
+	slices.SortFunc(several, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value)) })
+	for _, from := range several {
+		p.races[from] = p.lists
+		p.lists++
+		p.register = append(p.register, from.key)
+	}
+}
+
 func (p *pieces) begin(key uint64) uint64 {
 	list := p.lists
 	p.lists++
@@ -166,17 +176,27 @@ func (p *pieces) begin(key uint64) uint64 {
 }
 
 // rewrite makes operations on lists of those on registers.
-func (p *pieces) rewrite(t *lists.Transaction) {
+func (p *pieces) rewrite(t *lists.Transaction, behind map[place]uint64) {
 	var ops []lists.Op
 	for _, op := range t.Ops {
 		switch {
 		case op.Kind == lists.Append:
-			op.Key = p.first[place{op.Key, op.Element}]
+			key, at := op.Key, place{op.Key, op.Element}
+			op.Key = p.first[at]
 			ops = append(ops, op)
+			if previous, known := behind[at]; known {
+				if race, ok := p.races[place{key, previous}]; ok {
+					op.Key = race
+					ops = append(ops, op)
+				}
+			}
 		case !op.Known:
 		case len(op.List) == 0:
 			for _, list := range p.of[op.Key] {
 				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: list})
+			}
+			if race, ok := p.races[place{op.Key, absent}]; ok {
+				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: race})
 			}
 		default:
 			at := place{op.Key, op.List[0]}
@@ -186,6 +206,9 @@ func (p *pieces) rewrite(t *lists.Transaction) {
 			ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: p.first[at], List: p.before[at]})
 			for _, list := range p.branches[at] {
 				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: list})
+			}
+			if race, ok := p.races[at]; ok {
+				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: race})
 			}
 		}
 	}

@@ -60,6 +60,24 @@ type Entry struct {
 	Found bool
 }
 
+// Ranger is satisfied by a key-value store whose transactions read ranges of keys.
+type Ranger interface {
+	// RangeSession opens a session as KVSession does.
+	RangeSession(ctx context.Context, options SessionOptions) (RangeSession, error)
+}
+
+// RangeSession is a KVSession whose transactions read ranges.
+type RangeSession interface {
+	KVSession
+
+	// Range hands every entry with from ≤ key < to, in order and from the snapshot that
+	// the transaction's Reads come from, to entry, which must not keep them and calls no
+	// method of the session. The whole range counts as read: from serializable on, Commit
+	// succeeds only if no key has come into it, has left it, or has changed in it since.
+	// An error of entry ends the transaction and is returned.
+	Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
+}
+
 // Adder is satisfied by a key-value store that adds to a number without reading it.
 type Adder interface {
 	// AddSession opens a session as KVSession does.

@@ -19,7 +19,7 @@ import (
 // Isolation is what the reference calls its only isolation.
 const Isolation = "strict serializable"
 
-// Database is one store. It satisfies db.KV, db.Adder and db.Constrainer. What it holds
+// Database is one store. It satisfies db.KV, db.Ranger, db.Adder and db.Constrainer. What it holds
 // lives as long as it does, and every Open makes a new one.
 type Database struct {
 	options options
@@ -31,14 +31,16 @@ type Database struct {
 var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Adder       = (*Database)(nil)
+	_ db.Ranger      = (*Database)(nil)
 	_ db.Constrainer = (*Database)(nil)
 )
 
 // engine is what sessions talk to: the store, or a mutant around it. Its methods
 // are called with the store's mutex held, and commit or forget ends every
-// transaction of which read was called; forget may be called once more.
+// transaction of which read or readRange was called; forget may be called once more.
 type engine interface {
 	read(tx *transaction, keys [][]byte, out []db.Entry) error
+	readRange(tx *transaction, r span) ([]entry, error)
 	commit(tx *transaction) error
 	forget(tx *transaction)
 }
@@ -162,6 +164,14 @@ func (d *Database) KVSession(ctx context.Context, o db.SessionOptions) (db.KVSes
 
 // AddSession implements db.Adder.
 func (d *Database) AddSession(_ context.Context, o db.SessionOptions) (db.AddSession, error) {
+	if _, err := d.Claim(o.Isolation); err != nil {
+		return nil, err
+	}
+	return &session{database: d}, nil
+}
+
+// RangeSession implements db.Ranger.
+func (d *Database) RangeSession(_ context.Context, o db.SessionOptions) (db.RangeSession, error) {
 	if _, err := d.Claim(o.Isolation); err != nil {
 		return nil, err
 	}

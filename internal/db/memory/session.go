@@ -53,6 +53,28 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return err
 }
 
+// Range collects what it finds under the mutex, and calls entry without it: a version's
+// value is never changed.
+func (s *session) Range(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
+	if err := s.CheckRead(ctx, nil, nil); err != nil {
+		s.Rollback()
+		return err
+	}
+	d := s.database
+	d.store.mu.Lock()
+	found, err := d.engine.readRange(&s.tx, span{string(from), string(to)})
+	d.store.mu.Unlock()
+	var key, value []byte
+	for i := 0; i < len(found) && err == nil; i++ {
+		key, value = append(key[:0], found[i].key...), append(value[:0], found[i].value...)
+		err = entry(key, value)
+	}
+	if err != nil {
+		s.Rollback()
+	}
+	return err
+}
+
 func (s *session) Set(key, value []byte) {
 	s.write(write{key: string(key), value: append([]byte{}, value...)})
 }

@@ -54,6 +54,7 @@ type transaction struct {
 	started  bool   // it has a snapshot
 	snapshot uint64 // the number of the last commit that it sees
 	reads    []read // of one that may write
+	ranges   []span // the same
 	writes   []write
 	number   uint64 // of its commit, once it is applied
 	lie      *lie   // a mutant's; the store has none
@@ -77,7 +78,7 @@ type write struct {
 func (tx *transaction) begin(readOnly bool) {
 	clear(tx.reads)
 	clear(tx.writes)
-	*tx = transaction{readOnly: readOnly, reads: tx.reads[:0], writes: tx.writes[:0]}
+	*tx = transaction{readOnly: readOnly, reads: tx.reads[:0], ranges: tx.ranges[:0], writes: tx.writes[:0]}
 }
 
 // read reads the keys at the transaction's snapshot, which is taken at its first
@@ -148,6 +149,11 @@ func (s *store) forget(*transaction) {}
 func (s *store) check(tx *transaction) error {
 	for _, r := range tx.reads {
 		if s.latest(r.key).commit != r.seen {
+			return errConflict
+		}
+	}
+	for _, r := range tx.ranges {
+		if s.changed(r, tx.snapshot) {
 			return errConflict
 		}
 	}

@@ -1,0 +1,48 @@
+package memory
+
+// span is the keys with from ≤ key < to.
+type span struct{ from, to string }
+
+// entry is what a transaction saw at a key of a range.
+type entry struct {
+	key   string
+	value []byte // never changed
+}
+
+// readRange reads a range at the transaction's snapshot, as read reads keys. What came
+// into it later is passed over.
+func (s *store) readRange(tx *transaction, r span) (found []entry, err error) {
+	if !tx.started {
+		tx.snapshot, tx.started = s.commits, true
+	}
+	for record := range s.order.from(r.from) {
+		if record.key >= r.to {
+			break
+		}
+		v, kept := record.at(tx.snapshot)
+		if !kept {
+			return nil, errTooOld
+		}
+		if v.value != nil {
+			found = append(found, entry{record.key, v.value})
+		}
+	}
+	if !tx.readOnly {
+		tx.ranges = append(tx.ranges, r)
+	}
+	return found, nil
+}
+
+// changed says that a commit after the snapshot wrote a key of the range, one that it
+// made or deleted included.
+func (s *store) changed(r span, snapshot uint64) bool {
+	for record := range s.order.from(r.from) {
+		if record.key >= r.to {
+			return false
+		}
+		if record.latest().commit > snapshot {
+			return true
+		}
+	}
+	return false
+}

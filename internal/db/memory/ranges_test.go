@@ -1,0 +1,18 @@
+package memory
+
+import (
+	"testing"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/kvtest"
+)
+
+func TestRanges(t *testing.T) {
+	d, err := Open("memory:")
+	must(t, err)
+	kvtest.Ranges(t, "range/", func() db.RangeSession {
+		s, err := d.RangeSession(t.Context(), db.SessionOptions{})
+		must(t, err)
+		return s
+	})
+}

@@ -25,6 +25,7 @@ func Mutants() []Mutant {
 		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable", dirtyRead},
 		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable", shows(true, readSkew)},
 		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable", shows(false, writeSkew)},
+		{"phantom", "two transactions each insert a row that the other, reading by a predicate, should have found: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020); it needs a workload that reads ranges", "serializable", hides(phantom)},
 		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable", longFork},
 		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict", shows(true, staleRead)},
 		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable", strikes(lostAck)},
@@ -50,8 +51,9 @@ type mutation struct {
 	// opportunity. One whose effect is not certain yet is neither.
 	armed, fired int
 
-	// The bug is in one or two of these.
+	// The bug is in one or two of these; nil: not there.
 	show  func(tx *transaction, keys [][]byte, out []db.Entry) error // called after a transaction's first read
+	hide  func(tx *transaction, r span, found []entry) []entry       // called after a writer's read of a range
 	check func(*transaction) error                                   // in place of the store's
 	apply func(*transaction, []update) error                         // in place of the store's
 
@@ -85,6 +87,14 @@ func (m *mutation) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 		return err
 	}
 	return m.show(tx, keys, out)
+}
+
+func (m *mutation) readRange(tx *transaction, r span) ([]entry, error) {
+	found, err := m.store.readRange(tx, r)
+	if err != nil || m.hide == nil || tx.readOnly || tx.lie != nil || m.armed == 0 {
+		return found, err
+	}
+	return m.hide(tx, r, found), nil
 }
 
 // commit arms a shot for some of the transactions that change existing records, so that

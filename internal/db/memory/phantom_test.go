@@ -1,0 +1,35 @@
+package memory
+
+import (
+	"fmt"
+	"testing"
+
+	"stroppy/internal/db"
+)
+
+// TestPhantom: each of many transactions inserts into the range that it has read, and
+// alone is shown all that the earlier ones inserted; of the mutant it is not, once a shot.
+func TestPhantom(t *testing.T) {
+	for _, mutant := range []string{"", "&mutant=phantom"} {
+		d, err := Open("memory:?rate=0.05" + mutant)
+		must(t, err)
+		s, err := d.RangeSession(t.Context(), db.SessionOptions{})
+		must(t, err)
+		missed := 0
+		for i := range 500 {
+			must(t, s.Begin(t.Context(), false))
+			must(t, s.Read(t.Context(), [][]byte{[]byte("counter")}, make([]db.Entry, 1)))
+			found := 0
+			must(t, s.Range(t.Context(), []byte("a/"), []byte("a0"), func(_, _ []byte) error { found++; return nil }))
+			if found != i {
+				missed++
+			}
+			s.Set([]byte("counter"), fmt.Append(nil, i)) // an update, which arms a shot now and then
+			s.Set(fmt.Appendf(nil, "a/%d", i), []byte("x"))
+			must(t, s.Commit(t.Context()))
+		}
+		if mutant == "" && missed != 0 || mutant != "" && (missed == 0 || missed != d.Fired()) {
+			t.Errorf("%q: %d transactions missed a record, and %d shots were fired", mutant, missed, d.Fired())
+		}
+	}
+}

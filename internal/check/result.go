@@ -39,6 +39,7 @@ const (
 	Serializable = "serializable"
 	Strict       = "strict"
 	Audits       = "audits"
+	Limit        = "limit"
 )
 
 // Result is what one check found.

@@ -79,7 +79,11 @@ func TestMutants(t *testing.T) {
 		for _, seed := range seeds(20) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.Name, seed), func(t *testing.T) {
 				t.Parallel()
-				code, v := bankOn(t, fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", m.Name, seed), twentyThousand(seed)...)
+				args := twentyThousand(seed)
+				if m.Name == "phantom" {
+					args = append(args, "--count", "25000", "--opening-share", "0.2", "--predicate-share", "0.05")
+				}
+				code, v := bankOn(t, fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", m.Name, seed), args...)
 				if code != 1 || v.Verdict != "invalid" || v.status(m.Check) != "invalid" {
 					t.Errorf("exit code %d, verdict %s, %s is %s: %+v", code, v.Verdict, m.Check, v.status(m.Check), v.Checks)
 				}

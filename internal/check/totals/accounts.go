@@ -24,6 +24,8 @@ type AccountsInput struct {
 	Audited  []uint64             // the runs in which audits were asked for: transactions of the background
 	Floor    int64                // below which the database lets no balance be, cents
 	Missing  history.Reason       // for which a transaction is rejected that did not find an account
+
+	Predicates *Predicates // nil: no account is opened or closed, and none read by predicate
 }
 
 // Accounts makes all checks of accounts that carry versions, and of the ledger of what
@@ -75,12 +77,16 @@ func (b *balances) results() []check.Result {
 
 // decideAll makes the checks from what was found.
 func (b *balances) decideAll(order *order) []check.Result {
-	return []check.Result{
+	results := []check.Result{
 		decide(b.NeedEndAlone, check.Total, b.total), decide(b.NeedEndAlone, check.NonNegative, b.nonNegative),
 		decide(b.NeedEndAlone, check.Ledger, b.ledger), decide(b.NeedEnd, check.Durable, b.durable),
 		decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce),
 		order.serializable(b.Input.Expect), order.strict(b.Input.Expect), b.audits(order),
 	}
+	if b.in.Predicates != nil {
+		results = append(results, b.limit(b.Input.Expect))
+	}
+	return results
 }
 
 // decide makes a check, if there is what it needs.
@@ -103,7 +109,10 @@ type balances struct {
 	absent few[history.ID] // refused because an account of the load was not found
 	reads  readFacts
 	edges  graph.Edges
-	proof  *chains.Proof // nil: there is none, and the other fields have everything
+
+	predicates predicateFacts
+
+	proof *chains.Proof // nil: there is none, and the other fields have everything
 }
 
 func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances {
@@ -198,7 +207,7 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 		return
 	}
 	for i := range tx.Ops {
-		if op := &tx.Ops[i]; op.Write && op.Object < b.in.Accounts {
+		if op := &tx.Ops[i]; op.Write && b.has(op.Object) {
 			s := b.slots.touch(op.Object)
 			s.writes++
 			if op.Observed {

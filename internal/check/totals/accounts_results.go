@@ -182,6 +182,7 @@ func (b *balances) ledger(r check.Result) check.Result {
 	found.more(len(b.chain.forks)-check.Shown, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s.")
 	b.addDoubled(&found)
 	b.addOddBooks(&found)
+	b.addOpened(&found)
 	return found.decide(r, "", fmt.Sprintf("The books of %s were checked against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
 }
 

@@ -38,6 +38,7 @@ func (o *order) explainAll() {
 	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
 		name, forbidden := graph.Classify(steps)
+		name = o.b.nameOf(name, steps)
 		broken, list := check.Serializable, &o.anomalies
 		if forbidden == isolation.StrictSerializable {
 			broken, list = check.Strict, &o.realtime
@@ -263,6 +264,9 @@ func (o *order) describe(steps []graph.Step) string {
 func (o *order) clause(s graph.Step) string {
 	from, to := o.who(s.From), o.who(s.To)
 	did, had := "made", "read"
+	if account, ok := o.b.missedBy(s); ok {
+		return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, o.b.NameInSentence(account), to)
+	}
 	switch s.Kind {
 	case graph.Rt:
 		return fmt.Sprintf("%s had ended %v before %s began", from, roughly(time.Duration(o.b.Between(s.From, s.To))), to)
@@ -368,6 +372,9 @@ func (o *order) did(op *history.Op, several bool) string {
 // meeting finds the account at which two transactions depend on each other, and
 // the version that the dependency is about.
 func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
+	if missed, ok := o.b.missedBy(s); ok {
+		return missed, 0, true
+	}
 	reader, writer := s.To, s.From
 	if s.Kind == graph.Rw {
 		reader, writer = s.From, s.To

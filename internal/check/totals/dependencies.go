@@ -57,13 +57,13 @@ func (b *balances) relate() error {
 			return
 		}
 		for i := range tx.Ops {
-			if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts {
+			if op := &tx.Ops[i]; op.Observed && b.has(op.Object) {
 				b.relateRead(t, op, &reads)
 			}
 		}
 	})
 	reads.relate(&b.edges, &b.Watch)
-	return err
+	return cmp.Or(err, b.relatePredicates())
 }
 
 // versionChains are the reads of accounts whose versions fork. There the number of a

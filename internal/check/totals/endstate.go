@@ -24,6 +24,8 @@ type endFacts struct {
 	// beyond are accounts whose books close, but of which a later version than their
 	// last was made.
 	beyond few[history.Object]
+
+	reopened, gone few[uint64] // accounts that clients closed and that are there, or opened and that are not
 }
 
 // wrongAccount is an account whose opening balance and ledger legs do not make
@@ -70,7 +72,7 @@ func (b *balances) readLedger() error {
 			n.Flags |= check.Repeated
 			b.end.twice = append(b.end.twice, t)
 		}
-		if leg.Object >= b.in.Accounts {
+		if !b.has(leg.Object) {
 			b.end.strange++
 			b.Report(check.Ledger, "", leg.Transaction, b.NameToReport(leg.Object), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
 			return
@@ -93,8 +95,10 @@ func (b *balances) readAccounts() (problem error) {
 		return nil
 	}
 	for a := range check.Each(&b.Watch, "the end state's accounts", b.Input.End.Objects(), &problem) {
-		b.end.accounts++
-		b.end.identity += check.Mix(a.N + 1)
+		if a.N < b.in.Accounts {
+			b.end.accounts++
+			b.end.identity += check.Mix(a.N + 1)
+		}
 		b.end.sum.Add(a.Value)
 		if a.Value < 0 {
 			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Format(a.Value)+" in the end")
@@ -103,6 +107,7 @@ func (b *balances) readAccounts() (problem error) {
 		want, legs := b.in.Opening(a.N), uint32(0)
 		s := b.slots.find(a.N)
 		if s != nil {
+			s.there = true
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
 			if a.Value == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
@@ -122,6 +127,7 @@ func (b *balances) readAccounts() (problem error) {
 			b.end.wrong.add(wrong)
 		}
 	}
+	b.openedBooks()
 	return problem
 }
 

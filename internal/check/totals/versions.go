@@ -24,11 +24,12 @@ type slot struct {
 	forked   bool   // two transactions made the same version of it
 	outside  bool   // a leg of it has a version beyond every bound
 	closes   bool   // in the end it holds what the ledger makes, at the version that it makes
+	there    bool   // in the end state
 	broken   bool   // its versions do not follow each other: its replayed balances are not known
 }
 
-// slots maps touched accounts to slots: an array over all accounts while that is
-// at most 512 MB, else a map of those touched.
+// slots maps touched accounts to slots: an array over all accounts of the load while
+// that is at most 512 MB, and a map of the others that are touched.
 type slots struct {
 	dense  []uint32 // slot + 1
 	sparse map[uint64]uint32
@@ -40,10 +41,8 @@ const denseAccounts = 1 << 27
 // find returns the slot of account n, nil if it was never touched.
 func (s *slots) find(n uint64) *slot {
 	i := uint32(0)
-	if s.dense != nil {
-		if n < uint64(len(s.dense)) {
-			i = s.dense[n]
-		}
+	if n < uint64(len(s.dense)) {
+		i = s.dense[n]
 	} else {
 		i = s.sparse[n]
 	}
@@ -60,9 +59,12 @@ func (s *slots) touch(n uint64) *slot {
 	}
 	s.list = append(s.list, slot{n: n})
 	i := uint32(len(s.list))
-	if s.dense != nil {
+	if n < uint64(len(s.dense)) {
 		s.dense[n] = i
 	} else {
+		if s.sparse == nil {
+			s.sparse = map[uint64]uint32{}
+		}
 		s.sparse[n] = i
 	}
 	return &s.list[i-1]
@@ -137,7 +139,7 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 // placeLedger puts every ledger leg at its version.
 func (b *balances) placeLedger() error {
 	return b.eachLeg(func(leg history.Row) {
-		if leg.Mark == history.Tombstone || leg.Object >= b.in.Accounts {
+		if leg.Mark == history.Tombstone || !b.has(leg.Object) {
 			return
 		}
 		t, _ := b.Txns.Find(leg.Transaction)
@@ -155,7 +157,7 @@ func (b *balances) placeUnledgered() error {
 				return
 			}
 			for i := range tx.Ops {
-				if op := &tx.Ops[i]; op.Write && op.Observed && op.Object < b.in.Accounts {
+				if op := &tx.Ops[i]; op.Write && op.Observed && b.has(op.Object) {
 					b.placeOwn(b.slots.touch(op.Object), op, t)
 				}
 			}

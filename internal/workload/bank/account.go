@@ -93,6 +93,9 @@ func (f *formula) Name(n uint64) string {
 		return fmt.Sprintf("account %d, which no formula makes", n)
 	}
 	key := f.key(n)
+	if n >= firstOpened {
+		return fmt.Sprintf("%s/%011d (opened in run %d)", appendBIC(nil, key), ban(key), runOf(n))
+	}
 	return fmt.Sprintf("%s/%011d (account %d)", appendBIC(nil, key), ban(key), n)
 }
 
@@ -152,7 +155,7 @@ func (a *names) Number(name string) (uint64, error) {
 		return 0, fmt.Errorf("%q is no account: one is written as BIC/BAN, such as %s", name, strings.Fields(a.Name(0))[0])
 	}
 	n := a.number(key)
-	if n >= a.accounts {
+	if n >= a.accounts && n < firstOpened {
 		return 0, fmt.Errorf("%s is none of the %d accounts of this bank", text, a.accounts)
 	}
 	return n, nil

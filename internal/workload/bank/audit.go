@@ -58,6 +58,11 @@ func (a *auditor) Attempt(ctx context.Context, tx *history.Transaction) error {
 // formula makes is left to the end state, which shows it.
 func (a *auditor) add(tx *history.Transaction, key uint64, s workload.State) {
 	n := a.formula.number(key)
+	if n >= firstOpened && a.opener.codes != nil && a.size == a.accounts {
+		tx.Ops = append(tx.Ops, history.Op{Object: n})
+		workload.Observe(&tx.Ops[len(tx.Ops)-1], s.Balance, s.Version, s.Last)
+		return
+	}
 	if n < a.first || n-a.first >= a.size {
 		return
 	}

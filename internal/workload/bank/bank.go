@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,8 +37,8 @@ var kind = dataset.Kind{
 
 // What the metadata of a bank keep besides what all metadata have.
 const (
-	factTotal = "total" // decimal text
-	facts     = 1
+	factTotal    = "total"    // decimal text
+	factOpenings = "openings" // there if clients can open accounts
 )
 
 // Bank is the bank on one open database.
@@ -48,7 +49,8 @@ type Bank struct {
 
 	// What Attach found.
 	formula formula
-	total   int64 // cents
+	total   int64  // cents
+	codes   *codes // nil: no client may open an account
 }
 
 // The kinds of transactions.
@@ -56,19 +58,25 @@ const (
 	transfer = (iota + 1) * history.Numbered // two legs, payer to payee
 	payroll                                  // one corporate payer, several payees
 	joint                                    // a transfer allowed only by a rule over the payer's and a sibling's balance
+	opening                                  // opens an account, allowed only by a rule over all that are open in its bank code
+	closing                                  // moves all that an opened account holds, and removes it
 
-	inquiry = 1*history.Numbered | history.ReadOnly                      // reads two accounts
-	audit   = 1*history.Numbered | history.ReadOnly | history.Background // reads all accounts, or a sample, from one snapshot
+	inquiry     = 1*history.Numbered | history.ReadOnly                      // reads two accounts
+	byPredicate = 2*history.Numbered | history.ReadOnly                      // reads all accounts of a bank code
+	audit       = 1*history.Numbered | history.ReadOnly | history.Background // reads all accounts, or a sample, from one snapshot
 )
 
 var kinds = []history.Declared{
 	transfer.Named("transfer"), payroll.Named("payroll"), joint.Named("joint transfer"), inquiry.Named("inquiry"), audit.Named("audit"),
 }
 
+var openingKinds = []history.Declared{opening.Named("opening"), closing.Named("closing"), byPredicate.Named("predicate read")}
+
 // The rules that reject a transaction.
 const (
 	insufficientFunds history.Reason = iota + 1
 	noSuchAccount
+	limitReached
 )
 
 var rules = workload.Rules{CheckFailed: insufficientFunds, Missing: noSuchAccount}
@@ -103,7 +111,9 @@ func New(database db.Database, c Config) (*Bank, error) {
 func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
 	f := newFormula(b.config.Seed)
 	total, err := f.total(ctx, b.config.Accounts)
-	return map[string]string{factTotal: money.Format(total)}, err
+	facts := b.config.facts()
+	facts[factTotal] = money.Format(total)
+	return facts, err
 }
 
 // take takes over the bank that was found, if it can be used as this one is configured.
@@ -114,6 +124,12 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 	}
 	if err := b.config.checkAccounts(m.Size); err != nil {
 		return dataset.MismatchErrorf("the bank in this database does not fit: %v", err)
+	}
+	b.codes = nil
+	if m.Facts[factOpenings] != "" {
+		b.codes = newCodes(&b.formula, b.config.anchors(m.Size))
+	} else if b.config.openings() {
+		return dataset.MismatchErrorf("the bank in this database was loaded for clients that open no accounts: leave opening-share and predicate-share out, or give them to `%s`", kind.Make)
 	}
 	return nil
 }
@@ -128,9 +144,15 @@ func (b *Bank) Header() history.Header {
 	if age := b.config.auditAge(); age > 0 {
 		keys[check.KeyAuditAge] = age.String()
 	}
+	declared, reasons := kinds, []history.Declared{insufficientFunds.Named("insufficient funds"), noSuchAccount.Named("no such account")}
+	if b.codes != nil {
+		declared = slices.Concat(kinds, openingKinds)
+		reasons = append(reasons, limitReached.Named("limit of the bank code"))
+		keys[keyCodes] = strconv.Itoa(b.codes.anchors)
+	}
 	return b.Complete(history.Header{
-		Kinds:   kinds,
-		Reasons: []history.Declared{insufficientFunds.Named("insufficient funds"), noSuchAccount.Named("no such account")},
+		Kinds:   declared,
+		Reasons: reasons,
 		Object:  "account",
 		Unit:    "cents",
 		Total:   b.total,
@@ -161,14 +183,18 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	type found struct{ versions, legs uint64 }
 	return dataset.Download(ctx, b.Set, end.Restart, func() (found, bool, error) {
-		err := b.model.download(ctx, &endRows{&b.formula, b.Size(), end, dataset.Progress{Report: progress, Total: b.Size()}})
+		rows := endRows{formula: &b.formula, accounts: b.Size(), end: end, report: dataset.Progress{Report: progress, Total: b.Size()}, openings: b.codes != nil}
+		err := b.model.download(ctx, &rows)
 		versions, legs := end.Books()
-		return found{versions, legs}, versions == legs, err
+		// What was closed has legs and no version.
+		return found{versions, legs}, versions-rows.opened == legs-rows.openedLegs, err
 	})
 }
 
 func (b *Bank) chooser(i int) *chooser {
-	return newChooser(&b.config, b.formula, b.Size(), b.Run(), uint64(i))
+	h := newChooser(&b.config, b.formula, b.Size(), b.Run(), uint64(i))
+	h.opener = opener{codes: b.codes, next: uint64(i), step: uint64(b.config.Clients)}
+	return h
 }
 
 // jointOps returns the payer's and the sibling's operation of a joint transfer;

@@ -22,6 +22,7 @@ type chooser struct {
 	guarded  bool // the database refuses a balance below zero by itself
 
 	run, client, sequence uint64
+	opener                opener
 	payer, payee          uint64    // of the previous transfer
 	transferred           bool      // there was one
 	_                     [128]byte // nothing of another client on a cache line, nor on the one prefetched with it
@@ -52,6 +53,10 @@ func (h *chooser) Next(tx *history.Transaction) {
 		h.prepareTransfer(tx, joint)
 	case u < c.PayrollShare+c.JointShare+c.InquiryShare:
 		h.prepareInquiry(tx)
+	case u < c.PayrollShare+c.JointShare+c.InquiryShare+c.OpeningShare:
+		h.prepareOpening(tx)
+	case u < c.PayrollShare+c.JointShare+c.InquiryShare+c.OpeningShare+c.PredicateShare:
+		h.preparePredicate(tx)
 	default:
 		h.prepareTransfer(tx, transfer)
 	}

@@ -3,6 +3,7 @@ package bank
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,9 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Interactive)
 	if c.AuditAge > 0 {
 		return nil, errNoPast
+	}
+	if c.openings() {
+		return nil, errors.New("opening-share and predicate-share need a data model that removes what it keeps in a transaction, which the one of documents does not: leave them out, or take another database")
 	}
 	m := &documentModel{config: c, documents: workload.NewStateDocuments(tableAccount, tableLedger, db.Decimal, true)}
 	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{

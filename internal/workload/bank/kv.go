@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -120,12 +121,15 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if c.AuditAge > 0 {
 		return nil, errNoPast
 	}
+	if _, ok := database.(db.Ranger); c.openings() && !ok {
+		return nil, errors.New("opening-share and predicate-share need transactions that read ranges of keys, which this database or its driver does not have: leave them out, or take another database")
+	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
 	store, err := dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{accountPrefix, ledgerPrefix}, Spaces: workload.StateSpace(accountPrefix, true), Facts: facts, Put: putAccounts,
+		Prefixes: []string{accountPrefix, ledgerPrefix}, Spaces: workload.StateSpace(accountPrefix, true), Facts: len(c.facts()), Put: putAccounts,
 	})
 	return &kvModel{store, c}, err
 }
@@ -146,8 +150,11 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 }
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.session(ctx)
 	h.guarded = m.Guarded
+	if m.config.openings() {
+		return m.newKVOpenings(ctx, h)
+	}
+	s, err := m.session(ctx)
 	return workload.NewKVClient(s, h, rules, ledgerPrefix), err
 }
 
@@ -243,7 +250,7 @@ func (e *endRows) transfer(key, value []byte) error {
 		number, amount, version, ok := legAt(value, i)
 		var err error
 		if ok {
-			err = e.end.Row(history.Row{
+			err = e.entry(history.Row{
 				Transaction: id, Number: uint32(i), Object: e.formula.number(number), Amount: amount, Version: uint64(version),
 			})
 		} else {

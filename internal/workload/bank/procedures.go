@@ -30,6 +30,9 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 	if c.Update = cmp.Or(c.Update, Atomic); c.Update != Atomic {
 		return nil, fmt.Errorf("update %s needs a client that computes within a transaction, and one of this database is a procedure that computes by itself: take atomic", c.Update)
 	}
+	if c.openings() {
+		return nil, errProcedureOpenings
+	}
 	legs := []int{2}
 	if c.PayrollShare > 0 {
 		legs = append(legs, 1+c.PayrollLegs)

@@ -3,6 +3,7 @@ package bank
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,6 +38,7 @@ func Spec() workload.Spec {
 			{check.Serializable, "the dependency graph has no cycle"},
 			{check.Strict, "the dependency graph with real-time order added has no cycle"},
 			{check.Audits, "every audit saw exactly the total, and a consistent cut"},
+			{check.Limit, "what clients opened in a bank code never held more than the limit, where they open accounts"},
 		},
 		// A few accounts that everybody writes by values that were read: each anomaly of
 		// items costs money soon.
@@ -85,6 +87,9 @@ func (c *Config) Settings() []setting.Setting {
 		setting.Share(&c.JointShare, "two-account-share", "share of transfers allowed by a rule over two accounts, 0 to 1").Formerly("joint-share"),
 		setting.Share(&c.InquiryShare, "read-only-share", "share of transactions that only read, 0 to 1").Formerly("inquiry-share"),
 		setting.Share(&c.LargeShare, "overdraft-share", "share of transfers large enough to overdraw, 0 to 1").Formerly("large-share"),
+		setting.Share(&c.OpeningShare, "opening-share", "share of transactions that open an account, by a rule over all that are open in its bank code, or close one, 0 to 1"),
+		setting.Share(&c.PredicateShare, "predicate-share", "share of transactions that read all accounts of a bank code, 0 to 1"),
+		setting.Small(&c.PredicateCodes, "predicate-codes", "bank codes in which accounts are opened and read by predicate").Between(1, 1<<bankBits),
 		setting.Text(&c.LockOrder, "lock-order", "ORDER", "order in which a transaction takes its accounts: key or random").OneOf(KeyOrder, RandomOrder),
 	}, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
 }
@@ -107,6 +112,7 @@ const (
 	keyAudits = "audits" // a second
 	keyUpdate = "update"
 	keyMode   = "mode"
+	keyCodes  = "predicate codes" // in which accounts are opened; there if they are
 )
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
@@ -114,6 +120,16 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	f := newFormula(h.Seed)
 	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Objects, Total: h.Total, Opening: f.opening, Missing: noSuchAccount}
 	in.Name = f.Name
+	codes := 0
+	for _, source := range in.History {
+		if n, err := strconv.Atoi(source.Header().Keys[keyCodes]); err == nil {
+			codes = max(codes, n)
+		}
+	}
+	if codes > 0 {
+		in.Predicates = f.predicates(h.Objects, codes)
+		in.Opening = f.openingIfLoaded
+	}
 	for _, source := range in.History {
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)
 		if err == nil && audits > 0 {
@@ -124,7 +140,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 func sentenceWords() check.Words {
-	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: kinds}).KindName}
+	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds)}).KindName}
 }
 
 // The styles of a transfer.
@@ -151,6 +167,10 @@ type Config struct {
 	// The shares of payrolls, joint transfers and inquiries among all
 	// transactions; the rest are plain transfers.
 	PayrollShare, JointShare, InquiryShare float64
+	// OpeningShare is the share of openings and closings, and PredicateShare that of reads
+	// by predicate, in the codes of the first PredicateCodes accounts.
+	OpeningShare, PredicateShare float64
+	PredicateCodes               int
 	// LargeShare is the share of transfers that ask for more than is likely there.
 	LargeShare  float64
 	PayrollLegs int // people paid by one payroll
@@ -196,6 +216,8 @@ func DefaultConfig() Config {
 		LargeShare:   0.01,
 		PayrollLegs:  10,
 		Audits:       1,
+
+		PredicateCodes: 8,
 	}
 }
 
@@ -223,10 +245,32 @@ func (c *Config) check() error {
 
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
-	if sum := c.PayrollShare + c.JointShare + c.InquiryShare; sum > 1+1e-9 {
+	sum := c.PayrollShare + c.JointShare + c.InquiryShare
+	switch {
+	case sum+c.OpeningShare+c.PredicateShare <= 1+1e-9:
+	case !c.openings():
 		return fmt.Errorf("payroll-share, two-account-share and read-only-share are %g together: they are parts of all transactions, so at most 1", sum)
+	default:
+		return fmt.Errorf("payroll-share, two-account-share, read-only-share, opening-share and predicate-share are %g together: they are parts of all transactions, so at most 1", sum+c.OpeningShare+c.PredicateShare)
 	}
 	return nil
+}
+
+// openings says that clients open accounts, or read by predicate.
+func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare > 0 }
+
+// anchors is in how many of the first accounts' codes they do.
+func (c *Config) anchors(accounts uint64) int {
+	return max(1, int(min(uint64(c.PredicateCodes), accounts)))
+}
+
+// facts are what the metadata of a bank as it is configured keep, but for their values.
+func (c *Config) facts() map[string]string {
+	facts := map[string]string{factTotal: ""}
+	if c.openings() {
+		facts[factOpenings] = "yes"
+	}
+	return facts
 }
 
 // checkAccounts says whether the transactions fit a number of accounts, which
@@ -235,6 +279,8 @@ func (c *Config) checkAccounts(accounts uint64) error {
 	switch {
 	case accounts < minAccounts || accounts > MaxAccounts:
 		return fmt.Errorf("accounts is %d: take %d to %d", accounts, minAccounts, uint64(MaxAccounts))
+	case c.openings() && accounts > firstOpened:
+		return fmt.Errorf("accounts is %d: take at most %d where clients open more", accounts, uint64(firstOpened))
 	case accounts%2 != 0:
 		return fmt.Errorf("accounts is %d: take an even number, because accounts come in pairs of one owner", accounts)
 	case c.PayrollShare > 0 && uint64(c.PayrollLegs) >= accounts:

@@ -45,6 +45,7 @@ func integer(n int64) db.Value { return db.Value{Int: n} }
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	tx.Ops = tx.Ops[:planned(tx)]
 	workload.Forget(tx)
 	err := c.attempt(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
@@ -52,6 +53,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		// or a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
+	c.settle(tx, err)
 	return workload.Ended(tx, err, rules)
 }
 
@@ -65,12 +67,16 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	if c.call != nil && tx.Kind != inquiry {
 		return c.procedure(ctx, tx)
 	}
-	if err := c.Begin(ctx, tx.Kind == inquiry); err != nil {
+	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
 	switch {
 	case tx.Kind == inquiry:
 		return c.inquire(ctx, tx)
+	case tx.Kind == byPredicate:
+		return c.readByPredicate(ctx, tx)
+	case special(tx.Kind):
+		return c.openOrClose(ctx, tx)
 	case c.style == Atomic:
 		return c.atomic(ctx, tx)
 	case c.style == Locked:
@@ -120,6 +126,12 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 	if err := c.write(ctx, tx, c.addRelative); err != nil {
 		return err
 	}
+	c.observeUpdates(tx)
+	return nil
+}
+
+// observeUpdates notes what the relative updates of a committed transaction found.
+func (c *sqlClient) observeUpdates(tx *history.Transaction) {
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		if op.Observed || !op.Write {
@@ -130,7 +142,6 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 			workload.Observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
 		}
 	}
-	return nil
 }
 
 // write adds each leg by its number and commits.
@@ -267,7 +278,9 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 	if workload.ResolvedWithoutLookUp(tx) {
 		return nil
 	}
-	return workload.ResolveByRow(ctx, c.SQLSession, tx, c.texts.tombstone, c.texts.legsOf)
+	err := workload.ResolveByRow(ctx, c.SQLSession, tx, c.texts.tombstone, c.texts.legsOf)
+	c.settle(tx, err)
+	return err
 }
 
 // sqlAudits reads accounts of a SQL database, in an isolation in which the statements of

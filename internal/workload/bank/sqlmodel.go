@@ -25,6 +25,8 @@ type sqlModel struct {
 
 var errNoPast = errors.New("audit-age needs a database that reads the past, such as by AS OF SYSTEM TIME, and this one does not: leave it out")
 
+var errProcedureOpenings = errors.New("opening-share and predicate-share need a client that reads a set of accounts and then decides, which the stored procedure of a transfer does not: leave them out, or take another mode or database")
+
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
@@ -43,9 +45,12 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		}
 		past = d.Past(c.AuditAge)
 	}
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past), auditIsolation: c.Isolation}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past, c.openings()), auditIsolation: c.Isolation}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
+	}
+	if c.Mode == workload.Procedure && c.openings() {
+		return nil, errProcedureOpenings
 	}
 	if c.Mode == workload.Procedure {
 		err = m.UseProcedure(newProcedure(d, c.Update))
@@ -70,7 +75,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 		Table:   tableAccount,
 		Columns: []string{"bic", "ban", "balance"},
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
-		After:   append(slices.Clone(m.texts.completes), m.texts.createLedger),
+		After:   append(slices.Clone(m.texts.completes), m.texts.createLast...),
 	}, n.Size, progress, func(_ uint64, row []db.Value) {
 		if !ready {
 			<-drawn
@@ -127,16 +132,30 @@ type endRows struct {
 	accounts uint64
 	end      *history.EndWriter
 	report   dataset.Progress
+	openings bool // clients open accounts
+
+	opened, openedLegs uint64 // the versions of accounts that clients opened and not closed, and the legs on all that they opened
 }
 
 // account keeps one account; made is false if the load has not made it.
 func (e *endRows) account(key uint64, known bool, s workload.State) (made bool, err error) {
 	e.report.Row()
 	n := e.formula.number(key)
-	if !known || n >= e.accounts {
+	if !known || n >= e.accounts && (n < firstOpened || !e.openings) {
 		return false, nil
 	}
+	if n >= firstOpened {
+		e.opened += uint64(s.Version)
+	}
 	return true, e.end.Object(s.Object(n))
+}
+
+// entry keeps a leg on an account.
+func (e *endRows) entry(l history.Row) error {
+	if l.Object >= firstOpened {
+		e.openedLegs++
+	}
+	return e.end.Row(l)
 }
 
 // leg keeps a row of the ledger.
@@ -155,5 +174,5 @@ func (e *endRows) leg(row []db.Value) error {
 		return e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on %q/%011d, an account that no formula makes", l.Transaction, row[2].Text, row[3].Int))
 	}
 	l.Object = e.formula.number(key)
-	return e.end.Row(l)
+	return e.entry(l)
 }

@@ -14,9 +14,11 @@ const (
 
 // texts are the SQL of the bank in one dialect, made once.
 type texts struct {
-	createBare   string   // the accounts as they are loaded: without what completes adds
-	completes    []string // ALTER TABLE … ADD what the database can add to a filled table
-	createLedger string
+	createBare string   // the accounts as they are loaded: without what completes adds
+	completes  []string // ALTER TABLE … ADD what the database can add to a filled table
+	createLast []string // the ledger and, of a bank with openings, an index
+
+	openings openingTexts
 
 	// The parts of a transfer.
 	update         *db.Statement // relative, returning what it made if the dialect can
@@ -58,7 +60,8 @@ const (
 )
 
 // newTexts makes the statements; past stands behind the table that a whole audit reads.
-func newTexts(d *db.Dialect, past string) *texts {
+// With openings clients open and close accounts.
+func newTexts(d *db.Dialect, past string, openings bool) *texts {
 	t := &texts{
 		ledgerRelative: d.Statement(legOfKey + "(SELECT version FROM " + tableAccount + byKey + "))"),
 		ledgerAbsolute: d.Statement(legOfKey + "{integer})"),
@@ -85,7 +88,10 @@ func newTexts(d *db.Dialect, past string) *texts {
 		t.update = d.Statement(update)
 		t.readBack = d.Statement("SELECT "+made+" FROM "+tableAccount+byKey, stateColumns...)
 	}
-	t.tables(d)
+	if openings {
+		t.openings = newOpeningTexts(d)
+	}
+	t.tables(d, openings)
 	return t
 }
 
@@ -95,7 +101,7 @@ func readAccounts(d *db.Dialect, n int) *db.Statement {
 	return d.Statement(allRows+" WHERE "+one+strings.Repeat(" OR "+one, n-1), rowColumns...)
 }
 
-func (t *texts) tables(d *db.Dialect) {
+func (t *texts) tables(d *db.Dialect, openings bool) {
 	types := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength))
 	table := func(name string, lines ...string) string {
 		return types.Replace("CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions)
@@ -120,8 +126,14 @@ func (t *texts) tables(d *db.Dialect) {
 	default:
 		t.createBare = table(tableAccount, append(columns, key)...)
 	}
-	t.createLedger = table(tableLedger,
+	ledger := []string{
 		"transfer INTEGER_TYPE NOT NULL", "leg INTEGER_TYPE NOT NULL", "version INTEGER_TYPE NOT NULL",
 		"ban INTEGER_TYPE", "bic BIC_TYPE", "amount DECIMAL_TYPE NOT NULL",
-		"PRIMARY KEY (transfer, leg)", "FOREIGN KEY (ban, bic) REFERENCES "+tableAccount+" (ban, bic)")
+		"PRIMARY KEY (transfer, leg)",
+	}
+	if openings {
+		t.createLast = []string{table(tableLedger, ledger...), indexByCode}
+		return
+	}
+	t.createLast = []string{table(tableLedger, append(ledger, "FOREIGN KEY (ban, bic) REFERENCES "+tableAccount+" (ban, bic)")...)}
 }

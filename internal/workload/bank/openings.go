@@ -1,0 +1,232 @@
+package bank
+
+import (
+	"slices"
+
+	"stroppy/internal/check/totals"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// Clients open accounts in a few bank codes and close them again, and read all accounts
+// of one of these codes by predicate. An account that clients open has a number from
+// firstOpened on: the run is in it, so that no run uses a number of another's, and within
+// the run each client has every so manieth number. Its key is that number's, as of any
+// account; a client takes its next number whose key is of one of these codes.
+//
+//	bit 47: 1 | bits 46-33: the run | bits 32-0: a count of the run
+const (
+	countBits   = 33
+	firstOpened = 1 << (keyBits - 1)
+
+	openedLowest  = 10_00    // cents that an account is opened with, at least
+	openedHighest = 1_000_00 // and at most
+
+	// codeLimit is the rule over a predicate: what the clients of one run have opened in
+	// one bank code may hold so many cents together. Who opens an account reads what is
+	// there, and is refused if the new one would be too much.
+	codeLimit = 5_000_00
+)
+
+// runOf returns the run whose clients have opened account n.
+func runOf(n uint64) uint64 { return n >> countBits & (1<<history.RunBits - 1) }
+
+// openingIfLoaded is the opening balance of account n, and 0 of one that a client opens.
+func (f *formula) openingIfLoaded(n uint64) int64 {
+	if n >= firstOpened {
+		return 0
+	}
+	return f.opening(n)
+}
+
+// bankCode returns the number of the bank of account n.
+func (f *formula) bankCode(n uint64) uint64 { return f.key(n) >> banBits }
+
+// codes are the bank codes of the first accounts of the load: where clients open accounts
+// and read by predicate.
+type codes struct {
+	anchors int
+	anchor  [1 << bankBits]int32 // by the code: the first account that has it, -1 if none of these has
+}
+
+func newCodes(f *formula, anchors int) *codes {
+	c := &codes{anchors: anchors}
+	for i := range c.anchor {
+		c.anchor[i] = -1
+	}
+	for n := anchors - 1; n >= 0; n-- {
+		c.anchor[f.bankCode(uint64(n))] = int32(n)
+	}
+	return c
+}
+
+// of returns the account that closings pay into in the bank code of account n; false
+// where no accounts are opened in it.
+func (c *codes) of(f *formula, n uint64) (anchor uint64, ok bool) {
+	a := c.anchor[f.bankCode(n)]
+	return uint64(a), a >= 0
+}
+
+// opener is what a client needs to open and to close accounts.
+type opener struct {
+	codes *codes
+	next  uint64   // count of the next number to try
+	step  uint64   // between two counts of one client
+	open  []uint64 // accounts that it has opened and not yet tried to close
+}
+
+// number returns the next number of the client whose key is of one of the codes, or false
+// when the run has used all its numbers.
+func (h *chooser) number() (n uint64, ok bool) {
+	for o := &h.opener; o.next < 1<<countBits; {
+		n = firstOpened | h.run<<countBits | o.next
+		o.next += o.step
+		if _, ok := o.codes.of(&h.formula, n); ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// prepareOpening opens an account, or closes one that the client has opened before.
+func (h *chooser) prepareOpening(tx *history.Transaction) {
+	o := &h.opener
+	if len(o.open) > 0 && h.source.Uint64N(2) == 0 {
+		i := int(h.source.Uint64N(uint64(len(o.open))))
+		n := o.open[i]
+		o.open = slices.Delete(o.open, i, i+1)
+		anchor, _ := o.codes.of(&h.formula, n)
+		tx.Kind = closing
+		tx.Ops = append(tx.Ops, leg(n, 0), leg(anchor, 0)) // what it holds is read
+		return
+	}
+	n, ok := h.number()
+	if !ok {
+		h.prepareTransfer(tx, transfer)
+		return
+	}
+	anchor, _ := o.codes.of(&h.formula, n)
+	payer := h.accountBut(anchor, anchor)
+	amount := openedLowest + int64(h.source.Uint64N(openedHighest-openedLowest+1))
+	tx.Kind = opening
+	tx.Ops = append(tx.Ops, leg(payer, -amount), leg(n, amount))
+}
+
+// preparePredicate reads all accounts of a code.
+func (h *chooser) preparePredicate(tx *history.Transaction) {
+	n := h.source.Uint64N(uint64(h.opener.codes.anchors))
+	anchor, _ := h.opener.codes.of(&h.formula, n)
+	tx.Kind = byPredicate
+	tx.Ops = append(tx.Ops, history.Op{Object: anchor})
+}
+
+// planned is how many operations a transaction had before it read by predicate.
+func planned(tx *history.Transaction) int {
+	switch tx.Kind {
+	case opening:
+		return 2
+	case byPredicate:
+		return 1
+	}
+	return len(tx.Ops)
+}
+
+// opened returns the operation on the account that a transaction opens or closes.
+func opened(tx *history.Transaction) *history.Op {
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; op.Write && op.Object >= firstOpened {
+			return op
+		}
+	}
+	return nil
+}
+
+// member notes an account that a read by predicate has found. What the transaction has
+// planned on it is observed there.
+func (h *chooser) member(tx *history.Transaction, key uint64, s workload.State) {
+	n := h.formula.number(key)
+	if n >= h.accounts && n < firstOpened {
+		return // the end state shows it
+	}
+	for i := range planned(tx) {
+		if op := &tx.Ops[i]; op.Object == n {
+			if !op.Write { // else it is observed as it is written
+				workload.Observe(op, s.Balance, s.Version, s.Last)
+			}
+			return
+		}
+	}
+	tx.Ops = append(tx.Ops, history.Op{Object: n})
+	workload.Observe(&tx.Ops[len(tx.Ops)-1], s.Balance, s.Version, s.Last)
+}
+
+// overLimit is the rule over the predicate.
+func (h *chooser) overLimit(tx *history.Transaction) history.Reason {
+	sum := opened(tx).Amount
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; !op.Write && op.Object >= firstOpened && runOf(op.Object) == h.run {
+			sum += op.Value
+		}
+	}
+	if sum > codeLimit {
+		return limitReached
+	}
+	return 0
+}
+
+// takeAll makes of a closing what it moves, once the account was read.
+func takeAll(tx *history.Transaction) {
+	closed := opened(tx)
+	for i := range tx.Ops {
+		tx.Ops[i].Amount = closed.Value
+	}
+	closed.Amount = -closed.Value
+}
+
+// absent notes that the account that is opened was not there.
+func absent(op *history.Op) {
+	workload.Observe(op, 0, 0, 0)
+	op.State = history.Absent
+}
+
+// special says that a transaction of this kind opens or closes an account, or reads by
+// predicate.
+func special(k history.Kind) bool { return k == opening || k == closing || k == byPredicate }
+
+// settle notes that an account was opened, once a try or a look-up has ended with err.
+func (h *chooser) settle(tx *history.Transaction, err error) {
+	applied := err == nil && tx.Outcome == history.Committed || err == load.ErrAlreadyApplied
+	if tx.Kind != opening || !applied {
+		return
+	}
+	if n := opened(tx).Object; !slices.Contains(h.opener.open, n) {
+		h.opener.open = append(h.opener.open, n)
+	}
+}
+
+// predicates is what the checks need to know of accounts that clients open.
+func (f *formula) predicates(accounts uint64, anchors int) *totals.Predicates {
+	c := newCodes(f, min(anchors, int(min(accounts, 1<<bankBits))))
+	return &totals.Predicates{
+		Group: f.bankCode, Run: runOf, Limit: codeLimit,
+		Read: func(tx *history.Transaction) (group uint64, anchor *history.Op, ok bool) {
+			if tx.Kind != opening && tx.Kind != byPredicate || len(tx.Ops) == 0 {
+				return 0, nil, false
+			}
+			of := &tx.Ops[0]
+			if tx.Kind == opening {
+				if of = opened(tx); of == nil {
+					return 0, nil, false
+				}
+			}
+			n, known := c.of(f, of.Object)
+			for i := range tx.Ops {
+				if op := &tx.Ops[i]; known && op.Object == n && op.Observed {
+					return f.bankCode(of.Object), op, true
+				}
+			}
+			return 0, nil, false
+		},
+	}
+}

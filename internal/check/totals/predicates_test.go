@@ -1,0 +1,312 @@
+package totals
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+const (
+	kindOpening   = 4 * history.Numbered
+	kindClosing   = 5 * history.Numbered
+	kindPredicate = 2*history.Numbered | history.ReadOnly
+
+	loaded = 4 // accounts; the groups are the even and the odd ones, and 0 and 1 their anchors
+)
+
+// branch is a bank whose clients open and close accounts. What a transaction reads may be
+// old, each account by itself; what it writes is written over the newest.
+type branch struct {
+	*world
+	rng    *rand.Rand
+	oldest int                // how many states back a read may be
+	past   [][]history.Object // of each account the states that it was in, the newest last
+}
+
+func newBranch(seed uint64, oldest int) *branch {
+	b := &branch{world: newWorld(loaded), rng: rand.New(rand.NewPCG(seed, 17)), oldest: oldest}
+	for _, a := range b.ObjectRows {
+		b.past = append(b.past, []history.Object{a})
+	}
+	return b
+}
+
+func (b *branch) newest(n uint64) history.Object { return b.past[n][len(b.past[n])-1] }
+
+// see reads some state of an account.
+func (b *branch) see(tx *history.Transaction, n uint64) {
+	back := 0
+	if b.oldest > 0 {
+		back = min(b.rng.IntN(b.oldest+1), len(b.past[n])-1)
+	}
+	if a := b.past[n][len(b.past[n])-1-back]; a.State != history.Absent {
+		tx.Ops = append(tx.Ops, history.Op{Object: n, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
+	}
+}
+
+// write adds a leg, which leaves the account in a state.
+func (b *branch) write(tx *history.Transaction, n uint64, amount int64, state history.State) {
+	a := b.newest(n)
+	op := history.Op{Object: n, Write: true, Amount: amount, Observed: true, State: a.State, Version: a.Version, Value: a.Value, Writer: a.Writer}
+	number := uint32(0)
+	for i := range tx.Ops {
+		if tx.Ops[i].Write {
+			number++
+		}
+	}
+	tx.Ops = append(tx.Ops, op)
+	b.past[n] = append(b.past[n], history.Object{N: n, Value: a.Value + amount, Version: a.Version + 1, Writer: tx.ID, State: state})
+	b.LedgerRows = append(b.LedgerRows, history.Row{Transaction: tx.ID, Number: number, Object: n, Amount: amount, Version: a.Version + 1})
+}
+
+func (b *branch) readGroup(tx *history.Transaction, group uint64) {
+	b.see(tx, group)
+	for n := uint64(loaded); n < uint64(len(b.past)); n++ {
+		if n%2 == group {
+			b.see(tx, n)
+		}
+	}
+}
+
+func (b *branch) open(group, payer uint64) *history.Transaction {
+	tx := b.begin(kindOpening)
+	b.readGroup(tx, group)
+	n := uint64(len(b.past))
+	n += (n + group) % 2 // a number may stay unused
+	for len(b.past) <= int(n) {
+		b.past = append(b.past, []history.Object{{N: uint64(len(b.past)), State: history.Absent}})
+	}
+	amount := 10 + b.rng.Int64N(90)
+	b.write(tx, payer, -amount, 0)
+	b.write(tx, n, amount, 0)
+	return tx
+}
+
+func (b *branch) close(n uint64) *history.Transaction {
+	tx := b.begin(kindClosing)
+	held := b.newest(n).Value
+	b.write(tx, n, -held, history.Absent)
+	b.write(tx, n%2, held, 0)
+	return tx
+}
+
+// opened are the accounts that are open.
+func (b *branch) opened() (list []uint64) {
+	for n := uint64(loaded); n < uint64(len(b.past)); n++ {
+		if a := b.newest(n); a.State != history.Absent {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// step makes one random transaction.
+func (b *branch) step() {
+	open := b.opened()
+	switch u := b.rng.IntN(10); {
+	case u < 4:
+		b.open(b.rng.Uint64N(2), 2+b.rng.Uint64N(2))
+	case u < 6 && len(open) > 0:
+		b.close(open[b.rng.IntN(len(open))])
+	case u < 7:
+		tx := b.begin(kindTransfer)
+		b.write(tx, b.rng.Uint64N(2), -1, 0)
+		b.write(tx, 2+b.rng.Uint64N(2), 1, 0)
+	default:
+		b.readGroup(b.begin(kindPredicate), b.rng.Uint64N(2))
+	}
+}
+
+func (b *branch) input(limit int64) AccountsInput {
+	b.ObjectRows = b.ObjectRows[:0]
+	for n := range b.past {
+		if a := b.newest(uint64(n)); a.State != history.Absent {
+			b.ObjectRows = append(b.ObjectRows, a)
+		}
+	}
+	in := b.world.input(isolation.Serializable)
+	in.Accounts, in.Total = loaded, loaded*opening
+	in.Opening = func(n uint64) int64 {
+		if n >= loaded {
+			return 0
+		}
+		return opening
+	}
+	in.Predicates = &Predicates{
+		Group: func(n uint64) uint64 { return n % 2 }, Run: func(uint64) uint64 { return 1 }, Limit: limit,
+		Read: func(tx *history.Transaction) (uint64, *history.Op, bool) {
+			if tx.Kind != kindOpening && tx.Kind != kindPredicate {
+				return 0, nil, false
+			}
+			return tx.Ops[0].Object, &tx.Ops[0], true
+		},
+	}
+	return in
+}
+
+// serial says by trying every order whether one explains every read, and every account
+// that a read by predicate did not find: the definition of serializability.
+func (b *branch) serial() bool {
+	state := make([]history.Object, len(b.past))
+	for n := range b.past {
+		state[n] = b.past[n][0]
+	}
+	fits := func(tx *history.Transaction) bool {
+		for _, op := range tx.Ops {
+			if a := state[op.Object]; a.Version != op.Version || a.Writer != op.Writer || a.State != op.State {
+				return false
+			}
+		}
+		if tx.Kind != kindOpening && tx.Kind != kindPredicate {
+			return true
+		}
+		for n := uint64(loaded); n < uint64(len(state)); n++ {
+			found := slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Object == n })
+			if n%2 == tx.Ops[0].Object && state[n].State != history.Absent && !found {
+				return false
+			}
+		}
+		return true
+	}
+	var search func(done int) bool
+	search = func(done int) bool {
+		if done == 1<<len(b.Txns)-1 {
+			return true
+		}
+		for i := range b.Txns {
+			tx := &b.Txns[i]
+			if done&(1<<i) != 0 || !fits(tx) {
+				continue
+			}
+			before := slices.Clone(state)
+			for _, op := range tx.Ops {
+				if op.Write {
+					gone := history.State(0)
+					if tx.Kind == kindClosing && op.Object >= loaded {
+						gone = history.Absent
+					}
+					state[op.Object] = history.Object{N: op.Object, Version: op.Version + 1, Writer: tx.ID, State: gone}
+				}
+			}
+			if search(done | 1<<i) {
+				return true
+			}
+			state = before
+		}
+		return false
+	}
+	return search(0)
+}
+
+// TestPredicateOracle compares the check with the definition on thousands of small
+// histories with openings, closings and reads by predicate.
+func TestPredicateOracle(t *testing.T) {
+	var counts [2]int
+	named := map[string]int{}
+	for seed := range rounds(6000) {
+		b := newBranch(seed, 1+int(seed%2))
+		for range 3 + b.rng.IntN(5) {
+			b.step()
+		}
+		want := check.Invalid
+		if b.serial() {
+			want = check.Valid
+		}
+		counts[want-check.Valid]++
+		r := checktest.ByName(checked(b.input(1 << 40)))[check.Serializable]
+		if r.Status != want {
+			t.Fatalf("seed %d: %v, the oracle says %v: %s\n%+v", seed, r.Status, want, r.Detail, b.Txns)
+		}
+		for _, a := range r.Anomalies {
+			named[a.Name]++
+		}
+	}
+	if counts[0] < 500 || counts[1] < 500 {
+		t.Errorf("%d valid and %d invalid histories are too few of one kind to prove anything", counts[0], counts[1])
+	}
+	if named["phantom (G2)"] == 0 || named["phantom read skew (G-single)"] == 0 {
+		t.Errorf("the anomalies were %v", named)
+	}
+}
+
+// TestHealthyBranch: what a perfect database shows is valid, however long, and the edges
+// do not grow with the square of the openings.
+func TestHealthyBranch(t *testing.T) {
+	for seed := range uint64(20) {
+		b := newBranch(seed, 0)
+		for range 1500 {
+			b.step()
+		}
+		in := b.input(1 << 40)
+		for _, r := range checked(in) {
+			if r.Status != check.Valid && r.Name != check.Audits && r.Name != check.NonNegative { // the payers run dry
+				t.Fatalf("seed %d: %s is %v: %s", seed, r.Name, r.Status, r.Detail)
+			}
+		}
+		all := newAccounts(t.Context(), in, 0)
+		if err := all.read(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(all.predicates.missed); n > len(b.Txns) {
+			t.Errorf("seed %d: %d anti-dependencies of reads by predicate in %d transactions", seed, n, len(b.Txns))
+		}
+	}
+}
+
+// TestPhantom is the smallest phantom: each of two openings has not seen the other's
+// account. With one of them alone it is none.
+func TestPhantom(t *testing.T) {
+	b := newBranch(1, 0)
+	b.open(0, 2)
+	first := b.opened()[0]
+	second := b.open(0, 3)
+	r := checktest.ByName(checked(b.input(1)))
+	if r[check.Serializable].Status != check.Valid {
+		t.Errorf("before: %s", r[check.Serializable].Detail)
+	}
+	second.Ops = slices.DeleteFunc(second.Ops, func(op history.Op) bool { return op.Object == first })
+	r = checktest.ByName(checked(b.input(1)))
+	got := r[check.Serializable]
+	if got.Status != check.Invalid || len(got.Anomalies) != 1 || got.Anomalies[0].Name != "phantom (G2)" ||
+		!strings.Contains(got.Detail, "read by predicate and did not find account #") {
+		t.Errorf("serializable is %v: %s", got.Status, got.Detail)
+	}
+	if limit := r[check.Limit]; limit.Status != check.Invalid || !limit.Required || !strings.HasPrefix(limit.Detail, "In the end the limit is exceeded by ") {
+		t.Errorf("limit is %v, required %v: %s", limit.Status, limit.Required, limit.Detail)
+	}
+}
+
+// TestClosedAccounts: an account that was closed and is there, and one that was not and is
+// gone, do not pass.
+func TestClosedAccounts(t *testing.T) {
+	b := newBranch(1, 0)
+	b.open(0, 2)
+	b.open(1, 3)
+	both := b.opened()
+	b.close(both[0])
+	if r := checktest.ByName(checked(b.input(1 << 40)))[check.Ledger]; r.Status != check.Valid {
+		t.Fatalf("ledger is %v: %s", r.Status, r.Detail)
+	}
+	for _, c := range []struct {
+		name  string
+		alter func()
+		says  string
+	}{
+		{"closed and there", func() { b.ObjectRows = append(b.ObjectRows, b.newest(both[0])) }, "was closed by the ledger"},
+		{"open and gone", func() {
+			b.ObjectRows = slices.DeleteFunc(b.ObjectRows, func(a history.Object) bool { return a.N == both[1] })
+		}, "never closed"},
+	} {
+		in := b.input(1 << 40)
+		c.alter()
+		if r := checktest.ByName(checked(in))[check.Ledger]; r.Status != check.Invalid || !strings.Contains(r.Detail, c.says) {
+			t.Errorf("%s: ledger is %v: %s", c.name, r.Status, r.Detail)
+		}
+	}
+}

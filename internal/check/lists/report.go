@@ -30,6 +30,11 @@ func (c *checker) report() *Report {
 			c.integrity(check.NoGhost, "No aborted append is in the end state."))
 	}
 	r.Results = append(r.Results, c.ordered(graph.Plain, r), c.ordered(graph.Sessions, r), c.ordered(graph.Real, r))
+	if r.Transactions == 0 {
+		for i := range r.Results {
+			r.Results[i] = r.Results[i].Nothing("No transaction took effect.")
+		}
+	}
 	return r
 }
 
@@ -221,22 +226,36 @@ func (c *checker) validText(o graph.Order, report *Report) string {
 	return fmt.Sprintf("%s, %s, no cycle.", check.Plural(report.Transactions, "committed transaction"), check.Plural(c.graph.Edges(), "dependency"))
 }
 
+// summary says what a cycle comes to; its edges say why.
+func (c *checker) summary(k cycle, edges []check.Edge) string {
+	if k.name == lostUpdate {
+		return fmt.Sprintf("%s and %s both read %s as %s and both appended to it: one did not see what the other appended",
+			c.who(k.steps[0].From), c.who(k.steps[1].From), edges[0].Object, edges[0].FromVersion)
+	}
+	if len(edges) == 2 {
+		return edges[0].Text + "; " + edges[1].Text + ". So each must come before the other"
+	}
+	if len(edges) > 4 {
+		return fmt.Sprintf("%s must each come before the next, and the last before the first: %s", check.Plural(len(edges), "transaction"), c.who(k.steps[0].From))
+	}
+	var parts []string
+	for _, s := range k.steps {
+		parts = append(parts, fmt.Sprintf("%s must come before %s", c.who(s.From), c.who(s.To)))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // cycleAnomaly describes a cycle.
 func (c *checker) cycleAnomaly(k cycle) check.Anomaly {
 	a := check.Anomaly{Name: k.name, Forbidden: k.forbidden[0], Count: k.count}
 	shown := min(len(k.steps), 4*check.Shown)
 	a.Cycle = c.edges(k)
 	var nodes []uint32
-	var clauses []string
-	for i, s := range k.steps[:shown] {
+	for _, s := range k.steps[:shown] {
 		nodes = append(nodes, s.From)
 		a.Witness = append(a.Witness, c.id[s.From])
-		clauses = append(clauses, a.Cycle[i].Text)
 	}
-	if more := len(k.steps) - shown; more > 0 {
-		clauses = append(clauses, fmt.Sprintf("and %d steps more", more))
-	}
-	a.Detail = check.Capital(strings.Join(clauses, "; ")) + fmt.Sprintf(". So %s must come before itself", c.who(k.steps[0].From)) + check.Times(max(k.count, 1))
+	a.Detail = check.Capital(c.summary(k, a.Cycle)) + check.Times(max(k.count, 1))
 	a.Spans = c.spans(nodes)
 	if c.OnViolation != nil {
 		for i, s := range k.steps[:shown] {

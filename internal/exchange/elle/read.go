@@ -37,7 +37,7 @@ type operation struct {
 func Read(data []byte) (*History, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	b := &builder{History: &History{names: map[uint64]string{}, numbers: map[string]uint64{}}, open: map[string]*operation{}}
-	next := func() (value, bool, error) { return value{}, false, nil }
+	var next func() (value, bool, error)
 	if isJSON(data) {
 		next = newJSONReader(data).next
 	} else {

@@ -1,0 +1,215 @@
+package lists
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// An executor runs transactions step by step, several at a time, and decides what each read
+// sees and which may commit.
+type executor struct {
+	rng       *rand.Rand
+	committed store
+	log       []map[uint64]bool   // what each commit wrote, in their order
+	locked    map[uint64]*running // by list, at read committed
+}
+
+// running is a transaction that has begun.
+type running struct {
+	tx    Transaction
+	next  int
+	from  int // its snapshot, as a place in the log
+	state store
+	wrote map[uint64]bool
+	read  map[uint64]bool
+}
+
+// execute runs a history at a level: read committed, snapshot isolation, and what makes
+// it serializable: at a commit nobody else may have written since the snapshot what was read.
+func execute(rng *rand.Rand, level isolation.Level, count int) []Transaction {
+	e := &executor{rng: rng, committed: store{}, locked: map[uint64]*running{}}
+	var open []*running
+	var done []Transaction
+	now, element, clients := int64(0), uint64(0), uint64(0)
+	for len(done) < count {
+		now += 2
+		if len(open) < 4 && rng.IntN(2) == 0 {
+			r := &running{from: len(e.log), state: e.committed.clone(), wrote: map[uint64]bool{}, read: map[uint64]bool{}}
+			r.tx = Transaction{ID: history.NewID(1, 1, uint64(len(done)+len(open)*1000+1)), Client: clients, Begin: now - rng.Int64N(2)}
+			clients++
+			for range 1 + rng.IntN(4) {
+				op := Op{Kind: Read, Known: true, Key: rng.Uint64N(4)}
+				if rng.IntN(2) == 0 {
+					element++
+					op = Op{Kind: Append, Key: op.Key, Element: element}
+				}
+				r.tx.Ops = append(r.tx.Ops, op)
+			}
+			open = append(open, r)
+			continue
+		}
+		if len(open) == 0 {
+			continue
+		}
+		at := rng.IntN(len(open))
+		r := open[at]
+		if r.next < len(r.tx.Ops) && (e.step(r, level) || rng.IntN(4) > 0) {
+			continue // or it has waited too long, and gives up
+		}
+		open = slices.Delete(open, at, at+1)
+		r.tx.Outcome, r.tx.End = history.Aborted, now
+		if r.next == len(r.tx.Ops) && e.commit(r, level) {
+			r.tx.Outcome = history.Committed
+		}
+		r.tx.ID = history.NewID(1, 1, uint64(len(done)+1))
+		done = append(done, r.tx)
+		for key := range r.wrote {
+			delete(e.locked, key)
+		}
+	}
+	return append(done, e.finish(now))
+}
+
+// step does the next operation; false is one that has to wait.
+func (e *executor) step(r *running, level isolation.Level) bool {
+	op := &r.tx.Ops[r.next]
+	latest := level == isolation.ReadCommitted && !r.wrote[op.Key]
+	if latest && op.Kind == Append && e.locked[op.Key] != nil {
+		return false
+	}
+	r.next++
+	if latest {
+		r.state[op.Key] = e.committed[op.Key]
+	}
+	if op.Kind == Read {
+		r.read[op.Key] = true
+		op.List = slices.Clone(r.state[op.Key])
+		return true
+	}
+	if level == isolation.ReadCommitted {
+		e.locked[op.Key] = r
+	}
+	r.wrote[op.Key] = true
+	r.state[op.Key] = append(slices.Clip(r.state[op.Key]), op.Element)
+	return true
+}
+
+func (e *executor) commit(r *running, level isolation.Level) bool {
+	if level != isolation.ReadCommitted {
+		for _, wrote := range e.log[r.from:] {
+			for key := range wrote {
+				if r.wrote[key] || level == isolation.Serializable && r.read[key] {
+					return false
+				}
+			}
+		}
+	}
+	for _, op := range r.tx.Ops {
+		if op.Kind == Append {
+			e.committed[op.Key] = append(slices.Clip(e.committed[op.Key]), op.Element)
+		}
+	}
+	e.log = append(e.log, r.wrote)
+	return true
+}
+
+// finish reads everything, so that every append has its place.
+func (e *executor) finish(now int64) Transaction {
+	tx := Transaction{ID: history.NewID(1, 2, 1), Client: 1 << 20, Outcome: history.Committed, Begin: now + 10, End: now + 11}
+	for key := range uint64(4) {
+		tx.Ops = append(tx.Ops, Op{Kind: Read, Known: true, Key: key, List: e.committed[key]})
+	}
+	return tx
+}
+
+// TestExecutors: the histories of an executor keep its level, and some of them no stronger one.
+func TestExecutors(t *testing.T) {
+	for _, c := range []struct {
+		level  isolation.Level
+		keeps  isolation.Level // what its histories keep, with real time
+		breaks isolation.Level // what some of them break; Unknown is nothing
+	}{
+		{isolation.ReadCommitted, isolation.StrongReadCommitted, isolation.SnapshotIsolation},
+		{isolation.SnapshotIsolation, isolation.StrongSnapshotIsolation, isolation.Serializable},
+		{isolation.Serializable, isolation.StrictSerializable, isolation.Unknown},
+	} {
+		broken := 0
+		for seed := range uint64(150) {
+			list := execute(rand.New(rand.NewPCG(seed, 3)), c.level, 30)
+			checker, report := decided(t, list)
+			if checker.keeps(c.keeps) != graph.Holds {
+				for _, r := range report.Results {
+					t.Log(r.Name, r.Status, r.Detail)
+				}
+				t.Fatalf("seed %d: a history of an executor of %v does not keep %v", seed, c.level, c.keeps)
+			}
+			if c.breaks != isolation.Unknown && checker.keeps(c.breaks) == graph.Fails {
+				broken++
+			}
+		}
+		if c.breaks != isolation.Unknown && broken < 20 {
+			t.Errorf("%d of 150 histories of an executor of %v break %v", broken, c.level, c.breaks)
+		}
+	}
+}
+
+// TestMutations alters one thing in a valid history. What the definition still allows is valid, and
+// all else is caught.
+func TestMutations(t *testing.T) {
+	rounds := uint64(30_000)
+	if testing.Short() {
+		rounds = 800
+	}
+	caught := 0
+	for seed := range rounds {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		list := serialHistory(rng, false, false, 0)
+		mutate(rng, list)
+		c, report := decided(t, list)
+		valid := (oracle{list}).some(graph.Real, serializable)
+		if state := c.keeps(isolation.StrictSerializable); (state == graph.Holds) != valid {
+			t.Fatalf("seed %d: %+v is said to hold: %v, and the definition says %v: %+v", seed, list, state, valid, report.Results)
+		}
+		if !valid {
+			caught++
+		}
+	}
+	if caught < int(rounds/10) {
+		t.Errorf("only %d of %d mutations made a history invalid", caught, rounds)
+	}
+}
+
+// mutate alters one thing of a history.
+func mutate(rng *rand.Rand, list []Transaction) {
+	t := &list[rng.IntN(len(list))]
+	op := &t.Ops[rng.IntN(len(t.Ops))]
+	switch rng.IntN(6) {
+	case 0:
+		t.Outcome = history.Aborted
+	case 1: // it was long ago
+		length := t.End - t.Begin
+		t.Begin = -rng.Int64N(50) - length - 1
+		t.End = t.Begin + length
+		t.Client = 1000
+	case 2:
+		if len(op.List) > 0 {
+			op.List = op.List[:len(op.List)-1]
+		}
+	case 3:
+		if len(op.List) > 1 {
+			op.List[0], op.List[1] = op.List[1], op.List[0]
+		}
+	case 4:
+		if op.Kind == Read {
+			op.List = append(slices.Clip(op.List), 99)
+		}
+	case 5:
+		i, j := rng.IntN(len(t.Ops)), rng.IntN(len(t.Ops))
+		t.Ops[i], t.Ops[j] = t.Ops[j], t.Ops[i]
+	}
+}

@@ -20,16 +20,21 @@ func (k *checker) readEnd() (problem error) {
 	loaded := uint64(0)
 	for from := uint64(0); from == 0 || from < k.in.Records && !k.found[vanished].Full(); from += window {
 		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
+		found := make([]history.Object, 0, seenAtOnce)
 		for a := range check.Each(&k.Watch, "the end state", k.in.End.Objects(), &problem) {
 			if k.loaded(a.N) && a.N-from < window {
 				there[(a.N-from)/64] |= 1 << ((a.N - from) % 64)
 				loaded++
 			}
-			if from == 0 {
-				k.ends++
-				k.judgeEnd(a)
+			if from > 0 {
+				continue
+			}
+			if found = append(found, a); len(found) == seenAtOnce {
+				k.judgeEnds(found)
+				found = found[:0]
 			}
 		}
+		k.judgeEnds(found)
 		if problem != nil {
 			return problem
 		}
@@ -46,6 +51,19 @@ func (k *checker) readEnd() (problem error) {
 		k.find(vanished, 0, nil, "in the end there are %d records of the load, which made %d", loaded, k.in.Records)
 	}
 	return nil
+}
+
+// judgeEnds looks at some records together, as viewers do at what was seen.
+func (k *checker) judgeEnds(found []history.Object) {
+	var last, first [seenAtOnce]uint32
+	for i := range found {
+		last[i], first[i] = k.nearly(found[i].N, found[i].Writer), k.nearly(found[i].N, 0)
+	}
+	k.touched += k.touch(last[:len(found)]) + k.touch(first[:len(found)])
+	for i := range found {
+		k.ends++
+		k.judgeEnd(found[i])
+	}
 }
 
 // judgeEnd says what is wrong with one record, whatever order the writes had.

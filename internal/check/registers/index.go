@@ -7,25 +7,22 @@ import (
 	"stroppy/internal/history"
 )
 
-// numbering numbers the records that were written: those of the load by an array, of 4
-// bytes a record of the load, and all others by a table.
-type numbering struct {
-	loaded []uint32 // of each record of the load: its number and one, 0 if it was not written; before number: how many writes
+// beginnings says of the records that were written where their writes begin: of those of
+// the load by an array, of 4 bytes a record of the load, and of all others by a table.
+type beginnings struct {
+	loaded []uint32 // of each record of the load: the place and one, 0 if it was not written; before place: how many writes
 	others table
 }
 
 // mostLoaded is for how many records of the load there is an array.
 const mostLoaded = 1 << 28
 
-// number gives the numbers, in the order of the records, and calls do with each record and
-// how many writes it had.
-func (x *numbering) number(do func(n uint64, writes uint32)) {
-	next := uint32(0)
+// place calls do with each record, in their order, and how many writes it had, for the
+// place where they begin.
+func (x *beginnings) place(do func(n uint64, writes uint32) uint32) {
 	for n, writes := range x.loaded {
 		if writes > 0 {
-			next++
-			x.loaded[n] = next
-			do(uint64(n), writes)
+			x.loaded[n] = do(uint64(n), writes) + 1
 		}
 	}
 	list := make([]uint64, 0, x.others.used)
@@ -36,16 +33,13 @@ func (x *numbering) number(do func(n uint64, writes uint32)) {
 	}
 	slices.Sort(list)
 	for _, n := range list {
-		next++
 		v := x.others.at(n)
-		writes := *v
-		*v = next
-		do(n, writes)
+		*v = do(n, *v) + 1
 	}
 }
 
-// of returns the number of a record, from 0; false if it was not written.
-func (x *numbering) of(n uint64) (uint32, bool) {
+// of returns the place of a record; false if it was not written.
+func (x *beginnings) of(n uint64) (uint32, bool) {
 	var v uint32
 	if n < uint64(len(x.loaded)) {
 		v = x.loaded[n]

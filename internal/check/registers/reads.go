@@ -125,29 +125,37 @@ func (v *viewer) see(r *reading, op *history.Op) {
 func (v *viewer) look() {
 	var places [seenAtOnce]uint32
 	for i := range v.seen {
-		places[i] = v.touch(&v.seen[i].op)
+		op := &v.seen[i].op
+		places[i] = v.k.nearly(op.Object, op.Writer)
 	}
-	for i := range v.seen {
-		if at := places[i]; at < uint32(len(v.k.writes)) {
-			v.touched += v.k.writes[at].n
-		}
-	}
+	v.touched += v.k.touch(places[:len(v.seen)])
 	for i := range v.seen {
 		v.observe(&v.seen[i].reading, &v.seen[i].op)
 	}
 	v.seen = v.seen[:0]
 }
 
-// touch returns where the write of a value probably stands.
-func (v *viewer) touch(op *history.Op) uint32 {
-	if op.Writer != 0 {
-		if slot := v.k.places.slot(op.Writer); slot != nil {
+// nearly returns where the write of an id to a record probably stands.
+func (k *checker) nearly(n uint64, id history.ID) uint32 {
+	if id != 0 {
+		if slot := k.places.slot(id); slot != nil {
 			return *slot - 1
 		}
-	} else if op.Object < uint64(len(v.k.index.loaded)) {
-		v.touched += uint64(v.k.index.loaded[op.Object])
+	} else if n < uint64(len(k.index.loaded)) {
+		return k.index.loaded[n] - 1
 	}
 	return nowhere
+}
+
+// touch reads the writes at some places, of which none waits for another. The sum makes
+// that nobody leaves it out.
+func (k *checker) touch(places []uint32) (sum uint64) {
+	for _, at := range places {
+		if at < uint32(len(k.writes)) {
+			sum += k.writes[at].n
+		}
+	}
+	return sum
 }
 
 // observe checks one value against its writer, and notes when it was seen.
@@ -169,8 +177,8 @@ func (v *viewer) sourceOf(op *history.Op) (who origin, w *write) {
 	case history.Absent:
 		// No state of the database lacks a record of the load, and one of an insert is
 		// not there before.
-		if key := v.k.keyOf(op.Object); key != nil && !v.k.loaded(op.Object) {
-			w = &v.k.of(key)[0]
+		if !v.k.loaded(op.Object) {
+			w = v.k.writeOn(op.Object, 0)
 		}
 	default:
 		who, w = v.k.writerOf(op.Object, op.Writer, v.foreign)

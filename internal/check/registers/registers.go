@@ -63,7 +63,7 @@ type checker struct {
 	groups  []int           // all of these
 	writes  []write         // by record and id; the first of each record is what was there before the runs
 	keys    []register      // the records that were written, in the order of writes
-	index   numbering       // of the records in keys
+	index   beginnings      // of the records in writes
 	places  *places         // of the writes, by their ids
 	foreign map[uint64]bool // the runs of which values were seen, and whose histories were not given
 	scanned *scanned        // nil where there is no scan
@@ -75,6 +75,7 @@ type checker struct {
 	updates      uint64 // committed modifies
 	writers      uint64 // transactions that write
 	ends         uint64 // records in the end state
+	touched      uint64 // of no meaning
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
@@ -89,7 +90,7 @@ func newChecker(ctx context.Context, in Input) *checker {
 type write struct {
 	n          uint64
 	id         history.ID // 0: what was there before the runs
-	previous   history.ID // whose value a rmw had read
+	previous   history.ID // whose value a rmw had read; of id 0: the number of the record in keys
 	try, end   int64      // ns on the clock of its group; end is never where there was no answer
 	readsEnd   int64      // when the first read that returned it ended; never: none did
 	readsStart int64      // when the last read that returned it began; always: none did

@@ -154,22 +154,23 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 // these, what was there before the runs comes first.
 func (k *checker) layOut(gatherers []gatherer) {
 	place := uint32(0)
-	k.index.number(func(n uint64, writes uint32) {
-		k.keys = append(k.keys, register{n: n, from: place, to: place + 1})
+	k.index.place(func(n uint64, writes uint32) uint32 {
+		from := place
+		k.keys = append(k.keys, register{n: n, from: from, to: from + 1})
 		place += writes + 1
+		return from
 	})
 	k.writes = make([]write, place)
 	for i := range k.keys {
 		key := &k.keys[i]
 		k.writes[key.from] = write{
-			n: key.n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
+			n: key.n, previous: history.ID(i), try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
 		}
 	}
 	for i := range gatherers {
 		for c, list := range gatherers[i].chunks {
 			for j := range list {
-				number, _ := k.index.of(list[j].n)
-				key := &k.keys[number]
+				key := k.keyOf(list[j].n)
 				k.writes[key.to] = list[j]
 				key.to++
 			}
@@ -191,8 +192,8 @@ func byID(a, b write) int {
 
 // keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
 func (k *checker) keyOf(n uint64) *register {
-	if i, ok := k.index.of(n); ok {
-		return &k.keys[i]
+	if at, ok := k.index.of(n); ok {
+		return &k.keys[k.writes[at].previous]
 	}
 	return nil
 }
@@ -206,7 +207,13 @@ const nowhere = ^uint32(0)
 // placeOf returns where the write of an id to a record stands. What was there before the
 // runs has the id 0.
 func (k *checker) placeOf(n uint64, id history.ID) uint32 {
-	if id == 0 || k.places.twice {
+	switch {
+	case id == 0:
+		if at, ok := k.index.of(n); ok {
+			return at
+		}
+		return nowhere
+	case k.places.twice:
 		return k.search(n, id)
 	}
 	if at, ok := k.places.get(id); ok && k.writes[at].n == n {
@@ -220,9 +227,6 @@ func (k *checker) search(n uint64, id history.ID) uint32 {
 	key := k.keyOf(n)
 	if key == nil {
 		return nowhere
-	}
-	if id == 0 {
-		return key.from
 	}
 	i, ok := slices.BinarySearchFunc(k.of(key), id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
 	if !ok {

@@ -51,6 +51,10 @@ type Proof struct {
 	Acknowledged int       // of them, those that wrote and were acknowledged
 	Dependencies int       // between two transactions, as the dependency graph counts them
 	Sum          check.Sum // of the values in the end
+
+	// Cyclic are the transactions that have no serial order among themselves. All others
+	// have one, before or behind each circle of these, and everything else holds for all.
+	Cyclic []history.ID
 }
 
 // errOpen is within every error for which a proof was not found. It accuses nobody.
@@ -63,7 +67,8 @@ func unproved(format string, args ...any) error {
 // Open says of an error of Prove that the proof was not found.
 func Open(err error) bool { return errors.Is(err, errOpen) }
 
-// Prove looks for a serial order of all transactions that agrees with real time. An error
+// Prove looks for a serial order of all transactions that agrees with real time, but for
+// those that have none (Proof.Cyclic). An error
 // is a cause for which the context ended, or one of which Open is true: a file that cannot
 // be read, too.
 func Prove(ctx context.Context, in Input) (Proof, error) {
@@ -120,7 +125,10 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	}
 	defer f.stop()
 	m := newMerger(f, p.order.warm)
-	for {
+	for n, every := 1, max(lookEvery, len(f.left)); ; n++ {
+		if n%every == 0 && p.order.overdue(m.firstTry()) {
+			p.order.breakCircles(&p.watch)
+		}
 		event, err := m.next()
 		if err != nil {
 			return err
@@ -138,9 +146,10 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 		}
 	}
 	p.proof = f.counted
-	p.order.finish()
+	p.order.finish(&p.watch)
 	p.proof.Dependencies = p.order.dependencies
 	p.proof.Applied += p.order.unknown
+	p.proof.Cyclic = p.order.cyclic
 	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum
 	return p.order.err
 }

@@ -1,5 +1,7 @@
 package chains
 
+import "math"
+
 // event is the beginning or the end of a transaction; the zero one stands behind the last.
 type event struct {
 	t     *transaction
@@ -60,6 +62,16 @@ func (m *merger) next() (event, error) {
 	}
 	m.top = m.heap[0].value
 	return event{t: m.top.head}, nil
+}
+
+// firstTry is when the first transaction began that has not ended; the largest number where
+// there is none.
+func (m *merger) firstTry() int64 {
+	first := int64(math.MaxInt64)
+	for i := range m.heap {
+		first = min(first, m.heap[i].value.head.try)
+	}
+	return first
 }
 
 // fetch takes the next batch from the file.

@@ -46,6 +46,7 @@ type placement struct {
 	late    heap[*transaction]       // held back by real time, by their beginnings
 	unsure  []*transaction           // of unknown outcome, and ended
 	open    int                      // begun and not placed
+	cyclic  []history.ID             // placed together with others, because they have no order
 	touched uint32                   // keeps what warm does from being left out
 	err     error
 
@@ -197,13 +198,15 @@ func (p *placement) demandMaker(v version) {
 
 // finish places those of unknown outcome that nobody has asked for, and says what could not
 // be placed.
-func (p *placement) finish() {
+func (p *placement) finish(w *check.Watch) {
+	p.breakCircles(w)
 	for _, t := range p.unsure {
 		if t.state != placed {
 			p.demand(t)
 			p.settle()
 		}
 	}
+	p.breakCircles(w)
 	if p.open > 0 {
 		p.fail("%d transactions found no place", p.open)
 	}
@@ -287,7 +290,7 @@ func (p *placement) try(t *transaction) {
 // held says that a transaction had ended before t began, and is not placed or not known yet.
 func (p *placement) held(t *transaction) bool {
 	p.advance()
-	return t.try > p.now || p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
+	return t.try > p.now || len(p.cyclic) == 0 && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
 }
 
 func (p *placement) place(t *transaction) {

@@ -127,7 +127,7 @@ func (g *Graph) Components() [][]uint32 {
 			t.visit(uint32(n))
 		}
 	}
-	slices.SortStableFunc(t.found, func(a, b []uint32) int { return cmp.Compare(len(a), len(b)) })
+	slices.SortFunc(t.found, func(a, b []uint32) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a[0], b[0])) })
 	return t.found
 }
 

@@ -5,6 +5,7 @@ package totals
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"stroppy/internal/check"
@@ -111,6 +112,7 @@ type balances struct {
 	edges  graph.Edges
 
 	predicates predicateFacts
+	trusted    bool // the versions were proved to be those that were made
 
 	proof *chains.Proof // nil: there is none, and the other fields have everything
 }
@@ -184,6 +186,9 @@ func (b *balances) readTransactions() (problem error) {
 				b.Txns.List[len(b.Txns.List)-1].Try -= age
 			}
 			b.noteWrites(rec.Transaction)
+			if b.Input.End == nil {
+				b.noteLowest(rec.Transaction)
+			}
 			switch {
 			case rec.Kind.Background() && rec.Outcome == history.Committed:
 				b.noteAudit(rec.Transaction)
@@ -212,6 +217,18 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 			s.writes++
 			if op.Observed {
 				s.highest = max(s.highest, op.Version+1)
+			}
+		}
+	}
+}
+
+// noteLowest lets the chains begin where the history does, if it is a part of one.
+func (b *balances) noteLowest(tx *history.Transaction) {
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts && op.Version < math.MaxUint32 {
+			s := b.slots.touch(op.Object)
+			if s.lowest == 0 || op.Version+1 < s.lowest {
+				s.lowest = op.Version + 1
 			}
 		}
 	}

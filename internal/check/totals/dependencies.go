@@ -2,7 +2,6 @@ package totals
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"stroppy/internal/check"
@@ -47,7 +46,7 @@ func (b *balances) relate() error {
 	b.sortForks()
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		for p := s.base; p < s.base+s.length && !s.forked && !b.Watch.Ended(); p++ {
+		for p := s.first(); p < s.base+s.length && !s.forked && !b.Watch.Ended(); p++ {
 			b.edges.Add(b.chain.writer[p], b.chain.writer[p+1], graph.Ww)
 		}
 	}
@@ -109,7 +108,7 @@ func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
 func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	s := b.slots.find(op.Object)
 	if s == nil {
-		s = &slot{n: op.Object, base: math.MaxUint32}
+		s = &slot{n: op.Object}
 		if op.Version != 0 || op.Writer != 0 || op.Value != b.in.Opening(op.Object) {
 			b.explain(t, s, op, check.None)
 		}
@@ -210,7 +209,7 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 // versionOf returns the version of an account that transaction t made, also as one of two;
 // 0 if none.
 func (b *balances) versionOf(s *slot, t uint32) uint32 {
-	for v := uint32(1); s.base != math.MaxUint32 && v <= s.length && !b.Watch.Ended(); v++ {
+	for v := s.low + 1; v <= s.length && !b.Watch.Ended(); v++ {
 		p := s.base + v
 		if b.chain.writer[p] == t || s.forked && slices.ContainsFunc(b.chain.forkAt[p], func(f fork) bool { return f.second == t }) {
 			return v

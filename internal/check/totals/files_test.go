@@ -60,7 +60,7 @@ func TestFilesAndCores(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		clients := 1 + rng.IntN(12)
-		w := parallel(rng, 3+rng.IntN(30), clients, 200+rng.IntN(4000))
+		w := parallel(rng, 3+rng.IntN(30), clients, 200+rng.IntN(4000), false)
 		if seed%2 == 1 {
 			bend(rng, w)
 		}

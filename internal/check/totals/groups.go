@@ -215,10 +215,7 @@ func (t *groups) proved() []check.Result {
 	if b.Damage != nil || t.sums.unexpected > 0 || slices.ContainsFunc(t.sums.opening, func(sum int64) bool { return sum != 0 }) {
 		return nil
 	}
-	report := b.Input.OnViolation
-	b.Input.OnViolation = nil
 	proof, err := b.prove(t.in.End, math.MinInt64)
-	b.Input.OnViolation = report
 	if err != nil || proof == nil {
 		b.audit, b.absent = auditFacts{}, few[history.ID]{}
 		return nil

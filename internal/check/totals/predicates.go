@@ -133,7 +133,7 @@ func (b *balances) findOpenings() {
 	}
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		for p := s.base + 1; s.n < b.in.Accounts && p <= s.base+s.length && !b.Watch.Ended(); p++ {
+		for p := s.first() + 1; s.n < b.in.Accounts && p <= s.base+s.length && !b.Watch.Ended(); p++ {
 			w := b.chain.writer[p]
 			if _, closing := closings[w]; closing && w != check.None {
 				closings[w] = uint64(p - s.base)
@@ -143,7 +143,7 @@ func (b *balances) findOpenings() {
 	}
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		if s.n < b.in.Accounts || s.length == 0 || s.forked || s.broken {
+		if s.n < b.in.Accounts || s.length == 0 || s.low > 0 || s.forked || s.broken {
 			continue
 		}
 		first, last := b.chain.writer[s.base+1], s.base+s.length

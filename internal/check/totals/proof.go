@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
@@ -14,10 +15,10 @@ import (
 var errOdd = errors.New("a transaction shows a violation")
 
 // prove looks for a serial order of all transactions, in one pass and in little memory, and
-// returns the results of the checks if there is one: all of them are valid. Nil is none
-// found, for whatever reason; then the checks look at everything.
+// returns the results of the checks if there is one, but for circles of a few: all of them
+// are valid but those of the order. Nil is none found, for whatever reason; then the checks
+// look at everything.
 func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
-	in.OnViolation = nil
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
 	if err != nil || proof == nil || !proof.Sum.Equals(in.Total) {
@@ -38,9 +39,12 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	if check.AuditAge(source.Header()) > 0 { // when such an audit began is not known to be when it was sent
 		return nil, nil
 	}
+	report := b.Input.OnViolation
+	b.Input.OnViolation = nil // what is found without a proof is found again, and reported then
 	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
 		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: source, End: end, Look: b.lookAnew,
 	})
+	b.Input.OnViolation = report
 	switch {
 	case err != nil && !chains.Open(err):
 		return nil, fmt.Errorf("check the history: %w", err)
@@ -52,7 +56,8 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	return &proof, nil
 }
 
-// proved are the results of all checks where there is a proof.
+// proved are the results of all checks where there is a proof; nil where its circles are
+// too many.
 func (b *balances) proved(proof *chains.Proof) []check.Result {
 	b.AddSource(0, b.Input.History[0])
 	b.proof = proof
@@ -60,7 +65,58 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)
 	}
+	if len(proof.Cyclic) > 0 {
+		order := b.orderOf(proof.Cyclic)
+		if order == nil { // as if there had been no proof
+			b.proof, b.end, b.Txns.Runs, b.Clocks = nil, endFacts{}, nil, nil
+			return nil
+		}
+		results := b.decideAll(order)
+		check.Locate(b.Input.History, &b.Watch, results)
+		return results
+	}
 	return b.decideAll(&order{b: b})
+}
+
+// orderOf is what the dependency graph says of some transactions. All its circles are among
+// them, and the versions are known to be right, so that nothing else is needed: who made or
+// overwrote a version and is not among them is before or behind all of a circle. Nil is too
+// much memory, or an end of the watch.
+func (b *balances) orderOf(ids []history.ID) *order {
+	in := b.in
+	in.Input = b.Input
+	in.End = nil
+	in.History = []check.Source{&picked{b.Input.History[0], map[history.ID]bool{}}}
+	for _, id := range ids {
+		in.History[0].(*picked).ids[id] = true
+	}
+	part := newAccounts(b.Watch.Ctx, in, 0)
+	part.trusted = true
+	if part.read() != nil || part.Watch.Cancelled() {
+		return nil
+	}
+	o := part.order()
+	o.undecided = ""
+	return o
+}
+
+// picked is a source of some transactions of another.
+type picked struct {
+	check.Source
+	ids map[history.ID]bool
+}
+
+// Complete implements check.Source: there are transactions that this one does not have.
+func (p *picked) Complete() bool { return false }
+
+func (p *picked) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for rec, err := range p.Source.Transactions() {
+			if (err != nil || p.ids[rec.ID]) && !yield(rec, err) {
+				return
+			}
+		}
+	}
 }
 
 // lookAnew begins with no transaction.

@@ -5,41 +5,56 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
 // parallel is a history of several clients on a database that commits one transaction
 // after another. Each has its effect at a moment between its beginning and its end; a few
-// are of unknown outcome, refused, looked up, or read all accounts.
-func parallel(rng *rand.Rand, accounts, clients, count int) *world {
+// are of unknown outcome, refused, looked up, or read all accounts. Torn says that what
+// only reads does it at two moments, as READ COMMITTED lets it.
+func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 	w := newWorld(accounts)
-	type open struct {
-		tx   history.Transaction
+	type moment struct {
+		tx   *history.Transaction
 		at   int64
 		work func(tx *history.Transaction)
 	}
 	sequence, free := make([]uint64, clients), make([]int64, clients)
-	var list []open
+	var list []moment
+	var all []*history.Transaction
 	for range count {
 		c := rng.IntN(clients)
 		sequence[c]++
-		o := open{tx: history.Transaction{ID: history.NewID(1, uint64(c), sequence[c]), Outcome: history.Committed, Attempts: 1}}
+		tx := &history.Transaction{ID: history.NewID(1, uint64(c), sequence[c]), Outcome: history.Committed, Attempts: 1}
 		try := free[c] + rng.Int64N(100)
-		o.at = try + rng.Int64N(1000)
-		end := o.at + rng.Int64N(1000)
-		o.tx.Due, o.tx.Sent, o.tx.Try, o.tx.End, free[c] = try, try, try, end, end
-		o.work = w.parallelWork(rng, &o.tx, &o.at)
-		list = append(list, o)
+		at := try + rng.Int64N(1000)
+		end := at + rng.Int64N(1000)
+		tx.Due, tx.Sent, tx.Try, tx.End, free[c] = try, try, try, end, end
+		all = append(all, tx)
+		if torn && rng.IntN(4) == 0 {
+			tx.Kind = kindInquiry
+			order := rng.Perm(accounts)
+			for i, when := range []int64{at, at + rng.Int64N(end-at+1)} {
+				list = append(list, moment{tx, when, func(tx *history.Transaction) { w.see(tx, uint64(order[i])) }})
+			}
+			continue
+		}
+		work := w.parallelWork(rng, tx, &at)
+		list = append(list, moment{tx, at, work})
 	}
-	slices.SortFunc(list, func(a, b open) int { return int(a.at - b.at) })
-	for _, o := range list {
-		w.Txns = append(w.Txns, o.tx)
-		o.work(&w.Txns[len(w.Txns)-1])
+	slices.SortStableFunc(list, func(a, b moment) int { return int(a.at - b.at) })
+	for _, m := range list {
+		m.work(m.tx)
+	}
+	for _, tx := range all {
+		w.Txns = append(w.Txns, *tx)
 	}
 	slices.SortFunc(w.Txns, func(a, b history.Transaction) int { return int(a.End - b.End) })
 	return w
@@ -122,7 +137,11 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(quick, whole) {
+	same := reflect.DeepEqual(quick, whole)
+	if checktest.ByName(whole)[check.Serializable].Status == check.Invalid { // which of two circles of one length is shown is open
+		same = slices.Equal(decisions(quick), decisions(whole))
+	}
+	if !same {
 		t.Fatalf("seed %d: proved\n%+v\nexamined\n%+v", seed, quick, whole)
 	}
 	return true
@@ -133,7 +152,7 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 func TestProof(t *testing.T) {
 	for seed := range rounds(2000) {
 		rng := rand.New(rand.NewPCG(seed, 21))
-		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80))
+		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80), false)
 		in := w.input(isolation.StrictSerializable)
 		in.Audited = []uint64{1}
 		if slices.ContainsFunc(w.Txns, func(tx history.Transaction) bool { return tx.Kind == kindAudit }) == false {
@@ -145,13 +164,43 @@ func TestProof(t *testing.T) {
 	}
 }
 
+// TestProofWithCircles: where reads are torn, or where snapshots let write skews pass, the
+// rest is proved, and the results are those of a look at everything.
+func TestProofWithCircles(t *testing.T) {
+	proved, circles := 0, 0
+	for seed := range rounds(1500) {
+		rng := rand.New(rand.NewPCG(seed, 25))
+		var w *world
+		if seed%3 == 0 {
+			w = snapshotStore(rng, 6, 40)
+			for i := range w.Txns { // each by a client of its own
+				rename(w, w.Txns[i].ID, history.NewID(1, uint64(i)+1, 1))
+			}
+			w.Txns = slices.DeleteFunc(w.Txns, func(tx history.Transaction) bool { return tx.Outcome == history.Aborted })
+		} else {
+			w = parallel(rng, 3+rng.IntN(12), 2+rng.IntN(8), 20+rng.IntN(200), true)
+		}
+		in := w.input(isolation.ReadCommitted)
+		if sameAsExamined(t, in, seed) {
+			proved++
+			if checktest.ByName(checked(in))[check.Serializable].Status == check.Invalid {
+				circles++
+			}
+		}
+	}
+	t.Logf("%d proved, %d of them with circles", proved, circles)
+	if circles < 300 {
+		t.Errorf("%d were proved, and %d of them had circles: too few to prove anything", proved, circles)
+	}
+}
+
 // TestNoFalseProof: nothing is proved of which a look at everything finds that it is not so,
 // whatever is changed in a healthy history or its end state.
 func TestNoFalseProof(t *testing.T) {
 	proved, refused := 0, 0
 	for seed := range rounds(6000) {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(20))
+		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(20), seed%4 == 0)
 		bend(rng, w)
 		in := w.input(isolation.StrictSerializable)
 		if sameAsExamined(t, in, seed) {
@@ -255,7 +304,7 @@ func TestProofOracle(t *testing.T) {
 		if results == nil && want {
 			t.Logf("seed %d: %v", seed, unproved(t, w))
 		}
-		if got := results != nil; got != want {
+		if got := results != nil && check.Verdict(results) == check.Valid; got != want {
 			t.Fatalf("seed %d: proved %v, the oracle says %v", seed, got, want)
 		}
 		if want {
@@ -351,7 +400,7 @@ func unproved(t *testing.T, w *world) error {
 func TestPartAccusesNobody(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 24))
-		w := parallel(rng, 3+rng.IntN(10), 1+rng.IntN(8), 20+rng.IntN(100))
+		w := parallel(rng, 3+rng.IntN(10), 1+rng.IntN(8), 20+rng.IntN(100), false)
 		w.Incomplete = true
 		from, to := rng.Int64N(5000), int64(5000)+rng.Int64N(5000)
 		edges := map[uint64][2]int64{}
@@ -385,6 +434,40 @@ func TestPartAccusesNobody(t *testing.T) {
 			if r.Status == check.Invalid {
 				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
 			}
+		}
+	}
+}
+
+// TestPartFindsLateViolation: in a part that begins in the midst of every chain, a lost
+// update and a read skew show.
+func TestPartFindsLateViolation(t *testing.T) {
+	for name, bend := range map[string]func(w *world){
+		"lost update": func(w *world) {
+			before := w.ObjectRows[0]
+			w.transfer(0, 1, 1)
+			tx := &w.Txns[w.transfer(0, 2, 1)]
+			op := &tx.Ops[0]
+			op.Version, op.Value, op.Writer = before.Version, before.Value, before.Writer
+		},
+		"read skew": func(w *world) {
+			before := w.ObjectRows[0]
+			w.transfer(0, 1, 1)
+			tx := &w.Txns[w.inquiry(0, 1)]
+			op := &tx.Ops[0]
+			op.Version, op.Value, op.Writer = before.Version, before.Value, before.Writer
+		},
+	} {
+		w := newWorld(4)
+		for i := range uint64(300) {
+			w.transfer(i%4, (i+1)%4, 1)
+		}
+		bend(w)
+		w.Txns, w.Incomplete = w.Txns[270:], true
+		in := w.input(isolation.Serializable)
+		in.End = nil
+		r := checktest.ByName(checked(in))[check.Serializable]
+		if r.Status != check.Invalid || !strings.Contains(r.Detail, name) && !strings.Contains(r.Detail, check.Capital(name)) {
+			t.Errorf("%s: %v: %s", name, r.Status, r.Detail)
 		}
 	}
 }

@@ -18,7 +18,9 @@ type slot struct {
 	legs     uint32 // ledger legs
 	writes   uint32 // legs of committed transactions in the history
 	highest  uint64 // version that anybody saw it written to
-	base     uint32 // position of its version 0
+	base     uint32 // position of its version 0, modulo 2^32 where it has none
+	lowest   uint64 // without an end state: 1 more than the first version that anybody saw; 0 if nobody did
+	low      uint32 // the first version that has a position
 	length   uint32 // its highest position is base+length
 	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
 	forked   bool   // two transactions made the same version of it
@@ -27,6 +29,9 @@ type slot struct {
 	there    bool   // in the end state
 	broken   bool   // its versions do not follow each other: its replayed balances are not known
 }
+
+// first is the first position.
+func (s *slot) first() uint32 { return s.base + s.low }
 
 // slots maps touched accounts to slots: an array over all accounts of the load while
 // that is at most 512 MB, and a map of the others that are touched.
@@ -93,6 +98,9 @@ type fork struct {
 	first, second uint32
 }
 
+// mostTrusted bounds the positions of a few transactions of a long history: 400 MB.
+const mostTrusted = 1 << 25
+
 // layOut gives every touched account its positions. The length of an account is
 // bounded by the writes to it that are known, so that a damaged version number
 // cannot ask for memory.
@@ -100,10 +108,19 @@ func (b *balances) layOut() error {
 	next := uint64(0)
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		bound := uint64(s.legs) + uint64(s.writes) + 16
+		if s.lowest > 1 && s.lowest-1 <= s.highest { // a part of a recording begins in the midst of a chain
+			s.low = uint32(s.lowest - 1)
+		}
+		bound := uint64(s.low) + uint64(s.legs) + uint64(s.writes) + 16
+		if b.trusted {
+			bound = s.highest
+		}
 		s.length = uint32(min(s.highest, bound))
-		s.base = uint32(next)
-		next += uint64(s.length) + 1
+		s.base = uint32(next) - s.low
+		next += uint64(s.length-s.low) + 1
+	}
+	if b.trusted && next > mostTrusted {
+		return fmt.Errorf("the versions of %d accounts are too far apart", len(b.slots.list))
 	}
 	if next >= uint64(check.None) {
 		return fmt.Errorf("the %s has %d %ss, which is more than one check takes", b.Words.Book, next, b.Words.Part)
@@ -118,7 +135,7 @@ func (b *balances) layOut() error {
 
 // place puts transaction t as the maker of a version.
 func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
-	if version == 0 || version > uint64(s.length) {
+	if version <= uint64(s.low) || version > uint64(s.length) {
 		b.chain.outside = append(b.chain.outside, t)
 		s.broken, s.outside = true, true
 		return
@@ -191,9 +208,11 @@ func (b *balances) replay() {
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
 		balance := b.in.Opening(s.n)
-		b.chain.balance[s.base] = balance
-		known := true
-		for p := s.base + 1; p <= s.base+s.length && !b.Watch.Ended(); p++ {
+		known := s.low == 0
+		if b.chain.balance[s.first()] = balance; !known {
+			b.chain.balance[s.first()] = unknownBalance
+		}
+		for p := s.first() + 1; p <= s.base+s.length && !b.Watch.Ended(); p++ {
 			// From a version on whose maker has vanished, others may have made the
 			// same numbers again, out of another balance.
 			gone := s.vanished != 0 && p-s.base >= s.vanished
@@ -233,7 +252,7 @@ func (b *balances) sortForks() {
 
 // slotAt returns the account that a position belongs to, and the version there.
 func (b *balances) slotAt(p uint32) (*slot, uint32) {
-	behind := sort.Search(len(b.slots.list), func(i int) bool { return b.slots.list[i].base > p })
+	behind := sort.Search(len(b.slots.list), func(i int) bool { return b.slots.list[i].first() > p })
 	s := &b.slots.list[behind-1]
 	return s, p - s.base
 }

@@ -125,14 +125,22 @@ func (f *Findings) Add(what string, ids ...history.ID) {
 	}
 }
 
-// String is what was found, in words.
+// String is what was found, in words: a sentence about the first with how many there are,
+// or the first few below their title.
 func (f *Findings) String() string {
+	if f.Title == "" {
+		text := f.Texts[0] + "."
+		if f.Count > 1 {
+			text = fmt.Sprintf("%d times, first: %s", f.Count, text)
+		}
+		if f.Anomaly != "" {
+			text = f.Anomaly + ": " + text
+		}
+		return Capital(text)
+	}
 	text := strings.Join(f.Texts, "; ")
 	if more := f.Count - len(f.Texts); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
-	}
-	if f.Title == "" {
-		return Capital(text) + "."
 	}
 	return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ": " + text + "."
 }

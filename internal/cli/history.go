@@ -26,17 +26,38 @@ func (a *app) historyCommand() *cobra.Command {
 			"tried for the last time and answered (since the run's start), the accounts that it read and\n" +
 			"changed, what it saw there before, and where in the run's files it is recorded.\n" +
 			"With ids, such as the witnesses of a report, those transactions alone are shown, and after them\n" +
-			"their rows in the ledger of the end state. With --account, what touched that account is shown.",
+			"their rows in the ledger of the end state. With --account, what touched that account is shown.\n" +
+			"With --around ID, what happened next to a transaction is shown: the transactions on the same\n" +
+			"accounts that are nearest in time (--count), or all of those within some time of it (--within).",
 		Args: takes(1, math.MaxInt, "shows what a run recorded: name its directory"),
 	}
 	account := c.Flags().String("account", "", "show what touched the account `BIC/BAN`, and how it ended")
+	var near neighbourhood
+	c.Flags().StringVar(&near.id, "around", "", "show what happened next to the transaction `ID`, client by client")
+	c.Flags().IntVar(&near.count, "count", 20, "of --around: how many transactions beside it, the nearest in time")
+	c.Flags().DurationVar(&near.within, "within", 0, "of --around: all that are at most this far from it in time, in place of --count")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := mustBeDirectory(args[0]); err != nil {
 			return err
 		}
+		near.timed = c.Flags().Changed("within")
+		switch flags := c.Flags(); {
+		case near.id == "" && (flags.Changed("count") || flags.Changed("within")):
+			return usagef("--count and --within bound what --around ID shows: give that too")
+		case near.id != "" && (len(args) > 1 || *account != ""):
+			return usagef("--around shows one transaction and what happened next to it: give no other id, and no account")
+		case near.count < 1 || near.within < 0:
+			return usagef("--count is at least 1, and --within is not below zero")
+		case flags.Changed("count") && flags.Changed("within"):
+			return usagef("--count and --within are two ways to bound what --around shows: give one")
+		}
 		l := &lookup{path: args[0], out: bufio.NewWriter(a.stdout), found: map[history.ID]bool{}}
 		err := l.open(args[1:], *account)
-		if err == nil {
+		switch {
+		case err != nil:
+		case near.id != "":
+			err = l.showAround(near, a.stderr)
+		default:
 			err = l.show(a.stderr)
 		}
 		return errors.Join(err, l.out.Flush(), l.close())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -90,10 +91,11 @@ func cases() map[string]*Result {
 		Name: check.Serializable, Status: check.Invalid, Required: true, Detail: "Lost update: 1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
 		Witness: make([]history.ID, 30),
 		Anomalies: []check.Anomaly{
-			{Name: "lost update", Forbidden: isolation.SnapshotIsolation, Count: 1, Detail: "…"},
+			lostUpdate(),
 			{Name: "read skew", Forbidden: isolation.SnapshotIsolation, Count: 1234, Detail: "…"},
 		},
 	}
+	results[8].Status, results[8].Detail = check.NotApplicable, "No audits were asked for."
 	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
 	invalid.Checks = Checks(results)
 
@@ -269,5 +271,23 @@ func TestGroup(t *testing.T) {
 		if got := group(n); got != want {
 			t.Errorf("group(%d) = %s", n, got)
 		}
+	}
+}
+
+// lostUpdate is an anomaly as a checker explains it.
+func lostUpdate() check.Anomaly {
+	a, b := history.NewID(1, 7, 312), history.NewID(1, 3, 9)
+	edge := func(from, to history.ID) check.Edge {
+		return check.Edge{
+			From: from, To: to, Kind: check.ReadWrite, Object: "account DEUTDEFF 77", FromVersion: "version 4", ToVersion: "version 5",
+			Text: fmt.Sprintf("transfer %v read version 4 of account DEUTDEFF 77, which transfer %v overwrote", from, to),
+		}
+	}
+	span := func(id history.ID, begin, end int64) check.Span {
+		return check.Span{ID: id, Kind: "transfer", Outcome: history.Committed, Begin: begin, End: end, Ops: []string{"read version 4, 10.00; made version 5, 9.00"}}
+	}
+	return check.Anomaly{
+		Name: "lost update", Forbidden: isolation.SnapshotIsolation, Count: 1, Detail: "1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
+		Cycle: []check.Edge{edge(a, b), edge(b, a)}, Spans: []check.Span{span(b, 4_200_000_000, 4_203_000_000), span(a, 4_201_000_000, 4_209_000_000)},
 	}
 }

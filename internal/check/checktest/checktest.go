@@ -2,7 +2,11 @@
 package checktest
 
 import (
+	"cmp"
+	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
@@ -62,4 +66,36 @@ func ByName(results []check.Result) map[string]check.Result {
 		m[r.Name] = r
 	}
 	return m
+}
+
+// Misexplained says what is wrong with the explanations of results; empty if nothing is: an
+// anomaly is one sentence, its edges are a path that leads back to its beginning, but for a
+// read alone, and the transactions that are known come in the order of their beginnings.
+func Misexplained(results []check.Result) string {
+	for _, r := range results {
+		for _, a := range r.Anomalies {
+			wrong := func(what string) string { return fmt.Sprintf("%s, %s: %s: %+v", r.Name, a.Name, what, a) }
+			if strings.Contains(a.Detail, "\n") || a.Count < 1 {
+				return wrong("it is no sentence")
+			}
+			for i, e := range a.Cycle {
+				next := a.Cycle[(i+1)%len(a.Cycle)]
+				switch {
+				case len(a.Cycle) > 1 && e.To != next.From && i < 31: // of a longer one the beginning is kept
+					return wrong(fmt.Sprintf("edge %d does not lead to the next one", i+1))
+				case e.Text == "" || strings.HasSuffix(e.Text, ".") || e.Kind == 0:
+					return wrong(fmt.Sprintf("edge %d does not say why", i+1))
+				}
+			}
+			if !slices.IsSortedFunc(a.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) }) {
+				return wrong("its transactions are not in the order of time")
+			}
+			for _, s := range a.Spans {
+				if !slices.ContainsFunc(a.Cycle, func(e check.Edge) bool { return e.From == s.ID || e.To == s.ID }) {
+					return wrong(fmt.Sprintf("%v is in no edge", s.ID))
+				}
+			}
+		}
+	}
+	return ""
 }

@@ -49,6 +49,7 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	k := newChecker(ctx, in)
 	results := k.results(k.read())
 	check.Locate(in.History, &k.Watch, results)
+	k.explain(results)
 	if k.Watch.Cancelled() {
 		return nil, fmt.Errorf("check the history: %w", k.Watch.Err)
 	}

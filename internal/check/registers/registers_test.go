@@ -146,8 +146,16 @@ func checkKV(t *testing.T, in Input) map[string]check.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if wrong := checktest.Misexplained(results); wrong != "" {
+		t.Error(wrong)
+	}
 	byName := map[string]check.Result{}
 	for _, r := range results {
+		for _, a := range r.Anomalies {
+			if len(in.History) == 1 && a.Cycle == nil {
+				t.Errorf("%s does not explain %s", r.Name, a.Name)
+			}
+		}
 		byName[r.Name] = r
 		if (r.Status == check.Invalid) != (len(r.Witness) > 0 || r.Status == check.Invalid && r.Name == check.Durable || r.Status == check.Invalid && r.Name == check.NoGhost) {
 			t.Errorf("%s is %v with the witnesses %v", r.Name, r.Status, r.Witness)

@@ -25,12 +25,18 @@ const (
 	kinds
 )
 
+// The anomalies that are no stale ones.
+const (
+	dirtyName = "dirty read (G1a)"
+	lostName  = "lost update (P4)"
+)
+
 func noFindings() [kinds]check.Findings {
 	return [kinds]check.Findings{
 		wrongRead:  {Check: Values},
-		dirtyRead:  {Check: Values, Anomaly: "dirty read (G1a)", Forbidden: isolation.ReadCommitted},
+		dirtyRead:  {Check: Values, Anomaly: dirtyName, Forbidden: isolation.ReadCommitted},
 		stale:      {Check: Fresh, Anomaly: "stale read", Forbidden: isolation.StrictSerializable},
-		lost:       {Check: NoLostUpdate, Anomaly: "lost update (P4)", Forbidden: isolation.SnapshotIsolation},
+		lost:       {Check: NoLostUpdate, Anomaly: lostName, Forbidden: isolation.SnapshotIsolation},
 		hole:       {Check: Scans},
 		staleScan:  {Check: Scans, Anomaly: "stale scan", Forbidden: isolation.StrictSerializable},
 		disordered: {Check: Linearizable},

@@ -111,6 +111,9 @@ func checked(in AccountsInput) []check.Result {
 	if err != nil {
 		panic(err)
 	}
+	if wrong := checktest.Misexplained(results); wrong != "" {
+		panic(wrong)
+	}
 	return results
 }
 

@@ -16,11 +16,13 @@
 	}
 	function finding(f) {
 		return el("div", { class: "finding" },
-			f.text ? el("p", {}, f.text) : null,
-			f.edges.length > 0 ? el("ol", {}, f.edges.map((e) => el("li", {}, e.replace(/^\d+\. /, "")))) : null,
+			f.text ? el("p", {}, unbroken(f.text)) : null,
+			f.edges.length > 0 ? el("ol", {}, f.edges.map((e) => el("li", {}, unbroken(e.replace(/^\d+\. /, ""))))) : null,
 			f.note ? el("p", { class: "note" }, f.note) : null,
 			f.drawing ? el("figure", {}, drawing(f.drawing), f.file ? el("figcaption", {}, "In the run's directory: ", f.file) : null) : null);
 	}
+	// unbroken keeps each id of a transaction on one line.
+	const unbroken = (s) => s.split(/(\b\d+-\d+-\d+\b)/).map((part, i) => i % 2 ? el("span", { class: "id" }, part) : part);
 	// drawing is made by the program, with all names in it as text.
 	const drawing = (svg) => document.importNode(new DOMParser().parseFromString(svg, "image/svg+xml").documentElement, true);
 	const some = (list, most) => list.length <= most ? list.join(", ") : list.slice(0, most).join(", ") + ` and ${list.length - most} more`;

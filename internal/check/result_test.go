@@ -1,0 +1,45 @@
+package check
+
+import "testing"
+
+// TestVerdict holds that what is not applicable counts neither for nor against a run, and
+// that a run about which nothing required says anything is unknown.
+func TestVerdict(t *testing.T) {
+	required := func(list ...Status) []Result {
+		var results []Result
+		for _, s := range list {
+			results = append(results, Result{Status: s, Required: true})
+		}
+		return append(results, Result{Status: Invalid}, Result{Status: Valid}, Result{})
+	}
+	for _, tc := range []struct {
+		results []Result
+		want    Status
+	}{
+		{required(), Unknown},
+		{required(Valid), Valid},
+		{required(NotApplicable), Unknown},
+		{required(NotApplicable, Valid), Valid},
+		{required(NotApplicable, Unknown, Valid), Unknown},
+		{required(NotApplicable, Unknown, Invalid), Invalid},
+	} {
+		if got := Verdict(tc.results); got != tc.want {
+			t.Errorf("%+v is %v, not %v", tc.results, got, tc.want)
+		}
+	}
+}
+
+// TestNothing holds that only what is valid becomes not applicable.
+func TestNothing(t *testing.T) {
+	for status, want := range map[Status]Status{Valid: NotApplicable, Unknown: Unknown, Invalid: Invalid} {
+		if got := (Result{Status: status, Detail: "d"}).Nothing("No scan was made."); got.Status != want || (got.Detail == "d") == (want == NotApplicable) {
+			t.Errorf("%v becomes %+v", status, got)
+		}
+	}
+	if got := (Result{Status: Valid, Detail: "d"}).Nothing(""); got.Status != Valid || got.Detail != "d" {
+		t.Errorf("where there is something to check, it becomes %+v", got)
+	}
+	if text, err := NotApplicable.MarshalText(); err != nil || string(text) != "not applicable" {
+		t.Errorf("its name is %q, %v", text, err)
+	}
+}

@@ -1,0 +1,65 @@
+package totals
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// anomaliesOf are the names of what serializable found, and the result.
+func anomaliesOf(w *world) ([]string, check.Result) {
+	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Serializable]
+	var names []string
+	for _, a := range r.Anomalies {
+		names = append(names, a.Name)
+	}
+	return names, r
+}
+
+// TestLostUpdateIsToldOnce: a longer cycle over the two transactions of a lost update is not
+// told again, and what has nothing to do with it is.
+func TestLostUpdateIsToldOnce(t *testing.T) {
+	w := newWorld(8)
+	lostUpdate(w)
+	// What follows depends on both transfers, one after the other.
+	w.inquiry(0)
+	w.transfer(1, 2, 3)
+	names, r := anomaliesOf(w)
+	if !slices.Equal(names, []string{lostUpdateName}) {
+		t.Errorf("%v are told: %s", names, r.Detail)
+	}
+	a := r.Anomalies[0]
+	if len(a.Cycle) != 2 || a.Cycle[0].Kind != check.ReadWrite || a.Cycle[1].Kind != check.ReadWrite || len(a.Spans) != 2 {
+		t.Errorf("it is explained by %+v of %+v", a.Cycle, a.Spans)
+	}
+	if !strings.Contains(r.Detail, " lost; ") && !strings.Contains(r.Detail, " made; ") {
+		t.Errorf("the money is missing: %s", r.Detail)
+	}
+	i := w.inquiry(5)
+	w.transfer(4, 5, 10)
+	w.see(&w.Txns[i], 4)
+	if names, r = anomaliesOf(w); len(names) != 2 || !slices.Contains(names, "read skew (G-single)") {
+		t.Errorf("beside a read skew %v are told: %s", names, r.Detail)
+	}
+}
+
+// TestEdgesOfADirtyRead: the one edge leads from who was not applied to who saw it.
+func TestEdgesOfADirtyRead(t *testing.T) {
+	i := slices.IndexFunc(violations, func(v violation) bool { return v.name == "dirty read" })
+	w := newWorld(8)
+	violations[i].make(w)
+	_, r := anomaliesOf(w)
+	a := r.Anomalies[0]
+	want := check.Edge{From: w.Txns[0].ID, To: w.Txns[1].ID, Kind: check.WriteRead}
+	if len(a.Cycle) != 1 || a.Cycle[0].From != want.From || a.Cycle[0].To != want.To || a.Cycle[0].Kind != want.Kind {
+		t.Fatalf("it is explained by %+v", a.Cycle)
+	}
+	if len(a.Spans) != 2 || !slices.ContainsFunc(a.Spans, func(s check.Span) bool { return s.Outcome == history.Rejected }) {
+		t.Errorf("its transactions are %+v", a.Spans)
+	}
+}

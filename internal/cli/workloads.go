@@ -4,6 +4,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/appends"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
 	"stroppy/internal/workload/kv"
@@ -17,6 +18,7 @@ func workloads() scenario.Workloads {
 		tpcb.Spec(),
 		events.Spec(),
 		kv.Spec(),
+		appends.Spec(),
 	}
 }
 

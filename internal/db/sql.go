@@ -144,6 +144,11 @@ type Dialect struct {
 	NoLockingRead bool
 	Returning     bool   // UPDATE … RETURNING exists
 	DoNothing     string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
+	// Upsert is an INSERT that changes the row which has its key already; nil where there is
+	// none.
+	Upsert *UpsertDialect
+	// JoinFunction puts texts behind each other, such as CONCAT; empty where || does.
+	JoinFunction string
 	// Procedures are the stored procedures; nil where there are none. What several
 	// result sets of one call hold is one Result.
 	Procedures *ProcedureDialect
@@ -159,6 +164,28 @@ type Dialect struct {
 	// AddColumn: ALTER TABLE can add a column with a constant default after the load,
 	// and writes no row for it.
 	AddColumn bool
+}
+
+// UpsertDialect is how an INSERT changes the row that has its key already.
+type UpsertDialect struct {
+	Conflict func(key string) string    // behind the values, before what is then set: " ON CONFLICT (key) DO UPDATE SET "
+	New      func(column string) string // the value that was to be inserted into a column
+}
+
+// OnConflict is that of the SQL of PostgreSQL, which SQLite and others have too.
+func OnConflict() *UpsertDialect {
+	return &UpsertDialect{
+		Conflict: func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },
+		New:      func(column string) string { return "excluded." + column },
+	}
+}
+
+// Concat is the text b behind the text a.
+func (d *Dialect) Concat(a, b string) string {
+	if d.JoinFunction != "" {
+		return d.JoinFunction + "(" + a + ", " + b + ")"
+	}
+	return a + " || " + b
 }
 
 // BulkLoader is satisfied by a database that takes many rows faster than INSERT.

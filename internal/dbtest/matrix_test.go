@@ -30,6 +30,7 @@ import (
 	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/appends"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
 )
@@ -58,44 +59,45 @@ type cell struct {
 
 // engines are all rows of the matrix.
 func engines() []engine {
-	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false), tpcbByAdds(false)}, kvOnMemory(), eventsCells(500))
-	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true), tpcbByAdds(true)}, kvOnMemory())
-	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
+	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false), tpcbByAdds(false)}, kvOnMemory(), eventsCells(500), []cell{appendCell("", 5000), appendCell("", 3000, "--mode", "interactive")})
+	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true), tpcbByAdds(true)}, kvOnMemory(), []cell{appendCell("", 3000)})
+	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000), appendCell("", 2000)}, eventsCells(300))
 	jars := url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}
 	return []engine{
 		{"memory", true, true, false, onMemory("memory:"), keys},
 		{"memory with lost answers", true, true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
 		{"sqlite", true, false, true, onSQLite, slices.Concat(
 			bankCells(600, []string{""}, workload.Pipelined, workload.Interactive),
-			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300), appendCells("", 1000))},
 		{"postgres", false, false, true, onPostgres, slices.Concat(
 			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
-			kvOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
+			kvOnPostgres(), appendOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
 		{"postgres behind pgbouncer", false, false, false, onPooler, slices.Concat(
 			bankBehindPooler(), []cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure)})},
 		{"mariadb", false, false, true, onMariaDB("OFF"), slices.Concat(
 			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
-			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
+			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300), appendCells("serializable", 400),
+			[]cell{appendShows("repeatable read", appends.Upsert, []string{"(G-single)", "(G-nonadjacent)"}, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"})})},
 		{"mariadb with snapshot isolation", false, false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"cockroach", false, false, false, onCockroach, slices.Concat(
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
-			eventsCells(200))},
+			appendCells("", 300), eventsCells(200))},
 		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Starter(voltdb.Hosts), jars, voltdb.Open), slices.Concat(
 			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")},
 			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
 		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(
 			bankCells(400, []string{"", "majority"}, workload.Interactive), bankSamples(400, 50),
-			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")}, eventsCells(200))},
+			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"), appendCell("", 1000)}, eventsCells(200))},
 		{"mongodb behind mongos", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGOS", mongodbcluster.Start, url.Values{"shards": {"2"}}, mongodb.Open), slices.Concat(
 			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
-			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
+			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20"), appendCell("", 1000)}, eventsCells(200))},
 		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},
-		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
+		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false), appendCell("", 1000)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
 	}

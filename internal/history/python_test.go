@@ -46,6 +46,7 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 		{"tpcb", "--scale", "1", "--ratio", "2:5:50", "--versions"},
 		{"kv", "--preset", "ycsb-a", "--records", "100"},
 		{"events", "--batch", "3"},
+		{"append", "--operations", "6"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")

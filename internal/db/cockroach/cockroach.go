@@ -91,6 +91,7 @@ func Flavor() *pgwire.Flavor {
 			ForUpdate:   " FOR UPDATE",
 			Returning:   true,
 			DoNothing:   " ON CONFLICT DO NOTHING",
+			Upsert:      db.OnConflict(),
 			Snapshot:    serializable,
 			Past:        func(age time.Duration) string { return fmt.Sprintf(" AS OF SYSTEM TIME '-%dms'", age.Milliseconds()) },
 		},

@@ -139,9 +139,14 @@ func (d *Database) Dialect() *db.Dialect {
 		TextType: func(length int) string {
 			return fmt.Sprintf("VARCHAR(%d) CHARACTER SET ascii COLLATE ascii_bin", length)
 		},
-		TableOptions:  " ENGINE=InnoDB",
-		ForUpdate:     " FOR UPDATE",
-		Procedures:    &db.ProcedureDialect{Language: db.PSM, Call: "CALL "},
+		TableOptions: " ENGINE=InnoDB",
+		ForUpdate:    " FOR UPDATE",
+		Procedures:   &db.ProcedureDialect{Language: db.PSM, Call: "CALL "},
+		Upsert: &db.UpsertDialect{
+			Conflict: func(string) string { return " ON DUPLICATE KEY UPDATE " },
+			New:      func(column string) string { return "VALUES(" + column + ")" },
+		},
+		JoinFunction:  "CONCAT", // || is OR unless the session says otherwise
 		Snapshot:      repeatableRead,
 		AddConstraint: d.server.keyless(),
 	}

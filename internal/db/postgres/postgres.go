@@ -53,6 +53,7 @@ func Flavor() *pgwire.Flavor {
 			ForUpdate:     " FOR UPDATE",
 			Returning:     true,
 			DoNothing:     " ON CONFLICT DO NOTHING",
+			Upsert:        db.OnConflict(),
 			Procedures:    &db.ProcedureDialect{Language: db.PLpgSQL, Call: "SELECT * FROM "},
 			Snapshot:      repeatableRead,
 			AddConstraint: true,

@@ -199,6 +199,7 @@ func Dialect() *db.Dialect {
 		TableOptions:  " STRICT",
 		Returning:     true,
 		DoNothing:     " ON CONFLICT DO NOTHING",
+		Upsert:        db.OnConflict(),
 	}
 }
 

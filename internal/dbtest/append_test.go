@@ -1,0 +1,148 @@
+package dbtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/lists"
+	"stroppy/internal/cli"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/appends"
+)
+
+// appendMix is so many clients on so few lists that transactions meet.
+var appendMix = []string{"--clients", "6", "--lists", "10", "--seed", "5"}
+
+// appendOn runs the whole program on a database and returns its exit code and what it found.
+func appendOn(t *testing.T, args ...string) (int, verdict, string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	args = slices.Concat([]string{"run", appends.Name, "--json", "--out", filepath.Join(t.TempDir(), "run")}, appendMix, args)
+	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
+	var v verdict
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+			t.Fatalf("stroppy %v: exit code %d, %v\n%s", args, code, err, complaints.String())
+		}
+	}
+	return code, v, complaints.String()
+}
+
+func (v verdict) detail(check string) string {
+	for _, c := range v.Checks {
+		if c.Name == check {
+			return c.Detail
+		}
+	}
+	return ""
+}
+
+// appendCell runs append by the whole program; further arguments are appended.
+func appendCell(isolation string, count int, more ...string) cell {
+	return cell{name: strings.Join(append([]string{"append", isolation}, more...), " "), run: func(t *testing.T, open opener) {
+		_, address := open(t)
+		code, v, why := appendOn(t, appendArgs(address, isolation, count, more...)...)
+		if code != 0 || v.Verdict != "valid" {
+			t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
+		}
+	}}
+}
+
+func appendArgs(address, isolation string, count int, more ...string) []string {
+	args := append([]string{"--db", address, "--count", fmt.Sprint(count)}, more...)
+	if isolation != "" {
+		args = append(args, "--isolation", isolation)
+	}
+	return args
+}
+
+// accesses are all ways in which SQL finds a list.
+var accesses = []string{appends.Upsert, appends.Primary, appends.Secondary, appends.Rows, appends.Predicate}
+
+func appendCells(isolation string, count int) (list []cell) {
+	for i, access := range accesses {
+		mode := []string{workload.Pipelined, workload.Interactive}[i%2]
+		list = append(list, appendCell(isolation, count, "--access", access, "--mode", mode))
+	}
+	return list
+}
+
+// appendShows holds that a database keeps what it claims and not more: serializability is
+// broken by one of some anomalies, and by none of others.
+func appendShows(isolation, access string, some, none []string) cell {
+	return cell{name: strings.Join([]string{"append", isolation, access, "shows", some[0]}, " "), run: func(t *testing.T, open opener) {
+		_, address := open(t)
+		code, v, why := appendOn(t, appendArgs(address, isolation, 1500, "--access", access, "--mode", workload.Interactive)...)
+		if code != 0 {
+			t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
+		}
+		detail := v.detail(check.Serializable)
+		has := func(name string) bool { return strings.Contains(detail, name) }
+		if v.status(check.Serializable) != "invalid" || !slices.ContainsFunc(some, has) {
+			t.Errorf("serializable is %s, and should show one of %q: %s", v.status(check.Serializable), some, detail)
+		}
+		if slices.ContainsFunc(none, has) {
+			t.Errorf("serializable shows one of %q: %s", none, detail)
+		}
+	}}
+}
+
+func appendOnPostgres() []cell {
+	list := appendCells("serializable", 800)
+	single := []string{"(G-single)", "(G-nonadjacent)"}
+	for _, access := range []string{appends.Upsert, appends.Predicate} {
+		list = append(list,
+			appendShows("read committed", access, single, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"}),
+			appendShows("repeatable read", access, []string{"(G2-item)", "(G2)"}, append(single, "(G0)", "(G1a)", "(G1b)", "(G1c)")))
+	}
+	return list
+}
+
+// TestAppendMutants: the planted bugs that can show in lists, each found by the check that is
+// meant for it.
+func TestAppendMutants(t *testing.T) {
+	t.Parallel()
+	type mutant struct{ mutant, check string }
+	for _, c := range cases([]mutant{
+		{"lost-update", lists.Lists}, {"lost-update", check.Serializable}, {"dirty-read", lists.Lists}, {"read-skew", check.Serializable},
+		{"write-skew", check.Serializable}, {"long-fork", check.Serializable}, {"stale-read", check.Strict}, {"lost-ack", check.Durable},
+		{"ghost", check.NoGhost}, {"torn", check.Durable}, {"false-ack-on-crash", check.Durable},
+	}...) {
+		for _, seed := range seeds(2) {
+			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.check, seed), func(t *testing.T) {
+				t.Parallel()
+				address := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=%d", c.mutant, seed)
+				code, v, why := appendOn(t, "--db", address, "--count", "8000", "--clients", "16", "--lists", "64")
+				if code != 1 || v.Verdict != "invalid" || v.status(c.check) != "invalid" {
+					t.Errorf("exit code %d, verdict %s, %s: %+v\n%s", code, v.Verdict, c.check, v.Checks, why)
+				}
+			})
+		}
+	}
+}
+
+// TestAppendRefusals: what cannot be done is said in one sentence, before anything is.
+func TestAppendRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--mode", "procedure"}, "mode procedure is not one of this workload"},
+		{[]string{"--db", "memory:", "--access", "rows"}, "access is rows, and a key-value store has its lists under their keys alone"},
+		{[]string{"--read-share", "0", "--read-only-share", "0"}, "what nobody reads shows nothing"},
+		{[]string{"--range", "3"}, "access is not predicate"},
+		{[]string{"--operations", "1000"}, "operations"},
+	} {
+		code, _, why := appendOn(t, c.args...)
+		if code != 2 || !strings.Contains(why, c.want) {
+			t.Errorf("stroppy run append %v: exit code %d: %s", c.args, code, why)
+		}
+	}
+}

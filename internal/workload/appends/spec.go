@@ -1,0 +1,144 @@
+package appends
+
+import (
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/lists"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/setting"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/recording"
+)
+
+// Spec is the workload as the commands know it.
+func Spec() workload.Spec {
+	return workload.Spec{
+		Name: Name, About: "transactions of any size that append to lists and read them: every anomaly of isolation that has a name is looked for",
+		Data: "lists",
+		Config: func() workload.Config {
+			return &Config{Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
+		},
+		Loaded: func(history.Header) map[string]string { return nil },
+		Check:  recording.Checker(Name, checks),
+		Checks: [][2]string{
+			{lists.Lists, "every read of a list is a beginning of the same list, and all in it was appended, once"},
+			{check.Durable, "every element of an acknowledged transaction, and every one that was read, is in the end where it was"},
+			{check.NoGhost, "nothing that a refused transaction appended is there, and nothing that nobody appended"},
+			{check.Serializable, "the dependency graph has no cycle"},
+			{lists.Session, "nor with the order of each client added"},
+			{check.Strict, "nor with real-time order added"},
+		},
+		Tables:  tables,
+		Objects: func(history.Header) workload.Objects { return names{} },
+		Format: workload.Format{
+			Operation: func(op *history.Op) string {
+				switch {
+				case op.Write:
+					return "append"
+				case !op.Observed:
+					return "read, what is not known"
+				case op.State == history.Broken:
+					return "read what no transaction writes"
+				}
+				return "read " + check.Plural(int(op.Value), "element")
+			},
+			Row: func(row history.Row) string {
+				return fmt.Sprintf(" place %d  append %d of its transaction", row.Version, row.Number)
+			},
+			End: func(list history.Object) string {
+				return fmt.Sprintf(" %s, the last%s", check.Plural(int(list.Value), "element"), workload.MadeBy(list.Writer))
+			},
+		},
+	}
+}
+
+// How lists are kept and found.
+const (
+	Primary   = "primary"   // a text a list, found by its primary key; it is there before it is appended to
+	Secondary = "secondary" // the same, found by another index
+	Upsert    = "upsert"    // a text a list, inserted or appended to by one statement
+	Rows      = "rows"      // a row an element, whose primary key is the list and the place in it
+	Predicate = "predicate" // a row an element and one behind the last, which each append deletes and adds anew, found within a range of an index
+)
+
+// Config says what the transactions do.
+type Config struct {
+	Clients   int
+	Seed      uint64 // 0: that of what is loaded
+	Mode      string // empty is pipelined
+	Isolation string // as the database names it; empty is its own default
+	Access    string // one of the above; empty: the first that the database has of Upsert and Primary
+
+	Lists        uint64  // that are live at once; 0: by the number of clients
+	Length       uint64  // elements with which a list is full
+	Operations   uint64  // of a transaction, at most
+	Reads        float64 // share of operations
+	ReadOnly     float64 // share of transactions that only read
+	Range        uint64  // lists that a read of Predicate reads, at most
+	ZipfExponent float64 // 0: all live lists are chosen alike
+}
+
+const (
+	mostLive       = 1 << 20
+	mostLength     = 256
+	mostOperations = 1 << numberBits / 2
+	mostRange      = 16
+
+	leastLive     = 16
+	liveOfAClient = 4
+)
+
+// live is how many lists are live at once: so many that each transaction meets a few others,
+// however many clients there are.
+func (c *Config) live() uint64 {
+	if c.Lists > 0 {
+		return c.Lists
+	}
+	return max(leastLive, liveOfAClient*uint64(c.Clients))
+}
+
+// Validate implements workload.Config.
+func (c *Config) Validate() error {
+	if c.Reads == 0 && c.ReadOnly == 0 && c.Clients > 1 {
+		return fmt.Errorf("read-share and read-only-share are both 0: what nobody reads shows nothing, so give one of them a share")
+	}
+	return nil
+}
+
+// Settings implements workload.Config.
+func (c *Config) Settings() []setting.Setting {
+	return []setting.Setting{
+		setting.Text(&c.Access, "access", "NAME", "how SQL keeps and finds lists: primary, secondary, upsert, rows or predicate").
+			OneOf(Primary, Secondary, Upsert, Rows, Predicate),
+		setting.Whole(&c.Lists, "lists", "lists that are appended to at once; 0 is 4 a client, and 16 at least").Between(0, mostLive),
+		setting.Whole(&c.Length, "list-length", "elements with which a list is full, and another one begun").Between(1, mostLength),
+		setting.Whole(&c.Operations, "operations", "operations of a transaction, which has 1 to as many").Between(1, mostOperations),
+		setting.Share(&c.Reads, "read-share", "share of operations that read, 0 to 1"),
+		setting.Share(&c.ReadOnly, "read-only-share", "share of transactions that only read, 0 to 1"),
+		setting.Whole(&c.Range, "range", "neighbouring lists that one read of --access predicate reads at most").Between(1, mostRange).IdleIf(func() string {
+			if c.Access == Predicate {
+				return ""
+			}
+			return "access is not predicate, so that each read is of one list: give --access predicate"
+		}),
+		setting.Real(&c.ZipfExponent, "zipf-exponent", "how unevenly live lists are chosen; 0 chooses all alike").Between(0, 100),
+	}
+}
+
+// New implements workload.Config.
+func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
+	l := *c
+	l.Clients, l.Seed, l.Isolation, l.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	return New(database, l)
+}
+
+// textOnly refuses an access that needs SQL.
+func (c *Config) textOnly(model string) error {
+	if c.Access != "" && c.Access != Primary {
+		return fmt.Errorf("access is %s, and %s has its lists under their keys alone: leave it out", c.Access, model)
+	}
+	c.Access = Primary
+	return nil
+}

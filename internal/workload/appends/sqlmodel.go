@@ -1,0 +1,195 @@
+package appends
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"stroppy/internal/db"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// The tables, of which a run uses the one that its access says. The columns are named so
+// that no dialect has to quote them.
+const (
+	table        = "stroppy_append"         // a list by its primary key
+	tableIndexed = "stroppy_append_indexed" // the same by another index
+	tableRows    = "stroppy_append_rows"    // a row an element
+	tableRanges  = "stroppy_append_ranges"  // a row an element, and one behind the last, in one range for each list
+)
+
+// placeBits is the width of a place in a list where it is part of the key of a row. The last
+// place is that of the row behind the last element, which each append replaces by another
+// one.
+const (
+	placeBits = 12
+	lastPlace = 1<<placeBits - 1
+)
+
+// placeIn is a place in a list as the tables of ranges have it.
+func placeIn(object, place uint64) db.Value { return db.Value{Int: int64(object<<placeBits | place)} }
+
+// sqlModel is the workload on a SQL database.
+type sqlModel struct {
+	*dataset.SQL
+	config *Config
+
+	read   *db.Statement   // of a list, or of a range of them
+	append []*db.Statement // one behind the other
+	make   *db.Statement   // empty lists, makeRows at once; nil where they need not be there
+	all    [4]*db.Statement
+}
+
+var errNoUpsert = errors.New("access is upsert, and this database has no INSERT that changes the row which is there already: take primary, secondary, rows or predicate")
+
+// newSQLModel fills in what the configuration leaves to the data model.
+func newSQLModel(database db.SQL, c *Config) (model, error) {
+	if c.Mode = cmp.Or(c.Mode, workload.Pipelined); c.Mode == workload.Procedure {
+		return nil, errNoProcedure
+	}
+	d := database.Dialect()
+	switch {
+	case c.Access == "" && d.Upsert != nil:
+		c.Access = Upsert
+	case c.Access == "":
+		c.Access = Primary
+	case c.Access == Upsert && d.Upsert == nil:
+		return nil, errNoUpsert
+	}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
+	m.statements(d)
+	return m, nil
+}
+
+// statements makes those of the access.
+func (m *sqlModel) statements(d *db.Dialect) {
+	text := []db.Type{db.Text}
+	switch m.config.Access {
+	case Primary, Upsert:
+		m.read = d.Statement("SELECT elements FROM "+table+" WHERE list = {integer}", text...)
+		m.append = []*db.Statement{d.Statement("UPDATE " + table + " SET elements = " + d.Concat("elements", "{text}") + " WHERE list = {integer}")}
+	case Secondary:
+		m.read = d.Statement("SELECT elements FROM "+tableIndexed+" WHERE place = {integer}", text...)
+		m.append = []*db.Statement{d.Statement("UPDATE " + tableIndexed + " SET elements = " + d.Concat("elements", "{text}") + " WHERE place = {integer}")}
+	case Rows:
+		m.read = d.Statement("SELECT element FROM "+tableRows+" WHERE list = {integer} ORDER BY place", db.Integer)
+		m.append = []*db.Statement{d.Statement("INSERT INTO " + tableRows + " (list, place, element) SELECT {integer}, COALESCE(MAX(place), 0) + 1, {integer} FROM " + tableRows + " WHERE list = {integer}")}
+	case Predicate:
+		const within = " WHERE place >= {integer} AND place < {integer}"
+		m.read = d.Statement("SELECT place, element FROM "+tableRanges+within+" ORDER BY place", db.Integer, db.Integer)
+		m.append = []*db.Statement{
+			d.Statement("DELETE FROM " + tableRanges + within),
+			d.Statement("INSERT INTO " + tableRanges + " (place, element) SELECT COALESCE(MAX(place), {integer}) + 1, {integer} FROM " + tableRanges + within),
+			d.Statement("INSERT INTO " + tableRanges + " (place, element) VALUES ({integer}, {integer})"),
+		}
+	}
+	if m.config.Access == Upsert {
+		m.append[0] = d.Statement("INSERT INTO " + table + " (list, elements) VALUES ({integer}, {text})" +
+			d.Upsert.Conflict("list") + "elements = " + d.Concat(table+".elements", d.Upsert.New("elements")))
+	}
+	m.makers(d)
+	m.all = [...]*db.Statement{
+		d.Statement("SELECT list, elements FROM "+table, db.Integer, db.Text),
+		d.Statement("SELECT list, elements FROM "+tableIndexed, db.Integer, db.Text),
+		d.Statement("SELECT place, element FROM "+tableRanges+" ORDER BY place", db.Integer, db.Integer),
+		d.Statement("SELECT list, element FROM "+tableRows+" ORDER BY list, place", db.Integer, db.Integer),
+	}
+}
+
+// makeRows is how many lists one statement makes, and makeLists how many are made together.
+const (
+	makeRows  = 32
+	makeLists = 16 * makeRows
+)
+
+// makers makes the statements that make lists.
+func (m *sqlModel) makers(d *db.Dialect) {
+	var columns, row string
+	switch m.config.Access {
+	case Primary:
+		columns, row = table+" (list, elements)", "({integer}, '')"
+	case Secondary:
+		columns, row = tableIndexed+" (list, place, elements)", "({integer}, {integer}, '')"
+	default:
+		return
+	}
+	insert := "INSERT INTO " + columns + " VALUES " + row
+	for range makeRows - 1 {
+		insert += ", " + row
+	}
+	m.make = d.Statement(insert)
+}
+
+// Fill implements dataset.Store. It makes the tables. No list is there.
+func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(done uint64)) error {
+	d := m.Dialect
+	number := " " + d.IntegerType + " NOT NULL"
+	elements := "\telements " + d.TextType(m.longest()) + " NOT NULL"
+	create := func(table, columns string) string {
+		return "CREATE TABLE " + table + " (\n" + columns + "\n)" + d.TableOptions
+	}
+	var statements []string
+	for _, name := range []string{table, tableIndexed, tableRows, tableRanges} {
+		statements = append(statements, "DROP TABLE IF EXISTS "+name)
+	}
+	statements = append(statements,
+		create(table, "\tlist"+number+" PRIMARY KEY,\n"+elements),
+		create(tableIndexed, "\tlist"+number+" PRIMARY KEY,\n\tplace"+number+",\n"+elements),
+		"CREATE INDEX stroppy_append_places ON "+tableIndexed+" (place)",
+		create(tableRows, "\tlist"+number+",\n\tplace"+number+",\n\telement"+number+",\n\tPRIMARY KEY (list, place)"),
+		create(tableRanges, "\tplace"+number+" PRIMARY KEY,\n\telement"+number))
+	if err := m.Each(ctx, statements...); err != nil {
+		return err
+	}
+	progress(1)
+	return nil
+}
+
+// longest is how many bytes the text of a list may have: far more than transactions append
+// before all clients have seen that it is full.
+func (m *sqlModel) longest() int {
+	if most := m.Database.Limits().Value; most > 0 {
+		return min(most, longestText)
+	}
+	return longestText
+}
+
+func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	return &sqlClient{chooser: h, SQLSession: s, model: m, args: make([]db.Value, 0, 8)}, err
+}
+
+func (m *sqlModel) endState(ctx context.Context, end *endLists) error {
+	return m.With(ctx, func(s db.SQLSession) error {
+		for i, take := range []func(row []db.Value) error{
+			func(row []db.Value) error { return end.text(uint64(row[0].Int), row[1].Text) },
+			func(row []db.Value) error { return end.text(uint64(row[0].Int), row[1].Text) },
+			func(row []db.Value) error {
+				place := uint64(row[0].Int)
+				if place&lastPlace == lastPlace {
+					return nil
+				}
+				return end.element(place>>placeBits, row[1].Int)
+			},
+			func(row []db.Value) error { return end.element(uint64(row[0].Int), row[1].Int) },
+		} {
+			if err := s.Query(ctx, m.all[i], nil, take); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// newProcedureModel refuses a database of procedures alone.
+func newProcedureModel(db.ProcedureStore, *Config) (model, error) {
+	return nil, fmt.Errorf("the transactions of the %s workload have as many operations as they draw, and this database has transactions of stored procedures alone: take another workload or another database", Name)
+}
+
+// newTableModel refuses a database of tables without free SQL.
+func newTableModel(db.TableStore, *Config) (model, error) {
+	return nil, fmt.Errorf("the transactions of the %s workload write what they have read, which the SQL of this database cannot: take another workload or another database", Name)
+}

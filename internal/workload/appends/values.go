@@ -1,0 +1,156 @@
+package appends
+
+import (
+	"context"
+	"errors"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// values is a session whose lists are values under their keys, each of which a transaction
+// reads before it writes it.
+type values interface {
+	Begin(ctx context.Context, readOnly bool) error
+	// read reads the lists of these numbers into out, of which it leaves nil what is not there.
+	read(ctx context.Context, objects []uint64, out [][]byte) error
+	// write gives lists new values; was is nil of one that was not there.
+	write(ctx context.Context, object uint64, value []byte, was bool) error
+	Commit(ctx context.Context) error
+	giveUp(ctx context.Context) error
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// valueClient runs one client's transactions. Its buffers grow to what one transaction
+// needs.
+type valueClient struct {
+	*chooser
+	values
+	together bool // the lists of a transaction are read in one round trip
+
+	objects []uint64 // the lists of the transaction
+	known   int      // so many of them were read
+	found   [][]byte // what was read of each
+	list    [][]byte // what it is with the transaction's own appends
+	slots   []int    // which of them each operation is on
+	added   []bool   // the transaction appended to it
+}
+
+// Attempt implements load.Client.
+func (c *valueClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	forget(tx)
+	err := c.attempt(ctx, tx)
+	switch {
+	case err == nil:
+		tx.Outcome = history.Committed
+		c.learn(tx)
+	case db.ConstraintOf(err) == db.UniqueKey:
+		err = errMeanwhile
+		forget(tx)
+	case err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown:
+		forget(tx)
+	}
+	return err
+}
+
+// forget takes back what an earlier try has set.
+func forget(tx *history.Transaction) {
+	workload.Forget(tx)
+	tx.Elements = tx.Elements[:0]
+}
+
+func (c *valueClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		return err
+	}
+	c.place(tx)
+	appended := uint64(0)
+	for i := range tx.Ops {
+		slot, op := c.slots[i], &tx.Ops[i]
+		if slot >= c.known {
+			if err := c.look(ctx, tx.ID, slot); err != nil {
+				return err
+			}
+		}
+		if op.Write {
+			c.list[slot] = appendText(c.list[slot], newElement(tx.ID, appended))
+			c.added[slot] = true
+			appended++
+			continue
+		}
+		observe(tx, op, c.list[slot])
+	}
+	for slot, object := range c.objects {
+		if !c.added[slot] {
+			continue
+		}
+		if err := c.write(ctx, object, c.list[slot], c.found[slot] != nil); err != nil {
+			return err
+		}
+	}
+	return c.Commit(ctx)
+}
+
+// place gives each list of the transaction a slot.
+func (c *valueClient) place(tx *history.Transaction) {
+	c.objects, c.slots, c.known = c.objects[:0], c.slots[:0], 0
+	for i := range tx.Ops {
+		slot := 0
+		for slot < len(c.objects) && c.objects[slot] != tx.Ops[i].Object {
+			slot++
+		}
+		if slot == len(c.objects) {
+			c.objects = append(c.objects, tx.Ops[i].Object)
+		}
+		c.slots = append(c.slots, slot)
+	}
+	for len(c.list) < len(c.objects) {
+		c.list, c.found, c.added = append(c.list, nil), append(c.found, nil), append(c.added, false)
+	}
+	clear(c.added)
+}
+
+// look reads the list of a slot, or all lists where they are read together. An element of
+// the transaction itself is of a try that was reported as not applied.
+func (c *valueClient) look(ctx context.Context, id history.ID, slot int) error {
+	to := slot + 1
+	if c.together {
+		to = len(c.objects)
+	}
+	clear(c.found[c.known:to])
+	if err := c.read(ctx, c.objects[c.known:to], c.found[c.known:to]); err != nil {
+		return err
+	}
+	for ; c.known < to; c.known++ {
+		c.list[c.known] = append(c.list[c.known][:0], c.found[c.known]...)
+		if hasOf(c.list[c.known], id) {
+			if err := c.giveUp(ctx); err != nil {
+				return err
+			}
+			return load.ErrAlreadyApplied
+		}
+	}
+	return nil
+}
+
+// observe notes what a read has found, a text of a list.
+func observe(tx *history.Transaction, op *history.Op, text []byte) {
+	before := len(tx.Elements)
+	var ok bool
+	tx.Elements, ok = appendParsed(tx.Elements, text)
+	op.Observed, op.State, op.Value = true, history.Whole, int64(len(tx.Elements)-before)
+	if !ok {
+		op.State = history.Broken
+	}
+}
+
+// ResolveUnknown implements load.Client, as the package's comment says.
+func (c *valueClient) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
+	workload.ResolvedWithoutLookUp(tx)
+	return nil
+}
+
+var errMeanwhile = &db.Error{Class: db.Aborted, Op: "append to a list", Err: errors.New("another client has begun or changed the list at the same time")}

@@ -149,6 +149,12 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 		return err
 	}
 	defer recorded.Close()
+	header := recorded.Header()
+	if spec, err := workloads().Find(header.Workload); err != nil {
+		return err
+	} else if form.Registers && !spec.Registers {
+		return usagef("the form %s has reads and writes of registers, and what %s does is something else", form.Name, spec.Name)
+	}
 	to, written := a.stdout, exchange.Written{}
 	if out != "" {
 		file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)

@@ -35,6 +35,10 @@ type Format struct {
 	// was left out. A run that it cannot express at all is an *InputError. Nil: this form
 	// is read only.
 	Export func(run *history.Reader, to io.Writer) (Written, error)
+
+	// Registers says that Export takes only runs whose operations know the writer of what
+	// they saw.
+	Registers bool
 }
 
 // Checked is what a history holds, and what was found of it.

@@ -26,6 +26,10 @@ type Spec struct {
 	// Loaded returns the settings of the data that a recording is of, by their names.
 	Loaded func(h history.Header) map[string]string
 
+	// Registers says that each object is a register: what an operation saw there is known
+	// by who wrote it, and the load by 0.
+	Registers bool
+
 	// Check makes all checks of one recorded run, or of several against the same data
 	// together, from their directories alone. Violations are handed to report, which
 	// may be nil. A directory without a readable history is an error; an end state

@@ -24,12 +24,12 @@ func Format() exchange.Format {
 	return exchange.Format{
 		Name: "plume", About: "reads and writes of registers as text, a line each: w(KEY,VALUE,SESSION,TRANSACTION), r(…); of Plume, PolySI and AWDIT",
 		Levels: sessions.Levels(), Default: isolation.Causal,
-		Check: check,
+		Check: checkFile, Export: export, Registers: true,
 	}
 }
 
-// check reads and checks the history in a file.
-func check(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
+// checkFile reads and checks the history in a file.
+func checkFile(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
 	h, err := Read(ctx, path)
 	if err != nil {
 		return nil, err

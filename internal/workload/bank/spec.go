@@ -27,7 +27,8 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"accounts": strconv.FormatUint(h.Objects, 10)}
 		},
-		Check: recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
+		Registers: true,
+		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{check.Total, "the end balances, downloaded and summed, equal the canonical total"},
 			{check.NonNegative, "no balance is below zero"},

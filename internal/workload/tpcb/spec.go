@@ -21,10 +21,11 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
-		Data:   "tpcb data",
-		Config: func() workload.Config { return new(DefaultConfig()) },
-		Loaded: loaded,
-		Check:  recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
+		Data:      "tpcb data",
+		Config:    func() workload.Config { return new(DefaultConfig()) },
+		Loaded:    loaded,
+		Registers: true,
+		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
 			{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},

@@ -9,9 +9,24 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Levels are those that a history can be held to, each after those that it includes.
+// Levels are those that a history can be held to, each after those that it includes. The
+// first three and the last two count the order of each session, as their definitions do.
 func Levels() []isolation.Level {
+	return append(weakLevels(), isolation.SnapshotIsolation, isolation.Serializable, isolation.StrongSessionSnapshotIsolation, isolation.StrongSessionSerializable)
+}
+
+// weakLevels are those that are always decided.
+func weakLevels() []isolation.Level {
 	return []isolation.Level{isolation.ReadCommitted, isolation.ReadAtomic, isolation.Causal}
+}
+
+// includes says that a history that satisfies l satisfies m. The weak levels count the
+// order of sessions here, which snapshot isolation and serializability alone do not.
+func includes(l, m isolation.Level) bool {
+	if l == isolation.SnapshotIsolation || l == isolation.Serializable {
+		return l.Includes(m) && m >= isolation.SnapshotIsolation
+	}
+	return l.Includes(m)
 }
 
 // Found is what was found of a history.
@@ -21,28 +36,29 @@ type Found struct {
 }
 
 // Check decides the levels, and holds the history to expect, which is one of Levels; with
-// Unknown all levels are decided, and the history is held to Causal. What is wrong with the history itself is an *InputError.
+// Unknown all levels are decided, and the history is held to Causal. What is wrong with
+// the history itself is an *InputError.
 func Check(ctx context.Context, h *History, expect isolation.Level) (*Found, error) {
 	r, err := resolve(h, check.Watch{Ctx: ctx})
 	if err != nil {
 		return nil, err
 	}
 	r.sortWritten()
-	d := decision{resolved: r}
-	decided := Levels()
+	d := decision{resolved: r, results: map[isolation.Level]check.Result{}, inferred: map[isolation.Level]*edges{}, held: map[isolation.Level]bool{}}
+	levels := Levels()
 	if expect != isolation.Unknown {
-		decided = slices.DeleteFunc(decided, func(l isolation.Level) bool { return !expect.Includes(l) })
+		levels = slices.DeleteFunc(levels, func(l isolation.Level) bool { return !includes(expect, l) })
 	} else {
 		expect = isolation.Causal
 	}
-	d.decide(decided)
+	d.decide(levels)
 	if r.watch.Cancelled() {
 		return nil, r.watch.Err
 	}
 	found := &Found{Keys: r.distinct}
-	for _, l := range decided {
+	for _, l := range levels {
 		result := d.results[l]
-		result.Name, result.Required = l.String(), expect.Includes(l)
+		result.Name, result.Required = l.String(), includes(expect, l)
 		found.Results = append(found.Results, result)
 	}
 	return found, nil
@@ -51,42 +67,80 @@ func Check(ctx context.Context, h *History, expect isolation.Level) (*Found, err
 // decision decides level by level.
 type decision struct {
 	*resolved
-	results map[isolation.Level]check.Result
-
-	inferred map[isolation.Level]*edges // of each level that was decided by them
+	results  map[isolation.Level]check.Result
+	inferred map[isolation.Level]*edges // of each weak level that was decided by them
 	held     map[isolation.Level]bool
 }
 
-// decide fills in the results. Where a level holds, so do those that it includes, and the
-// strongest is asked first; where one is broken, so are those that include it, and what
-// breaks it is said of the weakest alone.
+// decide fills in the results. What breaks a level is said of the weakest alone.
 func (d *decision) decide(levels []isolation.Level) {
-	d.results, d.inferred, d.held = map[isolation.Level]check.Result{}, map[isolation.Level]*edges{}, map[isolation.Level]bool{}
-	var found []check.Anomaly
-	order, ok := []uint32(nil), false
-	if found = d.wrongReads(); len(found) == 0 {
-		if order, ok = d.order(nil); !ok {
-			found = []check.Anomaly{d.circular()}
+	if wrong := d.wrongReads(); len(wrong) > 0 {
+		d.results[levels[0]] = invalid(wrong)
+		for _, l := range levels[1:] {
+			d.results[l] = brokenToo(levels[0])
+		}
+		return
+	}
+	weak := slices.DeleteFunc(weakLevels(), func(l isolation.Level) bool { return !slices.Contains(levels, l) })
+	broken := d.weak(weak)
+	has := func(snapshot, serializable isolation.Level) bool {
+		return slices.Contains(levels, snapshot) || slices.Contains(levels, serializable)
+	}
+	if has(isolation.SnapshotIsolation, isolation.Serializable) {
+		d.results[isolation.SnapshotIsolation], d.results[isolation.Serializable] = d.serial(false)
+	}
+	undecided := func(l isolation.Level) bool {
+		return slices.Contains(levels, l) && d.results[l].Status == check.Unknown
+	}
+	if broken == isolation.Unknown && slices.ContainsFunc(Levels()[len(weakLevels()):], undecided) { // more may be known of the order with sessions
+		d.results[isolation.StrongSessionSnapshotIsolation], d.results[isolation.StrongSessionSerializable] = d.serial(true)
+	}
+	for _, l := range levels {
+		d.follow(l)
+	}
+}
+
+// follow decides a level by what it includes, and what includes it.
+func (d *decision) follow(l isolation.Level) {
+	for _, m := range Levels() {
+		switch {
+		case l == m:
+		case includes(l, m) && d.results[m].Status == check.Invalid:
+			d.results[l] = brokenToo(m)
+			return
+		case includes(m, l) && d.results[m].Status == check.Valid && d.results[l].Status == check.Unknown:
+			d.results[l] = valid(l)
 		}
 	}
-	broken := isolation.Unknown // the weakest level that is
-	if len(found) > 0 {
+}
+
+// weak decides the levels of those that are always decided, and returns the weakest that
+// is broken. Where a level holds, so do those that it includes, and the strongest is asked
+// first.
+func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
+	if len(levels) == 0 {
+		return isolation.Unknown
+	}
+	order, ok := d.order(nil)
+	switch {
+	case !ok:
 		broken = levels[0]
-		d.results[broken] = invalid(found)
-	} else if !d.holds(levels[len(levels)-1], order) {
+		d.results[broken] = invalid([]check.Anomaly{d.circular()})
+	case !d.holds(levels[len(levels)-1], order):
 		at := slices.IndexFunc(levels, func(l isolation.Level) bool { return !d.holds(l, order) })
 		broken = levels[at]
 		d.results[broken] = invalid([]check.Anomaly{d.anomaly(broken, d.inferred[broken])})
 	}
 	for _, l := range levels {
-		if _, decided := d.results[l]; decided {
-			continue
-		}
-		d.results[l] = valid(l)
-		if broken != isolation.Unknown && l.Includes(broken) {
-			d.results[l] = check.Result{Status: check.Invalid, Detail: fmt.Sprintf("It includes %v, which is broken.", broken)}
+		if _, decided := d.results[l]; !decided {
+			d.results[l] = valid(l) // unless it includes the broken one
 		}
 	}
+	return broken
+}
+
+func brokenToo(l isolation.Level) check.Result {
+	return check.Result{Status: check.Invalid, Detail: fmt.Sprintf("What breaks %v breaks it too.", l)}
 }
 
 // holds decides one level of a history whose reads are sound and agree with so. Once the
@@ -100,7 +154,7 @@ func (d *decision) holds(l isolation.Level, order []uint32) bool {
 	case isolation.ReadCommitted:
 		inferred = d.committed()
 	case isolation.ReadAtomic:
-		inferred = d.atomic()
+		inferred = d.atomic(true)
 	case isolation.Causal:
 		inferred = d.causal(order)
 	}
@@ -114,7 +168,7 @@ func (d *decision) holds(l isolation.Level, order []uint32) bool {
 }
 
 func valid(l isolation.Level) check.Result {
-	return check.Result{Status: check.Valid, Detail: "The transactions have an order that " + l.String() + " allows."}
+	return check.Result{Status: check.Valid, Detail: fmt.Sprintf("The transactions have an order that %v allows.", l)}
 }
 
 func invalid(anomalies []check.Anomaly) check.Result {

@@ -99,11 +99,15 @@ func (r *resolved) sortWritten() {
 
 // atomic infers for each read of a key that who wrote the key and comes directly before
 // the reader, in its session or because it was read from, comes before the writer that
-// was read from. Of the session the last writer of the key is enough.
-func (r *resolved) atomic() *edges {
+// was read from. Of the session the last writer of the key is enough. Without sessions
+// their order is left out.
+func (r *resolved) atomic(withSessions bool) *edges {
 	a := &fractures{resolved: r, found: &edges{}, reads: make([]mark, r.keys), seen: make([]uint32, r.transactions()+1), last: make([]uint32, r.keys)}
 	for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
 		a.visit(t)
+		if !withSessions {
+			continue
+		}
 		for _, key := range r.writeKey[r.writeRow[t]:r.writeRow[t+1]] {
 			a.last[key] = t
 		}

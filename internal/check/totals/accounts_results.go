@@ -186,8 +186,8 @@ func (b *balances) ledger(r check.Result) check.Result {
 	return found.decide(r, "", fmt.Sprintf("The books of %s were checked against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
 }
 
-// addDoubled adds the versions that two transactions made by the ledger, although the account
-// holds the amounts of both.
+// addDoubled adds the versions that two transactions made by the ledger, although no update
+// was lost.
 func (b *balances) addDoubled(found *verdict) {
 	w := b.Words
 	for i, f := range b.chain.doubled {
@@ -198,8 +198,10 @@ func (b *balances) addDoubled(found *verdict) {
 			b.Report(check.Ledger, "", id, b.NameToReport(s.n), fmt.Sprintf("is %s, and so is another %s", what, w.One))
 		}
 		if i == 0 {
-			found.add(fmt.Sprintf("%ss %v and %v are both %s, which holds the amounts of both%s",
-				check.Capital(w.One), first, second, what, check.Times(len(b.chain.doubled))), first, second)
+			if s.closes {
+				what += ", which holds the amounts of both"
+			}
+			found.add(fmt.Sprintf("%ss %v and %v are both %s%s", check.Capital(w.One), first, second, what, check.Times(len(b.chain.doubled))), first, second)
 		}
 	}
 }

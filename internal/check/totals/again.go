@@ -1,24 +1,22 @@
 package totals
 
 import (
+	"slices"
+
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
 
-// seenAgain is a transfer that was seen as the maker of a version that no transfer made by
-// the ledger, and that the ledger has as the maker of an earlier one. Where the account in
-// the end names it, reader is none.
-//
-// By versions alone that is a transfer that was applied twice, or one that was applied once
-// and later than the ledger says. The books decide: an account that in the end holds what
-// the ledger makes has got each amount once.
+// seenAgain is a read of a version as made by a transfer that the ledger has, and does not
+// have as the maker of that version. Where it is the account in the end that names the
+// transfer, reader is none.
 type seenAgain struct {
 	oddRead
-	made uint32 // the version that it made by the ledger
+	made  uint32 // the version of the account that it made by the ledger; 0 if none
+	taken bool   // by the ledger another one made the version that was read
 }
 
-// judgeAgain says of each transfer that was seen again whether it was applied twice. One
-// that was not has been read as the maker of a version that it did not make.
+// judgeAgain says of each such read what it shows.
 func (b *balances) judgeAgain() error {
 	if b.Input.End == nil {
 		return nil
@@ -28,30 +26,145 @@ func (b *balances) judgeAgain() error {
 		if s := b.slots.find(a.N); known && s != nil {
 			if made := b.versionOf(s, t); made != 0 && uint64(made) < a.Version {
 				odd := oddRead{reader: check.None, account: a.N, version: a.Version, balance: a.Value, last: a.Writer}
-				b.reads.again = append(b.reads.again, seenAgain{odd, made})
+				b.reads.again = append(b.reads.again, seenAgain{oddRead: odd, made: made})
 			}
 		}
 	}
+	if len(b.reads.again) == 0 {
+		return nil
+	}
+	own, err := b.ownOperations()
+	if err != nil {
+		return err
+	}
+	over, err := b.surpluses(own)
 	for _, c := range b.reads.again {
-		s := b.slots.find(c.account)
-		t, _ := b.Txns.Find(c.last)
-		outcome := b.Txns.List[t].Outcome
-		switch {
-		case s.closes && c.reader == check.None: // the check ledger says what the account names
-		case s.closes && (outcome == history.Aborted || outcome == history.Rejected):
-			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, c.oddRead)
-		case s.closes:
-			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, c.oddRead)
-		case len(b.chain.forkAt[s.base+c.made]) > 0: // it may be the other one alone that made it
-			b.reads.unsure = append(b.reads.unsure, c)
-		default:
-			b.reads.twice = append(b.reads.twice, c)
-			if c.reader != check.None {
-				b.reportOdd(check.ExactlyOnce, "", c.oddRead)
-			}
+		b.judge(&c, own[place{c.last, c.account}], over[c.account])
+	}
+	return err
+}
+
+// surplus is what an account holds beyond what the ledger makes, beside what it would hold if
+// each transfer that was seen again had been applied once more for each version it was seen at.
+type surplus struct {
+	cents, versions int64
+	seen            map[seenAt]bool
+	sum             int64                // of the amounts of what was seen
+	transfers       map[history.ID]int64 // and the amount of each
+}
+
+// seenAt is a version at which a transfer was seen.
+type seenAt struct {
+	id      history.ID
+	version uint64
+}
+
+// explained says that transfers that were applied again make the surplus. Of several
+// applications of one transfer perhaps the last alone was seen.
+func (s *surplus) explained() bool {
+	if len(s.transfers) == 1 {
+		for _, amount := range s.transfers {
+			return s.versions > 0 && s.cents == s.versions*amount
 		}
 	}
-	return nil
+	return s.cents == s.sum && s.versions == int64(len(s.seen))
+}
+
+// early says that a transfer made an earlier version by the ledger than the one it was seen
+// at, for which the ledger has nobody.
+func (c *seenAgain) early() bool { return c.made != 0 && uint64(c.made) < c.version && !c.taken }
+
+// surpluses are those of the accounts at which transfers were seen again.
+func (b *balances) surpluses(own map[place]*history.Op) (over map[uint64]*surplus, problem error) {
+	over = map[uint64]*surplus{}
+	for _, c := range b.reads.again {
+		if !c.early() {
+			continue
+		}
+		s := over[c.account]
+		if s == nil {
+			s = &surplus{seen: map[seenAt]bool{}, transfers: map[history.ID]int64{}}
+			over[c.account] = s
+		}
+		if at, op := (seenAt{c.last, c.version}), own[place{c.last, c.account}]; !s.seen[at] && op != nil {
+			s.seen[at] = true
+			s.sum += op.Amount
+			s.transfers[c.last] = op.Amount
+		}
+	}
+	if len(over) == 0 {
+		return over, nil
+	}
+	for a := range check.Each(&b.Watch, "the end state's accounts", b.Input.End.Objects(), &problem) {
+		if s := over[a.N]; s != nil {
+			books := b.slots.find(a.N) // it was seen, so it is there
+			s.cents = a.Value - b.in.Opening(a.N) - books.sum
+			s.versions = int64(a.Version) - int64(books.legs)
+		}
+	}
+	return over, problem
+}
+
+// place is a transaction at an account.
+type place struct {
+	id      history.ID
+	account uint64
+}
+
+// ownOperations are what the transfers that were seen again did, by their clients.
+func (b *balances) ownOperations() (map[place]*history.Op, error) {
+	own := map[place]*history.Op{}
+	transfers := map[history.ID]bool{}
+	for _, c := range b.reads.again {
+		own[place{c.last, c.account}] = nil
+		transfers[c.last] = true
+	}
+	err := b.Each(func(_ uint32, tx *history.Transaction) {
+		if !transfers[tx.ID] {
+			return
+		}
+		for i := range tx.Ops {
+			at := place{tx.ID, tx.Ops[i].Object}
+			if _, wanted := own[at]; wanted {
+				op := tx.Ops[i]
+				own[at] = &op
+			}
+		}
+	})
+	return own, err
+}
+
+// judge says what a read of a version shows that its maker, whose own operation may be nil,
+// did not make by the ledger. The maker's client may have seen that it made that version:
+// then the ledger is wrong. By versions alone a transfer that made an earlier version, and
+// was seen as the maker of one that the ledger has nobody for, was applied twice, or once
+// and later than the ledger says. The balances decide.
+func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
+	s := b.slots.find(c.account)
+	t, _ := b.Txns.Find(c.last)
+	n := &b.Txns.List[t]
+	writes := own != nil && own.Write
+	switch {
+	case n.Seen > 0 && writes && own.Observed && own.Version+1 == c.version,
+		n.Seen > 0 && writes && !own.Observed && c.made == 0 && !n.AsSent(),
+		c.made != 0 && uint64(c.made) < c.version && c.taken && s.broken,
+		uint64(c.made) > c.version && !c.taken && s.closes:
+		if c.reader != check.None { // else the check ledger says what the account names
+			b.odd(&b.reads.balance, check.Ledger, "", c.oddRead)
+		}
+	case c.early() && over.explained():
+		b.reads.twice = append(b.reads.twice, *c)
+		if c.reader != check.None {
+			b.reportOdd(check.ExactlyOnce, "", c.oddRead)
+		}
+	case c.early() && over.cents != 0:
+		b.reads.unsure = append(b.reads.unsure, *c)
+	case c.reader == check.None:
+	case n.Outcome == history.Aborted || n.Outcome == history.Rejected || uint64(c.made) > c.version || n.Seen == 0:
+		b.odd(&b.reads.dirty, check.Serializable, dirtyRead, c.oddRead)
+	default:
+		b.odd(&b.reads.unknown, check.Serializable, nobodysRead, c.oddRead)
+	}
 }
 
 // repeatedLegs keeps of the transfers of which the ledger has more legs than were sent those
@@ -82,4 +195,51 @@ func (b *balances) repeatedLegs() error {
 	}
 	b.end.twice = kept
 	return err
+}
+
+// distrust finds the accounts of which the ledger has a wrong version or a wrong leg: there,
+// as where versions fork, what was read alone gives an order. They are those that close and
+// whose versions do not follow each other, those at which a transfer is that the ledger does
+// not have as it was sent, and those where a client saw that it made another version.
+func (b *balances) distrust() error {
+	doubtful := func(s *slot) bool { return s.broken && !s.forked }
+	left := false
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		if !doubtful(s) || b.Input.End == nil || b.Watch.Ended() {
+			continue
+		}
+		s.forked = s.closes && s.vanished == 0 || slices.ContainsFunc(b.chain.writer[s.base:s.base+s.length+1], b.otherThanSent)
+		left = left || !s.forked
+	}
+	if !left {
+		return nil
+	}
+	return b.Each(func(t uint32, tx *history.Transaction) {
+		if n := &b.Txns.List[t]; n.Outcome != history.Committed || n.Seen == 0 {
+			return
+		}
+		for i := range tx.Ops {
+			op := &tx.Ops[i]
+			if !op.Write || !op.Observed || op.Object >= b.in.Accounts {
+				continue
+			}
+			s := b.slots.find(op.Object)
+			if s == nil || !doubtful(s) {
+				continue
+			}
+			if op.Version >= uint64(s.length) || b.chain.writer[s.base+uint32(op.Version)+1] != t {
+				s.forked = true
+			}
+		}
+	})
+}
+
+// otherThanSent says that the ledger has a recorded transaction, and not as it was sent.
+func (b *balances) otherThanSent(t uint32) bool {
+	if t == check.None {
+		return false
+	}
+	n := &b.Txns.List[t]
+	return n.Source != check.FromLedger && n.Seen > 0 && !n.AsSent()
 }

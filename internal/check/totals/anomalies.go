@@ -29,6 +29,9 @@ func (o *order) explainAll() {
 			w.Amount(r.balance), version(r), w.Book, w.Amount(r.want))
 	})
 	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
+		if r.last == 0 {
+			return version(r) + " as made by the load, which made version 0 alone"
+		}
 		if _, sent := o.b.Txns.Find(r.last); sent {
 			return fmt.Sprintf("%s as made by %v, which %s", version(r), r.last, o.fate(r))
 		}

@@ -13,7 +13,7 @@ import (
 // was never there, or never should have been.
 type readFacts struct {
 	dirty   []oddRead   // of a transfer that was not applied, or not yet
-	again   []seenAgain // the transfer that was read has made an earlier version too
+	again   []seenAgain // the ledger has the transfer that was read, and of another version
 	twice   []seenAgain // of them, those of transfers that were applied twice
 	unsure  []seenAgain // of them, those of which the books do not say so
 	garbage []oddRead   // a balance that no transfer made
@@ -44,6 +44,9 @@ type oddRead struct {
 // was read. Where the versions of an account fork, only what was read gives an order.
 func (b *balances) relate() error {
 	b.sortForks()
+	if err := b.distrust(); err != nil {
+		return err
+	}
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
 		for p := s.first(); p < s.base+s.length && !s.forked && !b.Watch.Ended(); p++ {
@@ -109,8 +112,12 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	s := b.slots.find(op.Object)
 	if s == nil {
 		s = &slot{n: op.Object}
-		if op.Version != 0 || op.Writer != 0 || op.Value != b.in.Opening(op.Object) {
+		opening := b.in.Opening(op.Object)
+		switch {
+		case op.Version != 0 || op.Writer != 0:
 			b.explain(t, s, op, check.None)
+		case op.Value != opening:
+			b.odd(&b.reads.garbage, check.Serializable, garbageRead, oddRead{reader: t, account: op.Object, balance: op.Value, want: opening})
 		}
 		return
 	}
@@ -187,19 +194,14 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		}
 	case b.reads.searched == mostSearches: // each of which was a violation
 		b.reportOdd(check.Serializable, "odd read", odd)
+	case ledger: // which says what became of it when all is known
+		b.reads.searched++
+		b.reads.again = append(b.reads.again, seenAgain{odd, b.versionOf(s, seen), writer != check.None})
 	default:
-		if ledger {
-			b.reads.searched++
-		}
-		made := b.versionOf(s, seen)
-		switch {
-		case made == 0 && !ledger:
-		case made != 0 && uint64(made) < op.Version && writer == check.None:
-			b.reads.again = append(b.reads.again, seenAgain{odd, made})
-		case made != 0 && uint64(made) < op.Version && s.broken:
+		switch made := b.versionOf(s, seen); {
+		case made == 0 || uint64(made) < op.Version && writer == check.None:
+		case uint64(made) < op.Version && s.broken:
 			b.odd(&b.reads.balance, check.Ledger, "", odd)
-		case made == 0 && b.Txns.List[seen].AsSent():
-			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, odd)
 		default:
 			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
 		}

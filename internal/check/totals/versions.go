@@ -83,7 +83,7 @@ type chain struct {
 	writer  []uint32 // the transaction that made this version
 	balance []int64  // cents at this version by replay; unknownBalance if not known
 	forks   []fork   // versions made by two transactions, of which the effect of one is gone
-	doubled []fork   // the same where the effect of both is there: the ledger has a wrong version
+	doubled []fork   // the same where none is gone: the ledger has a wrong version or a wrong leg
 	forkAt  map[uint32][]fork
 	outside []uint32 // transactions whose leg has a version beyond every bound
 
@@ -234,14 +234,14 @@ func (b *balances) replay() {
 	}
 }
 
-// sortForks keeps apart the forks of accounts that in the end hold what the ledger makes, at
-// the version that it makes: of two transactions that both wrote one version, the effect of
-// one is gone.
+// sortForks keeps apart the forks by which no update is lost: those of accounts that in the
+// end hold what the ledger makes, at the version that it makes, and those of a transaction
+// that the ledger does not have as it was sent.
 func (b *balances) sortForks() {
 	lost := b.chain.forks[:0]
 	for _, f := range b.chain.forks {
 		s, _ := b.slotAt(f.pos)
-		if s.forked = true; s.closes {
+		if s.forked = true; s.closes || b.otherThanSent(f.first) || b.otherThanSent(f.second) {
 			b.chain.doubled = append(b.chain.doubled, f)
 		} else {
 			lost = append(lost, f)

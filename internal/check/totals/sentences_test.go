@@ -301,7 +301,7 @@ func TestSentencesAreTrue(t *testing.T) {
 		tc.make(w)
 		look(tc.name, w, w.input(isolation.StrictSerializable))
 	}
-	for seed := range uint64(1500) {
+	for seed := range rounds(1500) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30))
 		bend(rng, w)

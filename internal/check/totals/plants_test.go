@@ -173,7 +173,7 @@ var plants = []plant{
 // planted is a healthy history with a fault in it, and what must be said.
 func planted(p plant, seed uint64) (*world, map[string]string) {
 	rng := rand.New(rand.NewPCG(seed, 37))
-	w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30))
+	w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30), false)
 	return w, p.make(w, rng)
 }
 

@@ -303,7 +303,7 @@ func TestSentencesAreTrue(t *testing.T) {
 	}
 	for seed := range rounds(1500) {
 		rng := rand.New(rand.NewPCG(seed, 29))
-		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30))
+		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30), false)
 		bend(rng, w)
 		look(fmt.Sprintf("seed %d", seed), w, w.input(isolation.StrictSerializable))
 	}

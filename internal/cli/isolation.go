@@ -67,6 +67,8 @@ type isolating struct {
 	markdown bool
 	only     bool   // schedules
 	dir      string // of what is kept; empty: nothing is
+	// predicates says that the database's transactions read by predicate.
+	predicates bool
 }
 
 // triedLevel is one level, and what its schedules came to.
@@ -199,6 +201,9 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 		return nil, err
 	}
 	m.Database, m.Version = info.Name, info.Version
+	_, isSQL := database.(db.SQL)
+	_, isRanger := database.(db.Ranger)
+	i.predicates = isSQL || isRanger
 	claims, err := i.claims(database)
 	if err != nil {
 		return nil, err
@@ -237,7 +242,13 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 	settings = add(settings, "seed", strconv.FormatUint(i.config.Seed, 10))
 	settings = add(settings, "warmup", "0s")
 	settings = add(settings, "out", filepath.Join(i.dir, fmt.Sprintf("%02d-%s-%s", number+1, strings.ReplaceAll(level, " ", "-"), spec.Name)))
-	for _, one := range spec.Isolation.Settings {
+	own, finds := spec.Isolation.Settings, spec.Isolation.Finds
+	if i.predicates {
+		own = slices.Concat(own, spec.Isolation.Predicates)
+	} else {
+		finds = matrix.WithoutPredicates(finds)
+	}
+	for _, one := range own {
 		settings = add(settings, one[0], one[1])
 	}
 	for key, value := range map[string]string{"db": i.config.DB, "cluster": i.config.Cluster, "nemesis": i.config.Nemesis} {
@@ -267,7 +278,7 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 		s.note("%v", err)
 		return matrix.FailedLoad(config.Command("run"), err), nil
 	}
-	return matrix.NewLoad(result, dir, spec.Isolation.Finds), nil
+	return matrix.NewLoad(result, dir, finds), nil
 }
 
 // loadDuration is how long one run under load takes where nobody says.

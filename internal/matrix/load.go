@@ -44,6 +44,15 @@ func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
 	return l
 }
 
+// WithoutPredicates are what checks find where nothing is read by predicate.
+func WithoutPredicates(finds map[string][]string) map[string][]string {
+	less := map[string][]string{}
+	for check, anomalies := range finds {
+		less[check] = slices.DeleteFunc(slices.Clone(anomalies), func(a string) bool { return a == schedule.G2.String() })
+	}
+	return less
+}
+
 // FailedLoad is a run that could not be carried out.
 func FailedLoad(command string, err error) Load {
 	return Load{Command: command, Verdict: unknownVerdict, Run: err.Error(), Found: []Found{}, LookedFor: []string{}}

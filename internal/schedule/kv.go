@@ -12,9 +12,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// kvTable is the table in the model of an ordered key-value store: a row is a key. Its
-// transactions read keys and no ranges, so a predicate is read by all keys that a row
-// could have, absent ones included. Every schedule has keys of its own, whose numbers
+// kvTable is the table in the model of an ordered key-value store: a row is a key. A
+// predicate is read by the range of all keys that a row could have; where transactions
+// read no ranges, by all those keys, absent ones included. Every schedule has keys of its own, whose numbers
 // begin after base, so that no earlier one can have to do with it.
 type kvTable struct {
 	database db.KV
@@ -126,11 +126,13 @@ func (t *kvTable) row(key, value []byte) (Row, error) {
 }
 
 func (t *kvTable) Client(ctx context.Context, isolation string) (Client, error) {
-	s, err := t.database.KVSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
-	if err != nil {
-		return nil, err
+	options := db.SessionOptions{Isolation: isolation, Mode: db.Interactive}
+	if r, ok := t.database.(db.Ranger); ok {
+		s, err := r.RangeSession(ctx, options)
+		return &kvClient{s, t}, err
 	}
-	return &kvClient{s, t}, nil
+	s, err := t.database.KVSession(ctx, options)
+	return &kvClient{s, t}, err
 }
 
 func (t *kvTable) Remove(ctx context.Context) error {
@@ -165,8 +167,18 @@ func (c *kvClient) Rollback(context.Context) error {
 	return nil
 }
 
-func (c *kvClient) all(ctx context.Context) ([]Row, error) {
-	return c.read(ctx, []int64{1, 2, 3, 4})
+// all are the rows that there are.
+func (c *kvClient) all(ctx context.Context) (rows []Row, err error) {
+	ranges, ok := c.KVSession.(db.RangeSession)
+	if !ok {
+		return c.read(ctx, []int64{1, 2, 3, 4})
+	}
+	err = ranges.Range(ctx, c.of.key(1), c.of.key(lastID+1), func(key, value []byte) error {
+		row, err := c.of.row(key, value)
+		rows = append(rows, row)
+		return err
+	})
+	return rows, err
 }
 
 func (c *kvClient) read(ctx context.Context, ids []int64) ([]Row, error) {

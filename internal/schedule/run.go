@@ -156,7 +156,7 @@ func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *
 	case err != nil:
 		return nil, true, err
 	}
-	if p.final, err = r.table.Rows(ctx); err != nil {
+	if err := p.readFinal(ctx, r.table); err != nil {
 		return nil, true, fmt.Errorf("read what the schedule left: %w", err)
 	}
 	return p.observed, p.slow, nil
@@ -196,16 +196,22 @@ func asError(err error) *db.Error {
 	return &db.Error{Op: "run a step", Err: err}
 }
 
-// RunAll runs all schedules at one isolation.
+// RunAll runs all schedules at one isolation and returns what they came to, in their
+// order. Those with an index come after those without, so that the table is made twice.
 func RunAll(ctx context.Context, table Table, isolation string, options Options) (list []Outcome, err error) {
 	r := NewRunner(table, isolation, options)
 	defer func() { err = errors.Join(err, r.Close()) }()
-	for _, s := range Schedules() {
-		o, err := r.Run(ctx, &s)
-		if err != nil {
-			return nil, err
+	all := Schedules()
+	list = make([]Outcome, len(all))
+	for _, index := range []bool{false, true} {
+		for i := range all {
+			if all[i].Index != index {
+				continue
+			}
+			if list[i], err = r.Run(ctx, &all[i]); err != nil {
+				return nil, err
+			}
 		}
-		list = append(list, o)
 	}
 	return list, nil
 }

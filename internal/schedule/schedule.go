@@ -110,6 +110,7 @@ type Schedule struct {
 	// what was read, and nothing else, do not forbid.
 	Predicate bool
 	Index     bool // there is an index by amount, where the data model has such a thing
+	Leaves    bool // what it left says whether the anomaly was there
 	Rounds    int  // how often it is run, where once shows little; 0: once
 	Steps     []Step
 

@@ -150,7 +150,7 @@ func TestNames(t *testing.T) {
 // newer; load does.
 func TestMutants(t *testing.T) {
 	for mutant, want := range map[string]Anomaly{
-		"lost-update": P4, "dirty-read": G1a, "read-skew": GSingle, "write-skew": G2Item, "long-fork": LongFork, "stale-read": 0,
+		"lost-update": P4, "dirty-read": G1a, "read-skew": GSingle, "write-skew": G2Item, "long-fork": LongFork, "phantom": G2, "stale-read": 0,
 	} {
 		d, err := memory.Open("memory:?rate=1&mutant=" + mutant)
 		if err != nil {

@@ -57,14 +57,31 @@ func oneAfterTheOther() []Schedule {
 			},
 		},
 		{
-			Anomaly: StaleRead, Variant: byKey, Rounds: rounds,
-			Steps: []Step{t1.write(1, 11), t1.commit(), t2.read(1).as("T2"), t2.commit()},
+			Anomaly: G2, Variant: inTurn, Predicate: true, Rounds: rounds,
+			Steps: []Step{
+				t1.read(1), t1.find(30, 60).as("T1"), t1.write(1, 11), t1.insert(3, 30), t1.commit(),
+				t2.find(30, 60).as("T2"), t2.insert(4, 42), t2.commit(),
+			},
 			seen: func(o *observed) string {
-				if o.committed(1, 2) && slices.Contains(o.rows("T2"), Row{1, 10}) {
-					return "T2 began after T1 had committed, and read row 1 from before T1"
+				if o.committed(1, 2) && o.found("T1") && o.found("T2") {
+					return "T2 did not find the row that T1 had inserted and committed, and each inserted one that the other looked for"
 				}
 				return ""
 			},
+		},
+		staleRead(),
+	}
+}
+
+func staleRead() Schedule {
+	return Schedule{
+		Anomaly: StaleRead, Variant: byKey, Rounds: rounds,
+		Steps: []Step{t1.write(1, 11), t1.commit(), t2.read(1).as("T2"), t2.commit()},
+		seen: func(o *observed) string {
+			if o.committed(1, 2) && slices.Contains(o.rows("T2"), Row{1, 10}) {
+				return "T2 began after T1 had committed, and read row 1 from before T1"
+			}
+			return ""
 		},
 	}
 }

@@ -11,8 +11,11 @@ import (
 // tableName is the table of the schedules, in every data model.
 const tableName = "stroppy_schedule"
 
-// sqlTable is the table in the model of SQL.
+// sqlTable is the table in the model of SQL. Every schedule has ids and amounts of its own,
+// which begin after base: what a replica that is behind still shows of an earlier one is
+// not taken for its own.
 type sqlTable struct {
+	base     int64
 	database db.SQL
 	control  db.SQLSession
 	made     bool
@@ -51,6 +54,7 @@ func (t *sqlTable) Fill(ctx context.Context, rows []Row, index bool) error {
 	if err := t.ready(ctx); err != nil {
 		return err
 	}
+	t.base += baseStep
 	if err := t.refill(ctx, rows); err != nil {
 		if db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable {
 			_ = t.control.Close() // the next try opens another
@@ -95,7 +99,7 @@ func (t *sqlTable) refill(ctx context.Context, rows []Row) error {
 		return err
 	}
 	for _, r := range rows {
-		if _, err := t.control.Do(ctx, t.insert, integers(r.ID, r.Amount)); err != nil {
+		if _, err := t.control.Do(ctx, t.insert, integers(t.base+r.ID, t.base+r.Amount)); err != nil {
 			return err
 		}
 	}
@@ -107,12 +111,19 @@ func (t *sqlTable) Rows(ctx context.Context) (rows []Row, err error) {
 		return nil, err
 	}
 	err = t.control.Query(ctx, t.readAll, nil, func(v []db.Value) error {
-		rows = append(rows, Row{v[0].Int, v[1].Int})
+		if r := t.row(v); r.ID >= 1 && r.ID <= lastID {
+			rows = append(rows, r)
+		}
 		return nil
 	})
 	sorted(rows)
 	return rows, err
 }
+
+// baseStep is more than any amount of a schedule.
+const baseStep = 1000
+
+func (t *sqlTable) row(v []db.Value) Row { return Row{v[0].Int - t.base, v[1].Int - t.base} }
 
 func (t *sqlTable) Client(ctx context.Context, isolation string) (Client, error) {
 	s, err := t.database.Session(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
@@ -167,7 +178,7 @@ func (c *sqlClient) Do(ctx context.Context, o Operation) ([]Row, error) {
 	result := c.Result(number)
 	var rows []Row
 	for i := range result.Rows() {
-		rows = append(rows, Row{result.Row(i)[0].Int, result.Row(i)[1].Int})
+		rows = append(rows, c.of.row(result.Row(i)))
 	}
 	sorted(rows)
 	return rows, nil
@@ -178,17 +189,17 @@ func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
 	switch o.Kind {
 	case Read:
 		if len(o.IDs) == 1 {
-			return t.readOne, integers(o.IDs...)
+			return t.readOne, integers(t.base + o.IDs[0])
 		}
-		return t.readTwo, integers(o.IDs...)
+		return t.readTwo, integers(t.base+o.IDs[0], t.base+o.IDs[1])
 	case Write:
-		return t.write, integers(o.Amount, o.IDs[0])
+		return t.write, integers(t.base+o.Amount, t.base+o.IDs[0])
 	case Insert:
-		return t.insert, integers(o.IDs[0], o.Amount)
+		return t.insert, integers(t.base+o.IDs[0], t.base+o.Amount)
 	case Find:
-		return t.find, integers(o.Low, o.High)
+		return t.find, integers(t.base+o.Low, t.base+o.High)
 	case AddAll:
 		return t.addAll, integers(o.Amount)
 	}
-	return t.deleteWhere, integers(o.Low, o.High)
+	return t.deleteWhere, integers(t.base+o.Low, t.base+o.High)
 }

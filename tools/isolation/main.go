@@ -1,0 +1,115 @@
+// Command isolation keeps docs/isolation.md, what each isolation level of each database
+// gave that the matrix of isolation levels was made of. It adds what runs of
+// `stroppy isolation` have left to docs/isolation.json, and writes the page anew:
+//
+//	go run ./tools/isolation DIR…
+//
+// A matrix takes the place of the one of the same database, version and command. Without
+// arguments the page alone is written.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"stroppy/internal/matrix"
+)
+
+const (
+	recordFile = "docs/isolation.json"
+	pageFile   = "docs/isolation.md"
+)
+
+func main() {
+	if err := write(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "isolation:", err)
+		os.Exit(1)
+	}
+}
+
+func write(dirs []string) error {
+	list, err := readRecord(recordFile)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		data, err := os.ReadFile(filepath.Join(dir, "isolation.json"))
+		if err != nil {
+			return fmt.Errorf("read what %s holds: %w", dir, err)
+		}
+		m, err := matrix.Parse(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+		list = add(list, m)
+	}
+	record, err := encode(list)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(recordFile, record, 0o644), os.WriteFile(pageFile, page(list), 0o644))
+}
+
+func readRecord(file string) ([]*matrix.Matrix, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	var list []*matrix.Matrix
+	for _, one := range raw {
+		m, err := matrix.Parse(one)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// ofOneRun is what of a command is different each time.
+var ofOneRun = regexp.MustCompile(` --seed \S+`)
+
+// add puts a matrix in its place. What one run alone is about is left out: steps, which the
+// command shows again, and folders.
+func add(list []*matrix.Matrix, m *matrix.Matrix) []*matrix.Matrix {
+	for i := range m.Levels {
+		for _, c := range m.Levels[i].Anomalies {
+			for v := range c.Variants {
+				c.Variants[v].Steps = nil
+			}
+		}
+		for n := range m.Levels[i].Loads {
+			m.Levels[i].Loads[n].Dir = ""
+		}
+	}
+	key := func(m *matrix.Matrix) string {
+		return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(m.Command, "")
+	}
+	list = slices.DeleteFunc(list, func(o *matrix.Matrix) bool { return key(o) == key(m) })
+	list = append(list, m)
+	slices.SortFunc(list, func(a, b *matrix.Matrix) int { return cmp.Compare(key(a), key(b)) })
+	return list
+}
+
+func encode(list []*matrix.Matrix) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", " ")
+	err := encoder.Encode(list)
+	return out.Bytes(), err
+}

@@ -1,0 +1,174 @@
+package dbtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/bank"
+)
+
+// branch is a bank whose clients open and close accounts in few bank codes, so that they
+// meet.
+func branch() bank.Config {
+	c := small()
+	c.Clients, c.Audits, c.PayrollShare, c.JointShare = 16, 20, 0.05, 0
+	c.OpeningShare, c.PredicateShare, c.PredicateCodes = 0.4, 0.1, 4
+	return c
+}
+
+// The kinds of transactions that open, close and read by predicate, as the bank declares
+// them.
+const (
+	kindOpening   = 4 * history.Numbered
+	kindClosing   = 5 * history.Numbered
+	kindPredicate = 2*history.Numbered | history.ReadOnly
+)
+
+// runBranch runs such a bank.
+func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) *trial {
+	t.Helper()
+	b, err := bank.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := conduct(t, database, b, c.Isolation, count)
+	kinds := map[history.Kind]int{}
+	r.each(t, func(tx *history.Transaction) {
+		if tx.Outcome == history.Committed {
+			kinds[tx.Kind]++
+		}
+	})
+	for _, kind := range []history.Kind{kindOpening, kindClosing, kindPredicate} {
+		if kinds[kind] == 0 {
+			t.Errorf("no transaction of kind %d was committed", kind)
+		}
+	}
+	return r
+}
+
+// wantSerializable fails the test unless every check but strict is valid, whether the claim
+// is about it or not.
+func (r *trial) wantSerializable(t *testing.T) {
+	t.Helper()
+	r.wantChecks(t, func(c check.Result) bool { return c.Name != check.Strict })
+}
+
+// TestOpenings: where transactions are serializable no check finds a phantom, in every
+// style and mode of SQL and on the reference.
+func TestOpenings(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"memory:", "memory:?unknown=0.05&abort=0.05"} {
+		t.Run(url, func(t *testing.T) {
+			t.Parallel()
+			runBranch(t, openMemory(t, url), branch(), 3000).wantSerializable(t)
+		})
+	}
+	for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
+		for _, mode := range []string{workload.Pipelined, workload.Interactive} {
+			t.Run("sqlite/"+update+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				c := branch()
+				c.Update, c.Mode = update, mode
+				runBranch(t, openSQLite(t), c, 400).wantSerializable(t)
+			})
+		}
+	}
+}
+
+// TestOpenedByAnEarlierRun: what a run leaves open the next one finds, and its own limit
+// is another. Both are checked together.
+func TestOpenedByAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	d := openSQLite(t)
+	first := runBranch(t, d, branch(), 400)
+	first.wantSerializable(t)
+	b, err := bank.New(d, branch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := newTrial(t, d, b, "")
+	second.attach(t)
+	second.drive(t, 400)
+	second.download(t)
+	results, err := bank.Spec().Check(t.Context(), []string{first.dir, second.dir}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range results {
+		if c.Status != check.Valid && c.Name != check.Strict {
+			t.Errorf("%s is %v: %s", c.Name, c.Status, c.Detail)
+		}
+	}
+}
+
+// TestPhantoms holds real servers to what their isolation levels promise of predicates.
+// Where snapshot isolation is all that is promised the limit of a bank code is exceeded.
+func TestPhantoms(t *testing.T) {
+	t.Parallel()
+	postgres := func(t *testing.T) db.Database { d, _ := openPostgres(t); return d }
+	mariadb := func(t *testing.T) db.Database { return openMariaDB(t, startMariaDB(t, nil), "bank") }
+	for _, tc := range []struct {
+		engine, isolation string
+		open              func(t *testing.T) db.Database
+		phantoms          bool
+	}{
+		{"postgres", "repeatable read", postgres, true},
+		{"postgres", "serializable", postgres, false},
+		{"mariadb", "read committed", mariadb, true},
+		{"mariadb", "serializable", mariadb, false},
+	} {
+		t.Run(tc.engine+"/"+strings.ReplaceAll(tc.isolation, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			needsTime(t)
+			c := branch()
+			c.Isolation = tc.isolation
+			r := runBranch(t, tc.open(t), c, 6000)
+			if !tc.phantoms {
+				r.wantSerializable(t)
+				return
+			}
+			results := checktest.ByName(r.results)
+			if !slices.ContainsFunc(results[check.Serializable].Anomalies, func(a check.Anomaly) bool { return a.Name == "phantom (G2)" }) {
+				t.Errorf("no phantom is named: %s", results[check.Serializable].Detail)
+			}
+			if l := results[check.Limit]; l.Status != check.Invalid || l.Required {
+				t.Errorf("limit is %v, required: %v: %s", l.Status, l.Required, l.Detail)
+			}
+			if v := check.Verdict(r.results); v != check.Valid {
+				t.Errorf("the verdict is %v, and the level promises nothing of predicates", v)
+			}
+		})
+	}
+}
+
+// TestOpeningsRefused: where predicates cannot be read in a transaction one sentence says
+// so.
+func TestOpeningsRefused(t *testing.T) {
+	t.Parallel()
+	c := branch()
+	c.Mode = workload.Procedure
+	if _, err := bank.New(openSQLite(t), c); err == nil || !strings.Contains(err.Error(), "take another mode") {
+		t.Errorf("mode procedure: %v", err)
+	}
+	plain := small()
+	d := openSQLite(t)
+	b, err := bank.New(d, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newTrial(t, d, b, "").load(t)
+	c.Mode = ""
+	if b, err = bank.New(d, c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Attach(t.Context()); err == nil || !strings.Contains(fmt.Sprint(err), "open no accounts") {
+		t.Errorf("a bank loaded without them: %v", err)
+	}
+}

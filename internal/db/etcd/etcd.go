@@ -72,6 +72,7 @@ type Database struct {
 
 var (
 	_ db.KV                        = (*Database)(nil)
+	_ db.Ranger                    = (*Database)(nil)
 	_ db.Footprinter               = (*Database)(nil)
 	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )

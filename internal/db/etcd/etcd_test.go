@@ -27,7 +27,7 @@ func TestEtcd(t *testing.T) {
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey,
 		"snapshot": testSnapshot, "isolations": testIsolations, "limits": testLimits,
 		"scan": testScan, "misuse": testMisuse, "compacted": testCompacted,
-		"concurrent": testConcurrent, "description": testDescription, "old revisions": testStaleClaims,
+		"concurrent": testConcurrent, "ranges": testRanges, "description": testDescription, "old revisions": testStaleClaims,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c, d) })
 	}
@@ -343,6 +343,18 @@ func testCompacted(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	}
 	kvtest.Begin(t, s)
 	kvtest.ExpectRead(t, s, "1", "co/a")
+}
+
+func testRanges(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
+	for _, isolation := range []string{"", "serializable"} {
+		kvtest.Ranges(t, "rg"+isolation+"/", func() db.RangeSession {
+			s, err := d.RangeSession(t.Context(), db.SessionOptions{Isolation: isolation})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		})
+	}
 }
 
 func testConcurrent(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {

@@ -45,6 +45,11 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 		r.compare(compares, read.key, pb.Compare_EQUAL, read.modRevision)
 		compares++
 	}
+	for _, span := range s.spans {
+		r.compare(compares, span.from, pb.Compare_LESS, s.revision+1)
+		r.compares[compares].RangeEnd = span.to
+		compares++
+	}
 	if s.mode == compareAll && s.revision != 0 {
 		for _, w := range s.Writes.All() {
 			if !slices.ContainsFunc(s.reads, func(r readKey) bool { return bytes.Equal(r.key, w.Key) }) {
@@ -80,7 +85,7 @@ func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, r
 	c := slot(&r.compares, i, func() *pb.Compare {
 		return &pb.Compare{Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{}}
 	})
-	c.Key, c.Result = key, result
+	c.Key, c.RangeEnd, c.Result = key, nil, result
 	c.TargetUnion.(*pb.Compare_ModRevision).ModRevision = revision
 }
 

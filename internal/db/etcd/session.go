@@ -23,6 +23,7 @@ type session struct {
 
 	revision int64 // of the snapshot; 0 before the first Read
 	reads    []readKey
+	spans    []span // ranges that were read
 
 	requests requests
 	peer     peer.Peer // set by gRPC when it has opened a stream for the commit
@@ -72,7 +73,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 
 func (s *session) clear() {
 	s.Open, s.revision = false, 0
-	s.reads = s.reads[:0]
+	s.reads, s.spans = s.reads[:0], s.spans[:0]
 	s.Writes.Clear()
 }
 

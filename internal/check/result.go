@@ -125,24 +125,21 @@ func (f *Findings) Add(what string, ids ...history.ID) {
 	}
 }
 
-// String is what was found, in words: a sentence about the first with how many there are,
-// or the first few below their title.
+// String is what was found, in one sentence: how many there are, and the first.
 func (f *Findings) String() string {
-	if f.Title == "" {
-		text := f.Texts[0] + "."
-		if f.Count > 1 {
-			text = fmt.Sprintf("%d times, first: %s", f.Count, text)
-		}
-		if f.Anomaly != "" {
-			text = f.Anomaly + ": " + text
-		}
-		return Capital(text)
+	text := f.Texts[0] + "."
+	switch {
+	case f.Title != "" && f.Count > 1:
+		return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ", first: " + text
+	case f.Title != "":
+		return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ": " + text
+	case f.Count > 1:
+		text = fmt.Sprintf("%d times, first: %s", f.Count, text)
 	}
-	text := strings.Join(f.Texts, "; ")
-	if more := f.Count - len(f.Texts); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+	if f.Anomaly != "" {
+		text = f.Anomaly + ": " + text
 	}
-	return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ": " + text + "."
+	return Capital(text)
 }
 
 // Decide returns r as decided by what was found of its check: invalid, and else not

@@ -12,36 +12,50 @@ import (
 type books struct {
 	legs       fingerprint
 	tombstones []history.ID
-	wanted     map[history.ID][]history.Row // the rows of the transactions that were asked for
+	rows       map[history.ID][]history.Row // of the transactions whose ids are in it; nil: of none
+	parts      []parted                     // of all others, by worker; nil: nobody asks
+	size       int                          // of each
 }
 
 // workers is by how many goroutines an end state is read.
 const workers = 4
 
 // read goes through the ledger once.
-func (b *books) read(w *check.Watch, end check.EndState, wanted map[history.ID][]history.Row) error {
+func (b *books) read(w *check.Watch, end check.EndState) error {
 	var sums [workers]struct {
 		fingerprint
 		_ [64]byte
 	}
-	var mutex sync.Mutex // of what few rows need
-	b.wanted = wanted
+	asked := make([]bool, max(b.size, 1)) // so that few rows need the mutex
+	for id := range b.rows {
+		asked[part(id, len(asked))] = true
+	}
+	var mutex sync.Mutex // of rows and tombstones
 	err := each(w, "the end state's ledger", end.Rows(), rowsOf(end), func(worker int, row history.Row) error {
-		if row.Mark == 0 {
-			sums[worker].add(row.Transaction, row.Number, row.Object, row.Amount, row.Version)
-			if len(wanted) == 0 {
-				return nil
-			}
-		}
-		mutex.Lock()
-		defer mutex.Unlock()
 		switch row.Mark {
 		case 0:
-			if rows, ok := wanted[row.Transaction]; ok {
-				wanted[row.Transaction] = append(rows, row)
+			sums[worker].add(row.Transaction, row.Number, row.Object, row.Amount, row.Version)
+			if asked[part(row.Transaction, len(asked))] {
+				mutex.Lock()
+				list, ok := b.rows[row.Transaction]
+				if ok {
+					b.rows[row.Transaction] = append(list, row)
+				}
+				mutex.Unlock()
+				if ok {
+					return nil
+				}
+			}
+			if b.parts != nil {
+				if b.parts[worker] == nil {
+					b.parts[worker] = make(parted, b.size)
+				}
+				b.parts[worker].add(row.Transaction, row.Number, row.Object, row.Amount, row.Version)
 			}
 		case history.Tombstone:
+			mutex.Lock()
 			b.tombstones = append(b.tombstones, row.Transaction)
+			mutex.Unlock()
 		default:
 			return unproved("the ledger has a row that is no transaction's")
 		}

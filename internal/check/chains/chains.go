@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -55,6 +54,10 @@ type Proof struct {
 	// Cyclic are the transactions that have no serial order among themselves. All others
 	// have one, before or behind each circle of these, and everything else holds for all.
 	Cyclic []history.ID
+
+	// Legs are the rows of the ledger of some transactions, among them all whose clients did
+	// not see which versions they made, or saw others.
+	Legs map[history.ID][]history.Row
 }
 
 // errOpen is within every error for which a proof was not found. It accuses nobody.
@@ -97,14 +100,15 @@ type prover struct {
 
 func (p *prover) run() error {
 	err := p.place(nil)
-	if lost, ok := errors.AsType[*unseen](err); ok {
+	switch {
+	case err == nil:
+		err = p.books.read(&p.watch, p.in.End)
+	case Open(err) && !p.watch.Cancelled():
 		// Of some transactions it is the ledger alone that knows which versions they made.
-		if err = p.books.read(&p.watch, p.in.End, lost.ids(&p.watch, p.in.History)); err != nil {
-			return err
+		if err = p.ask(); err == nil {
+			err = p.place(p.books.rows)
+			p.proof.Legs = p.books.rows
 		}
-		err = p.place(p.books.wanted)
-	} else if err == nil {
-		err = p.books.read(&p.watch, p.in.End, nil)
 	}
 	if err != nil {
 		return err
@@ -188,35 +192,4 @@ func (p *prover) compare() (problem error) {
 		return unproved("the end state has %d objects of %d", count, p.in.Objects)
 	}
 	return problem
-}
-
-// unseen is the error for which the ledger is to be asked: there are transactions that may
-// have been applied, and whose clients did not see which versions they made.
-type unseen struct{}
-
-func (*unseen) Error() string { return "the versions of a transaction are not recorded" }
-
-// ids finds all transactions of which the ledger is to be asked. One that cannot be read
-// is found missing later.
-func (*unseen) ids(w *check.Watch, source check.Source) map[history.ID][]history.Row {
-	var problem error
-	list := map[history.ID][]history.Row{}
-	for rec := range check.Each(w, "the history", source.Transactions(), &problem) {
-		if blind(rec.Transaction) {
-			list[rec.ID] = nil
-		}
-	}
-	return list
-}
-
-// blind says that a transaction may have been applied, and that its client did not see
-// every version that it made.
-func blind(tx *history.Transaction) bool {
-	switch tx.Outcome {
-	case history.Unknown:
-		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write })
-	case history.Committed:
-		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write && !op.Observed })
-	}
-	return false
 }

@@ -132,10 +132,7 @@ func (p *placement) fits(members []*transaction) bool {
 			made[n] = []object{p.objects[n]}
 		}
 		last := made[n][len(made[n])-1]
-		if op.t.unknown || !op.seen() { // only the ledger has its versions
-			return false
-		}
-		if last.version != op.version || last.value != op.value || last.writer != op.writer {
+		if last.version != op.version || op.seen() && (last.value != op.value || last.writer != op.writer) {
 			return false
 		}
 		made[n] = append(made[n], object{value: last.value + op.amount, writer: op.by, version: last.version + 1})

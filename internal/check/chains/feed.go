@@ -278,7 +278,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			c.lookedUp = append(c.lookedUp, tx.ID)
 		}
 		return nil
-	case blind(tx):
+	case f.asked(tx):
 		var applied bool
 		if applied, err = f.resolve(b, &t, tx); !applied {
 			return err
@@ -301,6 +301,12 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	b.list = append(b.list, t)
 	b.live += 2
 	return err
+}
+
+// asked says that the ledger is asked for the legs of a transaction.
+func (f *feed) asked(tx *history.Transaction) bool {
+	_, asked := f.legs[tx.ID]
+	return asked || blind(tx)
 }
 
 // observed adds the operations of a transaction whose client saw what it wrote. One that
@@ -335,7 +341,7 @@ const most = math.MaxUint32 - 1
 // the ledger has it. It returns false of one that was not applied.
 func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
 	if f.legs == nil {
-		return false, &unseen{}
+		return false, unproved("what %v made is not recorded", tx.ID)
 	}
 	rows := slices.Clone(f.legs[tx.ID])
 	switch {
@@ -356,10 +362,16 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 			return false, unproved("%v is about an object that no load made", tx.ID)
 		case !op.Write && !op.Observed:
 			continue
+		case op.Version >= most:
+			return false, unproved("%v read an impossible version", tx.ID)
 		case op.Write:
 			n := slices.IndexFunc(rows, func(r history.Row) bool { return r.Object == op.Object && r.Amount == op.Amount })
-			if n < 0 || rows[n].Version == 0 || rows[n].Version > most || op.Observed && op.Version+1 != rows[n].Version {
+			if n < 0 || rows[n].Version == 0 || rows[n].Version > most {
 				return false, unproved("the ledger has %v otherwise than it was sent", tx.ID)
+			}
+			if op.Observed && op.Version+1 != rows[n].Version { // it read a version and overwrote a later one
+				b.ops = append(b.ops, newOperation(op, false))
+				o.packed &^= seen
 			}
 			o.version = uint32(rows[n].Version - 1)
 			b.legs.add(tx.ID, legs, op.Object, op.Amount, rows[n].Version)

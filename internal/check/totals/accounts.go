@@ -112,7 +112,8 @@ type balances struct {
 	edges  graph.Edges
 
 	predicates predicateFacts
-	trusted    bool // the versions were proved to be those that were made
+	trusted    bool                         // the versions were proved to be those that were made
+	legs       map[history.ID][]history.Row // in the ledger, of transactions whose clients did not see them all
 
 	proof *chains.Proof // nil: there is none, and the other fields have everything
 }
@@ -208,6 +209,10 @@ func (b *balances) readTransactions() (problem error) {
 
 // noteWrites lets the account's chain be long enough for what clients saw.
 func (b *balances) noteWrites(tx *history.Transaction) {
+	if rows := b.legs[tx.ID]; len(rows) > 0 {
+		b.noteRows(rows)
+		return
+	}
 	if tx.Outcome != history.Committed {
 		return
 	}
@@ -218,6 +223,17 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 			if op.Observed {
 				s.highest = max(s.highest, op.Version+1)
 			}
+		}
+	}
+}
+
+func (b *balances) noteRows(rows []history.Row) {
+	for i := range rows {
+		s, version := b.slots.touch(rows[i].Object), rows[i].Version
+		s.writes++
+		s.highest = max(s.highest, version)
+		if s.lowest == 0 || version < s.lowest {
+			s.lowest = version
 		}
 	}
 }

@@ -343,7 +343,7 @@ func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 		}
 		for i := range r.Ops {
 			if op := &r.Ops[i]; slices.Contains(accounts, op.Object) {
-				s.Ops = append(s.Ops, o.did(op, slices.Min(accounts) != slices.Max(accounts)))
+				s.Ops = append(s.Ops, o.did(t, op, slices.Min(accounts) != slices.Max(accounts)))
 			}
 		}
 		list = append(list, s)
@@ -354,13 +354,19 @@ func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 
 // did says what a transaction saw of an account, which is named where there are several,
 // and made of it.
-func (o *order) did(op *history.Op, several bool) string {
+func (o *order) did(t uint32, op *history.Op, several bool) string {
 	amount := o.b.Words.Amount
 	text := ""
 	if several {
 		text = o.b.Input.Name(op.Object) + ": "
 	}
+	made := op.Version + 1
+	if s := o.b.slots.find(op.Object); s != nil && op.Write {
+		made = cmp.Or(uint64(o.b.versionOf(s, t)), made)
+	}
 	switch {
+	case op.Observed && op.Write && made != op.Version+1: // it was overwritten between
+		return text + fmt.Sprintf("read version %d, %s; made version %d, %s more", op.Version, amount(op.Value), made, amount(op.Amount))
 	case op.Observed && op.Write:
 		return text + fmt.Sprintf("read version %d, %s; made version %d, %s",
 			op.Version, amount(op.Value), op.Version+1, amount(op.Value+op.Amount))

@@ -66,7 +66,7 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 		b.end.identity += check.Mix(n + 1)
 	}
 	if len(proof.Cyclic) > 0 {
-		order := b.orderOf(proof.Cyclic)
+		order := b.orderOf(proof)
 		if order == nil { // as if there had been no proof
 			b.proof, b.end, b.Txns.Runs, b.Clocks = nil, endFacts{}, nil, nil
 			return nil
@@ -82,16 +82,21 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 // them, and the versions are known to be right, so that nothing else is needed: who made or
 // overwrote a version and is not among them is before or behind all of a circle. Nil is too
 // much memory, or an end of the watch.
-func (b *balances) orderOf(ids []history.ID) *order {
+func (b *balances) orderOf(proof *chains.Proof) *order {
 	in := b.in
 	in.Input = b.Input
 	in.End = nil
 	in.History = []check.Source{&picked{b.Input.History[0], map[history.ID]bool{}}}
-	for _, id := range ids {
+	for _, id := range proof.Cyclic {
 		in.History[0].(*picked).ids[id] = true
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
-	part.trusted = true
+	part.trusted, part.legs = true, map[history.ID][]history.Row{}
+	for _, id := range proof.Cyclic {
+		if rows := proof.Legs[id]; len(rows) > 0 {
+			part.legs[id] = rows
+		}
+	}
 	if part.read() != nil || part.Watch.Cancelled() {
 		return nil
 	}

@@ -46,6 +46,14 @@ func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 			}
 			continue
 		}
+		if torn && rng.IntN(6) == 0 { // it overwrites what others may have changed since it read
+			tx.Kind = kindJoint
+			order := rng.Perm(accounts)
+			list = append(list,
+				moment{tx, at, func(tx *history.Transaction) { w.see(tx, uint64(order[0])) }},
+				moment{tx, at + rng.Int64N(end-at+1), func(tx *history.Transaction) { w.overwrite(tx, uint64(order[1])) }})
+			continue
+		}
 		work := w.parallelWork(rng, tx, &at)
 		list = append(list, moment{tx, at, work})
 	}
@@ -58,6 +66,18 @@ func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 	}
 	slices.SortFunc(w.Txns, func(a, b history.Transaction) int { return int(a.End - b.End) })
 	return w
+}
+
+// overwrite moves 1 from the account that tx has seen, as it is now, to another.
+func (w *world) overwrite(tx *history.Transaction, to uint64) {
+	op := &tx.Ops[0]
+	op.Write, op.Amount = true, -1
+	a := &w.ObjectRows[op.Object]
+	a.Value--
+	a.Version++
+	a.Writer = tx.ID
+	w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Object: op.Object, Amount: -1, Version: a.Version})
+	w.leg(tx, to, 1)
 }
 
 // parallelWork draws what a transaction does at its moment.

@@ -167,6 +167,7 @@ func (b *balances) placeLedger() error {
 // placeUnledgered puts the acknowledged transfers that the ledger does not have
 // where their clients saw them, then replays the balances.
 func (b *balances) placeUnledgered() error {
+	b.placeKnown()
 	missing := func(t check.Transaction) bool { return t.Outcome == history.Committed && t.Want > 0 && t.Seen == 0 }
 	if slices.ContainsFunc(b.Txns.List, missing) {
 		if err := b.Each(func(t uint32, tx *history.Transaction) {
@@ -184,6 +185,21 @@ func (b *balances) placeUnledgered() error {
 	}
 	b.replay()
 	return nil
+}
+
+// placeKnown places the transactions whose legs in the ledger are known without it.
+func (b *balances) placeKnown() {
+	for id, rows := range b.legs {
+		t, ok := b.Txns.Find(id)
+		if !ok {
+			continue
+		}
+		for i := range rows {
+			b.Txns.List[t].Seen++
+			b.Txns.List[t].Found += check.Hash(rows[i].Number, rows[i].Object, rows[i].Amount)
+			b.place(b.slots.touch(rows[i].Object), rows[i].Version, rows[i].Amount, t)
+		}
+	}
 }
 
 // placeOwn places a transfer by what its client saw. Where the ledger says that

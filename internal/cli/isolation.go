@@ -67,8 +67,8 @@ type isolating struct {
 	markdown bool
 	only     bool   // schedules
 	dir      string // of what is kept; empty: nothing is
-	// predicates says that the database's transactions read by predicate.
-	predicates bool
+	// ranges and sql say how the database's transactions read by predicate.
+	ranges, sql bool
 }
 
 // triedLevel is one level, and what its schedules came to.
@@ -201,9 +201,8 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 		return nil, err
 	}
 	m.Database, m.Version = info.Name, info.Version
-	_, isSQL := database.(db.SQL)
-	_, isRanger := database.(db.Ranger)
-	i.predicates = isSQL || isRanger
+	_, i.sql = database.(db.SQL)
+	_, i.ranges = database.(db.Ranger)
 	claims, err := i.claims(database)
 	if err != nil {
 		return nil, err
@@ -242,10 +241,15 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 	settings = add(settings, "seed", strconv.FormatUint(i.config.Seed, 10))
 	settings = add(settings, "warmup", "0s")
 	settings = add(settings, "out", filepath.Join(i.dir, fmt.Sprintf("%02d-%s-%s", number+1, strings.ReplaceAll(level, " ", "-"), spec.Name)))
-	own, finds := spec.Isolation.Settings, spec.Isolation.Finds
-	if i.predicates {
-		own = slices.Concat(own, spec.Isolation.Predicates)
-	} else {
+	var predicates [][2]string
+	if i.sql || i.ranges {
+		predicates = spec.Isolation.Predicates
+	}
+	if i.sql {
+		predicates = slices.Concat(predicates, spec.Isolation.SQL)
+	}
+	own, finds := slices.Concat(spec.Isolation.Settings, predicates), spec.Isolation.Finds
+	if len(predicates) == 0 {
 		finds = matrix.WithoutPredicates(finds)
 	}
 	for _, one := range own {

@@ -56,9 +56,10 @@ type Spec struct {
 
 // IsolationTest is a workload as a test of isolation levels.
 type IsolationTest struct {
-	// Settings are those of its runs, by their names, and Predicates more of them, where
-	// transactions of the database read by predicate: SQL, or ranges of keys.
-	Settings, Predicates [][2]string
+	// Settings are those of its runs, by their names. Predicates are more of them where
+	// transactions of the database read by predicate, by SQL or by ranges of keys, and SQL
+	// where they do by SQL alone.
+	Settings, Predicates, SQL [][2]string
 	// Finds are the anomalies that each check, by its name, would name where it is
 	// decided: their short names in the literature, such as P4.
 	Finds map[string][]string

@@ -16,7 +16,7 @@ const head = `# What isolation levels give
 
 ` + "`stroppy isolation`" + ` tries each isolation level of a database and says what it really gives.
 It runs scripted schedules: a few transactions whose steps come in one fixed order, so that an anomaly shows unless the database prevents it. A step that waits for a lock is left alone, and the others go on.
-Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts read by predicate where the database can, and takes the anomalies that its checks name; with ` + "`--nemesis`" + ` the same under faults.
+Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts read by predicate where the database can, and ` + "`append`" + `, and takes the anomalies that their checks name; with ` + "`--nemesis`" + ` the same under faults.
 
 ` + "```sh" + `
 stroppy isolation --schedules-only
@@ -31,7 +31,7 @@ What a ✓ means: the schedules did not show the anomaly, and load, where it loo
 - A level *amounts to* the strongest levels of which nothing forbidden was seen. Only load looks for real time, so that schedules alone never amount to strict serializability.
 - A key-value store has no index. Where its transactions read no ranges, predicates are read by all keys that a row could have, absent ones included. A database whose transactions are calls of procedures, such as VoltDB, has no schedules: no step of another transaction comes between theirs.
 - There is no cursor, so that cursor stability is not told from read committed.
-- Of a load whose check named one anomaly, the others count as not looked for.
+- Of a load whose check named one anomaly, the others count as not looked for. What is recorded below under load is of the bank.
 
 ## The anomalies
 

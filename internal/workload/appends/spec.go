@@ -30,6 +30,13 @@ func Spec() workload.Spec {
 			{lists.Session, "nor with the order of each client added"},
 			{check.Strict, "nor with real-time order added"},
 		},
+		Isolation: &workload.IsolationTest{
+			SQL: [][2]string{{"access", Predicate}},
+			Finds: map[string][]string{
+				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "P4", "G-single", "long fork", "G2-item", "G2"},
+				check.Strict:       {"stale read"},
+			},
+		},
 		Tables:  tables,
 		Objects: func(history.Header) workload.Objects { return names{} },
 		Format: workload.Format{

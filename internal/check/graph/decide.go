@@ -45,7 +45,7 @@ func (g *Compact) Decide(real bool) (*Decision, error) {
 		}
 		left := outer.Unordered(mask, timed)
 		if left == nil {
-			return d, g.w.Err
+			break
 		}
 		core, places := outer.Core(left, mask, timed)
 		if nodes != nil {
@@ -54,36 +54,65 @@ func (g *Compact) Decide(real bool) (*Decision, error) {
 			}
 		}
 		d.Cores[o], d.Nodes[o] = core, places
-		if err := d.decide(o, core, mask, timed); err != nil {
-			return d, err
-		}
 		if o == Plain {
-			return d, g.w.Err
+			break
 		}
 		outer, nodes = core, places
 	}
+	for o := Plain; o < Orders && g.w.Err == nil; o++ {
+		if d.Cores[o] == nil {
+			continue
+		}
+		if err := d.decide(o, real && o == Real); err != nil {
+			return d, err
+		}
+	}
+	return d, g.w.Err
 }
 
-func (d *Decision) decide(o Order, core *Compact, mask Mask, timed bool) error {
-	spaced, err := core.Spaced()
-	if err != nil {
-		return err
+// decide decides the tests of an order, the strongest first. What fails in a weaker order
+// fails in this one, and where a test has no cycle, those whose edges it has have none either.
+func (d *Decision) decide(o Order, timed bool) error {
+	core, states := d.Cores[o], &d.States[o]
+	clients := Clients
+	if o == Plain {
+		clients = 0
 	}
-	for t := range Tests {
+	for _, t := range []Test{TestSerializable, TestSnapshot, TestRepeatableRead, TestReadCommitted, TestReadUncommitted} {
+		if o > Plain && d.States[o-1][t] == Fails {
+			states[t] = Fails
+			continue
+		}
+		if t <= TestReadCommitted && (states[TestSnapshot] == Holds || states[TestReadCommitted] == Holds && t < TestReadCommitted) {
+			continue
+		}
 		of := core
 		if t == TestSnapshot {
+			spaced, err := core.Spaced()
+			if err != nil {
+				return err
+			}
 			of = spaced
 		}
-		m := t.mask() | mask&Clients
-		switch {
-		case of.Unordered(m, timed) == nil:
-		case of.Unordered(m.Without(Guesses), timed) == nil:
-			d.States[o][t] = Open
-		default:
-			d.States[o][t] = Fails
-		}
+		states[t] = of.state(t.mask()|clients, timed)
 	}
 	return nil
+}
+
+// state says whether a graph has a cycle of edges of the mask.
+func (g *Compact) state(mask Mask, timed bool) State {
+	switch {
+	case g.Unordered(mask, timed) == nil:
+		return Holds
+	case mask&Guesses != 0 && g.has(mask&Guesses) && g.Unordered(mask.Without(Guesses), timed) == nil:
+		return Open
+	}
+	return Fails
+}
+
+// has says that a graph has an edge of the mask.
+func (g *Compact) has(mask Mask) bool {
+	return slices.ContainsFunc(g.arc, func(a uint32) bool { return mask.has(a & (1<<kindBits - 1)) })
 }
 
 // Any finds a cycle that makes a test fail, of which nothing is promised but that it has real

@@ -9,7 +9,7 @@ import (
 // The bounds of the search for the shortest cycle. Which level is broken is decided before
 // it, exactly and without it.
 const (
-	mostVisited = 1 << 24 // nodes, for one phenomenon in one order
+	mostVisited = 1 << 20 // nodes, for one phenomenon in one order
 	longestPath = 64      // edges; a longer cycle is found by Any
 )
 
@@ -26,17 +26,61 @@ type Search struct {
 	*Compact
 	Clients []uint32
 
-	seen    []uint32 // by node and state: the number of the search that was there last
-	number  uint32
-	from    []Step // by node and state, how the search came there
-	fromOf  []uint32
-	visited int
+	seen      visits
+	now, next []uint32
+	visited   int
 }
 
 // NewSearch prepares a search.
 func NewSearch(g *Compact, clients []uint32) *Search {
-	n := 8 * g.Nodes()
-	return &Search{Compact: g, Clients: clients, seen: make([]uint32, n), from: make([]Step, n), fromOf: make([]uint32, n)}
+	s := &Search{Compact: g, Clients: clients}
+	s.seen.grow()
+	return s
+}
+
+// visits are the nodes with their states that a search has come to, and from where: a hash
+// table with open addressing, because most searches come to few.
+type visits struct {
+	key, from []uint32
+	kind      []uint8  // of the edge
+	of        []uint32 // the number of the search that a slot is of
+	number    uint32
+	count     int
+}
+
+func (v *visits) clear() { v.number, v.count = v.number+1, 0 }
+
+func (v *visits) slot(key uint32) int {
+	at := int(key*0x9e3779b1>>7) & (len(v.key) - 1)
+	for v.of[at] == v.number && v.key[at] != key {
+		at = (at + 1) & (len(v.key) - 1)
+	}
+	return at
+}
+
+// add notes a visit; false is one that was there already.
+func (v *visits) add(key, from uint32, kind uint8) bool {
+	at := v.slot(key)
+	if v.of[at] == v.number {
+		return false
+	}
+	v.key[at], v.from[at], v.kind[at], v.of[at] = key, from, kind, v.number
+	if v.count++; 2*v.count > len(v.key) {
+		v.grow()
+	}
+	return true
+}
+
+func (v *visits) grow() {
+	old := *v
+	size := max(64, 4*len(old.key))
+	*v = visits{key: make([]uint32, size), from: make([]uint32, size), kind: make([]uint8, size), of: make([]uint32, size), number: max(1, old.number), count: old.count}
+	for i, key := range old.key {
+		if old.of[i] == old.number {
+			at := v.slot(key)
+			v.key[at], v.from[at], v.kind[at], v.of[at] = key, old.from[i], old.kind[i], v.number
+		}
+	}
 }
 
 // Shortest finds the shortest cycle of a phenomenon in which one edge of the order is used,
@@ -103,9 +147,10 @@ func (s *Search) closes(first, last uint32, o Order) (uint8, bool) {
 // path finds a shortest path from a node that the automaton accepts and that closes, by
 // breadth, of at most so many edges; nil is none found.
 func (s *Search) path(first uint32, a *automaton, o Order, mask Mask, most int) []Step {
-	s.number++
-	now, next := []uint32{first * 8}, []uint32(nil)
-	s.seen[first*8] = s.number
+	s.seen.clear()
+	now, next := append(s.now[:0], first*8), s.next[:0]
+	defer func() { s.now, s.next = now, next }()
+	s.seen.add(first*8, 0, 0)
 	for depth := 1; depth <= most && len(now) > 0; depth++ {
 		next = next[:0]
 		for i := 0; i < len(now); i++ {
@@ -127,11 +172,9 @@ func (s *Search) path(first uint32, a *automaton, o Order, mask Mask, most int) 
 						}
 					}
 				}
-				if s.seen[key] == s.number {
+				if !s.seen.add(key, at, kind) {
 					continue
 				}
-				s.seen[key] = s.number
-				s.from[key], s.fromOf[key] = Step{n, to, kind}, at
 				if int(to) >= len(s.begin) { // no transaction, and no step
 					now = append(now, key)
 				} else {
@@ -149,8 +192,9 @@ func (s *Search) path(first uint32, a *automaton, o Order, mask Mask, most int) 
 func (s *Search) cycle(at uint32, last Step, first uint32, by uint8) []Step {
 	steps := []Step{last}
 	for at != first*8 {
-		steps = append(steps, s.from[at])
-		at = s.fromOf[at]
+		slot := s.seen.slot(at)
+		steps = append(steps, Step{s.seen.from[slot] / 8, at / 8, s.seen.kind[slot]})
+		at = s.seen.from[slot]
 	}
 	slices.Reverse(steps)
 	if steps = passThrough(steps, len(s.begin)); by != 0 {

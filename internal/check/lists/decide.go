@@ -99,7 +99,7 @@ func (c *checker) search(o graph.Order) {
 		if c.watch.Cancelled() {
 			return
 		}
-		if states[testOf(p)] != graph.Fails && states[graph.TestSerializable] != graph.Fails {
+		if states[testOf(p)] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 {
 			continue
 		}
 		f := s.Shortest(p, o, graph.All.Without(graph.Guesses), known)

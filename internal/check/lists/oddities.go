@@ -220,8 +220,10 @@ func (c *checker) examineAtomicity(nodes []uint32) {
 }
 
 // examineSeen looks for reads of a transaction that miss an append of another, of which
-// an operation read what it appended to another list.
+// an operation read what it appended to another list. A later one is worse than an earlier.
 func (c *checker) examineSeen(t, seen, writer uint32) {
+	var worst finding
+	kind := oddities
 	for op := c.row[writer]; op < c.row[writer+1]; op++ {
 		if c.opList[op]&opKinds != opAppend {
 			continue
@@ -232,13 +234,16 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || length >= place || length == 0 && c.mayBeDeleted(l) {
 				continue
 			}
-			kind := fractured
-			if read > seen {
-				kind = vanished
+			if read > seen && kind != vanished || kind == oddities {
+				worst, kind = finding{list: l, t: t, other: writer, length: length, at: c.opList[seen] &^ opKinds}, fractured
+				if read > seen {
+					kind = vanished
+				}
 			}
-			c.note(kind, finding{list: l, t: t, other: writer, length: length, at: c.opList[seen] &^ opKinds})
-			return
 		}
+	}
+	if kind != oddities {
+		c.note(kind, worst)
 	}
 }
 

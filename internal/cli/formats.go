@@ -17,13 +17,14 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/live"
 	"stroppy/internal/run"
+	"stroppy/internal/workload/appends"
 )
 
 // formats is the registry: a form of histories is a folder in internal/exchange and an
 // entry here.
 func formats() exchange.Formats {
 	return exchange.Formats{
-		elle.Format(nil), plume.Format(),
+		elle.Format(appends.Recorded), plume.Format(),
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Recorded turns a recorded run into transactions. A run that is of another kind is an
-// *exchange.InputError.
+// Recorded turns a recorded run into transactions. An error says that the run is of another
+// kind.
 type Recorded func(run *history.Reader) (iter.Seq2[*lists.Transaction, error], error)
 
 // Format returns the form. Recorded says how a run is written; with nil it is read only.
@@ -35,7 +35,7 @@ func Format(recorded Recorded) exchange.Format {
 		export = func(run *history.Reader, to io.Writer) (exchange.Written, error) {
 			transactions, err := recorded(run)
 			if err != nil {
-				return exchange.Written{}, err
+				return exchange.Written{}, &exchange.InputError{What: err.Error()}
 			}
 			return Write(to, transactions)
 		}

@@ -1,0 +1,19 @@
+package appends
+
+import (
+	"fmt"
+	"iter"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/lists"
+	"stroppy/internal/history"
+)
+
+// Recorded yields the transactions of a recorded run as a history of lists. An error says
+// that the run is of another workload.
+func Recorded(run *history.Reader) (iter.Seq2[*lists.Transaction, error], error) {
+	if name := run.Header().Workload; name != Name {
+		return nil, fmt.Errorf("it is a run of %s: only one of %s is a history of lists", name, Name)
+	}
+	return transactions([]check.Source{run}), nil
+}

@@ -146,7 +146,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 	}
 	if len(owners) > 0 {
-		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), strings.Join(owners, " and "))
+		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), listed(owners))
 	}
 	return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), scenario.Nearest(name, names))
 }
@@ -197,3 +197,12 @@ func (a *app) terminal(w io.Writer) bool {
 
 // colors says whether w takes colours, which NO_COLOR forbids (https://no-color.org).
 func (a *app) colors(w io.Writer) bool { return a.terminal(w) && a.getenv("NO_COLOR") == "" }
+
+// listed writes names as they stand in a sentence.
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

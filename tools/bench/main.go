@@ -58,7 +58,7 @@ var parts = []struct {
 	{"check", (*suite).checks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
 	{"isolation", (*suite).isolation},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
-	{"mongodb", (*suite).mongodb}, {"lists", (*suite).lists}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
+	{"mongodb", (*suite).mongodb}, {"lists", (*suite).lists}, {"registers", (*suite).registers}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// registerShape is a history of registers, in the text form of Plume and AWDIT.
+type registerShape struct {
+	operations, sessions, keys int
+	each                       int     // the most operations of a transaction
+	stale                      float64 // the share of reads of a value that was overwritten
+}
+
+func (r registerShape) String() string {
+	kind := "serial"
+	if r.stale > 0 {
+		kind = "with stale reads"
+	}
+	return fmt.Sprintf("registers: %d operations, %d sessions, %d keys, up to %d a transaction, %s", r.operations, r.sessions, r.keys, r.each, kind)
+}
+
+// registers measures the check of causal consistency, from the file to the verdict, beside
+// AWDIT on the same files where it is on PATH, and then how it grows. AWDIT holds ten times
+// as much in memory, and is not run on the longest.
+func (s *suite) registers() error {
+	awdit, err := exec.LookPath("awdit")
+	if err != nil {
+		fmt.Fprintln(s.out, "registers: awdit is not on PATH, so nothing stands beside\t\t\t\t")
+	}
+	for _, shape := range []registerShape{
+		{1_000_000, 10, 100_000, 20, 0}, {1_000_000, 50, 1000, 20, 0}, {1_000_000, 50, 1000, 2, 0}, {1_000_000, 100, 100, 5, 0}, {1_000_000, 100, 500_000, 10, 0},
+		{1_000_000, 50, 1000, 20, 0.0001}, {1_000_000, 100, 100, 5, 0.01},
+	} {
+		if err := s.register(shape, awdit, "≤ 1 of the peer's"); err != nil {
+			return err
+		}
+	}
+	for _, operations := range []int{10_000, 100_000, 1_000_000, 10_000_000} {
+		if err := s.register(registerShape{operations, 50, 10_000, 10, 0}, "", ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// register measures one history.
+func (s *suite) register(shape registerShape, awdit, wanted string) error {
+	path := filepath.Join(s.dir, "registers.txt")
+	defer os.Remove(path)
+	if err := shape.write(path); err != nil {
+		return err
+	}
+	verdict := map[bool]string{false: "VALID", true: "INVALID"}[shape.stale > 0]
+	var ours, peer usage
+	for range min(s.repeats, 3) { // in turn, so that both have the same machine
+		one, err := s.measure(verdict, s.stroppy, "check", "--format=plume", "--expect=causal", path)
+		if err != nil {
+			return err
+		}
+		ours.least(one)
+		if awdit == "" {
+			continue
+		}
+		if one, err = s.measure(map[string]string{"VALID": "Consistent.", "INVALID": "Inconsistent."}[verdict], awdit, "check", "--isolation=causal", path); err != nil {
+			return err
+		}
+		peer.least(one)
+	}
+	s.row(shape.String()+": seconds", "%.2f", ours.seconds, peer.seconds, wanted)
+	s.row(shape.String()+": CPU seconds", "%.2f", ours.cpu, peer.cpu, "")
+	s.row(shape.String()+": memory", "%.0f MB", ours.memory/1e6, peer.memory/1e6, "")
+	return nil
+}
+
+// usage is what a process took: seconds, those of its processors, and bytes.
+type usage struct{ seconds, cpu, memory float64 }
+
+func (u *usage) least(one usage) {
+	if u.seconds == 0 {
+		*u = one
+	}
+	u.seconds, u.cpu, u.memory = min(u.seconds, one.seconds), min(u.cpu, one.cpu), min(u.memory, one.memory)
+}
+
+// measure runs a check, whose output must say the verdict.
+func (s *suite) measure(verdict, program string, args ...string) (usage, error) {
+	cmd := exec.CommandContext(s.ctx, program, args...)
+	began := time.Now()
+	out, err := cmd.Output()
+	took := time.Since(began)
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return usage{}, err
+	}
+	if !strings.HasPrefix(string(out), verdict) && !strings.Contains(string(out), "\n"+verdict) {
+		return usage{}, fmt.Errorf("%s does not say %s of a history that is so: %s", cmd, verdict, out[max(0, len(out)-500):])
+	}
+	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return usage{}, errors.New("this system does not say how much memory a process took")
+	}
+	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	return usage{took.Seconds(), cpu, float64(used.Maxrss) * 1024}, nil
+}
+
+// write writes the history of a store that runs one transaction after another, each of a
+// session drawn at random: a pure function of the shape. The sessions follow each other in
+// the file, as the testers write them.
+func (r registerShape) write(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	rng := rand.New(rand.NewPCG(1, uint64(r.operations)))
+	sessions := make([][]byte, r.sessions)
+	now, before := make([]int, r.keys), make([]int, r.keys) // the values, and those that they replaced
+	value := 0
+	for left, tx := r.operations, 0; left > 0; tx++ {
+		s := rng.IntN(r.sessions)
+		count := min(left, 1+rng.IntN(r.each))
+		left -= count
+		for range count {
+			key := rng.IntN(r.keys)
+			kind, seen := byte('r'), now[key]
+			switch {
+			case rng.IntN(2) == 0:
+				value++
+				kind, seen = 'w', value
+				before[key], now[key] = now[key], value
+			case r.stale > 0 && rng.Float64() < r.stale:
+				seen = before[key]
+			}
+			sessions[s] = fmt.Appendf(sessions[s], "%c(%d,%d,%d,%d)\n", kind, key, seen, s, tx)
+		}
+	}
+	for _, lines := range sessions {
+		if _, err := out.Write(lines); err != nil {
+			return errors.Join(err, file.Close())
+		}
+	}
+	return errors.Join(out.Flush(), file.Close())
+}

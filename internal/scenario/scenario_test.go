@@ -52,7 +52,7 @@ func TestMergeRefuses(t *testing.T) {
 		{"rate", "-1", `--rate is "-1": a rate cannot be negative`},
 		{"accounts", "1", "accounts is 1: it must be from 4"},
 		{"zipfian", "yes", "must be true or false"},
-		{"expect", "repeatable", "snapshot-isolation, serializable"},
+		{"expect", "repeatable", "snapshot-isolation, serializable, causal"},
 		{"update", "magic", `update is "magic": it must be atomic, locked or rmw`},
 		{"mode", "magic", "pipelined, interactive or procedure"},
 		{"lock-order", "magic", "key or random"},

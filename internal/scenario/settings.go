@@ -91,7 +91,11 @@ func (s *Scenario) general() []setting.Setting {
 func parseLevel(text string) (isolation.Level, error) {
 	level, err := isolation.Parse(text)
 	if err != nil {
-		err = fmt.Errorf("it must be one of %s", strings.Trim(fmt.Sprint(isolation.Levels()), "[]"))
+		var names []string
+		for _, l := range isolation.Levels() {
+			names = append(names, l.String())
+		}
+		err = fmt.Errorf("it must be one of %s", strings.Join(names, ", "))
 	}
 	return level, err
 }

@@ -106,8 +106,8 @@ type feed struct {
 	look  func(tx *history.Transaction) error
 	pool  sync.Pool
 	order chan *batch
-	stop  context.CancelFunc // ends the goroutines
-	left  map[uint64]int     // batches of each client that were not handed over
+	stop  func()         // ends the goroutines, of which none looks at anything afterwards
+	left  map[uint64]int // batches of each client that were not handed over
 
 	last     map[uint64]counts // of each client, of the batches that were
 	counted  Proof
@@ -150,7 +150,11 @@ func (f *feed) deal(source blocks) error {
 	jobs := make(chan job, ahead)
 	f.order = make(chan *batch, ahead)
 	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
+	var decoding sync.WaitGroup
+	f.stop = func() {
+		stop()
+		decoding.Wait()
+	}
 	go func() {
 		defer close(jobs)
 		for _, block := range list {
@@ -161,17 +165,23 @@ func (f *feed) deal(source blocks) error {
 			case <-ctx.Done():
 				return
 			}
-			jobs <- job{b, block}
+			select {
+			case jobs <- job{b, block}:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	for range runtime.GOMAXPROCS(0) {
-		go func() {
+		decoding.Go(func() {
 			cursor := source.Cursor()
 			for j := range jobs {
-				f.decode(j.batch, cursor, j.block)
+				if ctx.Err() == nil {
+					f.decode(j.batch, cursor, j.block)
+				}
 				j.batch.ready <- struct{}{}
 			}
-		}()
+		})
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ type batch struct {
 	list   []transaction
 	ops    []operation
 	next   int // of the list, that was not handed over
-	live   int // what must still be done with the transactions
+	live   int // what must still be done with the transactions, and one until all were handed over
 	legs   fingerprint
 	counts counts
 	err    error
@@ -252,7 +252,7 @@ func (f *feed) next() (*batch, error) {
 }
 
 func (b *batch) reset(client uint64) {
-	*b = batch{client: client, list: b.list[:0], ops: b.ops[:0], ready: b.ready, pool: b.pool}
+	*b = batch{client: client, list: b.list[:0], ops: b.ops[:0], live: 1, ready: b.ready, pool: b.pool}
 }
 
 // add appends a transaction, if it counts.

@@ -108,11 +108,9 @@ func (m *merger) advance(c *client) {
 			m.begun = append(m.begun, c.head)
 			return
 		}
-		if c.batches = c.batches[1:]; len(b.list) == 0 {
-			m.feed.pool.Put(b)
-		}
-		if len(c.batches) == 0 && m.feed.left[b.client] > 0 {
+		if c.batches = c.batches[1:]; len(c.batches) == 0 && m.feed.left[b.client] > 0 {
 			m.lacking++
 		}
+		b.done() // from now on its memory may be another batch
 	}
 }

@@ -3,6 +3,8 @@ package check
 import (
 	"context"
 	"fmt"
+	"iter"
+	"sync/atomic"
 
 	"stroppy/internal/history"
 )
@@ -39,4 +41,62 @@ func EachTransaction(ctx context.Context, source Source, workers int, do func(wo
 		return fmt.Errorf("the history could not be read: %w", err)
 	}
 	return nil
+}
+
+// EachObject has every object of an end state read, by so many workers at once where its
+// files consist of blocks, else by one: do is called with the worker's number. The error is
+// the first of do, that of the reading, or the cause for which the context ended.
+func EachObject(ctx context.Context, end EndState, workers int, do func(worker int, object history.Object) error) error {
+	var several func(workers int, do func(worker int, list []history.Object) error) error
+	if e, ok := end.(interface {
+		EachObject(workers int, do func(worker int, objects []history.Object) error) error
+	}); ok {
+		several = e.EachObject
+	}
+	return eachEntry(ctx, "the end state's objects", end.Objects(), several, workers, do)
+}
+
+// EachRow has every row of an end state's ledger read likewise.
+func EachRow(ctx context.Context, end EndState, workers int, do func(worker int, row history.Row) error) error {
+	var several func(workers int, do func(worker int, list []history.Row) error) error
+	if e, ok := end.(interface {
+		EachRow(workers int, do func(worker int, rows []history.Row) error) error
+	}); ok {
+		several = e.EachRow
+	}
+	return eachEntry(ctx, "the end state's ledger", end.Rows(), several, workers, do)
+}
+
+func eachEntry[T any](ctx context.Context, what string, all iter.Seq2[T, error],
+	several func(workers int, do func(worker int, list []T) error) error, workers int, do func(worker int, entry T) error) error {
+	if several == nil {
+		w := Watch{Ctx: ctx}
+		var problem error
+		for entry := range Each(&w, what, all, &problem) {
+			if err := do(0, entry); err != nil {
+				return err
+			}
+		}
+		return problem
+	}
+	var refused atomic.Bool
+	err := several(workers, func(worker int, list []T) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for i := range list {
+			if err := do(worker, list[i]); err != nil {
+				refused.Store(true)
+				return err
+			}
+		}
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && !refused.Load():
+		return fmt.Errorf("%s could not be read: %w", what, err)
+	}
+	return err
 }

@@ -32,7 +32,7 @@ const (
 )
 
 // workloads are the columns of the table.
-var workloads = []string{"bank", "tpcb", "kv", "events"}
+var workloads = []string{"bank", "tpcb", "kv", "events", "append"}
 
 // row is one database in one version, and by workload the faults through which a run
 // had the verdict valid. A workload without a fault that has run has an empty list.

@@ -45,10 +45,10 @@ func TestOfTests(t *testing.T) {
 	for _, e := range list {
 		rows = add(rows, e)
 	}
-	const want = `| database | version | bank | tpcb | kv | events |
-|---|---|---|---|---|---|
-| etcd | 3.4.23 | not yet | not yet | not yet | no fault |
-| PostgreSQL | 15.14 | no fault, kill, pause | not yet | not yet | not yet |
+	const want = `| database | version | bank | tpcb | kv | events | append |
+|---|---|---|---|---|---|---|
+| etcd | 3.4.23 | not yet | not yet | not yet | no fault | not yet |
+| PostgreSQL | 15.14 | no fault, kill, pause | not yet | not yet | not yet | not yet |
 `
 	if got := table(rows); got != want {
 		t.Errorf("the table is\n%s\nnot\n%s", got, want)

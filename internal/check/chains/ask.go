@@ -85,7 +85,7 @@ func (p *prover) ask() error {
 func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, size int) (parted, error) {
 	var mutex sync.Mutex // of rows
 	parts := make([]parted, runtime.GOMAXPROCS(0))
-	err := eachTransaction(&p.watch, p.in.History, len(parts), func(worker int, tx *history.Transaction) {
+	err := check.EachTransaction(p.watch.Ctx, p.in.History, len(parts), func(worker int, _ int64, tx *history.Transaction) {
 		if blind(tx) || tx.Outcome == history.Committed && differ != nil && differ[part(tx.ID, size)] {
 			mutex.Lock()
 			rows[tx.ID] = nil
@@ -106,30 +106,7 @@ func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, siz
 			}
 		}
 	})
-	return join(parts, size), err
-}
-
-// eachTransaction has every transaction read, by several workers where that is possible.
-func eachTransaction(w *check.Watch, source check.Source, workers int, do func(worker int, tx *history.Transaction)) (problem error) {
-	if several, ok := source.(interface {
-		EachBlock(workers int, do func(worker int, c *history.Cursor) error) error
-	}); ok {
-		problem = several.EachBlock(workers, func(worker int, c *history.Cursor) error {
-			for c.Next() {
-				do(worker, &c.Transaction)
-			}
-			return w.Ctx.Err()
-		})
-		w.Cancelled()
-	} else {
-		for rec := range check.Each(w, "the history", source.Transactions(), &problem) {
-			do(0, rec.Transaction)
-		}
-	}
-	if problem != nil {
-		return unproved("%v", problem)
-	}
-	return nil
+	return join(parts, size), unread(&p.watch, err)
 }
 
 // blind says that a transaction may have been applied, and that its client did not see

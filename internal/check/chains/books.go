@@ -1,7 +1,6 @@
 package chains
 
 import (
-	"iter"
 	"sync"
 
 	"stroppy/internal/check"
@@ -31,7 +30,7 @@ func (b *books) read(w *check.Watch, end check.EndState) error {
 		asked[part(id, len(asked))] = true
 	}
 	var mutex sync.Mutex // of rows and tombstones
-	err := each(w, "the end state's ledger", end.Rows(), rowsOf(end), func(worker int, row history.Row) error {
+	err := check.EachRow(w.Ctx, end, workers, func(worker int, row history.Row) error {
 		switch row.Mark {
 		case 0:
 			sums[worker].add(row.Transaction, row.Number, row.Object, row.Amount, row.Version)
@@ -64,55 +63,13 @@ func (b *books) read(w *check.Watch, end check.EndState) error {
 	for i := range sums {
 		b.legs.join(sums[i].fingerprint)
 	}
-	return err
+	return unread(w, err)
 }
 
-// several has all of T in an end state read by several workers; *history.End has such
-// functions.
-type several[T any] func(workers int, do func(worker int, list []T) error) error
-
-func rowsOf(end check.EndState) several[history.Row] {
-	if e, ok := end.(interface {
-		EachRow(workers int, do func(worker int, rows []history.Row) error) error
-	}); ok {
-		return e.EachRow
+// unread is an error of reading as one that accuses nobody.
+func unread(w *check.Watch, err error) error {
+	if w.Cancelled() || err == nil || Open(err) {
+		return err
 	}
-	return nil
-}
-
-func objectsOf(end check.EndState) several[history.Object] {
-	if e, ok := end.(interface {
-		EachObject(workers int, do func(worker int, objects []history.Object) error) error
-	}); ok {
-		return e.EachObject
-	}
-	return nil
-}
-
-// each has everything read by several workers where that is possible, and else by one.
-func each[T any](w *check.Watch, what string, all iter.Seq2[T, error], several several[T], do func(worker int, v T) error) (problem error) {
-	if several == nil {
-		for v := range check.Each(w, what, all, &problem) {
-			if err := do(0, v); err != nil {
-				return err
-			}
-		}
-	} else {
-		problem = several(workers, func(worker int, list []T) error {
-			if w.Ctx.Err() != nil {
-				return w.Ctx.Err()
-			}
-			for i := range list {
-				if err := do(worker, list[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		w.Cancelled()
-	}
-	if problem != nil && !Open(problem) {
-		return unproved("%v", problem)
-	}
-	return problem
+	return unproved("%v", err)
 }

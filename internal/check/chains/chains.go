@@ -165,7 +165,7 @@ func (p *prover) compare() (problem error) {
 		sum             check.Sum
 		_               [64]byte
 	}
-	problem = each(&p.watch, "the end state's objects", p.in.End.Objects(), objectsOf(p.in.End), func(worker int, a history.Object) error {
+	problem = check.EachObject(p.watch.Ctx, p.in.End, workers, func(worker int, a history.Object) error {
 		if a.N >= p.in.Objects {
 			return unproved("the end state has an object %d", a.N)
 		}
@@ -188,7 +188,7 @@ func (p *prover) compare() (problem error) {
 	for n := range p.in.Objects {
 		identity -= check.Mix(n + 1)
 	}
-	if problem == nil && (count != p.in.Objects || identity != 0) {
+	if problem = unread(&p.watch, problem); problem == nil && (count != p.in.Objects || identity != 0) {
 		return unproved("the end state has %d objects of %d", count, p.in.Objects)
 	}
 	return problem

@@ -139,6 +139,11 @@ func texts(rows []Row) string {
 	return strings.Join(list, ", ")
 }
 
+// waited says that a step took longer than the wait.
+func (o *observed) waited() bool {
+	return slices.ContainsFunc(o.begun, func(e *executed) bool { return e.waited })
+}
+
 // prevention says by what the anomaly was prevented.
 func (o *observed) prevention() string {
 	var how []string

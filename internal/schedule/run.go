@@ -54,6 +54,9 @@ const (
 	// attempts is how often a schedule is begun again when a step was slow for another
 	// reason than a lock, or a session was lost. The wait doubles each time.
 	attempts = 4
+	// confirm is by how much the wait is longer when a schedule is run again in which a step
+	// waited and no anomaly showed: that it was a lock must not rest on one short wait.
+	confirm = 4
 )
 
 // Runner runs schedules at one isolation.
@@ -94,7 +97,12 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 		return out, nil
 	}
 	for range max(s.Rounds, 1) {
-		o, err := r.attempt(ctx, s)
+		o, err := r.attempt(ctx, s, r.options.Wait)
+		if err == nil && s.Rounds <= 1 && o.waited() && s.seen(o) == "" {
+			// A step that was slow and went on just when another transaction ended looks like
+			// one that waited for its lock.
+			o, err = r.attempt(ctx, s, r.options.Wait*confirm)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return out, context.Cause(ctx)
@@ -118,8 +126,7 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 }
 
 // attempt runs the schedule until it went as it is written.
-func (r *Runner) attempt(ctx context.Context, s *Schedule) (o *observed, err error) {
-	wait := r.options.Wait
+func (r *Runner) attempt(ctx context.Context, s *Schedule, wait time.Duration) (o *observed, err error) {
 	for range attempts {
 		var again bool
 		if o, again, err = r.once(ctx, s, wait); !again || ctx.Err() != nil {

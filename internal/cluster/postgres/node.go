@@ -43,10 +43,10 @@ type node struct {
 	following *node // whom its server is configured to follow; nil: nobody
 
 	// What the primary said of it as a standby, guarded likewise.
-	streamed *node     // the primary to which it was connected last
+	streamed *node     // the primary that it followed last; nil once it has led
 	replayed int64     // the position up to which it has replayed, in bytes of the log
 	advanced time.Time // when it last moved or had everything
-	parted   time.Time // when it was first seen without a connection; zero while it has one
+	parted   time.Time // when it was first seen not to follow; zero while it follows
 }
 
 // newNode makes the folder of a node and describes its server. One that comes later

@@ -22,6 +22,7 @@ type standing struct {
 type view struct {
 	recovering bool   // it is a standby yet
 	flushed    int64  // up to where its log is on its disk
+	timeline   int64  // the one that it writes; 0 of a standby
 	names      string // its synchronous_standby_names
 	standbys   map[string]standing
 	others     bool // somebody who is none of the nodes is counted as synchronous
@@ -33,12 +34,13 @@ func (c *Cluster) view(ctx context.Context, p *node) (v *view, err error) {
 		var name string
 		var s standing
 		rows, _ := conn.Query(ctx, `
-			SELECT me.recovering, me.flushed, current_setting('synchronous_standby_names'), coalesce(r.application_name, ''),
+			SELECT me.recovering, me.flushed, me.timeline, current_setting('synchronous_standby_names'), coalesce(r.application_name, ''),
 				coalesce(r.state = 'streaming', false), coalesce(r.sync_priority, 0), coalesce(r.replay_lsn - '0/0', 0)::bigint
 			FROM (SELECT pg_is_in_recovery() AS recovering,
-				CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_current_wal_flush_lsn() - '0/0' END::bigint AS flushed) me
+				CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_current_wal_flush_lsn() - '0/0' END::bigint AS flushed,
+				CASE WHEN pg_is_in_recovery() THEN 0 ELSE ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::bigint END AS timeline) me
 			LEFT JOIN pg_stat_replication r ON true`) // its error is that of the rows
-		_, err := pgx.ForEachRow(rows, []any{&v.recovering, &v.flushed, &v.names, &name, &s.streaming, &s.priority, &s.replayed}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&v.recovering, &v.flushed, &v.timeline, &v.names, &name, &s.streaming, &s.priority, &s.replayed}, func() error {
 			// A connection that broke unseen may be there beside its successor. What it
 			// says of the priority counts too.
 			if earlier, twice := v.standbys[name]; twice {
@@ -76,7 +78,7 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 	now := time.Now()
 	for _, n := range c.List() {
 		if n != p {
-			c.observe(n, p, v, now)
+			c.observe(ctx, n, p, v, now)
 		}
 	}
 	if c.params.synchronous {
@@ -89,11 +91,19 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 	}
 }
 
-func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
+// observe notes what the primary says of a standby.
+//
+// A connection is not enough to follow it. A standby that has what the primary never had
+// asks for the timeline on which it left the primary, gets what there is of it, and
+// asks again: for moments it streams, and it may even be the one that has replayed most.
+// So a standby that was not connected, or to another primary, is asked for the timeline
+// that it receives.
+func (c *Cluster) observe(ctx context.Context, n, p *node, v *view, now time.Time) {
+	s := v.standbys[n.Name()]
+	follows := s.streaming && (c.follows(n, p) || !n.Paused() && n.receives(ctx, v.timeline))
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	s, connected := v.standbys[n.Name()]
-	if !connected || !s.streaming {
+	if !follows {
 		if n.parted.IsZero() {
 			n.parted = now
 		}
@@ -104,6 +114,20 @@ func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
 		n.advanced = now
 	}
 	n.replayed = s.replayed
+}
+
+// follows says that a standby follows the primary, by what was observed last.
+func (c *Cluster) follows(n, p *node) bool {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return n.parted.IsZero() && n.streamed == p
+}
+
+// receives says that a standby receives this timeline. One that does not answer
+// does not.
+func (n *node) receives(ctx context.Context, timeline int64) bool {
+	now, err := one[int64](ctx, n.orders, "SELECT coalesce(max(received_tli), 0) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
+	return err == nil && now == timeline
 }
 
 // unfit says why the primary must not wait for a standby any longer; empty if it
@@ -183,15 +207,15 @@ func (c *Cluster) settled(ctx context.Context, p *node, v *view) bool {
 const nearby = 16 << 20
 
 // closely says that a standby follows the primary and lacks little.
-func (c *Cluster) closely(n *node, v *view) bool {
+func (c *Cluster) closely(n, p *node, v *view) bool {
 	s := v.standbys[n.Name()]
-	return c.Lost(n) == "" && !n.Paused() && s.streaming && v.flushed-s.replayed <= nearby
+	return c.Lost(n) == "" && c.follows(n, p) && !n.Paused() && s.streaming && v.flushed-s.replayed <= nearby
 }
 
 // fittest is the standby that has replayed most.
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	for _, n := range c.List() {
-		if n == p || !c.closely(n, v) || n.Unanswered() >= cluster.AskEvery || c.unfit(n, now) != "" {
+		if n == p || !c.closely(n, p, v) || n.Unanswered() >= cluster.AskEvery || c.unfit(n, now) != "" {
 			continue
 		}
 		if best == nil || v.standbys[n.Name()].replayed > v.standbys[best.Name()].replayed {

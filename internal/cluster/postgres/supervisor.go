@@ -103,6 +103,7 @@ func (c *Cluster) setPrimary(n, former *node) {
 	c.Primary = n
 	c.standby, c.registered, c.barrier = nil, false, 0
 	n.cut, n.stale = false, false
+	n.streamed, n.parted = nil, time.Time{}
 	if former != nil {
 		former.stale = true
 	}

@@ -102,7 +102,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 		return err
 	}
 	c.Mu.Lock()
-	stale, cut, streamed := n.stale, n.cut, n.streamed
+	stale, cut := n.stale, n.cut
 	c.Mu.Unlock()
 	switch {
 	case stale:
@@ -122,7 +122,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 	switch s, connected := v.standbys[n.Name()]; {
 	case !connected || !s.streaming:
 		return fmt.Errorf("%s is not connected to %s", n.Name(), p.Name())
-	case streamed != p:
+	case !c.follows(n, p):
 		return fmt.Errorf("the supervisor has not seen yet that %s follows %s", n.Name(), p.Name())
 	case s.replayed < target:
 		return fmt.Errorf("%s has %d bytes of the log to replay", n.Name(), target-s.replayed)
@@ -142,7 +142,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	if !c.closely(n, v) {
+	if !c.closely(n, p, v) {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	// The shutdown writes what is left since this checkpoint, which is little.

@@ -81,7 +81,10 @@ func TestMutants(t *testing.T) {
 				t.Parallel()
 				args := twentyThousand(seed)
 				if m.Name == "phantom" {
-					args = append(args, "--count", "25000", "--opening-share", "0.2", "--predicate-share", "0.05")
+					args = append(args, "--count", "30000", "--opening-share", "0.2", "--predicate-share", "0.05")
+					if seed%2 == 0 {
+						args = append(args, "--low-balance-share", "0.2")
+					}
 				}
 				code, v := bankOn(t, fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", m.Name, seed), args...)
 				if code != 1 || v.Verdict != "invalid" || v.status(m.Check) != "invalid" {

@@ -14,21 +14,24 @@ import (
 	"stroppy/internal/workload/bank"
 )
 
-// branch is a bank whose clients open and close accounts in few bank codes, so that they
-// meet.
+// branch is a bank whose clients open and close accounts in few bank codes and take them
+// under a balance, so that they meet.
 func branch() bank.Config {
 	c := small()
 	c.Clients, c.Audits, c.PayrollShare, c.JointShare = 16, 20, 0.05, 0
-	c.OpeningShare, c.PredicateShare, c.PredicateCodes = 0.4, 0.1, 4
+	c.OpeningShare, c.PredicateShare, c.LowShare, c.PredicateCodes = 0.25, 0.1, 0.25, 4
 	return c
 }
 
 // The kinds of transactions that open, close and read by predicate, as the bank declares
 // them.
 const (
-	kindOpening   = 4 * history.Numbered
-	kindClosing   = 5 * history.Numbered
-	kindPredicate = 2*history.Numbered | history.ReadOnly
+	kindOpening    = 4 * history.Numbered
+	kindClosing    = 5 * history.Numbered
+	kindWithdrawal = 6 * history.Numbered
+	kindTopUp      = 7 * history.Numbered
+	kindPredicate  = 2*history.Numbered | history.ReadOnly
+	kindBalance    = 3*history.Numbered | history.ReadOnly
 )
 
 // runBranch runs such a bank.
@@ -45,7 +48,7 @@ func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) 
 			kinds[tx.Kind]++
 		}
 	})
-	for _, kind := range []history.Kind{kindOpening, kindClosing, kindPredicate} {
+	for _, kind := range []history.Kind{kindOpening, kindClosing, kindWithdrawal, kindTopUp, kindPredicate, kindBalance} {
 		if kinds[kind] == 0 {
 			t.Errorf("no transaction of kind %d was committed", kind)
 		}
@@ -118,17 +121,20 @@ func TestPhantoms(t *testing.T) {
 		engine, isolation string
 		open              func(t *testing.T) db.Database
 		phantoms          bool
+		low               float64 // share of what changes balances
 	}{
-		{"postgres", "repeatable read", postgres, true},
-		{"postgres", "serializable", postgres, false},
-		{"mariadb", "read committed", mariadb, true},
-		{"mariadb", "serializable", mariadb, false},
+		{"postgres", "repeatable read", postgres, true, 0.1},
+		{"postgres", "repeatable read", postgres, true, 0.5},
+		{"postgres", "serializable", postgres, false, 0.3},
+		{"mariadb", "read committed", mariadb, true, 0.1},
+		{"mariadb", "read committed", mariadb, true, 0.5},
+		{"mariadb", "serializable", mariadb, false, 0.3},
 	} {
-		t.Run(tc.engine+"/"+strings.ReplaceAll(tc.isolation, " ", "-"), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s/%s/%g", tc.engine, strings.ReplaceAll(tc.isolation, " ", "-"), tc.low), func(t *testing.T) {
 			t.Parallel()
 			needsTime(t)
 			c := branch()
-			c.Isolation = tc.isolation
+			c.Isolation, c.LowShare, c.OpeningShare = tc.isolation, tc.low, 0.6-tc.low
 			r := runBranch(t, tc.open(t), c, 6000)
 			if !tc.phantoms {
 				r.wantSerializable(t)
@@ -140,6 +146,8 @@ func TestPhantoms(t *testing.T) {
 			}
 			if l := results[check.Limit]; l.Status != check.Invalid || l.Required {
 				t.Errorf("limit is %v, required: %v: %s", l.Status, l.Required, l.Detail)
+			} else if tc.low > 0.3 && !strings.Contains(l.Detail, "and under 10.00 lack") {
+				t.Errorf("limit says nothing of balances: %s", l.Detail)
 			}
 			if v := check.Verdict(r.results); v != check.Valid {
 				t.Errorf("the verdict is %v, and the level promises nothing of predicates", v)

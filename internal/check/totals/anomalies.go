@@ -41,7 +41,7 @@ func (o *order) explainAll() {
 	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
 		name, forbidden := graph.Classify(steps)
-		name = o.b.nameOf(name, steps)
+		name = o.nameOf(name, steps)
 		broken, list := check.Serializable, &o.anomalies
 		if forbidden == isolation.StrictSerializable {
 			broken, list = check.Strict, &o.realtime
@@ -267,8 +267,8 @@ func (o *order) describe(steps []graph.Step) string {
 func (o *order) clause(s graph.Step) string {
 	from, to := o.who(s.From), o.who(s.To)
 	did, had := "made", "read"
-	if account, ok := o.b.missedBy(s); ok {
-		return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, o.b.NameInSentence(account), to)
+	if m, ok := o.missedBy(s); ok {
+		return o.missedText(from, to, m)
 	}
 	switch s.Kind {
 	case graph.Rt:
@@ -381,9 +381,14 @@ func (o *order) did(t uint32, op *history.Op, several bool) string {
 // meeting finds the account at which two transactions depend on each other, and
 // the version that the dependency is about.
 func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
-	if missed, ok := o.b.missedBy(s); ok {
-		return missed, 0, true
+	if m, ok := o.missedBy(s); ok {
+		return m.n, m.version - 1, true
 	}
+	return o.meetingOfItems(s)
+}
+
+// meetingOfItems is meeting without what was missed by predicate.
+func (o *order) meetingOfItems(s graph.Step) (account, version uint64, ok bool) {
 	reader, writer := s.To, s.From
 	if s.Kind == graph.Rw {
 		reader, writer = s.From, s.To

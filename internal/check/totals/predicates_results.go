@@ -23,92 +23,148 @@ var phantoms = map[string]string{
 }
 
 // missedBy returns the account that the first transaction of a step missed when it read
-// by predicate, and that the second has opened.
-func (b *balances) missedBy(s graph.Step) (account uint64, ok bool) {
+// by predicate, and that the second has brought into the predicate. Where the second also
+// overwrote what the first has read of an account, the step is one of items.
+func (o *order) missedBy(s graph.Step) (m missed, ok bool) {
 	if s.Kind != graph.Rw {
-		return 0, false
+		return missed{}, false
 	}
-	account, ok = b.predicates.missed[[2]uint32{s.From, s.To}]
-	return account, ok
+	if m, ok = o.b.predicates.missed[[2]uint32{s.From, s.To}]; ok {
+		_, _, byItem := o.meetingOfItems(s)
+		ok = !byItem
+	}
+	return m, ok
 }
 
 // nameOf names a cycle that graph.Classify has called name.
-func (b *balances) nameOf(name string, steps []graph.Step) string {
-	if slices.ContainsFunc(steps, func(s graph.Step) bool { _, ok := b.missedBy(s); return ok }) {
+func (o *order) nameOf(name string, steps []graph.Step) string {
+	if slices.ContainsFunc(steps, func(s graph.Step) bool { _, ok := o.missedBy(s); return ok }) {
 		return cmp.Or(phantoms[name], name)
 	}
 	return name
 }
 
-// overLimit is a sum that no group may hold.
-type overLimit struct {
-	t          uint32 // who read it; none of the end state
-	group, run uint64
-	account    uint64 // one of those that hold it
-	sum        int64
+// missedText says of a step that its first transaction missed an account.
+func (o *order) missedText(from, to string, m missed) string {
+	name := o.b.NameInSentence(m.n)
+	if m.low {
+		low := money.Format(o.b.in.Predicates.Low)
+		return fmt.Sprintf("%s read by predicate and did not find %s among those under %s, which %s brought under it", from, name, low, to)
+	}
+	return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, name, to)
 }
 
-type groupRun struct{ group, run uint64 }
+// overLimit is more than a group may hold or lack.
+type overLimit struct {
+	t       uint32 // who read it; none of the end state
+	account uint64 // one of those that it is about
+	low     bool   // it is what low accounts lack
+	sum     int64
+}
+
+// groupRun are the accounts of a predicate that one run has opened.
+type groupRun struct {
+	Predicate
+	run uint64
+}
+
+// limitSums add up what the rules of predicates are about.
+type limitSums struct {
+	p    *Predicates
+	sums map[groupRun]*overLimit
+}
+
+// add adds what an account that a client has opened holds or lacks, by predicate q.
+func (l *limitSums) add(t uint32, q Predicate, n uint64, balance int64) {
+	if !q.takes(balance, l.p.Low) {
+		return
+	}
+	if l.sums == nil {
+		l.sums = map[groupRun]*overLimit{}
+	}
+	key := groupRun{q, l.p.Run(n)}
+	o := l.sums[key]
+	if o == nil {
+		o = &overLimit{t: t, account: n, low: q.Low}
+		l.sums[key] = o
+	}
+	if q.Low {
+		balance = l.p.Low - balance
+	}
+	o.sum += balance
+}
+
+// over are those that exceed the rule, in a fixed order.
+func (l *limitSums) over() (list []overLimit) {
+	keys := slices.SortedFunc(maps.Keys(l.sums), func(a, b groupRun) int {
+		return cmp.Or(compareBool(a.Low, b.Low), cmp.Compare(a.Group, b.Group), cmp.Compare(a.run, b.run))
+	})
+	for _, key := range keys {
+		if o := l.sums[key]; o.sum > o.most(l.p) {
+			list = append(list, *o)
+		}
+	}
+	return list
+}
+
+// most is what may not be exceeded.
+func (o *overLimit) most(p *Predicates) int64 {
+	if o.low {
+		return p.Cover
+	}
+	return p.Limit
+}
 
 // noteLimit keeps a read that found a group over its limit.
-func (b *balances) noteLimit(t uint32, tx *history.Transaction, group uint64) {
-	p, sums := b.in.Predicates, map[uint64]*overLimit{}
+func (b *balances) noteLimit(t uint32, tx *history.Transaction, q Predicate) {
+	l := limitSums{p: b.in.Predicates}
 	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		if !op.Observed || op.Write || op.Object < b.in.Accounts || p.Group(op.Object) != group {
-			continue
-		}
-		run := p.Run(op.Object)
-		if sums[run] == nil {
-			sums[run] = &overLimit{t: t, group: group, run: run, account: op.Object}
-		}
-		sums[run].sum += op.Value
-	}
-	for _, o := range sums {
-		if o.sum > p.Limit {
-			b.predicates.over = append(b.predicates.over, *o)
+		if op := &tx.Ops[i]; op.Observed && !op.Write && op.Object >= b.in.Accounts && l.p.Group(op.Object) == q.Group {
+			l.add(t, q, op.Object, op.Value)
+			if !q.Low {
+				l.add(t, Predicate{q.Group, true}, op.Object, op.Value)
+			}
 		}
 	}
+	b.predicates.over = append(b.predicates.over, l.over()...)
 }
 
-// limit makes the check of what the accounts that clients have opened hold together.
+// limit makes the check of what the accounts that clients have opened hold together, and
+// of what the low ones lack.
 func (b *balances) limit(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Limit, Required: claim.Includes(isolation.Serializable) || claim == isolation.Unknown}
 	p := b.in.Predicates
-	ended := map[groupRun]*overLimit{}
+	ended := limitSums{p: p}
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		if s.n < b.in.Accounts || !s.open() {
-			continue
+		if s.n >= b.in.Accounts && s.open() {
+			ended.add(check.None, Predicate{p.Group(s.n), false}, s.n, s.sum)
+			ended.add(check.None, Predicate{p.Group(s.n), true}, s.n, s.sum)
 		}
-		key := groupRun{p.Group(s.n), p.Run(s.n)}
-		if ended[key] == nil {
-			ended[key] = &overLimit{group: key.group, run: key.run, account: s.n, t: check.None}
-		}
-		ended[key].sum += s.sum
 	}
 	var over few[overLimit]
 	found, excess := new(verdict), int64(0)
-	order := func(a, b groupRun) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.run, b.run)) }
-	for _, key := range slices.SortedFunc(maps.Keys(ended), order) {
-		if o := ended[key]; o.sum > p.Limit {
-			b.Report(check.Limit, "", 0, b.NameToReport(o.account), "is one of accounts that hold "+b.overText(*o))
-			excess += o.sum - p.Limit
-			over.add(*o)
-		}
+	for _, o := range ended.over() {
+		b.Report(check.Limit, "", 0, b.NameToReport(o.account), "is one of accounts that "+b.overText(o))
+		excess += o.sum - o.most(p)
+		over.add(o)
 	}
 	if over.count > 0 {
 		found.add(fmt.Sprintf("In the end the limit is exceeded by %s: %s.", money.Format(excess), over.list(func(o overLimit) string {
-			return fmt.Sprintf("the accounts opened beside %s hold %s", b.Input.Name(o.account), b.overText(o))
+			return fmt.Sprintf("the accounts opened beside %s %s", b.Input.Name(o.account), b.overText(o))
 		})))
 	}
 	if list := b.predicates.over; len(list) > 0 {
 		for _, o := range list {
-			b.Report(check.Limit, "", b.IDOf(o.t), b.NameToReport(o.account), "saw the accounts opened there hold "+b.overText(o))
+			b.Report(check.Limit, "", b.IDOf(o.t), b.NameToReport(o.account), "saw that the accounts opened there "+b.overText(o))
 		}
-		o := slices.MaxFunc(list, func(a, b overLimit) int { return cmp.Compare(a.sum, b.sum) })
-		found.add(fmt.Sprintf("%s saw a limit exceeded; at most by transaction %v, which saw the accounts opened beside %s hold %s.",
-			check.Plural(len(list), "transaction"), b.IDOf(o.t), b.Input.Name(o.account), b.overText(o)), b.IDOf(o.t))
+		o := slices.MaxFunc(list, func(a, b overLimit) int { return cmp.Compare(a.sum-a.most(p), b.sum-b.most(p)) })
+		readers := map[uint32]bool{}
+		for _, o := range list {
+			readers[o.t] = true
+		}
+		found.add(fmt.Sprintf("%s saw a limit exceeded; at most by transaction %v, which saw that the accounts opened beside %s %s.",
+			check.Plural(len(readers), "transaction"), b.IDOf(o.t), b.Input.Name(o.account), b.overText(o)), b.IDOf(o.t))
 	}
 	why := ""
 	switch {
@@ -117,11 +173,16 @@ func (b *balances) limit(claim isolation.Level) check.Result {
 	case b.Input.End == nil:
 		why = b.WhyNoEnd()
 	}
-	return found.decide(r, why, fmt.Sprintf("No transaction saw the accounts that were opened in one group hold more than %s, nor do they in the end.", money.Format(p.Limit)))
+	return found.decide(r, why, fmt.Sprintf("No transaction saw the accounts that were opened in one group hold more than %s, or those under %s lack more than %s of it, nor do they in the end.",
+		money.Format(p.Limit), money.Format(p.Low), money.Format(p.Cover)))
 }
 
 func (b *balances) overText(o overLimit) string {
-	return fmt.Sprintf("%s, which is %s more than %s", money.Format(o.sum), money.Format(o.sum-b.in.Predicates.Limit), money.Format(b.in.Predicates.Limit))
+	p := b.in.Predicates
+	if o.low {
+		return fmt.Sprintf("and under %s lack %s of it together, which is %s more than %s", money.Format(p.Low), money.Format(o.sum), money.Format(o.sum-p.Cover), money.Format(p.Cover))
+	}
+	return fmt.Sprintf("hold %s, which is %s more than %s", money.Format(o.sum), money.Format(o.sum-p.Limit), money.Format(p.Limit))
 }
 
 // openedBooks compares which of the accounts that clients opened are there in the end

@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,20 +14,25 @@ import (
 )
 
 const (
-	kindOpening   = 4 * history.Numbered
-	kindClosing   = 5 * history.Numbered
-	kindPredicate = 2*history.Numbered | history.ReadOnly
+	kindOpening    = 4 * history.Numbered
+	kindClosing    = 5 * history.Numbered
+	kindWithdrawal = 6 * history.Numbered
+	kindTopUp      = 7 * history.Numbered
+	kindPredicate  = 2*history.Numbered | history.ReadOnly
+	kindLow        = 3*history.Numbered | history.ReadOnly
 
-	loaded = 4 // accounts; the groups are the even and the odd ones, and 0 and 1 their anchors
+	low    = 10 // cents
+	loaded = 4  // accounts; the groups are the even and the odd ones, and 0 and 1 their anchors
 )
 
 // branch is a bank whose clients open and close accounts. What a transaction reads may be
 // old, each account by itself; what it writes is written over the newest.
 type branch struct {
 	*world
-	rng    *rand.Rand
-	oldest int                // how many states back a read may be
-	past   [][]history.Object // of each account the states that it was in, the newest last
+	rng      *rand.Rand
+	oldest   int                // how many states back a read may be
+	balances bool               // no account is opened any more: what changes are balances
+	past     [][]history.Object // of each account the states that it was in, the newest last
 }
 
 func newBranch(seed uint64, oldest int) *branch {
@@ -39,13 +45,13 @@ func newBranch(seed uint64, oldest int) *branch {
 
 func (b *branch) newest(n uint64) history.Object { return b.past[n][len(b.past[n])-1] }
 
-// see reads some state of an account.
-func (b *branch) see(tx *history.Transaction, n uint64) {
+// see reads some state of an account, if a predicate takes that.
+func (b *branch) see(tx *history.Transaction, n uint64, lowOnes bool) {
 	back := 0
 	if b.oldest > 0 {
 		back = min(b.rng.IntN(b.oldest+1), len(b.past[n])-1)
 	}
-	if a := b.past[n][len(b.past[n])-1-back]; a.State != history.Absent {
+	if a := b.past[n][len(b.past[n])-1-back]; a.State != history.Absent && (!lowOnes || a.Value < low) {
 		tx.Ops = append(tx.Ops, history.Op{Object: n, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
 	}
 }
@@ -65,18 +71,47 @@ func (b *branch) write(tx *history.Transaction, n uint64, amount int64, state hi
 	b.LedgerRows = append(b.LedgerRows, history.Row{Transaction: tx.ID, Number: number, Object: n, Amount: amount, Version: a.Version + 1})
 }
 
-func (b *branch) readGroup(tx *history.Transaction, group uint64) {
-	b.see(tx, group)
+// readGroup reads a group's anchor and its accounts, or the low ones of them, but for one
+// that is read otherwise.
+func (b *branch) readGroup(tx *history.Transaction, group uint64, lowOnes bool, but uint64) {
+	b.see(tx, group, false)
 	for n := uint64(loaded); n < uint64(len(b.past)); n++ {
-		if n%2 == group {
-			b.see(tx, n)
+		if n%2 == group && n != but {
+			b.see(tx, n, lowOnes)
 		}
 	}
 }
 
+// readOf is what a transaction reads by predicate. Its first operation is on the anchor.
+func readOf(tx *history.Transaction) (q Predicate, ok bool) {
+	switch tx.Kind {
+	case kindOpening, kindPredicate, kindWithdrawal, kindLow:
+		return Predicate{tx.Ops[0].Object, tx.Kind == kindWithdrawal || tx.Kind == kindLow}, true
+	}
+	return Predicate{}, false
+}
+
+// draw withdraws so much from an account that it is low.
+func (b *branch) draw(n, payee uint64) *history.Transaction {
+	tx := b.begin(kindWithdrawal)
+	b.readGroup(tx, n%2, true, n)
+	amount := b.newest(n).Value - 1 - b.rng.Int64N(low-1)
+	b.write(tx, n, -amount, 0)
+	b.write(tx, payee, amount, 0)
+	return tx
+}
+
+// topUp pays from the anchor what makes an account low no more.
+func (b *branch) topUp(n uint64) *history.Transaction {
+	tx := b.begin(kindTopUp)
+	b.write(tx, n, low, 0)
+	b.write(tx, n%2, -low, 0)
+	return tx
+}
+
 func (b *branch) open(group, payer uint64) *history.Transaction {
 	tx := b.begin(kindOpening)
-	b.readGroup(tx, group)
+	b.readGroup(tx, group, false, math.MaxUint64)
 	n := uint64(len(b.past))
 	n += (n + group) % 2 // a number may stay unused
 	for len(b.past) <= int(n) {
@@ -110,16 +145,26 @@ func (b *branch) opened() (list []uint64) {
 func (b *branch) step() {
 	open := b.opened()
 	switch u := b.rng.IntN(10); {
-	case u < 4:
+	case u < 3 && !b.balances:
 		b.open(b.rng.Uint64N(2), 2+b.rng.Uint64N(2))
 	case u < 6 && len(open) > 0:
-		b.close(open[b.rng.IntN(len(open))])
-	case u < 7:
+		n := open[b.rng.IntN(len(open))]
+		switch {
+		case u == 3:
+			b.close(n)
+		case b.newest(n).Value < low:
+			b.topUp(n)
+		default:
+			b.draw(n, 2+b.rng.Uint64N(2))
+		}
+	case u < 7 && !b.balances:
 		tx := b.begin(kindTransfer)
 		b.write(tx, b.rng.Uint64N(2), -1, 0)
 		b.write(tx, 2+b.rng.Uint64N(2), 1, 0)
+	case u < 8 || b.balances:
+		b.readGroup(b.begin(kindLow), b.rng.Uint64N(2), true, math.MaxUint64)
 	default:
-		b.readGroup(b.begin(kindPredicate), b.rng.Uint64N(2))
+		b.readGroup(b.begin(kindPredicate), b.rng.Uint64N(2), false, math.MaxUint64)
 	}
 }
 
@@ -140,11 +185,13 @@ func (b *branch) input(limit int64) AccountsInput {
 	}
 	in.Predicates = &Predicates{
 		Group: func(n uint64) uint64 { return n % 2 }, Run: func(uint64) uint64 { return 1 }, Limit: limit,
-		Read: func(tx *history.Transaction) (uint64, *history.Op, bool) {
-			if tx.Kind != kindOpening && tx.Kind != kindPredicate {
-				return 0, nil, false
+		Low: low, Cover: limit,
+		Read: func(tx *history.Transaction) (Predicate, *history.Op, bool) {
+			q, ok := readOf(tx)
+			if !ok {
+				return q, nil, false
 			}
-			return tx.Ops[0].Object, &tx.Ops[0], true
+			return q, &tx.Ops[0], true
 		},
 	}
 	return in
@@ -163,12 +210,13 @@ func (b *branch) serial() bool {
 				return false
 			}
 		}
-		if tx.Kind != kindOpening && tx.Kind != kindPredicate {
+		q, ok := readOf(tx)
+		if !ok {
 			return true
 		}
 		for n := uint64(loaded); n < uint64(len(state)); n++ {
 			found := slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Object == n })
-			if n%2 == tx.Ops[0].Object && state[n].State != history.Absent && !found {
+			if n%2 == q.Group && state[n].State != history.Absent && (!q.Low || state[n].Value < low) && !found {
 				return false
 			}
 		}
@@ -191,7 +239,7 @@ func (b *branch) serial() bool {
 					if tx.Kind == kindClosing && op.Object >= loaded {
 						gone = history.Absent
 					}
-					state[op.Object] = history.Object{N: op.Object, Version: op.Version + 1, Writer: tx.ID, State: gone}
+					state[op.Object] = history.Object{N: op.Object, Value: op.Value + op.Amount, Version: op.Version + 1, Writer: tx.ID, State: gone}
 				}
 			}
 			if search(done | 1<<i) {
@@ -210,7 +258,11 @@ func TestPredicateOracle(t *testing.T) {
 	var counts [2]int
 	named := map[string]int{}
 	for seed := range rounds(6000) {
-		b := newBranch(seed, 1+int(seed%2))
+		b := newBranch(seed, 1+int(seed/2%2))
+		if b.balances = seed%2 == 0; b.balances {
+			b.open(0, 2)
+			b.open(0, 3)
+		}
 		for range 3 + b.rng.IntN(5) {
 			b.step()
 		}
@@ -225,13 +277,18 @@ func TestPredicateOracle(t *testing.T) {
 		}
 		for _, a := range r.Anomalies {
 			named[a.Name]++
+			if strings.Contains(a.Detail, "did not find") && strings.Contains(a.Detail, "among those under 0.10") {
+				named["low "+a.Name]++
+			}
 		}
 	}
 	if counts[0] < 500 || counts[1] < 500 {
 		t.Errorf("%d valid and %d invalid histories are too few of one kind to prove anything", counts[0], counts[1])
 	}
-	if named["phantom (G2)"] == 0 || named["phantom read skew (G-single)"] == 0 {
-		t.Errorf("the anomalies were %v", named)
+	for _, name := range []string{"phantom (G2)", "phantom read skew (G-single)"} {
+		if named[name] == 0 || named["low "+name] == 0 {
+			t.Errorf("the anomalies were %v", named)
+		}
 	}
 }
 
@@ -308,5 +365,90 @@ func TestClosedAccounts(t *testing.T) {
 		if r := checktest.ByName(checked(in))[check.Ledger]; r.Status != check.Invalid || !strings.Contains(r.Detail, c.says) {
 			t.Errorf("%s: ledger is %v: %s", c.name, r.Status, r.Detail)
 		}
+	}
+}
+
+// TestEarlierStay: that a transaction found an account where it was low for the first time
+// says nothing of the second time. Here the withdrawal from the other account, which found the
+// first so, is before the top-up; the reader is behind the top-up, and missed both.
+func TestEarlierStay(t *testing.T) {
+	b := newBranch(1, 0)
+	b.open(0, 2)
+	b.open(0, 3)
+	n, m := b.opened()[0], b.opened()[1]
+	b.draw(n, 2)
+	first := b.newest(n)
+	b.topUp(n)
+	b.draw(m, 3)
+	again := b.draw(n, 2)
+	late := &b.Txns[len(b.Txns)-2]
+	late.Try, late.Sent, late.End = again.Try+1, again.Try+1, again.End // behind it in the list
+	// It saw both as they were before the top-up.
+	late.Ops[0].Version, late.Ops[0].Value, late.Ops[0].Writer = 0, opening, 0
+	late.Ops = append(late.Ops, history.Op{Object: n, Observed: true, Version: first.Version, Value: first.Value, Writer: first.Writer})
+	reader := b.begin(kindLow)
+	b.see(reader, 0, false)
+	if b.serial() {
+		t.Fatal("the history is serializable")
+	}
+	r := checktest.ByName(checked(b.input(1 << 40)))[check.Serializable]
+	if r.Status != check.Invalid || !strings.HasPrefix(r.Detail, "Phantom (G2): ") {
+		t.Errorf("serializable is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestPredicateOrItem: of two transactions the one of which missed what the other brought
+// in, and read what the other overwrote, the cycle is one of items.
+func TestPredicateOrItem(t *testing.T) {
+	b := newBranch(1, 0)
+	b.open(0, 2)
+	b.open(0, 3)
+	n, m := b.opened()[0], b.opened()[1]
+	before := [2]history.Object{b.newest(n), b.newest(2)}
+	b.draw(n, 2)
+	second := b.draw(m, 3)
+	second.Ops = slices.DeleteFunc(second.Ops, func(op history.Op) bool { return op.Object == n })
+	b.Txns[2].Ops = append(b.Txns[2].Ops, history.Op{Object: 3, Observed: true, Version: 1, Value: b.past[3][1].Value, Writer: b.past[3][1].Writer})
+	name := func() string {
+		r := checktest.ByName(checked(b.input(1 << 40)))[check.Serializable]
+		if len(r.Anomalies) != 1 {
+			t.Fatalf("%d anomalies: %s", len(r.Anomalies), r.Detail)
+		}
+		return r.Anomalies[0].Name
+	}
+	if got := name(); got != "phantom (G2)" {
+		t.Errorf("what was missed by predicate is called %s", got)
+	}
+	for _, a := range before {
+		second.Ops = append(second.Ops, history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
+	}
+	if got := name(); got != "write skew (G2-item)" {
+		t.Errorf("what was read and overwritten is called %s", got)
+	}
+}
+
+// TestCover is the smallest phantom of balances: two withdrawals of which neither saw the
+// other's account under the limit, so that together they lack more than the rule allows.
+func TestCover(t *testing.T) {
+	b := newBranch(1, 0)
+	b.open(0, 2)
+	b.open(0, 3)
+	first, second := b.opened()[0], b.opened()[1]
+	b.draw(first, 2)
+	tx := b.draw(second, 3)
+	r := checktest.ByName(checked(b.input(1 << 40)))
+	if r[check.Serializable].Status != check.Valid || r[check.Limit].Status != check.Valid {
+		t.Errorf("before: %s %s", r[check.Serializable].Detail, r[check.Limit].Detail)
+	}
+	tx.Ops = slices.DeleteFunc(tx.Ops, func(op history.Op) bool { return op.Object == first })
+	in := b.input(1 << 40)
+	in.Predicates.Cover = 5
+	r = checktest.ByName(checked(in))
+	if got := r[check.Limit]; got.Status != check.Invalid || !strings.Contains(got.Detail, "and under 0.10 lack") {
+		t.Errorf("limit is %v: %s", got.Status, got.Detail)
+	}
+	got := r[check.Serializable]
+	if got.Status != check.Invalid || len(got.Anomalies) != 1 || got.Anomalies[0].Name != "phantom (G2)" || !strings.Contains(got.Detail, "among those under 0.10, which") {
+		t.Errorf("serializable is %v: %s", got.Status, got.Detail)
 	}
 }

@@ -39,6 +39,7 @@ var kind = dataset.Kind{
 const (
 	factTotal    = "total"    // decimal text
 	factOpenings = "openings" // there if clients can open accounts
+	factLow      = "balances" // there if they can read by balance
 )
 
 // Bank is the bank on one open database.
@@ -55,14 +56,17 @@ type Bank struct {
 
 // The kinds of transactions.
 const (
-	transfer = (iota + 1) * history.Numbered // two legs, payer to payee
-	payroll                                  // one corporate payer, several payees
-	joint                                    // a transfer allowed only by a rule over the payer's and a sibling's balance
-	opening                                  // opens an account, allowed only by a rule over all that are open in its bank code
-	closing                                  // moves all that an opened account holds, and removes it
+	transfer   = (iota + 1) * history.Numbered // two legs, payer to payee
+	payroll                                    // one corporate payer, several payees
+	joint                                      // a transfer allowed only by a rule over the payer's and a sibling's balance
+	opening                                    // opens an account, allowed only by a rule over all that are open in its bank code
+	closing                                    // moves all that an opened account holds, and removes it
+	withdrawal                                 // takes an opened account under a balance, allowed only by a rule over all that are under it in its bank code
+	topUp                                      // pays so much into such an account that it is under it no more
 
 	inquiry     = 1*history.Numbered | history.ReadOnly                      // reads two accounts
 	byPredicate = 2*history.Numbered | history.ReadOnly                      // reads all accounts of a bank code
+	byBalance   = 3*history.Numbered | history.ReadOnly                      // reads those of them that are under a balance
 	audit       = 1*history.Numbered | history.ReadOnly | history.Background // reads all accounts, or a sample, from one snapshot
 )
 
@@ -72,11 +76,14 @@ var kinds = []history.Declared{
 
 var openingKinds = []history.Declared{opening.Named("opening"), closing.Named("closing"), byPredicate.Named("predicate read")}
 
+var lowKinds = []history.Declared{withdrawal.Named("withdrawal"), topUp.Named("top-up"), byBalance.Named("balance read")}
+
 // The rules that reject a transaction.
 const (
 	insufficientFunds history.Reason = iota + 1
 	noSuchAccount
 	limitReached
+	coverReached
 )
 
 var rules = workload.Rules{CheckFailed: insufficientFunds, Missing: noSuchAccount}
@@ -131,6 +138,9 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 	} else if b.config.openings() {
 		return dataset.MismatchErrorf("the bank in this database was loaded for clients that open no accounts: leave opening-share and predicate-share out, or give them to `%s`", kind.Make)
 	}
+	if b.config.LowShare > 0 && m.Facts[factLow] == "" {
+		return dataset.MismatchErrorf("the bank in this database was loaded for clients that read no accounts by balance: leave low-balance-share out, or give it to `%s`", kind.Make)
+	}
 	return nil
 }
 
@@ -146,8 +156,8 @@ func (b *Bank) Header() history.Header {
 	}
 	declared, reasons := kinds, []history.Declared{insufficientFunds.Named("insufficient funds"), noSuchAccount.Named("no such account")}
 	if b.codes != nil {
-		declared = slices.Concat(kinds, openingKinds)
-		reasons = append(reasons, limitReached.Named("limit of the bank code"))
+		declared = slices.Concat(kinds, openingKinds, lowKinds)
+		reasons = append(reasons, limitReached.Named("limit of the bank code"), coverReached.Named("cover of low balances"))
 		keys[keyCodes] = strconv.Itoa(b.codes.anchors)
 	}
 	return b.Complete(history.Header{

@@ -46,17 +46,24 @@ func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
 	c := h.config
-	switch u := h.source.Float64(); {
-	case u < c.PayrollShare:
+	u := h.source.Float64()
+	below := func(share float64) bool {
+		u -= share
+		return u < 0
+	}
+	switch {
+	case below(c.PayrollShare):
 		h.preparePayroll(tx)
-	case u < c.PayrollShare+c.JointShare:
+	case below(c.JointShare):
 		h.prepareTransfer(tx, joint)
-	case u < c.PayrollShare+c.JointShare+c.InquiryShare:
+	case below(c.InquiryShare):
 		h.prepareInquiry(tx)
-	case u < c.PayrollShare+c.JointShare+c.InquiryShare+c.OpeningShare:
+	case below(c.OpeningShare):
 		h.prepareOpening(tx)
-	case u < c.PayrollShare+c.JointShare+c.InquiryShare+c.OpeningShare+c.PredicateShare:
+	case below(c.PredicateShare):
 		h.preparePredicate(tx)
+	case below(c.LowShare):
+		h.prepareLow(tx)
 	default:
 		h.prepareTransfer(tx, transfer)
 	}

@@ -35,7 +35,7 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 		return nil, errNoPast
 	}
 	if c.openings() {
-		return nil, errors.New("opening-share and predicate-share need a data model that removes what it keeps in a transaction, which the one of documents does not: leave them out, or take another database")
+		return nil, errors.New("opening-share, predicate-share and low-balance-share need a data model that removes what it keeps in a transaction, which the one of documents does not: leave them out, or take another database")
 	}
 	m := &documentModel{config: c, documents: workload.NewStateDocuments(tableAccount, tableLedger, db.Decimal, true)}
 	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{

@@ -18,9 +18,11 @@ import (
 // The keys of the bank in an ordered key-value store: an account's is the prefix,
 // the BIC, a slash and the BAN in eleven digits, so that keys are in the order
 // of their numbers; a transfer's is the prefix and its id in sixteen hexadecimal
-// digits. An account's value is a workload.State.
+// digits. An account's value is a workload.State. An account that clients have opened and
+// taken under a balance has another key with the same value, so that these are a range too.
 const (
 	accountPrefix = "stroppy/account/"
+	lowPrefix     = "stroppy/low/"
 	ledgerPrefix  = "stroppy/ledger/"
 
 	banDigits = 11
@@ -122,14 +124,18 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 		return nil, errNoPast
 	}
 	if _, ok := database.(db.Ranger); c.openings() && !ok {
-		return nil, errors.New("opening-share and predicate-share need transactions that read ranges of keys, which this database or its driver does not have: leave them out, or take another database")
+		return nil, errors.New("opening-share, predicate-share and low-balance-share need transactions that read ranges of keys, which this database or its driver does not have: leave them out, or take another database")
 	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
+	spaces := workload.StateSpace(accountPrefix, true)
+	if c.LowShare > 0 {
+		spaces = append(spaces, workload.StateSpace(lowPrefix, true)...)
+	}
 	store, err := dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{accountPrefix, ledgerPrefix}, Spaces: workload.StateSpace(accountPrefix, true), Facts: len(c.facts()), Put: putAccounts,
+		Prefixes: []string{accountPrefix, ledgerPrefix, lowPrefix}, Spaces: spaces, Facts: len(c.facts()), Put: putAccounts,
 	})
 	return &kvModel{store, c}, err
 }

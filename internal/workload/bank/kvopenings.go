@@ -21,6 +21,7 @@ type kvOpenings struct {
 	found    []db.Entry
 	from, to []byte
 	value    []byte
+	low      []byte // the key of an account under the balance
 }
 
 // newKVOpenings opens the client's session, in which all its transactions are.
@@ -31,7 +32,7 @@ func (m *kvModel) newKVOpenings(ctx context.Context, h *chooser) (load.Client, e
 		return nil, err
 	}
 	client := workload.NewKVClient(s, h, rules, ledgerPrefix)
-	return &kvOpenings{KVClient: client, chooser: h, ranges: s, keys: make([][]byte, 3), found: make([]db.Entry, 3)}, nil
+	return &kvOpenings{KVClient: client, chooser: h, ranges: s, keys: make([][]byte, 4), found: make([]db.Entry, 4)}, nil
 }
 
 // Attempt implements load.Client.
@@ -70,13 +71,9 @@ func (c *kvOpenings) attempt(ctx context.Context, tx *history.Transaction) error
 	}
 	keys := c.keys[:planned(tx)+1]
 	for i := range planned(tx) {
-		op := &tx.Ops[i]
-		if op.Object >= firstOpened && tx.Kind == closing {
-			c.ranges.Delete(keys[i])
-			continue
+		if op := &tx.Ops[i]; op.Write {
+			c.write(tx, op, keys[i])
 		}
-		c.value = workload.State{Balance: op.Value + op.Amount, Version: int64(op.Version) + 1, Last: int64(tx.ID)}.Append(c.value[:0])
-		c.ranges.Set(keys[i], c.value)
 	}
 	c.value = c.AppendEntry(c.value[:0], tx, keys)
 	c.ranges.Set(keys[planned(tx)], c.value)
@@ -86,6 +83,26 @@ func (c *kvOpenings) attempt(ctx context.Context, tx *history.Transaction) error
 	return err
 }
 
+// write writes the account of an operation.
+func (c *kvOpenings) write(tx *history.Transaction, op *history.Op, key []byte) {
+	balance := op.Value + op.Amount
+	c.value = workload.State{Balance: balance, Version: int64(op.Version) + 1, Last: int64(tx.ID)}.Append(c.value[:0])
+	if op.Object >= firstOpened {
+		c.low = append(append(c.low[:0], lowPrefix...), key[len(accountPrefix):]...)
+		switch was, is := op.Value != 0 && op.Value < lowBalance, balance != 0 && balance < lowBalance; {
+		case is:
+			c.ranges.Set(c.low, c.value)
+		case was:
+			c.ranges.Delete(c.low)
+		}
+		if tx.Kind == closing {
+			c.ranges.Delete(key)
+			return
+		}
+	}
+	c.ranges.Set(key, c.value)
+}
+
 // read reads the accounts of a transaction and the range, and decides. An error has ended
 // the transaction.
 func (c *kvOpenings) read(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
@@ -93,40 +110,34 @@ func (c *kvOpenings) read(ctx context.Context, tx *history.Transaction) (reason 
 	for i := range n {
 		c.keys[i] = c.AppendKey(c.keys[i][:0], tx.Ops[i].Object)
 	}
-	if tx.Kind != byPredicate {
+	keys, found := c.keys[:n], c.found[:n]
+	if readOnly := tx.Kind.ReadOnly(); !readOnly {
 		c.keys[n] = workload.Hex.Append(append(c.keys[n][:0], ledgerPrefix...), uint64(tx.ID), workload.IDLength)
-		if err := c.ranges.Read(ctx, c.keys[:n+1], c.found[:n+1]); err != nil {
-			return 0, err
-		}
-		if c.found[n].Found {
-			c.ranges.Rollback()
-			return 0, workload.InLedger(c.found[n].Value)
-		}
-		if reason, err = c.observe(tx); err != nil {
-			c.ranges.Rollback()
-			return 0, err
-		}
+		keys, found = c.keys[:n+1], c.found[:n+1]
 	}
-	if tx.Kind == closing {
-		if reason == 0 {
-			takeAll(tx)
-		}
-		return reason, nil
-	}
-	of := tx.Ops[0].Object
-	if tx.Kind == opening {
-		of = opened(tx).Object
-	}
-	if err := c.readCode(ctx, tx, of); err != nil {
+	if err := c.ranges.Read(ctx, keys, found); err != nil {
 		return 0, err
 	}
-	if tx.Kind == byPredicate {
-		return anchorFound(tx), nil
+	if len(found) > n && found[n].Found {
+		c.ranges.Rollback()
+		return 0, workload.InLedger(found[n].Value)
 	}
-	return cmp.Or(reason, c.overLimit(tx), c.formula.refusal(tx, c.guarded)), nil
+	if reason, err = c.observe(tx); err != nil {
+		c.ranges.Rollback()
+		return 0, err
+	}
+	if of := predicateOf(tx); of != nil {
+		if err := c.readPredicate(ctx, tx, of.Object); err != nil {
+			return 0, err
+		}
+	}
+	if reason != 0 || tx.Kind.ReadOnly() {
+		return reason, nil
+	}
+	return cmp.Or(c.decide(tx), c.formula.refusal(tx, c.guarded)), nil
 }
 
-// observe notes what was found of the accounts that are written.
+// observe notes what was found of the accounts that are planned.
 func (c *kvOpenings) observe(tx *history.Transaction) (reason history.Reason, err error) {
 	for i := range planned(tx) {
 		op, found := &tx.Ops[i], &c.found[i]
@@ -149,9 +160,14 @@ func (c *kvOpenings) observe(tx *history.Transaction) (reason history.Reason, er
 	return reason, nil
 }
 
-// readCode reads all accounts of the bank code of account n.
-func (c *kvOpenings) readCode(ctx context.Context, tx *history.Transaction, n uint64) error {
-	c.from = append(appendBIC(append(c.from[:0], accountPrefix...), c.formula.key(n)), '/')
+// readPredicate reads all accounts of the bank code of account n, or those under the
+// balance.
+func (c *kvOpenings) readPredicate(ctx context.Context, tx *history.Transaction, n uint64) error {
+	prefix := accountPrefix
+	if tx.Kind == withdrawal || tx.Kind == byBalance {
+		prefix = lowPrefix
+	}
+	c.from = append(appendBIC(append(c.from[:0], prefix...), c.formula.key(n)), '/')
 	c.to = append(c.to[:0], c.from...)
 	c.to[len(c.to)-1]++
 	return c.ranges.Range(ctx, c.from, c.to, func(key, value []byte) error {
@@ -159,7 +175,7 @@ func (c *kvOpenings) readCode(ctx context.Context, tx *history.Transaction, n ui
 		if !ok {
 			return workload.UnreadableState(key, value)
 		}
-		if number, ok := accountOf(key[len(accountPrefix):]); ok {
+		if number, ok := accountOf(key[len(prefix):]); ok {
 			c.member(tx, number, state)
 		}
 		return nil

@@ -7,10 +7,12 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/sampling"
 )
 
-// Clients open accounts in a few bank codes and close them again, and read all accounts
-// of one of these codes by predicate. An account that clients open has a number from
+// Clients open accounts in a few bank codes and close them again, take them under a balance
+// and top them up again, and read by predicate all accounts of one of these codes, or those
+// under that balance. An account that clients open has a number from
 // firstOpened on: the run is in it, so that no run uses a number of another's, and within
 // the run each client has every so manieth number. Its key is that number's, as of any
 // account; a client takes its next number whose key is of one of these codes.
@@ -27,6 +29,16 @@ const (
 	// one bank code may hold so many cents together. Who opens an account reads what is
 	// there, and is refused if the new one would be too much.
 	codeLimit = 5_000_00
+
+	// lowBalance is what an opened account is to hold, and lowCover the rule over the
+	// accounts that hold less: the bank stands in for what they lack of it, and those that
+	// the clients of one run have opened in one bank code may lack so many cents together.
+	// Who takes an account under it reads which are there, and is refused if the new one
+	// would be too much. (Berenson and others, A Critique of ANSI SQL Isolation Levels,
+	// 1995, section 4.2, has such a rule over a predicate: hours of tasks that together
+	// must not exceed 8.)
+	lowBalance = openedLowest
+	lowCover   = 30_00
 )
 
 // runOf returns the run whose clients have opened account n.
@@ -71,9 +83,15 @@ func (c *codes) of(f *formula, n uint64) (anchor uint64, ok bool) {
 // opener is what a client needs to open and to close accounts.
 type opener struct {
 	codes *codes
-	next  uint64   // count of the next number to try
-	step  uint64   // between two counts of one client
-	open  []uint64 // accounts that it has opened and not yet tried to close
+	next  uint64 // count of the next number to try
+	step  uint64 // between two counts of one client
+	open  []holding
+}
+
+// holding is an account that the client has opened and not yet tried to close.
+type holding struct {
+	n   uint64
+	low bool // it was taken under the balance
 }
 
 // number returns the next number of the client whose key is of one of the codes, or false
@@ -94,7 +112,7 @@ func (h *chooser) prepareOpening(tx *history.Transaction) {
 	o := &h.opener
 	if len(o.open) > 0 && h.source.Uint64N(2) == 0 {
 		i := int(h.source.Uint64N(uint64(len(o.open))))
-		n := o.open[i]
+		n := o.open[i].n
 		o.open = slices.Delete(o.open, i, i+1)
 		anchor, _ := o.codes.of(&h.formula, n)
 		tx.Kind = closing
@@ -113,26 +131,52 @@ func (h *chooser) prepareOpening(tx *history.Transaction) {
 	tx.Ops = append(tx.Ops, leg(payer, -amount), leg(n, amount))
 }
 
-// preparePredicate reads all accounts of a code.
+// prepareLow takes one of the client's opened accounts under the balance, or tops up one
+// that is under it, from the account that closings pay into.
+func (h *chooser) prepareLow(tx *history.Transaction) {
+	o := &h.opener
+	if len(o.open) == 0 {
+		h.prepareOpening(tx)
+		return
+	}
+	a := o.open[h.source.Uint64N(uint64(len(o.open)))]
+	anchor, _ := o.codes.of(&h.formula, a.n)
+	if a.low {
+		amount := lowBalance + int64(h.source.Uint64N(lowBalance))
+		tx.Kind = topUp
+		tx.Ops = append(tx.Ops, leg(anchor, -amount), leg(a.n, amount))
+		return
+	}
+	tx.Kind = withdrawal
+	payee := h.accountBut(anchor, anchor)
+	tx.Ops = append(tx.Ops, leg(a.n, 0), leg(payee, 0), history.Op{Object: anchor}) // what it holds is read
+}
+
+// preparePredicate reads all accounts of a code, or those under the balance.
 func (h *chooser) preparePredicate(tx *history.Transaction) {
 	n := h.source.Uint64N(uint64(h.opener.codes.anchors))
 	anchor, _ := h.opener.codes.of(&h.formula, n)
 	tx.Kind = byPredicate
+	if h.config.LowShare > 0 && h.source.Uint64N(2) == 0 {
+		tx.Kind = byBalance
+	}
 	tx.Ops = append(tx.Ops, history.Op{Object: anchor})
 }
 
 // planned is how many operations a transaction had before it read by predicate.
 func planned(tx *history.Transaction) int {
 	switch tx.Kind {
-	case opening:
+	case opening, topUp:
 		return 2
-	case byPredicate:
+	case withdrawal:
+		return 3
+	case byPredicate, byBalance:
 		return 1
 	}
 	return len(tx.Ops)
 }
 
-// opened returns the operation on the account that a transaction opens or closes.
+// opened returns the operation on the opened account that a transaction changes.
 func opened(tx *history.Transaction) *history.Op {
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write && op.Object >= firstOpened {
@@ -161,17 +205,60 @@ func (h *chooser) member(tx *history.Transaction, key uint64, s workload.State) 
 	workload.Observe(&tx.Ops[len(tx.Ops)-1], s.Balance, s.Version, s.Last)
 }
 
-// overLimit is the rule over the predicate.
-func (h *chooser) overLimit(tx *history.Transaction) history.Reason {
-	sum := opened(tx).Amount
-	for i := range tx.Ops {
-		if op := &tx.Ops[i]; !op.Write && op.Object >= firstOpened && runOf(op.Object) == h.run {
-			sum += op.Value
+// others calls f with each account that clients of this run opened, and that a
+// transaction has found by predicate beside its own.
+func (h *chooser) others(tx *history.Transaction, f func(op *history.Op)) {
+	for i := planned(tx); i < len(tx.Ops); i++ {
+		if op := &tx.Ops[i]; op.Object >= firstOpened && runOf(op.Object) == h.run {
+			f(op)
 		}
 	}
+}
+
+// overLimit is the rule over all accounts of a code that clients have opened.
+func (h *chooser) overLimit(tx *history.Transaction) history.Reason {
+	own := opened(tx)
+	sum := own.Value + own.Amount
+	h.others(tx, func(op *history.Op) { sum += op.Value })
 	if sum > codeLimit {
 		return limitReached
 	}
+	return 0
+}
+
+// withdraw makes of a withdrawal what it moves, once the account was read, and applies the rule
+// over the accounts under the balance. Which cents stay follows from the transaction's id,
+// so that each try leaves the same.
+func (h *chooser) withdraw(tx *history.Transaction) history.Reason {
+	own := opened(tx)
+	stays := 1 + int64(sampling.Mix(uint64(tx.ID))%(lowBalance-1))
+	if own.Value < lowBalance {
+		return insufficientFunds
+	}
+	for i := range planned(tx) {
+		if op := &tx.Ops[i]; op.Write {
+			op.Amount = own.Value - stays
+		}
+	}
+	own.Amount = -own.Amount
+	lacks := lowBalance - stays
+	h.others(tx, func(op *history.Op) { lacks += lowBalance - op.Value })
+	if lacks > lowCover {
+		return coverReached
+	}
+	return 0
+}
+
+// decide applies the rule of a transaction on an opened account once all was read, and
+// makes of it what it moves.
+func (h *chooser) decide(tx *history.Transaction) history.Reason {
+	switch tx.Kind {
+	case opening, topUp:
+		return h.overLimit(tx)
+	case withdrawal:
+		return h.withdraw(tx)
+	}
+	takeAll(tx)
 	return 0
 }
 
@@ -190,18 +277,25 @@ func absent(op *history.Op) {
 	op.State = history.Absent
 }
 
-// special says that a transaction of this kind opens or closes an account, or reads by
+// special says that a transaction of this kind changes an opened account, or reads by
 // predicate.
-func special(k history.Kind) bool { return k == opening || k == closing || k == byPredicate }
+func special(k history.Kind) bool {
+	return k >= opening && k <= topUp || k == byPredicate || k == byBalance
+}
 
-// settle notes that an account was opened, once a try or a look-up has ended with err.
+// settle notes what became of an opened account, once a try or a look-up has ended with err.
 func (h *chooser) settle(tx *history.Transaction, err error) {
 	applied := err == nil && tx.Outcome == history.Committed || err == load.ErrAlreadyApplied
-	if tx.Kind != opening || !applied {
+	if !applied || tx.Kind != opening && tx.Kind != withdrawal && tx.Kind != topUp {
 		return
 	}
-	if n := opened(tx).Object; !slices.Contains(h.opener.open, n) {
-		h.opener.open = append(h.opener.open, n)
+	n := opened(tx).Object
+	at := slices.IndexFunc(h.opener.open, func(a holding) bool { return a.n == n })
+	switch {
+	case at >= 0:
+		h.opener.open[at].low = tx.Kind == withdrawal
+	case tx.Kind == opening:
+		h.opener.open = append(h.opener.open, holding{n: n})
 	}
 }
 
@@ -209,24 +303,33 @@ func (h *chooser) settle(tx *history.Transaction, err error) {
 func (f *formula) predicates(accounts uint64, anchors int) *totals.Predicates {
 	c := newCodes(f, min(anchors, int(min(accounts, 1<<bankBits))))
 	return &totals.Predicates{
-		Group: f.bankCode, Run: runOf, Limit: codeLimit,
-		Read: func(tx *history.Transaction) (group uint64, anchor *history.Op, ok bool) {
-			if tx.Kind != opening && tx.Kind != byPredicate || len(tx.Ops) == 0 {
-				return 0, nil, false
-			}
-			of := &tx.Ops[0]
-			if tx.Kind == opening {
-				if of = opened(tx); of == nil {
-					return 0, nil, false
-				}
+		Group: f.bankCode, Run: runOf, Limit: codeLimit, Low: lowBalance, Cover: lowCover,
+		Read: func(tx *history.Transaction) (q totals.Predicate, anchor *history.Op, ok bool) {
+			of := predicateOf(tx)
+			if of == nil {
+				return q, nil, false
 			}
 			n, known := c.of(f, of.Object)
 			for i := range tx.Ops {
 				if op := &tx.Ops[i]; known && op.Object == n && op.Observed {
-					return f.bankCode(of.Object), op, true
+					return totals.Predicate{Group: f.bankCode(of.Object), Low: tx.Kind == withdrawal || tx.Kind == byBalance}, op, true
 				}
 			}
-			return 0, nil, false
+			return q, nil, false
 		},
 	}
+}
+
+// predicateOf returns an operation in the bank code whose accounts a transaction has read
+// by predicate; nil if it has not read so.
+func predicateOf(tx *history.Transaction) *history.Op {
+	switch tx.Kind {
+	case opening, withdrawal, topUp:
+		return opened(tx)
+	case byPredicate, byBalance:
+		if len(tx.Ops) > 0 {
+			return &tx.Ops[0]
+		}
+	}
+	return nil
 }

@@ -39,13 +39,13 @@ func Spec() workload.Spec {
 			{check.Serializable, "the dependency graph has no cycle"},
 			{check.Strict, "the dependency graph with real-time order added has no cycle"},
 			{check.Audits, "every audit saw exactly the total, and a consistent cut"},
-			{check.Limit, "what clients opened in a bank code never held more than the limit, where they open accounts"},
+			{check.Limit, "what clients opened in a bank code never held more than the limit, nor lacked more than the cover, where they open accounts"},
 		},
 		// A few accounts that everybody writes by values that were read: each anomaly of
 		// items costs money soon.
 		Isolation: &workload.IsolationTest{
 			Settings:   [][2]string{{"accounts", "200"}, {"update", RMW}},
-			Predicates: [][2]string{{"opening-share", "0.2"}, {"predicate-share", "0.1"}},
+			Predicates: [][2]string{{"opening-share", "0.2"}, {"predicate-share", "0.1"}, {"low-balance-share", "0.2"}},
 			Finds: map[string][]string{
 				check.Serializable: {"G0", "G1a", "G1c", "P4", "G-single", "long fork", "G2-item", "G2"},
 				check.Strict:       {"stale read"},
@@ -90,7 +90,8 @@ func (c *Config) Settings() []setting.Setting {
 		setting.Share(&c.InquiryShare, "read-only-share", "share of transactions that only read, 0 to 1").Formerly("inquiry-share"),
 		setting.Share(&c.LargeShare, "overdraft-share", "share of transfers large enough to overdraw, 0 to 1").Formerly("large-share"),
 		setting.Share(&c.OpeningShare, "opening-share", "share of transactions that open an account, by a rule over all that are open in its bank code, or close one, 0 to 1"),
-		setting.Share(&c.PredicateShare, "predicate-share", "share of transactions that read all accounts of a bank code, 0 to 1"),
+		setting.Share(&c.PredicateShare, "predicate-share", "share of transactions that read all accounts of a bank code, or those under a balance, 0 to 1"),
+		setting.Share(&c.LowShare, "low-balance-share", "share of transactions that take an opened account under a balance, by a rule over all that are under it in its bank code, or top one up, 0 to 1"),
 		setting.Small(&c.PredicateCodes, "predicate-codes", "bank codes in which accounts are opened and read by predicate").Between(1, 1<<bankBits),
 		setting.Text(&c.LockOrder, "lock-order", "ORDER", "order in which a transaction takes its accounts: key or random").OneOf(KeyOrder, RandomOrder),
 	}, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
@@ -142,7 +143,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 func sentenceWords() check.Words {
-	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds)}).KindName}
+	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds, lowKinds)}).KindName}
 }
 
 // The styles of a transfer.
@@ -169,10 +170,11 @@ type Config struct {
 	// The shares of payrolls, joint transfers and inquiries among all
 	// transactions; the rest are plain transfers.
 	PayrollShare, JointShare, InquiryShare float64
-	// OpeningShare is the share of openings and closings, and PredicateShare that of reads
-	// by predicate, in the codes of the first PredicateCodes accounts.
-	OpeningShare, PredicateShare float64
-	PredicateCodes               int
+	// OpeningShare is the share of openings and closings, LowShare that of withdrawals and
+	// top-ups, and PredicateShare that of reads by predicate, in the codes of the first
+	// PredicateCodes accounts.
+	OpeningShare, PredicateShare, LowShare float64
+	PredicateCodes                         int
 	// LargeShare is the share of transfers that ask for more than is likely there.
 	LargeShare  float64
 	PayrollLegs int // people paid by one payroll
@@ -248,18 +250,19 @@ func (c *Config) check() error {
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
 	sum := c.PayrollShare + c.JointShare + c.InquiryShare
+	all := sum + c.OpeningShare + c.PredicateShare + c.LowShare
 	switch {
-	case sum+c.OpeningShare+c.PredicateShare <= 1+1e-9:
+	case all <= 1+1e-9:
 	case !c.openings():
 		return fmt.Errorf("payroll-share, two-account-share and read-only-share are %g together: they are parts of all transactions, so at most 1", sum)
 	default:
-		return fmt.Errorf("payroll-share, two-account-share, read-only-share, opening-share and predicate-share are %g together: they are parts of all transactions, so at most 1", sum+c.OpeningShare+c.PredicateShare)
+		return fmt.Errorf("payroll-share, two-account-share, read-only-share, opening-share, predicate-share and low-balance-share are %g together: they are parts of all transactions, so at most 1", all)
 	}
 	return nil
 }
 
 // openings says that clients open accounts, or read by predicate.
-func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare > 0 }
+func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare+c.LowShare > 0 }
 
 // anchors is in how many of the first accounts' codes they do.
 func (c *Config) anchors(accounts uint64) int {
@@ -271,6 +274,9 @@ func (c *Config) facts() map[string]string {
 	facts := map[string]string{factTotal: ""}
 	if c.openings() {
 		facts[factOpenings] = "yes"
+	}
+	if c.LowShare > 0 {
+		facts[factLow] = "yes"
 	}
 	return facts
 }

@@ -73,10 +73,10 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	switch {
 	case tx.Kind == inquiry:
 		return c.inquire(ctx, tx)
-	case tx.Kind == byPredicate:
+	case tx.Kind == byPredicate, tx.Kind == byBalance:
 		return c.readByPredicate(ctx, tx)
 	case special(tx.Kind):
-		return c.openOrClose(ctx, tx)
+		return c.changeOpened(ctx, tx)
 	case c.style == Atomic:
 		return c.atomic(ctx, tx)
 	case c.style == Locked:

@@ -25,7 +25,7 @@ type sqlModel struct {
 
 var errNoPast = errors.New("audit-age needs a database that reads the past, such as by AS OF SYSTEM TIME, and this one does not: leave it out")
 
-var errProcedureOpenings = errors.New("opening-share and predicate-share need a client that reads a set of accounts and then decides, which the stored procedure of a transfer does not: leave them out, or take another mode or database")
+var errProcedureOpenings = errors.New("opening-share, predicate-share and low-balance-share need a client that reads a set of accounts and then decides, which the stored procedure of a transfer does not: leave them out, or take another mode or database")
 
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
@@ -45,7 +45,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		}
 		past = d.Past(c.AuditAge)
 	}
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past, c.openings()), auditIsolation: c.Isolation}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past, c.openings(), c.LowShare > 0), auditIsolation: c.Isolation}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
 	}

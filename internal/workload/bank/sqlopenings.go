@@ -12,6 +12,7 @@ import (
 // openingTexts are the statements of accounts that clients open and close.
 type openingTexts struct {
 	byCode *db.Statement // all accounts of a bank code
+	low    *db.Statement // those of them that hold less than a balance
 	insert *db.Statement
 	remove *db.Statement
 }
@@ -21,19 +22,28 @@ type openingTexts struct {
 // that it has no foreign key.
 const indexByCode = "CREATE INDEX stroppy_account_bic ON " + tableAccount + " (bic)"
 
+// indexByBalance does the same for the accounts of a bank code under a balance.
+const indexByBalance = "CREATE INDEX stroppy_account_balance ON " + tableAccount + " (bic, balance)"
+
 func newOpeningTexts(d *db.Dialect) openingTexts {
 	return openingTexts{
 		byCode: d.Statement(allRows+" WHERE bic = {text}", rowColumns...),
+		low:    d.Statement(allRows+" WHERE bic = {text} AND balance < {decimal}", rowColumns...),
 		insert: d.Statement("INSERT INTO " + tableAccount + " (bic, ban, balance, version, last_transfer, previous_transfer)" +
 			" VALUES ({text}, {integer}, {decimal}, 1, {integer}, 0)"),
 		remove: d.Statement("DELETE FROM " + tableAccount + byKey),
 	}
 }
 
-// addByCode adds the statement that reads all accounts of the code of operation i.
-func (c *sqlClient) addByCode(ctx context.Context, i int) (result int, err error) {
+// addPredicate adds the statement that reads all accounts of the code of operation i, or
+// those under the balance.
+func (c *sqlClient) addPredicate(ctx context.Context, tx *history.Transaction, i int) (result int, err error) {
 	c.args = append(c.args, db.Value{Text: c.keys[i].bic[:]})
-	return c.do(ctx, c.texts.openings.byCode)
+	if tx.Kind != withdrawal && tx.Kind != byBalance {
+		return c.do(ctx, c.texts.openings.byCode)
+	}
+	c.addIntegers(lowBalance)
+	return c.do(ctx, c.texts.openings.low)
 }
 
 // addMembers notes what such a statement has found.
@@ -47,14 +57,24 @@ func (c *sqlClient) addMembers(tx *history.Transaction, result int) {
 	}
 }
 
-// readByPredicate is a read-only transaction of one statement.
-func (c *sqlClient) readByPredicate(ctx context.Context, tx *history.Transaction) error {
-	result, err := c.addByCode(ctx, 0)
+// readByPredicate is a read-only transaction of one statement, or of two where the
+// predicate does not find the account that closings pay into.
+func (c *sqlClient) readByPredicate(ctx context.Context, tx *history.Transaction) (err error) {
+	if tx.Kind == byBalance {
+		c.addKey(0)
+		if c.results[0], err = c.do(ctx, c.texts.read); err != nil {
+			return err
+		}
+	}
+	result, err := c.addPredicate(ctx, tx, 0)
 	if err == nil {
 		err = c.Commit(ctx)
 	}
 	if err != nil {
 		return err
+	}
+	if tx.Kind == byBalance {
+		c.observePlanned(tx)
 	}
 	c.addMembers(tx, result)
 	workload.Decide(tx, anchorFound(tx))
@@ -69,27 +89,19 @@ func anchorFound(tx *history.Transaction) history.Reason {
 	return 0
 }
 
-// openOrClose reads what the decision rests on, and writes as the style has it. What is
-// inserted or deleted is no other client's, so that every style does it alike.
-func (c *sqlClient) openOrClose(ctx context.Context, tx *history.Transaction) error {
+// changeOpened reads what the decision rests on, and writes as the style has it. The
+// opened account is no other client's, so that every style does it alike.
+func (c *sqlClient) changeOpened(ctx context.Context, tx *history.Transaction) error {
 	members := -1
 	for i := range planned(tx) {
-		op := &tx.Ops[i]
-		isNew := tx.Kind == opening && op.Object >= firstOpened
-		var err error
-		switch {
-		case isNew:
-			members, err = c.addByCode(ctx, i)
-		case c.style != Atomic || op.Object >= firstOpened:
-			read := c.texts.read
-			if c.style == Locked {
-				read = c.texts.readLocking
-			}
-			c.addKey(i)
-			c.results[i], err = c.do(ctx, read)
-		}
-		if err != nil {
+		if err := c.addRead(ctx, tx, i); err != nil {
 			return err
+		}
+		if op := &tx.Ops[i]; op.Object >= firstOpened && tx.Kind != closing {
+			var err error
+			if members, err = c.addPredicate(ctx, tx, i); err != nil {
+				return err
+			}
 		}
 	}
 	if err := c.Flush(ctx); err != nil {
@@ -98,9 +110,9 @@ func (c *sqlClient) openOrClose(ctx context.Context, tx *history.Transaction) er
 	reason := c.observePlanned(tx)
 	if members >= 0 {
 		c.addMembers(tx, members)
-		reason = cmp.Or(reason, c.overLimit(tx))
-	} else if reason == 0 {
-		takeAll(tx)
+	}
+	if reason == 0 {
+		reason = c.decide(tx)
 	}
 	if reason = cmp.Or(reason, c.formula.refusal(tx, c.style == Atomic)); reason != 0 {
 		return c.end(ctx, tx, reason)
@@ -112,6 +124,30 @@ func (c *sqlClient) openOrClose(ctx context.Context, tx *history.Transaction) er
 	return nil
 }
 
+// addRead adds the statement that reads the account of operation i; none of one that is
+// opened, or that an update reads.
+func (c *sqlClient) addRead(ctx context.Context, tx *history.Transaction, i int) (err error) {
+	op := &tx.Ops[i]
+	if c.unread(tx, op) {
+		return nil
+	}
+	read := c.texts.read
+	if c.style == Locked && op.Write {
+		read = c.texts.readLocking
+	}
+	c.addKey(i)
+	c.results[i], err = c.do(ctx, read)
+	return err
+}
+
+// unread says that no statement of its own reads the account of an operation.
+func (c *sqlClient) unread(tx *history.Transaction, op *history.Op) bool {
+	if op.Object >= firstOpened {
+		return tx.Kind == opening
+	}
+	return op.Write && c.style == Atomic
+}
+
 // observePlanned notes what the statements on single accounts have read.
 func (c *sqlClient) observePlanned(tx *history.Transaction) (reason history.Reason) {
 	for i := range planned(tx) {
@@ -119,7 +155,7 @@ func (c *sqlClient) observePlanned(tx *history.Transaction) (reason history.Reas
 		switch {
 		case op.Object >= firstOpened && tx.Kind == opening:
 			absent(op)
-		case c.style == Atomic && op.Object < firstOpened: // as it is written
+		case c.unread(tx, op): // as it is written
 		default:
 			r := c.Result(c.results[i])
 			if r == nil || r.Rows() == 0 {
@@ -133,13 +169,13 @@ func (c *sqlClient) observePlanned(tx *history.Transaction) (reason history.Reas
 	return reason
 }
 
-// addOpened adds the statements of a leg of an opening or a closing.
+// addOpened adds the statements of a leg of a transaction on an opened account.
 func (c *sqlClient) addOpened(ctx context.Context, tx *history.Transaction, i int, leg int64) (err error) {
 	op, id := &tx.Ops[i], int64(tx.ID)
 	switch {
 	case op.Object < firstOpened && c.style == Atomic:
 		return c.addRelative(ctx, tx, i, leg)
-	case op.Object < firstOpened:
+	case op.Object < firstOpened || tx.Kind == withdrawal || tx.Kind == topUp:
 		return c.addAbsolute(ctx, tx, i, leg)
 	case tx.Kind == opening:
 		c.addKey(i)

@@ -16,7 +16,7 @@ const (
 type texts struct {
 	createBare string   // the accounts as they are loaded: without what completes adds
 	completes  []string // ALTER TABLE … ADD what the database can add to a filled table
-	createLast []string // the ledger and, of a bank with openings, an index
+	createLast []string // the ledger and, of a bank with openings, indexes
 
 	openings openingTexts
 
@@ -60,8 +60,8 @@ const (
 )
 
 // newTexts makes the statements; past stands behind the table that a whole audit reads.
-// With openings clients open and close accounts.
-func newTexts(d *db.Dialect, past string, openings bool) *texts {
+// With openings clients open and close accounts, with low they read by balance.
+func newTexts(d *db.Dialect, past string, openings, low bool) *texts {
 	t := &texts{
 		ledgerRelative: d.Statement(legOfKey + "(SELECT version FROM " + tableAccount + byKey + "))"),
 		ledgerAbsolute: d.Statement(legOfKey + "{integer})"),
@@ -91,7 +91,7 @@ func newTexts(d *db.Dialect, past string, openings bool) *texts {
 	if openings {
 		t.openings = newOpeningTexts(d)
 	}
-	t.tables(d, openings)
+	t.tables(d, openings, low)
 	return t
 }
 
@@ -101,7 +101,7 @@ func readAccounts(d *db.Dialect, n int) *db.Statement {
 	return d.Statement(allRows+" WHERE "+one+strings.Repeat(" OR "+one, n-1), rowColumns...)
 }
 
-func (t *texts) tables(d *db.Dialect, openings bool) {
+func (t *texts) tables(d *db.Dialect, openings, low bool) {
 	types := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength))
 	table := func(name string, lines ...string) string {
 		return types.Replace("CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions)
@@ -133,6 +133,9 @@ func (t *texts) tables(d *db.Dialect, openings bool) {
 	}
 	if openings {
 		t.createLast = []string{table(tableLedger, ledger...), indexByCode}
+		if low {
+			t.createLast = append(t.createLast, indexByBalance)
+		}
 		return
 	}
 	t.createLast = []string{table(tableLedger, append(ledger, "FOREIGN KEY (ban, bic) REFERENCES "+tableAccount+" (ban, bic)")...)}

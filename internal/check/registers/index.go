@@ -17,12 +17,32 @@ type beginnings struct {
 // mostLoaded is for how many records of the load there is an array.
 const mostLoaded = 1 << 28
 
-// place calls do with each record, in their order, and how many writes it had, for the
-// place where they begin.
+// count counts a write of a record.
+func (x *beginnings) count(n uint64) {
+	if n < uint64(len(x.loaded)) {
+		x.loaded[n]++
+	} else {
+		x.others.count(n)
+	}
+}
+
+// records returns how many records have been counted.
+func (x *beginnings) records() int {
+	records := x.others.used
+	for _, writes := range x.loaded {
+		if writes > 0 {
+			records++
+		}
+	}
+	return records
+}
+
+// place calls do with each record, in their order, and how many writes it had, for what is
+// kept of it from then on.
 func (x *beginnings) place(do func(n uint64, writes uint32) uint32) {
 	for n, writes := range x.loaded {
 		if writes > 0 {
-			x.loaded[n] = do(uint64(n), writes) + 1
+			x.loaded[n] = do(uint64(n), writes)
 		}
 	}
 	list := make([]uint64, 0, x.others.used)
@@ -34,8 +54,16 @@ func (x *beginnings) place(do func(n uint64, writes uint32) uint32) {
 	slices.Sort(list)
 	for _, n := range list {
 		v := x.others.at(n)
-		*v = do(n, *v) + 1
+		*v = do(n, *v)
 	}
+}
+
+// slot returns where is kept what place was given for a record that was counted.
+func (x *beginnings) slot(n uint64) *uint32 {
+	if n < uint64(len(x.loaded)) {
+		return &x.loaded[n]
+	}
+	return x.others.at(n)
 }
 
 // of returns the place of a record; false if it was not written.

@@ -12,13 +12,11 @@ import (
 
 // reading is a transaction whose client learned what the database had seen.
 type reading struct {
-	*history.Transaction // nil among those that are seen
-	ID                   history.ID
-	Kind                 history.Kind
-	group                int
-	began, ended         int64 // on the clock of its group
-	judge                bool  // what it saw is to be checked against who wrote it
-	timed                bool  // when it saw that is to be noted
+	*history.Transaction
+	group        int
+	began, ended int64 // on the clock of its group
+	judge        bool  // what it saw is to be checked against who wrote it
+	timed        bool  // when it saw that is to be noted
 }
 
 // viewer is what one worker sees of the readings.
@@ -32,10 +30,16 @@ type viewer struct {
 	touched      uint64
 }
 
-// seen is a value that somebody saw.
+// seen is a value of a record that a transaction saw: 64 bytes.
 type seen struct {
-	reading reading
-	op      history.Op
+	n            uint64
+	by, writer   history.ID // who saw it, and who wrote it
+	began, ended int64      // of by, on the clock of its group
+	bytes        int64
+	group        int
+	kind         history.Kind // of by
+	state        history.State
+	judge, timed bool // as the reading's
 }
 
 // seenAtOnce is how many values are looked at together. Where their writes are in memory
@@ -61,12 +65,15 @@ func (k *checker) eachReading(g int, judge bool, see func(v *viewer, r *reading)
 			if tx.Outcome != history.Committed && tx.Outcome != history.Rejected {
 				return
 			}
+			if len(tx.Ops) == 1 && !tx.Ops[0].Observed && tx.Kind != k.in.Scan {
+				return
+			}
 			v := &viewers[worker]
 			if v.part != [2]int64{int64(number), block} {
 				v.look()
 				v.begin(int64(number), block)
 			}
-			v.reading = reading{tx, tx.ID, tx.Kind, k.group[number], k.start(number, tx.Try), k.stop(number, tx.End), judge, timed}
+			v.reading = reading{tx, k.group[number], k.start(number, tx.Try), k.stop(number, tx.End), judge, timed}
 			see(v, &v.reading)
 		})
 		for i := range viewers {
@@ -117,20 +124,19 @@ func (v *viewer) see(r *reading, op *history.Op) {
 	}
 	v.seen = v.seen[:len(v.seen)+1]
 	s := &v.seen[len(v.seen)-1]
-	s.reading, s.op = *r, *op
-	s.reading.Transaction = nil
+	s.n, s.by, s.writer, s.began, s.ended, s.bytes = op.Object, r.ID, op.Writer, r.began, r.ended, op.Value
+	s.group, s.kind, s.state, s.judge, s.timed = r.group, r.Kind, op.State, r.judge, r.timed
 }
 
 // look looks at what was seen.
 func (v *viewer) look() {
 	var places [seenAtOnce]uint32
 	for i := range v.seen {
-		op := &v.seen[i].op
-		places[i] = v.k.nearly(op.Object, op.Writer)
+		places[i] = v.k.nearly(v.seen[i].n, v.seen[i].writer)
 	}
 	v.touched += v.k.touch(places[:len(v.seen)])
 	for i := range v.seen {
-		v.observe(&v.seen[i].reading, &v.seen[i].op)
+		v.observe(&v.seen[i], places[i])
 	}
 	v.seen = v.seen[:0]
 }
@@ -158,30 +164,46 @@ func (k *checker) touch(places []uint32) (sum uint64) {
 	return sum
 }
 
-// observe checks one value against its writer, and notes when it was seen.
-func (v *viewer) observe(r *reading, op *history.Op) {
-	who, w := v.sourceOf(op)
-	if r.judge {
-		v.reads++
-		v.judge(r, op, who, w)
+// observe checks one value against its writer, whose write probably stands at a place, and
+// notes when it was seen.
+func (v *viewer) observe(s *seen, at uint32) {
+	k := v.k
+	var who origin
+	var w *write
+	switch {
+	case s.state != history.Whole || k.places.twice:
+		who, w = v.sourceOf(s.n, s.state, s.writer)
+	case at < uint32(len(k.writes)) && k.writes[at].n == s.n:
+		w = &k.writes[at]
+		if s.writer != 0 {
+			who = sent
+		}
+	case s.writer != 0 || !k.loaded(s.n):
+		who, w = v.sourceOf(s.n, s.state, s.writer)
 	}
-	if r.timed && w != nil && !w.refused() {
-		w.seen(r.began, r.ended, v.k.timed(w, r.group))
+	if s.judge {
+		v.reads++
+		if s.state != history.Whole || who != initial {
+			v.judge(s, who, w)
+		}
+	}
+	if s.timed && w != nil && !w.refused() {
+		w.seen(s.began, s.ended, k.timed(w, s.group))
 	}
 }
 
-// sourceOf says who wrote what an operation saw; the write is nil where it is not known.
-func (v *viewer) sourceOf(op *history.Op) (who origin, w *write) {
-	switch op.State {
+// sourceOf says who wrote what was seen of record n; the write is nil where it is not known.
+func (v *viewer) sourceOf(n uint64, state history.State, by history.ID) (who origin, w *write) {
+	switch state {
 	case history.Broken, history.Foreign:
 	case history.Absent:
 		// No state of the database lacks a record of the load, and one of an insert is
 		// not there before.
-		if !v.k.loaded(op.Object) {
-			w = v.k.writeOn(op.Object, 0)
+		if !v.k.loaded(n) {
+			w = v.k.writeOn(n, 0)
 		}
 	default:
-		who, w = v.k.writerOf(op.Object, op.Writer, v.foreign)
+		who, w = v.k.writerOf(n, by, v.foreign)
 	}
 	return who, w
 }
@@ -205,6 +227,9 @@ func (w *write) seen(began, ended int64, timed bool) {
 // proveUnknown notes what an unknown transaction had read that somebody saw: it was
 // applied, and so was what it had read, before it was seen.
 func (k *checker) proveUnknown(key *register, g int) {
+	if !k.doubtful {
+		return
+	}
 	list := k.of(key)
 	for j := range list {
 		for w := &list[j]; w.is(rmw) && w.outcome == history.Unknown && w.readsEnd != never; {
@@ -226,27 +251,34 @@ func (k *checker) proveUnknown(key *register, g int) {
 	}
 }
 
-func (v *viewer) judge(r *reading, op *history.Op, who origin, w *write) {
-	k, n, by := v.k, op.Object, op.Writer
-	wrong := func(format string, args ...any) { v.find(wrongRead, n, []history.ID{r.ID}, format, args...) }
-	dirty := func(format string) { v.find(dirtyRead, n, []history.ID{r.ID, by}, format, r.ID, by, k.name(n)) }
+// judge says what is wrong with a value that was seen.
+func (v *viewer) judge(s *seen, who origin, w *write) {
+	k, n := v.k, s.n
 	switch {
-	case op.State == history.Foreign:
-		wrong("%v found a key that neither the load nor a transaction makes", r.ID)
-	case op.State == history.Broken:
-		wrong("%v read a value of %d bytes in %v that is not as anybody wrote it", r.ID, op.Value, k.name(n))
-	case op.State == history.Absent:
-		if k.loaded(n) && r.Kind != k.in.Scan { // a scan's are the check scans'
-			wrong("%v found no record %v, which the load had made", r.ID, k.name(n))
+	case s.state == history.Foreign:
+		v.wrong(s, "%v found a key that neither the load nor a transaction makes", s.by)
+	case s.state == history.Broken:
+		v.wrong(s, "%v read a value of %d bytes in %v that is not as anybody wrote it", s.by, s.bytes, k.name(n))
+	case s.state == history.Absent:
+		if k.loaded(n) && s.kind != k.in.Scan { // a scan's are the check scans'
+			v.wrong(s, "%v found no record %v, which the load had made", s.by, k.name(n))
 		}
 	case who == nobody:
-		wrong("%v read a value of %v in %v, which never wrote there", r.ID, writer(by), k.name(n))
+		v.wrong(s, "%v read a value of %v in %v, which never wrote there", s.by, writer(s.writer), k.name(n))
 	case who != sent:
 	case w.refused():
-		dirty("%v read the value of %v in %v, which was reported as not applied")
-	case k.timed(w, r.group) && r.ended < w.try:
-		dirty("%v had read the value of %v in %v before the try of it began that was not refused")
+		v.dirty(s, "%v read the value of %v in %v, which was reported as not applied")
+	case k.timed(w, s.group) && s.ended < w.try:
+		v.dirty(s, "%v had read the value of %v in %v before the try of it began that was not refused")
 	}
+}
+
+func (v *viewer) wrong(s *seen, format string, args ...any) {
+	v.find(wrongRead, s.n, []history.ID{s.by}, format, args...)
+}
+
+func (v *viewer) dirty(s *seen, format string) {
+	v.find(dirtyRead, s.n, []history.ID{s.by, s.writer}, format, s.by, s.writer, v.k.name(s.n))
 }
 
 // findStale looks, in the records that have no order in group g, for the reads that a
@@ -300,7 +332,7 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 // judgeAge says whether a read was of a value that had been overtaken.
 func (v *viewer) judgeAge(r *reading, op *history.Op, list []overtaker) {
 	k, n := v.k, op.Object
-	_, w := v.sourceOf(op)
+	_, w := v.sourceOf(op.Object, op.State, op.Writer)
 	i, _ := slices.BinarySearchFunc(list, r.began, func(o overtaker, at int64) int { return cmp.Compare(o.known, at) })
 	if w == nil || w.refused() || i == 0 {
 		return

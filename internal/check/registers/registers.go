@@ -58,19 +58,20 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 
 type checker struct {
 	check.Evidence
-	in      Input
-	found   [kinds]check.Findings
-	group   []int           // of each history: the first one that is on the same clock
-	groups  []int           // all of these
-	writes  []write         // by record and id; the first of each record is what was there before the runs
-	keys    []register      // the records that were written, in the order of writes
-	index   beginnings      // of the records in writes
-	places  *places         // of the writes, by their ids
-	foreign map[uint64]bool // the runs of which values were seen, and whose histories were not given
-	scanned *scanned        // nil where there is no scan
-	damaged bool            // not all writes could be read
-	workers int             // goroutines that work at once
-	lock    sync.Mutex      // for OnViolation
+	in       Input
+	found    [kinds]check.Findings
+	group    []int           // of each history: the first one that is on the same clock
+	groups   []int           // all of these
+	writes   []write         // by record and id; the first of each record is what was there before the runs
+	keys     []register      // the records that were written, in the order of writes
+	index    beginnings      // of the records in writes
+	places   *places         // of the writes, by their ids
+	foreign  map[uint64]bool // the runs of which values were seen, and whose histories were not given
+	scanned  *scanned        // nil where there is no scan
+	damaged  bool            // not all writes could be read
+	doubtful bool            // there is a rmw whose outcome is not known
+	workers  int             // goroutines that work at once
+	lock     sync.Mutex      // for OnViolation
 
 	reads, scans uint64 // observed records, scans
 	updates      uint64 // committed modifies
@@ -87,18 +88,23 @@ func newChecker(ctx context.Context, in Input) *checker {
 	return k
 }
 
-// write is what the checks keep of one transaction that writes a record: 64 bytes.
+// sending is a transaction that writes a record as its client sent it: 48 bytes.
+type sending struct {
+	n        uint64
+	id       history.ID // 0: what was there before the runs
+	previous history.ID // whose value a rmw had read; of id 0: the number of the record in keys
+	try, end int64      // ns on the clock of its group; end is never where there was no answer
+	source   uint16
+	kind     history.Kind
+	outcome  history.Outcome
+	flags    uint32
+}
+
+// write is what the checks keep of it: 64 bytes, which is a line of a processor's cache.
 type write struct {
-	n          uint64
-	id         history.ID // 0: what was there before the runs
-	previous   history.ID // whose value a rmw had read; of id 0: the number of the record in keys
-	try, end   int64      // ns on the clock of its group; end is never where there was no answer
-	readsEnd   int64      // when the first read that returned it ended; never: none did
-	readsStart int64      // when the last read that returned it began; always: none did
-	source     uint16
-	kind       history.Kind
-	outcome    history.Outcome
-	flags      uint32
+	sending
+	readsEnd   int64 // when the first read that returned it ended; never: none did
+	readsStart int64 // when the last read that returned it began; always: none did
 }
 
 // The flags of a write.
@@ -107,7 +113,7 @@ const (
 	rmw                      // it had read previous, and wrote in its place
 )
 
-func (w *write) is(flag uint32) bool { return w.flags&flag != 0 }
+func (w *sending) is(flag uint32) bool { return w.flags&flag != 0 }
 
 // always and never are before and after all times.
 const (
@@ -182,7 +188,9 @@ func (k *checker) read() (problem error) {
 	k.groupClocks()
 	note(k.readWrites())
 	note(k.readEnd())
-	k.eachKey(func(f *finder, o *ordering, key *register) { k.findLostUpdates(f, o, key) })
+	if k.updates > 1 {
+		k.eachKey(func(f *finder, o *ordering, key *register) { k.findLostUpdates(f, o, key) })
+	}
 	for _, g := range k.groups {
 		note(k.readGroup(g))
 		k.eachKey(func(f *finder, o *ordering, key *register) {

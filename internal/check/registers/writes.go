@@ -4,37 +4,52 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
 
-// mostWrites is how many writes the checks can number.
-const mostWrites = 1 << 31
+// mostWrites is how many writes the checks can number, and as many records beside them.
+const mostWrites = 1<<31 - 1
 
 // gatherer is what one worker gathers of the writes.
 type gatherer struct {
-	chunks  [][]write
-	others  []uint64 // the records written that the load did not make
+	pieces  [][]sending // each of one block and of growing ids; the last one grows
+	room    []sending   // behind the last piece
+	slab    int         // how many writes the memory of room was for
+	source  int         // of the last piece
+	block   int64
 	writers int
 	updates uint64
+	unknown bool // a rmw whose outcome is not known is among them
 	scans   bool
 	extents map[uint64]extent // by run and client
 	client  uint64            // run and client of extent
 	extent  extent            // of the transactions read last, which are of one client
 }
 
-// chunk is how many writes are gathered in one piece.
-const chunk = 4096
+// Memory is taken for so many writes at once, at first and later.
+const (
+	leastSlab = 256
+	mostSlab  = 1 << 14
+)
 
-func (g *gatherer) add(w write) {
-	if n := len(g.chunks); n == 0 || len(g.chunks[n-1]) == chunk {
-		g.chunks = append(g.chunks, make([]write, 0, chunk))
+// next returns where the next write is to be put, which is of this block and has this id.
+func (g *gatherer) next(source int, block int64, id history.ID) *sending {
+	last := len(g.pieces) - 1
+	if len(g.room) == 0 {
+		g.slab = min(max(2*g.slab, leastSlab), mostSlab)
+		g.room = make([]sending, g.slab)
+		last = -1
 	}
-	last := &g.chunks[len(g.chunks)-1]
-	*last = append(*last, w)
+	if last < 0 || g.source != source || g.block != block || g.pieces[last][len(g.pieces[last])-1].id >= id {
+		g.pieces = append(g.pieces, g.room[:0])
+		g.source, g.block, last = source, block, len(g.pieces)-1
+	}
+	p := &g.pieces[last]
+	*p, g.room = (*p)[:len(*p)+1], g.room[1:]
 	g.writers++
+	return &(*p)[len(*p)-1]
 }
 
 // note notes that there is a transaction of an id.
@@ -66,8 +81,8 @@ func (k *checker) readWrites() (problem error) {
 		k.index.loaded = make([]uint32, k.in.Records)
 	}
 	for number, source := range k.in.History {
-		problem = check.EachTransaction(k.Watch.Ctx, source, k.workers, func(worker int, _ int64, tx *history.Transaction) {
-			k.gather(&gatherers[worker], number, tx)
+		problem = check.EachTransaction(k.Watch.Ctx, source, k.workers, func(worker int, block int64, tx *history.Transaction) {
+			k.gather(&gatherers[worker], number, block, tx)
 		})
 		if problem != nil {
 			break
@@ -82,33 +97,28 @@ func (k *checker) readWrites() (problem error) {
 			all.add(e)
 			extents[client] = all
 		}
-		for _, n := range g.others {
-			k.index.others.count(n)
-		}
-		g.others = nil
 		k.writers += uint64(g.writers)
 		k.updates += g.updates
+		k.doubtful = k.doubtful || g.unknown
 		if g.scans && k.scanned == nil {
 			k.scanned = new(scanned)
 		}
 	}
 	if k.writers > mostWrites {
 		k.writers = 0
-		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", uint32(mostWrites))
+		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", int64(mostWrites))
 	}
 	k.damaged = problem != nil
-	k.layOut(gatherers)
-	k.places = newPlaces(extents)
-	for i := range k.writes {
-		if id := k.writes[i].id; id != 0 {
-			k.places.set(id, uint32(i))
-		}
+	var pieces [][]sending
+	for i := range gatherers {
+		pieces = append(pieces, gatherers[i].pieces...)
 	}
+	k.layOut(pieces, extents)
 	return problem
 }
 
 // gather notes one transaction.
-func (k *checker) gather(g *gatherer, source int, tx *history.Transaction) {
+func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Transaction) {
 	g.note(tx.ID)
 	if tx.Kind == k.in.Scan && tx.Outcome == history.Committed {
 		g.scans = true
@@ -116,24 +126,21 @@ func (k *checker) gather(g *gatherer, source int, tx *history.Transaction) {
 	if len(tx.Ops) == 0 || !tx.Ops[0].Write {
 		return
 	}
-	w := k.writeOf(source, tx)
-	if w.outcome == history.Committed && w.kind == k.in.Modify {
+	w := g.next(source, block, tx.ID)
+	k.describe(w, source, tx)
+	switch {
+	case w.outcome == history.Committed && w.kind == k.in.Modify:
 		g.updates++
-	}
-	g.add(w)
-	if w.n < uint64(len(k.index.loaded)) {
-		atomic.AddUint32(&k.index.loaded[w.n], 1)
-	} else {
-		g.others = append(g.others, w.n)
+	case w.outcome == history.Unknown && w.is(rmw):
+		g.unknown = true
 	}
 }
 
-func (k *checker) writeOf(source int, tx *history.Transaction) write {
+// describe fills in what is kept of a transaction that writes.
+func (k *checker) describe(w *sending, source int, tx *history.Transaction) {
 	op := &tx.Ops[0]
-	w := write{
-		n: op.Object, id: tx.ID, source: uint16(source), kind: tx.Kind, outcome: tx.Outcome,
-		try: k.start(source, tx.Try), end: never, readsEnd: never, readsStart: always,
-	}
+	w.n, w.id, w.source, w.kind, w.outcome = op.Object, tx.ID, uint16(source), tx.Kind, tx.Outcome
+	w.try, w.end = k.start(source, tx.Try), never
 	switch tx.Outcome {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
@@ -147,42 +154,67 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	case tx.Kind == k.in.Insert && op.State == history.Absent:
 		w.flags = rmw
 	}
-	return w
 }
 
-// layOut puts the writes in order and numbers the records that were written. Of each of
-// these, what was there before the runs comes first.
-func (k *checker) layOut(gatherers []gatherer) {
-	place := uint32(0)
+// layOut puts the writes in order, by records and ids, and numbers the records that were
+// written. Of each of these, what was there before the runs comes first.
+//
+// The pieces are gone through by falling ids, and each record is filled from its end. So
+// nothing is compared but the pieces, each write waits for no other, and the places are
+// written one after another. Of a damaged history the ids do not fall; its writes are
+// sorted afterwards.
+func (k *checker) layOut(pieces [][]sending, extents map[uint64]extent) {
+	for _, list := range pieces {
+		for i := range list {
+			k.index.count(list[i].n)
+		}
+	}
+	records := k.index.records()
+	k.keys = make([]register, 0, records)
+	k.writes = make([]write, uint64(records)+k.writers)
+	to := uint32(0)
 	k.index.place(func(n uint64, writes uint32) uint32 {
-		from := place
-		k.keys = append(k.keys, register{n: n, from: from, to: from + 1})
-		place += writes + 1
-		return from
+		from := to
+		to += writes + 1
+		k.writes[from] = write{
+			sending{n: n, previous: history.ID(len(k.keys)), try: always, end: always, outcome: history.Committed}, never, always,
+		}
+		k.keys = append(k.keys, register{n: n, from: from, to: to})
+		return to
 	})
-	k.writes = make([]write, place)
-	for i := range k.keys {
-		key := &k.keys[i]
-		k.writes[key.from] = write{
-			n: key.n, previous: history.ID(i), try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
+	k.places = newPlaces(extents)
+	slices.SortFunc(pieces, func(a, b []sending) int { return cmp.Compare(b[0].id, a[0].id) })
+	last, sorted := ^history.ID(0), true
+	for _, list := range pieces {
+		for i := len(list) - 1; i >= 0; i-- {
+			w := &list[i]
+			slot := k.index.slot(w.n)
+			*slot--
+			k.writes[*slot] = write{*w, never, always}
+			k.places.set(w.id, *slot)
+			sorted = sorted && w.id < last
+			last = w.id
 		}
 	}
-	for i := range gatherers {
-		for c, list := range gatherers[i].chunks {
-			for j := range list {
-				key := k.keyOf(list[j].n)
-				k.writes[key.to] = list[j]
-				key.to++
-			}
-			gatherers[i].chunks[c] = nil
-		}
+	if !sorted {
+		k.sortWrites(extents)
 	}
+}
+
+// sortWrites sorts the writes of each record, and makes the places anew.
+func (k *checker) sortWrites(extents map[uint64]extent) {
 	k.eachKey(func(_ *finder, _ *ordering, key *register) {
 		list := k.of(key)[1:]
 		if !slices.IsSortedFunc(list, byID) {
 			slices.SortFunc(list, byID)
 		}
 	})
+	k.places = newPlaces(extents)
+	for i := range k.writes {
+		if id := k.writes[i].id; id != 0 {
+			k.places.set(id, uint32(i))
+		}
+	}
 }
 
 // byID orders the writes of one record.

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// recordFile writes a history with a client for each that the ids name, each transaction in a
-// block of its own, those of all clients in an order drawn by rng.
-func recordFile(t *testing.T, s *store, rng *rand.Rand) *history.Reader {
+// recordFile writes a history with a client for each that the ids name, those of all clients
+// in an order drawn by rng, and a share of the transactions each at the end of a block.
+func recordFile(t *testing.T, s *store, rng *rand.Rand, share float64) *history.Reader {
 	t.Helper()
 	dir := t.TempDir()
 	clients := map[uint64][]*history.Transaction{}
@@ -32,10 +32,12 @@ func recordFile(t *testing.T, s *store, rng *rand.Rand) *history.Reader {
 		if err := w.Client(int(c)).Append(clients[c][0]); err != nil {
 			t.Fatal(err)
 		}
+		if clients[c] = clients[c][1:]; len(clients[c]) > 0 && rng.Float64() >= share {
+			continue
+		}
 		if err := w.Client(int(c)).Flush(); err != nil {
 			t.Fatal(err)
 		}
-		clients[c] = clients[c][1:]
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -74,7 +76,7 @@ func TestWorkersAndOrderChangeNothing(t *testing.T) {
 			s = busyStore()
 			kvLies[rng.IntN(len(kvLies))].bend(s)
 		}
-		file, other := recordFile(t, s, rng), recordFile(t, s, rng)
+		file, other := recordFile(t, s, rng, 1), recordFile(t, s, rng, 1)
 		one, want := outcome(oneByOne{file}, s, 1)
 		for _, workers := range []int{1, 2, 5} {
 			if _, got := outcome(file, s, workers); !reflect.DeepEqual(got, want) {
@@ -111,5 +113,85 @@ func TestTwoWritesOfOneID(t *testing.T) {
 	s.do(kindGet, 0, 0)
 	if r := checkKV(t, s.input())[Values]; r.Status != check.Valid {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestTheLayOut: whatever the blocks and the workers are, all writes stand by records and
+// ids, and each is found by its id.
+func TestTheLayOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 11))
+	for i := range 40 {
+		s := newStore(uint64(rng.IntN(30)))
+		clients, last := 1+rng.IntN(5), map[uint64]uint64{}
+		var want []history.ID
+		for range rng.IntN(2000) {
+			tx := s.do(kindPut, 0, 0)
+			if tx.Ops[0].Object = uint64(rng.IntN(20)); rng.IntN(4) == 0 {
+				tx.Ops[0].Object = numberOfInsert(uint64(rng.IntN(20)))
+			}
+			c := uint64(rng.IntN(clients))
+			last[c] += 1 + uint64(rng.IntN(3)/2)
+			tx.ID = history.NewID(1, c, last[c])
+			want = append(want, tx.ID)
+		}
+		if len(want) == 0 {
+			continue
+		}
+		twice := i%8 == 7 // the history is damaged
+		if twice {
+			tx := s.Txns[rng.IntN(len(s.Txns))]
+			tx.Ops = slices.Clone(tx.Ops)
+			tx.Ops[0].Object++
+			s.Txns = append(s.Txns, tx)
+			want = append(want, tx.ID)
+		}
+		for _, source := range []check.Source{&s.History, recordFile(t, s, rng, rng.Float64()), recordFile(t, s, rng, 0)} {
+			for _, workers := range []int{1, 3} {
+				in := s.input()
+				in.History = []check.Source{source}
+				k := newChecker(t.Context(), in)
+				k.workers = workers
+				k.groupClocks()
+				if err := k.readWrites(); err != nil {
+					t.Fatal(err)
+				}
+				laidOut(t, k, want)
+				if k.places.twice != twice {
+					t.Errorf("history %d: an id has several writes: %v", i, k.places.twice)
+				}
+			}
+		}
+	}
+}
+
+// laidOut looks whether these writes, and no others, stand where they should.
+func laidOut(t *testing.T, k *checker, want []history.ID) {
+	t.Helper()
+	var got []history.ID
+	for i := range k.keys {
+		key := &k.keys[i]
+		list := k.of(key)
+		if i > 0 && (k.keys[i-1].n >= key.n || k.keys[i-1].to != key.from) {
+			t.Fatalf("record %d comes after %d", key.n, k.keys[i-1].n)
+		}
+		if list[0].id != 0 || k.placeOf(key.n, 0) != key.from || k.keyOf(key.n) != key || len(list) < 2 {
+			t.Fatalf("record %d begins with %+v", key.n, list[0])
+		}
+		for j := range list {
+			w := &list[j]
+			if w.n != key.n || w.readsEnd != never || w.readsStart != always || j > 0 && list[j-1].id >= w.id {
+				t.Fatalf("record %d has write %+v", key.n, w)
+			}
+			if at := k.placeOf(key.n, w.id); at != key.from+uint32(j) {
+				t.Fatalf("%v stands at %d and not at %d", w.id, key.from+uint32(j), at)
+			}
+			if j > 0 {
+				got = append(got, w.id)
+			}
+		}
+	}
+	slices.Sort(got)
+	if want = slices.Sorted(slices.Values(want)); !slices.Equal(got, want) || k.writers != uint64(len(want)) {
+		t.Fatalf("the writes are %v, want %v", got, want)
 	}
 }

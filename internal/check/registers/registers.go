@@ -36,9 +36,9 @@ const (
 	Linearizable = "linearizable"
 )
 
-// Check makes all checks, on all processors, in time linear in the history. It takes 128
+// Check makes all checks, on all processors, in time linear in the history. It takes 112
 // bytes of memory a write while it puts them in order and 64 afterwards, 4 a transaction,
-// about 120 a record that was written, 4 a record of the load, and with scans 8 more; it
+// 96 a record that was written, 4 a record of the load, and with scans 8 more; it
 // reads the history twice, and once more where a record is not linearizable. An error in
 // reading makes unknown what cannot be decided without the rest. The only error that Check
 // returns wraps the cause for which the context ended.

@@ -196,7 +196,7 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 	if err != nil {
 		return nil, nil, err
 	}
-	database, err := openDatabase(ctx, config.runDatabase(dir.Path))
+	database, err := openDatabase(ctx, config.runDatabase(dir.Path), config.Isolation)
 	if err != nil {
 		_, failed := discard(dir, config.ownFiles()...)
 		return nil, nil, errors.Join(err, failed, dir.Close())

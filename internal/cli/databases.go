@@ -52,6 +52,7 @@ type database struct {
 	embedded bool   // it runs in this process
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
+	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
 	clusters []clusterKind
 	servant  *cobra.Command // what this program is when a cluster starts it as a node
 }
@@ -61,7 +62,7 @@ type database struct {
 func databases() []database {
 	return []database{
 		{schemes: []string{ownScheme}, about: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
-			embedded: true, file: true, open: opener(sqlite.Open)},
+			embedded: true, file: true, open: opener(sqlite.Open), claim: sqlite.Claim},
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
@@ -144,11 +145,20 @@ func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C,
 }
 
 // openDatabase opens a database by URL. An address that cannot be right is an
-// error of usage; a database that cannot be reached is not.
-func openDatabase(ctx context.Context, url string) (db.Database, error) {
+// error of usage; a database that cannot be reached is not. Opening makes no database for
+// isolations that it would not have.
+func openDatabase(ctx context.Context, url string, isolations ...string) (db.Database, error) {
 	kind, err := databaseOf(url)
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range isolations {
+		if kind.claim == nil {
+			continue
+		}
+		if _, err := kind.claim(name); err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
 	}
 	database, err := kind.open(ctx, url)
 	if err == nil {

@@ -67,8 +67,9 @@ type isolating struct {
 	markdown bool
 	only     bool   // schedules
 	dir      string // of what is kept; empty: nothing is
-	// ranges and sql say how the database's transactions read by predicate.
-	ranges, sql bool
+	// ranges and sql say how the database's transactions read by predicate, and steps that
+	// clients carry them out step by step.
+	ranges, sql, steps bool
 }
 
 // triedLevel is one level, and what its schedules came to.
@@ -166,7 +167,7 @@ func (i *isolating) matrix(s *session) (*matrix.Matrix, error) {
 	for n, level := range levels {
 		var loads []matrix.Load
 		for _, spec := range workloads() {
-			if i.only || spec.Isolation == nil {
+			if i.only || spec.Isolation == nil || spec.Isolation.StepsOnly && !i.steps {
 				continue
 			}
 			l, err := i.load(s, &spec, level.claim.Isolation, n)
@@ -191,7 +192,7 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cluster.stop()) }()
-	database, done, err := openEmbedded(s.ctx, &own)
+	database, done, err := openEmbedded(s.ctx, &own, i.levels...)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 		return nil, err
 	}
 	table, refused := schedule.NewTable(database)
-	if refused != nil {
+	if i.steps = refused == nil; !i.steps {
 		m.NoSchedules = refused.Error()
 	} else {
 		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.ctx))) }()
@@ -241,6 +242,10 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 	settings = add(settings, "seed", strconv.FormatUint(i.config.Seed, 10))
 	settings = add(settings, "warmup", "0s")
 	settings = add(settings, "out", filepath.Join(i.dir, fmt.Sprintf("%02d-%s-%s", number+1, strings.ReplaceAll(level, " ", "-"), spec.Name)))
+	own, finds := spec.Isolation.Settings, spec.Isolation.Finds
+	if i.steps {
+		own = slices.Concat(own, spec.Isolation.Steps)
+	}
 	var predicates [][2]string
 	if i.sql || i.ranges {
 		predicates = spec.Isolation.Predicates
@@ -248,11 +253,10 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 	if i.sql {
 		predicates = slices.Concat(predicates, spec.Isolation.SQL)
 	}
-	own, finds := slices.Concat(spec.Isolation.Settings, predicates), spec.Isolation.Finds
 	if len(predicates) == 0 {
 		finds = matrix.WithoutPredicates(finds)
 	}
-	for _, one := range own {
+	for _, one := range slices.Concat(own, predicates) {
 		settings = add(settings, one[0], one[1])
 	}
 	for key, value := range map[string]string{"db": i.config.DB, "cluster": i.config.Cluster, "nemesis": i.config.Nemesis} {
@@ -288,8 +292,9 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 // loadDuration is how long one run under load takes where nobody says.
 const loadDuration = 5 * time.Second
 
-// openEmbedded opens the database that is named, or else an embedded one. done closes it, and takes away what it made for the call alone.
-func openEmbedded(ctx context.Context, c *config) (database db.Database, done func(), err error) {
+// openEmbedded opens the database that is named, or else an embedded one, for isolations.
+// done closes it, and takes away what it made for the call alone.
+func openEmbedded(ctx context.Context, c *config, isolations ...string) (database db.Database, done func(), err error) {
 	url, remove := cmp.Or(c.live, c.DB), func() {}
 	if url == "" {
 		dir, err := os.MkdirTemp("", "stroppy-isolation-")
@@ -299,7 +304,7 @@ func openEmbedded(ctx context.Context, c *config) (database db.Database, done fu
 		remove = func() { _ = os.RemoveAll(dir) }
 		url = ownScheme + ":" + filepath.Join(dir, "isolation.db")
 	}
-	database, err = openDatabase(ctx, url)
+	database, err = openDatabase(ctx, url, isolations...)
 	if err == nil && isVolatile(database) {
 		err = errors.Join(usagef("%s keeps nothing, so that there is nothing to isolate: name another database", scenario.Redact(url)), database.Close())
 	}

@@ -56,10 +56,13 @@ type Spec struct {
 
 // IsolationTest is a workload as a test of isolation levels.
 type IsolationTest struct {
-	// Settings are those of its runs, by their names. Predicates are more of them where
-	// transactions of the database read by predicate, by SQL or by ranges of keys, and SQL
-	// where they do by SQL alone.
-	Settings, Predicates, SQL [][2]string
+	// Settings are those of its runs, by their names. Steps are more of them where clients
+	// carry out transactions of the database step by step, Predicates where such
+	// transactions read by predicate, by SQL or by ranges of keys, and SQL where they do by
+	// SQL alone.
+	Settings, Steps, Predicates, SQL [][2]string
+	// StepsOnly says that it has no other transactions than those of steps.
+	StepsOnly bool
 	// Finds are the anomalies that each check, by its name, would name where it is
 	// decided: their short names in the literature, such as P4.
 	Finds map[string][]string

@@ -203,6 +203,9 @@ func Dialect() *db.Dialect {
 	}
 }
 
+// Claim is Database.Claim of every database that Open opens.
+func Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
 var isolations = db.Isolations{
 	Product: "SQLite", Source: "Isolation In SQLite, https://www.sqlite.org/isolation.html",
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},

@@ -31,7 +31,7 @@ func Spec() workload.Spec {
 			{check.Strict, "nor with real-time order added"},
 		},
 		Isolation: &workload.IsolationTest{
-			SQL: [][2]string{{"access", Predicate}},
+			StepsOnly: true, SQL: [][2]string{{"access", Predicate}},
 			Finds: map[string][]string{
 				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "P4", "G-single", "long fork", "G2-item", "G2"},
 				check.Strict:       {"stale read"},

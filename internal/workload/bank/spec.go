@@ -44,7 +44,8 @@ func Spec() workload.Spec {
 		// A few accounts that everybody writes by values that were read: each anomaly of
 		// items costs money soon.
 		Isolation: &workload.IsolationTest{
-			Settings:   [][2]string{{"accounts", "200"}, {"update", RMW}},
+			Settings:   [][2]string{{"accounts", "200"}},
+			Steps:      [][2]string{{"update", RMW}},
 			Predicates: [][2]string{{"opening-share", "0.2"}, {"predicate-share", "0.1"}, {"low-balance-share", "0.2"}},
 			Finds: map[string][]string{
 				check.Serializable: {"G0", "G1a", "G1c", "P4", "G-single", "long fork", "G2-item", "G2"},

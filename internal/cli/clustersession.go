@@ -106,6 +106,33 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	}
 }
 
+// followers are the addresses of the nodes that do not lead, each by itself and so that it
+// answers from what it has; none where the nodes are equal.
+func (r *clusterSession) followers(ctx context.Context) (urls []string, err error) {
+	leader, err := r.cluster.Leader(ctx)
+	if errors.Is(err, cluster.ErrNoLeader) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the nodes that do not lead: %w", err)
+	}
+	for _, n := range r.cluster.Nodes() {
+		address := r.cluster.NodeURL(n.Number())
+		if n.Number() == leader || address == "" {
+			continue
+		}
+		kind, err := databaseOf(address)
+		if err != nil {
+			return nil, err
+		}
+		if kind.ownState != "" {
+			address += "?" + kind.ownState
+		}
+		urls = append(urls, address)
+	}
+	return urls, nil
+}
+
 // nodes are the nodes that belong to the cluster now, each to be read by itself.
 func (r *clusterSession) nodes(w workload.Workload) []run.Node {
 	var list []run.Node

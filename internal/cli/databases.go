@@ -52,6 +52,7 @@ type database struct {
 	embedded bool   // it runs in this process
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
+	ownState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
 	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
 	clusters []clusterKind
 	servant  *cobra.Command // what this program is when a cluster starts it as a node
@@ -72,7 +73,7 @@ func databases() []database {
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), clusters: []clusterKind{
+			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", clusters: []clusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
 			}},
 		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",

@@ -47,6 +47,39 @@ func status(r *report.Result, name string) string {
 	return "missing"
 }
 
+// TestFollowers: what only reads is carried out on the standbys, which have no serializable
+// transactions, and what they show of real time is held against no claim.
+func TestFollowers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	code, stdout, stderr := call(t, "isolation", "--cluster", "postgres:2?sync=off", "--schedules-only", "--followers", "--json")
+	if code != 0 || !strings.Contains(stderr, "serializable is left out: ") || !strings.Contains(stderr, "hot standby") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	var m struct {
+		Command string
+		Levels  []struct {
+			Name      string
+			Anomalies map[string]struct{ Schedule string }
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &m); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Levels) != 3 || !strings.HasSuffix(m.Command, " --schedules-only --followers") {
+		t.Errorf("%d levels: %s", len(m.Levels), m.Command)
+	}
+	for _, l := range m.Levels {
+		if s := l.Anomalies["stale read"].Schedule; s != "seen" && s != "prevented" {
+			t.Errorf("at %s the stale read is %s", l.Name, s)
+		}
+	}
+	if code, _, stderr := call(t, "isolation", "--cluster", "mariadb:1", "--schedules-only", "--followers"); code != 2 || !strings.Contains(stderr, "this cluster has none") {
+		t.Errorf("a cluster without followers: code %d: %s", code, stderr)
+	}
+}
+
 func TestPostgreSQL(t *testing.T) {
 	url := startPostgres(t).URL()
 	small := []string{"--accounts", "200", "--clients", "4", "--count", "1000"}

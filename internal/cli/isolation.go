@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
+	"stroppy/internal/isolation"
 	"stroppy/internal/live"
 	"stroppy/internal/matrix"
 	"stroppy/internal/run"
@@ -37,6 +38,7 @@ func (a *app) isolationCommand() *cobra.Command {
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) })
 	levels := c.Flags().StringArray("level", nil, "try this `LEVEL` alone, as the database names it; may be repeated")
 	only := c.Flags().Bool("schedules-only", false, "no load: a few seconds, and nothing is kept unless --out says where")
+	followers := c.Flags().Bool("followers", false, "with --cluster: carry out the transactions of schedules that only read on the nodes that do not lead, each by itself; needs --schedules-only")
 	format := c.Flags().String("format", "text", "print the matrix as `FORMAT`: text or markdown")
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
@@ -45,6 +47,8 @@ func (a *app) isolationCommand() *cobra.Command {
 			return err
 		case *format != "text" && *format != "markdown":
 			return usagef("--format is %q: it must be text or markdown", *format)
+		case *followers && (config.Cluster == "" || !*only):
+			return usagef("--followers is of schedules on the nodes of a cluster: give --cluster and --schedules-only too")
 		case config.JSON && c.Flags().Changed("format"):
 			return usagef("--json and --format are two forms of the same: leave one out")
 		}
@@ -53,7 +57,7 @@ func (a *app) isolationCommand() *cobra.Command {
 				return usagef("--%s is of the load, and --schedules-only leaves that out", name)
 			}
 		}
-		i := &isolating{app: a, config: &config, levels: *levels, markdown: *format == "markdown", only: *only}
+		i := &isolating{app: a, config: &config, levels: *levels, markdown: *format == "markdown", only: *only, followers: *followers}
 		return i.run()
 	}
 	return c
@@ -65,8 +69,10 @@ type isolating struct {
 	config   *config
 	levels   []string // asked for; none: all
 	markdown bool
-	only     bool   // schedules
-	dir      string // of what is kept; empty: nothing is
+	only     bool // schedules
+	// followers says that transactions that only read are on nodes that do not lead.
+	followers bool
+	dir       string // of what is kept; empty: nothing is
 	// ranges and sql say how the database's transactions read by predicate, and steps that
 	// clients carry them out step by step.
 	ranges, sql, steps bool
@@ -218,17 +224,89 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 	} else {
 		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.ctx))) }()
 	}
+	options, err := i.options(s.ctx, cluster, table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, t := range options.Replicas {
+			err = errors.Join(err, t.Remove(context.WithoutCancel(s.ctx)))
+		}
+	}()
 	for _, claim := range claims {
 		level := triedLevel{claim: claim, isDefault: claim.Isolation == usual.Isolation}
+		if refused := i.onFollowers(s.ctx, table, options, &level.claim); refused != nil {
+			s.note("%s is left out: %v", claim.Isolation, refused)
+			continue
+		}
 		if table != nil {
 			s.note("schedules at %s", claim.Isolation)
-			if level.outcomes, err = schedule.RunAll(s.ctx, table, claim.Isolation, schedule.Options{}); err != nil {
+			if level.outcomes, err = schedule.RunAll(s.ctx, table, claim.Isolation, options); err != nil {
 				return nil, err
 			}
 		}
 		levels = append(levels, level)
 	}
 	return levels, nil
+}
+
+// options are how schedules are run: with followers, on each of them by itself.
+func (i *isolating) options(ctx context.Context, c *clusterSession, table schedule.Table) (o schedule.Options, err error) {
+	if !i.followers || table == nil {
+		return o, nil
+	}
+	followers, err := c.followers(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, url := range followers {
+		database, err := openDatabase(ctx, url)
+		if err != nil {
+			return o, err
+		}
+		replica, err := table.Replica(database)
+		if err != nil {
+			return o, err
+		}
+		o.Replicas = append(o.Replicas, &closing{replica, database})
+	}
+	if len(o.Replicas) == 0 {
+		return o, usagef("--followers needs nodes that do not lead and that answer by themselves, and this cluster has none")
+	}
+	return o, nil
+}
+
+// onFollowers makes of a claim what it is where followers answer: without real time, of
+// which they promise nothing. An error says that one has no such level.
+func (i *isolating) onFollowers(ctx context.Context, table schedule.Table, o schedule.Options, c *db.Claim) error {
+	if len(o.Replicas) == 0 {
+		return nil
+	}
+	switch c.Level {
+	case isolation.StrictSerializable:
+		c.Level = isolation.Serializable
+	case isolation.StrongSnapshotIsolation:
+		c.Level = isolation.SnapshotIsolation
+	}
+	if err := table.Fill(ctx, nil, false); err != nil {
+		return err
+	}
+	for _, replica := range o.Replicas {
+		if err := schedule.Carries(ctx, replica, c.Isolation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closing closes the database of a table with it.
+type closing struct {
+	schedule.Table
+	database db.Database
+}
+
+func (c *closing) Remove(ctx context.Context) error {
+	return errors.Join(c.Table.Remove(ctx), c.database.Close())
 }
 
 // load runs a workload at one level. A run that could not be carried out is one that
@@ -354,7 +432,11 @@ func (i *isolating) command() string {
 		words = append(words, "--level", scenario.Quote(name))
 	}
 	if i.only {
-		return strings.Join(append(words, "--schedules-only"), " ")
+		words = append(words, "--schedules-only")
+		if i.followers {
+			words = append(words, "--followers")
+		}
+		return strings.Join(words, " ")
 	}
 	for _, fault := range i.config.Script {
 		shown, _ := scenario.RedactScript(fault.String())

@@ -76,7 +76,12 @@ func (t *documentTable) Rows(ctx context.Context) ([]Row, error) {
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
-	c := documentClient{DocumentSession: t.control, of: t}
+	return t.rows(ctx, t.control)
+}
+
+// rows are those that a session finds in a transaction.
+func (t *documentTable) rows(ctx context.Context, s db.DocumentSession) ([]Row, error) {
+	c := documentClient{DocumentSession: s, of: t}
 	if err := c.Begin(ctx, true); err != nil {
 		return nil, err
 	}
@@ -85,6 +90,18 @@ func (t *documentTable) Rows(ctx context.Context) ([]Row, error) {
 		err = c.Commit(ctx)
 	}
 	return rows, err
+}
+
+func (t *documentTable) Replica(database db.Database) (Table, error) {
+	d, ok := database.(db.Documents)
+	if !ok {
+		return nil, errOtherModel
+	}
+	return &replica[db.DocumentSession]{
+		open:   d.DocumentSession,
+		rows:   t.rows,
+		client: func(s db.DocumentSession) Client { return &documentClient{DocumentSession: s, of: t} },
+	}, nil
 }
 
 func (t *documentTable) Client(ctx context.Context, isolation string) (Client, error) {

@@ -68,6 +68,21 @@ func listed(rows map[int64]int64) (list []Row) {
 func (e *executor) Client(context.Context, string) (Client, error) { return &transactor{of: e}, nil }
 func (*executor) Remove(context.Context) error                     { return nil }
 
+// Replica is behind by a commit, whatever the database.
+func (e *executor) Replica(db.Database) (Table, error) { return &behind{}, nil }
+
+// behind is a replica that has what an executor began with, and no later commit.
+type behind struct {
+	Table
+}
+
+func (b *behind) Rows(context.Context) ([]Row, error) { return initial(), nil }
+
+func (b *behind) Client(context.Context, string) (Client, error) {
+	old := newExecutor(committed)
+	return &transactor{of: old}, old.Fill(context.Background(), initial(), false)
+}
+
 // transactor is a session of an executor.
 type transactor struct {
 	of     *executor

@@ -107,13 +107,31 @@ func (t *kvTable) Rows(ctx context.Context) (rows []Row, err error) {
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
-	err = t.control.Scan(ctx, t.key(1), t.key(lastID+1), func(key, value []byte) error {
+	rows, err = t.rows(ctx, t.control)
+	t.drop(err)
+	return rows, err
+}
+
+// rows are those that a session finds without a transaction.
+func (t *kvTable) rows(ctx context.Context, s db.KVSession) (rows []Row, err error) {
+	err = s.Scan(ctx, t.key(1), t.key(lastID+1), func(key, value []byte) error {
 		row, err := t.row(key, value)
 		rows = append(rows, row)
 		return err
 	})
-	t.drop(err)
 	return rows, err
+}
+
+func (t *kvTable) Replica(database db.Database) (Table, error) {
+	d, ok := database.(db.KV)
+	if !ok {
+		return nil, errOtherModel
+	}
+	return &replica[db.KVSession]{
+		open:   func(ctx context.Context, o db.SessionOptions) (db.KVSession, error) { return kvSession(ctx, d, o) },
+		rows:   t.rows,
+		client: func(s db.KVSession) Client { return &kvClient{s, t} },
+	}, nil
 }
 
 // row is the row of a key and its value.
@@ -126,13 +144,16 @@ func (t *kvTable) row(key, value []byte) (Row, error) {
 }
 
 func (t *kvTable) Client(ctx context.Context, isolation string) (Client, error) {
-	options := db.SessionOptions{Isolation: isolation, Mode: db.Interactive}
-	if r, ok := t.database.(db.Ranger); ok {
-		s, err := r.RangeSession(ctx, options)
-		return &kvClient{s, t}, err
-	}
-	s, err := t.database.KVSession(ctx, options)
+	s, err := kvSession(ctx, t.database, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
 	return &kvClient{s, t}, err
+}
+
+// kvSession opens a session that reads ranges, if the database has such.
+func kvSession(ctx context.Context, database db.KV, o db.SessionOptions) (db.KVSession, error) {
+	if r, ok := database.(db.Ranger); ok {
+		return r.RangeSession(ctx, o)
+	}
+	return database.KVSession(ctx, o)
 }
 
 func (t *kvTable) Remove(ctx context.Context) error {

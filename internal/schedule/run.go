@@ -21,6 +21,9 @@ type Table interface {
 	Rows(ctx context.Context) ([]Row, error)
 	// Client opens a session.
 	Client(ctx context.Context, isolation string) (Client, error)
+	// Replica is the same table on one more database, which is behind this one: Rows and
+	// Client are of what is there. It has nothing to fill or to take away.
+	Replica(database db.Database) (Table, error)
 	// Remove takes the table away, and closes what it has open.
 	Remove(ctx context.Context) error
 }
@@ -46,6 +49,9 @@ type Options struct {
 	Wait time.Duration
 	// Limit is how long a schedule may take; 0: DefaultLimit.
 	Limit time.Duration
+	// Replicas are where transactions that only read are carried out, each schedule's on
+	// the next ones; none: where the others are.
+	Replicas []Table
 }
 
 const (
@@ -65,6 +71,8 @@ type Runner struct {
 	isolation string
 	options   Options
 	workers   []*worker
+	readers   map[int][]*worker // by the number of the replica
+	replica   int               // the next one
 }
 
 // NewRunner makes a runner, which opens sessions as it needs them.
@@ -84,7 +92,12 @@ func (r *Runner) Close() error {
 	for _, w := range r.workers {
 		errs = append(errs, w.close())
 	}
-	r.workers = nil
+	for _, list := range r.readers {
+		for _, w := range list {
+			errs = append(errs, w.close())
+		}
+	}
+	r.workers, r.readers = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -96,7 +109,11 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 		out.State, out.How = NotApplicable, why
 		return out, nil
 	}
-	for range max(s.Rounds, 1) {
+	count := max(s.Rounds, 1)
+	if s.Rounds > 1 && len(r.options.Replicas) > 0 { // each of which is behind for moments
+		count *= replicaRounds
+	}
+	for range count {
 		o, err := r.attempt(ctx, s, r.options.Wait)
 		if err == nil && s.Rounds <= 1 && o.waited() && s.seen(o) == "" {
 			// A step that was slow and went on just when another transaction ended looks like
@@ -120,7 +137,7 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 		}
 	}
 	if s.Rounds > 1 {
-		out.How = fmt.Sprintf("in none of %d rounds", s.Rounds)
+		out.How = fmt.Sprintf("in none of %d rounds", count)
 	}
 	return out, nil
 }
@@ -144,14 +161,11 @@ func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *
 	if err := r.table.Fill(ctx, initial(), s.Index); err != nil {
 		return nil, true, fmt.Errorf("fill the table of the schedules: %w", err)
 	}
-	for len(r.workers) < s.transactions() {
-		c, err := r.table.Client(ctx, r.isolation)
-		if err != nil {
-			return nil, true, fmt.Errorf("open a session: %w", err)
-		}
-		r.workers = append(r.workers, newWorker(c))
+	workers, err := r.assign(ctx, s)
+	if err != nil {
+		return nil, true, err
 	}
-	p := &play{schedule: s, workers: r.workers, wait: wait, observed: &observed{fate: make([]fate, s.transactions()+1)}}
+	p := &play{schedule: s, workers: workers, wait: wait, observed: &observed{fate: make([]fate, s.transactions()+1)}}
 	steps, stop := context.WithCancel(ctx)
 	err = p.run(steps)
 	if ended := r.endAll(context.WithoutCancel(ctx), stop); err == nil {
@@ -179,7 +193,7 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 		if busy {
 			stop()
 		}
-		r.workers = slices.DeleteFunc(r.workers, func(w *worker) bool {
+		over := func(w *worker) bool {
 			if (w.busy != nil) != busy {
 				return false
 			}
@@ -190,9 +204,86 @@ func (r *Runner) endAll(ctx context.Context, stop func()) (err error) {
 			err = errors.Join(err, failed)
 			_ = w.close() // it is of no use any more
 			return true
-		})
+		}
+		r.workers = slices.DeleteFunc(r.workers, over)
+		for i, list := range r.readers {
+			r.readers[i] = slices.DeleteFunc(list, over)
+		}
 	}
 	return err
+}
+
+// assign gives each transaction of a schedule a session, and opens what is missing. Those
+// that only read have one on a replica, if there are any, which has what the schedule
+// begins with.
+func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, err error) {
+	taken := map[int]int{} // sessions of each replica, and of the table as -1
+	session := func(where int, list []*worker, table Table) ([]*worker, error) {
+		if taken[where]++; taken[where] > len(list) {
+			c, err := table.Client(ctx, r.isolation)
+			if err != nil {
+				return list, fmt.Errorf("open a session: %w", err)
+			}
+			list = append(list, newWorker(c))
+		}
+		workers = append(workers, list[taken[where]-1])
+		return list, nil
+	}
+	for t := range s.transactions() {
+		if len(r.options.Replicas) == 0 || !s.readOnly(t+1) {
+			if r.workers, err = session(-1, r.workers, r.table); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		i := r.replica % len(r.options.Replicas)
+		r.replica++
+		if err := caughtUp(ctx, r.options.Replicas[i]); err != nil {
+			return nil, err
+		}
+		if r.readers == nil {
+			r.readers = map[int][]*worker{}
+		}
+		if r.readers[i], err = session(i, r.readers[i], r.options.Replicas[i]); err != nil {
+			return nil, err
+		}
+	}
+	return workers, nil
+}
+
+// caughtUp returns when a replica has what a schedule begins with.
+func caughtUp(ctx context.Context, replica Table) error {
+	for {
+		rows, err := replica.Rows(ctx)
+		if err == nil && slices.Equal(rows, initial()) {
+			return nil
+		}
+		select {
+		case <-time.After(replicaPoll):
+		case <-ctx.Done():
+			return fmt.Errorf("wait until a replica has what a schedule begins with: %w", errors.Join(err, context.Cause(ctx)))
+		}
+	}
+}
+
+const (
+	replicaPoll = 5 * time.Millisecond
+	// replicaRounds is by how much schedules with rounds have more of them on replicas.
+	replicaRounds = 10
+)
+
+// Carries returns an error if a table has no transactions that read at an isolation.
+func Carries(ctx context.Context, table Table, isolation string) error {
+	c, err := table.Client(ctx, isolation)
+	if err != nil {
+		return err
+	}
+	if err = c.Begin(ctx, true); err == nil {
+		if _, err = c.Do(ctx, Operation{Kind: Read, IDs: []int64{1}}); err == nil {
+			err = c.Commit(ctx)
+		}
+	}
+	return errors.Join(err, c.Close())
 }
 
 // asError is the error of a client, or one of class Unknown.

@@ -167,3 +167,41 @@ func TestMutants(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicas: what only reads is carried out on the replicas, so that one which is behind
+// shows a stale read, and one that is not shows nothing.
+func TestReplicas(t *testing.T) {
+	stale := func(table Table, replicas ...Table) Outcome {
+		r := NewRunner(table, "", Options{Wait: 10 * time.Millisecond, Replicas: replicas})
+		defer r.Close()
+		s := staleRead()
+		o, err := r.Run(t.Context(), &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	e := newExecutor(snapshots)
+	old, _ := e.Replica(nil)
+	if o := stale(e); o.State != Prevented {
+		t.Errorf("without a replica: %+v", o)
+	}
+	if o := stale(e, old); o.State != Seen || !strings.Contains(o.Witness, "T2 began after T1 had committed") {
+		t.Errorf("with a replica that is behind: %+v", o)
+	}
+	d, err := memory.Open("memory:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewKV(d)
+	same, err := table.Replica(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := stale(table, same, same); o.State != Prevented || !o.Sampled {
+		t.Errorf("with a replica that is not behind: %+v", o)
+	}
+	if err := errors.Join(same.Remove(t.Context()), table.Remove(t.Context())); err != nil {
+		t.Error(err)
+	}
+}

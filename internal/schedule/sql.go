@@ -110,7 +110,12 @@ func (t *sqlTable) Rows(ctx context.Context) (rows []Row, err error) {
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
-	err = t.control.Query(ctx, t.readAll, nil, func(v []db.Value) error {
+	return t.rows(ctx, t.control)
+}
+
+// rows are those that a session finds without a transaction.
+func (t *sqlTable) rows(ctx context.Context, s db.SQLSession) (rows []Row, err error) {
+	err = s.Query(ctx, t.readAll, nil, func(v []db.Value) error {
 		if r := t.row(v); r.ID >= 1 && r.ID <= lastID {
 			rows = append(rows, r)
 		}
@@ -131,6 +136,20 @@ func (t *sqlTable) Client(ctx context.Context, isolation string) (Client, error)
 		return nil, err
 	}
 	return &sqlClient{SQLSession: s, of: t}, nil
+}
+
+func (t *sqlTable) Replica(database db.Database) (Table, error) {
+	d, ok := database.(db.SQL)
+	if !ok {
+		return nil, errOtherModel
+	}
+	return &replica[db.SQLSession]{
+		open: d.Session,
+		rows: t.rows,
+		client: func(s db.SQLSession) Client {
+			return &sqlClient{SQLSession: s, of: t}
+		},
+	}, nil
 }
 
 func (t *sqlTable) Remove(ctx context.Context) (err error) {

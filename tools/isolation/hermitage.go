@@ -42,7 +42,9 @@ func hermitage() []published {
 }
 
 // ordinary reports whether the database was set up as it comes.
-func ordinary(m *matrix.Matrix) bool { return !strings.Contains(m.Command, "snapshot=on") }
+func ordinary(m *matrix.Matrix) bool {
+	return !slices.ContainsFunc([]string{"snapshot=on", "--followers", "--nemesis"}, func(part string) bool { return strings.Contains(m.Command, part) })
+}
 
 // differences are the cells in which a level is not as published.
 func (p published) differences(l *matrix.Level) (list []string) {

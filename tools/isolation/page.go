@@ -16,7 +16,8 @@ const head = `# What isolation levels give
 
 ` + "`stroppy isolation`" + ` tries each isolation level of a database and says what it really gives.
 It runs scripted schedules: a few transactions whose steps come in one fixed order, so that an anomaly shows unless the database prevents it. A step that waits for a lock is left alone, and the others go on.
-Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts read by predicate where the database can, and ` + "`append`" + `, and takes the anomalies that their checks name; with ` + "`--nemesis`" + ` the same under faults.
+Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts and low balances are reads by predicate where the database can, and ` + "`append`" + `, and takes the anomalies that their checks name; with ` + "`--nemesis`" + ` the same under faults.
+With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read are carried out on the nodes that do not lead, each of which answers from what it has; what is claimed of real time is not held against them.
 
 ` + "```sh" + `
 stroppy isolation --schedules-only
@@ -31,7 +32,8 @@ What a ✓ means: the schedules did not show the anomaly, and load, where it loo
 - A level *amounts to* the strongest levels of which nothing forbidden was seen. Only load looks for real time, so that schedules alone never amount to strict serializability.
 - A key-value store has no index. Where its transactions read no ranges, predicates are read by all keys that a row could have, absent ones included. A database whose transactions are calls of procedures, such as VoltDB, has no schedules: no step of another transaction comes between theirs.
 - There is no cursor, so that cursor stability is not told from read committed.
-- Of a load whose check named one anomaly, the others count as not looked for. What is recorded below under load is of the bank.
+- Of a load whose check named one anomaly, the others count as not looked for.
+- n/a: nothing looked for it. That does not lower what a level amounts to.
 
 ## The anomalies
 
@@ -123,5 +125,12 @@ func setUp(m *matrix.Matrix) string {
 	if found == nil {
 		return ""
 	}
-	return " (" + found[1] + found[2] + ")"
+	text := found[1] + found[2]
+	if strings.Contains(m.Command, " --followers") {
+		text += ", reads on followers"
+	}
+	if strings.Contains(m.Command, " --nemesis") {
+		text += ", under faults"
+	}
+	return " (" + text + ")"
 }

@@ -122,7 +122,7 @@ func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow
 		if starts, n, ok = numberBlocks(b, from); n > mostTransactions {
 			return errMany()
 		} else if ok {
-			t.List = append(t.List, make([]Transaction, n-from)...)
+			t.List = Lengthen(t.List, n)
 			grow(n)
 		}
 	}
@@ -155,6 +155,15 @@ func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow
 		}
 	}
 	return nil
+}
+
+// Lengthen makes a list n long. One that has nothing yet is made in memory that nobody
+// touches before it is used: several workers then do so at once.
+func Lengthen[T any](list []T, n int) []T {
+	if len(list) == 0 && n > cap(list) {
+		return make([]T, n)
+	}
+	return slices.Grow(list, n-len(list))[:n]
 }
 
 // refusal is an error that says what is wrong with a transaction, and not with the file.

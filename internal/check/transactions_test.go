@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,5 +98,17 @@ func TestAllWorkersFillOneTable(t *testing.T) {
 	w = Watch{Ctx: ctx}
 	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(uint32, *history.Transaction) error { return nil }); err != refused {
 		t.Errorf("the context ended: %v", err)
+	}
+}
+
+func TestLengthen(t *testing.T) {
+	list := Lengthen([]int(nil), 3)
+	copy(list, []int{1, 2, 3})
+	list = Lengthen(list, 5)
+	if want := []int{1, 2, 3, 0, 0}; !slices.Equal(list, want) {
+		t.Errorf("got %v, want %v", list, want)
+	}
+	if list = Lengthen(list, 5); len(list) != 5 {
+		t.Errorf("got %d, want 5", len(list))
 	}
 }

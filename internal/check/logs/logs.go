@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -103,7 +102,7 @@ func (e *checker) readAll() error {
 func (e *checker) readAppends() error {
 	for number, source := range e.in.History {
 		e.AddSource(number, source)
-		grow := func(n int) { e.places = slices.Grow(e.places, n-len(e.places))[:n] }
+		grow := func(n int) { e.places = check.Lengthen(e.places, n) }
 		if err := e.Txns.AddAll(&e.Watch, source, number, runtime.GOMAXPROCS(0), grow, e.addAppend); err != nil {
 			return err
 		}

@@ -22,6 +22,8 @@ type Input struct {
 	// state was downloaded. It is used only if it shows itself that they had.
 	Early []uint64
 
+	Meter *Meter // nil: nothing is measured
+
 	// OnViolation is called for every transaction that shows a violation, in no order.
 	// What it is given of a check that is not invalid in the end does not count. It may
 	// be nil.

@@ -112,8 +112,9 @@ type blocks interface {
 
 // AddAll adds all transactions of a source, by so many workers at once where it has
 // blocks. grow is called with how many there will be before each is called, by any worker,
-// with a transaction and its number. An error of each ends the reading.
-func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow func(n int), each func(i uint32, tx *history.Transaction) error) error {
+// with its own number, a transaction and the transaction's number. An error of each ends the
+// reading.
+func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow func(n int), each func(worker int, i uint32, tx *history.Transaction) error) error {
 	from := len(t.List)
 	b, ok := source.(blocks)
 	var starts map[int64]int
@@ -129,12 +130,12 @@ func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow
 	if !ok {
 		return t.addOneByOne(w, source, number, grow, each)
 	}
-	err := b.EachBlock(workers, func(_ int, c *history.Cursor) error {
+	err := b.EachBlock(workers, func(worker int, c *history.Cursor) error {
 		start := starts[c.Block.Offset]
 		for c.Next() {
 			i := start + c.Record
 			t.List[i] = recorded(&c.Transaction, number)
-			if err := each(uint32(i), &c.Transaction); err != nil {
+			if err := each(worker, uint32(i), &c.Transaction); err != nil {
 				return refusal{err}
 			}
 		}
@@ -185,13 +186,13 @@ func numberBlocks(b blocks, from int) (starts map[int64]int, n int, ok bool) {
 	return starts, n, true
 }
 
-func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow func(n int), each func(i uint32, tx *history.Transaction) error) (problem error) {
+func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow func(n int), each func(worker int, i uint32, tx *history.Transaction) error) (problem error) {
 	for rec := range Each(w, "the history", source.Transactions(), &problem) {
 		if err := t.Add(rec.Transaction, number); err != nil {
 			return err
 		}
 		grow(len(t.List))
-		if err := each(uint32(len(t.List)-1), rec.Transaction); err != nil {
+		if err := each(0, uint32(len(t.List)-1), rec.Transaction); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,10 @@ func TestAllWorkersFillOneTable(t *testing.T) {
 	add := func(source Source, workers int) (table Transactions, objects []uint64, err error) {
 		w := Watch{Ctx: t.Context()}
 		err = table.AddAll(&w, source, 0, workers, func(n int) { objects = append(objects, make([]uint64, n-len(objects))...) },
-			func(i uint32, tx *history.Transaction) error {
+			func(worker int, i uint32, tx *history.Transaction) error {
+				if worker >= workers {
+					t.Errorf("worker %d of %d", worker, workers)
+				}
 				objects[i] = tx.Ops[0].Object
 				return nil
 			})
@@ -85,7 +88,7 @@ func TestAllWorkersFillOneTable(t *testing.T) {
 		}
 	}
 	w, refused := Watch{Ctx: t.Context()}, errors.New("refused")
-	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(uint32, *history.Transaction) error { return refused }); err != refused {
+	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(int, uint32, *history.Transaction) error { return refused }); err != refused {
 		t.Errorf("a transaction that is refused: %v", err)
 	}
 	for _, source := range []Source{recordIDs(t, []uint64{1, 2, 2}), plain{recordIDs(t, []uint64{1, 2, 2})}} {
@@ -96,7 +99,7 @@ func TestAllWorkersFillOneTable(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(refused)
 	w = Watch{Ctx: ctx}
-	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(uint32, *history.Transaction) error { return nil }); err != refused {
+	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(int, uint32, *history.Transaction) error { return nil }); err != refused {
 		t.Errorf("the context ended: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	e := newChecker(ctx, in, 0)
 	results := e.results()
 	if !e.Watch.Cancelled() && e.Unended != 0 {
-		in.End = nil
+		in.End, in.Meter = nil, nil
 		e = newChecker(ctx, in, e.Unended)
 		results = e.results()
 	}
@@ -99,11 +99,20 @@ func (e *checker) readAll() error {
 	return nil
 }
 
-func (e *checker) readAppends() error {
+func (e *checker) readAppends() (problem error) {
+	workers := runtime.GOMAXPROCS(0)
+	measure := e.in.Meter.Workers(workers)
+	defer func() { e.in.Meter.End(problem) }()
+	add := func(worker int, i uint32, tx *history.Transaction) error {
+		if measure[worker] != nil {
+			measure[worker](tx)
+		}
+		return e.addAppend(i, tx)
+	}
 	for number, source := range e.in.History {
 		e.AddSource(number, source)
 		grow := func(n int) { e.places = check.Lengthen(e.places, n) }
-		if err := e.Txns.AddAll(&e.Watch, source, number, runtime.GOMAXPROCS(0), grow, e.addAppend); err != nil {
+		if err := e.Txns.AddAll(&e.Watch, source, number, workers, grow, add); err != nil {
 			return err
 		}
 	}

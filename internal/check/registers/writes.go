@@ -26,6 +26,7 @@ type gatherer struct {
 	extents map[uint64]extent // by run and client
 	client  uint64            // run and client of extent
 	extent  extent            // of the transactions read last, which are of one client
+	measure func(tx *history.Transaction)
 }
 
 // Memory is taken for so many writes at once, at first and later.
@@ -74,8 +75,8 @@ func (g *gatherer) flush() {
 // readWrites notes every transaction that writes.
 func (k *checker) readWrites() (problem error) {
 	gatherers := make([]gatherer, k.workers)
-	for i := range gatherers {
-		gatherers[i].extents = map[uint64]extent{}
+	for i, measure := range k.in.Meter.Workers(k.workers) {
+		gatherers[i].extents, gatherers[i].measure = map[uint64]extent{}, measure
 	}
 	if k.in.Records <= mostLoaded {
 		k.index.loaded = make([]uint32, k.in.Records)
@@ -88,6 +89,7 @@ func (k *checker) readWrites() (problem error) {
 			break
 		}
 	}
+	k.in.Meter.End(problem)
 	extents := map[uint64]extent{}
 	for i := range gatherers {
 		g := &gatherers[i]
@@ -120,6 +122,9 @@ func (k *checker) readWrites() (problem error) {
 // gather notes one transaction.
 func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Transaction) {
 	g.note(tx.ID)
+	if g.measure != nil {
+		g.measure(tx)
+	}
 	if tx.Kind == k.in.Scan && tx.Outcome == history.Committed {
 		g.scans = true
 	}

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,21 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	got := slices.Concat(list[0].Rows, list[1].Rows)
 	if !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("the rows are %q", got)
+	}
+	several, err := measure(h) // by workers that take turns
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers, turn := several.Workers(3), 0
+	for rec, err := range recorded.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers[turn%3](rec.Transaction)
+		turn++
+	}
+	if got := several.tables(); !reflect.DeepEqual(got, list) {
+		t.Errorf("several workers measure\n%v, not\n%v", got, list)
 	}
 	notes := strings.Join(slices.Concat(list[0].Notes, list[1].Notes), " ")
 	for _, words := range []string{"divided by 3.", "divided by 4,", "divided by 1.000000 s", "found by a look-up: 1."} {

@@ -32,22 +32,62 @@ func (t *took) add(tx *history.Transaction) {
 	}
 }
 
-// tables returns what the committed appends of a recorded run took, without its warm-up.
-func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
-	run, err := configOf(recorded.Header())
+// join adds what another gathered.
+func (t *took) join(other *took) {
+	t.commits, t.lookedUp = t.commits+other.commits, t.lookedUp+other.lookedUp
+	t.sum, t.least, t.most = t.sum+other.sum, min(t.least, other.least), max(t.most, other.most)
+	t.bytes += other.bytes
+	t.from, t.to = min(t.from, other.from), max(t.to, other.to)
+}
+
+// measurement is what the committed appends of a recorded run took, without its warm-up.
+type measurement struct {
+	check.Meter
+	batch int
+	parts []*took
+}
+
+func measure(h history.Header) (*measurement, error) {
+	run, err := configOf(h)
 	if err != nil {
 		return nil, err
 	}
-	t := took{least: math.MaxInt64, from: math.MaxInt64}
-	for record := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &err) {
-		if record.Outcome == history.Committed && !record.Warmup {
-			t.add(record.Transaction)
+	m := &measurement{batch: run.Batch}
+	m.Worker = func() func(tx *history.Transaction) {
+		part := nothingTook()
+		m.parts = append(m.parts, part)
+		return func(tx *history.Transaction) {
+			if tx.Outcome == history.Committed && !tx.Warmup {
+				part.add(tx)
+			}
 		}
 	}
-	if err != nil || t.commits == 0 {
+	return m, nil
+}
+
+func nothingTook() *took { return &took{least: math.MaxInt64, from: math.MaxInt64} }
+
+// tables returns what a recorded run took.
+func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
+	m, err := measure(recorded.Header())
+	if err == nil {
+		err = m.Read(ctx, recorded)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return t.tables(run.Batch), nil
+	return m.tables(), nil
+}
+
+func (m *measurement) tables() []workload.Table {
+	all := nothingTook()
+	for _, part := range m.parts {
+		all.join(part)
+	}
+	if all.commits == 0 {
+		return nil
+	}
+	return all.tables(m.batch)
 }
 
 // tables are the measurements of one commit with the same divided by the batch, and

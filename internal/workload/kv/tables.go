@@ -3,7 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"time"
 
@@ -27,44 +27,90 @@ const (
 	digits      = 3 // of a histogram: an error of at most 0.1 %
 )
 
+// measured is what one goroutine has measured of a recorded run.
+type measured struct {
+	keySize    uint64
+	begin, end int64 // ns: when the first counted transaction was due, and the last answer; begin is never at first
+	of         [len(kinds)]ofKind
+}
+
+const never = math.MaxInt64
+
+// kindAt are the places in kinds of the kinds, by their numbers; 0 is no kind, else the place and one.
+var kindAt = func() (at [256]uint8) {
+	for i, kind := range kinds {
+		at[kind.Number] = uint8(i + 1)
+	}
+	return at
+}()
+
+func (m *measured) add(tx *history.Transaction) {
+	at := kindAt[tx.Kind]
+	if tx.Warmup || at == 0 {
+		return
+	}
+	m.begin = min(m.begin, tx.Due)
+	if tx.Outcome == history.Committed {
+		m.end = max(m.end, tx.End)
+		m.of[at-1].add(tx, m.keySize)
+	}
+}
+
+// join adds what another has measured.
+func (m *measured) join(other *measured) {
+	m.begin, m.end = min(m.begin, other.begin), max(m.end, other.end)
+	for i := range m.of {
+		m.of[i].join(&other.of[i])
+	}
+}
+
+// measurement is that of a recorded run, by all that read it.
+type measurement struct {
+	check.Meter
+	keySize uint64
+	parts   []*measured
+}
+
+func measure(h history.Header) *measurement {
+	m := &measurement{keySize: formulaOf(h).key}
+	m.Worker = func() func(tx *history.Transaction) {
+		part := &measured{keySize: m.keySize, begin: never}
+		m.parts = append(m.parts, part)
+		return part.add
+	}
+	return m
+}
+
 // tables are the measurements of each kind of transaction in a recorded run.
 func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
-	var err error
-	keySize := formulaOf(recorded.Header()).key
-	var of [len(kinds)]ofKind
-	begin, end := int64(-1), int64(0)
-	for rec := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &err) {
-		number := slices.IndexFunc(kinds[:], func(d history.Declared) bool { return d.Number == uint8(rec.Kind) })
-		if rec.Warmup || number < 0 {
-			continue
-		}
-		if begin < 0 || rec.Due < begin {
-			begin = rec.Due
-		}
-		if rec.Outcome == history.Committed {
-			end = max(end, rec.End)
-			of[number].add(rec.Transaction, keySize)
-		}
-	}
-	if err != nil {
+	m := measure(recorded.Header())
+	if err := m.Read(ctx, recorded); err != nil {
 		return nil, fmt.Errorf("add up the transactions of each kind: %w", err)
 	}
-	if end <= begin {
-		return nil, nil
+	return m.tables(), nil
+}
+
+func (m *measurement) tables() []workload.Table {
+	all := measured{begin: never}
+	for _, part := range m.parts {
+		all.join(part)
 	}
-	seconds := float64(end-begin) / 1e9
+	if all.end <= all.begin {
+		return nil
+	}
+	seconds := float64(all.end-all.begin) / 1e9
 	table := workload.Table{
 		Title:   "Reads and writes",
 		Columns: []string{"", "committed", "per second", "mean ms", "p50 ms", "p95 ms", "p99 ms", "found nothing", "read MB/s", "written MB/s"},
 		Notes: []string{fmt.Sprintf("Per second of the %.4g s from when the first counted transaction was due to the last answer. "+
 			"Latency counts from when a transaction was due. Bytes are those of keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
 	}
-	for i := range of {
-		if k := &of[i]; k.count > 0 {
+	for i := range all.of {
+		if k := &all.of[i]; k.count > 0 {
 			table.Rows = append(table.Rows, k.row(kinds[i].Name, seconds))
 		}
 	}
-	return []workload.Table{table}, nil
+	return []workload.Table{table}
 }
 
 func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
@@ -85,6 +131,18 @@ func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 			k.nothing++
 		}
 	}
+}
+
+func (k *ofKind) join(other *ofKind) {
+	if other.count == 0 {
+		return
+	}
+	if k.latency == nil {
+		k.latency = hdrhistogram.New(1, mostLatency, digits)
+	}
+	k.latency.Merge(other.latency)
+	k.count, k.nothing = k.count+other.count, k.nothing+other.nothing
+	k.read, k.written = k.read+other.read, k.written+other.written
 }
 
 func (k *ofKind) row(name string, seconds float64) []string {

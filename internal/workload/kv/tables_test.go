@@ -2,6 +2,7 @@ package kv
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -55,5 +56,17 @@ func TestTables(t *testing.T) {
 	}
 	if !slices.EqualFunc(list[0].Rows, want, slices.Equal) {
 		t.Errorf("the rows are\n%q, not\n%q", list[0].Rows, want)
+	}
+	several := measure(recorded.Header()) // by workers that take turns
+	workers, turn := several.Workers(3), 0
+	for rec, err := range recorded.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		workers[turn%3](rec.Transaction)
+		turn++
+	}
+	if got := several.tables(); !reflect.DeepEqual(got, list) {
+		t.Errorf("several workers measure\n%v, not\n%v", got, list)
 	}
 }

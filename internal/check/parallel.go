@@ -44,9 +44,10 @@ func EachTransaction(ctx context.Context, source Source, workers int, do func(wo
 }
 
 // EachObject has every object of an end state read, by so many workers at once where its
-// files consist of blocks, else by one: do is called with the worker's number. The error is
-// the first of do, that of the reading, or the cause for which the context ended.
-func EachObject(ctx context.Context, end EndState, workers int, do func(worker int, object history.Object) error) error {
+// files consist of blocks, else by one: do is called with the worker's number and some
+// objects, which are valid until it returns and which it does not change. The error is the
+// first of do, that of the reading, or the cause for which the context ended.
+func EachObject(ctx context.Context, end EndState, workers int, do func(worker int, objects []history.Object) error) error {
 	var several func(workers int, do func(worker int, list []history.Object) error) error
 	if e, ok := end.(interface {
 		EachObject(workers int, do func(worker int, objects []history.Object) error) error
@@ -57,7 +58,7 @@ func EachObject(ctx context.Context, end EndState, workers int, do func(worker i
 }
 
 // EachRow has every row of an end state's ledger read likewise.
-func EachRow(ctx context.Context, end EndState, workers int, do func(worker int, row history.Row) error) error {
+func EachRow(ctx context.Context, end EndState, workers int, do func(worker int, rows []history.Row) error) error {
 	var several func(workers int, do func(worker int, list []history.Row) error) error
 	if e, ok := end.(interface {
 		EachRow(workers int, do func(worker int, rows []history.Row) error) error
@@ -68,12 +69,13 @@ func EachRow(ctx context.Context, end EndState, workers int, do func(worker int,
 }
 
 func eachEntry[T any](ctx context.Context, what string, all iter.Seq2[T, error],
-	several func(workers int, do func(worker int, list []T) error) error, workers int, do func(worker int, entry T) error) error {
+	several func(workers int, do func(worker int, list []T) error) error, workers int, do func(worker int, list []T) error) error {
 	if several == nil {
 		w := Watch{Ctx: ctx}
 		var problem error
-		for entry := range Each(&w, what, all, &problem) {
-			if err := do(0, entry); err != nil {
+		one := make([]T, 1)
+		for one[0] = range Each(&w, what, all, &problem) {
+			if err := do(0, one); err != nil {
 				return err
 			}
 		}
@@ -84,13 +86,11 @@ func eachEntry[T any](ctx context.Context, what string, all iter.Seq2[T, error],
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		for i := range list {
-			if err := do(worker, list[i]); err != nil {
-				refused.Store(true)
-				return err
-			}
+		err := do(worker, list)
+		if err != nil {
+			refused.Store(true)
 		}
-		return nil
+		return err
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -187,8 +187,8 @@ func deal(blocks iter.Seq2[Block, error], workers int, do func(worker int, b Blo
 const batch = 256
 
 // EachObject has every object read by one of so many workers: do is called with the
-// worker's number, from 0, and some objects, which are valid until it returns. The error
-// is as EachBlock's.
+// worker's number, from 0, and some objects, which are valid until it returns and which it
+// does not change. The error is as EachBlock's.
 func (e *End) EachObject(workers int, do func(worker int, objects []Object) error) error {
 	return eachRow(e.objects, workers, (*decoder).object, do)
 }
@@ -198,10 +198,10 @@ func (e *End) EachRow(workers int, do func(worker int, rows []Row) error) error 
 	return eachRow(e.legs, workers, (*decoder).leg, do)
 }
 
-func eachRow[T any](s *blockSource, workers int, take func(*decoder, T) T, do func(worker int, rows []T) error) error {
+func eachRow[T any](s *blockSource, workers int, take func(d *decoder, last, row *T), do func(worker int, rows []T) error) error {
 	type scratch struct {
 		buffer []byte
-		rows   []T
+		rows   *[1 + batch]T // the first is the one before
 	}
 	scratches := make([]scratch, workers)
 	return deal(s.blocks, workers, func(worker int, b Block) (err error) {
@@ -210,30 +210,37 @@ func eachRow[T any](s *blockSource, workers int, take func(*decoder, T) T, do fu
 		}
 		own := &scratches[worker]
 		if own.rows == nil {
-			own.rows = make([]T, 0, batch)
+			own.rows = new([1 + batch]T)
 		}
 		if own.buffer, err = s.payload(b, own.buffer); err != nil {
 			return err
 		}
-		rows := own.rows
-		var row T
-		var refused error
-		err = s.records(blockRead{head: head{Records: b.Records}, offset: b.Offset, payload: own.buffer}, func(d *decoder, i int) bool {
-			if row = take(d, row); d.bad {
-				return true
+		d, rows := decoder{b: own.buffer}, own.rows
+		rows[0] = *new(T)
+		for record := 0; record < int(b.Records); {
+			n := 0
+			for n < min(batch, int(b.Records)-record) && !d.bad {
+				take(&d, &rows[n], &rows[n+1])
+				n++
 			}
-			if rows = append(rows, row); len(rows) == batch {
-				refused = do(worker, rows)
-				rows = rows[:0]
+			if d.bad {
+				n--
+				err = s.senseless(b.Offset, record+n, b.Records)
 			}
-			return refused == nil
-		})
-		if refused == nil && len(rows) > 0 {
-			refused = do(worker, rows)
+			if n > 0 {
+				if refused := do(worker, rows[1:1+n]); refused != nil {
+					return refused
+				}
+			}
+			if err != nil {
+				return err
+			}
+			rows[0] = rows[n]
+			record += n
 		}
-		if refused != nil {
-			return refused
+		if d.left() > 0 {
+			return s.overfull(b.Offset, b.Records)
 		}
-		return err
+		return nil
 	})
 }

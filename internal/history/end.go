@@ -333,15 +333,16 @@ func (e *End) Objects() iter.Seq2[Object, error] { return rows(e.objects, (*deco
 func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg) }
 
 // rows yields the rows of a file; take takes one, relative to the one before.
-func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
+func rows[T any](s *blockSource, take func(d *decoder, last, row *T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		_, err := s.each(func(b blockRead) error {
 			if b.Client != rowBlock {
 				return nil
 			}
-			var row T
+			var last, row T
 			return s.records(b, func(d *decoder, _ int) bool {
-				row = take(d, row)
+				take(d, &last, &row)
+				last = row
 				return d.bad || yield(row, nil)
 			})
 		})
@@ -378,13 +379,20 @@ func putObject(b []byte, i int, a, last Object) int {
 	return i + 1
 }
 
-func (d *decoder) object(last Object) (a Object) {
-	a.N = last.N + 1 + uint64(d.signed())
-	a.Value = last.Value + d.signed()
-	a.Version = d.unsigned()
-	a.Writer = d.id(last.Writer)
-	a.State = State(d.byte())
-	return a
+func (d *decoder) object(last, a *Object) {
+	b, i := d.b, d.i
+	n, i := short(b, i)
+	value, i := varint(b, i)
+	a.N = last.N + 1 + uint64(unzigzag(n))
+	a.Value = last.Value + unzigzag(value)
+	a.Version, i = short(b, i)
+	a.Writer, i = takeID(b, i, last.Writer)
+	if i >= len(b) {
+		d.fail()
+		return
+	}
+	a.State = State(b[i])
+	d.i = i + 1
 }
 
 // A leg's number, state and mark are one value: two bits of mark, three of state.
@@ -403,15 +411,19 @@ func putLeg(b []byte, i int, l, last Row) int {
 	return put(b, i, l.Version)
 }
 
-func (d *decoder) leg(last Row) (l Row) {
-	number := d.unsigned()
-	if number >= 1<<(32+numberShift) {
+func (d *decoder) leg(last, l *Row) {
+	b, i := d.b, d.i
+	number, i := short(b, i)
+	l.Transaction, i = takeID(b, i, last.Transaction)
+	object, i := varint(b, i)
+	amount, i := varint(b, i)
+	l.Version, i = short(b, i)
+	if i > len(b) || number >= 1<<(32+numberShift) {
 		d.fail()
+		return
 	}
 	l.Number, l.State, l.Mark = uint32(number>>numberShift), State(number>>stateShift&stateMask), Mark(number&markMask)
-	l.Transaction = d.id(last.Transaction)
-	l.Object = last.Object + uint64(d.signed())
-	l.Amount = d.signed()
-	l.Version = d.unsigned()
-	return l
+	l.Object = last.Object + uint64(unzigzag(object))
+	l.Amount = unzigzag(amount)
+	d.i = i
 }

@@ -154,12 +154,14 @@ func TestEndCodecKeepsEveryField(t *testing.T) {
 		b, legs := make([]byte, endRow), make([]byte, endRow)
 		b, legs = b[:putObject(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]
 		d := decoder{b: b}
-		if got := d.object(lastA); got != a || d.bad || d.left() > 0 {
-			t.Fatalf("got %+v, want %+v", got, a)
+		var gotA Object
+		if d.object(&lastA, &gotA); gotA != a || d.bad || d.left() > 0 {
+			t.Fatalf("got %+v, want %+v", gotA, a)
 		}
 		d = decoder{b: legs}
-		if got := d.leg(lastL); got != l || d.bad || d.left() > 0 {
-			t.Fatalf("got %+v, want %+v", got, l)
+		var gotL Row
+		if d.leg(&lastL, &gotL); gotL != l || d.bad || d.left() > 0 {
+			t.Fatalf("got %+v, want %+v", gotL, l)
 		}
 		lastA, lastL = a, l
 	}

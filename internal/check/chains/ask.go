@@ -55,7 +55,7 @@ func (p *prover) ask() error {
 	if err != nil {
 		return err
 	}
-	p.books = books{rows: rows, parts: make([]parted, workers), size: size}
+	p.books = &books{rows: rows, parts: make([]parted, workers), size: size}
 	if err := p.books.read(&p.watch, p.in.End); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (p *prover) ask() error {
 	if _, err := p.differing(rows, differ, size); err != nil {
 		return err
 	}
-	p.books = books{rows: rows, size: size}
+	p.books = &books{rows: rows, size: size}
 	return p.books.read(&p.watch, p.in.End)
 }
 

@@ -47,6 +47,7 @@ const MostObjects = 1 << 27
 // Proof is what the serial order that was found consists of.
 type Proof struct {
 	Applied      int       // transactions that were applied
+	Committed    int       // that were recorded as committed, but for those of the background
 	Acknowledged int       // of them, those that wrote and were acknowledged
 	Dependencies int       // between two transactions, as the dependency graph counts them
 	Sum          check.Sum // of the values in the end
@@ -81,7 +82,7 @@ func Prove(ctx context.Context, in Input) (Proof, error) {
 	if len(in.End.Unexpected()) > 0 {
 		return Proof{}, unproved("the end state has unexpected rows")
 	}
-	p := &prover{in: in, watch: check.Watch{Ctx: ctx}}
+	p := &prover{in: in, watch: check.Watch{Ctx: ctx}, books: new(books)}
 	err := p.run()
 	if p.watch.Err != nil {
 		return Proof{}, p.watch.Err
@@ -94,7 +95,7 @@ type prover struct {
 	in    Input
 	watch check.Watch
 	proof Proof
-	books books
+	books *books
 	order *placement
 }
 
@@ -113,7 +114,7 @@ func (p *prover) run() error {
 	if err != nil {
 		return err
 	}
-	if err := p.order.agrees(&p.books); err != nil {
+	if err := p.order.agrees(p.books); err != nil {
 		return err
 	}
 	return p.compare()
@@ -165,18 +166,21 @@ func (p *prover) compare() (problem error) {
 		sum             check.Sum
 		_               [64]byte
 	}
-	problem = check.EachObject(p.watch.Ctx, p.in.End, workers, func(worker int, a history.Object) error {
-		if a.N >= p.in.Objects {
-			return unproved("the end state has an object %d", a.N)
-		}
-		o := &p.order.objects[a.N]
-		if a.Version != uint64(o.version) || a.Value != o.value || a.Writer != o.writer {
-			return unproved("object %d ends at version %d and not at %d", a.N, a.Version, o.version)
-		}
+	problem = check.EachObject(p.watch.Ctx, p.in.End, workers, func(worker int, list []history.Object) error {
 		e := &ends[worker]
-		e.count++
-		e.identity += check.Mix(a.N + 1)
-		e.sum.Add(a.Value)
+		for i := range list {
+			a := &list[i]
+			if a.N >= p.in.Objects {
+				return unproved("the end state has an object %d", a.N)
+			}
+			o := &p.order.objects[a.N]
+			if a.Version != uint64(o.version) || a.Value != o.value || a.Writer != o.writer {
+				return unproved("object %d ends at version %d and not at %d", a.N, a.Version, o.version)
+			}
+			e.count++
+			e.identity += check.Mix(a.N + 1)
+			e.sum.Add(a.Value)
+		}
 		return nil
 	})
 	count, identity := uint64(0), uint64(0)

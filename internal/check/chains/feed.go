@@ -80,6 +80,7 @@ type batch struct {
 type counts struct {
 	records               int
 	applied, acknowledged int
+	committed             int // but for those of the background
 	first, last           history.ID
 	try, end              int64        // of the first and of the last one
 	lookedUp              []history.ID // not applied, and the ledger may have a tombstone
@@ -244,6 +245,7 @@ func (f *feed) next() (*batch, error) {
 	}
 	f.counted.Applied += c.applied
 	f.counted.Acknowledged += c.acknowledged
+	f.counted.Committed += c.committed
 	f.sum.join(b.legs)
 	for _, id := range c.lookedUp {
 		f.lookedUp[id] = true
@@ -271,6 +273,9 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	}
 	c.records++
 	c.last, c.end = tx.ID, tx.End
+	if tx.Outcome == history.Committed && !tx.Kind.Background() {
+		c.committed++
+	}
 	if tx.Outcome == history.Rejected || tx.Kind.Background() {
 		f.mutex.Lock()
 		err := f.look(tx)

@@ -28,6 +28,17 @@ type Input struct {
 	// What it is given of a check that is not invalid in the end does not count. It may
 	// be nil.
 	OnViolation func(Violation)
+
+	// Committed, where it is not nil, is set to how many transactions of the histories were
+	// committed, those of the background left out.
+	Committed *uint64
+}
+
+// SetCommitted sets what Committed points to.
+func (in *Input) SetCommitted(n uint64) {
+	if in.Committed != nil {
+		*in.Committed = n
+	}
 }
 
 // Words are what a workload calls a transaction that leaves something, what keeps it and

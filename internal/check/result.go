@@ -57,6 +57,12 @@ type Result struct {
 	Where      []history.Ref // where in the recorded history the witnesses stand
 }
 
+// Checked is what the checks of recorded runs came to.
+type Checked struct {
+	Results   []Result
+	Committed uint64 // transactions that were committed, those of the background left out
+}
+
 // Anomaly is one way in which the order of transactions went wrong.
 type Anomaly struct {
 	Name      string          // Adya's or the field's term: lost update, read skew, write skew, long fork …

@@ -57,8 +57,12 @@ func (t *Transaction) Answered() bool {
 // A client's sequence numbers follow each other, so the index is an array a
 // client; one with gaps falls back to a map.
 type Transactions struct {
-	List    []Transaction
-	Runs    []uint64 // the runs that the histories cover
+	List []Transaction
+	Runs []uint64 // the runs that the histories cover
+
+	// Committed are how many recorded ones were committed, but for those of the background.
+	Committed uint64
+
 	clients map[uint64]*clientIndex
 	sparse  map[history.ID]uint32
 	key     uint64       // of the client that was looked up last
@@ -208,7 +212,11 @@ func (t *Transactions) AddFromLedger(id history.ID) uint32 {
 
 // index notes where in the list a transaction stands. The same id twice is damage.
 func (t *Transactions) index(i uint32) error {
-	id := t.List[i].ID
+	n := &t.List[i]
+	if n.Outcome == history.Committed && !n.Kind.Background() {
+		t.Committed++
+	}
+	id := n.ID
 	if _, ok := t.Find(id); ok {
 		return fmt.Errorf("the history has transaction %v twice: it is damaged, or the same history was given twice", id)
 	}

@@ -100,11 +100,11 @@ func TestOpenedByAnEarlierRun(t *testing.T) {
 	second.attach(t)
 	second.drive(t, 400)
 	second.download(t)
-	results, err := bank.Spec().Check(t.Context(), []string{first.dir, second.dir}, 0, nil)
+	checked, err := bank.Spec().Check(t.Context(), []string{first.dir, second.dir}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range results {
+	for _, c := range checked.Results {
 		if c.Status != check.Valid && c.Name != check.Strict {
 			t.Errorf("%s is %v: %s", c.Name, c.Status, c.Detail)
 		}

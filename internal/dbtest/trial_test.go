@@ -203,9 +203,11 @@ func (r *trial) checkWith(t *testing.T, before ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.results, err = spec.Check(t.Context(), append(before, r.dir), r.level(t), nil); err != nil {
+	checked, err := spec.Check(t.Context(), append(before, r.dir), r.level(t), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.results = checked.Results
 }
 
 // status returns what a check came to; Unknown if there is none of that name.

@@ -57,7 +57,6 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
 	}
-	c.committed = driver.Live().Committed
 	if result == nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *conductor) judge(ctx context.Context) error {
 	if err := c.gather(ctx); err != nil {
 		return err
 	}
-	return c.verify(ctx, []string{c.o.Dir.Path}, c.committed, func(results []check.Result) ([]check.Result, error) {
+	return c.verify(ctx, []string{c.o.Dir.Path}, func(results []check.Result) ([]check.Result, error) {
 		header, err := Header(c.o.Dir.Path)
 		if err != nil {
 			return nil, err
@@ -48,22 +48,27 @@ func (c *conductor) volatile() bool {
 
 // verify makes the checks of the workload on the recordings in dirs, completed by add,
 // and writes the verdict and its reason, worded by qualify, into the result.
-func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
+func (c *conductor) verify(ctx context.Context, dirs []string,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
 	found := violations{most: mostViolations}
-	results, err := c.o.Spec.Check(ctx, dirs, c.expect, found.add)
+	var checked check.Checked
+	var err error
+	if ctx.Err() == nil {
+		checked, err = c.o.Spec.Check(ctx, dirs, c.expect, found.add)
+	}
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
 	}
+	results := checked.Results
 	if err == nil {
 		results, err = add(results)
 	}
 	if err != nil {
 		return err
 	}
-	decide(c.result, results, committed, c.expect)
+	decide(c.result, results, checked.Committed, c.expect)
 	c.result.Reason = qualify(c.result.Reason)
 	if c.result.Violations, err = found.keep(ctx, Directory{Path: c.o.Dir.Path}, dirs, results); err == nil {
 		err = keepDrawings(c.o.Dir.Path, c.result.Checks)

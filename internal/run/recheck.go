@@ -70,7 +70,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		}
 		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Spec.Name, c.o.Workload.Header().Seed, true
 	}
-	if err := c.readRun(ctx); err != nil {
+	if err := c.readRun(); err != nil {
 		return err
 	}
 	c.result.Study = c.o.Spec.Study
@@ -82,7 +82,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.verify(ctx, []string{c.o.Dir.Path}, c.facts.Committed, func(results []check.Result) ([]check.Result, error) {
+	return c.verify(ctx, []string{c.o.Dir.Path}, func(results []check.Result) ([]check.Result, error) {
 		if !c.facts.Driven {
 			results = withoutHistory(results)
 		} else if err := c.recompute(); err != nil { // of a run that was cut off
@@ -115,30 +115,19 @@ const cutOff = "The run was cut off, so not all that it sent is recorded. "
 
 // facts are what a recorded history says about itself.
 type facts struct {
-	Header    history.Header
-	Driven    bool   // there was a load phase
-	Complete  bool   // the history was closed
-	Committed uint64 // audits and the warm-up included
+	Header   history.Header
+	Driven   bool // there was a load phase
+	Complete bool // the history was closed
 }
 
-// readFacts reads a run's history folder.
-func readFacts(ctx context.Context, dir string) (facts, error) {
+// readFacts reads the first and the last bytes of a run's history.
+func readFacts(dir string) (facts, error) {
 	recorded, err := history.Open(dir)
 	if err != nil {
 		return facts{}, err
 	}
 	defer recorded.Close()
-	f := facts{Header: recorded.Header(), Complete: recorded.Complete(), Driven: check.Driven(recorded.Header())}
-	read := 0
-	for record := range readable(recorded) {
-		if read++; read%4096 == 0 && ctx.Err() != nil {
-			return f, fmt.Errorf("read the history of the run: %w", context.Cause(ctx))
-		}
-		if record.Outcome == history.Committed && !record.Kind.Background() {
-			f.Committed++
-		}
-	}
-	return f, nil
+	return facts{Header: recorded.Header(), Complete: recorded.Complete(), Driven: check.Driven(recorded.Header())}, nil
 }
 
 // Header reads what the history of the run in dir says about it.
@@ -154,7 +143,7 @@ func Header(dir string) (history.Header, error) {
 
 // readRun takes up the result of the run in the directory, and what its history says
 // about itself, which of a run that was cut off before it had a result is enough.
-func (c *conductor) readRun(ctx context.Context) error {
+func (c *conductor) readRun() error {
 	before, err := report.Read(c.o.Dir.Path)
 	switch {
 	case err == nil:
@@ -168,7 +157,7 @@ func (c *conductor) readRun(ctx context.Context) error {
 	if err := SameRun(c.o.Dir.Path, before); err != nil {
 		return err
 	}
-	if c.facts, err = readFacts(ctx, c.o.Dir.History()); err == nil {
+	if c.facts, err = readFacts(c.o.Dir.History()); err == nil {
 		err = c.identify()
 	}
 	if err != nil {

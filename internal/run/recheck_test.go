@@ -54,7 +54,7 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 	return dir
 }
 
-func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error)) Options {
+func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error)) Options {
 	t.Helper()
 	o := Options{Spec: workload.Spec{Check: check}, Progress: silent{}}
 	var err error
@@ -71,8 +71,8 @@ func checking(t *testing.T, dirs []string, check func(context.Context, []string,
 	return o
 }
 
-func allValid(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
-	return []check.Result{{Name: "total", Status: check.Valid, Required: true}}, nil
+func allValid(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
+	return check.Checked{Results: []check.Result{{Name: "total", Status: check.Valid, Required: true}}, Committed: 10}, nil
 }
 
 var errByHand = errors.New("ended by hand")
@@ -98,13 +98,13 @@ func TestInterruptedCheck(t *testing.T) {
 			if when == "before" {
 				cancel(errByHand)
 			}
-			o.Spec.Check = func(ctx context.Context, _ []string, _ isolation.Level, _ func(check.Violation)) ([]check.Result, error) {
+			o.Spec.Check = func(ctx context.Context, _ []string, _ isolation.Level, _ func(check.Violation)) (check.Checked, error) {
 				if when == "before" {
 					t.Errorf("%d runs: checked after the end", runs)
 				}
 				cancel(errByHand)
 				if when == "midway" {
-					return nil, fmt.Errorf("check the history: %w", context.Cause(ctx))
+					return check.Checked{}, fmt.Errorf("check the history: %w", context.Cause(ctx))
 				}
 				return allValid(ctx, nil, 0, nil)
 			}
@@ -146,7 +146,12 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := Check(t.Context(), checking(t, dirs, allValid))
+		counted := func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
+			checked, err := allValid(t.Context(), nil, 0, nil)
+			checked.Committed = uint64(tc.counts[0] + tc.counts[1])
+			return checked, err
+		}
+		r, err := Check(t.Context(), checking(t, dirs, counted))
 		if err != nil || r.Verdict != tc.verdict || !strings.Contains(r.Reason, tc.says) {
 			t.Errorf("%s: %v, %s: %s", tc.name, err, r.Verdict, r.Reason)
 		}

@@ -149,7 +149,6 @@ type conductor struct {
 
 	zero       time.Time      // of the clock of the drive
 	timeline   []stats.Second // of the drive
-	committed  uint64         // by the drive, its warm-up included
 	faultCount int            // that were noted
 	faultLines int            // that were written of them
 	unwhole    string         // why the database did not become whole after the last heal

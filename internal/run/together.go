@@ -19,7 +19,7 @@ func (c *conductor) number() string { return strconv.FormatUint(c.facts.Header.R
 // together checks several runs against one data set as if they were one. What is
 // measured of a run stays in its own directory.
 func (c *conductor) together(ctx context.Context) error {
-	runs, err := c.readRuns(ctx)
+	runs, err := c.readRuns()
 	if err != nil {
 		return err
 	}
@@ -31,11 +31,7 @@ func (c *conductor) together(ctx context.Context) error {
 		}
 		dirs = append(slices.Clone(dirs), c.o.Dir.Path)
 	}
-	committed := uint64(0)
-	for _, r := range runs {
-		committed += r.facts.Committed
-	}
-	return c.verify(ctx, dirs, committed, func(results []check.Result) ([]check.Result, error) {
+	return c.verify(ctx, dirs, func(results []check.Result) ([]check.Result, error) {
 		return append(results, faultsOf(runs)...), nil
 	}, func(reason string) string { return qualified(runs, c.result.Verdict, reason) })
 }
@@ -70,11 +66,11 @@ func qualified(runs []*conductor, verdict, text string) string {
 
 // readRuns reads what the directories say about their runs, in the order of the
 // runs' numbers. Those that hold an end state alone are left out.
-func (c *conductor) readRuns(ctx context.Context) ([]*conductor, error) {
+func (c *conductor) readRuns() ([]*conductor, error) {
 	var runs []*conductor
 	for _, path := range c.o.Runs {
 		one := newConductor(Options{Dir: &Directory{Path: path}, Plan: c.o.Plan, Scrub: c.o.Scrub})
-		if err := one.readRun(ctx); err != nil {
+		if err := one.readRun(); err != nil {
 			return nil, err
 		}
 		if !one.facts.Driven {

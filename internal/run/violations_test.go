@@ -28,18 +28,18 @@ func lines(t *testing.T, dir string) []string {
 func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)
-	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) ([]check.Result, error) {
+	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) (check.Checked, error) {
 		report(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
 		for n := range uint64(10_000) {
 			report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
 			report(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", What: "w"})
 		}
-		return []check.Result{
+		return check.Checked{Results: []check.Result{
 			{Name: check.Total, Status: check.Invalid, Required: true, Detail: "0.07 was made."},
 			{Name: check.Ledger, Required: true},
 			{Name: check.Durable, Status: check.Invalid, Required: true},
 			{Name: check.Serializable, Status: check.Invalid},
-		}, nil
+		}}, nil
 	}
 	r, err := Check(t.Context(), o)
 	if err != nil {
@@ -83,8 +83,8 @@ func TestViolationsThatCannotBeKept(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, ViolationsFile), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	o := checking(t, []string{dir}, func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
-		return []check.Result{{Name: check.Total, Status: check.Invalid, Required: true, Detail: "d"}}, nil
+	o := checking(t, []string{dir}, func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
+		return check.Checked{Results: []check.Result{{Name: check.Total, Status: check.Invalid, Required: true, Detail: "d"}}}, nil
 	})
 	r, err := Check(t.Context(), o)
 	if _, ok := err.(*UnsavedError); !ok || r.Verdict != "invalid" || r.Violations != nil {

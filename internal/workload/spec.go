@@ -34,7 +34,7 @@ type Spec struct {
 	// together, from their directories alone. Violations are handed to report, which
 	// may be nil. A directory without a readable history is an error; an end state
 	// that is not there leaves unknown what needs it.
-	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error)
+	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) (check.Checked, error)
 	// CheckPart makes the checks of some transactions of a recording that goes on: what they
 	// show is a violation in the whole one too. Nil: there is nothing to find before the end.
 	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)

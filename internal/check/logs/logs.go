@@ -81,6 +81,7 @@ func (e *checker) results() []check.Result {
 		return nil
 	}
 	e.Damage = problem
+	e.in.SetCommitted(e.Txns.Committed)
 	results := e.decide()
 	e.Settle(results, problem)
 	check.Locate(e.in.History, &e.Watch, results)

@@ -48,6 +48,7 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	}
 	k := newChecker(ctx, in)
 	results := k.results(k.read())
+	in.SetCommitted(k.committed)
 	check.Locate(in.History, &k.Watch, results)
 	k.explain(results)
 	if k.Watch.Cancelled() {
@@ -73,6 +74,7 @@ type checker struct {
 	workers  int             // goroutines that work at once
 	lock     sync.Mutex      // for OnViolation
 
+	committed    uint64 // transactions
 	reads, scans uint64 // observed records, scans
 	updates      uint64 // committed modifies
 	writers      uint64 // transactions that write

@@ -27,6 +27,8 @@ type gatherer struct {
 	client  uint64            // run and client of extent
 	extent  extent            // of the transactions read last, which are of one client
 	measure func(tx *history.Transaction)
+
+	committed uint64 // but for those of the background
 }
 
 // Memory is taken for so many writes at once, at first and later.
@@ -99,6 +101,7 @@ func (k *checker) readWrites() (problem error) {
 			all.add(e)
 			extents[client] = all
 		}
+		k.committed += g.committed
 		k.writers += uint64(g.writers)
 		k.updates += g.updates
 		k.doubtful = k.doubtful || g.unknown
@@ -125,8 +128,11 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 	if g.measure != nil {
 		g.measure(tx)
 	}
-	if tx.Kind == k.in.Scan && tx.Outcome == history.Committed {
-		g.scans = true
+	if tx.Outcome == history.Committed {
+		g.scans = g.scans || tx.Kind == k.in.Scan
+		if !tx.Kind.Background() {
+			g.committed++
+		}
 	}
 	if len(tx.Ops) == 0 || !tx.Ops[0].Write {
 		return

@@ -70,6 +70,7 @@ func (b *balances) results() []check.Result {
 	if b.ended() {
 		return nil
 	}
+	b.Input.SetCommitted(b.Txns.Committed)
 	results := b.decideAll(b.order())
 	b.Settle(results, problem)
 	check.Locate(b.Input.History, &b.Watch, results)

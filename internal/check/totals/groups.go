@@ -157,6 +157,7 @@ func (t *groups) results() []check.Result {
 		}
 	}
 	b.Damage = problem
+	b.Input.SetCommitted(b.Txns.Committed)
 	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total), decide(b.NeedEndAlone, check.Ledger, t.ledger)}
 	if !t.allBare() {
 		results = append(results, decide(b.NeedEnd, check.Durable, b.durable),

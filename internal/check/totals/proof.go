@@ -61,6 +61,7 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 func (b *balances) proved(proof *chains.Proof) []check.Result {
 	b.AddSource(0, b.Input.History[0])
 	b.proof = proof
+	b.Input.SetCommitted(uint64(proof.Committed))
 	b.end.accounts, b.end.sum = b.in.Accounts, proof.Sum
 	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)

@@ -13,7 +13,7 @@ import (
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	in := lists.Input{
-		Expect: recorded.Expect, Transactions: transactions(recorded.History), Complete: complete(recorded.History),
+		Expect: recorded.Expect, Transactions: transactions(recorded.Input), Complete: complete(recorded.History),
 		RealTime:    len(recorded.History) == 1,
 		List:        listName,
 		Element:     elementName,
@@ -70,15 +70,20 @@ func complete(sources []check.Source) bool {
 }
 
 // transactions are those of recordings as the checker takes them.
-func transactions(sources []check.Source) iter.Seq2[*lists.Transaction, error] {
+func transactions(in check.Input) iter.Seq2[*lists.Transaction, error] {
 	return func(yield func(*lists.Transaction, error) bool) {
-		for _, source := range sources {
+		committed := uint64(0)
+		defer func() { in.SetCommitted(committed) }()
+		for _, source := range in.History {
 			ranges := source.Header().Keys["access"] == Predicate
 			a := adapter{ranges: ranges}
 			for record, err := range source.Transactions() {
 				if err != nil {
 					yield(nil, err)
 					return
+				}
+				if record.Outcome == history.Committed && !record.Kind.Background() {
+					committed++
 				}
 				if !yield(a.transaction(record.Transaction), nil) {
 					return

@@ -94,15 +94,15 @@ func (b *books) download(dir string) {
 
 func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.Result) {
 	t.Helper()
-	results, err := Spec().Check(t.Context(), dirs, isolation.Serializable, nil)
+	checked, err := Spec().Check(t.Context(), dirs, isolation.Serializable, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	named := map[string]check.Result{}
-	for _, r := range results {
+	for _, r := range checked.Results {
 		named[r.Name] = r
 	}
-	return check.Verdict(results), named
+	return check.Verdict(checked.Results), named
 }
 
 // TestEndStateOfSeveral: of several end states the last one counts, in whatever
@@ -201,14 +201,14 @@ func TestInterruptedCheckDirs(t *testing.T) {
 	b := newBooks(t)
 	dirs := []string{b.run(1, 6000, true, nil), b.run(2, 6000, true, nil)}
 	for n := 0; ; n++ {
-		results, err := Spec().Check(&asked{t.Context(), n}, dirs, isolation.Serializable, nil)
+		checked, err := Spec().Check(&asked{t.Context(), n}, dirs, isolation.Serializable, nil)
 		if err == nil {
-			if n < 10 || check.Verdict(results) != check.Valid {
-				t.Errorf("asked %d times, verdict %v", n, check.Verdict(results))
+			if n < 10 || check.Verdict(checked.Results) != check.Valid {
+				t.Errorf("asked %d times, verdict %v", n, check.Verdict(checked.Results))
 			}
 			return
 		}
-		if !errors.Is(err, context.Canceled) || results != nil {
+		if !errors.Is(err, context.Canceled) || checked.Results != nil {
 			t.Fatalf("ended when asked %d times: %v", n, err)
 		}
 	}

@@ -31,25 +31,26 @@ type Input struct {
 // end state is unknown.
 func Checker(
 	workload string, decide func(ctx context.Context, in Input) ([]check.Result, error),
-) func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
-	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error) {
+) func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
+	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) (checked check.Checked, err error) {
 		r, err := open(dirs, workload)
 		defer r.close()
 		if err != nil {
-			return nil, err
+			return checked, err
 		}
 		in := Input{
-			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources()},
+			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources(), Committed: &checked.Committed},
 			Header: r[0].Header(), Dir: dirs[0],
 		}
 		last, err := r.last(ctx)
 		if err != nil {
-			return nil, err
+			return checked, err
 		}
 		if last != nil {
 			in.End, in.Early = last.end, last.early
 		}
-		return decide(ctx, in)
+		checked.Results, err = decide(ctx, in)
+		return checked, err
 	}
 }
 

@@ -48,7 +48,7 @@ var isolations = db.Isolations{
 	},
 }
 
-// Database is a FoundationDB cluster. It satisfies db.KV, db.Adder,
+// Database is a FoundationDB cluster. It satisfies db.KV, db.Adder, db.Ranger,
 // db.Footprinter and db.StatusReporter.
 type Database struct {
 	config   config
@@ -61,6 +61,7 @@ type Database struct {
 var (
 	_ db.KV             = (*Database)(nil)
 	_ db.Adder          = (*Database)(nil)
+	_ db.Ranger         = (*Database)(nil)
 	_ db.Footprinter    = (*Database)(nil)
 	_ db.StatusReporter = (*Database)(nil)
 )

@@ -85,7 +85,7 @@ func TestFoundationDB(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *Database){
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey, "snapshot": testSnapshot,
 		"snapshot reads": testSnapshotReads, "limits": testLimits, "scan": testScan, "long scan": testLongScan,
-		"misuse": testMisuse, "too old": testTooOld, "contexts": testContexts, "concurrent": testConcurrent, "adds": testAdds, "description": testDescription,
+		"misuse": testMisuse, "too old": testTooOld, "contexts": testContexts, "concurrent": testConcurrent, "adds": testAdds, "ranges": testRanges, "description": testDescription,
 	} {
 		t.Run(name, func(t *testing.T) {
 			wipe(t, d)
@@ -93,6 +93,14 @@ func TestFoundationDB(t *testing.T) {
 		})
 	}
 	wipe(t, d)
+}
+
+func testRanges(t *testing.T, d *Database) {
+	kvtest.Ranges(t, at+"rg/", func() db.RangeSession {
+		s, err := d.RangeSession(t.Context(), db.SessionOptions{})
+		drivertest.Must(t, err)
+		return s
+	})
 }
 
 func testRoundTrip(t *testing.T, d *Database) {

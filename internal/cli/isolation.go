@@ -210,6 +210,9 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 	m.Database, m.Version = info.Name, info.Version
 	_, i.sql = database.(db.SQL)
 	_, i.ranges = database.(db.Ranger)
+	if _, ok := database.(db.DocumentRanger); ok {
+		i.ranges = true
+	}
 	claims, err := i.claims(database)
 	if err != nil {
 		return nil, err

@@ -114,3 +114,32 @@ type DocumentSession interface {
 
 	Close() error
 }
+
+// DocumentRanger is satisfied by a database of documents whose transactions read ranges of
+// documents and remove some.
+type DocumentRanger interface {
+	// DocumentRangeSession opens a session as DocumentSession does.
+	DocumentRangeSession(ctx context.Context, options SessionOptions) (DocumentRangeSession, error)
+}
+
+// DocumentRange is a condition on documents: From ≤ id < To, and where Field is not 0 that
+// this field is less than Below.
+type DocumentRange struct {
+	From, To Value
+	Field    int // its place among the values
+	Below    Value
+}
+
+// DocumentRangeSession is a DocumentSession whose transactions read ranges.
+type DocumentRangeSession interface {
+	DocumentSession
+
+	// Range hands every document of a range, in the order of the ids and from the
+	// transaction's snapshot, to document, which must not keep the values and calls no
+	// method of the session. An error of document ends the transaction and is returned.
+	Range(ctx context.Context, c *Collection, r DocumentRange, document func(values []Value) error) error
+
+	// Delete removes the documents with these ids in one round trip. found is how many
+	// there were.
+	Delete(ctx context.Context, c *Collection, ids []Value) (found int, err error)
+}

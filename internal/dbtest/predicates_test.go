@@ -8,7 +8,9 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	mongodbcluster "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/db"
+	"stroppy/internal/db/mongodb"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
@@ -117,6 +119,10 @@ func TestPhantoms(t *testing.T) {
 	t.Parallel()
 	postgres := func(t *testing.T) db.Database { d, _ := openPostgres(t); return d }
 	mariadb := func(t *testing.T) db.Database { return openMariaDB(t, startMariaDB(t, nil), "bank") }
+	mongo := func(t *testing.T) db.Database {
+		d, _ := onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open)(t)(t)
+		return d
+	}
 	for _, tc := range []struct {
 		engine, isolation string
 		open              func(t *testing.T) db.Database
@@ -129,6 +135,8 @@ func TestPhantoms(t *testing.T) {
 		{"mariadb", "read committed", mariadb, true, 0.1},
 		{"mariadb", "read committed", mariadb, true, 0.5},
 		{"mariadb", "serializable", mariadb, false, 0.3},
+		{"mongodb", "snapshot", mongo, true, 0.1},
+		{"mongodb", "snapshot", mongo, true, 0.5},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%g", tc.engine, strings.ReplaceAll(tc.isolation, " ", "-"), tc.low), func(t *testing.T) {
 			t.Parallel()

@@ -165,12 +165,7 @@ func (c *DocumentClient) Attempt(ctx context.Context, tx *history.Transaction) e
 }
 
 func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) error {
-	for len(c.keys) < len(tx.Ops) {
-		c.keys, c.made = append(c.keys, nil), append(c.made, 0)
-	}
-	for i := range tx.Ops {
-		c.keys[i] = c.AppendID(c.keys[i][:0], tx.Ops[i].Object)
-	}
+	c.name(tx)
 	readOnly := tx.Kind.ReadOnly()
 	if err := c.Begin(ctx, readOnly); err != nil {
 		return err
@@ -227,6 +222,52 @@ func every(*history.Op) bool { return true }
 
 // uncredited are the objects that a rule of the workload is about.
 func uncredited(op *history.Op) bool { return op.Amount <= 0 }
+
+// ReadObjects begins a transaction of the workload's own: it finds the objects of the
+// operations that are wanted and notes them. The reason is that one is not there.
+func (c *DocumentClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
+	c.name(tx)
+	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		return 0, err
+	}
+	return c.read(ctx, tx, wanted)
+}
+
+// name makes the ids of the operations' objects.
+func (c *DocumentClient) name(tx *history.Transaction) {
+	for len(c.keys) < len(tx.Ops) {
+		c.keys, c.made = append(c.keys, nil), append(c.made, 0)
+	}
+	for i := range tx.Ops {
+		c.keys[i] = c.AppendID(c.keys[i][:0], tx.Ops[i].Object)
+	}
+}
+
+// WriteObjects writes what the operations make of the objects that ReadObjects has read,
+// those that are wanted: what else the transaction writes is the workload's. Then it logs
+// the transaction.
+func (c *DocumentClient) WriteObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) error {
+	c.ids, c.args = c.ids[:0], c.args[:0]
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		if !op.Write {
+			continue
+		}
+		c.made[i] = int64(op.Version) + 1
+		if wanted(op) {
+			c.change(i, State{op.Value + op.Amount, c.made[i], int64(tx.ID)})
+		}
+	}
+	if err := c.update(ctx); err != nil {
+		return err
+	}
+	return c.log(ctx, tx)
+}
+
+// End commits a transaction of the workload's own, also one that is refused.
+func (c *DocumentClient) End(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+	return c.end(ctx, tx, reason, nil)
+}
 
 // read finds the objects of the operations that are wanted in one round trip, and notes
 // them. The reason is that one is not there.
@@ -383,9 +424,19 @@ func (c *DocumentClient) write(ctx context.Context, tx *history.Transaction, app
 			s = State{op.Value + op.Amount, int64(op.Version) + 1, int64(tx.ID)}
 			c.made[i] = s.Version
 		}
-		c.ids = append(c.ids, db.Value{Text: c.keys[i]})
-		c.args = append(c.args, db.Value{Int: s.Balance}, db.Value{Int: s.Version}, db.Value{Int: s.Last})
+		c.change(i, s)
 	}
+	return c.update(ctx)
+}
+
+// change adds the state that the object of operation i gets.
+func (c *DocumentClient) change(i int, s State) {
+	c.ids = append(c.ids, db.Value{Text: c.keys[i]})
+	c.args = append(c.args, db.Value{Int: s.Balance}, db.Value{Int: s.Version}, db.Value{Int: s.Last})
+}
+
+// update writes the states that were added.
+func (c *DocumentClient) update(ctx context.Context) error {
 	if len(c.ids) == 0 {
 		return nil
 	}

@@ -215,12 +215,39 @@ func (c *command) concerned(level string, after *bson.Timestamp) {
 	c.end(0)
 }
 
-// filter builds the condition of a scan.
-func (c *command) filter(of *db.Collection, from db.Value) {
+// delete builds a removal of the documents with these ids.
+func (c *command) delete(of *db.Collection, ids []db.Value) {
+	c.begin("delete", of.Name)
+	list := c.openArray("deletes")
+	for i := range ids {
+		at := c.open(number(i))
+		q := c.open("q")
+		c.value(idName, of.ID, ids[i])
+		c.end(q)
+		c.int("limit", 1)
+		c.end(at)
+	}
+	c.end(list)
+	c.end(0)
+}
+
+// filter builds the condition of a scan; a bound of the ids that is Null is none.
+func (c *command) filter(of *db.Collection, r db.DocumentRange) {
 	_, c.b = bsoncore.AppendDocumentStart(c.b[:0])
-	if !from.Null {
+	if !r.From.Null || !r.To.Null {
 		at := c.open(idName)
-		c.value("$gte", of.ID, from)
+		if !r.From.Null {
+			c.value("$gte", of.ID, r.From)
+		}
+		if !r.To.Null {
+			c.value("$lt", of.ID, r.To)
+		}
+		c.end(at)
+	}
+	if r.Field != 0 {
+		f := field(of, r.Field)
+		at := c.open(f.Name)
+		c.value("$lt", f.Type, r.Below)
 		c.end(at)
 	}
 	c.end(0)

@@ -32,6 +32,15 @@ type session struct {
 	row     []db.Value // that Scan hands out
 }
 
+// DocumentRangeSession implements db.DocumentRanger.
+func (d *Database) DocumentRangeSession(ctx context.Context, o db.SessionOptions) (db.DocumentRangeSession, error) {
+	s, err := d.DocumentSession(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.(*session), nil
+}
+
 // DocumentSession implements db.Documents. options.Mode means nothing here: every command
 // waits for its answer.
 func (d *Database) DocumentSession(_ context.Context, o db.SessionOptions) (db.DocumentSession, error) {
@@ -285,11 +294,36 @@ func (s *session) Rollback(context.Context) error {
 	return nil
 }
 
+// Delete implements db.DocumentRangeSession.
+func (s *session) Delete(_ context.Context, c *db.Collection, ids []db.Value) (int, error) {
+	if err := s.ready(); err != nil {
+		return 0, err
+	}
+	s.command.delete(c, ids)
+	answer, err := s.run("delete")
+	return int(numberAt(answer, "n")), err
+}
+
+// Range implements db.DocumentRangeSession.
+func (s *session) Range(ctx context.Context, c *db.Collection, r db.DocumentRange, document func([]db.Value) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	s.command.filter(c, r)
+	return s.scan(ctx, c, 0, document)
+}
+
 // Scan implements db.DocumentSession.
 func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, limit int, document func([]db.Value) error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	s.command.filter(c, db.DocumentRange{From: from, To: db.Value{Null: true}})
+	return s.scan(ctx, c, limit, document)
+}
+
+// scan reads what meets the condition that was built.
+func (s *session) scan(ctx context.Context, c *db.Collection, limit int, document func([]db.Value) error) error {
 	op := "read " + c.Name
 	limited, cancel := context.WithTimeout(ctx, scanFactor*s.db.config.timeout)
 	defer cancel()
@@ -300,7 +334,6 @@ func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, lim
 	case s.open:
 		collection = s.db.data
 	}
-	s.command.filter(c, from)
 	find := options.Find().SetSort(sortByID).SetLimit(int64(limit))
 	if limit > 0 {
 		find.SetBatchSize(int32(limit) + 1) // of which the server closes the cursor with its first answer

@@ -34,8 +34,8 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	if c.AuditAge > 0 {
 		return nil, errNoPast
 	}
-	if c.openings() {
-		return nil, errors.New("opening-share, predicate-share and low-balance-share need a data model that removes what it keeps in a transaction, which the one of documents does not: leave them out, or take another database")
+	if _, ok := database.(db.DocumentRanger); c.openings() && !ok {
+		return nil, errors.New("opening-share, predicate-share and low-balance-share need transactions that read ranges of documents, which this database or its driver does not have: leave them out, or take another database")
 	}
 	m := &documentModel{config: c, documents: workload.NewStateDocuments(tableAccount, tableLedger, db.Decimal, true)}
 	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
@@ -63,9 +63,12 @@ func (m *documentModel) session(ctx context.Context) (db.DocumentSession, error)
 }
 
 func (m *documentModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.session(ctx)
 	style := documentStyles[m.config.Update]
 	h.guarded = style == workload.DocumentsAdd
+	if m.config.openings() {
+		return m.newDocumentOpenings(ctx, h, style)
+	}
+	s, err := m.session(ctx)
 	return workload.NewDocumentClient(s, h, m.documents, rules, style), err
 }
 
@@ -164,5 +167,5 @@ func (e *endRows) documentLeg(l workload.Leg) error {
 		return e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on %q, an account that no formula makes, or without an amount or a version", l.Row.Transaction, l.Object))
 	}
 	l.Row.Object = e.formula.number(key)
-	return e.end.Row(l.Row)
+	return e.entry(l.Row)
 }

@@ -1,0 +1,146 @@
+package bank
+
+import (
+	"cmp"
+	"context"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// documentOpenings is a client that opens and closes accounts of a database of documents.
+// The accounts of a bank code are a range of ids. What it reads it writes back by value,
+// whatever the style: a document that was changed since the snapshot refuses that.
+type documentOpenings struct {
+	*workload.DocumentClient
+	*chooser
+	ranges   db.DocumentRangeSession
+	accounts *db.Collection
+
+	from, to []byte
+	id       [1]db.Value
+}
+
+// placeBalance is the place of the balance among the values of an account.
+const placeBalance = 1
+
+// newDocumentOpenings opens the client's session, in which all its transactions are.
+func (m *documentModel) newDocumentOpenings(ctx context.Context, h *chooser, style workload.DocumentStyle) (load.Client, error) {
+	r := m.Database.(db.DocumentRanger) // or the model was refused
+	s, err := r.DocumentRangeSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	if err != nil {
+		return nil, err
+	}
+	client := workload.NewDocumentClient(s, h, m.documents, rules, style)
+	return &documentOpenings{DocumentClient: client, chooser: h, ranges: s, accounts: m.documents.Objects}, nil
+}
+
+// Next implements load.Client.
+func (c *documentOpenings) Next(tx *history.Transaction) { c.chooser.Next(tx) }
+
+// AppendID and Refusal are the chooser's, as of all clients of documents.
+func (c *documentOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
+
+func (c *documentOpenings) Refusal(tx *history.Transaction) history.Reason {
+	return c.chooser.Refusal(tx)
+}
+
+// Attempt implements load.Client.
+func (c *documentOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
+	if !special(tx.Kind) {
+		return c.DocumentClient.Attempt(ctx, tx)
+	}
+	tx.Ops = tx.Ops[:planned(tx)]
+	workload.Forget(tx)
+	err := c.attempt(ctx, tx)
+	if db.ConstraintOf(err) == db.UniqueKey {
+		err = load.ErrAlreadyApplied // the ledger's id, as of any transfer
+	}
+	c.settle(tx, err)
+	return workload.Ended(tx, err, rules)
+}
+
+// ResolveUnknown implements load.Client.
+func (c *documentOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	err := c.DocumentClient.ResolveUnknown(ctx, tx)
+	c.settle(tx, err)
+	return err
+}
+
+func (c *documentOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
+	there := func(op *history.Op) bool { return tx.Kind != opening || op.Object < firstOpened }
+	reason, err := c.ReadObjects(ctx, tx, there)
+	if err != nil {
+		return err
+	}
+	if own := opened(tx); own != nil && tx.Kind == opening {
+		absent(own)
+	}
+	if of := predicateOf(tx); of != nil {
+		if err := c.readPredicate(ctx, tx, of.Object); err != nil {
+			return err
+		}
+	}
+	if tx.Kind.ReadOnly() {
+		return c.End(ctx, tx, reason)
+	}
+	if reason == 0 {
+		reason = c.decide(tx)
+	}
+	if reason = cmp.Or(reason, c.formula.refusal(tx, false)); reason != 0 {
+		return c.End(ctx, tx, reason)
+	}
+	kept := func(op *history.Op) bool {
+		return op.Object < firstOpened || tx.Kind == withdrawal || tx.Kind == topUp
+	}
+	if err := c.WriteObjects(ctx, tx, kept); err != nil {
+		return err
+	}
+	if err := c.insertOrDelete(ctx, tx); err != nil {
+		return err
+	}
+	return c.End(ctx, tx, 0)
+}
+
+// insertOrDelete makes the document of an account that is opened, or takes that of one
+// that is closed away.
+func (c *documentOpenings) insertOrDelete(ctx context.Context, tx *history.Transaction) error {
+	own := opened(tx)
+	id := c.AppendID(nil, own.Object)
+	switch tx.Kind {
+	case opening:
+		return c.ranges.Insert(ctx, c.accounts, workload.ObjectValues(id, workload.State{Balance: own.Amount, Version: 1, Last: int64(tx.ID)}))
+	case closing:
+		c.id[0] = db.Value{Text: id}
+		found, err := c.ranges.Delete(ctx, c.accounts, c.id[:])
+		if err == nil && found != 1 {
+			err = db.Fatalf("close an account", "its document was read and is not there to be removed")
+		}
+		return err
+	}
+	return nil
+}
+
+// readPredicate reads all accounts of the bank code of account n, or those under the
+// balance.
+func (c *documentOpenings) readPredicate(ctx context.Context, tx *history.Transaction, n uint64) error {
+	c.from = append(appendBIC(c.from[:0], c.formula.key(n)), '/')
+	c.to = append(c.to[:0], c.from...)
+	c.to[len(c.to)-1]++
+	r := db.DocumentRange{From: db.Value{Text: c.from}, To: db.Value{Text: c.to}}
+	if tx.Kind == withdrawal || tx.Kind == byBalance {
+		r.Field, r.Below = placeBalance, db.Value{Int: lowBalance}
+	}
+	return c.ranges.Range(ctx, c.accounts, r, func(account []db.Value) error {
+		state, ok := workload.StateOf(account)
+		if !ok {
+			return db.Fatalf("read "+string(account[db.ID].Text), "one of its fields is missing, which no transaction takes away")
+		}
+		if key, ok := accountOf(account[db.ID].Text); ok {
+			c.member(tx, key, state)
+		}
+		return nil
+	})
+}

@@ -29,10 +29,6 @@ func (k *checker) readEnd() (problem error) {
 			if from > 0 {
 				continue
 			}
-			if k.untouched(a) {
-				k.ends++
-				continue
-			}
 			if found = append(found, a); len(found) == seenAtOnce {
 				k.judgeEnds(found)
 				found = found[:0]
@@ -57,35 +53,38 @@ func (k *checker) readEnd() (problem error) {
 	return nil
 }
 
-// untouched says that an object is a record as the load made it, and that nobody wrote it.
-func (k *checker) untouched(a history.Object) bool {
-	return a.State == history.Whole && a.Writer == 0 && a.N < uint64(len(k.index.loaded)) && k.index.loaded[a.N] == 0
-}
-
 // judgeEnds looks at some records together, as viewers do at what was seen.
 func (k *checker) judgeEnds(found []history.Object) {
-	var last, first [seenAtOnce]uint32
+	var last, first [seenAtOnce]*write
 	for i := range found {
-		last[i], first[i] = k.nearly(found[i].N, found[i].Writer), k.nearly(found[i].N, 0)
+		first[i] = k.nearly(found[i].N, 0)
+		if found[i].Writer != 0 {
+			last[i] = k.nearly(found[i].N, found[i].Writer)
+		}
 	}
-	k.touched += k.touch(last[:len(found)]) + k.touch(first[:len(found)])
+	k.touched += touch(last[:len(found)]) + touch(first[:len(found)])
 	for i := range found {
 		k.ends++
-		k.judgeEnd(found[i])
+		a := &found[i]
+		if first[i] == nil && a.Writer == 0 && a.State == history.Whole && a.N < uint64(len(k.index.loaded)) {
+			continue // as the load made it, and nobody wrote it
+		}
+		k.judgeEnd(a)
 	}
 }
 
 // judgeEnd says what is wrong with one record, whatever order the writes had.
-func (k *checker) judgeEnd(a history.Object) {
+func (k *checker) judgeEnd(a *history.Object) {
+	key := k.keyOf(a.N)
 	if a.State != history.Whole {
-		if key := k.keyOf(a.N); key != nil {
+		if key != nil {
 			key.state = history.Broken
 		}
 		k.find(vanished, a.N, nil, "in the end %v holds %d bytes that are not as anybody wrote them", k.name(a.N), a.Value)
 		return
 	}
 	who, w := k.writerOf(a.N, a.Writer, k.foreign)
-	if key := k.keyOf(a.N); key != nil {
+	if key != nil {
 		key.state, key.final = history.Whole, a.Writer
 	}
 	switch by := []history.ID{a.Writer}; {
@@ -99,14 +98,13 @@ func (k *checker) judgeEnd(a history.Object) {
 // findVanished looks for acknowledged writes that are not in the end state although
 // nothing can have come after them: what is there in their place had surely been
 // applied before they began. Of those of a record it reports the one that began last.
-func (k *checker) findVanished(f *finder, key *register, g int) {
+func (k *checker) findVanished(f *finder, o *ordering, key *register, g int) {
 	if k.in.End == nil {
 		return
 	}
-	list := k.of(key)
 	known := int64(always) // when what is there had surely been applied
 	switch {
-	case key.state == history.Broken || key.state == 0 && k.loaded(list[0].n):
+	case key.state == history.Broken || key.state == 0 && k.loaded(key.n):
 		return // reported already
 	case key.state == history.Whole && key.final != 0:
 		w := k.writeOn(key.n, key.final)
@@ -117,8 +115,7 @@ func (k *checker) findVanished(f *finder, key *register, g int) {
 	}
 	var last *write
 	count := 0
-	for j := range list {
-		w := &list[j]
+	for _, w := range o.list {
 		if w.id == 0 || w.outcome != history.Committed || !k.timed(w, g) || w.try <= known {
 			continue
 		}

@@ -7,10 +7,10 @@ import (
 	"stroppy/internal/history"
 )
 
-// beginnings says of the records that were written where their writes begin: of those of
-// the load by an array, of 4 bytes a record of the load, and of all others by a table.
-type beginnings struct {
-	loaded []uint32 // of each record of the load: the place and one, 0 if it was not written; before place: how many writes
+// index numbers the records that were written: those of the load by an array, of 4 bytes a
+// record of the load, and all others by a table. Before number it counts their writes.
+type index struct {
+	loaded []uint32 // of each record of the load: its number and one, 0 if it was not written
 	others table
 }
 
@@ -18,7 +18,7 @@ type beginnings struct {
 const mostLoaded = 1 << 28
 
 // count counts a write of a record.
-func (x *beginnings) count(n uint64) {
+func (x *index) count(n uint64) {
 	if n < uint64(len(x.loaded)) {
 		x.loaded[n]++
 	} else {
@@ -27,7 +27,7 @@ func (x *beginnings) count(n uint64) {
 }
 
 // records returns how many records have been counted.
-func (x *beginnings) records() int {
+func (x *index) records() int {
 	records := x.others.used
 	for _, writes := range x.loaded {
 		if writes > 0 {
@@ -37,12 +37,11 @@ func (x *beginnings) records() int {
 	return records
 }
 
-// place calls do with each record, in their order, and how many writes it had, for what is
-// kept of it from then on.
-func (x *beginnings) place(do func(n uint64, writes uint32) uint32) {
+// number calls do with each record, in their order, and how many writes it had, for its number.
+func (x *index) number(do func(n uint64, writes uint32) uint32) {
 	for n, writes := range x.loaded {
 		if writes > 0 {
-			x.loaded[n] = do(uint64(n), writes)
+			x.loaded[n] = do(uint64(n), writes) + 1
 		}
 	}
 	list := make([]uint64, 0, x.others.used)
@@ -54,20 +53,12 @@ func (x *beginnings) place(do func(n uint64, writes uint32) uint32) {
 	slices.Sort(list)
 	for _, n := range list {
 		v := x.others.at(n)
-		*v = do(n, *v)
+		*v = do(n, *v) + 1
 	}
 }
 
-// slot returns where is kept what place was given for a record that was counted.
-func (x *beginnings) slot(n uint64) *uint32 {
-	if n < uint64(len(x.loaded)) {
-		return &x.loaded[n]
-	}
-	return x.others.at(n)
-}
-
-// of returns the place of a record; false if it was not written.
-func (x *beginnings) of(n uint64) (uint32, bool) {
+// of returns the number of a record; false if it was not written.
+func (x *index) of(n uint64) (uint32, bool) {
 	var v uint32
 	if n < uint64(len(x.loaded)) {
 		v = x.loaded[n]
@@ -127,7 +118,7 @@ func (t *table) grow() {
 	}
 }
 
-// places says where the write of an id stands. A client's sequence numbers follow each
+// places are the numbers of the writes by their ids. A client's sequence numbers follow each
 // other, so it is an array a client, of 4 bytes a transaction.
 type places struct {
 	runs   []placesOfRun
@@ -142,7 +133,7 @@ type placesOfRun struct {
 
 type placesOfClient struct {
 	first uint64
-	at    []uint32 // from the sequence number first on; the place and one, 0 is none
+	at    []uint32 // from the sequence number first on; the number and one, 0 is none
 }
 
 // extent is which sequence numbers the transactions of one client have.
@@ -178,7 +169,7 @@ func newPlaces(extents map[uint64]extent) *places {
 	return p
 }
 
-// slot returns where the place of an id is kept; nil if there is no array for it.
+// slot returns where the number of an id's write is kept; nil if there is no array for it.
 func (p *places) slot(id history.ID) *uint32 {
 	run, client := id.Run(), id.Client()
 	for i := range p.runs {

@@ -39,8 +39,9 @@ func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
 
 // ordering decides one record after another.
 type ordering struct {
-	next   []int32 // of each write: the one that had read it and wrote in its place; -1 is none
-	headed []bool  // of each write: it is such a one
+	list   []*write // of the record, by rank
+	next   []int32  // of each write: the one that had read it and wrote in its place; -1 is none
+	headed []bool   // of each write: it is such a one
 	wide   []zone
 	narrow []zone
 
@@ -58,7 +59,7 @@ const (
 
 // order returns why a record has no order, and two writers that show it.
 func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why string) {
-	list := k.of(key)
+	list := o.list
 	if a, b, ok := o.link(k, key); !ok {
 		return a, b, whyTwice
 	}
@@ -78,7 +79,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 		z := zone{firstEnd: never, lastStart: always, id: list[i].id}
 		before := list[i].id
 		for j := int32(i); j >= 0; j = o.next[j] {
-			w := &list[j]
+			w := list[j]
 			placed++
 			if !z.take(w, k.timed(w, g)) {
 				return before, w.id, whyWithin
@@ -104,21 +105,28 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 // link finds which write follows at once on which. Two that follow on the same are
 // returned with false.
 func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
-	list := k.of(key)
+	list := o.list
 	o.next, o.headed = slices.Grow(o.next[:0], len(list))[:len(list)], slices.Grow(o.headed[:0], len(list))[:len(list)]
-	for i := range list {
+	some := false
+	for i, w := range list {
 		o.next[i], o.headed[i] = -1, false
+		some = some || w.is(rmw)
 	}
-	for i := range list {
-		w := &list[i]
+	if !some {
+		return 0, 0, true
+	}
+	for i, w := range list {
+		w.setRank(i)
+	}
+	for i, w := range list {
 		if !w.is(rmw) || !w.applied() {
 			continue
 		}
-		place := k.placeOf(key.n, w.previous)
-		if place == nowhere || !k.writes[place].applied() {
+		p := k.writeOn(key.n, w.previous)
+		if p == nil || !p.applied() {
 			continue // of a run that is not given, or reported by the check values
 		}
-		at := place - key.from
+		at := p.rank()
 		if o.next[at] >= 0 {
 			return list[o.next[at]].id, w.id, false
 		}
@@ -155,11 +163,26 @@ func (o *ordering) overlap() (a, b history.ID, why string) {
 			return o.wide[i-1].id, o.wide[i].id, whyBoth
 		}
 	}
+	i := 0
 	for _, z := range o.narrow {
-		i, _ := slices.BinarySearchFunc(o.wide, z.lastStart, func(x zone, at int64) int { return cmp.Compare(x.firstEnd, at) })
+		i = o.search(i, z.lastStart)
 		if i > 0 && z.firstEnd < o.wide[i-1].lastStart {
 			return o.wide[i-1].id, z.id, whyBoth
 		}
 	}
 	return 0, 0, ""
+}
+
+// search returns the first wide zone whose first end is not before a time. It is mostly that
+// of the narrow zone before, which begins its search, or is soon behind it.
+func (o *ordering) search(from int, at int64) int {
+	if from == 0 || o.wide[from-1].firstEnd < at {
+		for i := from; i < from+8; i++ {
+			if i == len(o.wide) || o.wide[i].firstEnd >= at {
+				return i
+			}
+		}
+	}
+	i, _ := slices.BinarySearchFunc(o.wide, at, func(x zone, at int64) int { return cmp.Compare(x.firstEnd, at) })
+	return i
 }

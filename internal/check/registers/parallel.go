@@ -77,6 +77,41 @@ func (k *checker) settle(finders []*finder) {
 	}
 }
 
+// batch is the writes of some records, which are fetched together as those of values are
+// that were seen.
+type batch struct {
+	list    []*write
+	ends    []int    // of those of each record
+	finals  []*write // that made what the end state holds
+	touched uint64
+}
+
+// fetch fetches the writes of the first keys, and returns of how many.
+func (b *batch) fetch(k *checker, keys []register) (n int) {
+	b.list, b.ends = b.list[:0], b.ends[:0]
+	for n < len(keys) && len(b.list) < seenAtOnce {
+		b.list = k.appendWrites(b.list, &keys[n])
+		b.ends = append(b.ends, len(b.list))
+		n++
+	}
+	b.finals = b.finals[:0]
+	for i := range keys[:n] {
+		if keys[i].final != 0 {
+			b.finals = append(b.finals, k.nearly(keys[i].n, keys[i].final))
+		}
+	}
+	b.touched += touch(b.list) + touch(b.finals)
+	return n
+}
+
+// of are the writes of one of the records.
+func (b *batch) of(i int) []*write {
+	if i == 0 {
+		return b.list[:b.ends[0]]
+	}
+	return b.list[b.ends[i-1]:b.ends[i]]
+}
+
 // keysAtOnce is how many records are a part of the work.
 const keysAtOnce = 2048
 
@@ -91,17 +126,23 @@ func (k *checker) eachKey(judge func(f *finder, o *ordering, key *register)) {
 		wait.Go(func() {
 			watch := check.Watch{Ctx: k.Watch.Ctx}
 			var o ordering
+			var writes batch
 			for {
 				from := next.Add(keysAtOnce) - keysAtOnce
 				if from >= int64(len(k.keys)) {
 					return
 				}
 				f.begin(from, 0)
-				for j := from; j < min(from+keysAtOnce, int64(len(k.keys))); j++ {
-					if watch.Ended() {
-						return
+				for keys := k.keys[from:min(from+keysAtOnce, int64(len(k.keys)))]; len(keys) > 0; {
+					n := writes.fetch(k, keys)
+					for i := range n {
+						if watch.Ended() {
+							return
+						}
+						o.list = writes.of(i)
+						judge(f, &o, &keys[i])
 					}
-					judge(f, &o, &k.keys[j])
+					keys = keys[n:]
 				}
 			}
 		})

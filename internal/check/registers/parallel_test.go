@@ -170,20 +170,20 @@ func laidOut(t *testing.T, k *checker, want []history.ID) {
 	var got []history.ID
 	for i := range k.keys {
 		key := &k.keys[i]
-		list := k.of(key)
+		list := k.appendWrites(nil, key)
 		if i > 0 && (k.keys[i-1].n >= key.n || k.keys[i-1].to != key.from) {
 			t.Fatalf("record %d comes after %d", key.n, k.keys[i-1].n)
 		}
-		if list[0].id != 0 || k.placeOf(key.n, 0) != key.from || k.keyOf(key.n) != key || len(list) < 2 {
+		if list[0].id != 0 || k.writeOn(key.n, 0) != list[0] || k.keyOf(key.n) != key || len(list) < 2 {
 			t.Fatalf("record %d begins with %+v", key.n, list[0])
 		}
 		for j := range list {
-			w := &list[j]
+			w := list[j]
 			if w.n != key.n || w.readsEnd != never || w.readsStart != always || j > 0 && list[j-1].id >= w.id {
 				t.Fatalf("record %d has write %+v", key.n, w)
 			}
-			if at := k.placeOf(key.n, w.id); at != key.from+uint32(j) {
-				t.Fatalf("%v stands at %d and not at %d", w.id, key.from+uint32(j), at)
+			if found := k.writeOn(key.n, w.id); found != w {
+				t.Fatalf("%+v was found in place of %+v", found, w)
 			}
 			if j > 0 {
 				got = append(got, w.id)

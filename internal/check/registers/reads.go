@@ -99,9 +99,7 @@ func (k *checker) eachReading(g int, judge bool, see func(v *viewer, r *reading)
 func (k *checker) readGroup(g int) (problem error) {
 	first := g == k.groups[0]
 	if !first {
-		for i := range k.writes {
-			k.writes[i].readsEnd, k.writes[i].readsStart = never, always
-		}
+		k.forget()
 	} else if k.scanned != nil {
 		k.scanned = k.newScanned()
 	}
@@ -117,6 +115,18 @@ func (k *checker) readGroup(g int) (problem error) {
 	})
 }
 
+// forget forgets when what was written was read.
+func (k *checker) forget() {
+	for _, slab := range k.slabs {
+		for i := range slab {
+			slab[i].readsEnd, slab[i].readsStart = never, always
+		}
+	}
+	for i := range k.keys {
+		k.keys[i].before.readsEnd, k.keys[i].before.readsStart = never, always
+	}
+}
+
 // see has a value looked at, sooner or later.
 func (v *viewer) see(r *reading, op *history.Op) {
 	if len(v.seen) == seenAtOnce {
@@ -130,55 +140,29 @@ func (v *viewer) see(r *reading, op *history.Op) {
 
 // look looks at what was seen.
 func (v *viewer) look() {
-	var places [seenAtOnce]uint32
+	var writes [seenAtOnce]*write
 	for i := range v.seen {
-		places[i] = v.k.nearly(v.seen[i].n, v.seen[i].writer)
+		writes[i] = v.k.nearly(v.seen[i].n, v.seen[i].writer)
 	}
-	v.touched += v.k.touch(places[:len(v.seen)])
+	v.touched += touch(writes[:len(v.seen)])
 	for i := range v.seen {
-		v.observe(&v.seen[i], places[i])
+		v.observe(&v.seen[i], writes[i])
 	}
 	v.seen = v.seen[:0]
 }
 
-// nearly returns where the write of an id to a record probably stands.
-func (k *checker) nearly(n uint64, id history.ID) uint32 {
-	if id != 0 {
-		if slot := k.places.slot(id); slot != nil {
-			return *slot - 1
-		}
-	} else if n < uint64(len(k.index.loaded)) {
-		return k.index.loaded[n] - 1
-	}
-	return nowhere
-}
-
-// touch reads the writes at some places, of which none waits for another. The sum makes
-// that nobody leaves it out.
-func (k *checker) touch(places []uint32) (sum uint64) {
-	for _, at := range places {
-		if at < uint32(len(k.writes)) {
-			sum += k.writes[at].n
-		}
-	}
-	return sum
-}
-
-// observe checks one value against its writer, whose write probably stands at a place, and
-// notes when it was seen.
-func (v *viewer) observe(s *seen, at uint32) {
+// observe checks one value against its writer, whose write is probably w, and notes when it
+// was seen.
+func (v *viewer) observe(s *seen, w *write) {
 	k := v.k
 	var who origin
-	var w *write
 	switch {
-	case s.state != history.Whole || k.places.twice:
-		who, w = v.sourceOf(s.n, s.state, s.writer)
-	case at < uint32(len(k.writes)) && k.writes[at].n == s.n:
-		w = &k.writes[at]
+	case s.state == history.Whole && !k.places.twice && w != nil && w.n == s.n:
 		if s.writer != 0 {
 			who = sent
 		}
-	case s.writer != 0 || !k.loaded(s.n):
+	case s.state == history.Whole && s.writer == 0 && s.n < uint64(len(k.index.loaded)): // and nobody wrote it
+	default:
 		who, w = v.sourceOf(s.n, s.state, s.writer)
 	}
 	if s.judge {
@@ -226,13 +210,12 @@ func (w *write) seen(began, ended int64, timed bool) {
 
 // proveUnknown notes what an unknown transaction had read that somebody saw: it was
 // applied, and so was what it had read, before it was seen.
-func (k *checker) proveUnknown(key *register, g int) {
+func (k *checker) proveUnknown(o *ordering, key *register, g int) {
 	if !k.doubtful {
 		return
 	}
-	list := k.of(key)
-	for j := range list {
-		for w := &list[j]; w.is(rmw) && w.outcome == history.Unknown && w.readsEnd != never; {
+	for _, w := range o.list {
+		for w.is(rmw) && w.outcome == history.Unknown && w.readsEnd != never {
 			p := k.writeOn(key.n, w.previous)
 			if p == nil || p.refused() {
 				break
@@ -314,9 +297,8 @@ type overtaker struct {
 
 func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	var list []overtaker
-	writes := k.of(key)
-	for i := range writes {
-		if w := &writes[i]; w.id != 0 && w.applied() && k.timed(w, g) {
+	for _, w := range k.appendWrites(nil, key) {
+		if w.id != 0 && w.applied() && k.timed(w, g) {
 			list = append(list, overtaker{k.known(w, g), w.try, w.id})
 		}
 	}

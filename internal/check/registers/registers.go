@@ -36,12 +36,11 @@ const (
 	Linearizable = "linearizable"
 )
 
-// Check makes all checks, on all processors, in time linear in the history. It takes 112
-// bytes of memory a write while it puts them in order and 64 afterwards, 4 a transaction,
-// 96 a record that was written, 4 a record of the load, and with scans 8 more; it
-// reads the history twice, and once more where a record is not linearizable. An error in
-// reading makes unknown what cannot be decided without the rest. The only error that Check
-// returns wraps the cause for which the context ended.
+// Check makes all checks, on all processors, in time linear in the history. It takes 68
+// bytes of memory a write, 4 a transaction, 96 a record that was written, 4 a record of the
+// load, and with scans 8 more; it reads the history twice, and once more where a record is
+// not linearizable. An error in reading makes unknown what cannot be decided without the
+// rest. The only error that Check returns wraps the cause for which the context ended.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	if len(in.Early) > 0 {
 		in.End = nil
@@ -63,10 +62,11 @@ type checker struct {
 	found    [kinds]check.Findings
 	group    []int           // of each history: the first one that is on the same clock
 	groups   []int           // all of these
-	writes   []write         // by record and id; the first of each record is what was there before the runs
-	keys     []register      // the records that were written, in the order of writes
-	index    beginnings      // of the records in writes
-	places   *places         // of the writes, by their ids
+	slabs    [][]write       // all writes, as write numbers them
+	numbers  []uint32        // of the writes, by record and id
+	keys     []register      // the records that were written, in the order of numbers
+	index    index           // of the records in keys
+	places   *places         // the numbers of the writes, by their ids
 	foreign  map[uint64]bool // the runs of which values were seen, and whose histories were not given
 	scanned  *scanned        // nil where there is no scan
 	damaged  bool            // not all writes could be read
@@ -90,32 +90,34 @@ func newChecker(ctx context.Context, in Input) *checker {
 	return k
 }
 
-// sending is a transaction that writes a record as its client sent it: 48 bytes.
-type sending struct {
-	n        uint64
-	id       history.ID // 0: what was there before the runs
-	previous history.ID // whose value a rmw had read; of id 0: the number of the record in keys
-	try, end int64      // ns on the clock of its group; end is never where there was no answer
-	source   uint16
-	kind     history.Kind
-	outcome  history.Outcome
-	flags    uint32
-}
-
-// write is what the checks keep of it: 64 bytes, which is a line of a processor's cache.
+// write is what the checks keep of one transaction that writes a record: 64 bytes, which is
+// a line of a processor's cache.
 type write struct {
-	sending
-	readsEnd   int64 // when the first read that returned it ended; never: none did
-	readsStart int64 // when the last read that returned it began; always: none did
+	n          uint64
+	id         history.ID // 0: what was there before the runs
+	previous   history.ID // whose value a rmw had read
+	try, end   int64      // ns on the clock of its group; end is never where there was no answer
+	readsEnd   int64      // when the first read that returned it ended; never: none did
+	readsStart int64      // when the last read that returned it began; always: none did
+	source     uint16
+	kind       history.Kind
+	outcome    history.Outcome
+	flags      uint32 // and above them its rank, where link has given it one
 }
 
 // The flags of a write.
 const (
 	early uint32 = 1 << iota // somebody saw it before it began
 	rmw                      // it had read previous, and wrote in its place
+
+	flagBits = 2
 )
 
-func (w *sending) is(flag uint32) bool { return w.flags&flag != 0 }
+func (w *write) is(flag uint32) bool { return w.flags&flag != 0 }
+
+// rank is where it stands among the writes of its record.
+func (w *write) rank() int        { return int(w.flags >> flagBits) }
+func (w *write) setRank(rank int) { w.flags = w.flags&(1<<flagBits-1) | uint32(rank)<<flagBits }
 
 // always and never are before and after all times.
 const (
@@ -135,8 +137,9 @@ func (w *write) applied() bool {
 
 // register is one record that was written, or that somebody tried to.
 type register struct {
+	before   write // what was there before the runs
 	n        uint64
-	from, to uint32        // its writes
+	from, to uint32        // where the numbers of its writes stand
 	final    history.ID    // who wrote what the end state holds
 	state    history.State // Whole or Broken in the end state; 0: it is not there
 	broken   bool          // it is not linearizable
@@ -196,9 +199,9 @@ func (k *checker) read() (problem error) {
 	for _, g := range k.groups {
 		note(k.readGroup(g))
 		k.eachKey(func(f *finder, o *ordering, key *register) {
-			k.proveUnknown(key, g)
+			k.proveUnknown(o, key, g)
 			k.findDisorder(f, o, key, g)
-			k.findVanished(f, key, g)
+			k.findVanished(f, o, key, g)
 		})
 		note(k.findStale(g))
 		if k.Watch.Cancelled() {

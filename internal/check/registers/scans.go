@@ -36,9 +36,11 @@ func (k *checker) newScanned() *scanned {
 		}
 		slices.Sort(p.loaded)
 	}
-	for i := range k.writes {
-		if w := &k.writes[i]; w.kind == k.in.Insert && w.outcome == history.Committed {
-			p.inserts = append(p.inserts, insertedPlace{k.in.Place(w.n), w})
+	for _, slab := range k.slabs {
+		for i := range slab {
+			if w := &slab[i]; w.kind == k.in.Insert && w.outcome == history.Committed {
+				p.inserts = append(p.inserts, insertedPlace{k.in.Place(w.n), w})
+			}
 		}
 	}
 	slices.SortFunc(p.inserts, func(a, b insertedPlace) int { return cmp.Compare(a.place, b.place) })

@@ -9,16 +9,16 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostWrites is how many writes the checks can number, and as many records beside them.
-const mostWrites = 1<<31 - 1
+// mostWrites is how many writes the checks take.
+const mostWrites = 1<<30 - 1
 
 // gatherer is what one worker gathers of the writes.
 type gatherer struct {
-	pieces  [][]sending // each of one block and of growing ids; the last one grows
-	room    []sending   // behind the last piece
-	slab    int         // how many writes the memory of room was for
-	source  int         // of the last piece
+	slabs   [][]write
+	pieces  []piece
+	source  int // of the last piece
 	block   int64
+	last    history.ID // of the last piece
 	writers int
 	updates uint64
 	unknown bool // a rmw whose outcome is not known is among them
@@ -31,28 +31,41 @@ type gatherer struct {
 	committed uint64 // but for those of the background
 }
 
-// Memory is taken for so many writes at once, at first and later.
+// piece is the numbers of some writes of one block, whose ids grow.
+type piece struct{ from, to uint32 }
+
+// Writes are kept in slabs of so many. The number of a write says which slab, and which of it.
 const (
-	leastSlab = 256
-	mostSlab  = 1 << 14
+	slabBits  = 12
+	slabSize  = 1 << slabBits
+	firstSlab = 1 << 6 // writes for which a worker takes memory at first
 )
 
 // next returns where the next write is to be put, which is of this block and has this id.
-func (g *gatherer) next(source int, block int64, id history.ID) *sending {
-	last := len(g.pieces) - 1
-	if len(g.room) == 0 {
-		g.slab = min(max(2*g.slab, leastSlab), mostSlab)
-		g.room = make([]sending, g.slab)
-		last = -1
+func (g *gatherer) next(source int, block int64, id history.ID) *write {
+	n := len(g.slabs)
+	fresh := n == 0 || len(g.slabs[n-1]) == slabSize
+	if fresh {
+		room := slabSize
+		if n == 0 {
+			room = firstSlab
+		}
+		g.slabs, n = append(g.slabs, make([]write, 0, room)), n+1
 	}
-	if last < 0 || g.source != source || g.block != block || g.pieces[last][len(g.pieces[last])-1].id >= id {
-		g.pieces = append(g.pieces, g.room[:0])
-		g.source, g.block, last = source, block, len(g.pieces)-1
+	slab := &g.slabs[n-1]
+	if len(*slab) == cap(*slab) {
+		*slab = slices.Grow(*slab, len(*slab))
 	}
-	p := &g.pieces[last]
-	*p, g.room = (*p)[:len(*p)+1], g.room[1:]
+	*slab = (*slab)[:len(*slab)+1]
+	number := uint32(n-1)<<slabBits + uint32(len(*slab)-1)
+	if fresh || g.source != source || g.block != block || g.last >= id {
+		g.pieces = append(g.pieces, piece{from: number})
+		g.source, g.block = source, block
+	}
+	g.pieces[len(g.pieces)-1].to = number + 1
+	g.last = id
 	g.writers++
-	return &(*p)[len(*p)-1]
+	return &(*slab)[len(*slab)-1]
 }
 
 // note notes that there is a transaction of an id.
@@ -111,12 +124,17 @@ func (k *checker) readWrites() (problem error) {
 	}
 	if k.writers > mostWrites {
 		k.writers = 0
-		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", int64(mostWrites))
+		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", mostWrites)
 	}
 	k.damaged = problem != nil
-	var pieces [][]sending
+	var pieces []piece
 	for i := range gatherers {
-		pieces = append(pieces, gatherers[i].pieces...)
+		g := &gatherers[i]
+		first := uint32(len(k.slabs)) << slabBits
+		for _, p := range g.pieces {
+			pieces = append(pieces, piece{first + p.from, first + p.to})
+		}
+		k.slabs = append(k.slabs, g.slabs...)
 	}
 	k.layOut(pieces, extents)
 	return problem
@@ -148,10 +166,10 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 }
 
 // describe fills in what is kept of a transaction that writes.
-func (k *checker) describe(w *sending, source int, tx *history.Transaction) {
+func (k *checker) describe(w *write, source int, tx *history.Transaction) {
 	op := &tx.Ops[0]
 	w.n, w.id, w.source, w.kind, w.outcome = op.Object, tx.ID, uint16(source), tx.Kind, tx.Outcome
-	w.try, w.end = k.start(source, tx.Try), never
+	w.try, w.end, w.readsEnd, w.readsStart = k.start(source, tx.Try), never, never, always
 	switch tx.Outcome {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
@@ -165,125 +183,6 @@ func (k *checker) describe(w *sending, source int, tx *history.Transaction) {
 	case tx.Kind == k.in.Insert && op.State == history.Absent:
 		w.flags = rmw
 	}
-}
-
-// layOut puts the writes in order, by records and ids, and numbers the records that were
-// written. Of each of these, what was there before the runs comes first.
-//
-// The pieces are gone through by falling ids, and each record is filled from its end. So
-// nothing is compared but the pieces, each write waits for no other, and the places are
-// written one after another. Of a damaged history the ids do not fall; its writes are
-// sorted afterwards.
-func (k *checker) layOut(pieces [][]sending, extents map[uint64]extent) {
-	for _, list := range pieces {
-		for i := range list {
-			k.index.count(list[i].n)
-		}
-	}
-	records := k.index.records()
-	k.keys = make([]register, 0, records)
-	k.writes = make([]write, uint64(records)+k.writers)
-	to := uint32(0)
-	k.index.place(func(n uint64, writes uint32) uint32 {
-		from := to
-		to += writes + 1
-		k.writes[from] = write{
-			sending{n: n, previous: history.ID(len(k.keys)), try: always, end: always, outcome: history.Committed}, never, always,
-		}
-		k.keys = append(k.keys, register{n: n, from: from, to: to})
-		return to
-	})
-	k.places = newPlaces(extents)
-	slices.SortFunc(pieces, func(a, b []sending) int { return cmp.Compare(b[0].id, a[0].id) })
-	last, sorted := ^history.ID(0), true
-	for _, list := range pieces {
-		for i := len(list) - 1; i >= 0; i-- {
-			w := &list[i]
-			slot := k.index.slot(w.n)
-			*slot--
-			k.writes[*slot] = write{*w, never, always}
-			k.places.set(w.id, *slot)
-			sorted = sorted && w.id < last
-			last = w.id
-		}
-	}
-	if !sorted {
-		k.sortWrites(extents)
-	}
-}
-
-// sortWrites sorts the writes of each record, and makes the places anew.
-func (k *checker) sortWrites(extents map[uint64]extent) {
-	k.eachKey(func(_ *finder, _ *ordering, key *register) {
-		list := k.of(key)[1:]
-		if !slices.IsSortedFunc(list, byID) {
-			slices.SortFunc(list, byID)
-		}
-	})
-	k.places = newPlaces(extents)
-	for i := range k.writes {
-		if id := k.writes[i].id; id != 0 {
-			k.places.set(id, uint32(i))
-		}
-	}
-}
-
-// byID orders the writes of one record.
-func byID(a, b write) int {
-	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.try, b.try), cmp.Compare(a.end, b.end))
-}
-
-// keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
-func (k *checker) keyOf(n uint64) *register {
-	if at, ok := k.index.of(n); ok {
-		return &k.keys[k.writes[at].previous]
-	}
-	return nil
-}
-
-// of are the writes of a key, by id; the first is what was there before.
-func (k *checker) of(key *register) []write { return k.writes[key.from:key.to] }
-
-// nowhere is the place of no write.
-const nowhere = ^uint32(0)
-
-// placeOf returns where the write of an id to a record stands. What was there before the
-// runs has the id 0.
-func (k *checker) placeOf(n uint64, id history.ID) uint32 {
-	switch {
-	case id == 0:
-		if at, ok := k.index.of(n); ok {
-			return at
-		}
-		return nowhere
-	case k.places.twice:
-		return k.search(n, id)
-	}
-	if at, ok := k.places.get(id); ok && k.writes[at].n == n {
-		return at
-	}
-	return nowhere
-}
-
-// search is placeOf where an id may have several writes.
-func (k *checker) search(n uint64, id history.ID) uint32 {
-	key := k.keyOf(n)
-	if key == nil {
-		return nowhere
-	}
-	i, ok := slices.BinarySearchFunc(k.of(key), id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
-	if !ok {
-		return nowhere
-	}
-	return key.from + uint32(i)
-}
-
-// writeOn returns the write that placeOf finds; nil if there is none.
-func (k *checker) writeOn(n uint64, id history.ID) *write {
-	if at := k.placeOf(n, id); at != nowhere {
-		return &k.writes[at]
-	}
-	return nil
 }
 
 // loaded says that the load made the record.
@@ -325,9 +224,8 @@ func (k *checker) writerOf(n uint64, id history.ID, foreign map[uint64]bool) (wh
 // in its place.
 func (k *checker) findLostUpdates(f *finder, o *ordering, key *register) {
 	updates := o.updates[:0]
-	list := k.of(key)
-	for j := range list {
-		if w := &list[j]; w.kind == k.in.Modify && w.is(rmw) && w.outcome == history.Committed {
+	for _, w := range o.list {
+		if w.kind == k.in.Modify && w.is(rmw) && w.outcome == history.Committed {
 			updates = append(updates, w)
 		}
 	}

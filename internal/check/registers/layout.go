@@ -1,0 +1,156 @@
+package registers
+
+import (
+	"cmp"
+	"slices"
+
+	"stroppy/internal/history"
+)
+
+// layOut puts the numbers of the writes in order, by records and ids, and numbers the records
+// that were written.
+//
+// The pieces are gone through by falling ids, and the numbers of each record are filled in
+// from their end. So nothing is compared but the pieces, each write waits for no other, and
+// the places are written one after another. Of a damaged history the ids do not fall; its
+// numbers are sorted afterwards.
+func (k *checker) layOut(pieces []piece, extents map[uint64]extent) {
+	for _, slab := range k.slabs {
+		for i := range slab {
+			k.index.count(slab[i].n)
+		}
+	}
+	records := k.index.records()
+	k.keys = make([]register, 0, records)
+	k.numbers = make([]uint32, k.writers)
+	ends := make([]uint32, records) // before which the numbers of each record are still to be filled in
+	to := uint32(0)
+	k.index.number(func(n uint64, writes uint32) uint32 {
+		from, number := to, uint32(len(k.keys))
+		to += writes
+		ends[number] = to
+		k.keys = append(k.keys, register{
+			before: write{n: n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed},
+			n:      n, from: from, to: to,
+		})
+		return number
+	})
+	k.places = newPlaces(extents)
+	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(k.write(b.from).id, k.write(a.from).id) })
+	last, sorted := ^history.ID(0), true
+	var keys [seenAtOnce]uint32
+	for _, p := range pieces {
+		for p.to > p.from {
+			from := p.to - min(p.to-p.from, seenAtOnce)
+			for number := from; number < p.to; number++ {
+				keys[number-from], _ = k.index.of(k.write(number).n)
+			}
+			for ; p.to > from; p.to-- {
+				number, end := p.to-1, &ends[keys[p.to-1-from]]
+				*end--
+				k.numbers[*end] = number
+				id := k.write(number).id
+				k.places.set(id, number)
+				sorted = sorted && id < last
+				last = id
+			}
+		}
+	}
+	if !sorted {
+		k.sortNumbers()
+	}
+}
+
+// sortNumbers sorts the numbers of the writes of each record.
+func (k *checker) sortNumbers() {
+	byID := func(x, y uint32) int {
+		a, b := k.write(x), k.write(y)
+		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.try, b.try), cmp.Compare(a.end, b.end))
+	}
+	for i := range k.keys {
+		slices.SortFunc(k.numbers[k.keys[i].from:k.keys[i].to], byID)
+	}
+}
+
+// write returns the write of a number.
+func (k *checker) write(number uint32) *write {
+	return &k.slabs[number>>slabBits][number&(slabSize-1)]
+}
+
+// keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
+func (k *checker) keyOf(n uint64) *register {
+	if at, ok := k.index.of(n); ok {
+		return &k.keys[at]
+	}
+	return nil
+}
+
+// appendWrites appends the writes of a key, by rank: what was there before, and all others
+// by their ids.
+func (k *checker) appendWrites(list []*write, key *register) []*write {
+	list = append(list, &key.before)
+	for _, number := range k.numbers[key.from:key.to] {
+		list = append(list, k.write(number))
+	}
+	return list
+}
+
+// writeOn returns the write of an id to a record; nil if there is none. What was there before
+// the runs has the id 0.
+func (k *checker) writeOn(n uint64, id history.ID) *write {
+	switch {
+	case id == 0:
+		if key := k.keyOf(n); key != nil {
+			return &key.before
+		}
+		return nil
+	case k.places.twice:
+		return k.search(n, id)
+	}
+	if number, ok := k.places.get(id); ok {
+		if w := k.write(number); w.n == n {
+			return w
+		}
+	}
+	return nil
+}
+
+// search is writeOn where an id may have several writes.
+func (k *checker) search(n uint64, id history.ID) *write {
+	key := k.keyOf(n)
+	if key == nil {
+		return nil
+	}
+	numbers := k.numbers[key.from:key.to]
+	i, ok := slices.BinarySearchFunc(numbers, id, func(number uint32, id history.ID) int { return cmp.Compare(k.write(number).id, id) })
+	if !ok {
+		return nil
+	}
+	return k.write(numbers[i])
+}
+
+// nearly returns what is probably the write of an id to a record, without a look at it; nil
+// where that is not known.
+func (k *checker) nearly(n uint64, id history.ID) *write {
+	if id == 0 {
+		if n < uint64(len(k.index.loaded)) && k.index.loaded[n] > 0 {
+			return &k.keys[k.index.loaded[n]-1].before
+		}
+		return nil
+	}
+	if slot := k.places.slot(id); slot != nil && *slot > 0 {
+		return k.write(*slot - 1)
+	}
+	return nil
+}
+
+// touch reads some writes, of which none waits for another. The sum makes that nobody leaves
+// it out.
+func touch(list []*write) (sum uint64) {
+	for _, w := range list {
+		if w != nil {
+			sum += w.n
+		}
+	}
+	return sum
+}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 )
 
 // blockSource is a file of blocks that is open for reading. It may be read by
@@ -179,8 +180,43 @@ const (
 	atCut                 // a block that the file's end cuts off
 )
 
+// window is what a walk over the heads of blocks read last.
+type window struct {
+	buffer []byte
+	offset int64 // in the file
+}
+
+// Of blocks that are less than smallBlock apart several heads are read at once.
+const (
+	smallBlock = 16 << 10
+	windowSize = 64 << 10
+)
+
+// bytes returns n bytes from offset, valid until it is called again.
+func (w *window) bytes(s *blockSource, offset int64, n int) ([]byte, error) {
+	if from := offset - w.offset; from < 0 || from+int64(n) > int64(len(w.buffer)) {
+		size, near := n, from > 0 && from < int64(len(w.buffer))+smallBlock
+		if near {
+			size = int(min(windowSize, s.size-offset))
+		}
+		w.buffer = slices.Grow(w.buffer[:0], size)[:size]
+		err := s.read(w.buffer, offset)
+		if err != nil && near { // perhaps only further on
+			w.buffer = w.buffer[:n]
+			err = s.read(w.buffer, offset)
+		}
+		if err != nil {
+			w.buffer = w.buffer[:0]
+			return nil, err
+		}
+		w.offset = offset
+	}
+	from := offset - w.offset
+	return w.buffer[from : from+int64(n)], nil
+}
+
 // at says what is at offset, and of a block its head.
-func (s *blockSource) at(offset int64) (p place, h head, err error) {
+func (s *blockSource) at(offset int64, w *window) (p place, h head, err error) {
 	left := s.size - offset
 	switch {
 	case left == 0:
@@ -190,11 +226,13 @@ func (s *blockSource) at(offset int64) (p place, h head, err error) {
 	case left < blockHeadSize && !s.complete:
 		return atCut, h, nil
 	}
-	raw := make([]byte, blockHeadSize)
-	if err := s.read(raw[:min(left, blockHeadSize)], offset); err != nil {
+	var raw [blockHeadSize]byte
+	read, err := w.bytes(s, offset, int(min(left, blockHeadSize)))
+	if err != nil {
 		return p, h, err
 	}
-	_, _ = binary.Decode(raw, binary.LittleEndian, &h)
+	copy(raw[:], read)
+	_, _ = binary.Decode(raw[:], binary.LittleEndian, &h)
 	what := "the block is longer than the file"
 	switch {
 	case h.Magic == footerMagic && left < footerSize && !s.complete:
@@ -230,8 +268,9 @@ func (s *blockSource) end() place {
 // walk hands over every whole block from the given one on without its payload, until the
 // first error, and says how and where the walk ended.
 func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, offset int64, err error) {
+	var w window
 	for offset = from; ; {
-		p, h, err := s.at(offset)
+		p, h, err := s.at(offset, &w)
 		if err == nil && p == atBlock {
 			err = do(blockRead{head: h, offset: offset})
 		}

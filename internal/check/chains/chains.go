@@ -39,6 +39,8 @@ type Input struct {
 	// transaction of the background and every rejected one, by one goroutine at a time and
 	// in no order. An error ends the proof without an answer.
 	Look func() func(tx *history.Transaction) error
+
+	piece, grouped int // of a test: how many records are a batch, and batches sent together
 }
 
 // MostObjects is for how many objects a proof has room: 4 GiB.
@@ -120,6 +122,11 @@ func (p *prover) run() error {
 	return p.compare()
 }
 
+// eventsAtOnce is for how many events the objects are read together: so many loads from
+// memory are under way at once, and their lines are still in the nearest cache when they are
+// needed.
+const eventsAtOnce = 64
+
 // place finds the serial order. legs has the rows of the ledger of transactions whose
 // clients did not see what they made.
 func (p *prover) place(legs map[history.ID][]history.Row) error {
@@ -129,22 +136,29 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 		return err
 	}
 	defer f.stop()
-	m := newMerger(f, p.order.warm)
-	for n, every := 1, max(lookEvery, len(f.left)); ; n++ {
-		if n%every == 0 && p.order.overdue(m.firstTry()) {
+	m := newMerger(f)
+	events := make([]event, eventsAtOnce)
+	for n, look := 0, max(lookEvery, len(f.left)); p.watch.Err == nil; {
+		if n >= look && p.order.overdue(m.firstTry()) {
 			p.order.breakCircles(&p.watch)
 		}
-		event, err := m.next()
+		if n >= look {
+			n = 0
+		}
+		list, err := m.next(events)
 		if err != nil {
 			return err
 		}
-		if event.t == nil || p.watch.Ended() {
+		if len(list) == 0 {
 			break
 		}
-		if event.began {
-			p.order.begin(event.t)
-		} else {
-			p.order.end(event.t)
+		n += len(list)
+		p.order.warm(list)
+		for _, e := range list {
+			if p.watch.Ended() {
+				break
+			}
+			p.order.take(e)
 		}
 		if p.order.err != nil {
 			return p.order.err

@@ -13,23 +13,28 @@ import (
 )
 
 // transaction is one that counts: it was applied, or refused for what it had read. It takes
-// 48 bytes, and each operation 32: a history with many clients has many of them waiting.
+// 64 bytes, a line of a processor's cache, and each operation 32: a history with many clients
+// has many of them waiting.
 type transaction struct {
 	id       history.ID
-	try, end int64  // ns
-	first    uint32 // of its operations in the batch
-	count    uint32 // of them
+	try, end int64       // ns
+	ops      []operation // in the memory of the batch
 	batch    *batch
 	lacking  int32 // reads of versions that are not there yet
 	state    state
-
-	reader    bool // it writes nothing
-	unknown   bool // applied by the ledger alone: nobody knows when at the latest
-	demanded  bool // of an unknown one: somebody read what it made
-	postponed bool // it is in a heap
+	flags    flags
 }
 
-func (t *transaction) ops() []operation { return t.batch.ops[t.first : t.first+t.count] }
+type flags uint8
+
+const (
+	reader    flags = 1 << iota // it writes nothing
+	unknown                     // applied by the ledger alone: nobody knows when at the latest
+	demanded                    // of an unknown one: somebody read what it made
+	postponed                   // it is in a heap
+)
+
+func (t *transaction) has(f flags) bool { return t.flags&f != 0 }
 
 // operation is a read, or a write and what was read before it.
 type operation struct {
@@ -66,14 +71,22 @@ func newOperation(op *history.Op, writes bool) operation {
 type batch struct {
 	client uint64
 	list   []transaction
+	soon   []upcoming // what the merger is to know of list
 	ops    []operation
-	next   int // of the list, that was not handed over
-	live   int // what must still be done with the transactions, and one until all were handed over
+	live   int // transactions that are not both placed and ended, and one until all were handed over
 	legs   fingerprint
 	counts counts
 	err    error
-	ready  chan struct{} // has an element when the batch is decoded
+	rest   *history.Cursor // on the block's other transactions; nil: there are none
+	ready  chan struct{}   // has an element when the batch is decoded
 	pool   *sync.Pool
+}
+
+// upcoming is when a transaction ends. What else there is of it takes more lines of a
+// processor's cache.
+type upcoming struct {
+	end   int64
+	reads bool // it does not overwrite all that it read
 }
 
 // counts are what is known of a client's records, also of those that do not count.
@@ -98,40 +111,60 @@ type blocks interface {
 	Cursor() *history.Cursor
 }
 
-// feed hands over batches in the order of the file, which several goroutines decode.
+// feed hands over the transactions of the clients in batches, which several goroutines
+// decode. Of a file they are pieces of blocks: of each block that was begun, the piece that
+// is handed over and the next one are decoded, so that of many clients at once no more waits
+// than fits into a processor's caches.
 type feed struct {
 	in    Input
 	legs  map[history.ID][]history.Row
 	run   uint64
 	mutex sync.Mutex // of look
 	look  func(tx *history.Transaction) error
-	pool  sync.Pool
-	order chan *batch
-	stop  func()         // ends the goroutines, of which none looks at anything afterwards
-	left  map[uint64]int // batches of each client that were not handed over
+	left  map[uint64]int // blocks of each client that were not handed over
 
-	last     map[uint64]counts // of each client, of the batches that were
+	piece   int // how many records of a block are decoded at once
+	batches sync.Pool
+	cursors sync.Pool
+	order   chan *batch   // the first of each block
+	further chan []*batch // the others
+	group   []*batch      // of the others, that were not sent
+	grouped int           // how many are sent together
+	stop    func()        // ends the goroutines, of which none looks at anything afterwards
+
 	counted  Proof
 	sum      fingerprint
 	lookedUp map[history.ID]bool
 }
 
-// batchSize is how many records of a source without blocks are in one batch.
-const batchSize = 512
+// Of how many records a batch is: of a source without blocks, and of one with blocks, in
+// which those of all clients together are mostDecoded where that is within the bounds.
+const (
+	batchSize   = 512
+	mostPiece   = 512
+	leastPiece  = 16
+	mostDecoded = 1 << 16
+)
 
-// ahead is how many batches are decoded before somebody asks for them.
+// ahead is how many blocks are begun before somebody asks for them.
 const ahead = 16
 
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
 	f := &feed{
 		in: in, look: in.Look(), legs: legs, run: in.History.Header().Run, left: map[uint64]int{},
-		last: map[uint64]counts{}, lookedUp: map[history.ID]bool{}, stop: func() {},
+		lookedUp: map[history.ID]bool{}, stop: func() {},
 	}
-	f.pool.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.pool} }
+	f.batches.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.batches} }
 	if source, ok := in.History.(blocks); ok {
 		return f, f.deal(source)
 	}
 	return f, f.gather(w)
+}
+
+// begunBlock is a block of which the first batch is to be decoded.
+type begunBlock struct {
+	batch *batch
+	block history.Block
 }
 
 // deal has the blocks decoded by a goroutine for each processor.
@@ -144,22 +177,24 @@ func (f *feed) deal(source blocks) error {
 		list = append(list, b)
 		f.left[uint64(b.Client)]++
 	}
-	type job struct {
-		batch *batch
-		block history.Block
+	clients := max(1, len(f.left))
+	f.piece, f.grouped = f.in.piece, f.in.grouped
+	if f.piece == 0 {
+		f.piece = max(leastPiece, min(mostPiece, mostDecoded/clients))
+		f.grouped = max(1, min(64, clients/16))
 	}
-	jobs := make(chan job, ahead)
-	f.order = make(chan *batch, ahead)
+	f.cursors.New = func() any { return source.Cursor() }
+	f.order, f.further = make(chan *batch, ahead), make(chan []*batch, ahead)
+	begun := make(chan begunBlock, ahead)
 	ctx, stop := context.WithCancel(context.Background())
 	var decoding sync.WaitGroup
 	f.stop = func() {
 		stop()
 		decoding.Wait()
 	}
-	go func() {
-		defer close(jobs)
+	decoding.Go(func() {
 		for _, block := range list {
-			b := f.pool.Get().(*batch)
+			b := f.batches.Get().(*batch)
 			b.reset(uint64(block.Client))
 			select {
 			case f.order <- b:
@@ -167,34 +202,70 @@ func (f *feed) deal(source blocks) error {
 				return
 			}
 			select {
-			case jobs <- job{b, block}:
+			case begun <- begunBlock{b, block}:
 			case <-ctx.Done():
 				return
 			}
 		}
-	}()
+	})
 	for range runtime.GOMAXPROCS(0) {
-		decoding.Go(func() {
-			cursor := source.Cursor()
-			for j := range jobs {
-				if ctx.Err() == nil {
-					f.decode(j.batch, cursor, j.block)
-				}
-				j.batch.ready <- struct{}{}
-			}
-		})
+		decoding.Go(func() { f.work(ctx, begun) })
 	}
 	return nil
 }
 
-func (f *feed) decode(b *batch, cursor *history.Cursor, block history.Block) {
-	cursor.Open(block)
-	for cursor.Next() && b.err == nil {
+// work decodes what it is given until the context ends.
+func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case group := <-f.further:
+			for _, b := range group {
+				if ctx.Err() == nil {
+					f.decode(b)
+					b.ready <- struct{}{}
+				}
+			}
+		case j := <-begun:
+			j.batch.rest = f.cursors.Get().(*history.Cursor)
+			j.batch.rest.Open(j.block)
+			f.decode(j.batch)
+			j.batch.ready <- struct{}{}
+		}
+	}
+}
+
+// decode fills a batch with the next transactions of its block.
+func (f *feed) decode(b *batch) {
+	cursor := b.rest
+	for b.counts.records < f.piece && b.err == nil && cursor.Next() {
 		b.err = f.add(b, &cursor.Transaction)
+	}
+	if b.err == nil && b.counts.records == f.piece {
+		return
 	}
 	if err := cursor.Err(); err != nil && b.err == nil {
 		b.err = unproved("%v", err)
 	}
+	b.rest = nil
+	f.cursors.Put(cursor)
+}
+
+// after returns the batch that follows one in its block, and has it decoded; nil if there
+// is none.
+func (f *feed) after(b *batch) *batch {
+	if b.rest == nil {
+		return nil
+	}
+	next := f.batches.Get().(*batch)
+	next.reset(b.client)
+	next.rest = b.rest
+	if f.group = append(f.group, next); len(f.group) == f.grouped {
+		f.further <- f.group
+		f.group = make([]*batch, 0, f.grouped)
+	}
+	return next
 }
 
 // gather decodes a source without blocks, all of it before the first batch is handed over.
@@ -204,7 +275,7 @@ func (f *feed) gather(w *check.Watch) (problem error) {
 	for rec := range check.Each(w, "the history", f.in.History.Transactions(), &problem) {
 		b := open[rec.ID.Client()]
 		if b == nil || b.counts.records == batchSize {
-			b = f.pool.Get().(*batch)
+			b = f.batches.Get().(*batch)
 			b.reset(rec.ID.Client())
 			b.ready <- struct{}{}
 			f.left[b.client]++
@@ -224,25 +295,36 @@ func (f *feed) gather(w *check.Watch) (problem error) {
 	return nil
 }
 
-// next returns the next batch. There is one while left has any.
-func (f *feed) next() (*batch, error) {
+// next returns the first batch of the next block, which may still be decoded. There is one
+// while left has any.
+func (f *feed) next() *batch {
 	b := <-f.order
-	<-b.ready
-	if b.err != nil {
-		return nil, b.err
-	}
 	f.left[b.client]--
+	return b
+}
+
+// take waits for a batch, which is the next one of a client, and takes up what is known of
+// it. before is what was known of the client.
+func (f *feed) take(b *batch, before *counts) error {
+	if i := slices.Index(f.group, b); i >= 0 { // nobody was asked to decode it yet
+		f.group = slices.Delete(f.group, i, i+1)
+		f.decode(b)
+	} else {
+		<-b.ready
+	}
+	if b.err != nil {
+		return b.err
+	}
 	c := b.counts
-	switch before, ok := f.last[b.client]; {
+	switch {
 	case c.records == 0:
-	case !ok && c.first.Sequence() > 1:
-		return nil, unproved("%v is the first of its client", c.first)
-	case ok && (c.first != before.last+1 || c.try < before.end):
-		return nil, unproved("%v does not follow %v", c.first, before.last)
+		return nil
+	case before.records == 0 && c.first.Sequence() > 1:
+		return unproved("%v is the first of its client", c.first)
+	case before.records > 0 && (c.first != before.last+1 || c.try < before.end):
+		return unproved("%v does not follow %v", c.first, before.last)
 	}
-	if c.records > 0 {
-		f.last[b.client] = c
-	}
+	*before = c
 	f.counted.Applied += c.applied
 	f.counted.Acknowledged += c.acknowledged
 	f.counted.Committed += c.committed
@@ -250,11 +332,11 @@ func (f *feed) next() (*batch, error) {
 	for _, id := range c.lookedUp {
 		f.lookedUp[id] = true
 	}
-	return b, nil
+	return nil
 }
 
 func (b *batch) reset(client uint64) {
-	*b = batch{client: client, list: b.list[:0], ops: b.ops[:0], live: 1, ready: b.ready, pool: b.pool}
+	*b = batch{client: client, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], live: 1, ready: b.ready, pool: b.pool}
 }
 
 // add appends a transaction, if it counts.
@@ -284,7 +366,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			return unproved("%v", err)
 		}
 	}
-	t := transaction{id: tx.ID, try: tx.Try, end: tx.End, reader: true, batch: b}
+	t := transaction{id: tx.ID, try: tx.Try, end: tx.End, flags: reader, batch: b}
 	first := len(b.ops)
 	var err error
 	switch {
@@ -305,16 +387,17 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	}
 	if tx.Outcome == history.Committed {
 		c.applied++
-		if !t.reader {
+		if !t.has(reader) {
 			c.acknowledged++
 		}
 	}
 	if len(b.ops) == first {
 		return err
 	}
-	t.first, t.count = uint32(first), uint32(len(b.ops)-first)
+	t.ops = b.ops[first:len(b.ops):len(b.ops)]
 	b.list = append(b.list, t)
-	b.live += 2
+	b.soon = append(b.soon, upcoming{t.end, slices.ContainsFunc(t.ops, func(op operation) bool { return !op.write() })})
+	b.live++
 	return err
 }
 
@@ -341,7 +424,7 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 		}
 		b.ops = append(b.ops, newOperation(op, writes))
 		if writes {
-			t.reader = false
+			t.flags &^= reader
 			b.legs.add(tx.ID, legs, op.Object, op.Amount, op.Version+1)
 			legs++
 		}
@@ -367,7 +450,9 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 		b.counts.lookedUp = append(b.counts.lookedUp, tx.ID)
 		return false, nil
 	}
-	t.unknown = tx.Outcome == history.Unknown
+	if tx.Outcome == history.Unknown {
+		t.flags |= unknown
+	}
 	legs := uint32(0)
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
@@ -392,14 +477,14 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 			b.legs.add(tx.ID, legs, op.Object, op.Amount, rows[n].Version)
 			legs++
 			rows = slices.Delete(rows, n, n+1)
-			t.reader = false
+			t.flags &^= reader
 		}
 		b.ops = append(b.ops, o)
 	}
 	if len(rows) > 0 {
 		return false, unproved("the ledger has more of %v than was sent", tx.ID)
 	}
-	if t.unknown {
+	if t.has(unknown) {
 		b.live++ // its memory is never used again: it may wait until the end
 	}
 	return true, nil

@@ -2,7 +2,6 @@ package chains
 
 import (
 	"math/bits"
-	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -38,7 +37,7 @@ const (
 type placement struct {
 	in      Input
 	objects []object
-	waiters map[version][]waiter
+	waiters waiters
 	makers  map[version]*transaction // of unknown outcome, by what they are to make
 	ready   []*transaction           // to be tried again
 	queue   []*transaction           // ended and perhaps not placed, in the order of their ends
@@ -46,8 +45,9 @@ type placement struct {
 	now     int64                    // when the last of them ended
 	late    heap[*transaction]       // held back by real time, by their beginnings
 	unsure  []*transaction           // of unknown outcome, and ended
-	open    int                      // begun and not placed
+	open    int                      // ended and not placed
 	cyclic  []history.ID             // placed together with others, because they have no order
+	near    []uint32                 // the objects that warm reads
 	touched uint32                   // keeps what warm does from being left out
 	err     error
 
@@ -60,14 +60,6 @@ type placement struct {
 // version is one version of an object.
 type version struct{ object, number uint32 }
 
-// waiter waits for a version that it read, or to overwrite one: then op is overwriter.
-type waiter struct {
-	t  *transaction
-	op int32 // of t.ops
-}
-
-const overwriter = -1
-
 // pinned is the key of who waits for the pins of an object to go: no transaction reads such
 // a version number.
 const pinned = ^uint32(0)
@@ -75,7 +67,7 @@ const pinned = ^uint32(0)
 func newPlacement(in Input) *placement {
 	p := &placement{
 		in: in, objects: make([]object, in.Objects),
-		waiters: map[version][]waiter{}, makers: map[version]*transaction{},
+		makers: map[version]*transaction{},
 	}
 	for n := range p.objects {
 		p.objects[n].value = in.Opening(uint64(n))
@@ -89,24 +81,39 @@ func (p *placement) fail(format string, args ...any) {
 	}
 }
 
-// warm reads the objects of some transactions, all at once, so that they are in the
-// processor's cache when they are needed one by one.
-func (p *placement) warm(list []transaction) {
-	versions := uint32(0)
-	for i := range list {
-		ops := list[i].ops()
+// warm reads the objects that some events are about, all at once, so that they are in the
+// processor's cache when they are needed one by one: those that are only read when their
+// reader began, and the others when it ended.
+func (p *placement) warm(list []event) {
+	numbers := p.near[:0]
+	for _, e := range list {
+		ops := e.t.ops
 		for j := range min(len(ops), 4) {
-			versions += p.objects[ops[j].object()].version
+			if op := &ops[j]; op.write() != e.began {
+				numbers = append(numbers, op.object())
+			}
 		}
 	}
-	p.touched += versions
+	versions := uint32(0)
+	for _, n := range numbers {
+		versions += p.objects[n].version
+	}
+	p.near, p.touched = numbers, p.touched+versions
+}
+
+// take takes note of an event.
+func (p *placement) take(e event) {
+	if e.began {
+		p.begin(e.t)
+	} else {
+		p.end(e.t)
+	}
 }
 
 // begin takes up a transaction. What it read and does not overwrite stays as it is until
 // it is placed.
 func (p *placement) begin(t *transaction) {
-	p.open++
-	ops := t.ops()
+	ops := t.ops
 	for i := range ops {
 		op := &ops[i]
 		if op.write() {
@@ -122,7 +129,7 @@ func (p *placement) begin(t *transaction) {
 			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object())
 		}
 	}
-	if t.count > manyReads && t.reader && t.lacking == 0 {
+	if len(t.ops) > manyReads && t.has(reader) && t.lacking == 0 {
 		p.postpone(t)
 	}
 }
@@ -140,7 +147,8 @@ func (p *placement) end(t *transaction) {
 		return
 	}
 	t.state = ended
-	if !t.unknown {
+	p.open++
+	if !t.has(unknown) {
 		p.queue = append(p.queue, t)
 		p.demandReads(t)
 		p.try(t)
@@ -148,7 +156,7 @@ func (p *placement) end(t *transaction) {
 		return
 	}
 	p.unsure = append(p.unsure, t)
-	ops := t.ops()
+	ops := t.ops
 	for i := range ops {
 		if op := &ops[i]; op.write() {
 			made := version{op.object(), op.version + 1}
@@ -156,8 +164,10 @@ func (p *placement) end(t *transaction) {
 				p.fail("%v and %v made version %d of object %d", t.id, p.makers[made].id, made.number, made.object)
 			}
 			p.makers[made] = t
-			if slices.ContainsFunc(p.waiters[made], func(w waiter) bool { return w.t.demands() }) {
-				p.demand(t)
+			for w := range p.waiters.of(made) {
+				if w.t.demands() {
+					p.demand(t)
+				}
 			}
 		}
 	}
@@ -169,13 +179,13 @@ func (p *placement) end(t *transaction) {
 // it is placed when somebody whose client had the answer read what it made, because no one
 // who did not see its effect began after that.
 func (t *transaction) demands() bool {
-	return t.state == ended && (!t.unknown || t.demanded)
+	return t.state == ended && (!t.has(unknown) || t.has(demanded))
 }
 
 // demand has a transaction of unknown outcome placed.
 func (p *placement) demand(t *transaction) {
-	if !t.demanded {
-		t.demanded = true
+	if !t.has(demanded) {
+		t.flags |= demanded
 		p.ready = append(p.ready, t)
 		p.demandReads(t)
 	}
@@ -183,7 +193,7 @@ func (p *placement) demand(t *transaction) {
 
 // demandReads demands who made the versions that t waits to be there.
 func (p *placement) demandReads(t *transaction) {
-	ops := t.ops()
+	ops := t.ops
 	for i := range ops {
 		if op := &ops[i]; t.lacking > 0 && !op.write() && p.objects[op.object()].version < op.version {
 			p.demandMaker(version{op.object(), op.version})
@@ -228,7 +238,7 @@ func (p *placement) settle() {
 			return
 		}
 		t := p.late.pop()
-		if t.postponed = false; t.state != placed {
+		if t.flags &^= postponed; t.state != placed {
 			p.ready = append(p.ready, t)
 		}
 		t.batch.done()
@@ -237,8 +247,8 @@ func (p *placement) settle() {
 
 // postpone has t tried again when all that ended before it began is placed.
 func (p *placement) postpone(t *transaction) {
-	if !t.postponed {
-		t.postponed = true
+	if !t.has(postponed) {
+		t.flags |= postponed
 		t.batch.live++
 		p.late.push(t.try, t)
 	}
@@ -261,13 +271,13 @@ func (p *placement) advance() {
 // for one such thing.
 func (p *placement) try(t *transaction) {
 	switch {
-	case t.lacking > 0, t.state != ended && !t.reader, t.unknown && !t.demanded:
+	case t.lacking > 0, t.state != ended && !t.has(reader), t.has(unknown) && !t.has(demanded):
 		return
 	case p.held(t):
 		p.postpone(t)
 		return
 	}
-	ops := t.ops()
+	ops := t.ops
 	for i := range ops {
 		op := &ops[i]
 		if !op.write() {
@@ -295,12 +305,14 @@ func (p *placement) held(t *transaction) bool {
 }
 
 func (p *placement) place(t *transaction) {
+	if t.state == ended {
+		p.open--
+	}
 	t.state = placed
-	p.open--
-	if t.unknown {
+	if t.has(unknown) {
 		p.unknown++
 	}
-	ops := t.ops()
+	ops := t.ops
 	for i := range ops {
 		op := &ops[i]
 		o := &p.objects[op.object()]
@@ -315,7 +327,6 @@ func (p *placement) place(t *transaction) {
 			p.wake(version{op.object(), pinned})
 		}
 	}
-	t.batch.done()
 }
 
 // write makes the next version of an object.
@@ -334,24 +345,23 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	if o.value < p.in.Floor {
 		p.fail("object %d fell to %d", op.object(), o.value)
 	}
-	if t.unknown {
+	if t.has(unknown) {
 		delete(p.makers, version{op.object(), o.version})
 	}
 	if !o.waited {
 		return
 	}
 	made := version{op.object(), o.version}
-	for _, w := range p.waiters[made] {
+	for w := range p.waiters.take(made) {
 		if w.op == overwriter {
 			p.ready = append(p.ready, w.t)
 			continue
 		}
-		p.pin(w.t, &w.t.ops()[w.op], o)
+		p.pin(w.t, &w.t.ops[w.op], o)
 		if w.t.lacking--; w.t.lacking == 0 {
 			p.ready = append(p.ready, w.t)
 		}
 	}
-	delete(p.waiters, made)
 }
 
 // pin keeps a version from being overwritten before t, which read it, is placed.
@@ -365,17 +375,16 @@ func (p *placement) pin(t *transaction, op *operation, o *object) {
 // wait has t tried again when a version is there.
 func (p *placement) wait(t *transaction, op int32, v version) {
 	p.objects[v.object].waited = true
-	p.waiters[v] = append(p.waiters[v], waiter{t, op})
+	p.waiters.add(v, waiter{t, op})
 	if t.demands() {
 		p.demandMaker(v)
 	}
 }
 
 func (p *placement) wake(v version) {
-	for _, w := range p.waiters[v] {
+	for w := range p.waiters.take(v) {
 		p.ready = append(p.ready, w.t)
 	}
-	delete(p.waiters, v)
 }
 
 // agrees compares the ledger with what was placed.

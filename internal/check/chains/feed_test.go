@@ -1,0 +1,138 @@
+package chains
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"stroppy/internal/history"
+)
+
+const objects = 20
+
+// recorded is a history in a file, of transfers that were done one after another, each by
+// one of some clients, and the end state. swapped says that the last transfer read what it
+// could not have.
+func recorded(t *testing.T, clients, count int, swapped bool) (*history.Reader, *history.End) {
+	t.Helper()
+	dir := t.TempDir()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	out, err := history.Create(dir, history.Header{Workload: "bank", Run: 1, Objects: objects, Clients: clients}, clients)
+	must(err)
+	end, err := history.CreateEnd(dir)
+	must(err)
+	rng := rand.New(rand.NewPCG(uint64(clients), uint64(count)))
+	state := make([]history.Object, objects)
+	for n := range state {
+		state[n] = history.Object{N: uint64(n), Value: 100}
+	}
+	sequences := make([]uint64, clients)
+	for i := range count {
+		client := rng.IntN(clients)
+		sequences[client]++
+		tx := history.Transaction{
+			ID: history.NewID(1, uint64(client), sequences[client]), Kind: history.Numbered, Outcome: history.Committed, Attempts: 1,
+			Due: int64(10 * i), Sent: int64(10 * i), Try: int64(10 * i), End: int64(10*i + 5),
+		}
+		for leg, n := range rng.Perm(objects)[:2] {
+			o := &state[n]
+			op := history.Op{Object: o.N, Write: true, Observed: true, Amount: int64(1 - 2*leg), Version: o.Version, Value: o.Value, Writer: o.Writer}
+			if swapped && i == count-1 {
+				op.Value++
+			}
+			o.Value, o.Version, o.Writer = o.Value+op.Amount, o.Version+1, tx.ID
+			tx.Ops = append(tx.Ops, op)
+			must(end.Row(history.Row{Transaction: tx.ID, Number: uint32(leg), Object: o.N, Amount: op.Amount, Version: o.Version}))
+		}
+		must(out.Client(client).Append(&tx))
+	}
+	for i := range clients {
+		must(out.Client(i).Flush())
+	}
+	for _, o := range state {
+		must(end.Object(o))
+	}
+	must(end.Close())
+	must(out.Close())
+	reader, err := history.Open(dir)
+	must(err)
+	opened, err := history.OpenEnd(dir)
+	must(err)
+	t.Cleanup(func() {
+		_ = reader.Close()
+		_ = opened.Close()
+	})
+	return reader, opened
+}
+
+// TestPieces: the answer does not depend on how many records are decoded at once, nor on
+// how many pieces are handed to another goroutine together.
+func TestPieces(t *testing.T) {
+	for _, c := range []struct{ clients, count int }{{1, 4000}, {3, 3000}, {40, 6000}, {500, 5000}} {
+		for _, swapped := range []bool{false, true} {
+			reader, end := recorded(t, c.clients, c.count, swapped)
+			for _, piece := range []int{1, 3, 16, 512, 0} {
+				for _, grouped := range []int{1, 5, 64} {
+					in := Input{
+						Objects: objects, Opening: func(uint64) int64 { return 100 }, Floor: -1 << 40, History: reader, End: end,
+						Look:  func() func(*history.Transaction) error { return func(*history.Transaction) error { return nil } },
+						piece: piece, grouped: grouped,
+					}
+					proof, err := Prove(t.Context(), in)
+					what := fmt.Sprintf("%d clients, pieces of %d, %d together, swapped %v", c.clients, piece, grouped, swapped)
+					switch {
+					case swapped && !Open(err):
+						t.Errorf("%s: %v, %+v", what, err, proof)
+					case !swapped && (err != nil || proof.Applied != c.count || proof.Committed != c.count || len(proof.Cyclic) > 0):
+						t.Errorf("%s: %v, %+v", what, err, proof)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWaiters: who waits for a version is found, once, whatever else is in the table.
+func TestWaiters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var table waiters
+	want := map[version][]waiter{}
+	for range 20_000 {
+		v := version{uint32(rng.IntN(4)), uint32(rng.IntN(50))}
+		switch list := want[v]; rng.IntN(3) {
+		case 0, 1:
+			who := waiter{&transaction{id: history.ID(rng.Uint64())}, int32(rng.IntN(3))}
+			table.add(v, who)
+			want[v] = append(list, who)
+		case 2:
+			if len(list) > 0 && rng.IntN(2) == 0 {
+				table.remove(v, list[0].t)
+				want[v] = list[1:]
+				continue
+			}
+			seen := 0
+			for range table.of(v) {
+				seen++
+			}
+			left := map[waiter]bool{}
+			for _, who := range list {
+				left[who] = true
+			}
+			for who := range table.take(v) {
+				if !left[who] {
+					t.Fatalf("%v does not wait for %v, or was there twice", who, v)
+				}
+				delete(left, who)
+			}
+			if len(left) > 0 || seen != len(list) {
+				t.Fatalf("%d of %d that wait for %v were not found", len(left), len(list), v)
+			}
+			delete(want, v)
+		}
+	}
+}

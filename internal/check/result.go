@@ -60,7 +60,17 @@ type Result struct {
 // Checked is what the checks of recorded runs came to.
 type Checked struct {
 	Results   []Result
-	Committed uint64 // transactions that were committed, those of the background left out
+	Committed uint64  // transactions that were committed, those of the background left out
+	Tables    []Table // of one run, where its transactions were measured as they were read; else nil
+}
+
+// Table is what a workload adds to the report: measurements of its own, as people read
+// them. They are a function of what was recorded.
+type Table struct {
+	Title   string     `json:"title"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	Notes   []string   `json:"notes,omitempty"` // what a measurement is divided by, above all
 }
 
 // Anomaly is one way in which the order of transactions went wrong.

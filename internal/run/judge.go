@@ -62,6 +62,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
 	}
 	results := checked.Results
+	c.measured = checked.Tables
 	if err == nil {
 		results, err = add(results)
 	}

@@ -226,3 +226,27 @@ func TestOneTransaction(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestTablesOfTheChecks: where the checks have made a workload's own tables, the history is
+// not read for them.
+func TestTablesOfTheChecks(t *testing.T) {
+	for _, measured := range []bool{true, false} {
+		o := checking(t, []string{recording(t, 1, 10, nil)}, func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
+			checked, err := allValid(t.Context(), nil, 0, nil)
+			if measured {
+				checked.Tables = []check.Table{{Title: "measured beside"}}
+			}
+			return checked, err
+		})
+		read := false
+		o.Spec.Tables = func(context.Context, *history.Reader) ([]workload.Table, error) {
+			read = true
+			return []workload.Table{{Title: "read"}}, nil
+		}
+		r, err := Check(t.Context(), o)
+		want := map[bool]string{true: "measured beside", false: "read"}[measured]
+		if err != nil || len(r.Tables) != 1 || r.Tables[0].Title != want || read == measured {
+			t.Errorf("measured: %v: %v, %+v, the history was read: %v", measured, err, r.Tables, read)
+		}
+	}
+}

@@ -149,6 +149,7 @@ type conductor struct {
 
 	zero       time.Time      // of the clock of the drive
 	timeline   []stats.Second // of the drive
+	measured   []check.Table  // what the checks have made of the workload's own tables; nil: nothing
 	faultCount int            // that were noted
 	faultLines int            // that were written of them
 	unwhole    string         // why the database did not become whole after the last heal
@@ -201,8 +202,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return err
 	}
 	c.footprint(ctx)
+	err = c.judge(ctx)
 	c.tables(ctx)
-	return c.judge(ctx)
+	return err
 }
 
 // enter begins a phase and closes the one before.
@@ -323,20 +325,23 @@ func (c *conductor) footprint(ctx context.Context) {
 	}
 }
 
-// tables has a workload add its tables, without which the verdict stands.
+// tables has a workload add its tables, without which the verdict stands. The history is
+// read for them only where the checks have not made them.
 func (c *conductor) tables(ctx context.Context) {
 	if c.o.Spec.Tables == nil {
 		return
 	}
-	recorded, err := history.Open(c.o.Dir.History())
-	var list []workload.Table
-	if err == nil {
-		defer recorded.Close()
-		list, err = c.o.Spec.Tables(ctx, recorded)
-	}
-	if err != nil {
-		c.log.Warn("the workload's own tables could not be made", "error", err)
-		return
+	list := c.measured
+	if list == nil {
+		recorded, err := history.Open(c.o.Dir.History())
+		if err == nil {
+			defer recorded.Close()
+			list, err = c.o.Spec.Tables(ctx, recorded)
+		}
+		if err != nil {
+			c.log.Warn("the workload's own tables could not be made", "error", err)
+			return
+		}
 	}
 	c.result.Tables = nil
 	for _, t := range list {

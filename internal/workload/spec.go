@@ -42,7 +42,8 @@ type Spec struct {
 	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.
 	Study bool
-	// Tables are what it adds to the report of one recorded run; nil: nothing.
+	// Tables are what it adds to the report of one recorded run, where Check has not made
+	// them already; nil: nothing.
 	Tables func(ctx context.Context, recorded *history.Reader) ([]Table, error)
 
 	// Isolation is how it tests isolation levels; nil: it does not.

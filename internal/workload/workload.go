@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -63,14 +64,8 @@ type Loaded struct {
 	Resumed  uint64        // accounts that an interrupted load had left and this one kept
 }
 
-// Table is what a workload adds to the report: measurements of its own, as people read
-// them. They are a function of what was recorded.
-type Table struct {
-	Title   string     `json:"title"`
-	Columns []string   `json:"columns"`
-	Rows    [][]string `json:"rows"`
-	Notes   []string   `json:"notes,omitempty"` // what a measurement is divided by, above all
-}
+// Table is what a workload adds to the report.
+type Table = check.Table
 
 // The modes in which the statements of a transaction travel.
 const (

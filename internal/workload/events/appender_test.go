@@ -10,6 +10,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload/dataset"
 )
@@ -202,6 +203,10 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	got := slices.Concat(list[0].Rows, list[1].Rows)
 	if !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("the rows are %q", got)
+	}
+	checked, err := Spec().Check(t.Context(), []string{dir}, isolation.StrictSerializable, nil)
+	if err != nil || !reflect.DeepEqual(checked.Tables, list) {
+		t.Errorf("the checks measure\n%v, %v, not\n%v", checked.Tables, err, list)
 	}
 	several, err := measure(h) // by workers that take turns
 	if err != nil {

@@ -171,7 +171,19 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	in.Length = func(id history.ID, member uint32) int64 {
 		return int64(f.length(runs.of(id).Size, id, member))
 	}
-	return logs.Check(ctx, in)
+	if recorded.Tables == nil {
+		return logs.Check(ctx, in)
+	}
+	m, err := measure(recorded.Header)
+	if err != nil {
+		return nil, err
+	}
+	in.Meter = &m.Meter
+	results, err := logs.Check(ctx, in)
+	if m.Whole {
+		*recorded.Tables = m.tables()
+	}
+	return results, err
 }
 
 // configs are what the appends of the given runs are like. There are few, and mostly one.

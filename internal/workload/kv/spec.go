@@ -238,7 +238,16 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	f := formulaOf(recorded.Header)
 	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward, Insert: insert, Modify: modify, Scan: scan}
 	in.Name = f.Name
-	return registers.Check(ctx, in)
+	if recorded.Tables == nil {
+		return registers.Check(ctx, in)
+	}
+	m := measure(recorded.Header)
+	in.Meter = &m.Meter
+	results, err := registers.Check(ctx, in)
+	if m.Whole {
+		*recorded.Tables = m.tables()
+	}
+	return results, err
 }
 
 // formulaOf returns the formula of the records that a history is of. Of a header that

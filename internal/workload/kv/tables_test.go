@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 )
 
 // TestTables: the measurements of a recording made by hand, in which the warm-up and what
@@ -56,6 +57,10 @@ func TestTables(t *testing.T) {
 	}
 	if !slices.EqualFunc(list[0].Rows, want, slices.Equal) {
 		t.Errorf("the rows are\n%q, not\n%q", list[0].Rows, want)
+	}
+	checked, err := Spec().Check(t.Context(), []string{dir}, isolation.StrictSerializable, nil)
+	if err != nil || !reflect.DeepEqual(checked.Tables, list) {
+		t.Errorf("the checks measure\n%v, %v, not\n%v", checked.Tables, err, list)
 	}
 	several := measure(recorded.Header()) // by workers that take turns
 	workers, turn := several.Workers(3), 0

@@ -22,6 +22,10 @@ type Input struct {
 	check.Input
 	Header history.Header // of the first recording: what it says of the data holds for all
 	Dir    string         // of the first recording
+
+	// Tables, where it is not nil, may be set to what the workload adds to the report of the
+	// one recording, if the checks have measured it.
+	Tables *[]check.Table
 }
 
 // Checker returns what makes all checks of recorded runs of a workload, as workload.Spec
@@ -41,6 +45,9 @@ func Checker(
 		in := Input{
 			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources(), Committed: &checked.Committed},
 			Header: r[0].Header(), Dir: dirs[0],
+		}
+		if len(r) == 1 {
+			in.Tables = &checked.Tables
 		}
 		last, err := r.last(ctx)
 		if err != nil {

@@ -87,13 +87,14 @@ func engines() []engine {
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			appendCells("", 300), eventsCells(200))},
 		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Starter(voltdb.Hosts), jars, voltdb.Open), slices.Concat(
-			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")},
+			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"),
+				appendCell("", 2000), appendCell("", 500, "--operations", "16", "--list-length", "4")},
 			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
 		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(
 			bankCells(400, []string{"", "majority"}, workload.Interactive), bankSamples(400, 50),
 			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50"), appendCell("", 1000)}, eventsCells(200))},
 		{"mongodb behind mongos", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGOS", mongodbcluster.Start, url.Values{"shards": {"2"}}, mongodb.Open), slices.Concat(
-			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
+			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000), appendCell("", 300)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20"), appendCell("", 1000)}, eventsCells(200))},
 		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},

@@ -159,6 +159,19 @@ func hurtRuns() []hurtRun {
 			code: 1, invalid: "ledger",
 		},
 		{
+			name: "lists on etcd: kill, partition, pause", cluster: "etcd:3?memory=on", workload: "append",
+			faults: []string{"cycle every 5s for 2s: kill leader | partition leader | pause leader"},
+			args:   []string{"--duration", "17s"},
+			outage: true,
+		},
+		{
+			name: "lists on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on", workload: "append",
+			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
+			args:   []string{"--duration", "10s"},
+			code:   1, invalid: "durable",
+			outage: true,
+		},
+		{
 			name: "Galera: kill, partition", cluster: "galera:3?memory=on",
 			faults: []string{"kill random at 4s for 4s", "partition n1 at 22s for 4s"},
 			args:   []string{"--duration", "34s"},

@@ -184,11 +184,6 @@ func (m *sqlModel) endState(ctx context.Context, end *endLists) error {
 	})
 }
 
-// newProcedureModel refuses a database of procedures alone.
-func newProcedureModel(db.ProcedureStore, *Config) (model, error) {
-	return nil, fmt.Errorf("the transactions of the %s workload have as many operations as they draw, and this database has transactions of stored procedures alone: take another workload or another database", Name)
-}
-
 // newTableModel refuses a database of tables without free SQL.
 func newTableModel(db.TableStore, *Config) (model, error) {
 	return nil, fmt.Errorf("the transactions of the %s workload write what they have read, which the SQL of this database cannot: take another workload or another database", Name)

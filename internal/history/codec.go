@@ -195,17 +195,6 @@ func (d *decoder) unsigned() uint64 {
 	return v
 }
 
-func (d *decoder) signed() int64 { return unzigzag(d.unsigned()) }
-
-func (d *decoder) id(base ID) ID {
-	id, i := takeID(d.b, d.i, base)
-	if i > len(d.b) {
-		return ID(d.fail())
-	}
-	d.i = i
-	return id
-}
-
 // takeID takes an ID as varint takes a number.
 func takeID(b []byte, i int, base ID) (ID, int) {
 	run, i := short(b, i)

@@ -21,7 +21,7 @@ func Spec() workload.Spec {
 			return &Config{Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
 		},
 		Loaded: func(history.Header) map[string]string { return nil },
-		Check:  recording.Checker(Name, checks),
+		Check:  recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{lists.Lists, "every read of a list is a beginning of the same list, and all in it was appended, once"},
 			{check.Durable, "every element of an acknowledged transaction, and every one that was read, is in the end where it was"},

@@ -40,7 +40,7 @@ func (c *readOrder) visit(t uint32) {
 	for i := to - 1; i+1 > from; i-- {
 		w, key := c.readFrom[i], c.readKey[i]
 		if c.firstRead[w].read == i && w != initial {
-			c.intersect(t, w)
+			c.intersect(t, w, c.distinct, c.nextRead, c.found)
 		}
 		next := &c.nextRead[key]
 		switch {
@@ -53,21 +53,22 @@ func (c *readOrder) visit(t uint32) {
 	}
 }
 
-// intersect infers from the first read of w for the keys that w wrote and that are read
-// behind it. It goes through the fewer of them.
-func (c *readOrder) intersect(t, w uint32) {
-	written := c.writeKey[c.writeRow[w]:c.writeRow[w+1]]
+// intersect infers for the keys that w wrote and that t read, which are distinct, that w
+// comes before who they were read from. reads has the read of each key, if it is t's. The
+// fewer of the keys are gone through.
+func (r *resolved) intersect(t, w uint32, distinct []uint32, reads []mark, found *edges) {
+	written := r.writeKey[r.writeRow[w]:r.writeRow[w+1]]
 	keys := written
-	if len(c.distinct) < len(written) {
-		keys = c.distinct
+	if len(distinct) < len(written) {
+		keys = distinct
 	}
 	for _, key := range keys {
-		next := c.nextRead[key]
-		if next.t != t || c.readFrom[next.read] == w {
+		read := reads[key]
+		if read.t != t || r.readFrom[read.read] == w {
 			continue
 		}
-		if len(keys) == len(written) || c.wrote(w, key) {
-			c.found.add(w, c.readFrom[next.read], next.read)
+		if len(keys) == len(written) || r.wrote(w, key) {
+			found.add(w, r.readFrom[read.read], read.read)
 		}
 	}
 }
@@ -147,7 +148,7 @@ func (a *fractures) visit(t uint32) {
 	for i := from; i < to; i++ {
 		if w := a.readFrom[i]; w != initial && a.seen[w] != t {
 			a.seen[w] = t
-			a.intersect(t, w)
+			a.intersect(t, w, a.distinct, a.reads, a.found)
 		}
 	}
 }
@@ -159,23 +160,5 @@ func (a *fractures) both(one, other, oneRead, otherRead uint32) {
 	}
 	if other != initial {
 		a.found.add(other, one, oneRead)
-	}
-}
-
-// intersect infers for the keys that w wrote and t read. It goes through the fewer.
-func (a *fractures) intersect(t, w uint32) {
-	written := a.writeKey[a.writeRow[w]:a.writeRow[w+1]]
-	keys := written
-	if len(a.distinct) < len(written) {
-		keys = a.distinct
-	}
-	for _, key := range keys {
-		read := a.reads[key]
-		if read.t != t || a.readFrom[read.read] == w {
-			continue
-		}
-		if len(keys) == len(written) || a.wrote(w, key) {
-			a.found.add(w, a.readFrom[read.read], read.read)
-		}
 	}
 }

@@ -238,7 +238,7 @@ func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, er
 		}
 		i := r.replica % len(r.options.Replicas)
 		r.replica++
-		if err := caughtUp(ctx, r.options.Replicas[i]); err != nil {
+		if err := caughtUp(ctx, r.options.Replicas[i], initial()); err != nil {
 			return nil, err
 		}
 		if r.readers == nil {
@@ -251,30 +251,37 @@ func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, er
 	return workers, nil
 }
 
-// caughtUp returns when a replica has what a schedule begins with.
-func caughtUp(ctx context.Context, replica Table) error {
+// caughtUp returns when a replica has these rows.
+func caughtUp(ctx context.Context, replica Table, rows []Row) error {
 	for {
-		rows, err := replica.Rows(ctx)
-		if err == nil && slices.Equal(rows, initial()) {
+		there, err := replica.Rows(ctx)
+		if err == nil && slices.Equal(there, rows) {
 			return nil
 		}
 		select {
 		case <-time.After(replicaPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("wait until a replica has what a schedule begins with: %w", errors.Join(err, context.Cause(ctx)))
+			return fmt.Errorf("wait until a replica has the rows of the schedules: %w", errors.Join(err, context.Cause(ctx)))
 		}
 	}
 }
 
 const (
-	replicaPoll = 5 * time.Millisecond
+	replicaPoll  = 5 * time.Millisecond
+	replicaLimit = time.Minute // to catch up before the first schedule
 	// replicaRounds is by how much schedules with rounds have more of them on replicas.
 	replicaRounds = 10
 )
 
-// Carries returns an error if a table has no transactions that read at an isolation.
-func Carries(ctx context.Context, table Table, isolation string) error {
-	c, err := table.Client(ctx, isolation)
+// Carries returns an error if a replica of an empty table has no transactions that read at
+// an isolation. It waits until the table is there too.
+func Carries(ctx context.Context, replica Table, isolation string) error {
+	limited, cancel := context.WithTimeout(ctx, replicaLimit)
+	defer cancel()
+	if err := caughtUp(limited, replica, nil); err != nil {
+		return err
+	}
+	c, err := replica.Client(ctx, isolation)
 	if err != nil {
 		return err
 	}

@@ -82,13 +82,6 @@ type batch struct {
 	pool   *sync.Pool
 }
 
-// upcoming is when a transaction ends. What else there is of it takes more lines of a
-// processor's cache.
-type upcoming struct {
-	end   int64
-	reads bool // it does not overwrite all that it read
-}
-
 // counts are what is known of a client's records, also of those that do not count.
 type counts struct {
 	records               int
@@ -350,8 +343,8 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	case tx.ID != c.last+1 || tx.Try < c.end:
 		return unproved("%v does not follow %v", tx.ID, c.last)
 	}
-	if tx.End < tx.Try {
-		return unproved("%v ended before it began", tx.ID)
+	if tx.End < tx.Try || tx.End > math.MaxInt64/2 {
+		return unproved("%v ended before it began, or never", tx.ID)
 	}
 	c.records++
 	c.last, c.end = tx.ID, tx.End
@@ -396,7 +389,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	}
 	t.ops = b.ops[first:len(b.ops):len(b.ops)]
 	b.list = append(b.list, t)
-	b.soon = append(b.soon, upcoming{t.end, slices.ContainsFunc(t.ops, func(op operation) bool { return !op.write() })})
+	b.soon = append(b.soon, upcomingOf(&t))
 	b.live++
 	return err
 }

@@ -23,6 +23,24 @@ type merger struct {
 	top     *client // whose transaction was handed over last
 }
 
+// upcoming is when a transaction ends, in ns times two, and one more where it does not
+// overwrite all that it read. What else there is of it takes more lines of a processor's
+// cache.
+type upcoming int64
+
+func upcomingOf(t *transaction) upcoming {
+	u := upcoming(t.end) << 1
+	for i := range t.ops {
+		if !t.ops[i].write() {
+			return u | 1
+		}
+	}
+	return u
+}
+
+// reads says that the transaction does not overwrite all that it read.
+func (u upcoming) reads() bool { return u&1 != 0 }
+
 // client is what of a client is decoded and not handed over.
 type client struct {
 	soon   []upcoming    // of now, from head on
@@ -64,7 +82,7 @@ func (m *merger) one() (event, error) {
 			return event{}, err
 		}
 		if len(c.soon) > 0 {
-			m.heap[0].key = c.soon[0].end
+			m.heap[0].key = int64(c.soon[0])
 			m.heap.down()
 		} else {
 			m.heap.pop()
@@ -110,7 +128,7 @@ func (m *merger) fetch() error {
 		return err
 	}
 	if len(c.soon) > 0 {
-		m.heap.push(c.soon[0].end, c)
+		m.heap.push(int64(c.soon[0]), c)
 	}
 	return nil
 }
@@ -126,7 +144,7 @@ func (m *merger) advance(c *client) error {
 			return err
 		}
 	}
-	if c.soon[0].reads {
+	if c.soon[0].reads() {
 		m.begun = append(m.begun, &c.list[0])
 	}
 	return nil

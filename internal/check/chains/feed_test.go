@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 )
 
@@ -59,15 +60,7 @@ func recorded(t *testing.T, clients, count int, swapped bool) (*history.Reader, 
 	}
 	must(end.Close())
 	must(out.Close())
-	reader, err := history.Open(dir)
-	must(err)
-	opened, err := history.OpenEnd(dir)
-	must(err)
-	t.Cleanup(func() {
-		_ = reader.Close()
-		_ = opened.Close()
-	})
-	return reader, opened
+	return checktest.Open(t, dir)
 }
 
 // TestPieces: the answer does not depend on how many records are decoded at once, nor on

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -41,15 +42,7 @@ func onDisk(t *testing.T, w *world, clients int) (*history.Reader, *history.End)
 		must(end.Row(row))
 	}
 	must(end.Close())
-	reader, err := history.Open(dir)
-	must(err)
-	state, err := history.OpenEnd(dir)
-	must(err)
-	t.Cleanup(func() {
-		_ = reader.Close()
-		_ = state.Close()
-	})
-	return reader, state
+	return checktest.Open(t, dir)
 }
 
 // TestFilesAndCores: the answer does not depend on whether the history is read from a file,

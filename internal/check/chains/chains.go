@@ -49,8 +49,8 @@ const MostObjects = 1 << 27
 // Proof is what the serial order that was found consists of.
 type Proof struct {
 	Applied      int       // transactions that were applied
-	Committed    int       // that were recorded as committed, but for those of the background
 	Acknowledged int       // of them, those that wrote and were acknowledged
+	Committed    int       // that were recorded as committed, but for those of the background
 	Dependencies int       // between two transactions, as the dependency graph counts them
 	Sum          check.Sum // of the values in the end
 
@@ -139,11 +139,10 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	m := newMerger(f)
 	events := make([]event, eventsAtOnce)
 	for n, look := 0, max(lookEvery, len(f.left)); p.watch.Err == nil; {
-		if n >= look && p.order.overdue(m.firstTry()) {
-			p.order.breakCircles(&p.watch)
-		}
 		if n >= look {
-			n = 0
+			if n = 0; p.order.overdue(m.firstTry()) {
+				p.order.breakCircles(&p.watch)
+			}
 		}
 		list, err := m.next(events)
 		if err != nil {

@@ -31,7 +31,7 @@ What a ✓ means: the schedules did not show the anomaly, and load, where it loo
 
 - A level *amounts to* the strongest levels of which nothing forbidden was seen. Only load looks for real time, so that schedules alone never amount to strict serializability.
 - A key-value store has no index. Where its transactions read no ranges, predicates are read by all keys that a row could have, absent ones included. A database whose transactions are calls of procedures, such as VoltDB, has no schedules: no step of another transaction comes between theirs.
-- There is no cursor, so that cursor stability is not told from read committed.
+- There is no cursor, so that cursor stability is not distinguished from read committed.
 - Of a load whose check named one anomaly, the others count as not looked for.
 - n/a: nothing looked for it. That does not lower what a level amounts to.
 

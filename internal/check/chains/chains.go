@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -137,30 +138,28 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	}
 	defer f.stop()
 	m := newMerger(f)
-	events := make([]event, eventsAtOnce)
-	for n, look := 0, max(lookEvery, len(f.left)); p.watch.Err == nil; {
-		if n >= look {
+	for n := 0; !p.watch.Cancelled(); {
+		if n >= lookEvery {
 			if n = 0; p.order.overdue(m.firstTry()) {
 				p.order.breakCircles(&p.watch)
 			}
 		}
-		list, err := m.next(events)
+		window, err := m.next()
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
+		if len(window) == 0 {
 			break
 		}
-		n += len(list)
-		p.order.warm(list)
-		for _, e := range list {
-			if p.watch.Ended() {
-				break
+		n += len(window)
+		for list := range slices.Chunk(window, eventsAtOnce) {
+			p.order.warm(list)
+			for _, e := range list {
+				p.order.take(e)
 			}
-			p.order.take(e)
-		}
-		if p.order.err != nil {
-			return p.order.err
+			if p.order.err != nil {
+				return p.order.err
+			}
 		}
 	}
 	p.proof = f.counted

@@ -18,6 +18,10 @@ type Input struct {
 	History []Source              // of distinct runs; none: the checks that need one are unknown
 	End     EndState              // nil: it was not downloaded
 
+	// Part says that the history is a part of one that still grows. The checks then stay on
+	// the caller's thread and take no memory that grows with the data.
+	Part bool
+
 	// Early are the runs of which nobody knows that they had ended when the end
 	// state was downloaded. It is used only if it shows itself that they had.
 	Early []uint64

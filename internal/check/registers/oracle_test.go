@@ -36,7 +36,7 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 		}
 		at := int64(i*10) + rng.Int64N(25)
 		tx := history.Transaction{
-			ID: history.NewID(1, uint64(i), 1), Kind: kinds[rng.IntN(len(kinds))], Outcome: history.Committed,
+			ID: history.NewID(1, uint64(i%3), uint64(i/3+1)), Kind: kinds[rng.IntN(len(kinds))], Outcome: history.Committed,
 			Sent: at - rng.Int64N(3), Try: at, End: at + rng.Int64N(40),
 		}
 		op := history.Op{Object: n}
@@ -114,8 +114,11 @@ func (o definitions) known(n uint64, id history.ID) int64 {
 
 // refused says that a value is of a transaction that was reported as not applied.
 func (o definitions) refused(n uint64, id history.ID) bool {
-	return id != 0 && o.write(n, id).Outcome == history.Aborted
+	return id != 0 && !o.missing(n, id) && o.write(n, id).Outcome == history.Aborted
 }
+
+// missing says that the history lacks who wrote a value.
+func (o definitions) missing(n uint64, id history.ID) bool { return id != 0 && o.write(n, id) == nil }
 
 // stale counts the reads that a write had overtaken.
 func (o definitions) stale() int {
@@ -124,7 +127,7 @@ func (o definitions) stale() int {
 		r := &o.s.Txns[i]
 		op := &r.Ops[0]
 		lost := op.State == history.Absent && o.s.loaded > op.Object
-		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Object, op.Writer) {
+		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Object, op.Writer) || o.missing(op.Object, op.Writer) {
 			continue
 		}
 		if o.overtaken(op.Object, op.Writer, r.Try, false) {
@@ -198,7 +201,7 @@ func (o definitions) linearizable(n uint64) bool {
 			continue
 		}
 		in := operation{read: op.Observed, write: op.Write, unknown: tx.Outcome == history.Unknown, saw: op.Writer, wrote: tx.ID}
-		if in.read && (o.refused(n, op.Writer) || op.State == history.Absent && n < o.s.loaded) {
+		if in.read && (o.refused(n, op.Writer) || o.missing(n, op.Writer) || op.State == history.Absent && n < o.s.loaded) {
 			in.read = false
 		}
 		end := tx.End

@@ -118,35 +118,43 @@ const keysAtOnce = 2048
 // eachKey has every record that was written judged, by all workers at once.
 func (k *checker) eachKey(judge func(f *finder, o *ordering, key *register)) {
 	var next atomic.Int64
-	var wait sync.WaitGroup
 	finders := make([]*finder, k.workers)
 	for i := range finders {
-		f := &finder{k: k}
-		finders[i] = f
-		wait.Go(func() {
-			watch := check.Watch{Ctx: k.Watch.Ctx}
-			var o ordering
-			var writes batch
-			for {
-				from := next.Add(keysAtOnce) - keysAtOnce
-				if from >= int64(len(k.keys)) {
+		finders[i] = &finder{k: k}
+	}
+	if k.workers == 1 { // on this thread
+		k.judgeKeys(finders[0], &next, judge)
+	} else {
+		var wait sync.WaitGroup
+		for _, f := range finders {
+			wait.Go(func() { k.judgeKeys(f, &next, judge) })
+		}
+		wait.Wait()
+	}
+	k.settle(finders)
+}
+
+// judgeKeys has those records judged that no other worker has taken; next is the first of them.
+func (k *checker) judgeKeys(f *finder, next *atomic.Int64, judge func(f *finder, o *ordering, key *register)) {
+	watch := check.Watch{Ctx: k.Watch.Ctx}
+	var o ordering
+	var writes batch
+	for {
+		from := next.Add(keysAtOnce) - keysAtOnce
+		if from >= int64(len(k.keys)) {
+			return
+		}
+		f.begin(from, 0)
+		for keys := k.keys[from:min(from+keysAtOnce, int64(len(k.keys)))]; len(keys) > 0; {
+			n := writes.fetch(k, keys)
+			for i := range n {
+				if watch.Ended() {
 					return
 				}
-				f.begin(from, 0)
-				for keys := k.keys[from:min(from+keysAtOnce, int64(len(k.keys)))]; len(keys) > 0; {
-					n := writes.fetch(k, keys)
-					for i := range n {
-						if watch.Ended() {
-							return
-						}
-						o.list = writes.of(i)
-						judge(f, &o, &keys[i])
-					}
-					keys = keys[n:]
-				}
+				o.list = writes.of(i)
+				judge(f, &o, &keys[i])
 			}
-		})
+			keys = keys[n:]
+		}
 	}
-	wait.Wait()
-	k.settle(finders)
 }

@@ -84,6 +84,9 @@ type checker struct {
 
 func newChecker(ctx context.Context, in Input) *checker {
 	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), foreign: map[uint64]bool{}, workers: runtime.GOMAXPROCS(0)}
+	if in.Part {
+		k.workers = 1
+	}
 	if len(in.Early) > 0 {
 		k.Unended = in.Early[0]
 	}

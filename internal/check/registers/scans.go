@@ -8,8 +8,12 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostPlaces is how many records of the load can be checked against scans.
-const mostPlaces = 1 << 27
+// mostPlaces is how many records of the load can be checked against scans, and mostInPart
+// those with a part of a history, of which many are checked one after another.
+const (
+	mostPlaces = 1 << 27
+	mostInPart = 1 << 20
+)
 
 // scanned are the places of all records in the order of their keys, to say what a scan
 // should have seen.
@@ -26,7 +30,7 @@ type insertedPlace struct {
 // newScanned makes the places, as far as the watch lets it.
 func (k *checker) newScanned() *scanned {
 	p := new(scanned)
-	if k.in.Records <= mostPlaces {
+	if k.in.Records <= mostPlaces && (!k.in.Part || k.in.Records <= mostInPart) {
 		p.loaded = make([]uint64, k.in.Records)
 		for n := range p.loaded {
 			p.loaded[n] = k.in.Place(uint64(n))

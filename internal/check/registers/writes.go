@@ -93,7 +93,7 @@ func (k *checker) readWrites() (problem error) {
 	for i, measure := range k.in.Meter.Workers(k.workers) {
 		gatherers[i].extents, gatherers[i].measure = map[uint64]extent{}, measure
 	}
-	if k.in.Records <= mostLoaded {
+	if k.in.Records <= mostLoaded && !k.in.Part {
 		k.index.loaded = make([]uint32, k.in.Records)
 	}
 	for number, source := range k.in.History {

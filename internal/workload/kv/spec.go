@@ -37,7 +37,7 @@ func Spec() workload.Spec {
 			return map[string]string{"records": decimal(h.Objects), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
 		},
 		Registers: true,
-		Check:     recording.Checker(Name, checks),
+		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{registers.Values, "every read returned, whole, what the load or a transaction that was not refused had written to that record"},
 			{registers.Fresh, "no read returned a value that an acknowledged write had replaced before the read began"},

@@ -67,7 +67,7 @@ func PartChecker(
 	decide func(ctx context.Context, in Input) ([]check.Result, error),
 ) func(context.Context, history.Header, isolation.Level, check.Source) ([]check.Result, error) {
 	return func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error) {
-		return decide(ctx, Input{Input: check.Input{Expect: expect, History: []check.Source{part}}, Header: h})
+		return decide(ctx, Input{Input: check.Input{Expect: expect, History: []check.Source{part}, Part: true}, Header: h})
 	}
 }
 

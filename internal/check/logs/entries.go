@@ -23,6 +23,10 @@ type streamWalk struct {
 	late     *lateness // of that history in tries
 }
 
+func newStreamWalk(stream uint64) streamWalk {
+	return streamWalk{begun: true, stream: stream, latest: map[uint64]*uint64{}, tries: map[uint16]*lateness{}}
+}
+
 // lateness is the latest beginning among the acknowledged appends so far.
 type lateness struct {
 	try int64 // ns
@@ -68,7 +72,7 @@ func (e *checker) step(leg history.Row) error {
 			return fmt.Errorf("the end state's log has %s after %s: it is damaged", e.in.Name(leg.Object), e.in.Name(s.stream))
 		}
 		e.leave()
-		*s = streamWalk{begun: true, stream: leg.Object, latest: map[uint64]*uint64{}, tries: map[uint16]*lateness{}}
+		*s = newStreamWalk(leg.Object)
 		if leg.Object >= e.in.Streams {
 			e.note(absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
 		}
@@ -142,7 +146,7 @@ func (e *checker) entry(leg history.Row) {
 	}
 	e.checkEntry(i, leg)
 	if begins && t.Outcome == history.Committed {
-		e.follow(i)
+		e.follow(i, "stands")
 	}
 }
 
@@ -174,18 +178,19 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 }
 
 // follow looks whether an acknowledged append stands behind all that had been
-// acknowledged before it began, of its client or of others of the same history.
-func (e *checker) follow(i uint32) {
+// acknowledged before it began, of its client or of others of the same history. stands says
+// how that is known.
+func (e *checker) follow(i uint32, stands string) {
 	t, s := &e.Txns.List[i], &e.stream
 	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
 	s.turn(client, t.Source)
 	if later := *s.sequence; sequence < later {
-		e.find(behindOwn, i, "stands behind %v of the same client, which was sent after it", history.ID(client<<history.SequenceBits|later))
+		e.find(behindOwn, i, "%s behind %v of the same client, which was sent after it", stands, history.ID(client<<history.SequenceBits|later))
 	} else {
 		*s.sequence = sequence
 	}
 	if t.End < s.late.try {
-		e.find(behindLater, i, "was acknowledged before %v began, and stands behind it", e.IDOf(s.late.by))
+		e.find(behindLater, i, "was acknowledged before %v began, and %s behind it", e.IDOf(s.late.by), stands)
 	}
 	if s.late.by == check.None || t.Try > s.late.try {
 		*s.late = lateness{t.Try, i}

@@ -32,7 +32,9 @@ const (
 
 // Check makes all checks, in time linear in the history and the log, and memory linear in
 // the history. An error in reading either makes unknown what cannot be decided without it.
-// The only error that Check returns wraps the cause for which the context ended.
+// Without an end state nothing is valid, and Order is invalid where what was acknowledged
+// contradicts itself. The only error that Check returns wraps the cause for which the context
+// ended.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	e := newChecker(ctx, in, 0)
 	results := e.results()
@@ -89,7 +91,7 @@ func (e *checker) results() []check.Result {
 }
 
 func (e *checker) readAll() error {
-	for _, step := range []func() error{e.readAppends, e.readLog, e.judgeAppends, e.readEnds} {
+	for _, step := range []func() error{e.readAppends, e.readLog, e.judgeAppends, e.readAcknowledged, e.readEnds} {
 		if err := step(); err != nil {
 			return err
 		}

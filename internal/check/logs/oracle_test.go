@@ -18,6 +18,7 @@ func oracle(d *diary) map[string]bool {
 	o.entries()
 	o.pairs()
 	o.places()
+	wrong[Order] = wrong[Order] || contradicts(d)
 	wrong[Whole] = wrong[Whole] || len(d.unexpected) > 0
 	return wrong
 }
@@ -122,6 +123,25 @@ func (o *naive) pairs() {
 			}
 		}
 	}
+}
+
+// contradicts says that no log has all acknowledged appends at their places in their order:
+// it compares every two.
+func contradicts(d *diary) bool {
+	for _, a := range d.txns {
+		for _, b := range d.txns {
+			one, other := a.Ops[0], b.Ops[0]
+			if a == b || a.Outcome != history.Committed || b.Outcome != history.Committed || !one.Observed || !other.Observed || one.Object != other.Object {
+				continue
+			}
+			together := one.Version < other.Version+uint64(d.batch) && other.Version < one.Version+uint64(d.batch)
+			later := a.ID.Client() == b.ID.Client() && a.ID.Sequence() > b.ID.Sequence() || b.End < a.Try
+			if together || later && one.Version < other.Version {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (o *naive) places() {

@@ -26,6 +26,7 @@ const (
 	apart
 	behindOwn
 	behindLater
+	overlapping
 	holes
 	shared
 	ends
@@ -49,6 +50,7 @@ func noFindings(one string) [kinds]check.Findings {
 		apart:       {Check: Order, Noun: one, Title: "%s whose events do not stand together in their order"},
 		behindOwn:   {Check: Order, Noun: one, Title: "%s behind a later one of the same client"},
 		behindLater: {Check: Order, Noun: one, Title: "%s behind one that began only after it was acknowledged"},
+		overlapping: {Check: Order, Noun: one, Title: "%s acknowledged at a place of another"},
 		holes:       {Check: Continuous, Noun: "hole", Title: "%s"},
 		shared:      {Check: Continuous, Noun: "place", Title: "%s with two entries"},
 		ends:        {Check: Continuous, Noun: "stream", Title: "%s whose end is not where it should be"},
@@ -102,6 +104,9 @@ func (e *checker) decide() []check.Result {
 		r, stop := e.NeedEnd(rule.name)
 		r.StateAlone = rule.stateAlone
 		r.Required = rule.name != Continuous || e.in.Expect != isolation.ReadUncommitted
+		if stop && e.in.End == nil && e.Damage == nil && e.shows(rule.name) {
+			r.Detail, stop = "", false
+		}
 		why := ""
 		switch {
 		case rule.history != "" && len(e.in.History) == 0:

@@ -24,7 +24,7 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"streams": strconv.FormatUint(h.Objects, 10)}
 		},
-		Check: recording.Checker(Name, checks),
+		Check: recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
 			{check.Durable, "every acknowledged event was read back, whole"},
 			{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},

@@ -35,13 +35,12 @@ func execute(rng *rand.Rand, level isolation.Level, count int) []Transaction {
 	e := &executor{rng: rng, committed: store{}, locked: map[uint64]*running{}}
 	var open []*running
 	var done []Transaction
-	now, element, clients := int64(0), uint64(0), uint64(0)
+	now, element := int64(0), uint64(0)
 	for len(done) < count {
 		now += 2
 		if len(open) < 4 && rng.IntN(2) == 0 {
 			r := &running{from: len(e.log), state: e.committed.clone(), wrote: map[uint64]bool{}, read: map[uint64]bool{}}
-			r.tx = Transaction{ID: history.NewID(1, 1, uint64(len(done)+len(open)*1000+1)), Client: clients, Begin: now - rng.Int64N(2)}
-			clients++
+			r.tx = Transaction{ID: history.NewID(1, 1, uint64(len(done)+len(open)*1000+1)), Client: freeClient(open), Begin: now - rng.Int64N(2)}
 			for range 1 + rng.IntN(4) {
 				op := Op{Kind: Read, Known: true, Key: rng.Uint64N(4)}
 				if rng.IntN(2) == 0 {
@@ -73,6 +72,14 @@ func execute(rng *rand.Rand, level isolation.Level, count int) []Transaction {
 		}
 	}
 	return append(done, e.finish(now))
+}
+
+// freeClient returns a client that has no transaction open.
+func freeClient(open []*running) (client uint64) {
+	for slices.ContainsFunc(open, func(r *running) bool { return r.tx.Client == client }) {
+		client++
+	}
+	return client
 }
 
 // step does the next operation; false is one that has to wait.

@@ -3,14 +3,59 @@ package lists
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// TestWindows: any run of transactions of a valid history, without those before and after
-// it, is never invalid.
+// invalid returns what is invalid in a part of a history, or in the whole.
+func invalid(t *testing.T, list []Transaction, complete bool) map[string]string {
+	t.Helper()
+	report, err := Check(context.Background(), Input{Transactions: each(list), Complete: complete, RealTime: true, Expect: isolation.StrictSerializable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, r := range report.Results {
+		if r.Status == check.Invalid {
+			found[r.Name] = r.Detail
+		}
+	}
+	return found
+}
+
+// windowOf is a part of a history, as a look at a recording that goes on sees it: each client
+// begins and ends somewhere else.
+func windowOf(rng *rand.Rand, list []Transaction) []Transaction {
+	window := slices.Clone(checktest.Window(rng, list, func(t Transaction) uint64 { return t.Client }, 5))
+	for i := range window {
+		window[i].Ops = slices.Clone(window[i].Ops)
+	}
+	return window
+}
+
+// doubted lets some clients not know what became of their transactions, and some of what
+// they had read.
+func doubted(rng *rand.Rand, list []Transaction) []Transaction {
+	for i := range list[:len(list)-1] {
+		if rng.IntN(8) > 0 {
+			continue
+		}
+		t := &list[i]
+		t.Outcome = history.Unknown
+		for j := range t.Ops {
+			t.Ops[j].Known = rng.IntN(2) == 0
+		}
+	}
+	return list
+}
+
+// TestWindows: a part of a valid history, of which each client begins and ends somewhere
+// else, is never invalid.
 func TestWindows(t *testing.T) {
 	rounds := uint64(20_000)
 	if testing.Short() {
@@ -19,19 +64,155 @@ func TestWindows(t *testing.T) {
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		list := serialHistory(rng, seed%2 == 1, false, 0)
-		if seed%10 == 0 {
-			list = execute(rng, isolation.Serializable, 40)
+		if seed%4 == 0 {
+			list = doubted(rng, execute(rng, isolation.Serializable, 10+rng.IntN(60)))
 		}
-		from := rng.IntN(len(list))
-		to := from + 1 + rng.IntN(len(list)-from)
-		report, err := Check(context.Background(), Input{Transactions: each(list[from:to]), RealTime: true, Expect: isolation.StrictSerializable})
-		if err != nil {
-			t.Fatal(err)
+		window := windowOf(rng, list)
+		if seed%3 == 0 { // or all clients begin and end together
+			from := rng.IntN(len(list))
+			window = list[from : from+1+rng.IntN(len(list)-from)]
 		}
-		for _, r := range report.Results {
-			if r.Status == check.Invalid {
-				t.Fatalf("seed %d: transactions %d to %d of %+v: %s: %s", seed, from, to, list, r.Name, r.Detail)
+		for name, detail := range invalid(t, window, false) {
+			t.Fatalf("seed %d: %+v of %+v: %s: %s", seed, window, list, name, detail)
+		}
+	}
+}
+
+// TestWindowsOfInvalidHistories: where a part of a history is invalid the whole is.
+func TestWindowsOfInvalidHistories(t *testing.T) {
+	rounds := uint64(10_000)
+	if testing.Short() {
+		rounds = 1000
+	}
+	shown, hidden := 0, 0
+	for seed := range rounds {
+		rng := rand.New(rand.NewPCG(seed, 19))
+		var list []Transaction
+		switch seed % 4 {
+		case 0:
+			list = doubted(rng, execute(rng, isolation.ReadCommitted, 10+rng.IntN(40)))
+		case 1:
+			list = doubted(rng, execute(rng, isolation.SnapshotIsolation, 10+rng.IntN(40)))
+		case 2:
+			list = weakHistory(rng, rng.IntN(2) == 0, false)
+		default:
+			list = execute(rng, isolation.Serializable, 10+rng.IntN(40))
+			mutate(rng, list)
+		}
+		window := invalid(t, windowOf(rng, list), false)
+		whole := invalid(t, list, true)
+		switch {
+		case len(window) > 0 && len(whole) == 0:
+			t.Fatalf("seed %d: a window is invalid and the whole is not: %v", seed, window)
+		case len(window) > 0:
+			shown++
+		case len(whole) > 0:
+			hidden++
+		}
+	}
+	t.Logf("%d violations showed in a window, and %d did not", shown, hidden)
+	if shown < int(rounds)/10 || hidden < int(rounds)/50 {
+		t.Errorf("of %d histories %d showed that they are invalid in a window, and %d hid it", rounds, shown, hidden)
+	}
+}
+
+// A pair is an operation that read an element, and the append of it by another transaction.
+type pair struct {
+	reader, writer *Transaction
+	read, append   *Op
+	at             int // where in what was read the element stands
+}
+
+// pairs are those of a window of which all are committed, in a random order.
+func pairs(rng *rand.Rand, window []Transaction) (list []pair) {
+	for i := range window {
+		for j := range window {
+			r, w := &window[i], &window[j]
+			if i == j || r.Outcome != history.Committed || w.Outcome != history.Committed {
+				continue
+			}
+			for k := range r.Ops {
+				for l := range w.Ops {
+					read, made := &r.Ops[k], &w.Ops[l]
+					if read.Kind != Read || made.Kind != Append || read.Key != made.Key {
+						continue
+					}
+					if at := slices.Index(read.List, made.Element); at >= 0 {
+						list = append(list, pair{r, w, read, made, at})
+					}
+				}
 			}
 		}
+	}
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// appendsTo says that a transaction appends to a list.
+func appendsTo(t *Transaction, key uint64) bool {
+	return slices.ContainsFunc(t.Ops, func(op Op) bool { return op.Kind == Append && op.Key == key })
+}
+
+// TestWindowsFindPlants: what contradicts itself within a window is found there.
+func TestWindowsFindPlants(t *testing.T) {
+	rounds := uint64(1500)
+	if testing.Short() {
+		rounds = 200
+	}
+	for name, plant := range map[string]func(p pair) bool{ // false: there is no place for it
+		"an aborted read": func(p pair) bool {
+			p.writer.Outcome = history.Aborted
+			return true
+		},
+		"an order that another read does not have": func(p pair) bool {
+			list := slices.Clone(p.read.List)
+			if p.at == 0 || p.at+1 == len(list) || appendsTo(p.reader, p.read.Key) {
+				return false
+			}
+			list[p.at-1], list[p.at] = list[p.at], list[p.at-1]
+			// Who reads it twice contradicts itself.
+			p.reader.Ops = append(p.reader.Ops, Op{Kind: Read, Known: true, Key: p.read.Key, List: list})
+			return true
+		},
+		"a read of its own append that is gone": func(p pair) bool {
+			p.writer.Ops = append(p.writer.Ops, Op{Kind: Read, Known: true, Key: p.read.Key, List: slices.Clone(p.read.List[:p.at])})
+			return true
+		},
+		"a lost update": func(p pair) bool {
+			own := slices.IndexFunc(p.reader.Ops, func(op Op) bool { return op.Kind == Append && op.Key == p.read.Key })
+			if own < 0 || slices.Contains(p.read.List, p.reader.Ops[own].Element) || p.at+1 < len(p.read.List) {
+				return false
+			}
+			p.read.List = p.read.List[:p.at]
+			p.reader.Ops = slices.Insert(p.reader.Ops, 0, *p.read)
+			// Who wrote it had read the same.
+			p.writer.Ops = slices.Insert(p.writer.Ops, 0, Op{Kind: Read, Known: true, Key: p.read.Key, List: slices.Clone(p.read.List)})
+			return true
+		},
+		"a stale read": func(p pair) bool {
+			if p.writer.End >= p.reader.Begin || appendsTo(p.reader, p.read.Key) {
+				return false
+			}
+			p.read.List = p.read.List[:p.at]
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			planted := 0
+			for seed := range rounds {
+				rng := rand.New(rand.NewPCG(seed, 23))
+				window := windowOf(rng, execute(rng, isolation.Serializable, 30+rng.IntN(30)))
+				if !slices.ContainsFunc(pairs(rng, window), plant) {
+					continue
+				}
+				planted++
+				if len(invalid(t, window, false)) == 0 {
+					t.Fatalf("seed %d: nothing is found in %+v", seed, window)
+				}
+			}
+			if planted < int(rounds)/10 {
+				t.Errorf("%d windows had a place for it", planted)
+			}
+		})
 	}
 }

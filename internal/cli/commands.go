@@ -99,9 +99,6 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 // conduct carries out one run, shown by the session. Without a result the error says why;
 // with one it says what could not be kept.
 func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
-	if (config.LiveCheck || config.StopOnViolation) && config.spec().CheckPart == nil {
-		return nil, "", usagef("the transactions of %s cannot be checked before the end of the run: leave out live-check and stop-on-violation", config.Workload)
-	}
 	started := time.Now()
 	s.Fresh()
 	own := *config

@@ -25,7 +25,7 @@ const (
 // cut off: a transaction that is not recorded yet accuses nobody. The verdict is made
 // after the run, from everything.
 func (c *conductor) checkLive(ctx context.Context) (end func()) {
-	if !c.o.Plan.LiveCheck && !c.o.Plan.StopOnViolation || c.o.Spec.CheckPart == nil || c.volatile() {
+	if !c.o.Plan.LiveCheck && !c.o.Plan.StopOnViolation || c.volatile() {
 		return func() {}
 	}
 	c.violated = make(chan struct{})

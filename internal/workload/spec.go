@@ -36,7 +36,7 @@ type Spec struct {
 	// that is not there leaves unknown what needs it.
 	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) (check.Checked, error)
 	// CheckPart makes the checks of some transactions of a recording that goes on: what they
-	// show is a violation in the whole one too. Nil: there is nothing to find before the end.
+	// show is a violation in the whole one too.
 	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)
 	// Checks says what each check holds, in the order in which they are reported.
 	Checks [][2]string

@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -138,28 +137,30 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	}
 	defer f.stop()
 	m := newMerger(f)
-	for n := 0; !p.watch.Cancelled(); {
-		if n >= lookEvery {
+	events := make([]event, eventsAtOnce)
+	for n, look := 0, max(lookEvery, len(f.left)); p.watch.Err == nil; {
+		if n >= look {
 			if n = 0; p.order.overdue(m.firstTry()) {
 				p.order.breakCircles(&p.watch)
 			}
 		}
-		window, err := m.next()
+		list, err := m.next(events)
 		if err != nil {
 			return err
 		}
-		if len(window) == 0 {
+		if len(list) == 0 {
 			break
 		}
-		n += len(window)
-		for list := range slices.Chunk(window, eventsAtOnce) {
-			p.order.warm(list)
-			for _, e := range list {
-				p.order.take(e)
+		n += len(list)
+		p.order.warm(list)
+		for _, e := range list {
+			if p.watch.Ended() {
+				break
 			}
-			if p.order.err != nil {
-				return p.order.err
-			}
+			p.order.take(e)
+		}
+		if p.order.err != nil {
+			return p.order.err
 		}
 	}
 	p.proof = f.counted

@@ -12,15 +12,68 @@ import (
 	"stroppy/internal/history"
 )
 
+// transaction is one that counts: it was applied, or refused for what it had read. It takes
+// 64 bytes, a line of a processor's cache, and each operation 32: a history with many clients
+// has many of them waiting.
+type transaction struct {
+	id       history.ID
+	try, end int64       // ns
+	ops      []operation // in the memory of the batch
+	batch    *batch
+	lacking  int32 // reads of versions that are not there yet
+	state    state
+	flags    flags
+}
+
+type flags uint8
+
+const (
+	reader    flags = 1 << iota // it writes nothing
+	unknown                     // applied by the ledger alone: nobody knows when at the latest
+	demanded                    // of an unknown one: somebody read what it made
+	postponed                   // it is in a heap
+)
+
+func (t *transaction) has(f flags) bool { return t.flags&f != 0 }
+
+// operation is a read, or a write and what was read before it.
+type operation struct {
+	value   int64
+	writer  history.ID
+	amount  int64
+	version uint32
+	packed  uint32 // the object's number, and what the constants say
+}
+
+const (
+	write      = 1 << 31
+	seen       = 1 << 30 // value and writer were read
+	objectBits = seen - 1
+)
+
+func (o *operation) object() uint32 { return o.packed & objectBits }
+func (o *operation) write() bool    { return o.packed&write != 0 }
+func (o *operation) seen() bool     { return o.packed&seen != 0 }
+
+func newOperation(op *history.Op, writes bool) operation {
+	o := operation{value: op.Value, writer: op.Writer, amount: op.Amount, version: uint32(op.Version), packed: uint32(op.Object)}
+	if writes {
+		o.packed |= write
+	}
+	if op.Observed {
+		o.packed |= seen
+	}
+	return o
+}
+
 // batch is decoded transactions of one client, in its order, with their memory. The
 // memory is used again when each of them is placed and its end has been passed.
 type batch struct {
 	client uint64
 	list   []transaction
-	soon   []upcoming  // what the merger is to know of list
-	ops    []operation // of those of list that have more than two
-	now    []operation // of the transaction that is being decoded
-	live   int         // transactions that are not both placed and ended, and one until all were handed over
+	soon   []upcoming // what the merger is to know of list
+	ops    []operation
+	live   int // transactions that are not both placed and ended, and one until all were handed over
 	legs   fingerprint
 	counts counts
 	err    error
@@ -276,7 +329,7 @@ func (f *feed) take(b *batch, before *counts) error {
 }
 
 func (b *batch) reset(client uint64) {
-	*b = batch{client: client, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], now: b.now[:0], live: 1, ready: b.ready, pool: b.pool}
+	*b = batch{client: client, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], live: 1, ready: b.ready, pool: b.pool}
 }
 
 // add appends a transaction, if it counts.
@@ -307,7 +360,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 		}
 	}
 	t := transaction{id: tx.ID, try: tx.Try, end: tx.End, flags: reader, batch: b}
-	b.now = b.now[:0]
+	first := len(b.ops)
 	var err error
 	switch {
 	case tx.Outcome == history.Aborted:
@@ -331,15 +384,10 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			c.acknowledged++
 		}
 	}
-	switch n := len(b.now); {
-	case n == 0:
+	if len(b.ops) == first {
 		return err
-	case n <= len(t.pair):
-		t.few = uint8(copy(t.pair[:], b.now))
-	default:
-		b.ops = append(b.ops, b.now...)
-		t.more = b.ops[len(b.ops)-n : len(b.ops) : len(b.ops)]
 	}
+	t.ops = b.ops[first:len(b.ops):len(b.ops)]
 	b.list = append(b.list, t)
 	b.soon = append(b.soon, upcomingOf(&t))
 	b.live++
@@ -367,7 +415,7 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 		case op.Version >= most:
 			return unproved("%v read an impossible version", tx.ID)
 		}
-		b.now = append(b.now, newOperation(op, writes))
+		b.ops = append(b.ops, newOperation(op, writes))
 		if writes {
 			t.flags &^= reader
 			b.legs.add(tx.ID, legs, op.Object, op.Amount, op.Version+1)
@@ -415,7 +463,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 				return false, unproved("the ledger has %v otherwise than it was sent", tx.ID)
 			}
 			if op.Observed && op.Version+1 != rows[n].Version { // it read a version and overwrote a later one
-				b.now = append(b.now, newOperation(op, false))
+				b.ops = append(b.ops, newOperation(op, false))
 				o.packed &^= seen
 			}
 			o.version = uint32(rows[n].Version - 1)
@@ -424,7 +472,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 			rows = slices.Delete(rows, n, n+1)
 			t.flags &^= reader
 		}
-		b.now = append(b.now, o)
+		b.ops = append(b.ops, o)
 	}
 	if len(rows) > 0 {
 		return false, unproved("the ledger has more of %v than was sent", tx.ID)

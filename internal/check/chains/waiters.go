@@ -9,7 +9,7 @@ import (
 // waiter waits for a version that it read, or to overwrite one: then op is overwriter.
 type waiter struct {
 	t  *transaction
-	op int32 // of t.operations()
+	op int32 // of t.ops
 }
 
 const overwriter = -1

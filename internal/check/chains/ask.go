@@ -47,7 +47,7 @@ func join(all []parted, size int) parted {
 // somebody overwrote before they did, as READ COMMITTED lets them.
 func (p *prover) ask() error {
 	size := fewParts
-	if _, ok := p.in.History.(blocks); ok {
+	if p.in.files() != nil {
 		size = manyParts
 	}
 	rows := map[history.ID][]history.Row{}
@@ -85,7 +85,7 @@ func (p *prover) ask() error {
 func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, size int) (parted, error) {
 	var mutex sync.Mutex // of rows
 	parts := make([]parted, runtime.GOMAXPROCS(0))
-	err := check.EachTransaction(p.watch.Ctx, p.in.History, len(parts), func(worker int, _ int64, tx *history.Transaction) {
+	look := func(worker int, _ int64, tx *history.Transaction) {
 		if blind(tx) || tx.Outcome == history.Committed && differ != nil && differ[part(tx.ID, size)] {
 			mutex.Lock()
 			rows[tx.ID] = nil
@@ -105,8 +105,13 @@ func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, siz
 				legs++
 			}
 		}
-	})
-	return join(parts, size), unread(&p.watch, err)
+	}
+	for _, r := range p.in.History {
+		if err := check.EachTransaction(p.watch.Ctx, r.Source, len(parts), look); err != nil {
+			return nil, unread(&p.watch, err)
+		}
+	}
+	return join(parts, size), nil
 }
 
 // blind says that a transaction may have been applied, and that its client did not see

@@ -21,18 +21,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
 
-// Input is what a proof is about: one closed recording, and the end state that was
-// downloaded after it.
+// Recording is a closed recording, and when it began on a clock that is one for all of them.
+type Recording struct {
+	check.Source
+	Zero int64 // ns; where it is not known exactly, the earliest time
+}
+
+// Input is what a proof is about: the recordings of all runs, and the end state that was
+// downloaded after them.
 type Input struct {
 	Objects uint64               // that the load made: their numbers are below it
 	Opening func(n uint64) int64 // what the load put into object n; called by several goroutines
 	Floor   int64                // no value is ever below it
-	History check.Source
+	History []Recording
 	End     check.EndState
 
 	// Look begins a pass, of which there may be two. What it returns is called for every
@@ -137,30 +144,28 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	}
 	defer f.stop()
 	m := newMerger(f)
-	events := make([]event, eventsAtOnce)
-	for n, look := 0, max(lookEvery, len(f.left)); p.watch.Err == nil; {
-		if n >= look {
+	for n := 0; !p.watch.Cancelled(); {
+		if n >= lookEvery {
 			if n = 0; p.order.overdue(m.firstTry()) {
 				p.order.breakCircles(&p.watch)
 			}
 		}
-		list, err := m.next(events)
+		window, err := m.next()
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
+		if len(window) == 0 {
 			break
 		}
-		n += len(list)
-		p.order.warm(list)
-		for _, e := range list {
-			if p.watch.Ended() {
-				break
+		n += len(window)
+		for list := range slices.Chunk(window, eventsAtOnce) {
+			p.order.warm(list)
+			for _, e := range list {
+				p.order.take(e)
 			}
-			p.order.take(e)
-		}
-		if p.order.err != nil {
-			return p.order.err
+			if p.order.err != nil {
+				return p.order.err
+			}
 		}
 	}
 	p.proof = f.counted

@@ -76,7 +76,7 @@ func (p *placement) waiting() (list []*transaction) {
 func (p *placement) dependenciesOf(list []*transaction) (e graph.Edges) {
 	makers, readers := map[version][]uint32{}, map[version][]uint32{}
 	for n, t := range list {
-		for _, op := range t.ops {
+		for _, op := range t.operations() {
 			read := version{op.object(), op.version}
 			readers[read] = append(readers[read], uint32(n))
 			if op.write() {
@@ -138,7 +138,7 @@ func (p *placement) fits(members []*transaction) bool {
 		made[n] = append(made[n], object{value: last.value + op.amount, writer: op.by, version: last.version + 1})
 	}
 	for _, t := range members {
-		for _, op := range t.ops {
+		for _, op := range t.operations() {
 			if op.write() {
 				continue
 			}
@@ -175,7 +175,7 @@ type written struct {
 // their versions.
 func writesOf(members []*transaction) (list []written) {
 	for _, t := range members {
-		ops := t.ops
+		ops := t.operations()
 		for i := range ops {
 			if ops[i].write() {
 				list = append(list, written{&ops[i], t, t.id})
@@ -196,14 +196,14 @@ func (p *placement) placeTogether(members []*transaction) {
 	}
 	first := map[uint32]uint32{} // of each object, the version that was its last one
 	for _, t := range members {
-		for _, op := range t.ops {
+		for _, op := range t.operations() {
 			first[op.object()] = p.objects[op.object()].version
 		}
 	}
 	for _, t := range members {
 		p.cyclic = append(p.cyclic, t.id)
 		p.forget(t)
-		for _, op := range t.ops {
+		for _, op := range t.operations() {
 			if o := &p.objects[op.object()]; !op.write() && op.version == first[op.object()] {
 				o.pins--
 			}
@@ -230,7 +230,7 @@ func (p *placement) placeTogether(members []*transaction) {
 
 // forget takes a transaction from among those that wait.
 func (p *placement) forget(t *transaction) {
-	for _, op := range t.ops {
+	for _, op := range t.operations() {
 		for _, v := range [...]version{{op.object(), op.version}, {op.object(), pinned}} {
 			p.waiters.remove(v, t)
 		}

@@ -12,68 +12,17 @@ import (
 	"stroppy/internal/history"
 )
 
-// transaction is one that counts: it was applied, or refused for what it had read. It takes
-// 64 bytes, a line of a processor's cache, and each operation 32: a history with many clients
-// has many of them waiting.
-type transaction struct {
-	id       history.ID
-	try, end int64       // ns
-	ops      []operation // in the memory of the batch
-	batch    *batch
-	lacking  int32 // reads of versions that are not there yet
-	state    state
-	flags    flags
-}
-
-type flags uint8
-
-const (
-	reader    flags = 1 << iota // it writes nothing
-	unknown                     // applied by the ledger alone: nobody knows when at the latest
-	demanded                    // of an unknown one: somebody read what it made
-	postponed                   // it is in a heap
-)
-
-func (t *transaction) has(f flags) bool { return t.flags&f != 0 }
-
-// operation is a read, or a write and what was read before it.
-type operation struct {
-	value   int64
-	writer  history.ID
-	amount  int64
-	version uint32
-	packed  uint32 // the object's number, and what the constants say
-}
-
-const (
-	write      = 1 << 31
-	seen       = 1 << 30 // value and writer were read
-	objectBits = seen - 1
-)
-
-func (o *operation) object() uint32 { return o.packed & objectBits }
-func (o *operation) write() bool    { return o.packed&write != 0 }
-func (o *operation) seen() bool     { return o.packed&seen != 0 }
-
-func newOperation(op *history.Op, writes bool) operation {
-	o := operation{value: op.Value, writer: op.Writer, amount: op.Amount, version: uint32(op.Version), packed: uint32(op.Object)}
-	if writes {
-		o.packed |= write
-	}
-	if op.Observed {
-		o.packed |= seen
-	}
-	return o
-}
-
 // batch is decoded transactions of one client, in its order, with their memory. The
 // memory is used again when each of them is placed and its end has been passed.
 type batch struct {
-	client uint64
+	client history.ID // with no sequence number
+	file   int        // which recording of the input it is of
+	zero   int64      // of the recording's times, ns
 	list   []transaction
-	soon   []upcoming // what the merger is to know of list
-	ops    []operation
-	live   int // transactions that are not both placed and ended, and one until all were handed over
+	soon   []upcoming  // what the merger is to know of list
+	ops    []operation // of those of list that have more than two
+	now    []operation // of the transaction that is being decoded
+	live   int         // transactions that are not both placed and ended, and one until all were handed over
 	legs   fingerprint
 	counts counts
 	err    error
@@ -111,14 +60,13 @@ type blocks interface {
 type feed struct {
 	in    Input
 	legs  map[history.ID][]history.Row
-	run   uint64
 	mutex sync.Mutex // of look
 	look  func(tx *history.Transaction) error
-	left  map[uint64]int // blocks of each client that were not handed over
+	left  map[history.ID]int // blocks of each client that were not handed over
 
 	piece   int // how many records of a block are decoded at once
 	batches sync.Pool
-	cursors sync.Pool
+	cursors []sync.Pool   // of each recording
 	order   chan *batch   // the first of each block
 	further chan []*batch // the others
 	group   []*batch      // of the others, that were not sent
@@ -143,15 +91,31 @@ const (
 const ahead = 16
 
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
-	f := &feed{
-		in: in, look: in.Look(), legs: legs, run: in.History.Header().Run, left: map[uint64]int{},
-		lookedUp: map[history.ID]bool{}, stop: func() {},
-	}
+	f := &feed{in: in, look: in.Look(), legs: legs, left: map[history.ID]int{}, lookedUp: map[history.ID]bool{}, stop: func() {}}
 	f.batches.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.batches} }
-	if source, ok := in.History.(blocks); ok {
-		return f, f.deal(source)
+	runs := map[uint64]bool{}
+	for _, r := range in.History {
+		if runs[r.Header().Run] || max(r.Zero, -r.Zero) > latest {
+			return nil, unproved("run %d is there twice, or began at no time", r.Header().Run)
+		}
+		runs[r.Header().Run] = true
+	}
+	if files := in.files(); files != nil {
+		return f, f.deal(files)
 	}
 	return f, f.gather(w)
+}
+
+// files are the recordings, where each is one that consists of blocks; else nil.
+func (in *Input) files() (list []blocks) {
+	for _, r := range in.History {
+		source, ok := r.Source.(blocks)
+		if !ok {
+			return nil
+		}
+		list = append(list, source)
+	}
+	return list
 }
 
 // begunBlock is a block of which the first batch is to be decoded.
@@ -160,15 +124,17 @@ type begunBlock struct {
 	block history.Block
 }
 
+// place is a block of a recording.
+type place struct {
+	file  int
+	block history.Block
+}
+
 // deal has the blocks decoded by a goroutine for each processor.
-func (f *feed) deal(source blocks) error {
-	var list []history.Block
-	for b, err := range source.Blocks() {
-		if err != nil {
-			return unproved("%v", err)
-		}
-		list = append(list, b)
-		f.left[uint64(b.Client)]++
+func (f *feed) deal(files []blocks) error {
+	list, err := f.places(files)
+	if err != nil {
+		return err
 	}
 	clients := max(1, len(f.left))
 	f.piece, f.grouped = f.in.piece, f.in.grouped
@@ -176,7 +142,10 @@ func (f *feed) deal(source blocks) error {
 		f.piece = max(leastPiece, min(mostPiece, mostDecoded/clients))
 		f.grouped = max(1, min(64, clients/16))
 	}
-	f.cursors.New = func() any { return source.Cursor() }
+	f.cursors = make([]sync.Pool, len(files))
+	for i, file := range files {
+		f.cursors[i].New = func() any { return file.Cursor() }
+	}
 	f.order, f.further = make(chan *batch, ahead), make(chan []*batch, ahead)
 	begun := make(chan begunBlock, ahead)
 	ctx, stop := context.WithCancel(context.Background())
@@ -186,16 +155,16 @@ func (f *feed) deal(source blocks) error {
 		decoding.Wait()
 	}
 	decoding.Go(func() {
-		for _, block := range list {
+		for _, p := range list {
 			b := f.batches.Get().(*batch)
-			b.reset(uint64(block.Client))
+			b.reset(f.client(p), p.file, f.in.History[p.file].Zero)
 			select {
 			case f.order <- b:
 			case <-ctx.Done():
 				return
 			}
 			select {
-			case begun <- begunBlock{b, block}:
+			case begun <- begunBlock{b, p.block}:
 			case <-ctx.Done():
 				return
 			}
@@ -221,7 +190,7 @@ func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 				}
 			}
 		case j := <-begun:
-			j.batch.rest = f.cursors.Get().(*history.Cursor)
+			j.batch.rest = f.cursors[j.batch.file].Get().(*history.Cursor)
 			j.batch.rest.Open(j.block)
 			f.decode(j.batch)
 			j.batch.ready <- struct{}{}
@@ -242,7 +211,7 @@ func (f *feed) decode(b *batch) {
 		b.err = unproved("%v", err)
 	}
 	b.rest = nil
-	f.cursors.Put(cursor)
+	f.cursors[b.file].Put(cursor)
 }
 
 // after returns the batch that follows one in its block, and has it decoded; nil if there
@@ -252,7 +221,7 @@ func (f *feed) after(b *batch) *batch {
 		return nil
 	}
 	next := f.batches.Get().(*batch)
-	next.reset(b.client)
+	next.reset(b.client, b.file, b.zero)
 	next.rest = b.rest
 	if f.group = append(f.group, next); len(f.group) == f.grouped {
 		f.further <- f.group
@@ -261,29 +230,36 @@ func (f *feed) after(b *batch) *batch {
 	return next
 }
 
-// gather decodes a source without blocks, all of it before the first batch is handed over.
+// gather decodes sources without blocks, all of them before the first batch is handed over.
 func (f *feed) gather(w *check.Watch) (problem error) {
-	open := map[uint64]*batch{}
+	open := map[history.ID]*batch{}
 	var list []*batch
-	for rec := range check.Each(w, "the history", f.in.History.Transactions(), &problem) {
-		b := open[rec.ID.Client()]
-		if b == nil || b.counts.records == batchSize {
-			b = f.batches.Get().(*batch)
-			b.reset(rec.ID.Client())
-			b.ready <- struct{}{}
-			f.left[b.client]++
-			open[b.client], list = b, append(list, b)
+	for file, r := range f.in.History {
+		run := r.Header().Run
+		for rec := range check.Each(w, "the history", r.Transactions(), &problem) {
+			client := clientOf(rec.ID)
+			if client.Run() != run {
+				return unproved("%v is in the records of run %d", rec.ID, run)
+			}
+			b := open[client]
+			if b == nil || b.counts.records == batchSize {
+				b = f.batches.Get().(*batch)
+				b.reset(client, file, r.Zero)
+				b.ready <- struct{}{}
+				f.left[client]++
+				open[client], list = b, append(list, b)
+			}
+			if b.err == nil {
+				b.err = f.add(b, rec.Transaction)
+			}
 		}
-		if b.err == nil {
-			b.err = f.add(b, rec.Transaction)
+		if problem != nil {
+			return unproved("%v", problem)
 		}
 	}
 	f.order = make(chan *batch, len(list))
 	for _, b := range list {
 		f.order <- b
-	}
-	if problem != nil {
-		return unproved("%v", problem)
 	}
 	return nil
 }
@@ -328,22 +304,22 @@ func (f *feed) take(b *batch, before *counts) error {
 	return nil
 }
 
-func (b *batch) reset(client uint64) {
-	*b = batch{client: client, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], live: 1, ready: b.ready, pool: b.pool}
+func (b *batch) reset(client history.ID, file int, zero int64) {
+	*b = batch{client: client, file: file, zero: zero, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], now: b.now[:0], live: 1, ready: b.ready, pool: b.pool}
 }
 
 // add appends a transaction, if it counts.
 func (f *feed) add(b *batch, tx *history.Transaction) error {
 	c := &b.counts
 	switch {
-	case tx.ID.Run() != f.run || tx.ID.Client() != b.client:
-		return unproved("%v is in the records of client %d of run %d", tx.ID, b.client, f.run)
+	case clientOf(tx.ID) != b.client:
+		return unproved("%v is in the records of client %d of run %d", tx.ID, b.client.Client(), b.client.Run())
 	case c.records == 0:
 		c.first, c.try = tx.ID, tx.Try
 	case tx.ID != c.last+1 || tx.Try < c.end:
 		return unproved("%v does not follow %v", tx.ID, c.last)
 	}
-	if tx.End < tx.Try || tx.End > math.MaxInt64/2 {
+	if tx.End < tx.Try || tx.Try < -latest || tx.End > latest {
 		return unproved("%v ended before it began, or never", tx.ID)
 	}
 	c.records++
@@ -359,8 +335,8 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			return unproved("%v", err)
 		}
 	}
-	t := transaction{id: tx.ID, try: tx.Try, end: tx.End, flags: reader, batch: b}
-	first := len(b.ops)
+	t := transaction{id: tx.ID, try: tx.Try + b.zero, end: tx.End + b.zero, flags: reader, batch: b}
+	b.now = b.now[:0]
 	var err error
 	switch {
 	case tx.Outcome == history.Aborted:
@@ -384,15 +360,26 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			c.acknowledged++
 		}
 	}
-	if len(b.ops) == first {
+	switch n := len(b.now); {
+	case n == 0:
 		return err
+	case n <= len(t.pair):
+		t.few = uint8(copy(t.pair[:], b.now))
+	default:
+		b.ops = append(b.ops, b.now...)
+		t.more = b.ops[len(b.ops)-n : len(b.ops) : len(b.ops)]
 	}
-	t.ops = b.ops[first:len(b.ops):len(b.ops)]
 	b.list = append(b.list, t)
 	b.soon = append(b.soon, upcomingOf(&t))
 	b.live++
 	return err
 }
+
+// latest bounds the times, in ns: 36 years.
+const latest = 1 << 60
+
+// clientOf is the id with no sequence number, which stands for the client.
+func clientOf(id history.ID) history.ID { return id - history.ID(id.Sequence()) }
 
 // asked says that the ledger is asked for the legs of a transaction.
 func (f *feed) asked(tx *history.Transaction) bool {
@@ -415,7 +402,7 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 		case op.Version >= most:
 			return unproved("%v read an impossible version", tx.ID)
 		}
-		b.ops = append(b.ops, newOperation(op, writes))
+		b.now = append(b.now, newOperation(op, writes))
 		if writes {
 			t.flags &^= reader
 			b.legs.add(tx.ID, legs, op.Object, op.Amount, op.Version+1)
@@ -463,7 +450,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 				return false, unproved("the ledger has %v otherwise than it was sent", tx.ID)
 			}
 			if op.Observed && op.Version+1 != rows[n].Version { // it read a version and overwrote a later one
-				b.ops = append(b.ops, newOperation(op, false))
+				b.now = append(b.now, newOperation(op, false))
 				o.packed &^= seen
 			}
 			o.version = uint32(rows[n].Version - 1)
@@ -472,7 +459,7 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 			rows = slices.Delete(rows, n, n+1)
 			t.flags &^= reader
 		}
-		b.ops = append(b.ops, o)
+		b.now = append(b.now, o)
 	}
 	if len(rows) > 0 {
 		return false, unproved("the ledger has more of %v than was sent", tx.ID)

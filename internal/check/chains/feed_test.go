@@ -5,79 +5,95 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 )
 
 const objects = 20
 
-// recorded is a history in a file, of transfers that were done one after another, each by
-// one of some clients, and the end state. swapped says that the last transfer read what it
-// could not have.
-func recorded(t *testing.T, clients, count int, swapped bool) (*history.Reader, *history.End) {
+// recorded are the files of some runs and the end state, of transfers that were done one
+// after another, each by one of some clients, which belong to the runs in turn. swapped says
+// that the last transfer read what it could not have.
+func recorded(t *testing.T, runs, clients, count int, swapped bool) (list []Recording, end *history.End) {
 	t.Helper()
-	dir := t.TempDir()
 	must := func(err error) {
 		if err != nil {
 			t.Helper()
 			t.Fatal(err)
 		}
 	}
-	out, err := history.Create(dir, history.Header{Workload: "bank", Run: 1, Objects: objects, Clients: clients}, clients)
+	var outs []*history.Writer
+	var dirs []string
+	for run := range runs {
+		dirs = append(dirs, t.TempDir())
+		out, err := history.Create(dirs[run], history.Header{Workload: "bank", Run: uint64(run + 1), Objects: objects, Clients: clients}, clients)
+		must(err)
+		outs = append(outs, out)
+	}
+	state, err := history.CreateEnd(dirs[0])
 	must(err)
-	end, err := history.CreateEnd(dir)
-	must(err)
+	zero := func(run int) int64 { return int64(run * count * 3) }
 	rng := rand.New(rand.NewPCG(uint64(clients), uint64(count)))
-	state := make([]history.Object, objects)
-	for n := range state {
-		state[n] = history.Object{N: uint64(n), Value: 100}
+	accounts := make([]history.Object, objects)
+	for n := range accounts {
+		accounts[n] = history.Object{N: uint64(n), Value: 100}
 	}
 	sequences := make([]uint64, clients)
 	for i := range count {
 		client := rng.IntN(clients)
+		run := client % runs
 		sequences[client]++
+		at := int64(10*i) - zero(run)
 		tx := history.Transaction{
-			ID: history.NewID(1, uint64(client), sequences[client]), Kind: history.Numbered, Outcome: history.Committed, Attempts: 1,
-			Due: int64(10 * i), Sent: int64(10 * i), Try: int64(10 * i), End: int64(10*i + 5),
+			ID: history.NewID(uint64(run+1), uint64(client), sequences[client]), Kind: history.Numbered, Outcome: history.Committed, Attempts: 1,
+			Due: at, Sent: at, Try: at, End: at + 5,
 		}
 		for leg, n := range rng.Perm(objects)[:2] {
-			o := &state[n]
+			o := &accounts[n]
 			op := history.Op{Object: o.N, Write: true, Observed: true, Amount: int64(1 - 2*leg), Version: o.Version, Value: o.Value, Writer: o.Writer}
 			if swapped && i == count-1 {
 				op.Value++
 			}
 			o.Value, o.Version, o.Writer = o.Value+op.Amount, o.Version+1, tx.ID
 			tx.Ops = append(tx.Ops, op)
-			must(end.Row(history.Row{Transaction: tx.ID, Number: uint32(leg), Object: o.N, Amount: op.Amount, Version: o.Version}))
+			must(state.Row(history.Row{Transaction: tx.ID, Number: uint32(leg), Object: o.N, Amount: op.Amount, Version: o.Version}))
 		}
-		must(out.Client(client).Append(&tx))
+		must(outs[run].Client(client).Append(&tx))
 	}
-	for i := range clients {
-		must(out.Client(i).Flush())
+	for _, o := range accounts {
+		must(state.Object(o))
 	}
-	for _, o := range state {
-		must(end.Object(o))
+	must(state.Close())
+	for run, out := range outs {
+		for i := range clients {
+			must(out.Client(i).Flush())
+		}
+		must(out.Close())
+		reader, err := history.Open(dirs[run])
+		must(err)
+		t.Cleanup(func() { _ = reader.Close() })
+		list = append(list, Recording{reader, zero(run)})
 	}
-	must(end.Close())
-	must(out.Close())
-	return checktest.Open(t, dir)
+	end, err = history.OpenEnd(dirs[0])
+	must(err)
+	t.Cleanup(func() { _ = end.Close() })
+	return list, end
 }
 
 // TestPieces: the answer does not depend on how many records are decoded at once, nor on
 // how many pieces are handed to another goroutine together.
 func TestPieces(t *testing.T) {
-	for _, c := range []struct{ clients, count int }{{1, 4000}, {3, 3000}, {40, 6000}, {500, 5000}} {
+	for _, c := range []struct{ runs, clients, count int }{{1, 1, 4000}, {1, 3, 3000}, {2, 40, 6000}, {1, 500, 5000}, {3, 500, 5000}} {
 		for _, swapped := range []bool{false, true} {
-			reader, end := recorded(t, c.clients, c.count, swapped)
+			list, end := recorded(t, c.runs, c.clients, c.count, swapped)
 			for _, piece := range []int{1, 3, 16, 512, 0} {
 				for _, grouped := range []int{1, 5, 64} {
 					in := Input{
-						Objects: objects, Opening: func(uint64) int64 { return 100 }, Floor: -1 << 40, History: reader, End: end,
+						Objects: objects, Opening: func(uint64) int64 { return 100 }, Floor: -1 << 40, History: list, End: end,
 						Look:  func() func(*history.Transaction) error { return func(*history.Transaction) error { return nil } },
 						piece: piece, grouped: grouped,
 					}
 					proof, err := Prove(t.Context(), in)
-					what := fmt.Sprintf("%d clients, pieces of %d, %d together, swapped %v", c.clients, piece, grouped, swapped)
+					what := fmt.Sprintf("%d runs, %d clients, pieces of %d, %d together, swapped %v", c.runs, c.clients, piece, grouped, swapped)
 					switch {
 					case swapped && !Open(err):
 						t.Errorf("%s: %v, %+v", what, err, proof)

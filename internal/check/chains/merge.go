@@ -1,26 +1,61 @@
 package chains
 
-import "math"
+import (
+	"math"
 
-// event is the beginning or the end of a transaction; the zero one stands behind the last.
-// Of the beginnings there are only those of transactions that do not overwrite all that
-// they read.
+	"stroppy/internal/history"
+)
+
+// moment is when something happens in the order in which transactions are handed over: ns
+// times two, and one more for the end of a transaction. What begins at a moment stands
+// before what ends at it.
+type moment int64
+
+// never is after every moment.
+const never moment = math.MaxInt64
+
+func ending(ns int64) moment { return moment(ns)<<1 | 1 }
+
+// event is the beginning or the end of a transaction. Of the beginnings there are only those
+// of transactions that do not overwrite all that they read.
 type event struct {
-	t     *transaction
-	began bool
+	at moment
+	t  *transaction
 }
 
+func (e event) began() bool { return e.at&1 == 0 }
+
 // merger puts the transactions of all clients in the order of their ends. One that does not
-// overwrite all that it read is handed over twice: when nothing of its client stands before it any more, and when it is its
-// turn. A client does one transaction after another, so that between the two stands the end
-// of every transaction during which it may have run.
+// overwrite all that it read is handed over twice: when its client's one before it has
+// ended, and when it is its turn. A client does one transaction after another, so that
+// between the two stands the end of every transaction during which it may have run.
+//
+// It takes from one client after another what ends before a limit, and puts that in order.
+// What is to be known of a client's next transaction is then read from memory while that of
+// others is, which a heap of clients would read one after another.
 type merger struct {
 	feed    *feed
-	clients map[uint64]*client
-	heap    heap[*client] // those that have a transaction, by its end
-	lacking int           // clients without one that have more in the file
-	begun   []*transaction
-	top     *client // whose transaction was handed over last
+	numbers map[history.ID]int // of a client: its place in clients and due
+	clients []client
+	due     []moment // when the client's next transaction ends; never: it has none left
+	limit   moment
+	span    moment  // from the first transaction of a window to its limit
+	wanted  int     // how many events are to be in a window
+	window  []event // that were taken from their clients
+	handed  int     // of window, in order
+	spare   []event
+}
+
+// client is what of a client is decoded and not taken into a window.
+type client struct {
+	soon   []upcoming    // of now, from head on
+	list   []transaction // the same
+	now    *batch        // of which these are; nil is none
+	next   *batch        // that follows it in its block; nil is none
+	blocks []*batch      // the first ones of its next blocks
+	number history.ID    // with no sequence number
+	before moment        // the end of the one before the first of list
+	taken  counts        // of the last batch that was not empty
 }
 
 // upcoming is when a transaction ends, in ns times two, and one more where it does not
@@ -30,8 +65,8 @@ type upcoming int64
 
 func upcomingOf(t *transaction) upcoming {
 	u := upcoming(t.end) << 1
-	for i := range t.ops {
-		if !t.ops[i].write() {
+	for _, op := range t.operations() {
+		if !op.write() {
 			return u | 1
 		}
 	}
@@ -41,116 +76,119 @@ func upcomingOf(t *transaction) upcoming {
 // reads says that the transaction does not overwrite all that it read.
 func (u upcoming) reads() bool { return u&1 != 0 }
 
-// client is what of a client is decoded and not handed over.
-type client struct {
-	soon   []upcoming    // of now, from head on
-	list   []transaction // the same
-	now    *batch        // which is handed over; nil is none
-	next   *batch        // that follows it in its block; nil is none
-	blocks []*batch      // the first ones of its next blocks
-	number uint64
-	taken  counts // of the last batch that was not empty
-}
+func (u upcoming) ends() moment { return moment(u | 1) }
+
+// A window has about two events of each client, within these bounds.
+const (
+	leastWindow = 1 << 10
+	mostWindow  = 1 << 14
+)
 
 func newMerger(f *feed) *merger {
-	m := &merger{feed: f, clients: map[uint64]*client{}, lacking: len(f.left)}
+	m := &merger{feed: f, numbers: map[history.ID]int{}, span: 1, limit: math.MinInt64}
 	for number := range f.left {
-		m.clients[number] = &client{number: number}
+		m.numbers[number] = len(m.clients)
+		m.clients = append(m.clients, client{number: number, before: math.MinInt64})
+		m.due = append(m.due, math.MinInt64) // its first one is still to be looked at
 	}
+	m.wanted = max(leastWindow, min(mostWindow, 2*len(m.clients)))
 	return m
 }
 
-// next fills events with the next ones. There are none left where it returns none.
-func (m *merger) next(events []event) ([]event, error) {
-	for i := range events {
-		e, err := m.one()
-		if err != nil {
+// next returns the events of the next window, in order. There are none left where it returns
+// none.
+func (m *merger) next() ([]event, error) {
+	m.window = m.window[:copy(m.window, m.window[m.handed:])]
+	m.handed = 0
+	for m.handed == 0 {
+		first := never
+		for _, at := range m.due {
+			first = min(first, at)
+		}
+		if len(m.window) > 0 {
+			first = min(first, m.window[0].at)
+		}
+		if first == never {
+			return nil, nil
+		}
+		m.limit = first + min(m.span, never-max(first, 0))
+		if err := m.fill(); err != nil {
 			return nil, err
 		}
-		if e.t == nil {
-			return events[:i], nil
+		m.window, m.spare = sorted(m.window, m.spare)
+		for m.handed < len(m.window) && m.window[m.handed].at < m.limit {
+			m.handed++
 		}
-		events[i] = e
+		switch {
+		case m.handed < m.wanted/2 && m.span < 1<<60:
+			m.span *= 2
+		case m.handed > m.wanted:
+			m.span = max(1, m.span/2)
+		}
 	}
-	return events, nil
+	return m.window[:m.handed], nil
 }
 
-func (m *merger) one() (event, error) {
-	if c := m.top; c != nil {
-		m.top = nil
-		if err := m.advance(c); err != nil {
-			return event{}, err
+// fill takes from all clients what is before the limit. Where that is much more than a
+// window is to have, the limit comes nearer; what was taken already stays for later ones.
+func (m *merger) fill() error {
+	most := len(m.window) + 4*m.wanted
+	for i := range m.due {
+		if m.due[i] >= m.limit {
+			continue
 		}
-		if len(c.soon) > 0 {
-			m.heap[0].key = int64(c.soon[0])
-			m.heap.down()
-		} else {
-			m.heap.pop()
+		c := &m.clients[i]
+		if c.now == nil { // the first one of this client
+			if err := m.turn(c); err != nil {
+				return err
+			}
+		}
+		for {
+			if len(c.soon) == 0 {
+				m.due[i] = never
+				break
+			}
+			u, t := c.soon[0], &c.list[0]
+			if u.reads() && !t.has(announced) {
+				t.flags |= announced
+				m.window = append(m.window, event{c.before &^ 1, t})
+			}
+			at := u.ends()
+			if m.due[i] = at; at >= m.limit {
+				break
+			}
+			m.window = append(m.window, event{at, t})
+			if len(m.window) >= most {
+				m.limit, most = at+1, most+m.wanted
+			}
+			c.before, c.soon, c.list = at, c.soon[1:], c.list[1:]
+			if len(c.soon) == 0 {
+				if err := m.turn(c); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	for m.lacking > 0 {
-		if err := m.fetch(); err != nil {
-			return event{}, err
-		}
-	}
-	if n := len(m.begun); n > 0 {
-		t := m.begun[n-1]
-		m.begun = m.begun[:n-1]
-		return event{t, true}, nil
-	}
-	if len(m.heap) == 0 {
-		return event{}, nil
-	}
-	m.top = m.heap[0].value
-	return event{t: &m.top.list[0]}, nil
+	return nil
 }
 
-// firstTry is when the first transaction began that has not ended; the largest number where
-// there is none.
+// firstTry is when the first transaction began that was not handed over; the largest number
+// where there is none.
 func (m *merger) firstTry() int64 {
 	first := int64(math.MaxInt64)
-	for i := range m.heap {
-		first = min(first, m.heap[i].value.list[0].try)
+	for _, e := range m.window[m.handed:] {
+		first = min(first, e.t.try)
+	}
+	for i := range m.clients {
+		if c := &m.clients[i]; len(c.list) > 0 {
+			first = min(first, c.list[0].try)
+		}
 	}
 	return first
 }
 
-// fetch takes the next block from the file.
-func (m *merger) fetch() error {
-	b := m.feed.next()
-	c := m.clients[b.client]
-	c.blocks = append(c.blocks, b)
-	if len(c.soon) > 0 {
-		return nil
-	}
-	m.lacking--
-	if err := m.advance(c); err != nil {
-		return err
-	}
-	if len(c.soon) > 0 {
-		m.heap.push(int64(c.soon[0]), c)
-	}
-	return nil
-}
-
-// advance moves on to the client's next transaction; where none is there and there is one
-// in the file, the client is lacking.
-func (m *merger) advance(c *client) error {
-	if len(c.soon) > 0 {
-		c.soon, c.list = c.soon[1:], c.list[1:]
-	}
-	if len(c.soon) == 0 {
-		if err := m.turn(c); err != nil || len(c.soon) == 0 {
-			return err
-		}
-	}
-	if c.soon[0].reads() {
-		m.begun = append(m.begun, &c.list[0])
-	}
-	return nil
-}
-
-// turn moves on to the client's next batch that has a transaction.
+// turn moves on to the client's next batch that has a transaction; there is none where the
+// client has no more.
 func (m *merger) turn(c *client) error {
 	for len(c.soon) == 0 {
 		if c.now != nil {
@@ -161,8 +199,10 @@ func (m *merger) turn(c *client) error {
 		case len(c.blocks) > 0:
 			c.now, c.blocks = c.blocks[0], c.blocks[1:]
 		case m.feed.left[c.number] > 0:
-			m.lacking++
-			return nil
+			b := m.feed.next()
+			of := &m.clients[m.numbers[b.client]]
+			of.blocks = append(of.blocks, b)
+			continue
 		default:
 			return nil
 		}

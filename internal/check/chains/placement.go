@@ -87,9 +87,9 @@ func (p *placement) fail(format string, args ...any) {
 func (p *placement) warm(list []event) {
 	numbers := p.near[:0]
 	for _, e := range list {
-		ops := e.t.ops
+		ops := e.t.operations()
 		for j := range min(len(ops), 4) {
-			if op := &ops[j]; op.write() != e.began {
+			if op := &ops[j]; op.write() != e.began() {
 				numbers = append(numbers, op.object())
 			}
 		}
@@ -103,7 +103,7 @@ func (p *placement) warm(list []event) {
 
 // take takes note of an event.
 func (p *placement) take(e event) {
-	if e.began {
+	if e.began() {
 		p.begin(e.t)
 	} else {
 		p.end(e.t)
@@ -113,7 +113,7 @@ func (p *placement) take(e event) {
 // begin takes up a transaction. What it read and does not overwrite stays as it is until
 // it is placed.
 func (p *placement) begin(t *transaction) {
-	ops := t.ops
+	ops := t.operations()
 	for i := range ops {
 		op := &ops[i]
 		if op.write() {
@@ -129,7 +129,7 @@ func (p *placement) begin(t *transaction) {
 			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object())
 		}
 	}
-	if len(t.ops) > manyReads && t.has(reader) && t.lacking == 0 {
+	if len(ops) > manyReads && t.has(reader) && t.lacking == 0 {
 		p.postpone(t)
 	}
 }
@@ -156,7 +156,7 @@ func (p *placement) end(t *transaction) {
 		return
 	}
 	p.unsure = append(p.unsure, t)
-	ops := t.ops
+	ops := t.operations()
 	for i := range ops {
 		if op := &ops[i]; op.write() {
 			made := version{op.object(), op.version + 1}
@@ -193,7 +193,7 @@ func (p *placement) demand(t *transaction) {
 
 // demandReads demands who made the versions that t waits to be there.
 func (p *placement) demandReads(t *transaction) {
-	ops := t.ops
+	ops := t.operations()
 	for i := range ops {
 		if op := &ops[i]; t.lacking > 0 && !op.write() && p.objects[op.object()].version < op.version {
 			p.demandMaker(version{op.object(), op.version})
@@ -277,7 +277,7 @@ func (p *placement) try(t *transaction) {
 		p.postpone(t)
 		return
 	}
-	ops := t.ops
+	ops := t.operations()
 	for i := range ops {
 		op := &ops[i]
 		if !op.write() {
@@ -312,7 +312,7 @@ func (p *placement) place(t *transaction) {
 	if t.has(unknown) {
 		p.unknown++
 	}
-	ops := t.ops
+	ops := t.operations()
 	for i := range ops {
 		op := &ops[i]
 		o := &p.objects[op.object()]
@@ -357,7 +357,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 			p.ready = append(p.ready, w.t)
 			continue
 		}
-		p.pin(w.t, &w.t.ops[w.op], o)
+		p.pin(w.t, &w.t.operations()[w.op], o)
 		if w.t.lacking--; w.t.lacking == 0 {
 			p.ready = append(p.ready, w.t)
 		}

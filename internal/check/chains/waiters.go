@@ -9,7 +9,7 @@ import (
 // waiter waits for a version that it read, or to overwrite one: then op is overwriter.
 type waiter struct {
 	t  *transaction
-	op int32 // of t.ops
+	op int32 // of t.operations()
 }
 
 const overwriter = -1

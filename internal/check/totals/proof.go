@@ -29,20 +29,17 @@ func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 
 // prove returns the proof for the transactions of b and this end state; nil is none found.
 func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error) {
-	if len(b.Input.History) != 1 || !b.Input.History[0].Complete() || end == nil || len(b.Input.Early) > 0 {
+	recordings := onOneClock(b.Input.History)
+	if recordings == nil || end == nil || len(b.Input.Early) > 0 {
 		return nil, nil
 	}
-	source := b.Input.History[0]
 	if b.in.Predicates != nil { // a chain says nothing of which accounts were there
-		return nil, nil
-	}
-	if check.AuditAge(source.Header()) > 0 { // when such an audit began is not known to be when it was sent
 		return nil, nil
 	}
 	report := b.Input.OnViolation
 	b.Input.OnViolation = nil // what is found without a proof is found again, and reported then
 	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
-		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: source, End: end, Look: b.lookAnew,
+		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Look: b.lookAnew,
 	})
 	b.Input.OnViolation = report
 	switch {
@@ -56,10 +53,34 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	return &proof, nil
 }
 
+// onOneClock are closed recordings with when each began on the clock of all; nil where one is
+// not closed, where they have no clock in common, or where it is not known when what an
+// audit saw was so.
+//
+// Of a run it may be known only within two bounds when it began on that clock. The earliest
+// time is taken, which makes more pairs of transactions follow each other in real time than
+// surely do: a proof for these holds for the others too.
+func onOneClock(sources []check.Source) (list []chains.Recording) {
+	var first check.Clock
+	for i, source := range sources {
+		clock, ok := check.ClockOf(source.Header())
+		if i == 0 {
+			first = clock
+		}
+		if !source.Complete() || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
+			return nil
+		}
+		list = append(list, chains.Recording{Source: source, Zero: clock.From - first.From})
+	}
+	return list
+}
+
 // proved are the results of all checks where there is a proof; nil where its circles are
 // too many.
 func (b *balances) proved(proof *chains.Proof) []check.Result {
-	b.AddSource(0, b.Input.History[0])
+	for i, source := range b.Input.History {
+		b.AddSource(i, source)
+	}
 	b.proof = proof
 	b.Input.SetCommitted(uint64(proof.Committed))
 	b.end.accounts, b.end.sum = b.in.Accounts, proof.Sum
@@ -87,9 +108,13 @@ func (b *balances) orderOf(proof *chains.Proof) *order {
 	in := b.in
 	in.Input = b.Input
 	in.End = nil
-	in.History = []check.Source{&picked{b.Input.History[0], map[history.ID]bool{}}}
+	ids := map[history.ID]bool{}
 	for _, id := range proof.Cyclic {
-		in.History[0].(*picked).ids[id] = true
+		ids[id] = true
+	}
+	in.History = nil
+	for _, source := range b.Input.History {
+		in.History = append(in.History, &picked{source, ids})
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
 	part.trusted, part.legs = true, map[history.ID][]history.Row{}

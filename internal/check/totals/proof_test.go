@@ -411,7 +411,7 @@ func rename(w *world, id, own history.ID) {
 func unproved(t *testing.T, w *world) error {
 	in := w.input(isolation.StrictSerializable)
 	b := newAccounts(t.Context(), in, 0)
-	_, err := chains.Prove(t.Context(), chains.Input{Objects: in.Accounts, Opening: in.Opening, History: &w.History, End: &w.End, Look: b.lookAnew})
+	_, err := chains.Prove(t.Context(), chains.Input{Objects: in.Accounts, Opening: in.Opening, History: []chains.Recording{{Source: &w.History}}, End: &w.End, Look: b.lookAnew})
 	return err
 }
 

@@ -150,13 +150,15 @@ func TestTailReadsAFileOfEveryLength(t *testing.T) {
 			_, err := f.Write(file[at : at+more])
 			must(t, err)
 			at += more
-			complete, err = tail.EachBlock(1, func(_ int, c *Cursor) error {
-				for c.Next() {
+			var blocks []Block
+			blocks, complete, err = tail.Blocks()
+			must(t, err)
+			for c := r.Cursor(); len(blocks) > 0; blocks = blocks[1:] {
+				for c.Open(blocks[0]); c.Next(); {
 					got = append(got, clone(&c.Transaction))
 				}
-				return nil
-			})
-			must(t, err)
+				must(t, c.Err())
+			}
 			if complete != (at == len(file)) {
 				t.Fatalf("step %d: complete at byte %d of %d: %v", step, at, len(file), complete)
 			}
@@ -177,11 +179,12 @@ func TestTailFindsDamage(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, transactionsFile), bad, 0o644))
 		r, err := Open(dir)
 		must(t, err)
-		complete, err := r.Tail().EachBlock(2, func(_ int, c *Cursor) error {
-			for c.Next() {
+		blocks, complete, err := r.Tail().Blocks()
+		for c := r.Cursor(); len(blocks) > 0; blocks = blocks[1:] {
+			for c.Open(blocks[0]); c.Next(); {
 			}
-			return nil
-		})
+			err = errors.Join(err, c.Err())
+		}
 		if complete && err == nil {
 			t.Errorf("bit %d was not found", i)
 		}

@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"iter"
 	"os"
 )
 
@@ -20,34 +19,25 @@ func (r *Reader) Tail() *Tail {
 	return &Tail{reader: r, offset: r.source.first, seen: startSums(r.source.preamble)}
 }
 
-// EachBlock does as Reader.EachBlock with the blocks that have been written as a whole
-// since the last call. It is complete when the history was closed and no block is left; of
-// a history that is never closed it never is. After an error it is of no more use.
-func (t *Tail) EachBlock(workers int, do func(worker int, c *Cursor) error) (complete bool, err error) {
+// Blocks returns the blocks that have been written as a whole since the last call, in the
+// order of the file, and reads their heads alone: damage within a block shows when the block
+// is read. It is complete when the history was closed and no block is left; of a history that
+// is never closed it never is. After an error it is of no more use.
+func (t *Tail) Blocks() (list []Block, complete bool, err error) {
 	now, err := t.reader.source.grown()
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	return now.complete, t.reader.each(t.blocks(now), workers, do)
-}
-
-func (t *Tail) blocks(now *blockSource) iter.Seq2[Block, error] {
-	return func(yield func(Block, error) bool) {
-		p, offset, err := now.walk(t.offset, func(b blockRead) error {
-			if !yield(b.block(), nil) {
-				return errEnough
-			}
-			t.seen.add(b.Check, b.Records)
-			return nil
-		})
-		t.offset = offset
-		if err == nil && p == atFooter {
-			err = now.holds(t.seen, offset)
-		}
-		if err != nil && err != errEnough {
-			yield(Block{}, err)
-		}
+	p, offset, err := now.walk(t.offset, func(b blockRead) error {
+		list = append(list, b.block())
+		t.seen.add(b.Check, b.Records)
+		return nil
+	})
+	t.offset = offset
+	if err == nil && p == atFooter {
+		err = now.holds(t.seen, offset)
 	}
+	return list, now.complete, err
 }
 
 // grown returns the source as it is by now.

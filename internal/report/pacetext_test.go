@@ -47,6 +47,23 @@ func TestBehindIsAWarning(t *testing.T) {
 	}
 }
 
+// TestLiveCheckThatDidNotKeepUp: a report says what was checked after the run alone.
+func TestLiveCheckThatDidNotKeepUp(t *testing.T) {
+	for _, c := range []struct {
+		check *LiveCheck
+		want  string
+	}{
+		{nil, ""}, {&LiveCheck{Checked: 10}, ""},
+		{&LiveCheck{Checked: 7000, Skipped: 3000}, "did not keep up: it left out 3,000 of 10,000 transactions, which were checked after the run alone."},
+	} {
+		var n Notes
+		n.loadPhase(&Drive{LiveCheck: c.check}, nil)
+		if all := n.All(); (len(all) > 0) != (c.want != "") || len(all) > 0 && !strings.HasSuffix(all[0].Text, c.want) {
+			t.Errorf("%+v: %v", c.check, all)
+		}
+	}
+}
+
 func TestPaceText(t *testing.T) {
 	for _, c := range []struct {
 		drive Drive

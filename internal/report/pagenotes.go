@@ -53,6 +53,10 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	if d.StoppedOnViolation {
 		n.Warn("A violation that showed ended the load phase early.")
 	}
+	if l := d.LiveCheck; l != nil && l.Skipped > 0 {
+		n.Note("The check during the load phase did not keep up: it left out %s of %s, which were checked after the run alone.",
+			group(l.Skipped), Counted(l.Checked+l.Skipped, "transaction"))
+	}
 	if d.Rebuilt {
 		n.Warn("The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known.")
 	}

@@ -108,6 +108,13 @@ type Load struct {
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 
+// LiveCheck is how many transactions were checked during the load phase, and how many it left
+// out because it did not keep up. What was recorded last is in neither.
+type LiveCheck struct {
+	Checked uint64 `json:"checked"`
+	Skipped uint64 `json:"skipped"`
+}
+
 // Drive is what the load phase came to. The measurements leave the warm-up out.
 type Drive struct {
 	Clients   int         `json:"clients"`
@@ -127,6 +134,7 @@ type Drive struct {
 	Interrupted   bool    `json:"interrupted"` // it ended early
 	// StoppedOnViolation says that it was ended for a violation that showed, and else by a person.
 	StoppedOnViolation bool              `json:"stopped_on_violation,omitempty"`
+	LiveCheck          *LiveCheck        `json:"live_check,omitempty"`
 	Backlog            uint64            `json:"backlog"` // due, but not started when the load phase ended
 	Reconnects         uint64            `json:"reconnects"`
 	Style              map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect

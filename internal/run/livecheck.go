@@ -4,19 +4,24 @@ import (
 	"context"
 	"iter"
 	"runtime"
+	"slices"
 	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
+	"stroppy/internal/report"
 )
 
-// What a check during the load phase looks at: every liveEvery it takes what was recorded
-// since the time before, and what was new then, because two transactions that contradict
-// each other may be recorded one after the other. Of more than mostLive transactions it
-// takes the latest ones.
+// A look during the load phase takes what was recorded since the look before, every
+// liveEvery, in windows of mostLive transactions. Each has the transactions before it once
+// more, because two that contradict each other may be recorded one after the other: those of
+// the look before and of this one, as many as a window has. After a window it rests for as
+// long as that took, so that it takes half of a processor at most. Where more than mostBehind
+// transactions wait it does not keep up, and leaves out all but the latest.
 const (
-	liveEvery = 2 * time.Second
-	mostLive  = 100_000
+	liveEvery  = 2 * time.Second
+	mostLive   = 100_000
+	mostBehind = 5 * mostLive
 )
 
 // checkLive looks for violations in what is recorded while the clients run, until the
@@ -31,9 +36,9 @@ func (c *conductor) checkLive(ctx context.Context) (end func()) {
 	c.violated = make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
+	l := liveCheck{conductor: c, reported: map[string]bool{}, windows: windows{most: mostLive, behind: mostBehind}}
 	go func() {
 		defer close(done)
-		l := liveCheck{conductor: c, reported: map[string]bool{}}
 		defer l.close()
 		for ticker := time.NewTicker(liveEvery); ; {
 			select {
@@ -51,6 +56,7 @@ func (c *conductor) checkLive(ctx context.Context) (end func()) {
 	return func() {
 		cancel()
 		<-done
+		c.checkedLive = &report.LiveCheck{Checked: l.windows.looked, Skipped: l.windows.skipped}
 	}
 }
 
@@ -59,7 +65,7 @@ type liveCheck struct {
 	*conductor
 	reader   *history.Reader
 	tail     *history.Tail
-	before   []history.Block // that the last look was the first to see
+	windows  windows
 	reported map[string]bool // the checks that were reported
 }
 
@@ -80,19 +86,37 @@ func (l *liveCheck) look(ctx context.Context) (found bool) {
 		}
 		l.reader, l.tail = reader, reader.Tail()
 	}
-	var fresh []history.Block
-	if _, err := l.tail.EachBlock(1, func(_ int, cursor *history.Cursor) error {
-		fresh = append(fresh, cursor.Block)
-		return nil
-	}); err != nil {
+	blocks, _, err := l.tail.Blocks()
+	if err != nil {
 		l.log.Warn("the recording could not be checked while the run went on", "error", err)
 		return false
 	}
-	seen := part{reader: l.reader, blocks: latest(append(l.before, fresh...), mostLive)}
-	l.before = fresh
+	if kept := l.windows.skipped == 0; l.windows.add(blocks) > 0 && kept {
+		l.log.Warn("the check does not keep up with the run: some transactions are checked after it alone")
+	}
+	for window := l.windows.next(); len(window) > 0; window = l.windows.next() {
+		began := time.Now()
+		if l.check(ctx, part{reader: l.reader, blocks: window}) {
+			found = true
+			if l.o.Plan.StopOnViolation {
+				break
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return found
+		case <-time.After(time.Since(began)):
+		}
+	}
+	return found
+}
+
+// check makes the checks of a window, and says whether one shows a violation that none before
+// it did.
+func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 	var results []check.Result
 	var err error
-	besideClients(func() { results, err = l.o.Spec.CheckPart(ctx, l.reader.Header(), l.expect, seen) })
+	besideClients(func() { results, err = l.o.Spec.CheckPart(ctx, l.reader.Header(), l.expect, window) })
 	if err != nil {
 		return false // the load phase has ended
 	}
@@ -119,6 +143,49 @@ func besideClients(do func()) {
 	<-done
 }
 
+// windows are the windows of a recording that grows, in the order of its blocks.
+type windows struct {
+	most, behind    uint32          // transactions of a window, and those that may wait
+	waiting         []history.Block // that were in no window
+	done            []history.Block // the latest that were
+	round           int             // blocks that were in a window in this round
+	looked, skipped uint64          // transactions
+}
+
+// add begins a round with what was recorded since the last one, and returns how many
+// transactions it leaves out because too many wait.
+func (w *windows) add(blocks []history.Block) (skipped uint64) {
+	if len(blocks) == 0 {
+		return 0
+	}
+	w.done, w.round = w.done[max(0, len(w.done)-w.round):], 0
+	w.waiting = append(w.waiting, blocks...)
+	if all := transactions(w.waiting); all > uint64(w.behind) {
+		w.done, w.waiting = nil, latest(w.waiting, w.most)
+		skipped = all - transactions(w.waiting)
+		w.skipped += skipped
+	}
+	return skipped
+}
+
+// next returns the next window of the round; it is empty at the end.
+func (w *windows) next() []history.Block {
+	n, records := 0, uint32(0)
+	for n < len(w.waiting) && (n == 0 || records+w.waiting[n].Records <= w.most) {
+		records += w.waiting[n].Records
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	fresh := w.waiting[:n:n]
+	w.waiting = w.waiting[n:]
+	window := slices.Concat(w.done, fresh)
+	w.done, w.round = latest(window, w.most), w.round+n
+	w.looked += uint64(records)
+	return window
+}
+
 // latest returns the last blocks, of as many transactions at most, or the last block alone.
 func latest(list []history.Block, most uint32) []history.Block {
 	records, first := uint32(0), len(list)
@@ -127,6 +194,13 @@ func latest(list []history.Block, most uint32) []history.Block {
 		records += list[first].Records
 	}
 	return list[first:]
+}
+
+func transactions(list []history.Block) (n uint64) {
+	for _, b := range list {
+		n += uint64(b.Records)
+	}
+	return n
 }
 
 // part is some blocks of a recording as a source for checks.

@@ -21,6 +21,7 @@ func (c *conductor) measurements(options *load.Options, l *load.Result, took tim
 		d.StoppedOnViolation, d.Interrupted = l.Interrupted, false
 	default:
 	}
+	d.LiveCheck = c.checkedLive
 	pacing(d, options, l)
 	if d.Clipped > 0 {
 		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", d.Clipped)

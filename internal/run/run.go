@@ -147,18 +147,19 @@ type conductor struct {
 	phase   string
 	untimed bool // what is done now is no part of the run itself
 
-	zero       time.Time      // of the clock of the drive
-	timeline   []stats.Second // of the drive
-	measured   []check.Table  // what the checks have made of the workload's own tables; nil: nothing
-	faultCount int            // that were noted
-	faultLines int            // that were written of them
-	unwhole    string         // why the database did not become whole after the last heal
-	unreadable string         // why the result of the run that is checked could not be read
-	unkept     error          // why the violations could not be written
-	judging    bool           // the run itself is judged, not a recording of it
-	facts      facts          // of the run that is checked
-	checks     []check.Result // on its faults and its nodes, where it is one of several
-	violated   chan struct{}  // closed when the load phase is to end for a violation
+	zero        time.Time         // of the clock of the drive
+	timeline    []stats.Second    // of the drive
+	measured    []check.Table     // what the checks have made of the workload's own tables; nil: nothing
+	faultCount  int               // that were noted
+	faultLines  int               // that were written of them
+	unwhole     string            // why the database did not become whole after the last heal
+	unreadable  string            // why the result of the run that is checked could not be read
+	unkept      error             // why the violations could not be written
+	judging     bool              // the run itself is judged, not a recording of it
+	facts       facts             // of the run that is checked
+	checks      []check.Result    // on its faults and its nodes, where it is one of several
+	violated    chan struct{}     // closed when the load phase is to end for a violation
+	checkedLive *report.LiveCheck // nil: nothing was checked during the load phase
 }
 
 func newConductor(o Options) *conductor {

@@ -50,8 +50,9 @@ type Input struct {
 	piece, grouped int // of a test: how many records are a batch, and batches sent together
 }
 
-// MostObjects is for how many objects a proof has room: 4 GiB.
-const MostObjects = 1 << 27
+// MostObjects is for how many objects an operation has room for their numbers. They take
+// 32 GiB.
+const MostObjects = objectBits + 1
 
 // Proof is what the serial order that was found consists of.
 type Proof struct {

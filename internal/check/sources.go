@@ -102,3 +102,10 @@ func (w *Watch) Cancelled() bool {
 	}
 	return w.Err != nil
 }
+
+// Fail ends the work for another cause.
+func (w *Watch) Fail(cause error) {
+	if w.Err == nil {
+		w.Err = cause
+	}
+}

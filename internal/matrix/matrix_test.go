@@ -219,8 +219,8 @@ func TestNewLoad(t *testing.T) {
 			{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{{Name: "lost update (P4)", Forbidden: "snapshot-isolation", Count: 2}}},
 			{Name: "clock", Status: "invalid"}}, "valid", []string{"P4"}, []string{"P4"}},
 		{"named otherwise", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
-			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read"}, {Name: "real-time inversion"}}}},
-			"valid", []string{"long fork", "stale read", "real-time inversion"}, []string{"long fork", "stale read", "real-time inversion"}},
+			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read (G-single-realtime)"}, {Name: "dirty write in real time (G0-realtime)"}}}},
+			"valid", []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}, []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}},
 		{"not decided", []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
 		{"of other things", []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
 	} {

@@ -42,8 +42,7 @@ func (p *placement) breakCircles(w *check.Watch) {
 	for broken := true; broken && p.err == nil; {
 		broken = false
 		waiting := p.waiting()
-		edges := p.dependenciesOf(waiting)
-		for _, circle := range sources(graph.New(len(waiting), edges, w).Components(), edges) {
+		for _, circle := range sources(p.dependenciesOf(waiting, w)) {
 			var members []*transaction
 			for _, n := range circle {
 				members = append(members, waiting[n])
@@ -72,8 +71,9 @@ func (p *placement) waiting() (list []*transaction) {
 	return list
 }
 
-// dependenciesOf are the edges between some transactions, by their places in the list.
-func (p *placement) dependenciesOf(list []*transaction) (e graph.Edges) {
+// dependenciesOf is the graph of the edges between some transactions, by their places in the
+// list.
+func (p *placement) dependenciesOf(list []*transaction, w *check.Watch) *graph.Graph {
 	makers, readers := map[version][]uint32{}, map[version][]uint32{}
 	for n, t := range list {
 		for _, op := range t.operations() {
@@ -85,6 +85,7 @@ func (p *placement) dependenciesOf(list []*transaction) (e graph.Edges) {
 			}
 		}
 	}
+	var e graph.Edges
 	for v, all := range readers {
 		for _, reader := range all {
 			for _, maker := range makers[v] {
@@ -95,11 +96,12 @@ func (p *placement) dependenciesOf(list []*transaction) (e graph.Edges) {
 			}
 		}
 	}
-	return e
+	return graph.New(len(list), 0, nil, w, e.AddTo)
 }
 
 // sources are the components that no edge leads into from another node.
-func sources(components [][]uint32, e graph.Edges) (found [][]uint32) {
+func sources(g *graph.Graph) (found [][]uint32) {
+	components := g.Components(graph.All, false)
 	of := map[uint32]int{}
 	for i, component := range components {
 		for _, n := range component {
@@ -107,8 +109,8 @@ func sources(components [][]uint32, e graph.Edges) (found [][]uint32) {
 		}
 	}
 	entered := map[int]bool{}
-	for i, to := range e.To {
-		if c := of[to]; c != 0 && of[e.From[i]] != c {
+	for s := range g.Each {
+		if c := of[s.To]; c != 0 && of[s.From] != c {
 			entered[c] = true
 		}
 	}

@@ -3,34 +3,50 @@
 package graph
 
 import (
-	"cmp"
+	"fmt"
+	"math"
 	"slices"
 
 	"stroppy/internal/check"
 )
 
-// The kinds of edges of the dependency graph, and of real time.
+// The kinds of edges of the dependency graph.
 const (
-	Ww uint8 = iota // the second overwrote the version that the first made
-	Wr              // the second read a version that the first made
-	Rw              // the first read a version that the second overwrote
-	Rt              // the first ended before the second began
+	Ww          uint8 = iota // the second overwrote the version that the first made
+	Wr                       // the second read a version that the first made
+	Rw                       // the first read a version that the second overwrote
+	PredicateRw              // the second changed what the predicate matched that the first read by
+	Pass                     // from a node that is no transaction: its edges go on to whatever it leads to
+	Process                  // one client had the answer of the first before it began the second
+	GuessWr                  // Wr, if a read that has two explanations is explained right
+	GuessRw                  // PredicateRw, likewise
+	Rt                       // the first ended before the second began; of cycles alone, because no graph has such edges
+	kinds
 )
 
-// Edges are the dependencies found, as three parallel arrays.
-type Edges struct {
-	From, To []uint32
-	Kind     []uint8
-}
+// Mask is a set of kinds.
+type Mask uint16
 
-func (e *Edges) Add(from, to uint32, kind uint8) {
-	if from == to || from == check.None || to == check.None {
-		return
-	}
-	e.From = append(e.From, from)
-	e.To = append(e.To, to)
-	e.Kind = append(e.Kind, kind)
-}
+// The masks of the graphs that isolation levels are defined by.
+const (
+	Writes  Mask = 1<<Ww | 1<<Pass
+	Reads   Mask = Writes | 1<<Wr | 1<<GuessWr
+	Items   Mask = Reads | 1<<Rw
+	All     Mask = Items | 1<<PredicateRw | 1<<GuessRw
+	Guesses Mask = 1<<GuessWr | 1<<GuessRw
+	Clients Mask = 1 << Process
+)
+
+// Without returns what of m is not in n.
+func (m Mask) Without(n Mask) Mask { return m &^ n }
+
+func (m Mask) has(kind uint32) bool { return m>>kind&1 != 0 }
+
+const (
+	kindBits = 4
+	kindMask = 1<<kindBits - 1
+	maxNodes = 1 << (32 - kindBits)
+)
 
 // Step is one edge of a path.
 type Step struct {
@@ -38,236 +54,207 @@ type Step struct {
 	Kind     uint8
 }
 
-// Graph is a directed graph in compressed rows: the edges of node n are
-// to[row[n]:row[n+1]], with their kinds in the same places.
+// Anti says that an edge is an anti-dependency.
+func (s Step) Anti() bool { return s.Kind == Rw || s.Kind == PredicateRw || s.Kind == GuessRw }
+
+// Graph is a graph of 4 bytes an edge and as many a node, beside the times: the edges of node
+// n are arc[row[n]:row[n+1]], each the other node and in the lowest bits the kind. Real time is
+// no edge in it: a transaction that ended before another began comes before it.
 type Graph struct {
-	row  []uint32
-	to   []uint32
-	kind []uint8
-	w    *check.Watch // once it has ended, all that a graph says is worth nothing
+	row, arc     []uint32
+	transactions int // the first nodes; the others are none
+	times        []Times
+	lines        [][]line     // of each of the times and each group, once that was asked for
+	w            *check.Watch // once it has ended, all that a graph says is worth nothing
 }
 
-func (g *Graph) nodes() int { return len(g.row) - 1 }
+// Builder takes the edges of a graph.
+type Builder struct {
+	row, arc []uint32
+	total    uint64
+	w        *check.Watch
+}
 
-// edges yields all edges until the watch ends.
-func (g *Graph) edges(yield func(Step) bool) {
-	for n := range g.nodes() {
-		for i := g.row[n]; i < g.row[n+1]; i++ {
-			if g.w.Ended() || !yield(Step{uint32(n), g.to[i], g.kind[i]}) {
+// New builds a graph. Its first nodes are the transactions, and hubs are those that are none.
+// edges adds all edges, and is called twice: first they are counted.
+func New(transactions, hubs int, times []Times, w *check.Watch, edges func(b *Builder)) *Graph {
+	nodes := transactions + hubs
+	g := &Graph{transactions: transactions, times: times, w: w}
+	b := &Builder{row: make([]uint32, nodes+2), w: w}
+	if nodes > maxNodes {
+		w.Fail(fmt.Errorf("the history has more than %d transactions, which is more than one check takes", maxNodes))
+	} else if !w.Cancelled() {
+		edges(b)
+	}
+	if b.total >= math.MaxUint32 {
+		w.Fail(fmt.Errorf("the history has %d dependencies, which is more than one check takes", b.total))
+	}
+	if w.Err != nil {
+		g.row = make([]uint32, nodes+1)
+		return g
+	}
+	for n := 2; n < len(b.row); n++ {
+		b.row[n] += b.row[n-1]
+	}
+	b.arc = make([]uint32, b.total)
+	edges(b)
+	g.row, g.arc = b.row[:nodes+1], b.arc
+	return g
+}
+
+// Add adds an edge. One from a transaction to itself, or to or from none, is left out.
+func (b *Builder) Add(from, to uint32, kind uint8) {
+	if from == to || from == check.None || to == check.None {
+		return
+	}
+	if b.arc == nil {
+		b.row[from+2]++
+		b.total++
+		return
+	}
+	at := &b.row[from+1]
+	b.arc[*at] = to<<kindBits | uint32(kind)
+	*at++
+}
+
+// Edges are edges that were found one by one, before the graph is built: 8 bytes each.
+type Edges []struct{ from, arc uint32 }
+
+// Add adds an edge as Builder.Add does.
+func (e *Edges) Add(from, to uint32, kind uint8) {
+	if from != to && from != check.None && to != check.None {
+		*e = append(*e, struct{ from, arc uint32 }{from, to<<kindBits | uint32(kind)})
+	}
+}
+
+// AddTo adds them to a graph.
+func (e Edges) AddTo(b *Builder) {
+	for _, one := range e {
+		if b.w.Ended() {
+			return
+		}
+		b.Add(one.from, one.arc>>kindBits, uint8(one.arc&kindMask))
+	}
+}
+
+// Nodes and Edges count them.
+func (g *Graph) Nodes() int { return len(g.row) - 1 }
+func (g *Graph) Edges() int { return len(g.arc) }
+
+// Each yields all edges until the watch ends.
+func (g *Graph) Each(yield func(Step) bool) {
+	for n := range uint32(g.Nodes()) {
+		for _, a := range g.arc[g.row[n]:g.row[n+1]] {
+			if g.w.Ended() || !yield(Step{n, a >> kindBits, uint8(a & kindMask)}) {
 				return
 			}
 		}
 	}
 }
 
-// New builds the rows by a counting sort: linear in nodes and edges.
-func New(nodes int, e Edges, w *check.Watch) *Graph {
-	g := &Graph{row: make([]uint32, nodes+1), w: w}
-	if w.Cancelled() {
-		return g
-	}
-	g.to, g.kind = make([]uint32, len(e.To)), make([]uint8, len(e.To))
-	for _, n := range e.From {
-		g.row[n+1]++
-	}
-	for n := range nodes {
-		g.row[n+1] += g.row[n]
-	}
-	next := append([]uint32(nil), g.row[:nodes]...)
-	for i, from := range e.From {
-		if w.Ended() {
-			return g // its rows are right, and what it lacks are edges to node 0
-		}
-		g.to[next[from]] = e.To[i]
-		g.kind[next[from]] = e.Kind[i]
-		next[from]++
-	}
-	return g
+// has says that a graph has an edge of the mask.
+func (g *Graph) has(mask Mask) bool {
+	return slices.ContainsFunc(g.arc, func(a uint32) bool { return mask.has(a & kindMask) })
 }
 
-// Acyclic decides by taking away nodes that nothing leads to until none is left
-// (Kahn, 1962).
-func (g *Graph) Acyclic() bool {
-	incoming := make([]uint32, g.nodes())
-	for _, to := range g.to {
-		incoming[to]++
-	}
-	ready := make([]uint32, 0, 1024)
-	for n, count := range incoming {
-		if count == 0 {
-			ready = append(ready, uint32(n))
-		}
-	}
-	taken := 0
-	for len(ready) > 0 && !g.w.Ended() {
-		n := ready[len(ready)-1]
-		ready = ready[:len(ready)-1]
-		taken++
-		for _, to := range g.to[g.row[n]:g.row[n+1]] {
-			if incoming[to]--; incoming[to] == 0 {
-				ready = append(ready, to)
+// Only returns the graph of some of the edges.
+func (g *Graph) Only(keep func(s Step) bool) *Graph {
+	return New(g.transactions, g.Nodes()-g.transactions, g.times, g.w, func(b *Builder) {
+		for s := range g.Each {
+			if keep(s) {
+				b.Add(s.From, s.To, s.Kind)
 			}
 		}
-	}
-	return taken == g.nodes()
+	})
 }
 
-// Components returns the strongly connected components with more than one node, the
-// smallest first, each in order: those that hold every cycle (Tarjan, 1972, without
-// recursion).
-func (g *Graph) Components() [][]uint32 {
-	t := tarjan{
-		g: g, index: make([]uint32, g.nodes()), low: make([]uint32, g.nodes()), on: make([]bool, g.nodes()),
+// parts makes the graphs of the edges between some nodes of one graph.
+type parts struct {
+	*Graph
+	local []uint32 // of each node: its place among those of the part
+}
+
+func (g *Graph) parts() *parts {
+	p := &parts{g, make([]uint32, g.Nodes())}
+	for i := range p.local {
+		p.local[i] = check.None
 	}
-	for n := range g.nodes() {
-		if g.w.Ended() {
-			break
+	return p
+}
+
+// of returns the graph of the edges between nodes, which are in order and are numbered by
+// their places there.
+func (p *parts) of(nodes []uint32) *Graph {
+	s := &Graph{row: make([]uint32, 1, len(nodes)+1), w: p.w}
+	for i, n := range nodes {
+		p.local[n] = uint32(i)
+		if int(n) < p.transactions {
+			s.transactions++
 		}
-		if t.index[n] == 0 {
-			t.visit(uint32(n))
-		}
 	}
-	slices.SortFunc(t.found, func(a, b []uint32) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a[0], b[0])) })
-	return t.found
-}
-
-type tarjan struct {
-	g     *Graph
-	index []uint32 // order of discovery, from 1
-	low   []uint32
-	on    []bool // on the stack
-	count uint32
-	stack []uint32
-	calls []call
-	found [][]uint32
-}
-
-// call is one frame of the depth-first search: a node and its next edge.
-type call struct{ node, edge uint32 }
-
-func (t *tarjan) enter(n uint32) {
-	t.count++
-	t.index[n], t.low[n], t.on[n] = t.count, t.count, true
-	t.stack = append(t.stack, n)
-	t.calls = append(t.calls, call{n, t.g.row[n]})
-}
-
-func (t *tarjan) visit(root uint32) {
-	t.enter(root)
-	for len(t.calls) > 0 && !t.g.w.Ended() {
-		c := &t.calls[len(t.calls)-1]
-		n := c.node
-		if c.edge < t.g.row[n+1] {
-			to := t.g.to[c.edge]
-			c.edge++
-			if t.index[to] == 0 {
-				t.enter(to)
-			} else if t.on[to] {
-				t.low[n] = min(t.low[n], t.index[to])
+	for _, t := range p.times {
+		s.times = append(s.times, t.of(nodes[:s.transactions]))
+	}
+	for _, n := range nodes {
+		for _, a := range p.arc[p.row[n]:p.row[n+1]] {
+			if to := p.local[a>>kindBits]; to != check.None {
+				s.arc = append(s.arc, to<<kindBits|a&kindMask)
 			}
-			continue
 		}
-		t.calls = t.calls[:len(t.calls)-1]
-		if len(t.calls) > 0 {
-			parent := t.calls[len(t.calls)-1].node
-			t.low[parent] = min(t.low[parent], t.low[n])
-		}
-		if t.low[n] == t.index[n] {
-			t.leave(n)
-		}
+		s.row = append(s.row, uint32(len(s.arc)))
 	}
+	for _, n := range nodes {
+		p.local[n] = check.None
+	}
+	return s
 }
 
-// leave takes the component whose first node is n from the stack.
-func (t *tarjan) leave(n uint32) {
-	first := len(t.stack) - 1
-	for t.stack[first] != n {
-		first--
+// reversed returns the graph with its edges and its time turned round.
+func (g *Graph) reversed() *Graph {
+	r := &Graph{row: make([]uint32, g.Nodes()+2), arc: make([]uint32, len(g.arc)), transactions: g.transactions, w: g.w}
+	for _, a := range g.arc {
+		r.row[a>>kindBits+2]++
 	}
-	for _, m := range t.stack[first:] {
-		t.on[m] = false
+	for n := 2; n < len(r.row); n++ {
+		r.row[n] += r.row[n-1]
 	}
-	if len(t.stack)-first > 1 {
-		component := slices.Clone(t.stack[first:])
-		slices.Sort(component)
-		t.found = append(t.found, component)
-	}
-	t.stack = t.stack[:first]
-}
-
-// only returns the graph of the edges whose kind is at most the given one.
-func (g *Graph) only(kind uint8) *Graph {
-	var e Edges
-	for s := range g.edges {
-		if s.Kind <= kind {
-			e.Add(s.From, s.To, s.Kind)
+	for n := range g.Nodes() {
+		for _, a := range g.arc[g.row[n]:g.row[n+1]] {
+			at := &r.row[a>>kindBits+1]
+			r.arc[*at] = uint32(n)<<kindBits | a&kindMask
+			*at++
 		}
 	}
-	return New(g.nodes(), e, g.w)
+	r.row = r.row[:len(r.row)-1]
+	for _, t := range g.times {
+		r.times = append(r.times, t.reversed())
+	}
+	return r
 }
 
-// spaced returns the graph whose cycles are those cycles of g in which no two
-// anti-dependencies (rw) follow each other. Node n of g becomes 2n, reached by
-// another edge, and 2n+1, reached by rw.
+// Spaced returns the graph whose cycles are those of g in which no two anti-dependencies
+// follow each other. Node n becomes 2n and, reached by an anti-dependency, 2n+1, which begins
+// at any time: real time before it is on the way to 2n.
 //
-// Snapshot isolation allows a history exactly when (WW ∪ WR) ; RW? has no cycle
-// (Cerone and Gotsman, Analysing Snapshot Isolation, 2016, theorem 9), which is
-// when this graph has none.
-func (g *Graph) spaced() *Graph {
-	var e Edges
-	for s := range g.edges {
-		if s.Kind == Rw {
-			e.Add(2*s.From, 2*s.To+1, Rw)
-			continue
-		}
-		e.Add(2*s.From, 2*s.To, s.Kind)
-		e.Add(2*s.From+1, 2*s.To, s.Kind)
+// Snapshot isolation allows a history exactly when (WW ∪ WR) ; RW? has no cycle (Cerone and
+// Gotsman, Analysing Snapshot Isolation, 2016, theorem 9), which is when this graph has none.
+func (g *Graph) Spaced() *Graph {
+	var times []Times
+	for _, t := range g.times {
+		times = append(times, t.spaced())
 	}
-	return New(2*g.nodes(), e, g.w)
-}
-
-// restrict returns the graph of the edges within one component, over the nodes
-// 0 … len(component)-1, which stand for the component's.
-func (g *Graph) restrict(component []uint32) *Graph {
-	local := make(map[uint32]uint32, len(component))
-	for i, n := range component {
-		local[n] = uint32(i)
-	}
-	var e Edges
-	for i, n := range component {
-		for j := g.row[n]; j < g.row[n+1] && !g.w.Ended(); j++ {
-			if to, ok := local[g.to[j]]; ok {
-				e.Add(uint32(i), to, g.kind[j])
+	return New(2*g.transactions, 2*(g.Nodes()-g.transactions), times, g.w, func(b *Builder) {
+		for s := range g.Each {
+			switch from, to := 2*s.From, 2*s.To; {
+			case s.Anti():
+				b.Add(from, to+1, s.Kind)
+			case s.Kind == Pass:
+				b.Add(from, to, s.Kind)
+				b.Add(from+1, to+1, s.Kind)
+			default:
+				b.Add(from, to, s.Kind)
+				b.Add(from+1, to, s.Kind)
 			}
 		}
-	}
-	return New(len(component), e, g.w)
-}
-
-// path finds a shortest path from one node to another over edges of at most the
-// given kind, by breadth. The nodes visited, whose number it returns too, are
-// bounded; nil is none found.
-func (g *Graph) path(from, to uint32, kind uint8, bound int) (steps []Step, visited int) {
-	came := map[uint32]Step{}
-	queue := []uint32{from}
-	for len(queue) > 0 && len(came) < bound && !g.w.Ended() {
-		n := queue[0]
-		queue = queue[1:]
-		for i := g.row[n]; i < g.row[n+1]; i++ {
-			m := g.to[i]
-			if _, ok := came[m]; ok || g.kind[i] > kind {
-				continue
-			}
-			came[m] = Step{n, m, g.kind[i]}
-			queue = append(queue, m)
-		}
-		if _, ok := came[to]; ok {
-			for n := to; len(steps) == 0 || n != from; n = came[n].From {
-				steps = append(steps, came[n])
-			}
-			slices.Reverse(steps)
-			break
-		}
-	}
-	return steps, len(came)
+	})
 }

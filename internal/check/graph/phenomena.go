@@ -12,6 +12,14 @@ const (
 	Orders
 )
 
+// mask returns the edges that count in an order.
+func (o Order) mask() Mask {
+	if o == Plain {
+		return All
+	}
+	return All | Clients
+}
+
 // Phenomenon is a kind of cycle.
 type Phenomenon uint8
 
@@ -28,14 +36,23 @@ const (
 	Phenomena
 )
 
+// Test returns the weakest test that a phenomenon makes fail.
+func (p Phenomenon) Test() Test {
+	return [Phenomena]Test{TestReadUncommitted, TestReadCommitted, TestSnapshot, TestSnapshot, TestSerializable, TestSerializable}[p]
+}
+
 // Name names a phenomenon in an order, after the field and after Adya, with the suffixes of
-// Elle (Kingsbury and Alvaro, VLDB 2020).
-func (p Phenomenon) Name(o Order) string {
+// Elle (Kingsbury and Alvaro, VLDB 2020). Item says that no anti-dependency of the cycle is by
+// a predicate.
+func (p Phenomenon) Name(o Order, item bool) string {
 	names := [Phenomena][2]string{
 		{"dirty write", "G0"}, {"circular information flow", "G1c"}, {"read skew", "G-single"}, {"long fork", "G-nonadjacent"},
 		{"write skew", "G2-item"}, {"phantom", "G2"},
 	}
 	name, short := names[p][0], names[p][1]
+	if !item && p < G2 {
+		name = "phantom " + name
+	}
 	switch o {
 	case Sessions:
 		return name + " in a session (" + short + "-process)"
@@ -53,33 +70,24 @@ func (p Phenomenon) Name(o Order) string {
 // Forbidden returns the weakest levels that forbid the phenomenon. Item says that
 // no anti-dependency of the cycle is by a predicate.
 func (p Phenomenon) Forbidden(o Order, item bool) []isolation.Level {
-	levels := [Orders][4]isolation.Level{
-		{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.SnapshotIsolation, isolation.Serializable},
-		{isolation.StrongSessionReadUncommitted, isolation.StrongSessionReadCommitted, isolation.StrongSessionSnapshotIsolation, isolation.StrongSessionSerializable},
-		{isolation.StrongReadUncommitted, isolation.StrongReadCommitted, isolation.StrongSnapshotIsolation, isolation.StrictSerializable},
-	}
 	switch {
-	case p <= G1c:
-		return []isolation.Level{levels[o][p]}
 	case p == G2Item && o == Plain:
 		return []isolation.Level{isolation.RepeatableRead}
-	case p >= G2Item:
-		return []isolation.Level{levels[o][3]}
-	case o == Plain && item:
+	case p.Test() == TestSnapshot && o == Plain && item:
 		return []isolation.Level{isolation.SnapshotIsolation, isolation.RepeatableRead}
 	}
-	return []isolation.Level{levels[o][2]}
+	return []isolation.Level{p.Test().Level(o)}
 }
 
 // PhenomenonOf says what a cycle is.
 func PhenomenonOf(cycle []Step) (p Phenomenon, o Order, item bool) {
 	anti, reads, adjacent, predicates := 0, 0, false, 0
 	for i, s := range cycle {
-		next := cycle[(i+1)%len(cycle)].Kind
+		next := cycle[(i+1)%len(cycle)]
 		switch s.Kind {
 		case PredicateRw, GuessRw, Rw:
 			anti++
-			adjacent = adjacent || len(cycle) > 1 && isAnti(next)
+			adjacent = adjacent || len(cycle) > 1 && next.Anti()
 			if s.Kind != Rw {
 				predicates++
 			}
@@ -107,8 +115,6 @@ func PhenomenonOf(cycle []Step) (p Phenomenon, o Order, item bool) {
 	}
 	return p, o, predicates == 0
 }
-
-func isAnti(kind uint8) bool { return kind == Rw || kind == PredicateRw || kind == GuessRw }
 
 // The states of an automaton that reads the edges of a path. A path that is closed by its
 // own last edge begins with an edge that fixes the rotation of the cycle.

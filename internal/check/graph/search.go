@@ -9,7 +9,7 @@ import (
 // The bounds of the search for the shortest cycle. Which level is broken is decided before
 // it, exactly and without it.
 const (
-	mostVisited = 1 << 20 // nodes, for one phenomenon in one order
+	mostVisited = 1 << 22 // nodes, for one phenomenon in one order
 	longestPath = 64      // edges; a longer cycle is found by Any
 )
 
@@ -20,11 +20,14 @@ type Found struct {
 	Exact bool // that no shorter one is there was seen
 }
 
-// Search looks for cycles in a core. Clients are the transactions' clients, of the same
-// nodes.
+// Search looks for cycles in a graph, in which one edge of an order is used where it is not
+// plain. Clients are the transactions' clients, of the same nodes; only the order of sessions
+// needs them.
 type Search struct {
-	*Compact
-	Clients []uint32
+	*Graph
+	order   Order
+	clients []uint32
+	cyclic  [Tests][]bool // of each node: it is on a cycle that makes the test fail; nil: not yet known
 
 	seen      visits
 	now, next []uint32
@@ -32,10 +35,24 @@ type Search struct {
 }
 
 // NewSearch prepares a search.
-func NewSearch(g *Compact, clients []uint32) *Search {
-	s := &Search{Compact: g, Clients: clients}
+func NewSearch(g *Graph, o Order, clients []uint32) *Search {
+	s := &Search{Graph: g, order: o, clients: clients}
 	s.seen.grow()
 	return s
+}
+
+// onCycles returns which nodes are on cycles that make a test fail.
+func (s *Search) onCycles(t Test) []bool {
+	if s.cyclic[t] == nil {
+		s.cyclic[t] = make([]bool, s.Nodes())
+		g, nodes := s.Graph.of(t)
+		for _, component := range g.Components(t.mask(s.order).Without(Guesses), s.order == Real) {
+			for _, n := range component {
+				s.cyclic[t][n/nodes] = true
+			}
+		}
+	}
+	return s.cyclic[t]
 }
 
 // visits are the nodes with their states that a search has come to, and from where: a hash
@@ -83,33 +100,37 @@ func (v *visits) grow() {
 	}
 }
 
-// Shortest finds the shortest cycle of a phenomenon in which one edge of the order is used,
-// where it is not plain. One that skip says is known is passed over.
-func (s *Search) Shortest(p Phenomenon, o Order, mask Mask, skip func([]Step) bool) Found {
+// Shortest finds the shortest cycle of a phenomenon. One that skip says is known is passed
+// over.
+func (s *Search) Shortest(p Phenomenon, skip func([]Step) bool) Found {
 	s.visited = 0
-	a := automatonOf(p, o == Plain)
-	best := Found{}
+	a, on := automatonOf(p, s.order == Plain), s.onCycles(p.Test())
+	best, longest := Found{}, int64(0)
 	distinct := map[uint64]bool{}
-	for depth := 1; depth <= longestPath && best.Cycle == nil && s.visited < mostVisited; depth *= 2 {
-		for n := range uint32(len(s.begin)) {
+	for _, depth := range [...]int{1, 2, 4, 8, longestPath} {
+		if best.Cycle != nil {
+			break
+		}
+		for n := uint32(0); int(n) < s.transactions && s.visited < mostVisited && !s.w.Ended(); n++ {
+			if !on[n] {
+				continue
+			}
 			most := depth
 			if best.Cycle != nil {
-				most = min(most, s.edges(best.Cycle, o))
+				most = min(most, s.edges(best.Cycle))
 			}
-			path := s.path(n, a, o, mask, most)
+			path, over := s.path(n, a, on, most)
 			if path == nil || skip(path) {
 				continue
 			}
-			if best.Cycle == nil || len(path) < len(best.Cycle) {
-				best.Cycle = path
+			if best.Cycle != nil && len(path) < len(best.Cycle) {
+				best.Cycle = nil
 				clear(distinct)
 			}
-			if len(path) == len(best.Cycle) {
-				distinct[setOf(path)] = true
+			if best.Cycle == nil || over > longest {
+				best.Cycle, longest = path, over
 			}
-			if s.visited >= mostVisited || s.w.Cancelled() {
-				break
-			}
+			distinct[setOf(path)] = true
 		}
 	}
 	best.Count, best.Exact = len(distinct), s.visited < mostVisited
@@ -117,8 +138,8 @@ func (s *Search) Shortest(p Phenomenon, o Order, mask Mask, skip func([]Step) bo
 }
 
 // edges counts those of a cycle that are dependencies.
-func (s *Search) edges(cycle []Step, o Order) int {
-	if o == Plain {
+func (s *Search) edges(cycle []Step) int {
+	if s.order == Plain {
 		return len(cycle)
 	}
 	return len(cycle) - 1
@@ -132,21 +153,24 @@ func setOf(cycle []Step) (h uint64) {
 	return h
 }
 
-// closes says that a path from a node may end at another: it is back, or the order
-// leads back.
-func (s *Search) closes(first, last uint32, o Order) (uint8, bool) {
-	switch o {
+// closes says that a path from a node may end at another: it is back, or the order leads back,
+// of real time over so long.
+func (s *Search) closes(first, last uint32) (by uint8, over int64, ok bool) {
+	switch s.order {
 	case Plain:
-		return 0, first == last
+		return 0, 0, first == last
 	case Sessions:
-		return Process, first != last && s.Clients[first] == s.Clients[last] && s.end[last] <= s.begin[first]
+		t := &s.times[0]
+		return Process, 0, first != last && s.clients[first] == s.clients[last] && t.End[last] <= t.Begin[first]
 	}
-	return Rt, first != last && s.before(last, first)
+	over = s.between(last, first)
+	return Rt, over, over > 0
 }
 
 // path finds a shortest path from a node that the automaton accepts and that closes, by
-// breadth, of at most so many edges; nil is none found.
-func (s *Search) path(first uint32, a *automaton, o Order, mask Mask, most int) []Step {
+// breadth, over the given nodes and at most so many edges; nil is none found. Of the last edges
+// that a transaction may have it takes the one that closes over the longest time.
+func (s *Search) path(first uint32, a *automaton, on []bool, most int) (found []Step, longest int64) {
 	s.seen.clear()
 	now, next := append(s.now[:0], first*8), s.next[:0]
 	defer func() { s.now, s.next = now, next }()
@@ -158,33 +182,34 @@ func (s *Search) path(first uint32, a *automaton, o Order, mask Mask, most int) 
 			n, state := at/8, at%8
 			s.visited++
 			for _, arc := range s.arc[s.row[n]:s.row[n+1]] {
-				kind := uint8(arc & (1<<kindBits - 1))
-				if !mask.has(uint32(kind)) || a.next[state][kind] < 0 {
+				to, kind := arc>>kindBits, uint8(arc&kindMask)
+				if !on[to] || Guesses.has(uint32(kind)) || a.next[state][kind] < 0 {
 					continue
 				}
-				to, then := arc>>kindBits, uint8(a.next[state][kind])
-				key := to*8 + uint32(then)
-				closing := a.accept>>then&1 != 0 && int(to) < len(s.begin)
-				if closing {
-					if by, ok := s.closes(first, to, o); ok {
+				then := uint8(a.next[state][kind])
+				key, transaction := to*8+uint32(then), int(to) < s.transactions
+				if transaction && a.accept>>then&1 != 0 {
+					if by, over, ok := s.closes(first, to); ok && (found == nil || over > longest) {
 						if cycle := s.cycle(at, Step{n, to, kind}, first, by); cycle != nil {
-							return cycle
+							found, longest = cycle, over
 						}
 					}
 				}
-				if !s.seen.add(key, at, kind) {
-					continue
-				}
-				if int(to) >= len(s.begin) { // no transaction, and no step
-					now = append(now, key)
-				} else {
+				switch {
+				case !s.seen.add(key, at, kind):
+				case transaction:
 					next = append(next, key)
+				default: // no step
+					now = append(now, key)
 				}
+			}
+			if found != nil {
+				return found, longest
 			}
 		}
 		now, next = next, now
 	}
-	return nil
+	return nil, 0
 }
 
 // cycle returns the way to a node of the search and the last step as a cycle; nil where it
@@ -197,7 +222,7 @@ func (s *Search) cycle(at uint32, last Step, first uint32, by uint8) []Step {
 		at = s.seen.from[slot]
 	}
 	slices.Reverse(steps)
-	if steps = passThrough(steps, len(s.begin)); by != 0 {
+	if steps = passThrough(steps, s.transactions); by != 0 {
 		steps = append(steps, Step{steps[len(steps)-1].To, first, by})
 	}
 	nodes := map[uint32]bool{}

@@ -2,20 +2,117 @@ package graph
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 )
 
-// sortTimes sorts the nodes by their beginnings and by their ends. What has no end is not
-// among the ends.
-func (g *Compact) sortTimes() {
-	if g.byBegin != nil {
-		return
+// Never is the end of a transaction that nobody knows to have ended, and its negative the
+// beginning of one that nobody knows.
+const Never int64 = math.MaxInt64
+
+// Times are when transactions began and ended, in nanoseconds. What is of different groups was
+// not on one clock, and is not compared. A graph may have several: a transaction ended before
+// another began if one of them says so.
+type Times struct {
+	Begin, End []int64
+	Group      []uint16 // nil: all are of one
+}
+
+func (t *Times) group(n uint32) int {
+	if t.Group == nil {
+		return 0
 	}
-	var both sync.WaitGroup
-	both.Go(func() { g.byBegin = byTime(g.begin, false) })
-	both.Go(func() { g.byEnd = byTime(g.end, true) })
-	both.Wait()
+	return int(t.Group[n])
+}
+
+// of returns the times of some transactions.
+func (t *Times) of(nodes []uint32) Times {
+	return Times{pick(t.Begin, nodes), pick(t.End, nodes), pick(t.Group, nodes)}
+}
+
+func pick[T any](list []T, nodes []uint32) []T {
+	if list == nil {
+		return nil
+	}
+	picked := make([]T, len(nodes))
+	for i, n := range nodes {
+		picked[i] = list[n]
+	}
+	return picked
+}
+
+func (t *Times) reversed() Times {
+	r := Times{make([]int64, len(t.Begin)), make([]int64, len(t.End)), t.Group}
+	for n := range t.Begin {
+		r.Begin[n], r.End[n] = -t.End[n], -t.Begin[n]
+	}
+	return r
+}
+
+// spaced are the times of Graph.Spaced.
+func (t *Times) spaced() Times {
+	nodes := make([]uint32, 2*len(t.Begin))
+	for i := range nodes {
+		nodes[i] = uint32(i / 2)
+	}
+	s := t.of(nodes)
+	for n := 1; n < len(nodes); n += 2 {
+		s.Begin[n] = -Never
+	}
+	return s
+}
+
+// between returns how long after the end of a transaction another began, 0 where it did not.
+// Ended at the very instant at which the other began is at the same time.
+func (g *Graph) between(ended, began uint32) (longest int64) {
+	if int(ended) >= g.transactions || int(began) >= g.transactions {
+		return 0
+	}
+	for i := range g.times {
+		t := &g.times[i]
+		if t.End[ended] < t.Begin[began] && t.group(ended) == t.group(began) {
+			longest = max(longest, t.Begin[began]-t.End[ended])
+		}
+	}
+	return longest
+}
+
+// line has the transactions of a group in the order of their beginnings, and of their ends.
+// What has no end is not among the ends.
+type line struct{ byBegin, byEnd []uint32 }
+
+// timelines returns the lines, which it makes when it is first asked.
+func (g *Graph) timelines() [][]line {
+	if g.lines != nil {
+		return g.lines
+	}
+	for i := range g.times {
+		t := &g.times[i]
+		var begins, ends [][]uint32
+		var both sync.WaitGroup
+		both.Go(func() { begins = t.grouped(byTime(t.Begin, false)) })
+		both.Go(func() { ends = t.grouped(byTime(t.End, true)) })
+		both.Wait()
+		list := make([]line, max(len(begins), len(ends)))
+		for group := range list {
+			list[group] = line{begins[group], ends[group]}
+		}
+		g.lines = append(g.lines, list)
+	}
+	return g.lines
+}
+
+// grouped returns some transactions by their groups, those of each in their order.
+func (t *Times) grouped(order []uint32) [][]uint32 {
+	if t.Group == nil {
+		return [][]uint32{order}
+	}
+	list := make([][]uint32, int(slices.Max(t.Group))+1)
+	for _, n := range order {
+		list[t.Group[n]] = append(list[t.Group[n]], n)
+	}
+	return list
 }
 
 const (

@@ -21,13 +21,13 @@ type cycle struct {
 const lostUpdate = "lost update (P4)"
 
 // decide decides which levels have a cycle, and finds the shortest of each kind.
-func (c *checker) decide() (err error) {
-	if c.decision, err = c.graph.Decide(c.RealTime); err != nil {
-		return err
+func (c *checker) decide() error {
+	if c.decision = c.graph.Decide(c.RealTime); c.watch.Err != nil {
+		return c.watch.Err
 	}
 	c.unreadUpdates()
 	for o := graph.Plain; o < graph.Orders; o++ {
-		if c.decision.Cores[o] == nil {
+		if c.decision.Cores[o] == nil || o == graph.Real && !c.RealTime {
 			continue
 		}
 		if o == graph.Plain {
@@ -86,7 +86,7 @@ func (c *checker) search(o graph.Order) {
 			clients[i] = c.client[n]
 		}
 	}
-	s := graph.NewSearch(core, clients)
+	s := graph.NewSearch(core, o, clients)
 	outward := func(steps []graph.Step) []graph.Step {
 		steps = slices.Clone(steps)
 		for i := range steps {
@@ -99,38 +99,22 @@ func (c *checker) search(o graph.Order) {
 		if c.watch.Cancelled() {
 			return
 		}
-		if states[testOf(p)] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 {
+		if states[p.Test()] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 {
 			continue
 		}
-		f := s.Shortest(p, o, graph.All.Without(graph.Guesses), known)
+		f := s.Shortest(p, known)
 		if f.Cycle != nil {
 			c.addCycle(outward(f.Cycle), f.Count, f.Exact)
 		}
 	}
 	for t := range graph.Tests {
-		if states[t] != graph.Fails || c.shown(levelOf(o, t)) || o != graph.Plain && t == graph.TestRepeatableRead {
+		if states[t] != graph.Fails || c.shown(t.Level(o)) || o != graph.Plain && t == graph.TestRepeatableRead {
 			continue
 		}
-		if steps := c.decision.Any(t, o, c.RealTime); steps != nil {
+		if steps := core.Any(t, o); steps != nil {
 			c.addCycle(outward(steps), 1, false)
 		}
 	}
-}
-
-// testOf returns the weakest test that a phenomenon makes fail.
-func testOf(p graph.Phenomenon) graph.Test {
-	return [graph.Phenomena]graph.Test{
-		graph.TestReadUncommitted, graph.TestReadCommitted, graph.TestSnapshot, graph.TestSnapshot, graph.TestSerializable, graph.TestSerializable,
-	}[p]
-}
-
-// levelOf returns the level that a test decides; Unknown is none.
-func levelOf(o graph.Order, t graph.Test) isolation.Level {
-	return [graph.Orders][graph.Tests]isolation.Level{
-		{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable},
-		{isolation.StrongSessionReadUncommitted, isolation.StrongSessionReadCommitted, isolation.Unknown, isolation.StrongSessionSnapshotIsolation, isolation.StrongSessionSerializable},
-		{isolation.StrongReadUncommitted, isolation.StrongReadCommitted, isolation.Unknown, isolation.StrongSnapshotIsolation, isolation.StrictSerializable},
-	}[o][t]
 }
 
 // known says that a cycle is explained by one of no more transactions, all of them its own.
@@ -151,12 +135,9 @@ func (c *checker) shown(level isolation.Level) bool {
 
 func (c *checker) addCycle(steps []graph.Step, count int, exact bool) {
 	p, o, item := graph.PhenomenonOf(steps)
-	k := cycle{steps: steps, name: p.Name(o), order: o, forbidden: p.Forbidden(o, item), count: count, exact: exact}
-	switch {
-	case o == graph.Plain && p == graph.GSingle && c.isLostUpdate(steps):
+	k := cycle{steps: steps, name: p.Name(o, item), order: o, forbidden: p.Forbidden(o, item), count: count, exact: exact}
+	if o == graph.Plain && p == graph.GSingle && c.isLostUpdate(steps) {
 		k.name = lostUpdate
-	case !item && p < graph.G2:
-		k.name += " by predicate"
 	}
 	c.cycles = append(c.cycles, k)
 }
@@ -191,7 +172,7 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 	worst := graph.Holds
 	for o := range graph.Orders {
 		for t := range graph.Tests {
-			l := levelOf(o, t)
+			l := t.Level(o)
 			if o == graph.Real && !c.RealTime && level.Includes(isolation.StrongReadUncommitted) && l == level {
 				worst = max(worst, graph.Open)
 			}
@@ -224,7 +205,7 @@ func (c *checker) unordered(level isolation.Level) bool {
 		return false
 	}
 	for o := range graph.Orders {
-		if l := levelOf(o, graph.TestSnapshot); level.Includes(l) && c.decision.States[o][graph.TestSerializable] != graph.Holds {
+		if l := graph.TestSnapshot.Level(o); level.Includes(l) && c.decision.States[o][graph.TestSerializable] != graph.Holds {
 			return true
 		}
 	}

@@ -15,27 +15,18 @@ const mostDirect = 64
 
 // depend builds the graph of all dependencies and the order of each client.
 func (c *checker) depend() error {
-	b, err := graph.NewBuilder(len(c.id) + len(c.hubs))
-	if err != nil {
-		return err
-	}
-	d := &dependencies{checker: c, Builder: b}
+	d := &dependencies{checker: c}
 	if len(c.ranges) > 0 {
 		d.sortLists()
 	}
-	for pass := range 2 {
-		if pass == 1 {
-			if err := b.Fill(); err != nil {
-				return err
-			}
-		}
+	c.graph = graph.New(len(c.id), len(c.hubs), []graph.Times{{Begin: c.begin, End: c.end}}, &c.watch, func(b *graph.Builder) {
+		d.Builder = b
 		d.writes()
 		d.reads()
 		for i := range c.ranges {
 			d.absent(&c.ranges[i])
 		}
-	}
-	c.graph = b.Graph(c.begin, c.end, &c.watch)
+	})
 	return c.watch.Err
 }
 

@@ -456,11 +456,11 @@ func TestOracle(t *testing.T) {
 			}
 		}
 		for o := graph.Plain; o < graph.Orders; o++ {
-			compare(levelOf(o, graph.TestSerializable), o, serializable)
-			compare(levelOf(o, graph.TestSnapshot), o, snapshot(o))
+			compare(graph.TestSerializable.Level(o), o, serializable)
+			compare(graph.TestSnapshot.Level(o), o, snapshot(o))
 			if !deletes {
-				compare(levelOf(o, graph.TestReadCommitted), o, committed(list, true))
-				compare(levelOf(o, graph.TestReadUncommitted), o, committed(list, false))
+				compare(graph.TestReadCommitted.Level(o), o, committed(list, true))
+				compare(graph.TestReadUncommitted.Level(o), o, committed(list, false))
 			}
 		}
 		c.holdTogether(t, seed, report)
@@ -475,7 +475,7 @@ func (c *checker) holdTogether(t *testing.T, seed uint64, r *Report) {
 	t.Helper()
 	for o := graph.Plain; o < graph.Orders; o++ {
 		for test := range graph.Tests {
-			l := levelOf(o, test)
+			l := test.Level(o)
 			if l != isolation.Unknown && c.decision.States[o][test] == graph.Fails && !c.shown(l) {
 				t.Fatalf("seed %d: %v is broken by a cycle, and none is shown", seed, l)
 			}

@@ -65,7 +65,7 @@ type checker struct {
 	store elementStore
 
 	versions
-	graph      *graph.Compact
+	graph      *graph.Graph
 	decision   *graph.Decision
 	found      [oddities]oddity
 	cycles     []cycle

@@ -174,7 +174,7 @@ func checkOf(o graph.Order) string {
 // ordered is the result about an order of all transactions. What is wrong without the order of
 // clients, or without real time, is not reported again.
 func (c *checker) ordered(o graph.Order, report *Report) check.Result {
-	top := levelOf(o, graph.TestSerializable)
+	top := graph.TestSerializable.Level(o)
 	r := check.Result{Name: checkOf(o), Required: c.required(o)}
 	lines := take(&r, slices.DeleteFunc(slices.Clone(c.violations), func(v violation) bool { return v.check != r.Name }))
 	if c.keeps(top) == graph.Fails && len(lines) == 0 {
@@ -194,7 +194,7 @@ func (c *checker) required(o graph.Order) bool {
 	if claim == isolation.Unknown {
 		claim = isolation.Serializable
 	}
-	weakest, top := levelOf(o, graph.TestReadUncommitted), levelOf(o, graph.TestSerializable)
+	weakest, top := graph.TestReadUncommitted.Level(o), graph.TestSerializable.Level(o)
 	for _, l := range isolation.Levels() {
 		if l != isolation.Causal && claim.Includes(l) && l.Includes(weakest) && top.Includes(l) && c.keeps(l) != graph.Holds {
 			return true

@@ -60,21 +60,27 @@ func (r *resolved) cycle(inferred *edges) (steps []step, groups int) {
 
 // components returns the strongly connected ones, the smallest first.
 func (r *resolved) components(inferred *edges) [][]uint32 {
-	var e graph.Edges
-	for t := uint32(1); t <= r.transactions(); t++ {
-		if t+1 < r.first[r.session[t]+1] {
-			e.Add(t, t+1, graph.Ww)
+	return graph.New(int(r.transactions())+1, 0, nil, &r.watch, func(b *graph.Builder) {
+		for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
+			r.addCausal(b, t, true)
 		}
-		for _, w := range r.readFrom[r.readRow[t]:r.readRow[t+1]] {
-			if w != initial {
-				e.Add(w, t, graph.Wr)
-			}
+		for i, from := range inferred.from {
+			b.Add(from, inferred.to[i], graph.Rw)
+		}
+	}).Components(graph.All, false)
+}
+
+// addCausal adds the edges to the next transaction of the session, and from those that a
+// transaction has read of.
+func (r *resolved) addCausal(b *graph.Builder, t uint32, withSessions bool) {
+	if withSessions && t+1 < r.first[r.session[t]+1] {
+		b.Add(t, t+1, graph.Ww)
+	}
+	for _, w := range r.readFrom[r.readRow[t]:r.readRow[t+1]] {
+		if w != initial {
+			b.Add(w, t, graph.Wr)
 		}
 	}
-	for i, from := range inferred.from {
-		e.Add(from, inferred.to[i], graph.Rw)
-	}
-	return graph.New(int(r.transactions())+1, e, &r.watch).Components()
 }
 
 // cycleSearch looks for the shortest cycle in components.

@@ -22,8 +22,7 @@ type serial struct {
 	sessions bool
 	known    *edges // who comes before whose version, inferred from reads
 
-	// Of the dependencies last made.
-	dependencies graph.Edges
+	dependencies *graph.Graph // those last made
 }
 
 // serial decides the two levels. The reads are sound.
@@ -68,29 +67,24 @@ func (s *serial) infer() {
 
 // depend makes the dependencies from what is known of the versions.
 func (s *serial) depend() {
-	e := graph.Edges{}
-	for t := uint32(1); t <= s.transactions(); t++ {
-		if s.sessions && t+1 < s.first[s.session[t]+1] {
-			e.Add(t, t+1, graph.Ww)
-		}
-		for i := s.readRow[t]; i < s.readRow[t+1]; i++ {
-			if w := s.readFrom[i]; w != initial {
-				e.Add(w, t, graph.Wr)
-			}
-			if next := s.next[s.read[i]]; next != 0 {
-				e.Add(t, s.maker[next], graph.Rw)
+	s.dependencies = graph.New(int(s.transactions())+1, 0, nil, &s.watch, func(b *graph.Builder) {
+		for t := uint32(1); t <= s.transactions() && !s.watch.Ended(); t++ {
+			s.addCausal(b, t, s.sessions)
+			for _, read := range s.read[s.readRow[t]:s.readRow[t+1]] {
+				if next := s.next[read]; next != 0 {
+					b.Add(t, s.maker[next], graph.Rw)
+				}
 			}
 		}
-	}
-	for version, next := range s.next {
-		if next != 0 && version >= s.keys {
-			e.Add(s.maker[version], s.maker[next], graph.Ww)
+		for version, next := range s.next {
+			if next != 0 && version >= s.keys {
+				b.Add(s.maker[version], s.maker[next], graph.Ww)
+			}
 		}
-	}
-	for i, from := range s.known.from {
-		e.Add(from, s.known.to[i], graph.Ww)
-	}
-	s.dependencies = e
+		for i, from := range s.known.from {
+			b.Add(from, s.known.to[i], graph.Ww)
+		}
+	})
 }
 
 // order places the transactions so that no dependency leads backwards, or for snapshot
@@ -98,11 +92,11 @@ func (s *serial) depend() {
 // an anomaly. Late says which of those that can come next does: who could last, or first.
 func (s *serial) order(snapshot, late bool) (place []uint32, anomaly *check.Anomaly) {
 	s.depend()
-	nodes, e, each := int(s.transactions())+1, s.dependencies, uint32(1)
+	g, each := s.dependencies, uint32(1)
 	if snapshot {
-		nodes, e, each = 2*nodes, spaced(s.dependencies), 2
+		g, each = g.Spaced(), 2
 	}
-	list := topological(nodes, &e, late)
+	list := g.Ordered(graph.All, late)
 	if list == nil {
 		a := s.cyclic(snapshot)
 		return nil, &a
@@ -142,64 +136,6 @@ func (s *serial) complete(snapshot bool) check.Result {
 	return check.Result{Detail: "Not decided: the reads leave open in which order some values were written."}
 }
 
-// spaced returns the graph whose cycles are those without two anti-dependencies in a row:
-// node n becomes 2n, reached by another edge, and 2n+1, reached by an anti-dependency.
-func spaced(e graph.Edges) (out graph.Edges) {
-	for i, kind := range e.Kind {
-		from, to := 2*e.From[i], 2*e.To[i]
-		if kind == graph.Rw {
-			out.Add(from, to+1, kind)
-			continue
-		}
-		out.Add(from, to, kind)
-		out.Add(from+1, to, kind)
-	}
-	return out
-}
-
-// topological orders nodes by their edges (Kahn, 1962); nil is none. Of those that can
-// come next the one that could first does, or if late the one that could last.
-func topological(nodes int, e *graph.Edges, late bool) []uint32 {
-	row, incoming := make([]uint32, nodes+1), make([]uint32, nodes)
-	for i, from := range e.From {
-		row[from+1]++
-		incoming[e.To[i]]++
-	}
-	for n := range nodes {
-		row[n+1] += row[n]
-	}
-	to, next := make([]uint32, len(e.To)), append([]uint32(nil), row...)
-	for i, from := range e.From {
-		to[next[from]] = e.To[i]
-		next[from]++
-	}
-	list, ready := make([]uint32, 0, nodes), make([]uint32, 0, nodes)
-	for n, count := range incoming {
-		if count == 0 {
-			ready = append(ready, uint32(n))
-		}
-	}
-	for at := 0; len(ready) > at; {
-		n := ready[at]
-		if late {
-			n = ready[len(ready)-1]
-			ready = ready[:len(ready)-1]
-		} else {
-			at++
-		}
-		list = append(list, n)
-		for _, m := range to[row[n]:row[n+1]] {
-			if incoming[m]--; incoming[m] == 0 {
-				ready = append(ready, m)
-			}
-		}
-	}
-	if len(list) < nodes {
-		return nil
-	}
-	return list
-}
-
 // lostUpdate is the anomaly of two transactions that read and overwrote one version.
 func (s *serial) lostUpdate() check.Anomaly {
 	op := s.readAt(s.second[0])
@@ -232,21 +168,23 @@ func (s *serial) missed(edge int) check.Anomaly {
 // cyclic is the anomaly of dependencies that have a cycle, which is a short one.
 func (s *serial) cyclic(snapshot bool) check.Anomaly {
 	groups := 0
-	cycles := graph.New(int(s.transactions())+1, s.dependencies, &s.watch).Cycles(func(level isolation.Level, _ []uint32) {
-		if !snapshot || isolation.SnapshotIsolation.Includes(level) {
+	counts := func(level isolation.Level) bool { return !snapshot || isolation.SnapshotIsolation.Includes(level) }
+	cycles := s.dependencies.Cycles(graph.Plain, func(level isolation.Level, _ []uint32) {
+		if counts(level) {
 			groups++
 		}
 	})
 	a := check.Anomaly{}
 	var best []graph.Step
 	for _, steps := range cycles {
-		name, forbidden := graph.Classify(steps)
-		if snapshot && !isolation.SnapshotIsolation.Includes(forbidden) {
+		p, o, item := graph.PhenomenonOf(steps)
+		forbidden := p.Forbidden(o, item)[0]
+		if !counts(forbidden) {
 			continue
 		}
 		groups++
 		if best == nil || len(steps) < len(best) {
-			best, a.Name, a.Forbidden = steps, name, forbidden
+			best, a.Name, a.Forbidden = steps, p.Name(o, item), forbidden
 		}
 	}
 	a.Count = groups

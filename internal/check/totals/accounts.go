@@ -110,7 +110,8 @@ type balances struct {
 	audit  auditFacts
 	absent few[history.ID] // refused because an account of the load was not found
 	reads  readFacts
-	edges  graph.Edges
+	edges  graph.Edges // until the graph is built of them
+	graph  *graph.Graph
 
 	predicates predicateFacts
 	trusted    bool                         // the versions were proved to be those that were made

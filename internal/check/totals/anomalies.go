@@ -40,10 +40,10 @@ func (o *order) explainAll() {
 	// Of each kind the shortest is described.
 	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
-		name, forbidden := graph.Classify(steps)
-		name = o.nameOf(name, steps)
+		p, order, item := graph.PhenomenonOf(steps)
+		name := p.Name(order, item)
 		broken, list := check.Serializable, &o.anomalies
-		if forbidden == isolation.StrictSerializable {
+		if order == graph.Real {
 			broken, list = check.Strict, &o.realtime
 		}
 		o.reportCycle(broken, name, steps)
@@ -51,7 +51,7 @@ func (o *order) explainAll() {
 			(*list)[same].Count++
 			continue
 		}
-		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.describe(steps)}
+		a := check.Anomaly{Name: name, Forbidden: p.Forbidden(order, item)[0], Count: 1, Detail: o.describe(steps)}
 		o.path(&a, steps)
 		*list = append(*list, a)
 	}
@@ -60,7 +60,10 @@ func (o *order) explainAll() {
 			list[i].Detail = o.sentence(&list[i])
 		}
 	}
-	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) })
+	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int {
+		tolerated := func(a check.Anomaly) bool { return !isolation.SnapshotIsolation.Includes(a.Forbidden) }
+		return cmp.Or(compareBool(tolerated(a), tolerated(b)), cmp.Compare(a.Forbidden, b.Forbidden))
+	})
 }
 
 // sentence is what an anomaly came to, in one sentence: the money, how often, and the
@@ -239,7 +242,7 @@ func (o *order) who(t uint32) string {
 // describe says in one sentence what a cycle came to.
 func (o *order) describe(steps []graph.Step) string {
 	first := o.clause(steps[0])
-	anti := slices.IndexFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Rw })
+	anti := slices.IndexFunc(steps, graph.Step.Anti)
 	real := slices.IndexFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Rt })
 	rest := ""
 	if n := len(steps) - 2; n > 0 {
@@ -251,13 +254,13 @@ func (o *order) describe(steps []graph.Step) string {
 	case len(steps) == 2 && anti >= 0 && steps[1-anti].Kind == graph.Wr:
 		return fmt.Sprintf("%s saw one part of %s without the other: %s, and %s",
 			o.who(steps[anti].From), o.who(steps[anti].To), o.clause(steps[1-anti]), o.clause(steps[anti]))
-	case len(steps) == 2 && steps[0].Kind == graph.Rw && steps[1].Kind == graph.Rw:
+	case len(steps) == 2 && steps[0].Anti() && steps[1].Anti():
 		return fmt.Sprintf("%s, and %s", first, o.clause(steps[1]))
-	case len(steps) == 4 && anti >= 0 && steps[anti].Kind == graph.Rw && steps[(anti+2)%4].Kind == graph.Rw && steps[(anti+1)%4].Kind == graph.Wr && steps[(anti+3)%4].Kind == graph.Wr:
+	case len(steps) == 4 && anti >= 0 && steps[(anti+2)%4].Anti() && steps[(anti+1)%4].Kind == graph.Wr && steps[(anti+3)%4].Kind == graph.Wr:
 		one, other := steps[anti], steps[(anti+2)%4]
 		return fmt.Sprintf("%s saw %s without %s, and %s saw %s without %s",
 			o.who(one.From), o.who(other.To), o.who(one.To), o.who(other.From), o.who(one.To), o.who(other.To))
-	case anti >= 0 && real < 0 && !slices.ContainsFunc(steps[anti+1:], func(s graph.Step) bool { return s.Kind == graph.Rw }):
+	case anti >= 0 && real < 0 && !slices.ContainsFunc(steps[anti+1:], graph.Step.Anti):
 		return fmt.Sprintf("%s, and yet %s saw what comes after %s%s", o.clause(steps[anti]), o.who(steps[anti].From), o.who(steps[anti].To), rest)
 	}
 	return fmt.Sprintf("%s, and %s comes before %s all the same%s", first, o.who(steps[0].To), o.who(steps[0].From), rest)
@@ -267,10 +270,9 @@ func (o *order) describe(steps []graph.Step) string {
 func (o *order) clause(s graph.Step) string {
 	from, to := o.who(s.From), o.who(s.To)
 	did, had := "made", "read"
-	if m, ok := o.missedBy(s); ok {
-		return o.missedText(from, to, m)
-	}
 	switch s.Kind {
+	case graph.PredicateRw:
+		return o.missedText(from, to, o.b.predicates.missed[[2]uint32{s.From, s.To}])
 	case graph.Rt:
 		return fmt.Sprintf("%s had ended %v before %s began", from, roughly(time.Duration(o.b.Between(s.From, s.To))), to)
 	case graph.Rw:
@@ -295,7 +297,7 @@ func roughly(d time.Duration) time.Duration {
 }
 
 // edgeKinds are the kinds of the graph's steps as results name them.
-var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.Rt: check.RealTime}
+var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.PredicateRw: check.ReadWrite, graph.Rt: check.RealTime}
 
 // path gives an anomaly the edges of a cycle, the transactions that take part, and the
 // witnesses.
@@ -381,14 +383,10 @@ func (o *order) did(t uint32, op *history.Op, several bool) string {
 // meeting finds the account at which two transactions depend on each other, and
 // the version that the dependency is about.
 func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
-	if m, ok := o.missedBy(s); ok {
+	if s.Kind == graph.PredicateRw {
+		m := o.b.predicates.missed[[2]uint32{s.From, s.To}]
 		return m.n, m.version - 1, true
 	}
-	return o.meetingOfItems(s)
-}
-
-// meetingOfItems is meeting without what was missed by predicate.
-func (o *order) meetingOfItems(s graph.Step) (account, version uint64, ok bool) {
 	reader, writer := s.To, s.From
 	if s.Kind == graph.Rw {
 		reader, writer = s.From, s.To

@@ -27,22 +27,10 @@ func (b *balances) order() *order {
 	if b.chain.writer == nil {
 		return o
 	}
-	edges := b.edges
-	full := graph.New(len(b.Txns.List), edges, &b.Watch)
-	acyclic := full.Acyclic()
-	if !acyclic {
-		o.torn = b.tornAudits()
-	}
-	if !acyclic && len(b.chain.forks) > 0 {
-		edges = b.withoutLostUpdates()
-		full = graph.New(len(b.Txns.List), edges, &b.Watch)
-		acyclic = full.Acyclic()
-	}
-	if !acyclic {
-		o.cycles = full.Cycles(b.reportGroup)
-	}
-	if len(o.cycles) == 0 {
-		o.cycles = graph.Contradictions(&b.Evidence, edges, b.reportGroup)
+	b.graph = graph.New(len(b.Txns.List), 0, b.times(), &b.Watch, b.edges.AddTo)
+	b.edges = nil
+	if b.graph.Unordered(graph.All, true) != nil {
+		o.find(b.graph)
 	}
 	if !b.Watch.Cancelled() {
 		o.explainAll()
@@ -50,12 +38,75 @@ func (b *balances) order() *order {
 	return o
 }
 
+// find finds the cycles: those that need real time where there is no other.
+func (o *order) find(g *graph.Graph) {
+	if g.Unordered(graph.All, false) != nil {
+		o.torn = o.b.tornAudits(g)
+		if len(o.b.chain.forks) > 0 {
+			g = o.b.withoutLostUpdates(g)
+		}
+		o.cycles = g.Cycles(graph.Plain, o.b.reportGroup(check.Serializable))
+	}
+	if len(o.cycles) == 0 {
+		o.cycles = g.Cycles(graph.Real, o.b.reportGroup(check.Strict))
+	}
+}
+
+// times are those of the transactions that have a place in the order. Each history has its
+// own times, which are exact. Histories on one clock have times together too, where an end
+// counts at the latest and a beginning at the earliest that it can have been. Between clocks
+// nothing is compared. A transaction whose outcome never reached its client has no end.
+func (b *balances) times() []graph.Times {
+	list := []graph.Times{b.timesOf(func(source uint16) (group uint16, clock check.Clock, ok bool) { return source, check.Clock{}, true })}
+	on, first := map[string]int{}, map[string]uint16{}
+	shared := false
+	for source, c := range b.Clocks {
+		if on[c.ID]++; on[c.ID] == 1 {
+			first[c.ID] = uint16(source)
+		}
+		shared = shared || on[c.ID] > 1
+	}
+	if shared {
+		list = append(list, b.timesOf(func(source uint16) (group uint16, clock check.Clock, ok bool) {
+			clock = b.Clocks[source]
+			return first[clock.ID], clock, on[clock.ID] > 1
+		}))
+	}
+	return list
+}
+
+// timesOf returns the times of the sources that are of a group, moved by a clock.
+func (b *balances) timesOf(group func(source uint16) (group uint16, clock check.Clock, ok bool)) graph.Times {
+	times := graph.Times{Begin: make([]int64, len(b.Txns.List)), End: make([]int64, len(b.Txns.List))}
+	if len(b.Clocks) > 1 {
+		times.Group = make([]uint16, len(b.Txns.List))
+	}
+	for i := range b.Txns.List {
+		t := &b.Txns.List[i]
+		times.Begin[i], times.End[i] = -graph.Never, graph.Never
+		if t.Source == check.FromLedger || !t.Counts() {
+			continue
+		}
+		of, clock, ok := group(t.Source)
+		if !ok {
+			continue
+		}
+		if times.Begin[i] = t.Try + clock.From; t.Answered() {
+			times.End[i] = t.End + clock.To
+		}
+		if times.Group != nil {
+			times.Group[i] = of
+		}
+	}
+	return times
+}
+
 // withoutLostUpdates returns the dependencies but for those between two transactions that
 // overwrote one version: of each pair the one must come before the other and the other
 // before the one, which is the lost update that is reported, and every longer cycle over
 // one of these edges is explained by it. All that is left agrees with an order in which
 // both were written one after the other.
-func (b *balances) withoutLostUpdates() graph.Edges {
+func (b *balances) withoutLostUpdates(g *graph.Graph) *graph.Graph {
 	made := map[uint32][]uint32{} // by transaction, the forked positions that it made
 	for _, f := range b.chain.forks {
 		for _, t := range []uint32{f.first, f.second} {
@@ -64,18 +115,9 @@ func (b *balances) withoutLostUpdates() graph.Edges {
 			}
 		}
 	}
-	var e graph.Edges
-	for i, kind := range b.edges.Kind {
-		from, to := b.edges.From[i], b.edges.To[i]
-		if b.Watch.Ended() {
-			break
-		}
-		if kind == graph.Rw && slices.ContainsFunc(made[from], func(pos uint32) bool { return slices.Contains(made[to], pos) }) {
-			continue
-		}
-		e.Add(from, to, kind)
-	}
-	return e
+	return g.Only(func(s graph.Step) bool {
+		return !s.Anti() || !slices.ContainsFunc(made[s.From], func(pos uint32) bool { return slices.Contains(made[s.To], pos) })
+	})
 }
 
 // whyUndecided says what is missing for calling any order valid.
@@ -115,20 +157,13 @@ func (b *balances) whyUndecided() string {
 // has written and not committed, and commit before it. An audit between the two
 // commits sees the reader without the writer, and that is a consistent cut.
 // Writes over writes stay: a dirty write is forbidden at every level.
-func (b *balances) tornAudits() []history.ID {
-	var e graph.Edges
+func (b *balances) tornAudits(g *graph.Graph) []history.ID {
 	audit := func(t uint32) bool { return b.Txns.List[t].Kind.Background() }
-	for i, kind := range b.edges.Kind {
-		from, to := b.edges.From[i], b.edges.To[i]
-		if b.Watch.Ended() {
-			return nil
-		}
-		if kind == graph.Ww || audit(from) || kind == graph.Wr && (audit(to) || b.Input.Expect != isolation.ReadUncommitted) {
-			e.Add(from, to, kind)
-		}
-	}
+	seen := g.Only(func(s graph.Step) bool {
+		return s.Kind == graph.Ww || audit(s.From) || s.Kind == graph.Wr && (audit(s.To) || b.Input.Expect != isolation.ReadUncommitted)
+	})
 	var torn []uint32
-	for _, component := range graph.New(len(b.Txns.List), e, &b.Watch).Components() {
+	for _, component := range seen.Components(graph.All, false) {
 		for _, t := range component {
 			if audit(t) {
 				torn = append(torn, t)
@@ -166,7 +201,10 @@ func (o *order) size() (applied, dependencies int) {
 			applied++
 		}
 	}
-	return applied, len(o.b.edges.To)
+	if o.b.graph != nil {
+		dependencies = o.b.graph.Edges()
+	}
+	return applied, dependencies
 }
 
 // nothing says why there is no order to look at; empty if there is one.
@@ -179,6 +217,9 @@ func (o *order) nothing() string {
 
 func (o *order) strict(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Strict, Required: claim == isolation.StrictSerializable, Anomalies: o.realtime}
+	for _, a := range o.realtime {
+		r.Required = r.Required || claim.Includes(a.Forbidden)
+	}
 	found, why := sentences(o.realtime), o.undecided
 	if len(o.anomalies) > 0 {
 		found = &verdict{lines: []string{notStrict}}

@@ -299,7 +299,7 @@ func (b *balances) relateMissed(g *stays, r *predicateRead, low bool) {
 		if i > first && o.unsure > first {
 			continue
 		}
-		b.edges.Add(r.t, o.enterer, graph.Rw)
+		b.edges.Add(r.t, o.enterer, graph.PredicateRw)
 		b.predicates.missed[[2]uint32{r.t, o.enterer}] = missed{o.n, o.entered, low}
 	}
 }

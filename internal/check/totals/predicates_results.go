@@ -7,42 +7,10 @@ import (
 	"slices"
 
 	"stroppy/internal/check"
-	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/money"
 )
-
-// phantoms are the names of cycles of which an anti-dependency is one of a read by
-// predicate (Adya, Weak Consistency, MIT 1999, section 3.2.3), by what they are called of
-// items.
-var phantoms = map[string]string{
-	"write skew (G2-item)":      "phantom (G2)",
-	"read skew (G-single)":      "phantom read skew (G-single)",
-	"long fork (G-nonadjacent)": "phantom long fork (G-nonadjacent)",
-}
-
-// missedBy returns the account that the first transaction of a step missed when it read
-// by predicate, and that the second has brought into the predicate. Where the second also
-// overwrote what the first has read of an account, the step is one of items.
-func (o *order) missedBy(s graph.Step) (m missed, ok bool) {
-	if s.Kind != graph.Rw {
-		return missed{}, false
-	}
-	if m, ok = o.b.predicates.missed[[2]uint32{s.From, s.To}]; ok {
-		_, _, byItem := o.meetingOfItems(s)
-		ok = !byItem
-	}
-	return m, ok
-}
-
-// nameOf names a cycle that graph.Classify has called name.
-func (o *order) nameOf(name string, steps []graph.Step) string {
-	if slices.ContainsFunc(steps, func(s graph.Step) bool { _, ok := o.missedBy(s); return ok }) {
-		return cmp.Or(phantoms[name], name)
-	}
-	return name
-}
 
 // missedText says of a step that its first transaction missed an account.
 func (o *order) missedText(from, to string, m missed) string {

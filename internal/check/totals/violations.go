@@ -2,9 +2,7 @@ package totals
 
 import (
 	"fmt"
-	"slices"
 
-	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
@@ -39,19 +37,13 @@ func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
 	}
 }
 
-// reportGroup reports the transactions of a component of which no single cycle
-// is reported, because there are so many of its level.
-func (b *balances) reportGroup(level isolation.Level, component []uint32) {
-	if b.Input.OnViolation == nil {
-		return
-	}
-	name := check.Serializable
-	if level == isolation.StrictSerializable {
-		name = check.Strict
-	}
-	members := slices.DeleteFunc(slices.Clone(component), func(t uint32) bool { return int(t) >= len(b.Txns.List) }) // barriers
-	for _, t := range members {
-		b.Report(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
-			fmt.Sprintf("is one of %d transactions of which each must come before every other", len(members)))
+// reportGroup returns what reports, as violations of a check, the transactions of a component
+// of which no single cycle is reported, because there are so many of its level.
+func (b *balances) reportGroup(check string) func(level isolation.Level, component []uint32) {
+	return func(level isolation.Level, component []uint32) {
+		for _, t := range component {
+			b.Report(check, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
+				fmt.Sprintf("is one of %d transactions of which each must come before every other", len(component)))
+		}
 	}
 }

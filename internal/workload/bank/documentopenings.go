@@ -34,11 +34,9 @@ func (m *documentModel) newDocumentOpenings(ctx context.Context, h *chooser, sty
 		return nil, err
 	}
 	client := workload.NewDocumentClient(s, h, m.documents, rules, style)
-	return &documentOpenings{DocumentClient: client, chooser: h, ranges: s, accounts: m.documents.Objects}, nil
+	c := &documentOpenings{DocumentClient: client, chooser: h, ranges: s, accounts: m.documents.Objects}
+	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
 }
-
-// Next implements load.Client.
-func (c *documentOpenings) Next(tx *history.Transaction) { c.chooser.Next(tx) }
 
 // AppendID and Refusal are the chooser's, as of all clients of documents.
 func (c *documentOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
@@ -47,29 +45,15 @@ func (c *documentOpenings) Refusal(tx *history.Transaction) history.Reason {
 	return c.chooser.Refusal(tx)
 }
 
-// Attempt implements load.Client.
-func (c *documentOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
-	if !special(tx.Kind) {
-		return c.DocumentClient.Attempt(ctx, tx)
-	}
-	tx.Ops = tx.Ops[:planned(tx)]
-	workload.Forget(tx)
-	err := c.attempt(ctx, tx)
+func (c *documentOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
+	err := c.transact(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
 		err = load.ErrAlreadyApplied // the ledger's id, as of any transfer
 	}
-	c.settle(tx, err)
-	return workload.Ended(tx, err, rules)
-}
-
-// ResolveUnknown implements load.Client.
-func (c *documentOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	err := c.DocumentClient.ResolveUnknown(ctx, tx)
-	c.settle(tx, err)
 	return err
 }
 
-func (c *documentOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
+func (c *documentOpenings) transact(ctx context.Context, tx *history.Transaction) error {
 	there := func(op *history.Op) bool { return tx.Kind != opening || op.Object < firstOpened }
 	reason, err := c.ReadObjects(ctx, tx, there)
 	if err != nil {

@@ -32,26 +32,8 @@ func (m *kvModel) newKVOpenings(ctx context.Context, h *chooser) (load.Client, e
 		return nil, err
 	}
 	client := workload.NewKVClient(s, h, rules, ledgerPrefix)
-	return &kvOpenings{KVClient: client, chooser: h, ranges: s, keys: make([][]byte, 4), found: make([]db.Entry, 4)}, nil
-}
-
-// Attempt implements load.Client.
-func (c *kvOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
-	if !special(tx.Kind) {
-		return c.KVClient.Attempt(ctx, tx)
-	}
-	tx.Ops = tx.Ops[:planned(tx)]
-	workload.Forget(tx)
-	err := c.attempt(ctx, tx)
-	c.settle(tx, err)
-	return workload.Ended(tx, err, rules)
-}
-
-// ResolveUnknown implements load.Client.
-func (c *kvOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	err := c.KVClient.ResolveUnknown(ctx, tx)
-	c.settle(tx, err)
-	return err
+	c := &kvOpenings{KVClient: client, chooser: h, ranges: s, keys: make([][]byte, 4), found: make([]db.Entry, 4)}
+	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
 }
 
 func (c *kvOpenings) attempt(ctx context.Context, tx *history.Transaction) error {

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"context"
 	"slices"
 
 	"stroppy/internal/check/totals"
@@ -281,6 +282,33 @@ func absent(op *history.Op) {
 // predicate.
 func special(k history.Kind) bool {
 	return k >= opening && k <= topUp || k == byPredicate || k == byBalance
+}
+
+// withOpenings is a client that opens and closes accounts and reads by predicate. It tries
+// these transactions itself, the others its Client does.
+type withOpenings struct {
+	load.Client
+	choice  *chooser
+	attempt func(ctx context.Context, tx *history.Transaction) error
+}
+
+// Attempt implements load.Client.
+func (c *withOpenings) Attempt(ctx context.Context, tx *history.Transaction) error {
+	if !special(tx.Kind) {
+		return c.Client.Attempt(ctx, tx)
+	}
+	tx.Ops = tx.Ops[:planned(tx)]
+	workload.Forget(tx)
+	err := c.attempt(ctx, tx)
+	c.choice.settle(tx, err)
+	return workload.Ended(tx, err, rules)
+}
+
+// ResolveUnknown implements load.Client.
+func (c *withOpenings) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	err := c.Client.ResolveUnknown(ctx, tx)
+	c.choice.settle(tx, err)
+	return err
 }
 
 // settle notes what became of an opened account, once a try or a look-up has ended with err.

@@ -196,7 +196,7 @@ func (s *Search) path(first uint32, a *automaton, on []bool, most int) (found []
 					}
 				}
 				switch {
-				case !s.seen.add(key, at, kind):
+				case to == first || !s.seen.add(key, at, kind):
 				case transaction:
 					next = append(next, key)
 				default: // no step

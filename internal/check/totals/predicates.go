@@ -87,12 +87,14 @@ type stays struct {
 
 // stay is the time from the version with which an account came into a predicate to the
 // one with which it left it, which made the version left of the anchor. Of one that did
-// not leave that is infinite.
+// not leave that is infinite; without an end state, in which case who took it out may not be
+// known, it is the version after the last one beside which somebody found the account.
 type stay struct {
 	n       uint64
 	entered uint64
 	enterer uint32
 	left    uint64
+	last    uint64 // the last version that is known to be of this stay; of one that lasts until the account is closed all are
 	unsure  uint32 // the place of the first stay that the enterer may not come after; beyond the list if none
 }
 
@@ -126,6 +128,10 @@ func (b *balances) relatePredicates() error {
 	})
 	for _, q := range all {
 		g := f.found[q]
+		if b.Input.End == nil {
+			g.stayed(f.reads)
+		}
+		g.findLast()
 		for _, r := range g.reads {
 			if read := &f.reads[r]; read.place != check.None {
 				g.list[read.place].unsure = g.next(read, 0, true)
@@ -180,7 +186,10 @@ func (b *balances) findStays() {
 		if enterer == check.None || b.Txns.List[enterer].Source == check.FromLedger {
 			return
 		}
-		o := stay{n: s.n, entered: uint64(entered - s.base), enterer: enterer, left: math.MaxUint64}
+		o := stay{n: s.n, entered: uint64(entered - s.base), enterer: enterer, left: math.MaxUint64, last: math.MaxUint64}
+		if q.Low {
+			o.last = uint64(s.length)
+		}
 		if left != 0 {
 			w := b.chain.writer[left]
 			if o.left = exits[w]; w == check.None || o.left == 0 || odd[w] {
@@ -201,9 +210,38 @@ func (b *balances) findStays() {
 		for i := range g.list {
 			g.place[g.list[i].enterer] = uint32(i)
 		}
-		for block := range slices.Chunk(g.list, staysBlock) {
-			g.last = append(g.last, slices.MaxFunc(block, func(x, y stay) int { return cmp.Compare(x.left, y.left) }).left)
+	}
+}
+
+// stayed lets the accounts that nobody is known to have taken out stay as long as reads found
+// them, and those who brought them in.
+func (g *stays) stayed(reads []predicateRead) {
+	open := map[uint64]*stay{}
+	for i := range g.list {
+		if o := &g.list[i]; o.left == math.MaxUint64 {
+			o.left = 0
+			open[o.n] = o
 		}
+	}
+	for _, r := range g.reads {
+		read := &reads[r]
+		for _, m := range read.members {
+			if o := open[m.n]; o != nil && m.version >= o.entered && m.version <= o.last {
+				o.left = max(o.left, read.anchor+1)
+			}
+		}
+		if read.place != check.None {
+			if own := &g.list[read.place]; open[own.n] == own {
+				own.left = max(own.left, read.anchor+1)
+			}
+		}
+	}
+}
+
+// findLast finds the highest left of each block.
+func (g *stays) findLast() {
+	for block := range slices.Chunk(g.list, staysBlock) {
+		g.last = append(g.last, slices.MaxFunc(block, func(x, y stay) int { return cmp.Compare(x.left, y.left) }).left)
 	}
 }
 

@@ -1,0 +1,103 @@
+package totals
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+)
+
+// windowed returns what a check of a run that goes on sees of transactions, as if they were
+// of four clients, each of which begins and ends somewhere else.
+func windowed(rng *rand.Rand, list []history.Transaction) []history.Transaction {
+	return checktest.Window(rng, list, func(tx history.Transaction) uint64 { return tx.ID.Sequence() * 0x9e3779b9 >> 8 % 4 }, 6)
+}
+
+// TestPartOfPredicatesAccusesNobody: in a part of a healthy recording the transactions may be
+// missing that took an account out of a predicate, so that who did not find it accuses nobody.
+func TestPartOfPredicatesAccusesNobody(t *testing.T) {
+	related := 0
+	for seed := range rounds(800) {
+		b := newBranch(seed, 0)
+		for range 20 + b.rng.IntN(100) {
+			b.step()
+		}
+		in := b.input(1 << 40)
+		b.Txns, b.Incomplete = windowed(b.rng, b.Txns), true
+		in.End = nil
+		for _, r := range checked(in) {
+			if r.Status == check.Invalid && r.Name != check.NonNegative { // the payers run dry
+				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+		}
+		all := newAccounts(t.Context(), in, 0)
+		if err := all.read(); err != nil {
+			t.Fatal(err)
+		}
+		related += len(all.predicates.missed)
+	}
+	if related < 1000 {
+		t.Errorf("the windows have %d anti-dependencies of reads by predicate", related)
+	}
+}
+
+// TestPartOfPredicatesShowsPhantoms: where reads by predicate break the order of a part they
+// break that of the whole, and many that do show in a part.
+func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
+	shown, hidden, phantoms := 0, 0, 0
+	for seed := range rounds(800) {
+		b := newBranch(seed, 1+int(seed%2))
+		for range 5 + b.rng.IntN(20) {
+			b.step()
+		}
+		in := b.input(1 << 40)
+		whole := checktest.ByName(checked(in))[check.Serializable]
+		b.Txns, b.Incomplete = windowed(b.rng, b.Txns), true
+		in.End = nil
+		part := checktest.ByName(checked(in))[check.Serializable]
+		switch invalid := part.Status == check.Invalid; {
+		case invalid && whole.Status != check.Invalid:
+			t.Fatalf("seed %d: a part is invalid and the whole is %v: %s", seed, whole.Status, part.Detail)
+		case invalid:
+			shown++
+		case whole.Status == check.Invalid:
+			hidden++
+		}
+		for _, a := range part.Anomalies {
+			if strings.Contains(a.Detail, "did not find") {
+				phantoms++
+			}
+		}
+	}
+	t.Logf("%d shown, %d hidden, %d phantoms", shown, hidden, phantoms)
+	if n := int(rounds(800)); shown < n/10 || phantoms < n/50 {
+		t.Errorf("of %d parts %d were invalid, with %d phantoms; %d were not and the whole was", n, shown, phantoms, hidden)
+	}
+}
+
+// TestPartOfGroupsAccusesNobody: nor is anything a violation in a part of a healthy recording
+// of sums.
+func TestPartOfGroupsAccusesNobody(t *testing.T) {
+	for seed := range rounds(600) {
+		rng := rand.New(rand.NewPCG(seed, 41))
+		g := newCounter(seed)
+		g.versions = seed%3 > 0
+		g.drive(100, false)
+		g.spread(6)
+		in := g.input()
+		g.Txns, g.Incomplete = windowed(rng, g.Txns), true
+		in.End = nil
+		results, err := Groups(t.Context(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Status == check.Invalid {
+				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+		}
+	}
+}

@@ -194,7 +194,7 @@ def elements(p, ops, lists):
 
     for op in ops:
         n = min(op["balance"], left)
-        if op["write"] or not op["observed"] or n <= 0:
+        if not op["observed"] or n <= 0:
             continue
         known = lists.get(op["object"] % 64)
         before = known[1] if known and known[0] == op["object"] else []

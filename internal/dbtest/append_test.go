@@ -110,7 +110,7 @@ func TestAppendMutants(t *testing.T) {
 	t.Parallel()
 	type mutant struct{ mutant, check string }
 	for _, c := range cases([]mutant{
-		{"lost-update", lists.Lists}, {"lost-update", check.Serializable}, {"dirty-read", lists.Lists}, {"read-skew", check.Serializable},
+		{"lost-update", check.Serializable}, {"dirty-read", lists.Lists}, {"read-skew", check.Serializable},
 		{"write-skew", check.Serializable}, {"long-fork", check.Serializable}, {"stale-read", check.Strict}, {"lost-ack", check.Durable},
 		{"ghost", check.NoGhost}, {"torn", check.Durable}, {"false-ack-on-crash", check.Durable},
 	}...) {

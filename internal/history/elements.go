@@ -29,7 +29,7 @@ type readList struct {
 
 // reads returns how many of the elements of a transaction, of which left are left, an operation has read.
 func (op *Op) reads(left int) int {
-	if op.Write || !op.Observed || op.Value <= 0 {
+	if !op.Observed || op.Value <= 0 {
 		return 0
 	}
 	return int(min(op.Value, int64(left)))

@@ -105,7 +105,7 @@ type Transaction struct {
 	Ops      []Op   // in the order they were done
 
 	// Elements are those of the lists that the transaction has read, where objects are
-	// lists: each observed Op that is no write takes the next ones, as many as its Value says.
+	// lists: each observed Op takes the next ones, as many as its Value says.
 	Elements []uint64
 }
 

@@ -1,6 +1,7 @@
 package lists
 
 import (
+	"maps"
 	"slices"
 
 	"stroppy/internal/check/graph"
@@ -26,11 +27,15 @@ func (c *checker) decide() error {
 		return c.watch.Err
 	}
 	c.unreadUpdates()
+	c.forkedUpdates()
+	if c.forked {
+		c.examineAtomicity(c.all())
+	}
 	for o := graph.Plain; o < graph.Orders; o++ {
 		if c.decision.Cores[o] == nil || o == graph.Real && !c.RealTime {
 			continue
 		}
-		if o == graph.Plain {
+		if o == graph.Plain && !c.forked {
 			c.examineAtomicity(c.decision.Nodes[o])
 		}
 		c.search(o)
@@ -39,9 +44,11 @@ func (c *checker) decide() error {
 }
 
 // unreadUpdates finds the lost updates among appends that nobody has read: of two transactions
-// that read the same version and appended to it, one lost its update, whichever was first.
+// that read the same version and appended to it, one lost its update, whichever was first. Of
+// two that appended rows, the second saw the row of the first, and had read the list without it.
 func (c *checker) unreadUpdates() {
-	var k cycle
+	lostUpdates := cycle{name: lostUpdate, exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, true)}
+	skews := cycle{name: graph.GSingle.Name(graph.Plain, false), exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, false)}
 	for _, h := range c.hubs {
 		var racers []uint32
 		for _, t := range h.to {
@@ -49,18 +56,57 @@ func (c *checker) unreadUpdates() {
 				racers = append(racers, t)
 			}
 		}
-		if len(racers) < 2 {
-			continue
+		if c.kept[h.list] == Pieces {
+			skews.race(racers, graph.PredicateRw)
+		} else {
+			lostUpdates.race(racers, graph.Rw)
 		}
-		if k.count += len(racers) - 1; k.steps == nil {
-			a, b := racers[0], racers[1]
-			k.steps = []graph.Step{{From: a, To: b, Kind: graph.Rw}, {From: b, To: a, Kind: graph.Rw}}
+	}
+	for _, k := range []cycle{lostUpdates, skews} {
+		if k.count > 0 {
+			c.cycles = append(c.cycles, k)
+		}
+	}
+}
+
+// race counts that of some transactions each must come before all others.
+func (k *cycle) race(racers []uint32, kind uint8) {
+	if len(racers) < 2 {
+		return
+	}
+	if k.count += len(racers) - 1; k.steps == nil {
+		a, b := racers[0], racers[1]
+		k.steps = []graph.Step{{From: a, To: b, Kind: kind}, {From: b, To: a, Kind: kind}}
+	}
+}
+
+// forkedUpdates finds the values that several transactions overwrote that had read them: all but
+// the last lost their updates.
+func (c *checker) forkedUpdates() {
+	k := cycle{name: lostUpdate, exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, true)}
+	for _, l := range slices.Sorted(maps.Keys(c.trees)) {
+		for v := range c.length(l) {
+			var racers []uint32
+			for _, over := range c.children(l, v) {
+				racers = append(racers, c.effect(l, over))
+			}
+			k.race(racers, graph.Rw)
 		}
 	}
 	if k.count > 0 {
-		k.name, k.exact, k.forbidden = lostUpdate, true, graph.GSingle.Forbidden(graph.Plain, true)
+		c.forked = true
 		c.cycles = append(c.cycles, k)
 	}
+}
+
+func (c *checker) all() []uint32 {
+	list := make([]uint32, 0, len(c.id))
+	for t := range uint32(len(c.id)) {
+		if c.counts(t) {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // readBefore says that a transaction read all that is known of a list before it appended to it.
@@ -99,7 +145,7 @@ func (c *checker) search(o graph.Order) {
 		if c.watch.Cancelled() {
 			return
 		}
-		if states[p.Test()] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 {
+		if states[p.Test()] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 && !c.pieces {
 			continue
 		}
 		f := s.Shortest(p, known)
@@ -151,7 +197,7 @@ func (c *checker) isLostUpdate(steps []graph.Step) bool {
 	a, b := steps[0].From, steps[1].From
 	for op := c.row[a]; op < c.row[a+1]; op++ {
 		l := c.opList[op] &^ opKinds
-		if c.opList[op]&opKinds > opRow || c.opArg[op] == nowhere || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
+		if c.opList[op]&opKinds > opRow || c.opArg[op] == nowhere || c.kept[l] == Pieces || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
 			continue
 		}
 		for other := c.row[b]; other < c.row[b+1]; other++ {
@@ -190,7 +236,7 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 	if slices.ContainsFunc(c.cycles, func(k cycle) bool { return slices.ContainsFunc(k.forbidden, level.Includes) }) {
 		return graph.Fails
 	}
-	if worst == graph.Holds && (c.why != "" || c.unordered(level)) {
+	if worst == graph.Holds && (c.why != "" || c.unordered(level) || c.unknownValues(level)) {
 		return graph.Open
 	}
 	return worst
@@ -210,6 +256,13 @@ func (c *checker) unordered(level isolation.Level) bool {
 		}
 	}
 	return false
+}
+
+// unknownValues says that a level depends on what is not known of Values: which of two was
+// written over the other, or what a transaction had read before it wrote. Read committed does
+// not: any order will do for it that agrees with who read whose value.
+func (c *checker) unknownValues(level isolation.Level) bool {
+	return (c.forked || c.unplaced) && level.Includes(isolation.MonotonicAtomicView)
 }
 
 // effective counts the transactions that took effect.

@@ -50,27 +50,70 @@ func (d *dependencies) writes() {
 		if d.watch.Ended() {
 			return
 		}
-		last := check.None
+		if d.trees[l] != nil {
+			d.writesOver(l)
+			continue
+		}
+		last, kind := check.None, uint8(graph.Ww)
+		if d.kept[l] != Objects {
+			kind = graph.Wr // who appends has read what is before
+		}
 		for v := d.first[l]; v < d.first[l+1]; v++ {
 			w := d.writer[v]
 			if w == check.None || w&noEffect != 0 {
 				continue
 			}
 			w &= writerMask
-			d.Add(last, w, graph.Ww)
+			d.Add(last, w, kind)
 			last = w
 		}
 		if d.later != nil && d.later[l] != check.None {
-			d.toLater(last, l, graph.Ww)
+			d.toLater(last, l, kind)
 		}
 		if by := d.deleter(l); by != check.None {
 			d.Add(last, by, graph.Ww)
 			d.fromLater(l, by)
 		}
 	}
+	if d.values && d.End != nil {
+		d.writesLost()
+	}
 	for i, h := range d.hubs {
 		for _, t := range h.to {
 			d.Add(uint32(len(d.id)+i), t, graph.Pass)
+		}
+	}
+}
+
+// writesOver adds that who wrote a value had read the one before, and that what the end state has
+// was written over all others. Of two that were written over the same value no order is known.
+func (d *dependencies) writesOver(l uint32) {
+	final, end := nowhere, check.None
+	if d.End != nil {
+		final = d.final[l]
+		end = d.effect(l, final)
+	}
+	for v := uint32(1); v <= d.length(l); v++ {
+		w := d.effect(l, v)
+		if w == check.None {
+			continue
+		}
+		d.Add(d.effect(l, d.parent(l, v)), w, graph.Wr)
+		if end != check.None && !d.contains(l, final, v) && !d.contains(l, v, final) {
+			d.Add(w, end, graph.Ww)
+		}
+	}
+}
+
+// writesLost adds that what the end state has was written over values of which it is not known what
+// they were written over, and that nobody has read.
+func (d *dependencies) writesLost() {
+	for t := range uint32(len(d.id)) {
+		for op := d.row[t]; op < d.row[t+1] && d.counts(t); op++ {
+			l := d.opList[op] &^ opKinds
+			if d.opList[op]&opKinds == opAppend && d.kept[l] == Values && d.place[d.opArg[op]] == nowhere {
+				d.Add(t, d.effect(l, d.final[l]), graph.Ww)
+			}
 		}
 	}
 }
@@ -127,13 +170,26 @@ func (d *dependencies) reads() {
 				continue
 			}
 			d.Add(d.made(l, length), t, graph.Wr)
-			d.overwritten(t, l, length, graph.Rw)
+			if d.kept[l] != Pieces {
+				d.overwritten(t, l, length, graph.Rw)
+				continue
+			}
+			d.overwritten(t, l, length, graph.PredicateRw)
+			for i, e := range d.partial[op] {
+				if e == Missing {
+					d.Add(t, d.effect(l, uint32(i+1)), graph.PredicateRw)
+				}
+			}
 		}
 	}
 }
 
 // overwritten adds the edge from who read a version to who made the next.
 func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
+	if d.trees[list] != nil {
+		d.overwrittenValue(t, list, version, kind)
+		return
+	}
 	next := d.next(list, version)
 	if next != check.None && int(next) >= len(d.id) || d.later != nil && next == d.later[list] {
 		d.toLater(t, list, kind)
@@ -142,6 +198,19 @@ func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 	}
 	if next == check.None {
 		d.Add(t, d.deleter(list), kind)
+	}
+}
+
+// overwrittenValue adds the edges from who read a value to all who wrote one over it: the first
+// of them did, and the others wrote over that one. Those who wrote over the same value are a
+// lost update, and have none to each other.
+func (d *dependencies) overwrittenValue(t, list, version uint32, kind uint8) {
+	over := d.children(list, version)
+	if slices.ContainsFunc(over, func(v uint32) bool { return d.effect(list, v) == t }) {
+		return
+	}
+	for _, v := range over {
+		d.Add(t, d.effect(list, v), kind)
 	}
 }
 

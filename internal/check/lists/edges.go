@@ -18,6 +18,8 @@ type meeting struct {
 	from, to uint32 // lengths: of the version that the first made or read, and of that which the second did
 	ok       bool
 	range_   bool // the list was read, or missed, by a Range
+	behind   bool // the second appended to what the first had made
+	lost     bool // the second wrote over the first without having read it, or the first over the second
 }
 
 // edges describes a cycle.
@@ -56,11 +58,13 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	e.Object = c.listName(m.list)
 	e.FromVersion, e.ToVersion = c.versionOrNext(m, s.From, m.from), c.versionOrNext(m, s.To, m.to)
 	switch {
-	case s.Kind == graph.Ww:
+	case m.lost && s.Kind == graph.Ww:
+		e.Text = fmt.Sprintf("%s wrote %s as %s, which %s overwrote: in the end it is %s", from, e.Object, e.FromVersion, to, e.ToVersion)
+	case s.Kind == graph.Ww || m.behind:
 		e.Text = fmt.Sprintf("%s appended to %s behind what %s had appended: %s after %s", to, e.Object, from, e.ToVersion, e.FromVersion)
 	case s.Kind == graph.Wr:
 		e.Text = fmt.Sprintf("%s read %s as %s, of which %s had appended the last element", to, e.Object, e.ToVersion, from)
-	case s.Kind == graph.PredicateRw:
+	case m.range_:
 		e.Text = fmt.Sprintf("%s read a range without %s, which %s then made", from, e.Object, to)
 	case c.deleter(m.list) == s.To && !c.appendsTo(s.To, m.list):
 		e.ToVersion = "deleted"
@@ -97,17 +101,57 @@ func (c *checker) meet(s graph.Step) meeting {
 				return meeting{list: l, from: length, to: length, ok: true}
 			}
 		}
-	case graph.Rw:
+		m := c.meetWrites(s.From, s.To)
+		m.behind = true
+		return m
+	case graph.Rw, graph.PredicateRw:
+		if m := c.meetRange(s.From, s.To); m.ok && s.Kind == graph.PredicateRw {
+			return m
+		}
 		for op := c.row[s.From]; op < c.row[s.From+1]; op++ {
 			l, length := c.opList[op]&^opKinds, c.opArg[op]
 			if c.opList[op]&opKinds <= opRow && length != nowhere {
 				if v, ok := c.wroteNext(l, length, s.To); ok {
 					return meeting{list: l, from: length, to: v, ok: true}
 				}
+				if v := c.missed(op, l, s.To); v != 0 {
+					return meeting{list: l, from: length, to: v, ok: true}
+				}
 			}
 		}
-	case graph.PredicateRw:
-		return c.meetRange(s.From, s.To)
+		return c.meetFork(s.From, s.To)
+	}
+	return meeting{}
+}
+
+// missed returns the place in a list of rows at which a read did not find what a transaction
+// had appended; 0 is none.
+func (c *checker) missed(op, list, t uint32) uint32 {
+	for i, e := range c.partial[op] {
+		if e == Missing && c.effect(list, uint32(i+1)) == t {
+			return uint32(i + 1)
+		}
+	}
+	return 0
+}
+
+// meetFork finds the list of which two transactions overwrote the same value.
+func (c *checker) meetFork(from, to uint32) meeting {
+	for op := c.row[from]; op < c.row[from+1]; op++ {
+		l := c.opList[op] &^ opKinds
+		if c.opList[op]&opKinds != opAppend || c.trees[l] == nil {
+			continue
+		}
+		for v := range c.length(l) {
+			over := c.children(l, v)
+			for _, a := range over {
+				for _, b := range over {
+					if c.effect(l, a) == from && c.effect(l, b) == to && a != b {
+						return meeting{list: l, from: v, to: b, ok: true}
+					}
+				}
+			}
+		}
 	}
 	return meeting{}
 }
@@ -115,6 +159,14 @@ func (c *checker) meet(s graph.Step) meeting {
 // wroteNext says that a transaction made the version after one of a list, or deleted it
 // then, and which version that is.
 func (c *checker) wroteNext(list, version, t uint32) (uint32, bool) {
+	if c.trees[list] != nil {
+		for _, v := range c.children(list, version) {
+			if c.effect(list, v) == t {
+				return v, true
+			}
+		}
+		return 0, false
+	}
 	for v := version; v < c.length(list); v++ {
 		if w := c.writer[c.first[list]+v]; w != check.None && w&noEffect == 0 {
 			return v + 1, w&writerMask == t
@@ -138,6 +190,9 @@ func (c *checker) meetWrites(from, to uint32) meeting {
 		}
 		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
 		if place == nowhere {
+			if c.kept[l] == Values && c.End != nil && c.effect(l, c.final[l]) == to {
+				return meeting{list: l, from: nowhere, to: c.final[l], ok: true, lost: true}
+			}
 			if c.deleter(l) == to {
 				return meeting{list: l, from: nowhere, to: nowhere, ok: true}
 			}
@@ -145,6 +200,9 @@ func (c *checker) meetWrites(from, to uint32) meeting {
 		}
 		if v, ok := c.wroteNext(l, place, to); ok {
 			return meeting{list: l, from: place, to: v, ok: true}
+		}
+		if c.trees[l] != nil && c.End != nil && c.effect(l, c.final[l]) == to && !c.contains(l, c.final[l], place) {
+			return meeting{list: l, from: place, to: c.final[l], ok: true, lost: true}
 		}
 	}
 	return meeting{}

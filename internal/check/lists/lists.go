@@ -4,9 +4,13 @@
 // (Kingsbury and Alvaro, Elle: Inferring Isolation Anomalies from Experimental Observations,
 // VLDB 2020).
 //
-// Every dependency is known but in two cases, in which the answer may be unknown: a list that
-// was read as absent and was both made and deleted, and several appends to one list that
-// nobody has read, for snapshot isolation alone.
+// How the database keeps a list says what its reads show: see Storage. Of Values, who appends
+// also reads the list, so that a history of them has a Read before the first Append of each.
+//
+// Every dependency is known but in three cases, in which the answer may be unknown: a list that
+// was read as absent and was both made and deleted; several appends to one list that
+// nobody has read, for snapshot isolation alone; and two values that were written over the same
+// one, for the levels that allow that and want transactions to be seen whole.
 package lists
 
 import (
@@ -31,7 +35,7 @@ type OpKind uint8
 const (
 	_      OpKind = iota
 	Append        // Element was put behind the last element of list Key, which was made if it was not there
-	Read          // List is what list Key had; of one that was not there nothing
+	Read          // List is what list Key had, with Missing at places of Pieces; of one that was not there nothing
 	Range         // Rows are the lists from Key to High that were there, in any order; all others were not
 	Delete        // list Key was there and is no more; nothing is appended to it afterwards
 )
@@ -72,6 +76,7 @@ type Input struct {
 	RealTime     bool                           // all times are of one clock
 	Undecided    string                         // why nothing may be called valid; empty if it may
 
+	Storage func(key uint64) Storage    // how a list is kept; nil: all are Objects
 	List    func(key uint64) string     // a list as people know it; nil: by its number
 	Element func(element uint64) string // likewise
 	Who     func(id history.ID) string  // likewise

@@ -18,6 +18,7 @@ const (
 	twice               // the same element appended twice: the input is no history of this kind
 	aborted             // a read of what was aborted
 	dirtyUpdate         // an append behind what was aborted
+	gap                 // an append behind a place where nothing is in the end
 	halfway             // a read between two appends of one transaction
 	future              // a read of what the transaction appended only later
 	internal            // a read that misses what the transaction itself had appended
@@ -46,6 +47,7 @@ func oddityRules() [oddities]struct {
 		twice:        {Lists, "", nil},
 		aborted:      {check.Serializable, "aborted read (G1a)", level(isolation.ReadCommitted)},
 		dirtyUpdate:  {check.Serializable, "dirty update", level(isolation.ReadCommitted)},
+		gap:          {check.Serializable, "aborted read (G1a)", level(isolation.ReadCommitted)},
 		halfway:      {check.Serializable, "intermediate read (G1b)", level(isolation.ReadCommitted)},
 		future:       {check.Serializable, "future read", level(isolation.ReadCommitted)},
 		internal:     {check.Serializable, "internal inconsistency", level(isolation.ReadAtomic, isolation.RepeatableRead)},
@@ -85,39 +87,45 @@ func (c *checker) incompatible(list, t uint32, read []uint64) {
 	c.note(incompatible, finding{list: list, t: t, read: read})
 }
 
-// bad are for each list how short a read is that shows no element which it must not have.
-type bad struct {
-	aborted, garbage uint32 // the first version with such an element
-}
+// bad are for each version of a list the first ones in it that it must not have; 0 is none.
+type bad struct{ aborted, garbage []uint32 }
 
 // badLists finds the elements that were aborted and those that nobody appended; the map has
 // those lists alone.
 func (c *checker) badLists() map[uint32]*bad {
 	found := map[uint32]*bad{}
 	for l := range uint32(len(c.lists)) {
-		var b *bad
-		dirty := false
-		for v := c.first[l]; v < c.first[l+1]; v++ {
-			w, version := c.writer[v], v-c.first[l]+1
-			if w != check.None && w&noEffect == 0 {
-				if b != nil && b.aborted != nowhere && !dirty {
-					dirty = true
-					c.note(dirtyUpdate, finding{list: l, t: w & writerMask, other: c.writer[c.first[l]+b.aborted-1] & writerMask, length: version})
-				}
-				continue
-			}
-			if b == nil {
-				b = &bad{nowhere, nowhere}
-				found[l] = b
-			}
-			if w == check.None {
-				b.garbage = min(b.garbage, version)
-			} else {
-				b.aborted = min(b.aborted, version)
-			}
+		clean := true
+		for v := c.first[l]; v < c.first[l+1] && clean; v++ {
+			w := c.writer[v]
+			clean = w != check.None && w&noEffect == 0 || w == check.None && c.lists[l][v-c.first[l]] == Missing
+		}
+		if !clean {
+			found[l] = c.badVersions(l)
 		}
 	}
 	return found
+}
+
+func (c *checker) badVersions(l uint32) *bad {
+	b := &bad{make([]uint32, c.length(l)+1), make([]uint32, c.length(l)+1)}
+	dirty := false
+	for v := uint32(1); v <= c.length(l); v++ {
+		w, parent := c.writer[c.first[l]+v-1], c.parent(l, v)
+		b.aborted[v], b.garbage[v] = b.aborted[parent], b.garbage[parent]
+		switch {
+		case w != check.None && w&noEffect == 0:
+			if at := b.aborted[v]; at != 0 && !dirty {
+				dirty = true
+				c.note(dirtyUpdate, finding{list: l, t: w & writerMask, other: c.writer[c.first[l]+at-1] & writerMask, length: v})
+			}
+		case w != check.None && b.aborted[v] == 0:
+			b.aborted[v] = v
+		case w == check.None && b.garbage[v] == 0 && c.lists[l][v-1] != Missing:
+			b.garbage[v] = v
+		}
+	}
+	return b
 }
 
 // examine looks at every read for what is wrong with it alone.
@@ -139,15 +147,15 @@ func (c *checker) examine() {
 			if length == 0 {
 				continue
 			}
-			if last := c.writer[c.first[l]+length-1]; last != check.None && last&intermediate != 0 && last&noEffect == 0 && last&writerMask != t {
+			if last := c.writer[c.first[l]+length-1]; c.kept[l] != Pieces && last != check.None && last&intermediate != 0 && last&noEffect == 0 && last&writerMask != t {
 				c.note(halfway, finding{list: l, t: t, other: last & writerMask, length: length})
 			}
 			if b := wrong[l]; len(wrong) > 0 && b != nil {
-				if b.aborted <= length {
-					c.note(aborted, finding{list: l, t: t, other: c.writer[c.first[l]+b.aborted-1] & writerMask, length: length, at: b.aborted})
+				if at := b.aborted[length]; at != 0 && !c.misses(op, at) {
+					c.note(aborted, finding{list: l, t: t, other: c.writer[c.first[l]+at-1] & writerMask, length: length, at: at})
 				}
-				if b.garbage <= length && !c.twiceAt(l, b.garbage) {
-					c.note(garbage, finding{list: l, t: t, length: length, at: b.garbage})
+				if at := b.garbage[length]; at != 0 && !c.misses(op, at) && !c.twiceAt(l, at) {
+					c.note(garbage, finding{list: l, t: t, length: length, at: at})
 				}
 			}
 		}
@@ -177,9 +185,9 @@ func (c *checker) examineOwn(t, read, list, length uint32) {
 		}
 		place := c.place[c.opArg[op]]
 		switch {
-		case op < read && place > length && !c.hasDeleted(t, read, list):
+		case op < read && !c.sees(read, list, length, place) && !c.hasDeleted(t, read, list):
 			c.note(internal, finding{list: list, t: t, length: length, at: c.opArg[op]})
-		case op > read && place <= length:
+		case op > read && c.sees(read, list, length, place):
 			c.note(future, finding{list: list, t: t, length: length, at: c.opArg[op]})
 		}
 	}
@@ -210,11 +218,9 @@ func (c *checker) examineAtomicity(nodes []uint32) {
 			if c.opList[seen]&opKinds > opRow || length == nowhere || length == 0 {
 				continue
 			}
-			w := c.writer[c.first[l]+length-1]
-			if w == check.None || w&noEffect != 0 || w&writerMask == t {
-				continue
+			if w := c.effect(l, length); w != check.None && w != t {
+				c.examineSeen(t, seen, w)
 			}
-			c.examineSeen(t, seen, w&writerMask)
 		}
 	}
 }
@@ -231,7 +237,7 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
 		for read := c.row[t]; read < c.row[t+1]; read++ {
 			length := c.opArg[read]
-			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || length >= place || length == 0 && c.mayBeDeleted(l) {
+			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || !c.older(l, length, place) || length == 0 && c.mayBeDeleted(l) {
 				continue
 			}
 			if read > seen && kind != vanished || kind == oddities {
@@ -247,6 +253,22 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 	}
 }
 
+// older says that a read found a version of a list from before another one. Of two values that
+// were written over the same one that is not known. A row that was not found is a phantom,
+// which these anomalies are not about: its read is by predicate.
+func (c *checker) older(list, version, other uint32) bool {
+	if c.kept[list] == Pieces {
+		return false
+	}
+	if c.trees[list] != nil {
+		return other != nowhere && version != other && c.contains(list, other, version)
+	}
+	if c.kept[list] == Values && other == nowhere {
+		return false
+	}
+	return version < other
+}
+
 func (c *checker) listName(list uint32) string { return c.List(c.keys.key[list]) }
 
 func (c *checker) who(t uint32) string {
@@ -257,7 +279,7 @@ func (c *checker) who(t uint32) string {
 }
 
 // version writes the first elements of a list, of many the last ones.
-func (c *checker) version(list, length uint32) string { return c.elements(c.lists[list][:length]) }
+func (c *checker) version(list, length uint32) string { return c.elements(c.content(list, length)) }
 
 const mostElements = 12
 
@@ -270,6 +292,10 @@ func (c *checker) elements(list []uint64) string {
 	for i, e := range list {
 		if i > 0 {
 			text = append(text, ' ')
+		}
+		if e == Missing {
+			text = append(text, "nothing"...)
+			continue
 		}
 		text = append(text, c.Element(e)...)
 	}
@@ -288,6 +314,12 @@ func (c *checker) sentence(kind int, f finding) string {
 	case disorder:
 		return fmt.Sprintf("%s appended %s to %s after an element that stands behind it, or without it: %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
 	case incompatible:
+		switch c.kept[f.list] {
+		case Values:
+			return fmt.Sprintf("%s read %s as %s, and another transaction read one of its elements behind another one", c.who(f.t), name, c.elements(f.read))
+		case Pieces:
+			return fmt.Sprintf("%s read %s as %s, and another transaction read another element at one of its places", c.who(f.t), name, c.elements(f.read))
+		}
 		return fmt.Sprintf("%s read %s as %s, and another transaction read it as %s: neither is the beginning of the other",
 			c.who(f.t), name, c.elements(f.read), c.elements(c.lists[f.list]))
 	case twice:
@@ -296,6 +328,8 @@ func (c *checker) sentence(kind int, f finding) string {
 		return fmt.Sprintf("%s read %s as %s, and %s, which appended %s, was aborted", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other), element(f.at))
 	case dirtyUpdate:
 		return fmt.Sprintf("%s appended %s to %s behind an element of %s, which was aborted", c.who(f.t), element(f.length), name, c.who(f.other))
+	case gap:
+		return fmt.Sprintf("%s appended %s to %s at place %d, and nothing is at the place before, where it had read an element", c.who(f.t), element(f.length), name, f.length)
 	case halfway:
 		return fmt.Sprintf("%s read %s as %s, to which %s, which had made that, appended more before it committed", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other))
 	case future:

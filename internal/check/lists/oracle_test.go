@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,24 +19,6 @@ func each(list []Transaction) func(func(*Transaction, error) bool) {
 			}
 		}
 	}
-}
-
-// decided checks a history without an end state.
-func decided(t *testing.T, list []Transaction) (*checker, *Report) {
-	t.Helper()
-	c := newChecker(context.Background(), Input{Transactions: each(list), Complete: true, RealTime: true, Expect: isolation.StrictSerializable})
-	if err := c.read(); err != nil {
-		t.Fatal(err)
-	}
-	c.order()
-	if err := c.depend(); err != nil {
-		t.Fatal(err)
-	}
-	c.examine()
-	if err := c.decide(); err != nil {
-		t.Fatal(err)
-	}
-	return c, c.report()
 }
 
 // weakHistory makes a small history whose reads are of any version, with clients that wait for

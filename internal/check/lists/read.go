@@ -39,6 +39,11 @@ type transactions struct {
 // observed is an unknown outcome of which somebody has read a write.
 const observed uint8 = 128
 
+const (
+	committedState = uint8(history.Committed)
+	unknownState   = uint8(history.Unknown)
+)
+
 // counts says that a transaction took effect.
 func (t *transactions) counts(n uint32) bool {
 	return t.state[n] == uint8(history.Committed) || t.state[n] == observed
@@ -55,14 +60,21 @@ type checker struct {
 	element []uint64 // of appends
 	ranges  []rangeRead
 	deletes bool // there is a Delete
+	values  bool // there is a list of Values
+	pieces  bool // and one of Pieces
 	unread  []unread
 	clients []clientState
 	byName  map[uint64]uint32 // the number of a client
 	last    uint32            // the number of the client of the last transaction
 
 	keys  keyTable
-	lists [][]uint64 // by number of the key, the longest that was read
+	lists [][]uint64 // by number of the key, the longest that was read; of a tree what each version added
+	kept  []Storage  // likewise
 	store elementStore
+	trees map[uint32]*tree // the lists of Values that fork
+	value []uint64         // that a transaction wrote
+
+	partial map[uint32][]uint64 // by operation, the reads of Pieces that went past an element
 
 	versions
 	graph      *graph.Graph
@@ -70,8 +82,10 @@ type checker struct {
 	found      [oddities]oddity
 	cycles     []cycle
 	violations []violation
-	final      []uint32            // by list, how many versions the end state has; nowhere where it has another list
+	final      []uint32            // by list, which version the end state has; nowhere where it has another list
 	strange    map[uint32][]uint64 // that other list
+	forked     bool                // two transactions overwrote the same value
+	unplaced   bool                // there are appends to Values of which neither is known what they were made of nor who read them
 	why        string              // what leaves undecided what seems valid
 }
 
@@ -88,8 +102,9 @@ type rangeRead struct {
 
 // unread is what a transaction of unknown outcome has read.
 type unread struct {
-	t, op uint32
-	list  []uint64
+	t, op uint32 // the operation is None of a value that it wrote
+	list  uint32
+	read  []uint64
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
@@ -100,6 +115,9 @@ func newChecker(ctx context.Context, in Input) *checker {
 	}
 	if c.Element == nil {
 		c.Element = func(e uint64) string { return strconv.FormatUint(e, 10) }
+	}
+	if c.Storage == nil {
+		c.Storage = func(uint64) Storage { return Objects }
 	}
 	if c.Who == nil {
 		c.Who = func(id history.ID) string { return "transaction " + id.String() }
@@ -170,6 +188,9 @@ func (c *checker) add(t *Transaction) {
 		}
 	}
 	c.row = append(c.row, uint32(len(c.opList)))
+	if c.values {
+		c.written(n, t)
+	}
 }
 
 // addTimes notes when a transaction was and after which one of its client. An aborted one
@@ -213,7 +234,9 @@ func (c *checker) op(list, arg uint32) {
 func (c *checker) list(key uint64) uint32 {
 	n := c.keys.number(key)
 	if int(n) == len(c.lists) {
-		c.lists = append(c.lists, nil)
+		c.lists, c.kept = append(c.lists, nil), append(c.kept, c.Storage(key))
+		c.values = c.values || c.kept[n] == Values
+		c.pieces = c.pieces || c.kept[n] == Pieces
 	}
 	return n
 }
@@ -221,26 +244,23 @@ func (c *checker) list(key uint64) uint32 {
 // addRead takes what was read of one list. What an aborted transaction read says nothing; of
 // what one of unknown outcome read that is not known yet.
 func (c *checker) addRead(kind, t uint32, outcome history.Outcome, key uint64, read []uint64, known bool) {
-	list, length := c.list(key), nowhere
+	list, length, op := c.list(key), nowhere, uint32(len(c.opList))
 	if known && outcome == history.Committed {
-		length = c.observe(list, t, read)
+		length = c.take(op, list, t, read)
 	} else if known && outcome == history.Unknown {
-		c.unread = append(c.unread, unread{t, uint32(len(c.opList)), slices.Clone(read)})
+		c.unread = append(c.unread, unread{t, op, list, slices.Clone(read)})
 	}
 	c.op(kind|list, length)
 }
 
-// observe compares what was read of a list with the longest that was, and returns how long
-// it is; nowhere if the two are not beginnings of the same list.
-func (c *checker) observe(list, t uint32, read []uint64) uint32 {
-	known := c.lists[list]
-	both := min(len(known), len(read))
-	if !slices.Equal(known[:both], read[:both]) {
-		c.incompatible(list, t, read)
-		return nowhere
+// take observes what an operation read.
+func (c *checker) take(op, list, t uint32, read []uint64) uint32 {
+	length := c.observe(list, t, read)
+	if c.kept[list] == Pieces && length != nowhere && slices.Contains(read, Missing) {
+		if c.partial == nil {
+			c.partial = map[uint32][]uint64{}
+		}
+		c.partial[op] = slices.Clone(read)
 	}
-	if len(read) > len(known) {
-		c.lists[list] = c.store.extend(known, read[both:])
-	}
-	return uint32(len(read))
+	return length
 }

@@ -23,10 +23,18 @@ func (c *checker) report() *Report {
 	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges(), Lists: len(c.lists), Clients: len(c.clients)}
 	c.explain()
 	c.reportLevels(r)
-	r.Results = append(r.Results, c.integrity(Lists, "Every read of a list is the beginning of one and the same list, and every element in it was appended."))
+	same := "Every read of a list is the beginning of one and the same list, and every element in it was appended."
+	if c.values || c.pieces {
+		same = "No two reads of a list contradict each other, and every element in it was appended."
+	}
+	r.Results = append(r.Results, c.integrity(Lists, same))
 	if c.End != nil {
+		durable := "Every acknowledged append is in the end state."
+		if c.forked {
+			durable = "Every acknowledged append is in the end state, or was overwritten by a transaction that had read the list without it."
+		}
 		r.Results = append(r.Results,
-			c.integrity(check.Durable, "Every acknowledged append is in the end state."),
+			c.integrity(check.Durable, durable),
 			c.integrity(check.NoGhost, "No aborted append is in the end state."))
 	}
 	r.Results = append(r.Results, c.ordered(graph.Plain, r), c.ordered(graph.Sessions, r), c.ordered(graph.Real, r))
@@ -210,6 +218,10 @@ func (c *checker) whyOpen(l isolation.Level) string {
 		return c.why
 	case !c.RealTime && l.Includes(isolation.StrongReadUncommitted):
 		return "the history has no times of one clock"
+	case c.forked && c.unknownValues(l):
+		return "transactions overwrote the same value of a list, and which of them came first is not known"
+	case c.unknownValues(l):
+		return "what a transaction had read of a list that it wrote was not recorded"
 	case c.unordered(l):
 		return "several transactions appended to one list what nobody has read, and whether each of them saw those before it is not known"
 	}

@@ -2,6 +2,7 @@ package lists
 
 import (
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -102,6 +103,9 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	list, writer := c.lists[n], c.writer[c.first[n]:c.first[n+1]]
 	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
 	for _, again := range table.fill(list) {
+		if list[again] == Missing && c.kept[n] == Pieces {
+			continue
+		}
 		c.note(duplicate, finding{list: n, length: again + 1})
 	}
 	for i := a.row[n]; i < a.row[n+1]; i++ {
@@ -111,7 +115,7 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 		if c.place[number] = nowhere; read {
 			c.place[number] = place + 1
 		}
-		if t == previous && version > c.place[number] && c.state[t] != uint8(history.Aborted) {
+		if t == previous && c.disordered(n, version, c.place[number]) && c.state[t] != uint8(history.Aborted) {
 			c.note(disorder, finding{list: n, t: t, at: number, length: uint32(len(list))})
 		}
 		previous, version = t, c.place[number]
@@ -132,6 +136,15 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	}
 }
 
+// disordered says that the version of an append has not in it what its transaction had appended
+// to the list before.
+func (c *checker) disordered(list, before, version uint32) bool {
+	if before == nowhere && version != nowhere && c.kept[list] == Pieces && slices.Contains(c.lists[list][:version], Missing) {
+		return false // it may be there
+	}
+	return before > version || version != nowhere && before != 0 && !c.contains(list, version, before)
+}
+
 // resolve notes which transactions of unknown outcome took effect, and takes what they read.
 // True says that there are versions now that were not there before.
 func (c *checker) resolve() (more bool) {
@@ -146,10 +159,13 @@ func (c *checker) resolve() (more bool) {
 			rest = append(rest, u)
 			continue
 		}
-		list := c.opList[u.op] &^ opKinds
-		had := len(c.lists[list])
-		c.opArg[u.op] = c.observe(list, u.t, u.list)
-		more = more || len(c.lists[list]) > had
+		had := len(c.lists[u.list])
+		if u.op == check.None {
+			c.observe(u.list, u.t, u.read)
+		} else {
+			c.opArg[u.op] = c.take(u.op, u.list, u.t, u.read)
+		}
+		more = more || len(c.lists[u.list]) > had || c.kept[u.list] == Pieces // of which it may have filled in a place
 	}
 	c.unread = rest
 	return more
@@ -209,12 +225,17 @@ func (c *checker) findLater() {
 				if c.place[c.opArg[op]] != nowhere {
 					continue
 				}
+				if c.kept[l] == Values {
+					c.unplaced = c.unplaced || c.End == nil
+					continue
+				}
 				if list := pending[l]; len(list) == 0 || list[len(list)-1] != t {
 					pending[l] = append(list, t)
 				}
 			}
 		}
 	}
+	c.findGaps(pending)
 	if len(pending) == 0 || c.End != nil {
 		return // with an end state, what is in no list is lost
 	}
@@ -228,6 +249,28 @@ func (c *checker) findLater() {
 		default:
 			c.later[l] = uint32(len(c.id) + len(c.hubs))
 			c.hubs = append(c.hubs, hub{uint32(l), by})
+		}
+	}
+}
+
+// findGaps finds the places in lists of rows that somebody saw an element behind, and nobody
+// what is there. Who appended the next one has read what is not there in the end. Where
+// there is no end state it may be what an append made that nobody has read.
+func (c *checker) findGaps(pending map[uint32][]uint32) {
+	for l, list := range c.lists {
+		if c.kept[l] != Pieces || !slices.Contains(list, Missing) {
+			continue
+		}
+		delete(pending, uint32(l))
+		place := uint32(slices.Index(list, Missing)) + 1
+		if c.End == nil {
+			c.undecided(fmt.Sprintf("what stands at place %d of %s nobody has read, and others stand behind it", place, c.listName(uint32(l))))
+			continue
+		}
+		for v := place + 1; v <= uint32(len(list)); v++ {
+			if t := c.effect(uint32(l), v); t != check.None && list[v-2] == Missing {
+				c.note(gap, finding{list: uint32(l), t: t, length: v})
+			}
 		}
 	}
 }
@@ -272,7 +315,7 @@ func (c *checker) mayBeDeleted(list uint32) bool {
 // made returns who made the version of a list, or the last one before it of which that is
 // known; None is nobody.
 func (c *checker) made(list, version uint32) uint32 {
-	for v := version; v > 0; v-- {
+	for v := version; v > 0; v = c.parent(list, v) {
 		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
 			return w & writerMask
 		}

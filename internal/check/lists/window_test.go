@@ -65,7 +65,7 @@ func TestWindows(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		list := serialHistory(rng, seed%2 == 1, false, 0)
 		if seed%4 == 0 {
-			list = doubted(rng, execute(rng, isolation.Serializable, 10+rng.IntN(60)))
+			list = doubted(rng, execute(rng, isolation.Serializable, Objects, 10+rng.IntN(60)))
 		}
 		window := windowOf(rng, list)
 		if seed%3 == 0 { // or all clients begin and end together
@@ -90,13 +90,13 @@ func TestWindowsOfInvalidHistories(t *testing.T) {
 		var list []Transaction
 		switch seed % 4 {
 		case 0:
-			list = doubted(rng, execute(rng, isolation.ReadCommitted, 10+rng.IntN(40)))
+			list = doubted(rng, execute(rng, isolation.ReadCommitted, Objects, 10+rng.IntN(40)))
 		case 1:
-			list = doubted(rng, execute(rng, isolation.SnapshotIsolation, 10+rng.IntN(40)))
+			list = doubted(rng, execute(rng, isolation.SnapshotIsolation, Objects, 10+rng.IntN(40)))
 		case 2:
 			list = weakHistory(rng, rng.IntN(2) == 0, false)
 		default:
-			list = execute(rng, isolation.Serializable, 10+rng.IntN(40))
+			list = execute(rng, isolation.Serializable, Objects, 10+rng.IntN(40))
 			mutate(rng, list)
 		}
 		window := invalid(t, windowOf(rng, list), false)
@@ -201,7 +201,7 @@ func TestWindowsFindPlants(t *testing.T) {
 			planted := 0
 			for seed := range rounds {
 				rng := rand.New(rand.NewPCG(seed, 23))
-				window := windowOf(rng, execute(rng, isolation.Serializable, 30+rng.IntN(30)))
+				window := windowOf(rng, execute(rng, isolation.Serializable, Objects, 30+rng.IntN(30)))
 				if !slices.ContainsFunc(pairs(rng, window), plant) {
 					continue
 				}

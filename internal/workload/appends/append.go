@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -95,6 +96,7 @@ func (l *Lists) Header() history.Header {
 		Unit:   "number",
 		Keys: map[string]string{
 			"access":      l.config.Access,
+			"storage":     l.storage().String(),
 			"mode":        l.config.Mode,
 			"lists":       strconv.FormatUint(l.config.live(), 10),
 			"list_length": strconv.FormatUint(l.config.Length, 10),
@@ -103,12 +105,23 @@ func (l *Lists) Header() history.Header {
 	})
 }
 
+// storage says how the database keeps the lists of this run.
+func (l *Lists) storage() lists.Storage {
+	switch m := l.model.(type) {
+	case *kvModel, *documentModel:
+		return lists.Values
+	case *sqlModel:
+		return m.storage()
+	}
+	return lists.Objects
+}
+
 // EndState downloads all lists, as dataset.Download does: a list agrees with itself.
 func (l *Lists) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	return dataset.Download(ctx, l.Set, end.Restart, func() (none struct{}, agrees bool, err error) {
-		lists := &endLists{end: end, report: dataset.Progress{Report: progress, Total: 1}}
-		if err = l.model.endState(ctx, lists); err == nil {
-			err = lists.close()
+		rows := &endLists{end: end, report: dataset.Progress{Report: progress, Total: 1}}
+		if err = l.model.endState(ctx, rows); err == nil {
+			err = rows.close()
 		}
 		if err != nil {
 			err = fmt.Errorf("download the lists: %w", err)
@@ -139,23 +152,23 @@ func (e *endLists) text(object uint64, text []byte) error {
 		return nil // made before it was appended to
 	}
 	for i, element := range e.read {
-		if err := e.row(object, uint32(i), element); err != nil {
+		if err := e.row(object, uint64(i)+1, element); err != nil {
 			return err
 		}
 	}
 	return e.list(object, uint32(len(e.read)), e.read[len(e.read)-1])
 }
 
-func (e *endLists) row(object uint64, position uint32, element uint64) error {
-	return e.end.Row(history.Row{Transaction: writer(object, element), Number: numberOf(element), Object: object, Version: uint64(position) + 1})
+func (e *endLists) row(object, place, element uint64) error {
+	return e.end.Row(history.Row{Transaction: writer(object, element), Number: numberOf(element), Object: object, Version: place})
 }
 
 func (e *endLists) list(object uint64, length uint32, last uint64) error {
 	return e.end.Object(history.Object{N: object, Value: int64(length), Version: uint64(length), Writer: writer(object, last)})
 }
 
-// element keeps the next element of the lists of rows, which come in their order.
-func (e *endLists) element(object uint64, element int64) error {
+// element keeps the next element of the lists of rows, which come in the order of their places.
+func (e *endLists) element(object uint64, place, element int64) error {
 	if !e.open || object != e.object {
 		if err := e.close(); err != nil {
 			return err
@@ -163,11 +176,11 @@ func (e *endLists) element(object uint64, element int64) error {
 		e.report.Row()
 		e.open, e.object, e.read = true, object, e.read[:0]
 	}
-	if element < 0 || writer(object, uint64(element)).Sequence() == 0 {
-		return e.end.Unexpected(fmt.Sprintf("%s with an element %d, which no transaction writes", listName(object), element))
+	if element < 0 || writer(object, uint64(element)).Sequence() == 0 || place < 1 || place >= lastPlace {
+		return e.end.Unexpected(fmt.Sprintf("%s with an element %d at place %d, which no transaction writes", listName(object), element, place))
 	}
 	e.read = append(e.read, uint64(element))
-	return e.row(object, uint32(len(e.read)-1), uint64(element))
+	return e.row(object, uint64(place), uint64(element))
 }
 
 // close ends the list that came in rows.

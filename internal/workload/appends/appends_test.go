@@ -158,15 +158,16 @@ func TestARunOnTheReference(t *testing.T) {
 		}
 		elements, n := tx.Elements, uint64(0)
 		for _, op := range tx.Ops {
-			if op.Write {
-				lists[op.Object] = append(lists[op.Object], newElement(tx.ID, n))
-				n++
-				continue
-			}
-			if got := elements[:op.Value]; !slices.Equal(got, lists[op.Object]) {
+			if got := elements[:op.Value]; op.Observed && !slices.Equal(got, lists[op.Object]) {
 				t.Fatalf("%s is %v, not %v", listName(op.Object), got, lists[op.Object])
 			}
 			elements = elements[op.Value:]
+			if op.Write {
+				lists[op.Object] = append(lists[op.Object], newElement(tx.ID, n))
+				n++
+			} else if !op.Observed {
+				t.Fatalf("a read of %s is not observed", listName(op.Object))
+			}
 		}
 	}
 	for object, list := range lists {

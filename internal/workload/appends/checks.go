@@ -12,15 +12,20 @@ import (
 )
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
+	kept, err := storages(recorded.History)
+	if err != nil {
+		return nil, err
+	}
 	in := lists.Input{
-		Expect: recorded.Expect, Transactions: transactions(recorded.Input), Complete: complete(recorded.History),
+		Expect: recorded.Expect, Transactions: transactions(recorded.Input, true), Complete: complete(recorded.History),
 		RealTime:    len(recorded.History) == 1,
+		Storage:     func(key uint64) lists.Storage { return kept[runOf(key)] },
 		List:        listName,
 		Element:     elementName,
 		OnViolation: recorded.OnViolation,
 	}
 	if recorded.End != nil && len(recorded.Early) == 0 {
-		in.End = endRows(recorded.End, recorded.History)
+		in.End = endRows(recorded.End, kept)
 	}
 	report, err := lists.Check(ctx, in)
 	if err != nil {
@@ -30,6 +35,19 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		unexpected(report.Results, recorded.End.Unexpected())
 	}
 	return report.Results, nil
+}
+
+// storages are how the lists of each run are kept.
+func storages(sources []check.Source) (map[uint64]lists.Storage, error) {
+	kept := map[uint64]lists.Storage{}
+	for _, source := range sources {
+		storage, err := lists.ParseStorage(source.Header().Keys["storage"])
+		if err != nil {
+			return nil, fmt.Errorf("read how the lists of run %d are kept: %w: take the version of stroppy that recorded it", source.Header().Run, err)
+		}
+		kept[source.Header().Run] = storage
+	}
+	return kept, nil
 }
 
 // unexpected adds what the end state has that no transaction makes.
@@ -69,14 +87,15 @@ func complete(sources []check.Source) bool {
 	return true
 }
 
-// transactions are those of recordings as the checker takes them.
-func transactions(in check.Input) iter.Seq2[*lists.Transaction, error] {
+// transactions are those of recordings as the checker takes them, with or without what clients read
+// in order to append.
+func transactions(in check.Input, bases bool) iter.Seq2[*lists.Transaction, error] {
 	return func(yield func(*lists.Transaction, error) bool) {
 		committed := uint64(0)
 		defer func() { in.SetCommitted(committed) }()
 		for _, source := range in.History {
 			ranges := source.Header().Keys["access"] == Predicate
-			a := adapter{ranges: ranges}
+			a := adapter{ranges: ranges, bases: bases}
 			for record, err := range source.Transactions() {
 				if err != nil {
 					yield(nil, err)
@@ -96,6 +115,7 @@ func transactions(in check.Input) iter.Seq2[*lists.Transaction, error] {
 // adapter turns recorded transactions into the checker's. Its buffers are used again.
 type adapter struct {
 	ranges bool
+	bases  bool // what was read in order to append is a read
 	tx     lists.Transaction
 	rows   []lists.Row
 }
@@ -116,6 +136,12 @@ func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 	for i := 0; i < len(tx.Ops); {
 		op := &tx.Ops[i]
 		if op.Write {
+			if op.Observed {
+				base := a.list(op, &elements)
+				if a.bases {
+					to.Ops = append(to.Ops, lists.Op{Kind: lists.Read, Key: op.Object, Known: true, List: base})
+				}
+			}
 			to.Ops = append(to.Ops, lists.Op{Kind: lists.Append, Key: op.Object, Element: newElement(tx.ID, appended)})
 			appended++
 			i++
@@ -132,11 +158,7 @@ func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 		first := len(a.rows)
 		for k := range width {
 			op := &tx.Ops[i+k]
-			list := garbage
-			if op.State != history.Broken {
-				n := min(max(int(op.Value), 0), len(elements))
-				list, elements = elements[:n], elements[n:]
-			}
+			list := a.list(op, &elements)
 			if read.List = list; a.ranges && len(list) > 0 {
 				a.rows = append(a.rows, lists.Row{Key: op.Object, List: list})
 			}
@@ -150,13 +172,20 @@ func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 	return to
 }
 
+// list takes what an operation read from the elements that are left.
+func (*adapter) list(op *history.Op, left *[]uint64) []uint64 {
+	if op.State == history.Broken {
+		return garbage
+	}
+	n := min(max(int(op.Value), 0), len(*left))
+	list := (*left)[:n]
+	*left = (*left)[n:]
+	return list
+}
+
 // endRows are the lists of the end state, whose rows come list by list.
 // Those of runs whose recordings are not given are left out.
-func endRows(end check.EndState, sources []check.Source) iter.Seq2[lists.Row, error] {
-	runs := map[uint64]bool{}
-	for _, s := range sources {
-		runs[s.Header().Run] = true
-	}
+func endRows(end check.EndState, kept map[uint64]lists.Storage) iter.Seq2[lists.Row, error] {
 	return func(yield func(lists.Row, error) bool) {
 		var list lists.Row
 		open := false
@@ -165,7 +194,8 @@ func endRows(end check.EndState, sources []check.Source) iter.Seq2[lists.Row, er
 				yield(lists.Row{}, err)
 				return
 			}
-			if !runs[runOf(row.Object)] {
+			storage, ours := kept[runOf(row.Object)]
+			if !ours {
 				continue
 			}
 			if open && row.Object != list.Key {
@@ -176,6 +206,9 @@ func endRows(end check.EndState, sources []check.Source) iter.Seq2[lists.Row, er
 			}
 			if !open {
 				list, open = lists.Row{Key: row.Object, List: list.List[:0]}, true
+			}
+			for storage == lists.Pieces && uint64(len(list.List))+1 < row.Version {
+				list.List = append(list.List, lists.Missing)
 			}
 			list.List = append(list.List, newElement(row.Transaction, uint64(row.Number)))
 		}

@@ -23,7 +23,7 @@ func Spec() workload.Spec {
 		Loaded: func(history.Header) map[string]string { return nil },
 		Check:  recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
 		Checks: [][2]string{
-			{lists.Lists, "every read of a list is a beginning of the same list, and all in it was appended, once"},
+			{lists.Lists, "no two reads of a list contradict each other, and all in it was appended, once"},
 			{check.Durable, "every element of an acknowledged transaction, and every one that was read, is in the end where it was"},
 			{check.NoGhost, "nothing that a refused transaction appended is there, and nothing that nobody appended"},
 			{check.Serializable, "the dependency graph has no cycle"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
@@ -178,18 +179,31 @@ func observeRange(tx *history.Transaction, op *history.Op, r *db.Result) {
 	for i := range r.Rows() {
 		row := r.Row(i)
 		if place := uint64(row[0].Int); place>>placeBits == op.Object && place&lastPlace != lastPlace {
-			tx.Elements = append(tx.Elements, uint64(row[1].Int))
-			op.Value++
+			addRow(tx, op, int64(place&lastPlace), row[1].Int)
 		}
 	}
 }
 
 // observeRows notes a list of a row an element.
 func observeRows(tx *history.Transaction, op *history.Op, r *db.Result) {
-	op.Observed, op.State, op.Value = true, history.Whole, int64(r.Rows())
+	op.Observed, op.State, op.Value = true, history.Whole, 0
 	for i := range r.Rows() {
-		tx.Elements = append(tx.Elements, uint64(r.Row(i)[0].Int))
+		row := r.Row(i)
+		addRow(tx, op, row[0].Int, row[1].Int)
 	}
+}
+
+// addRow notes the element at a place, which is behind those that were noted. Where nothing was
+// found at a place before it, that is missing. A place that no list has is garbage behind the others.
+func addRow(tx *history.Transaction, op *history.Op, place, element int64) {
+	if place <= op.Value || place >= lastPlace || element < 0 {
+		place, element = op.Value+1, 0
+	}
+	for ; op.Value < place-1; op.Value++ {
+		tx.Elements = append(tx.Elements, lists.Missing)
+	}
+	tx.Elements = append(tx.Elements, uint64(element))
+	op.Value++
 }
 
 // broken notes that what was found is no list.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
@@ -64,6 +65,14 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	return m, nil
 }
 
+// storage says how lists are kept.
+func (m *sqlModel) storage() lists.Storage {
+	if m.config.Access == Rows || m.config.Access == Predicate {
+		return lists.Pieces
+	}
+	return lists.Objects
+}
+
 // statements makes those of the access.
 func (m *sqlModel) statements(d *db.Dialect) {
 	text := []db.Type{db.Text}
@@ -75,7 +84,7 @@ func (m *sqlModel) statements(d *db.Dialect) {
 		m.read = d.Statement("SELECT elements FROM "+tableIndexed+" WHERE place = {integer}", text...)
 		m.append = []*db.Statement{d.Statement("UPDATE " + tableIndexed + " SET elements = " + d.Concat("elements", "{text}") + " WHERE place = {integer}")}
 	case Rows:
-		m.read = d.Statement("SELECT element FROM "+tableRows+" WHERE list = {integer} ORDER BY place", db.Integer)
+		m.read = d.Statement("SELECT place, element FROM "+tableRows+" WHERE list = {integer} ORDER BY place", db.Integer, db.Integer)
 		m.append = []*db.Statement{d.Statement("INSERT INTO " + tableRows + " (list, place, element) SELECT {integer}, COALESCE(MAX(place), 0) + 1, {integer} FROM " + tableRows + " WHERE list = {integer}")}
 	case Predicate:
 		const within = " WHERE place >= {integer} AND place < {integer}"
@@ -95,7 +104,7 @@ func (m *sqlModel) statements(d *db.Dialect) {
 		d.Statement("SELECT list, elements FROM "+table, db.Integer, db.Text),
 		d.Statement("SELECT list, elements FROM "+tableIndexed, db.Integer, db.Text),
 		d.Statement("SELECT place, element FROM "+tableRanges+" ORDER BY place", db.Integer, db.Integer),
-		d.Statement("SELECT list, element FROM "+tableRows+" ORDER BY list, place", db.Integer, db.Integer),
+		d.Statement("SELECT list, place, element FROM "+tableRows+" ORDER BY list, place", db.Integer, db.Integer, db.Integer),
 	}
 }
 
@@ -172,9 +181,9 @@ func (m *sqlModel) endState(ctx context.Context, end *endLists) error {
 				if place&lastPlace == lastPlace {
 					return nil
 				}
-				return end.element(place>>placeBits, row[1].Int)
+				return end.element(place>>placeBits, int64(place&lastPlace), row[1].Int)
 			},
-			func(row []db.Value) error { return end.element(uint64(row[0].Int), row[1].Int) },
+			func(row []db.Value) error { return end.element(uint64(row[0].Int), row[1].Int, row[2].Int) },
 		} {
 			if err := s.Query(ctx, m.all[i], nil, take); err != nil {
 				return err

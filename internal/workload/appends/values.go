@@ -76,6 +76,9 @@ func (c *valueClient) attempt(ctx context.Context, tx *history.Transaction) erro
 			}
 		}
 		if op.Write {
+			if i == 0 || c.slots[i-1] != slot {
+				observe(tx, op, c.list[slot]) // what the list is written over
+			}
 			c.list[slot] = appendText(c.list[slot], newElement(tx.ID, appended))
 			c.added[slot] = true
 			appended++

@@ -1,0 +1,404 @@
+package lists
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// decided checks a history of Objects without an end state.
+func decided(t *testing.T, list []Transaction) (*checker, *Report) {
+	t.Helper()
+	return decidedAs(t, list, Objects, nil)
+}
+
+// decidedAs checks a history of a storage, with an end state where it has one.
+func decidedAs(t *testing.T, list []Transaction, kept Storage, end []Row) (*checker, *Report) {
+	t.Helper()
+	in := Input{Transactions: each(list), Complete: true, RealTime: true, Expect: isolation.StrictSerializable, Storage: func(uint64) Storage { return kept }}
+	if end != nil {
+		in.End = func(yield func(Row, error) bool) {
+			for _, row := range end {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}
+	}
+	c := newChecker(context.Background(), in)
+	if err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.readEnd(); err != nil {
+		t.Fatal(err)
+	}
+	c.order()
+	if err := c.depend(); err != nil {
+		t.Fatal(err)
+	}
+	c.examine()
+	c.compareEnd()
+	if err := c.decide(); err != nil {
+		t.Fatal(err)
+	}
+	return c, c.report()
+}
+
+// valueHistory makes a small history of lists that clients write whole, each over any version that
+// another has written, whether that was committed or not, and sometimes an end state.
+func valueHistory(rng *rand.Rand) (list []Transaction, end []Row) {
+	list = weakHistory(rng, false, false)
+	keys := uint64(0)
+	for i := range list {
+		var ops []Op
+		for _, op := range list[i].Ops {
+			keys = max(keys, op.Key+1)
+			if op.Kind == Append && !slices.ContainsFunc(ops, func(x Op) bool { return x.Key == op.Key }) {
+				ops = append(ops, Op{Kind: Read, Key: op.Key, Known: list[i].Outcome != history.Unknown || rng.IntN(2) == 0})
+			}
+			ops = append(ops, op)
+		}
+		list[i].Ops = ops
+	}
+	for key := range keys {
+		order := rng.Perm(len(list))
+		if rng.IntN(3) > 0 {
+			slices.Sort(order)
+		}
+		versions := [][]uint64{nil}
+		for _, i := range order {
+			value := versions[rng.IntN(len(versions))]
+			if rng.IntN(4) > 0 {
+				value = versions[len(versions)-1]
+			}
+			wrote := false
+			for j := range list[i].Ops {
+				switch op := &list[i].Ops[j]; {
+				case op.Key != key:
+				case op.Kind == Read:
+					op.List = slices.Clone(value)
+				default:
+					value, wrote = append(slices.Clip(value), op.Element), true
+				}
+			}
+			if wrote {
+				versions = append(versions, value)
+			}
+		}
+		if last := versions[len(versions)-1]; len(last) > 0 {
+			end = append(end, Row{Key: key, List: last})
+		}
+	}
+	ghost := slices.ContainsFunc(end, func(row Row) bool {
+		return slices.ContainsFunc(list, func(t Transaction) bool { return t.Outcome == history.Aborted && appendsAny(&t, row.Key, row.List) })
+	})
+	if ghost || rng.IntN(2) == 0 {
+		end = nil
+	}
+	return list, end
+}
+
+// appendsAny says that a transaction appended one of some elements to a list.
+func appendsAny(t *Transaction, key uint64, elements []uint64) bool {
+	return slices.ContainsFunc(t.Ops, func(x Op) bool { return x.Kind == Append && x.Key == key && slices.Contains(elements, x.Element) })
+}
+
+// place is where an element is: which transaction of an order appended it, and whether it has its last
+// append to the list.
+type place struct {
+	at   int
+	last bool
+}
+
+func placesIn(order []*Transaction) map[[2]uint64]place {
+	places := map[[2]uint64]place{}
+	for i, t := range order {
+		for j, op := range t.Ops {
+			if op.Kind == Append {
+				again := slices.ContainsFunc(t.Ops[j+1:], func(x Op) bool { return x.Kind == Append && x.Key == op.Key })
+				places[[2]uint64{op.Key, op.Element}] = place{i, !again}
+			}
+		}
+	}
+	return places
+}
+
+// committedValues is PL-2 of lists that are written whole: who reads a value stands behind its writer,
+// also where it reads in order to write. What the end state has was written last.
+func committedValues(end []Row) func(order []*Transaction) bool {
+	return func(order []*Transaction) bool {
+		places := placesIn(order)
+		chained := func(key uint64, list []uint64) bool {
+			for i, e := range list {
+				p, ok := places[[2]uint64{key, e}]
+				if !ok || i > 0 && places[[2]uint64{key, list[i-1]}].at > p.at {
+					return false
+				}
+			}
+			return true
+		}
+		for i, t := range order {
+			for j, op := range t.Ops {
+				if op.Kind != Read || !op.Known || len(op.List) == 0 {
+					continue
+				}
+				p, ok := places[[2]uint64{op.Key, op.List[len(op.List)-1]}]
+				switch {
+				case !ok || p.at > i || p.at != i && !p.last || !chained(op.Key, op.List):
+					return false
+				case slices.ContainsFunc(t.Ops[j:], func(x Op) bool { return x.Kind == Append && x.Key == op.Key && slices.Contains(op.List, x.Element) }):
+					return false
+				}
+			}
+		}
+		return !slices.ContainsFunc(end, func(row Row) bool { return !chained(row.Key, row.List) }) && writtenLast(order, places, end)
+	}
+}
+
+// writtenLast says that what the end state has was written by the last who wrote the list.
+func writtenLast(order []*Transaction, places map[[2]uint64]place, end []Row) bool {
+	for _, row := range end {
+		p := places[[2]uint64{row.Key, row.List[len(row.List)-1]}]
+		for _, t := range order[p.at+1:] {
+			if slices.ContainsFunc(t.Ops, func(x Op) bool { return x.Kind == Append && x.Key == row.Key }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// comparison counts how often each level was decided, and holds it to its definition.
+type comparison struct {
+	t      *testing.T
+	counts map[isolation.Level]*[3]int
+}
+
+func (n *comparison) compare(seed uint64, c *checker, level isolation.Level, want func() bool) {
+	n.t.Helper()
+	if n.counts[level] == nil {
+		n.counts[level] = &[3]int{}
+	}
+	state := c.keeps(level)
+	n.counts[level][state]++
+	if state == graph.Open {
+		return
+	}
+	if want() != (state == graph.Holds) {
+		for i := range c.id {
+			n.t.Logf("%v client %d %v [%d %d] %q", c.id[i], c.client[i], history.Outcome(c.state[i]), c.begin[i], c.end[i], c.describe(uint32(i)))
+		}
+		for _, r := range c.report().Results {
+			n.t.Logf("%s %v: %s", r.Name, r.Status, r.Detail)
+		}
+		n.t.Fatalf("seed %d: %v is said to hold: %v, and the definition says otherwise", seed, level, state == graph.Holds)
+	}
+}
+
+// log says how often each level was held, and that none of them was always the same.
+func (n *comparison) log(rounds int) {
+	for level, counts := range n.counts {
+		n.t.Logf("%v: %d hold, %d do not, %d open", level, counts[graph.Holds], counts[graph.Fails], counts[graph.Open])
+		if level != isolation.ReadUncommitted && (counts[graph.Holds] < rounds/100 || counts[graph.Fails] < rounds/100) {
+			n.t.Errorf("%v was hardly tested: %d hold, %d do not", level, counts[graph.Holds], counts[graph.Fails])
+		}
+	}
+}
+
+// TestValues compares what is decided of lists that are written whole with the definitions.
+func TestValues(t *testing.T) {
+	rounds := 40_000
+	if testing.Short() {
+		rounds = 1500
+	}
+	n := comparison{t, map[isolation.Level]*[3]int{}}
+	for seed := range uint64(rounds) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		list, end := valueHistory(rng)
+		c, report := decidedAs(t, list, Values, end)
+		or := oracle{list}
+		for o := graph.Plain; o < graph.Orders; o++ {
+			n.compare(seed, c, graph.TestReadCommitted.Level(o), func() bool { return or.some(o, committedValues(end)) })
+		}
+		if end == nil {
+			for o := graph.Plain; o < graph.Orders; o++ {
+				n.compare(seed, c, graph.TestSerializable.Level(o), func() bool { return or.some(o, serializable) })
+				n.compare(seed, c, graph.TestSnapshot.Level(o), func() bool { return or.some(o, snapshot(o)) })
+			}
+			n.compare(seed, c, isolation.RepeatableRead, func() bool { return or.some(graph.Plain, repeatable) })
+			n.compare(seed, c, isolation.ReadUncommitted, func() bool { return true })
+			c.holdTogether(t, seed, report)
+		}
+		for kind := range oddities {
+			if c.found[kind].count > 0 && slices.Contains([]int{incompatible, garbage, duplicate, disorder, twice}, kind) {
+				t.Fatalf("seed %d: %s", seed, c.sentence(kind, c.found[kind].list[0]))
+			}
+		}
+	}
+	n.log(rounds)
+}
+
+// pieceHistory makes a small history of lists of rows, of which reads miss some.
+func pieceHistory(rng *rand.Rand) []Transaction {
+	list := weakHistory(rng, rng.IntN(2) == 0, false)
+	if rng.IntN(2) == 0 {
+		list = serialHistory(rng, rng.IntN(2) == 0, false, rng.IntN(3))
+	}
+	thin := func(read []uint64) []uint64 {
+		read = slices.Clone(read)
+		for i := range len(read) - 1 {
+			if rng.IntN(6) == 0 {
+				read[i] = Missing
+			}
+		}
+		return read
+	}
+	for i := range list {
+		for j := range list[i].Ops {
+			op := &list[i].Ops[j]
+			if op.List = thin(op.List); len(op.List) == 0 {
+				op.List = nil
+			}
+			for k := range op.Rows {
+				op.Rows[k].List = thin(op.Rows[k].List)
+			}
+		}
+	}
+	return list
+}
+
+// committedPieces is PL-2 of lists of rows: who reads a row stands behind who inserted it, and who
+// inserts one has read the row one place before. Where each transaction finds its own rows it is PL-2.99 too,
+// because no row is changed.
+func committedPieces(own bool) func(order []*Transaction) bool {
+	seen := map[uint64][]uint64{}
+	each := func(t *Transaction, take func(j int, key uint64, list []uint64) bool) bool {
+		for j, op := range t.Ops {
+			if op.Known && op.Kind == Read && !take(j, op.Key, op.List) {
+				return false
+			}
+			for _, r := range op.Rows {
+				if op.Known && !take(j, r.Key, r.List) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	learn := func(t *Transaction) {
+		each(t, func(_ int, key uint64, list []uint64) bool {
+			for i, e := range list {
+				if i >= len(seen[key]) {
+					seen[key] = append(seen[key], Missing)
+				}
+				if e != Missing {
+					seen[key][i] = e
+				}
+			}
+			return true
+		})
+	}
+	return func(order []*Transaction) bool {
+		clear(seen)
+		for _, t := range order {
+			learn(t)
+		}
+		places := placesIn(order)
+		for key, list := range seen {
+			for i := 1; i < len(list); i++ {
+				p, ok := places[[2]uint64{key, list[i]}]
+				before, applied := places[[2]uint64{key, list[i-1]}]
+				if ok && (!applied || before.at > p.at) {
+					return false
+				}
+			}
+		}
+		for i, t := range order {
+			if !each(t, func(j int, key uint64, list []uint64) bool { return committedRows(t, i, j, key, list, places, own) }) {
+				return false
+			}
+			if own && !findsOwn(t) {
+				return false
+			}
+			if !inOrder(t, seen) {
+				return false
+			}
+			for _, op := range t.Ops {
+				l := seen[op.Key]
+				if op.Kind == Append && len(l) > 0 && !slices.Contains(l, op.Element) && places[[2]uint64{op.Key, l[len(l)-1]}].at > i {
+					return false // it stands behind all that were read
+				}
+			}
+		}
+		return true
+	}
+}
+
+func committedRows(t *Transaction, i, j int, key uint64, list []uint64, places map[[2]uint64]place, own bool) bool {
+	for _, e := range list {
+		if p, ok := places[[2]uint64{key, e}]; e != Missing && (!ok || p.at > i) {
+			return false
+		}
+	}
+	for k, x := range t.Ops {
+		if x.Kind == Append && x.Key == key && (k > j && slices.Contains(list, x.Element) || own && k < j && !slices.Contains(list, x.Element)) {
+			return false
+		}
+	}
+	return true
+}
+
+// inOrder says that what a transaction appended to a list stands there in that order.
+func inOrder(t *Transaction, seen map[uint64][]uint64) bool {
+	for j, op := range t.Ops {
+		for _, later := range t.Ops[j:] {
+			if op.Kind != Append || later.Kind != Append || later.Key != op.Key {
+				continue
+			}
+			a, b := slices.Index(seen[op.Key], op.Element), slices.Index(seen[op.Key], later.Element)
+			if b >= 0 && (a < 0 || a > b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// findsOwn says that no range misses a list to which its transaction had appended.
+func findsOwn(t *Transaction) bool {
+	for j, op := range t.Ops {
+		if op.Kind == Range && op.Known && slices.ContainsFunc(t.Ops[:j], func(x Op) bool {
+			return x.Kind == Append && x.Key >= op.Key && x.Key <= op.High && !slices.ContainsFunc(op.Rows, func(r Row) bool { return r.Key == x.Key })
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestPieces compares what is decided of lists of rows with the definitions.
+func TestPieces(t *testing.T) {
+	rounds := 40_000
+	if testing.Short() {
+		rounds = 1500
+	}
+	n := comparison{t, map[isolation.Level]*[3]int{}}
+	for seed := range uint64(rounds) {
+		list := pieceHistory(rand.New(rand.NewPCG(seed, 29)))
+		c, report := decidedAs(t, list, Pieces, nil)
+		or := oracle{list}
+		for o := graph.Plain; o < graph.Orders; o++ {
+			n.compare(seed, c, graph.TestSerializable.Level(o), func() bool { return or.some(o, serializable) })
+			n.compare(seed, c, graph.TestSnapshot.Level(o), func() bool { return or.some(o, snapshot(o)) })
+			n.compare(seed, c, graph.TestReadCommitted.Level(o), func() bool { return or.some(o, committedPieces(false)) })
+		}
+		n.compare(seed, c, isolation.RepeatableRead, func() bool { return or.some(graph.Plain, committedPieces(true)) })
+		c.holdTogether(t, seed, report)
+	}
+	n.log(rounds)
+}

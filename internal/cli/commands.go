@@ -323,7 +323,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Args: takes(1, math.MaxInt, "shows a run, or compares several: name their directories"),
 	}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
-	out := c.Flags().String("out", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
+	out := c.Flags().StringP("out", "o", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err

@@ -36,7 +36,7 @@ func (a *app) compareCommand() *cobra.Command {
 	c.Flags().Var(&repeated{"db", &databases}, "db", "run the scenarios on the database at `URL`")
 	c.Flags().Var(&repeated{"cluster", &databases}, "cluster", "run the scenarios on a cluster of this `KIND[:N]`, started on this machine for each run")
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
-	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
+	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err

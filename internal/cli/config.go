@@ -62,7 +62,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 			flags = append(flags, addFlag(c.Flags(), key, key.Help))
 		}
 	}
-	file := c.Flags().String("scenario", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
+	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
 	c.Flags().SortFlags = false
 	return func(args []string, idle ...string) (config, error) {
 		if err := noneEmpty(c); err != nil {
@@ -82,11 +82,11 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 }
 
 func addFlag(flags *pflag.FlagSet, key scenario.Key, help string) *keyFlag {
-	f := &keyFlag{key: key}
+	f, letter := &keyFlag{key: key}, ""
 	if key.Alias == nil {
-		f.text = key.Get()
+		f.text, letter = key.Get(), key.Letter
 	}
-	flag := flags.VarPF(f, key.Name, "", help)
+	flag := flags.VarPF(f, key.Name, letter, help)
 	if key.Switch() {
 		flag.NoOptDefVal = "true"
 	}

@@ -38,7 +38,10 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
+	err := longFlags(root, args)
+	if err == nil {
+		err = root.Execute()
+	}
 	if err == nil {
 		return exitValid
 	}
@@ -93,7 +96,10 @@ func (a *app) root() *cobra.Command {
 		for _, c := range root.Commands() {
 			names = append(names, c.Name())
 		}
-		return usagef("%q is no command of stroppy; the nearest is %s", args[0], scenario.Nearest(args[0], names))
+		if near, found := scenario.Near(args[0], names); found {
+			return usagef("%q is no command of stroppy; the nearest is %s", args[0], near)
+		}
+		return usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
 	}
 	return root
 }
@@ -148,7 +154,29 @@ func flagError(c *cobra.Command, err error) error {
 	if len(owners) > 0 {
 		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), listed(owners))
 	}
-	return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), scenario.Nearest(name, names))
+	if near, found := scenario.Near(name, names); found {
+		return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), near)
+	}
+	return usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())
+}
+
+// longFlags refuses the name of a flag behind a single dash, as -clients: its first letter
+// would be taken for a short flag, and the others for what that is given.
+func longFlags(root *cobra.Command, args []string) error {
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return nil // which is said when the command is executed
+	}
+	for _, arg := range rest {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		switch {
+		case arg == "--":
+			return nil
+		case len(name) > 1 && strings.HasPrefix(arg, "-") && c.Flags().Lookup(name) != nil:
+			return usagef("-%s is no flag of `%s`; the nearest is --%s", name, c.CommandPath(), name)
+		}
+	}
+	return nil
 }
 
 // takes refuses fewer or more arguments, and says what the command takes.

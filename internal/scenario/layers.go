@@ -246,17 +246,24 @@ func (w Workloads) Unknown(source, key string) error {
 	for _, k := range w.Keys() {
 		names = append(names, k.Name)
 	}
-	near := Nearest(key, names)
+	near, found := Near(key, names)
+	if !found {
+		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists those of each workload", clip(source))
+	}
 	switch {
 	case strings.HasPrefix(source, Prefix):
 		near = setting.Variable(Prefix, near)
 	case strings.HasPrefix(source, "--"):
 		near = "--" + near
 	}
-	if levenshtein.ComputeDistance(clip(key), Nearest(key, names)) > max(2, len(key)/2) { // none is near
-		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists those of each workload", clip(source))
-	}
 	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
+}
+
+// Near returns the nearest name, if it may be what was meant.
+func Near(name string, names []string) (string, bool) {
+	near := Nearest(name, names)
+	distance := levenshtein.ComputeDistance(clip(name), near)
+	return near, distance <= max(2, len(name)/2) && distance < len(name)
 }
 
 // Nearest returns the first name with the smallest edit distance to name.

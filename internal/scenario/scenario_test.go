@@ -89,8 +89,13 @@ func TestEnvironment(t *testing.T) {
 	if got := settings[0]; got != (Setting{"payroll-share", "0.5", "STROPPY_PAYROLL_SHARE"}) {
 		t.Errorf("got %+v", got)
 	}
-	for name, near := range map[string]string{"STROPPY_CLIENT": "STROPPY_CLIENTS", "STROPPY_PAYROL_SHARE": "STROPPY_PAYROLL_SHARE", "STROPPY_clients": "STROPPY_CLIENTS", "STROPPY_": "STROPPY_DB"} {
+	for name, near := range map[string]string{"STROPPY_CLIENT": "STROPPY_CLIENTS", "STROPPY_PAYROL_SHARE": "STROPPY_PAYROLL_SHARE", "STROPPY_clients": "STROPPY_CLIENTS"} {
 		if _, _, err := all().Environment([]string{name + "=1"}); err == nil || !strings.HasSuffix(err.Error(), "the nearest is "+near) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"STROPPY_", "STROPPY_NOTHING_OF_THE_KIND"} {
+		if _, _, err := all().Environment([]string{name + "=1"}); err == nil || strings.Contains(err.Error(), "nearest") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -43,7 +43,7 @@ func unlessZero[V comparable](s setting.Setting, value *V) setting.Setting {
 
 // count is the number of transactions, which is 1 at least.
 func (s *Scenario) count() setting.Setting {
-	count := setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load)
+	count := setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load).Also("transactions")
 	parse := count.Set
 	count.Set = func(t string) error {
 		if err := parse(t); err != nil || s.Count > 0 {
@@ -64,8 +64,8 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
-		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients),
-		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load),
+		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
+		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
 		setting.Of(&s.Rate, "rate", "RATE",
@@ -106,7 +106,7 @@ func (s *Scenario) closing() []setting.Setting {
 		setting.Switch(&s.LiveCheck, "live-check", "check what is recorded every two seconds of the load phase, too, and tell of a violation at once").In(setting.Proof),
 		setting.Switch(&s.StopOnViolation, "stop-on-violation", "--live-check, and end the load phase with the first violation").In(setting.Proof),
 		setting.Switch(&s.NoCheck, "no-check", "do not check; the verdict is then unknown").In(setting.Proof),
-		setting.Text(&s.Out, "out", "DIR", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given").In(setting.Output).LocalOnly(),
+		setting.Text(&s.Out, "out", "DIR", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given").In(setting.Output).LocalOnly().Short("o"),
 		setting.Text(&s.Serve, "serve", "ADDR", "show the report live in a browser at this address of this machine: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
 		setting.Text(&s.Metrics, "metrics", "ADDR", "give metrics to Prometheus at this address, under /metrics: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
 		setting.Switch(&s.JSON, "json", "print result.json on standard output and nothing else there").In(setting.Output).LocalOnly(),

@@ -40,6 +40,7 @@ type Setting struct {
 	Data  bool // it describes what is loaded; where an earlier load is attached to, 0 takes what is there
 	First bool // it is set before the others of its layer, which change what it has set
 
+	Letter  string  // of its short flag; empty for none
 	Aliases []Alias // further names
 
 	// Set reads the value. Its error completes the sentence "NAME is VALUE: …".
@@ -114,6 +115,20 @@ func (s Setting) LocalOnly() Setting {
 // Formerly adds an old name.
 func (s Setting) Formerly(name string) Setting {
 	s.Aliases = append(slices.Clone(s.Aliases), Alias{Name: name})
+	return s
+}
+
+// Short gives the flag a letter.
+func (s Setting) Short(letter string) Setting {
+	s.Letter = letter
+	return s
+}
+
+// Also adds names that other tools have for the setting.
+func (s Setting) Also(names ...string) Setting {
+	for _, name := range names {
+		s = s.Formerly(name)
+	}
 	return s
 }
 

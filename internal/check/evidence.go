@@ -19,7 +19,7 @@ type Input struct {
 	End     EndState              // nil: it was not downloaded
 
 	// Part says that the history is a part of one that still grows. The checks then stay on
-	// the caller's thread and take no memory that grows with the data.
+	// the caller's thread, and take a few megabytes at most that grow with the data.
 	Part bool
 
 	// Early are the runs of which nobody knows that they had ended when the end

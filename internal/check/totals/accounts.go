@@ -173,7 +173,7 @@ func (b *balances) findEarly() {
 }
 
 func (b *balances) readTransactions() (problem error) {
-	if b.in.Accounts <= denseAccounts {
+	if b.in.Accounts <= denseAccounts && (!b.in.Part || b.in.Accounts <= denseInPart) {
 		b.slots.dense = make([]uint32, b.in.Accounts)
 	} else {
 		b.slots.sparse = map[uint64]uint32{}

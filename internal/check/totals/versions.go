@@ -34,14 +34,18 @@ type slot struct {
 func (s *slot) first() uint32 { return s.base + s.low }
 
 // slots maps touched accounts to slots: an array over all accounts of the load while
-// that is at most 512 MB, and a map of the others that are touched.
+// that is at most 512 MB, or 4 MB for a part of a history, and a map of the others that
+// are touched.
 type slots struct {
 	dense  []uint32 // slot + 1
 	sparse map[uint64]uint32
 	list   []slot
 }
 
-const denseAccounts = 1 << 27
+const (
+	denseAccounts = 1 << 27
+	denseInPart   = 1 << 20 // of a part of a history, of which many are checked one after another
+)
 
 // find returns the slot of account n, nil if it was never touched.
 func (s *slots) find(n uint64) *slot {

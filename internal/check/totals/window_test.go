@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 )
 
 // windowed returns what a check of a run that goes on sees of transactions, as if they were
@@ -97,6 +98,29 @@ func TestPartOfGroupsAccusesNobody(t *testing.T) {
 		for _, r := range results {
 			if r.Status == check.Invalid {
 				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+		}
+	}
+}
+
+// TestPartTakesLittleMemory: a part says the same whether its accounts are in an array over
+// all of the load or, of many accounts, not.
+func TestPartTakesLittleMemory(t *testing.T) {
+	for seed := range uint64(30) {
+		w := parallel(rand.New(rand.NewPCG(seed, 24)), 6, 4, 60, seed%2 == 0)
+		w.Incomplete = true
+		in := w.input(isolation.StrictSerializable)
+		in.End, in.Part, in.Audited = nil, true, []uint64{1}
+		few := checked(in)
+		in.Accounts = denseInPart + 1
+		many := newAccounts(t.Context(), in, 0)
+		results := many.results()
+		if len(many.slots.dense) > 0 {
+			t.Fatalf("there is an array of %d accounts", len(many.slots.dense))
+		}
+		for i := range few {
+			if few[i].Name != check.Audits && few[i].Status != results[i].Status {
+				t.Errorf("seed %d: %s is %v and %v", seed, few[i].Name, few[i].Status, results[i].Status)
 			}
 		}
 	}

@@ -115,18 +115,13 @@ func (g *Graph) state(t Test, o Order, timed bool) State {
 	return Fails
 }
 
-// Any finds a cycle that makes a test fail, which is a shortest one through one of its
-// transactions and nothing more. It is for where the search for the shortest has come to its
-// bounds, and for real time of several clocks, which a cycle may need more than once.
+// Any finds a cycle that makes a test fail, which is a short one and nothing more. It is for
+// where the search for the shortest has come to its bounds, and for real time of several
+// clocks, which a cycle may need more than once.
 func (g *Graph) Any(t Test, o Order) []Step {
 	g, nodes := g.of(t)
-	mask := t.mask(o).Without(Guesses)
-	components := g.Components(mask, o == Real)
-	if len(components) == 0 {
-		return nil
-	}
-	smallest := components[0]
-	steps := g.oneTime(outward(g.parts().of(smallest).around(0, mask, o == Real), smallest))
+	steps, _ := g.Short(t.mask(o).Without(Guesses), o == Real)
+	steps = g.oneTime(steps)
 	if first := slices.IndexFunc(steps, func(s Step) bool { return int(s.From) < g.transactions }); first > 0 {
 		steps = slices.Concat(steps[first:], steps[:first])
 	}

@@ -56,7 +56,7 @@ func draw(t *testing.T, rng *rand.Rand) (*Graph, small) {
 		}
 		if rng.IntN(2) == 0 {
 			for range s.transactions {
-				times.Group = append(times.Group, uint16(rng.IntN(2)))
+				times.Group = append(times.Group, uint32(rng.IntN(2)))
 			}
 		}
 		s.times = append(s.times, times)

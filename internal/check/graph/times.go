@@ -16,7 +16,7 @@ const Never int64 = math.MaxInt64
 // another began if one of them says so.
 type Times struct {
 	Begin, End []int64
-	Group      []uint16 // nil: all are of one
+	Group      []uint32 // nil: all are of one
 }
 
 func (t *Times) group(n uint32) int {

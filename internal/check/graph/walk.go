@@ -108,6 +108,27 @@ func (g *Graph) Components(mask Mask, real bool) (found [][]uint32) {
 	return found
 }
 
+// Short returns a short cycle over edges of the mask and, where it counts, real time as often
+// as need be: a shortest one where the smallest components are small. Nil is none. It returns
+// how many components there are, too.
+func (g *Graph) Short(mask Mask, real bool) (best []Step, groups int) {
+	components, left := g.Components(mask, real), mostVisited
+	parts := g.parts()
+	for _, component := range components[:min(len(components), mostPicked)] {
+		part := parts.of(component)
+		for n := range uint32(len(component)) {
+			if len(best) == 2 || best != nil && left <= 0 || g.w.Ended() {
+				return best, len(components)
+			}
+			left -= len(component)
+			if steps := part.around(n, mask, real); best == nil || steps != nil && len(steps) < len(best) {
+				best = outward(steps, component)
+			}
+		}
+	}
+	return best, len(components)
+}
+
 // around returns a shortest cycle through a node over edges of the mask and real time, by
 // breadth; nil is none.
 func (g *Graph) around(node uint32, mask Mask, real bool) []Step {

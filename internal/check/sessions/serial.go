@@ -69,7 +69,10 @@ func (s *serial) infer() {
 func (s *serial) depend() {
 	s.dependencies = graph.New(int(s.transactions())+1, 0, nil, &s.watch, func(b *graph.Builder) {
 		for t := uint32(1); t <= s.transactions() && !s.watch.Ended(); t++ {
-			s.addCausal(b, t, s.sessions)
+			if s.sessions && t+1 < s.first[s.session[t]+1] {
+				b.Add(t, t+1, graph.Ww)
+			}
+			s.addReads(b, t)
 			for _, read := range s.read[s.readRow[t]:s.readRow[t+1]] {
 				if next := s.next[read]; next != 0 {
 					b.Add(t, s.maker[next], graph.Rw)

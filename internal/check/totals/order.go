@@ -57,17 +57,19 @@ func (o *order) find(g *graph.Graph) {
 // counts at the latest and a beginning at the earliest that it can have been. Between clocks
 // nothing is compared. A transaction whose outcome never reached its client has no end.
 func (b *balances) times() []graph.Times {
-	list := []graph.Times{b.timesOf(func(source uint16) (group uint16, clock check.Clock, ok bool) { return source, check.Clock{}, true })}
-	on, first := map[string]int{}, map[string]uint16{}
+	list := []graph.Times{b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
+		return uint32(source), check.Clock{}, true
+	})}
+	on, first := map[string]int{}, map[string]uint32{}
 	shared := false
 	for source, c := range b.Clocks {
 		if on[c.ID]++; on[c.ID] == 1 {
-			first[c.ID] = uint16(source)
+			first[c.ID] = uint32(source)
 		}
 		shared = shared || on[c.ID] > 1
 	}
 	if shared {
-		list = append(list, b.timesOf(func(source uint16) (group uint16, clock check.Clock, ok bool) {
+		list = append(list, b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
 			clock = b.Clocks[source]
 			return first[clock.ID], clock, on[clock.ID] > 1
 		}))
@@ -76,10 +78,10 @@ func (b *balances) times() []graph.Times {
 }
 
 // timesOf returns the times of the sources that are of a group, moved by a clock.
-func (b *balances) timesOf(group func(source uint16) (group uint16, clock check.Clock, ok bool)) graph.Times {
+func (b *balances) timesOf(group func(source uint16) (group uint32, clock check.Clock, ok bool)) graph.Times {
 	times := graph.Times{Begin: make([]int64, len(b.Txns.List)), End: make([]int64, len(b.Txns.List))}
 	if len(b.Clocks) > 1 {
-		times.Group = make([]uint16, len(b.Txns.List))
+		times.Group = make([]uint32, len(b.Txns.List))
 	}
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]

@@ -13,9 +13,9 @@ import (
 )
 
 // invalid returns what is invalid in a part of a history, or in the whole.
-func invalid(t *testing.T, list []Transaction, complete bool) map[string]string {
+func invalid(t *testing.T, kept Storage, list []Transaction, complete bool) map[string]string {
 	t.Helper()
-	report, err := Check(context.Background(), Input{Transactions: each(list), Complete: complete, RealTime: true, Expect: isolation.StrictSerializable})
+	report, err := Check(context.Background(), Input{Storage: func(uint64) Storage { return kept }, Transactions: each(list), Complete: complete, RealTime: true, Expect: isolation.StrictSerializable})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestWindows(t *testing.T) {
 			from := rng.IntN(len(list))
 			window = list[from : from+1+rng.IntN(len(list)-from)]
 		}
-		for name, detail := range invalid(t, window, false) {
+		for name, detail := range invalid(t, Objects, window, false) {
 			t.Fatalf("seed %d: %+v of %+v: %s: %s", seed, window, list, name, detail)
 		}
 	}
@@ -99,8 +99,8 @@ func TestWindowsOfInvalidHistories(t *testing.T) {
 			list = execute(rng, isolation.Serializable, Objects, 10+rng.IntN(40))
 			mutate(rng, list)
 		}
-		window := invalid(t, windowOf(rng, list), false)
-		whole := invalid(t, list, true)
+		window := invalid(t, Objects, windowOf(rng, list), false)
+		whole := invalid(t, Objects, list, true)
 		switch {
 		case len(window) > 0 && len(whole) == 0:
 			t.Fatalf("seed %d: a window is invalid and the whole is not: %v", seed, window)
@@ -113,6 +113,33 @@ func TestWindowsOfInvalidHistories(t *testing.T) {
 	t.Logf("%d violations showed in a window, and %d did not", shown, hidden)
 	if shown < int(rounds)/10 || hidden < int(rounds)/50 {
 		t.Errorf("of %d histories %d showed that they are invalid in a window, and %d hid it", rounds, shown, hidden)
+	}
+}
+
+// TestWindowsOfStorages: the same of lists that are written whole, and of lists of rows.
+func TestWindowsOfStorages(t *testing.T) {
+	rounds := uint64(8_000)
+	if testing.Short() {
+		rounds = 600
+	}
+	for _, kept := range []Storage{Values, Pieces} {
+		shown := 0
+		for seed := range rounds {
+			rng := rand.New(rand.NewPCG(seed, 31))
+			level := []isolation.Level{isolation.Serializable, isolation.SnapshotIsolation, isolation.ReadCommitted}[seed%3]
+			list := doubted(rng, execute(rng, level, kept, 10+rng.IntN(40)))
+			window, whole := invalid(t, kept, windowOf(rng, list), false), invalid(t, kept, list, true)
+			if len(window) == 0 {
+				continue
+			}
+			shown++
+			if level == isolation.Serializable || len(whole) == 0 {
+				t.Fatalf("seed %d: a window of %v at %v is invalid: %v", seed, kept, level, window)
+			}
+		}
+		if shown < int(rounds)/10 {
+			t.Errorf("%d of %d windows of %v show a violation", shown, rounds, kept)
+		}
 	}
 }
 
@@ -206,7 +233,7 @@ func TestWindowsFindPlants(t *testing.T) {
 					continue
 				}
 				planted++
-				if len(invalid(t, window, false)) == 0 {
+				if len(invalid(t, Objects, window, false)) == 0 {
 					t.Fatalf("seed %d: nothing is found in %+v", seed, window)
 				}
 			}

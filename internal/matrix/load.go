@@ -58,14 +58,12 @@ func FailedLoad(command string, err error) Load {
 	return Load{Command: command, Verdict: unknownVerdict, Run: err.Error(), Found: []Found{}, LookedFor: []string{}}
 }
 
-// otherNames are names in checks of anomalies that are called otherwise here. A cycle with an
-// anti-dependency and real time is of a read that missed what had ended before.
+// otherNames are names in checks of anomalies that are called otherwise here. A cycle of one
+// anti-dependency and real time is of a read that missed what had ended before. In one of several
+// each may have missed what had not, so it keeps its name.
 var otherNames = map[string]string{
-	"G-nonadjacent":          schedule.LongFork.String(),
-	"G-single-realtime":      schedule.StaleRead.String(),
-	"G-nonadjacent-realtime": schedule.StaleRead.String(),
-	"G2-item-realtime":       schedule.StaleRead.String(),
-	"G2-realtime":            schedule.StaleRead.String(),
+	"G-nonadjacent":     schedule.LongFork.String(),
+	"G-single-realtime": schedule.StaleRead.String(),
 }
 
 // anomalyNamed finds an anomaly by the name that a check gives it, such as lost update

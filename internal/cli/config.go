@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"stroppy/internal/scenario"
+	"stroppy/scenarios"
 )
 
 // config is the configuration of one call and where it came from.
@@ -62,7 +63,7 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 			flags = append(flags, addFlag(c.Flags(), key, key.Help))
 		}
 	}
-	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
+	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
 	c.Flags().SortFlags = false
 	return func(args []string, idle ...string) (config, error) {
 		if err := noneEmpty(c); err != nil {
@@ -172,10 +173,17 @@ func (a *app) hide(more func(string) string) {
 	a.scrub = func(text string) string { return more(before(text)) }
 }
 
+// readScenario reads a file, or the scenario of that name that is in this program: a file of
+// the same name goes before it.
 func readScenario(path string) ([]scenario.Setting, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the scenario %s: there is no such file", path)
+		for _, s := range scenarios.All() {
+			if s.Name == path {
+				return workloads().File(path, s.Data)
+			}
+		}
+		return nil, fmt.Errorf("read the scenario %s: there is no such file, and none of this name in `stroppy list scenarios`", path)
 	}
 	var data []byte
 	if err == nil {

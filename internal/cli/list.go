@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/nemesis"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/scenarios"
 )
 
 // list returns the lines of one kind of thing that this build knows.
@@ -34,6 +35,10 @@ func list(kind string, kinds []string) (lines []string, err error) {
 			if i == 0 {
 				lines = append(lines, about(run.Checks())...)
 			}
+		}
+	case "scenarios":
+		for _, s := range scenarios.All() {
+			lines = append(lines, fmt.Sprintf("%-18s %-21s %-8s %s", s.Name, s.Database, s.Verdict, s.About))
 		}
 	case "formats":
 		for _, f := range formats() {

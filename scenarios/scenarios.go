@@ -1,0 +1,78 @@
+// Package scenarios has the files of this folder, so that they are in the binary.
+package scenarios
+
+import (
+	"embed"
+	"iter"
+	"path"
+	"strings"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Scenario is a run worth repeating.
+type Scenario struct {
+	Name     string // of the file, without .yaml
+	Verdict  string // that it is to have: valid or invalid
+	Database string // that it is written for
+	About    string // what it shows, a sentence
+	Data     []byte // the file
+}
+
+// All returns the scenarios by name.
+func All() (list []Scenario) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	for _, e := range entries {
+		data, err := files.ReadFile(e.Name())
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, parse(strings.TrimSuffix(e.Name(), path.Ext(e.Name())), data))
+	}
+	return list
+}
+
+// parse reads the comment that each file begins with: verdict and database, an empty line,
+// and text. Of one for a cluster the database is the cluster's kind.
+func parse(name string, data []byte) Scenario {
+	s := Scenario{Name: name, Data: data}
+	var text []string
+	for line, begun := range body(data) {
+		switch key, value, _ := strings.Cut(line, ": "); {
+		case begun:
+			text = append(text, line)
+		case key == "# verdict":
+			s.Verdict = value
+		case key == "# database" && value != "cluster", key == "cluster":
+			s.Database = strings.Trim(value, "'\"")
+		}
+	}
+	s.About, _, _ = strings.Cut(strings.Join(text, " "), ". ")
+	s.About = strings.TrimSuffix(s.About, ".")
+	return s
+}
+
+// body yields the lines of a file; true are those of the text, without their mark.
+func body(data []byte) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		begun := false
+		for line := range strings.Lines(string(data)) {
+			line = strings.TrimSpace(line)
+			if line == "#" {
+				begun = true
+				continue
+			}
+			text, comment := strings.CutPrefix(line, "# ")
+			if begun = begun && comment; !begun {
+				text = line
+			}
+			if !yield(text, begun) {
+				return
+			}
+		}
+	}
+}

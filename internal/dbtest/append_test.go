@@ -127,6 +127,28 @@ func TestAppendMutants(t *testing.T) {
 	}
 }
 
+// TestAppendClaims: what a planted bug does makes a run invalid where the claim forbids it, and
+// nowhere else.
+func TestAppendClaims(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mutant, claim string
+		forbidden     bool
+	}{
+		{"lost-update", "read-committed", false}, {"lost-update", "read-atomic", false}, {"lost-update", "repeatable-read", true},
+		{"lost-update", "snapshot-isolation", true}, {"dirty-read", "read-uncommitted", false}, {"dirty-read", "read-committed", true},
+	} {
+		t.Run(c.mutant+"/"+c.claim, func(t *testing.T) {
+			t.Parallel()
+			address := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=1", c.mutant)
+			code, v, why := appendOn(t, "--db", address, "--count", "8000", "--clients", "16", "--lists", "64", "--expect", c.claim)
+			if c.forbidden != (code == 1) || !c.forbidden && code != 0 {
+				t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, why)
+			}
+		})
+	}
+}
+
 // TestAppendRefusals: what cannot be done is said in one sentence, before anything is.
 func TestAppendRefusals(t *testing.T) {
 	t.Parallel()

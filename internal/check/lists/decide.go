@@ -30,6 +30,7 @@ func (c *checker) decide() error {
 	c.forkedUpdates()
 	if c.forked {
 		c.examineAtomicity(c.all())
+		c.open = c.torn()
 	}
 	for o := graph.Plain; o < graph.Orders; o++ {
 		if c.decision.Cores[o] == nil || o == graph.Real && !c.RealTime {
@@ -262,7 +263,7 @@ func (c *checker) unordered(level isolation.Level) bool {
 // written over the other, or what a transaction had read before it wrote. Read committed does
 // not: any order will do for it that agrees with who read whose value.
 func (c *checker) unknownValues(level isolation.Level) bool {
-	return (c.forked || c.unplaced) && level.Includes(isolation.MonotonicAtomicView)
+	return (c.open || c.unplaced) && level.Includes(isolation.MonotonicAtomicView)
 }
 
 // effective counts the transactions that took effect.

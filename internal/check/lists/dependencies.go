@@ -30,6 +30,45 @@ func (c *checker) depend() error {
 	return c.watch.Err
 }
 
+// torn says that no order of the values that were written over the same ones lets every
+// transaction be seen whole (Biswas and Enea, On the Complexity of Checking Transactional
+// Consistency, OOPSLA 2019): where one saw a transaction, and of another list a value that is not of it, it had
+// written that list before.
+func (c *checker) torn() bool {
+	d := &dependencies{checker: c}
+	g := graph.New(len(c.id), len(c.hubs), []graph.Times{{Begin: c.begin, End: c.end}}, &c.watch, func(b *graph.Builder) {
+		d.Builder = b
+		d.writes()
+		d.reads()
+		for t := range uint32(len(d.id)) {
+			d.whole(t)
+		}
+	})
+	return g.Unordered(graph.Reads, false) != nil
+}
+
+// whole adds what a transaction that saw others whole says of them.
+func (d *dependencies) whole(t uint32) {
+	value := func(op uint32) (list, by uint32) {
+		list = d.opList[op] &^ opKinds
+		if d.counts(t) && d.opList[op]&opKinds <= opRow {
+			return list, d.effect(list, d.opArg[op])
+		}
+		return list, check.None
+	}
+	for seen := d.row[t]; seen < d.row[t+1]; seen++ {
+		_, w := value(seen)
+		if w == check.None || w == t {
+			continue
+		}
+		for read := d.row[t]; read < d.row[t+1]; read++ {
+			if l, by := value(read); by != check.None && by != w && by != t && d.appendsTo(w, l) {
+				d.Add(w, by, graph.Ww)
+			}
+		}
+	}
+}
+
 type dependencies struct {
 	*checker
 	*graph.Builder

@@ -64,6 +64,8 @@ func (c *checker) compareEnd() {
 			case c.counts(t) && !there && c.overwritten(l, t, number):
 			case c.counts(t) && !there:
 				c.note(lost, finding{list: l, t: t, at: number})
+			case !c.counts(t) && there && c.kept[l] == Values && c.place[number] != c.final[l] && !c.forbidsDirtyReads():
+				// Whoever wrote over it had read it.
 			case !c.counts(t) && there:
 				c.note(ghost, finding{list: l, t: t, at: number})
 			}
@@ -98,6 +100,10 @@ func (c *checker) lostBefore(t, list, version uint32) bool {
 	}
 	by := c.effect(list, over)
 	return c.RealTime && by != check.None && c.end[t] < c.begin[by] && c.forbidsLostUpdates()
+}
+
+func (c *checker) forbidsDirtyReads() bool {
+	return c.Expect == isolation.Unknown || c.Expect.Includes(isolation.ReadCommitted)
 }
 
 func (c *checker) forbidsLostUpdates() bool {

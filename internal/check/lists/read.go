@@ -85,6 +85,7 @@ type checker struct {
 	final      []uint32            // by list, which version the end state has; nowhere where it has another list
 	strange    map[uint32][]uint64 // that other list
 	forked     bool                // two transactions overwrote the same value
+	open       bool                // and in no order of such values is every transaction seen whole
 	unplaced   bool                // there are appends to Values of which neither is known what they were made of nor who read them
 	why        string              // what leaves undecided what seems valid
 }

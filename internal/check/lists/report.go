@@ -51,7 +51,11 @@ func (c *checker) explain() {
 	rules := oddityRules()
 	for kind := range rules {
 		if c.found[kind].count > 0 {
-			c.violations = append(c.violations, violation{c.oddityAnomaly(kind), rules[kind].check, rules[kind].forbidden})
+			name := rules[kind].check
+			if kind == incompatible && !c.forbidsDirtyReads() {
+				name = check.Serializable // a read of what was taken back can make that
+			}
+			c.violations = append(c.violations, violation{c.oddityAnomaly(kind), name, rules[kind].forbidden})
 		}
 	}
 	for _, k := range c.cycles {
@@ -192,23 +196,49 @@ func (c *checker) ordered(o graph.Order, report *Report) check.Result {
 	if c.keeps(top) == graph.Open {
 		why = c.whyOpen(top)
 	}
-	return c.settle(r, lines, why, c.validText(o, report))
+	r = c.settle(r, lines, why, c.validText(o, report))
+	if open := c.openClaim(o); open != isolation.Unknown && r.Status == check.Invalid {
+		r.Status, r.Detail = check.Unknown, "Not decided: "+c.whyOpen(open)+"\n"+r.Detail
+	}
+	return r
 }
 
-// required says that the claim is about what a check decides: it forbids what is broken or not
-// decided of an order, or it is of that order and nothing is.
-func (c *checker) required(o graph.Order) bool {
+// openClaim returns a level of the claim that is not decided, where what is broken of an order is
+// of none; Unknown is none.
+func (c *checker) openClaim(o graph.Order) isolation.Level {
+	open := isolation.Unknown
+	for _, l := range c.claimed(o) {
+		switch c.keeps(l) {
+		case graph.Fails:
+			return isolation.Unknown
+		case graph.Open:
+			open = l
+		}
+	}
+	return open
+}
+
+// claimed are the levels of an order that the claim includes.
+func (c *checker) claimed(o graph.Order) (list []isolation.Level) {
 	claim := c.Expect
 	if claim == isolation.Unknown {
 		claim = isolation.Serializable
 	}
 	weakest, top := graph.TestReadUncommitted.Level(o), graph.TestSerializable.Level(o)
 	for _, l := range isolation.Levels() {
-		if l != isolation.Causal && claim.Includes(l) && l.Includes(weakest) && top.Includes(l) && c.keeps(l) != graph.Holds {
-			return true
+		if l != isolation.Causal && claim.Includes(l) && l.Includes(weakest) && top.Includes(l) {
+			list = append(list, l)
 		}
 	}
-	return claim.Includes(weakest) && c.keeps(top) == graph.Holds
+	return list
+}
+
+// required says that the claim is about what a check decides: it forbids what is broken or not
+// decided of an order, or it is of that order and nothing is.
+func (c *checker) required(o graph.Order) bool {
+	list := c.claimed(o)
+	top := graph.TestSerializable.Level(o)
+	return len(list) > 0 && c.keeps(top) == graph.Holds || slices.ContainsFunc(list, func(l isolation.Level) bool { return c.keeps(l) != graph.Holds })
 }
 
 // whyOpen says why a level that is not broken is not decided.
@@ -218,7 +248,7 @@ func (c *checker) whyOpen(l isolation.Level) string {
 		return c.why
 	case !c.RealTime && l.Includes(isolation.StrongReadUncommitted):
 		return "the history has no times of one clock"
-	case c.forked && c.unknownValues(l):
+	case c.open && c.unknownValues(l):
 		return "transactions overwrote the same value of a list, and which of them came first is not known"
 	case c.unknownValues(l):
 		return "what a transaction had read of a list that it wrote was not recorded"

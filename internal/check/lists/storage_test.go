@@ -173,6 +173,35 @@ func writtenLast(order []*Transaction, places map[[2]uint64]place, end []Row) bo
 	return true
 }
 
+// wholeValues says that nobody saw a transaction and, of another list that it wrote, a value from before: in a
+// later read or, where all count, in any.
+func wholeValues(all bool) func(order []*Transaction) bool {
+	return func(order []*Transaction) bool {
+		places := placesIn(order)
+		for i, t := range order {
+			for j, seen := range t.Ops {
+				if seen.Kind != Read || !seen.Known || len(seen.List) == 0 {
+					continue
+				}
+				w := places[[2]uint64{seen.Key, seen.List[len(seen.List)-1]}].at
+				for k, read := range t.Ops {
+					if w == i || read.Kind != Read || !read.Known || k < j && !all || !writes(order[w], read.Key) {
+						continue
+					}
+					if len(read.List) == 0 || places[[2]uint64{read.Key, read.List[len(read.List)-1]}].at < w {
+						return false
+					}
+				}
+			}
+		}
+		return true
+	}
+}
+
+func writes(t *Transaction, key uint64) bool {
+	return slices.ContainsFunc(t.Ops, func(x Op) bool { return x.Kind == Append && x.Key == key })
+}
+
 // comparison counts how often each level was decided, and holds it to its definition.
 type comparison struct {
 	t      *testing.T
@@ -231,6 +260,13 @@ func TestValues(t *testing.T) {
 				n.compare(seed, c, graph.TestSnapshot.Level(o), func() bool { return or.some(o, snapshot(o)) })
 			}
 			n.compare(seed, c, isolation.RepeatableRead, func() bool { return or.some(graph.Plain, repeatable) })
+			for level, all := range map[isolation.Level]bool{isolation.MonotonicAtomicView: false, isolation.ReadAtomic: true} {
+				n.compare(seed, c, level, func() bool {
+					return or.some(graph.Plain, func(order []*Transaction) bool {
+						return committedValues(nil)(order) && wholeValues(all)(order)
+					})
+				})
+			}
 			n.compare(seed, c, isolation.ReadUncommitted, func() bool { return true })
 			c.holdTogether(t, seed, report)
 		}

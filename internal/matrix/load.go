@@ -20,7 +20,7 @@ func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
 		c := &r.Checks[i]
 		for _, a := range c.Anomalies {
 			forbidden, _ := isolation.Parse(a.Forbidden) // unknown where it is not said
-			l.Found = append(l.Found, Found{Anomaly: anomalyNamed(a.Name), Count: a.Count, Witness: a.Detail, Forbidden: forbidden})
+			l.Found = append(l.Found, Found{Anomaly: anomalyOf(a), Count: a.Count, Witness: a.Detail, Forbidden: forbidden})
 		}
 		anomalies, asked := finds[c.Name]
 		switch {
@@ -64,6 +64,25 @@ func FailedLoad(command string, err error) Load {
 var otherNames = map[string]string{
 	"G-nonadjacent":     schedule.LongFork.String(),
 	"G-single-realtime": schedule.StaleRead.String(),
+}
+
+// skewInTime is what a check names a stale read, and is none.
+const skewInTime = "read skew in real time (G-single-realtime)"
+
+// anomalyOf finds the anomaly that a check named. A stale read is of a transaction that had not
+// begun when what it missed was there: in the cycle its anti-dependency follows real time. Else it had begun,
+// and read one thing from before and another from after.
+func anomalyOf(a report.Anomaly) string {
+	name := anomalyNamed(a.Name)
+	if name != schedule.StaleRead.String() {
+		return name
+	}
+	for i, e := range a.Edges {
+		if e.Kind == "real time" && a.Edges[(i+1)%len(a.Edges)].Kind != "rw" {
+			return skewInTime
+		}
+	}
+	return name
 }
 
 // anomalyNamed finds an anomaly by the name that a check gives it, such as lost update

@@ -221,6 +221,12 @@ func TestNewLoad(t *testing.T) {
 		{"named otherwise", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read (G-single-realtime)"}, {Name: "dirty write in real time (G0-realtime)"}}}},
 			"valid", []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}, []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}},
+		{"a read from before and after", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "wr"}, {Kind: "rw"}, {Kind: "real time"}}}}}},
+			"valid", []string{skewInTime}, []string{skewInTime}},
+		{"a read from before alone", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "rw"}, {Kind: "wr"}, {Kind: "real time"}}}}}},
+			"valid", []string{"stale read"}, []string{"stale read"}},
 		{"not decided", []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
 		{"of other things", []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
 	} {

@@ -205,3 +205,50 @@ func TestReplicas(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// slowCommits is a table on which a commit that wrote takes effect only after a time.
+type slowCommits struct {
+	Table
+	time time.Duration
+}
+
+func (s slowCommits) Client(ctx context.Context, isolation string) (Client, error) {
+	c, err := s.Table.Client(ctx, isolation)
+	return &slowCommit{Client: c, time: s.time}, err
+}
+
+type slowCommit struct {
+	Client
+	time   time.Duration
+	writes bool
+}
+
+func (c *slowCommit) Begin(ctx context.Context, readOnly bool) error {
+	c.writes = false
+	return c.Client.Begin(ctx, readOnly)
+}
+
+func (c *slowCommit) Do(ctx context.Context, o Operation) ([]Row, error) {
+	c.writes = c.writes || o.Kind != Read && o.Kind != Find
+	return c.Client.Do(ctx, o)
+}
+
+func (c *slowCommit) Commit(ctx context.Context) error {
+	if c.writes {
+		time.Sleep(c.time)
+	}
+	return c.Client.Commit(ctx)
+}
+
+// TestASlowCommitIsNoStaleRead: a transaction that read before an earlier one's commit was
+// answered did not follow it.
+func TestASlowCommitIsNoStaleRead(t *testing.T) {
+	r := NewRunner(slowCommits{newExecutor(snapshots), 15 * time.Millisecond}, "", Options{Wait: 5 * time.Millisecond})
+	defer r.Close()
+	s := staleRead()
+	s.Rounds = 3
+	o, err := r.Run(t.Context(), &s)
+	if err != nil || o.State != Prevented {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

@@ -17,9 +17,10 @@ func TestLiveCheckOnPostgreSQL(t *testing.T) {
 	}
 	url := startPostgres(t).URL()
 	for name, args := range map[string][]string{
-		"bank":       {"bank", "--accounts", "300", "--isolation", "serializable", "--audits", "5"},
-		"predicates": {"bank", "--accounts", "2000", "--isolation", "serializable", "--opening-share", "0.2", "--predicate-share", "0.2", "--low-balance-share", "0.1"},
-		"tpcb":       {"tpcb", "--versions", "--isolation", "repeatable read"},
+		"bank":        {"bank", "--accounts", "300", "--isolation", "serializable", "--audits", "5"},
+		"overwriting": {"bank", "--accounts", "20", "--isolation", "read committed", "--two-account-share", "0.5"},
+		"predicates":  {"bank", "--accounts", "2000", "--isolation", "serializable", "--opening-share", "0.2", "--predicate-share", "0.2", "--low-balance-share", "0.1"},
+		"tpcb":        {"tpcb", "--versions", "--isolation", "repeatable read"},
 		"kv": {"kv", "--records", "500", "--isolation", "repeatable read", "--read-share", "0.3", "--update-share", "0.2",
 			"--insert-share", "0.1", "--modify-share", "0.3", "--scan-share", "0.1", "--scan-length", "20"},
 		"events": {"events", "--streams", "3", "--batch", "2"},

@@ -51,7 +51,7 @@ func (o *order) explainAll() {
 			(*list)[same].Count++
 			continue
 		}
-		a := check.Anomaly{Name: name, Forbidden: p.Forbidden(order, item)[0], Count: 1, Detail: o.describe(steps)}
+		a := check.Anomaly{Name: name, Forbidden: o.forbidden(steps, p.Forbidden(order, item)[0]), Count: 1, Detail: o.describe(steps)}
 		o.path(&a, steps)
 		*list = append(*list, a)
 	}
@@ -64,6 +64,19 @@ func (o *order) explainAll() {
 		tolerated := func(a check.Anomaly) bool { return !isolation.SnapshotIsolation.Includes(a.Forbidden) }
 		return cmp.Or(compareBool(tolerated(a), tolerated(b)), cmp.Compare(a.Forbidden, b.Forbidden))
 	})
+}
+
+// forbidden is the weakest level that forbids a cycle of which the phenomenon is forbidden at
+// one. Without an end state the order of two writes is what overwroteRead says of them, and
+// where that does not hold it is snapshot isolation that is broken.
+func (o *order) forbidden(steps []graph.Step, level isolation.Level) isolation.Level {
+	guessed := o.b.Input.End == nil && !o.b.trusted && slices.ContainsFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Ww })
+	for _, least := range []isolation.Level{isolation.SnapshotIsolation, isolation.StrongSnapshotIsolation} {
+		if guessed && least.Includes(level) {
+			return least
+		}
+	}
+	return level
 }
 
 // sentence is what an anomaly came to, in one sentence: the money, how often, and the

@@ -199,7 +199,7 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		b.reads.again = append(b.reads.again, seenAgain{odd, b.versionOf(s, seen), writer != check.None})
 	default:
 		switch made := b.versionOf(s, seen); {
-		case made == 0 || uint64(made) < op.Version && writer == check.None:
+		case made == 0 || uint64(made) < op.Version && (writer == check.None || !b.overwroteRead()):
 		case uint64(made) < op.Version && s.broken:
 			b.odd(&b.reads.balance, check.Ledger, "", odd)
 		default:

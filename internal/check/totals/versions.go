@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 	"stroppy/internal/money"
 )
 
@@ -222,13 +223,21 @@ func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 	b.place(s, version, op.Amount, t)
 }
 
+// overwroteRead says that a transaction which wrote what it had read made the next version. The
+// ledger has what it made; without it this holds from snapshot isolation on. A weaker level lets
+// others write between the two.
+func (b *balances) overwroteRead() bool {
+	claim := b.Input.Expect
+	return b.Input.End != nil || b.trusted || claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
+}
+
 // replay turns the amounts into balances, as far as the versions follow each
 // other without a gap or a fork.
 func (b *balances) replay() {
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
 		balance := b.in.Opening(s.n)
-		known := s.low == 0
+		known := s.low == 0 && b.overwroteRead()
 		if b.chain.balance[s.first()] = balance; !known {
 			b.chain.balance[s.first()] = unknownBalance
 		}

@@ -125,3 +125,48 @@ func TestPartTakesLittleMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestPartBreaksNoOtherClaim: where a part of a recording breaks a claim the whole does.
+func TestPartBreaksNoOtherClaim(t *testing.T) {
+	claims := []isolation.Level{isolation.ReadCommitted, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable}
+	shown, hidden := map[isolation.Level]int{}, map[isolation.Level]int{}
+	for seed := range rounds(300) {
+		rng := rand.New(rand.NewPCG(seed, 43))
+		w := weak(rng, 3+rng.IntN(4), 6+rng.IntN(30))
+		switch seed % 3 {
+		case 1:
+			w = overwriting(rng, 3+rng.IntN(4), 6+rng.IntN(30))
+		case 2:
+			w = parallel(rng, 3+rng.IntN(6), 4, 10+rng.IntN(40), true)
+		}
+		part := *w
+		part.Txns, part.Incomplete = windowed(rng, w.Txns), true
+		breaks := func(w *world, claim isolation.Level, whole bool) (list []string) {
+			in := w.input(claim)
+			if !whole {
+				in.End, in.Audited = nil, []uint64{1}
+			}
+			for _, r := range checked(in) {
+				if r.Required && r.Status == check.Invalid {
+					list = append(list, r.Name+": "+r.Detail)
+				}
+			}
+			return list
+		}
+		for _, claim := range claims {
+			here, all := breaks(&part, claim, false), breaks(w, claim, true)
+			switch {
+			case len(here) > 0 && len(all) == 0:
+				t.Fatalf("seed %d: a part breaks %v and the whole does not: %v", seed, claim, here)
+			case len(here) > 0:
+				shown[claim]++
+			case len(all) > 0:
+				hidden[claim]++
+			}
+		}
+	}
+	t.Log(shown, hidden)
+	if n := int(rounds(300)); shown[isolation.SnapshotIsolation] < n/50 || shown[isolation.Serializable] < n/50 {
+		t.Errorf("of %d parts these broke a claim: %v", n, shown)
+	}
+}

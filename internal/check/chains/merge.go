@@ -14,8 +14,6 @@ type moment int64
 // never is after every moment.
 const never moment = math.MaxInt64
 
-func ending(ns int64) moment { return moment(ns)<<1 | 1 }
-
 // event is the beginning or the end of a transaction. Of the beginnings there are only those
 // of transactions that do not overwrite all that they read.
 type event struct {

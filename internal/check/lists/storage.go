@@ -57,12 +57,10 @@ type tree struct {
 // tree, how long. Nowhere is one that fits no other read. The reader is None of the end state.
 func (c *checker) observe(list, t uint32, read []uint64) uint32 {
 	known := c.lists[list]
-	both := 0
-	for both < min(len(known), len(read)) && known[both] == read[both] {
-		both++
-	}
+	both := min(len(known), len(read))
+	fits := slices.Equal(known[:both], read[:both])
 	tree := c.trees[list]
-	switch fits := both == min(len(known), len(read)); {
+	switch {
 	case c.kept[list] == Pieces && !(fits && !slices.Contains(read[both:], Missing)):
 		return c.observePieces(list, t, read)
 	case tree != nil || !fits && c.kept[list] == Values:

@@ -166,6 +166,9 @@ func (c *checker) search(o graph.Order) {
 
 // known says that a cycle is explained by one of no more transactions, all of them its own.
 func (c *checker) known(steps []graph.Step) bool {
+	if len(steps) == 2 && c.forked && c.meetFork(steps[0].From, steps[1].From).ok {
+		return true // both wrote over the same value
+	}
 	return slices.ContainsFunc(c.cycles, func(k cycle) bool {
 		return len(k.steps) <= len(steps) && !slices.ContainsFunc(k.steps, func(s graph.Step) bool {
 			return !slices.ContainsFunc(steps, func(t graph.Step) bool { return t.From == s.From })

@@ -13,6 +13,7 @@ import (
 const (
 	garbage      = iota // an element that nobody appended
 	duplicate           // an element twice in a list
+	takenBack           // the same in a list of rows, of which the end state has one at most: the other was of a try that was taken back
 	disorder            // two appends of one transaction in another order than it made them
 	incompatible        // two reads of a list of which neither is the beginning of the other
 	twice               // the same element appended twice: the input is no history of this kind
@@ -42,6 +43,7 @@ func oddityRules() [oddities]struct {
 	return [oddities]rule{
 		garbage:      {Lists, "garbage read", level(isolation.ReadUncommitted)},
 		duplicate:    {Lists, "duplicate element", level(isolation.ReadUncommitted)},
+		takenBack:    {check.Serializable, "aborted read (G1a)", level(isolation.ReadCommitted)},
 		disorder:     {Lists, "appends out of order", level(isolation.ReadUncommitted)},
 		incompatible: {Lists, "incompatible order", level(isolation.ReadCommitted)},
 		twice:        {Lists, "", nil},
@@ -311,6 +313,8 @@ func (c *checker) sentence(kind int, f finding) string {
 		return fmt.Sprintf("%s read %s in %s, which nobody appended", c.who(f.t), element(f.at), name)
 	case duplicate:
 		return fmt.Sprintf("%s has %s twice: %s", name, element(f.length), c.version(f.list, f.length))
+	case takenBack:
+		return fmt.Sprintf("%s was read with %s at two places, one of which is of a try that was taken back: %s", name, element(f.length), c.version(f.list, f.length))
 	case disorder:
 		return fmt.Sprintf("%s appended %s to %s after an element that stands behind it, or without it: %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
 	case incompatible:

@@ -149,7 +149,7 @@ func (c *checker) oddityAnomaly(kind int) check.Anomaly {
 	}
 	who := func(f finding) []uint32 {
 		switch {
-		case kind == duplicate || f.t == check.None:
+		case kind == duplicate || kind == takenBack || f.t == check.None:
 			return nil
 		case c.tellsOther(kind):
 			return []uint32{f.t, f.other}

@@ -438,3 +438,22 @@ func TestPieces(t *testing.T) {
 	}
 	n.log(rounds)
 }
+
+// TestTakenBack: at read uncommitted the row of a try that was taken back is read beside that of the
+// next one. Where both stay it was done twice.
+func TestTakenBack(t *testing.T) {
+	list := []Transaction{
+		{ID: history.NewID(1, 1, 1), Client: 1, Outcome: history.Committed, Begin: 1, End: 9, Ops: []Op{{Kind: Append, Key: 1, Element: 1}}},
+		{ID: history.NewID(1, 2, 1), Client: 2, Outcome: history.Committed, Begin: 2, End: 8, Ops: []Op{{Kind: Append, Key: 1, Element: 2}}},
+		{ID: history.NewID(1, 3, 1), Client: 3, Outcome: history.Committed, Begin: 4, End: 9, Ops: []Op{{Kind: Read, Known: true, Key: 1, List: []uint64{1, 2, 1}}}},
+	}
+	for _, c := range []struct {
+		end  []uint64
+		want graph.State
+	}{{[]uint64{Missing, 2, 1}, graph.Holds}, {[]uint64{1, 2, 1}, graph.Fails}} {
+		checker, _ := decidedAs(t, list, Pieces, []Row{{Key: 1, List: c.end}})
+		if got := checker.keeps(isolation.ReadUncommitted); got != c.want || checker.keeps(isolation.ReadCommitted) != graph.Fails {
+			t.Errorf("with %v in the end read uncommitted is %v, and read committed %v", c.end, got, checker.keeps(isolation.ReadCommitted))
+		}
+	}
+}

@@ -89,7 +89,7 @@ func (c *checker) join() {
 		c.writer[i] = check.None
 	}
 	c.place = make([]uint32, len(c.element))
-	c.found[duplicate], c.found[twice], c.found[disorder] = oddity{}, oddity{}, oddity{}
+	c.found[duplicate], c.found[takenBack], c.found[twice], c.found[disorder] = oddity{}, oddity{}, oddity{}, oddity{}
 	var table elementTable
 	for n := range c.lists {
 		if c.watch.Ended() {
@@ -104,6 +104,10 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
 	for _, again := range table.fill(list) {
 		if list[again] == Missing && c.kept[n] == Pieces {
+			continue
+		}
+		if c.kept[n] == Pieces && !c.endsTwice(n, list[again]) {
+			c.note(takenBack, finding{list: n, length: again + 1})
 			continue
 		}
 		c.note(duplicate, finding{list: n, length: again + 1})
@@ -134,6 +138,24 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 			writer[place] |= intermediate
 		}
 	}
+}
+
+// endsTwice says that the end state has an element of a list twice.
+func (c *checker) endsTwice(list uint32, element uint64) bool {
+	if c.End == nil {
+		return false
+	}
+	end, known := c.strange[list]
+	if !known {
+		end = c.lists[list][:c.final[list]]
+	}
+	n := 0
+	for _, e := range end {
+		if e == element {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // disordered says that the version of an append has not in it what its transaction had appended

@@ -325,7 +325,7 @@ var (
 // names. Those that need a server share it, so that they run one after the other.
 func tryScenarios(t *testing.T, stroppy string) {
 	shared := newShell(t, stroppy)
-	files, err := filepath.Glob("../scenarios/*")
+	files, err := filepath.Glob("../scenarios/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no scenario: %v", err)
 	}

@@ -277,7 +277,7 @@ func (n *namespaces) acquaint(number int, new end) error {
 	return nil
 }
 
-// know tells one end the hardware address of a host, or of this program.
+// know gives one end the hardware address of a host, or of this program.
 func (n *namespaces) know(at end, number int) error {
 	link, err := at.links.LinkByName(at.name)
 	if err != nil {

@@ -39,7 +39,7 @@ type summary struct {
 func TestAnotherReaderReadsTheSame(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("skipped: there is no python3")
+		t.Skip("skipped engine: python3: install the Debian package python3")
 	}
 	for _, args := range [][]string{
 		{"bank", "--accounts", "200", "--audits", "20"},

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// decided are the levels that schedules and load tell apart, each after those that it
+// decided are the levels that schedules and load distinguish, each after those that it
 // includes.
 var decided = []isolation.Level{
 	isolation.ReadUncommitted, isolation.ReadCommitted, isolation.MonotonicAtomicView, isolation.ReadAtomic,

@@ -103,7 +103,7 @@ func parseLevel(text string) (isolation.Level, error) {
 func (s *Scenario) closing() []setting.Setting {
 	return []setting.Setting{
 		setting.Switch(&s.NoLoad, "no-load", "use the data that is already loaded").In(setting.Workload),
-		setting.Switch(&s.LiveCheck, "live-check", "check what is recorded every two seconds of the load phase, too, and tell of a violation at once").In(setting.Proof),
+		setting.Switch(&s.LiveCheck, "live-check", "check what is recorded every two seconds of the load phase, too, and report a violation at once").In(setting.Proof),
 		setting.Switch(&s.StopOnViolation, "stop-on-violation", "--live-check, and end the load phase with the first violation").In(setting.Proof),
 		setting.Switch(&s.NoCheck, "no-check", "do not check; the verdict is then unknown").In(setting.Proof),
 		setting.Text(&s.Out, "out", "DIR", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given").In(setting.Output).LocalOnly().Short("o"),

@@ -26,7 +26,7 @@ func (g *Graph) Cycles(o Order, group func(level isolation.Level, component []ui
 		if picked[t]++; picked[t] > mostPicked {
 			group(t.Level(o), component)
 		} else if steps := part.shortest(t, o); steps != nil {
-			found = append(found, outward(steps, component))
+			found = append(found, Outward(steps, component))
 		}
 	}
 	return found
@@ -60,8 +60,8 @@ func (g *Graph) shortest(t Test, o Order) (best []Step) {
 	return best
 }
 
-// outward maps a path between some nodes of a graph to the graph's nodes.
-func outward(steps []Step, nodes []uint32) []Step {
+// Outward maps a path between some nodes of a graph to the graph's nodes, in place.
+func Outward(steps []Step, nodes []uint32) []Step {
 	for i := range steps {
 		steps[i].From, steps[i].To = nodes[steps[i].From], nodes[steps[i].To]
 	}

@@ -122,7 +122,7 @@ func (g *Graph) Short(mask Mask, real bool) (best []Step, groups int) {
 			}
 			left -= len(component)
 			if steps := part.around(n, mask, real); best == nil || steps != nil && len(steps) < len(best) {
-				best = outward(steps, component)
+				best = Outward(steps, component)
 			}
 		}
 	}

@@ -134,14 +134,7 @@ func (c *checker) search(o graph.Order) {
 		}
 	}
 	s := graph.NewSearch(core, o, clients)
-	outward := func(steps []graph.Step) []graph.Step {
-		steps = slices.Clone(steps)
-		for i := range steps {
-			steps[i].From, steps[i].To = nodes[steps[i].From], nodes[steps[i].To]
-		}
-		return steps
-	}
-	known := func(steps []graph.Step) bool { return c.known(outward(steps)) }
+	known := func(steps []graph.Step) bool { return c.known(graph.Outward(slices.Clone(steps), nodes)) }
 	for p := range graph.Phenomena {
 		if c.watch.Cancelled() {
 			return
@@ -151,7 +144,7 @@ func (c *checker) search(o graph.Order) {
 		}
 		f := s.Shortest(p, known)
 		if f.Cycle != nil {
-			c.addCycle(outward(f.Cycle), f.Count, f.Exact)
+			c.addCycle(graph.Outward(f.Cycle, nodes), f.Count, f.Exact)
 		}
 	}
 	for t := range graph.Tests {
@@ -159,7 +152,7 @@ func (c *checker) search(o graph.Order) {
 			continue
 		}
 		if steps := core.Any(t, o); steps != nil {
-			c.addCycle(outward(steps), 1, false)
+			c.addCycle(graph.Outward(steps, nodes), 1, false)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package lists decides from a history of transactions that append to lists and read them
-// which isolation levels it keeps. A list that was read tells the order of all appends to it,
+// which isolation levels it keeps. A list that was read shows the order of all appends to it,
 // so the dependencies between transactions follow from what was read, and nothing is guessed
 // (Kingsbury and Alvaro, Elle: Inferring Isolation Anomalies from Experimental Observations,
 // VLDB 2020).

@@ -143,10 +143,10 @@ func (e *checker) nothing(name, valid string) string {
 func (e *checker) allThere() string {
 	text := "No append was acknowledged."
 	if e.commits > 0 {
-		text = fmt.Sprintf("%s acknowledged, and all of their events were read back, whole and byte for byte.", check.Plural(e.commits, "append"))
+		text = fmt.Sprintf("%s acknowledged, and all of their events were read back, whole and byte for byte.", check.Plural(e.commits, e.in.Words.One))
 	}
 	if e.unknown > 0 {
-		text += fmt.Sprintf(" Of %s of unknown outcome the log has %d.", check.Plural(e.unknown, "append"), e.applied)
+		text += fmt.Sprintf(" Of %s of unknown outcome the log has %d.", check.Plural(e.unknown, e.in.Words.One), e.applied)
 	}
 	return text
 }

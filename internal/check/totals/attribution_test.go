@@ -67,7 +67,7 @@ func TestLastMakerOfAForkedVersion(t *testing.T) {
 	lostUpdate(w)
 	w.ObjectRows[0].Writer = history.NewID(1, 0, 9)
 	if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]; !strings.Contains(r.Detail, "no such leg") {
-		t.Errorf("an account that names a stranger: ledger says %s", r.Detail)
+		t.Errorf("an account that names an unknown transaction: ledger says %s", r.Detail)
 	}
 }
 
@@ -83,8 +83,8 @@ func TestLegOfAnImpossibleVersion(t *testing.T) {
 	}
 }
 
-// TestTotalIsOfWhatWasCommitted: the balances of tpcb are compared with what clients were
-// told, and not with what the history has of it.
+// TestTotalIsOfWhatWasCommitted: the balances of tpcb are compared with what clients had as
+// committed, and not with what the history has of it.
 func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 	for _, m := range tpcbMutants {
 		for seed := range uint64(20) {
@@ -104,7 +104,7 @@ func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 					return tx.ID == l.Transaction && (tx.Outcome == history.Committed || tx.Outcome == history.Unknown)
 				}
 				if l.Number == 0 && !slices.ContainsFunc(c.Txns, known) {
-					sum += l.Amount // what the database says was committed, and no client was told
+					sum += l.Amount // what the database says was committed, and no client had an answer
 				}
 			}
 			for _, a := range c.ObjectRows {

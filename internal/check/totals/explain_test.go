@@ -21,9 +21,9 @@ func anomaliesOf(w *world) ([]string, check.Result) {
 	return names, r
 }
 
-// TestLostUpdateIsToldOnce: a longer cycle over the two transactions of a lost update is not
-// told again, and what has nothing to do with it is.
-func TestLostUpdateIsToldOnce(t *testing.T) {
+// TestLostUpdateIsReportedOnce: a longer cycle over the two transactions of a lost update is not
+// reported again, and what has nothing to do with it is.
+func TestLostUpdateIsReportedOnce(t *testing.T) {
 	w := newWorld(8)
 	lostUpdate(w)
 	// What follows depends on both transfers, one after the other.
@@ -31,7 +31,7 @@ func TestLostUpdateIsToldOnce(t *testing.T) {
 	w.transfer(1, 2, 3)
 	names, r := anomaliesOf(w)
 	if !slices.Equal(names, []string{lostUpdateName}) {
-		t.Errorf("%v are told: %s", names, r.Detail)
+		t.Errorf("%v are reported: %s", names, r.Detail)
 	}
 	a := r.Anomalies[0]
 	if len(a.Cycle) != 2 || a.Cycle[0].Kind != check.ReadWrite || a.Cycle[1].Kind != check.ReadWrite || len(a.Spans) != 2 {
@@ -44,7 +44,7 @@ func TestLostUpdateIsToldOnce(t *testing.T) {
 	w.transfer(4, 5, 10)
 	w.see(&w.Txns[i], 4)
 	if names, r = anomaliesOf(w); len(names) != 2 || !slices.Contains(names, "read skew (G-single)") {
-		t.Errorf("beside a read skew %v are told: %s", names, r.Detail)
+		t.Errorf("beside a read skew %v are reported: %s", names, r.Detail)
 	}
 }
 

@@ -19,7 +19,7 @@
 //   - SQL compares a password with that of the last log-in by the administration port, whoever
 //     that was. So the global administrator has the user's password, and no other.
 //   - A connection to the administration port that ends before its answer is there takes the
-//     port from everybody, for ever. So nothing is asked there that SQL can tell, and an
+//     port from everybody, for ever. So nothing is asked there that SQL can answer, and an
 //     operation is not cut short.
 //   - Everything is in memory, users and schema too.
 package infinisql
@@ -132,14 +132,14 @@ func (*Database) IsolationNames() []string { return isolations.IsolationNames() 
 // Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
-// Info implements db.Database. The server does not tell its own version, but the one of
+// Info implements db.Database. The server does not report its own version, but the one of
 // PostgreSQL whose protocol it speaks.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return db.Info{}, err
 	}
-	info := db.Info{Name: "InfiniSQL", Version: "(it tells no version)"}
+	info := db.Info{Name: "InfiniSQL", Version: "(no version reported)"}
 	info.Add("protocol", "that of PostgreSQL %s", conn.ParameterStatus("server_version"))
 	info.Add("durability", "none: all is in memory, and a restart loses data, schema and users")
 	return info, conn.Close(ctx)

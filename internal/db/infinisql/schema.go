@@ -116,14 +116,14 @@ func (d *Database) MakeTables(ctx context.Context, tables ...*db.Table) error {
 	return nil
 }
 
-// makeTable makes a table, whose number the server tells, and its columns.
+// makeTable makes a table, whose number the server returns, and its columns.
 func (a *admin) makeTable(ctx context.Context, t *db.Table) error {
 	said, err := a.call(ctx, "createtable", t.Name)
 	if err != nil {
 		return err
 	}
 	if len(said) != 1 {
-		return db.Fatalf("make the table "+t.Name+" on InfiniSQL", "the server tells %d numbers of the table, and it has one", len(said))
+		return db.Fatalf("make the table "+t.Name+" on InfiniSQL", "the server returned %d numbers of the table, and it has one", len(said))
 	}
 	for i, c := range t.Columns {
 		kind, index := "int", "none"

@@ -20,10 +20,10 @@ import (
 // library repeats, and nothing is applied twice; one whose every try is lost is unknown,
 // whether the server got it or not. One that ends before is surely not applied.
 func TestCut(t *testing.T) {
-	const patience = 2 * time.Second
+	const limit = 2 * time.Second
 	direct := open(t, freshURL(t))
 	observer := session1(t, direct, "")
-	address := fmt.Sprintf("mongodb://%s/%s?directConnection=true&timeout=%v", direct.config.servers[0], direct.config.database, patience)
+	address := fmt.Sprintf("mongodb://%s/%s?directConnection=true&timeout=%v", direct.config.servers[0], direct.config.database, limit)
 	ctx := t.Context()
 	change := func(s db.DocumentSession) error {
 		_, err := s.Update(ctx, move, ids("a"), []db.Value{num(1), num(1)})
@@ -70,7 +70,7 @@ func TestCut(t *testing.T) {
 				}
 				wantError(t, "a broken session", s.Begin(ctx, false), db.Unavailable, "")
 			}
-			if took := time.Since(began); took > 2*patience {
+			if took := time.Since(began); took > 2*limit {
 				t.Errorf("the answer took %v", took)
 			}
 			drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))

@@ -100,7 +100,7 @@ func TestAlone(t *testing.T) {
 	refusal(t, "mongodb://"+mongod(t, "--replSet", "rs"), db.Unavailable, "was not initiated")
 }
 
-// TestUsers: a server with users tells apart who is not let in from who may not do this.
+// TestUsers: a server with users distinguishes who is not let in and who may not do this.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "key")

@@ -281,7 +281,7 @@ func (s *session) Commit(ctx context.Context) error {
 	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
 	// After a time-out the library has the transaction for open yet. An abort could come
 	// before the commit at one shard and behind it at another, so none is sent: one whose
-	// time is over before it begins tells the library alone.
+	// time is over before it begins is reported to the library alone.
 	ended, cancel := context.WithTimeout(context.Background(), -1)
 	defer cancel()
 	_ = s.library.AbortTransaction(ended)

@@ -123,7 +123,7 @@ type queue struct {
 
 func (q *queue) clear() { *q = queue{texts: q.texts[:0]} }
 
-// fits says that a statement can travel with those in the queue: the library tells
+// fits says that a statement can travel with those in the queue: the library returns
 // affected rows only of a packet without rows, and the end of a CALL shows by the
 // marker or the packet's end.
 func (q *queue) fits(p *prepared) bool {

@@ -38,7 +38,7 @@
 // (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so that
 // COMMIT is reached only if everything before it was done.
 //
-// The library tells affected rows only of a text that returns no rows, and passes over
+// The library returns affected rows only of a text that returns no rows, and passes over
 // answers without rows in any other. Statements that are Counted are therefore sent
 // apart from those with rows. Which statement was refused is known only up to those between the last rows that came
 // and the next: where COMMIT is among them, the error is one that came at COMMIT.

@@ -190,20 +190,20 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 	if m.kind != vector || len(m.list) != 3 || m.list[0].kind != keyword {
 		return lists.Op{}, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
 	}
-	name, read := m.list[0].text, m.list[2]
+	name, read := ":"+m.list[0].text, m.list[2]
 	key, err := b.number(m.list[1])
 	if err != nil {
 		return lists.Op{}, err
 	}
 	op := lists.Op{Key: key}
 	switch name {
-	case "append", "w":
-		b.appends, b.writes = b.appends || name == "append", b.writes || name == "w"
+	case ":append", ":w":
+		b.appends, b.writes = b.appends || name == ":append", b.writes || name == ":w"
 		op.Kind = lists.Append
 		if op.Element, err = b.number(read); err != nil {
 			return op, err
 		}
-	case "r":
+	case ":r":
 		op.Kind, op.Known = lists.Read, known
 		switch {
 		case !known || read.kind == null:
@@ -225,7 +225,7 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 			op.List = []uint64{n}
 		}
 	default:
-		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("the operation :%s is not known: a transaction is read of :append, :r and :w", name)}
+		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("the operation %s is not known: a transaction is read of :append, :r and :w", name)}
 	}
 	if b.appends && b.writes {
 		return op, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is of a register, and the history has lists too, or the other way round: it is read of one of both", m)}

@@ -27,7 +27,7 @@ var named = map[string]struct{ source, levels string }{
 	"long-fork":                 {"Sovran and others, SOSP 2011; Cerone and others, CONCUR 2015", "holds causal broken snapshot-isolation"},
 	"lost-update":               {"Berenson and others, P4", "holds causal broken snapshot-isolation"},
 	"write-skew":                {"Berenson and others, A5B; Adya, G2-item", "holds snapshot-isolation broken serializable"},
-	"unordered-writes":          {"two versions whose order no read tells", "holds causal"},
+	"unordered-writes":          {"two versions whose order no read shows", "holds causal"},
 }
 
 // TestNamed checks the smallest history of each named anomaly, and what is written of it

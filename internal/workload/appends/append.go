@@ -61,6 +61,7 @@ type Lists struct {
 type model interface {
 	dataset.Store
 	client(ctx context.Context, h *chooser) (load.Client, error)
+	storage() lists.Storage // how lists are kept
 	// endState hands over every list.
 	endState(ctx context.Context, end *endLists) error
 }
@@ -96,24 +97,13 @@ func (l *Lists) Header() history.Header {
 		Unit:   "number",
 		Keys: map[string]string{
 			"access":      l.config.Access,
-			"storage":     l.storage().String(),
+			"storage":     l.model.storage().String(),
 			"mode":        l.config.Mode,
 			"lists":       strconv.FormatUint(l.config.live(), 10),
 			"list_length": strconv.FormatUint(l.config.Length, 10),
 			"operations":  strconv.FormatUint(l.config.Operations, 10),
 		},
 	})
-}
-
-// storage says how the database keeps the lists of this run.
-func (l *Lists) storage() lists.Storage {
-	switch m := l.model.(type) {
-	case *kvModel, *documentModel:
-		return lists.Values
-	case *sqlModel:
-		return m.storage()
-	}
-	return lists.Objects
 }
 
 // EndState downloads all lists, as dataset.Download does: a list agrees with itself.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
@@ -32,6 +33,8 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	})
 	return m, nil
 }
+
+func (*documentModel) storage() lists.Storage { return lists.Values }
 
 func (m *documentModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.DocumentSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))

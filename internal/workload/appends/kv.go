@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
@@ -37,6 +38,8 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	})
 	return &kvModel{store, c}, err
 }
+
+func (*kvModel) storage() lists.Storage { return lists.Values }
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))

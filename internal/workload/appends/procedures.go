@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -74,6 +75,8 @@ func (m *procedureModel) Fill(_ context.Context, _ dataset.Metadata, progress fu
 	progress(1)
 	return nil
 }
+
+func (*procedureModel) storage() lists.Storage { return lists.Objects }
 
 func (m *procedureModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.ProcedureSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))

@@ -415,49 +415,6 @@ func unproved(t *testing.T, w *world) error {
 	return err
 }
 
-// TestPartAccusesNobody: of a part of a healthy recording, which begins and ends for each
-// client somewhere else, nothing is a violation.
-func TestPartAccusesNobody(t *testing.T) {
-	for seed := range uint64(600) {
-		rng := rand.New(rand.NewPCG(seed, 24))
-		w := parallel(rng, 3+rng.IntN(10), 1+rng.IntN(8), 20+rng.IntN(100), false)
-		w.Incomplete = true
-		from, to := rng.Int64N(5000), int64(5000)+rng.Int64N(5000)
-		edges := map[uint64][2]int64{}
-		for c := range uint64(8) {
-			edges[c] = [2]int64{from + rng.Int64N(2000), to + rng.Int64N(2000)}
-		}
-		w.Txns = slices.DeleteFunc(w.Txns, func(tx history.Transaction) bool {
-			e := edges[tx.ID.Client()]
-			return tx.End < e[0] || tx.End > e[1]
-		})
-		in := w.input(isolation.StrictSerializable)
-		in.End, in.Audited = nil, []uint64{1}
-		for _, r := range checked(in) {
-			if r.Status == check.Invalid {
-				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
-			}
-		}
-		g := newCounter(seed)
-		g.versions = true
-		g.drive(100, false)
-		g.spread(6)
-		g.Incomplete = true
-		g.Txns = g.Txns[rng.IntN(50) : 50+rng.IntN(50)]
-		groups := g.input()
-		groups.End = nil
-		results, err := Groups(t.Context(), groups)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range results {
-			if r.Status == check.Invalid {
-				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
-			}
-		}
-	}
-}
-
 // TestPartFindsLateViolation: in a part that begins in the midst of every chain, a lost
 // update and a read skew show.
 func TestPartFindsLateViolation(t *testing.T) {

@@ -17,6 +17,22 @@ func windowed(rng *rand.Rand, list []history.Transaction) []history.Transaction 
 	return checktest.Window(rng, list, func(tx history.Transaction) uint64 { return tx.ID.Sequence() * 0x9e3779b9 >> 8 % 4 }, 6)
 }
 
+// TestPartAccusesNobody: of a part of a healthy recording nothing is a violation.
+func TestPartAccusesNobody(t *testing.T) {
+	for seed := range uint64(600) {
+		rng := rand.New(rand.NewPCG(seed, 24))
+		w := parallel(rng, 3+rng.IntN(10), 1+rng.IntN(8), 20+rng.IntN(100), false)
+		w.Txns, w.Incomplete = checktest.Window(rng, w.Txns, func(tx history.Transaction) uint64 { return tx.ID.Client() }, 6), true
+		in := w.input(isolation.StrictSerializable)
+		in.End, in.Audited = nil, []uint64{1}
+		for _, r := range checked(in) {
+			if r.Status == check.Invalid {
+				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+		}
+	}
+}
+
 // TestPartOfPredicatesAccusesNobody: in a part of a healthy recording the transactions may be
 // missing that took an account out of a predicate, so that who did not find it accuses nobody.
 func TestPartOfPredicatesAccusesNobody(t *testing.T) {

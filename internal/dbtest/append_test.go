@@ -128,15 +128,16 @@ func TestAppendMutants(t *testing.T) {
 }
 
 // TestAppendClaims: what a planted bug does makes a run invalid where the claim forbids it, and
-// nowhere else.
+// nowhere else. The mutant lost-update gives a transaction an old version of one list beside the
+// last ones of others, which may be a fractured read, so that read atomic may hold or not.
 func TestAppendClaims(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mutant, claim string
 		forbidden     bool
 	}{
-		{"lost-update", "read-committed", false}, {"lost-update", "read-atomic", false}, {"lost-update", "repeatable-read", true},
-		{"lost-update", "snapshot-isolation", true}, {"dirty-read", "read-uncommitted", false}, {"dirty-read", "read-committed", true},
+		{"lost-update", "read-committed", false}, {"lost-update", "repeatable-read", true}, {"lost-update", "snapshot-isolation", true},
+		{"dirty-read", "read-uncommitted", false}, {"dirty-read", "read-committed", true},
 	} {
 		t.Run(c.mutant+"/"+c.claim, func(t *testing.T) {
 			t.Parallel()

@@ -61,13 +61,6 @@ type Footprinter interface {
 	Footprint(ctx context.Context) (int64, error)
 }
 
-// StatusReporter is satisfied by a database that can describe its own state: which server
-// does what, how far they are behind, whether it recovers from a failure.
-type StatusReporter interface {
-	// Status returns one JSON value of a few kilobytes.
-	Status(ctx context.Context) ([]byte, error)
-}
-
 // Class says what an error means for the transaction that it ended. The zero
 // value is the only safe guess: unknown.
 type Class uint8

@@ -165,7 +165,7 @@ func TestPageIsWellFormed(t *testing.T) {
 				}
 			}
 		}
-		if count["script"] != 2+len(shared) || count["style"] != 1 || count["img"] != 0 || count["link"] != 0 || count["title"] != 1 {
+		if count["script"] != 1+len(shared)+len(runScripts) || count["style"] != 1 || count["img"] != 0 || count["link"] != 0 || count["title"] != 1 {
 			t.Errorf("%s: the elements are %v", name, count)
 		}
 		if want := json.RawMessage(encode(t, in)); data != string(want) {
@@ -375,7 +375,7 @@ func FuzzPage(f *testing.F) {
 			return
 		}
 		text := render(t, Input{Result: r, Seconds: synthetic(3, 10, -1, 0)})
-		if n := bytes.Count(text, []byte("</script>")); n != 2+len(shared) {
+		if n := bytes.Count(text, []byte("</script>")); n != 1+len(shared)+len(runScripts) {
 			t.Fatalf("%d scripts end", n)
 		}
 	})

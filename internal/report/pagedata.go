@@ -14,7 +14,8 @@ import (
 type PageData struct {
 	Head
 	Live      bool           `json:"live"`
-	Timeline  *PageTimeline  `json:"timeline"` // null where there is none
+	Timeline  *PageTimeline  `json:"timeline"`         // null where there is none
+	Server    *PageServer    `json:"server,omitempty"` // absent where the database measures nothing
 	Histogram *PageHistogram `json:"histogram"`
 	Latency   []PageTable    `json:"latency"`
 	Outcomes  []PageTable    `json:"outcomes"`
@@ -50,6 +51,7 @@ type Input struct {
 	Result    *Result
 	Seconds   []stats.Second
 	Resources []Resource
+	Server    []ServerRow
 	Live      bool // the run is still going on: the page asks for LiveData each second
 }
 
@@ -60,11 +62,14 @@ const LiveData = "data.json"
 // PageName is the page's name in the run's directory.
 const PageName = "report.html"
 
+// runScripts are those of the page of a run.
+var runScripts = []string{"server.js", "page.js"}
+
 // Page writes a run as one HTML file that needs nothing else: it opens without a
 // network. It is a function of the input alone.
 func Page(w io.Writer, in Input) error {
 	data := NewPageData(in)
-	sheet := Sheet{Title: data.Title, Data: data, Live: data.Live, Scripts: []string{"page.js"}}
+	sheet := Sheet{Title: data.Title, Data: data, Live: data.Live, Scripts: runScripts}
 	if err := sheet.Write(w, func(w io.Writer) error { return Text(w, in.Result, Options{}) }); err != nil {
 		return fmt.Errorf("write the page of the run: %w", err)
 	}
@@ -76,7 +81,7 @@ func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
 		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
-		Timeline: timeline(in), Histogram: histogram(r.Drive),
+		Timeline: timeline(in), Server: pageServer(in), Histogram: histogram(r.Drive),
 		Latency: []PageTable{}, Outcomes: []PageTable{}, Checks: pageChecks(r.Checks),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 	}

@@ -60,6 +60,8 @@ type Result struct {
 	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
 	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known
 
+	ServerMetrics *ServerMetrics `json:"server_metrics,omitempty"` // null where the database measures nothing
+
 	Degradation   *Degradation `json:"degradation"`    // null without faults
 	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run; null where there is none
 

@@ -47,12 +47,12 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
 	endMetering := c.resourceUsage(options.Start)
-	endStatus := c.sampleStatus(ctx, options.Start)
+	endMonitoring := c.monitorServer(ctx, options.Start)
 	endChecking := c.checkLive(ctx)
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)
 	endChecking()
-	err = errors.Join(err, endMetering(), endStatus(), endFaults())
+	err = errors.Join(err, endMetering(), endMonitoring(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)

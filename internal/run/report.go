@@ -38,6 +38,12 @@ func PageInput(dir string) (in report.Input, err error) {
 	if in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources); err != nil {
 		return in, err
 	}
+	if m := in.Result.ServerMetrics; m != nil {
+		in.Server, err = readFile(filepath.Join(dir, ServerFile), func(r io.Reader) ([]report.ServerRow, error) { return report.ReadServer(r, m.Columns) })
+		if err != nil {
+			return in, err
+		}
+	}
 	return in, unchanged(dir, in.Result)
 }
 

@@ -62,7 +62,7 @@ var isolations = db.Isolations{
 // modes are how transactions at these isolations are committed.
 var modes = map[string]mode{"serializable snapshot": compareAll, "serializable": compareReads, "read committed": compareNone}
 
-// Database is an etcd cluster. It satisfies db.KV and db.Footprinter.
+// Database is an etcd cluster. It satisfies db.KV, db.Footprinter and db.Monitored.
 type Database struct {
 	config   config
 	nodes    []*node
@@ -74,6 +74,7 @@ var (
 	_ db.KV                        = (*Database)(nil)
 	_ db.Ranger                    = (*Database)(nil)
 	_ db.Footprinter               = (*Database)(nil)
+	_ db.Monitored                 = (*Database)(nil)
 	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )
 

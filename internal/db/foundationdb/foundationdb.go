@@ -49,7 +49,7 @@ var isolations = db.Isolations{
 }
 
 // Database is a FoundationDB cluster. It satisfies db.KV, db.Adder, db.Ranger,
-// db.Footprinter and db.StatusReporter.
+// db.Footprinter and db.Monitored.
 type Database struct {
 	config   config
 	cluster  clusterFile
@@ -59,11 +59,11 @@ type Database struct {
 }
 
 var (
-	_ db.KV             = (*Database)(nil)
-	_ db.Adder          = (*Database)(nil)
-	_ db.Ranger         = (*Database)(nil)
-	_ db.Footprinter    = (*Database)(nil)
-	_ db.StatusReporter = (*Database)(nil)
+	_ db.KV          = (*Database)(nil)
+	_ db.Adder       = (*Database)(nil)
+	_ db.Ranger      = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+	_ db.Monitored   = (*Database)(nil)
 )
 
 // Open opens a cluster by its URL,
@@ -235,13 +235,27 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Status implements db.StatusReporter: roles, lag and recovery.
-func (d *Database) Status(ctx context.Context) ([]byte, error) {
-	s, err := d.status(ctx)
+// monitor reads the status.
+type monitor struct{ database *Database }
+
+// Monitor implements db.Monitored: transactions, lag, queues and latencies, and as the state
+// roles, lag and recovery.
+func (d *Database) Monitor() db.Monitor { return monitor{d} }
+
+// Interval implements db.Monitor. It is that in which the processes report to the status
+// (WORKER_LOGGING_INTERVAL of flow/Knobs).
+func (monitor) Interval() time.Duration { return 5 * time.Second }
+func (monitor) Metrics() []db.Metric    { return metrics() }
+func (monitor) Close()                  {}
+
+// Sample implements db.Monitor.
+func (m monitor) Sample(ctx context.Context) (db.Sample, error) {
+	s, err := m.database.status(ctx)
 	if err != nil {
-		return nil, err
+		return db.Sample{}, err
 	}
-	return s.sample()
+	state, err := s.sample()
+	return db.Sample{Values: s.values(), State: state}, err
 }
 
 // Footprint returns the bytes of all keys and values, of one copy, as the data distributor

@@ -438,7 +438,8 @@ func testDescription(t *testing.T, d *Database) {
 		t.Errorf("Info is %+v", info)
 	}
 	t.Log(info.Settings)
-	status, err := d.Status(t.Context())
+	sample, err := d.Monitor().Sample(t.Context())
+	status := sample.State
 	if err != nil || !strings.Contains(string(status), `"recovery_state":"fully_recovered"`) {
 		t.Errorf("Status is %s, %v", status, err)
 	}

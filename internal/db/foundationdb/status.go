@@ -34,11 +34,8 @@ type status struct {
 				Healthy bool
 				Name    string
 			}
-			KVBytes    int64 `json:"total_kv_size_bytes"`
-			MovingData struct {
-				InFlight int64 `json:"in_flight_bytes"`
-				InQueue  int64 `json:"in_queue_bytes"`
-			} `json:"moving_data"`
+			KVBytes    int64  `json:"total_kv_size_bytes"`
+			MovingData moving `json:"moving_data"`
 		}
 		Recovery struct {
 			Name string
@@ -47,18 +44,48 @@ type status struct {
 			Data int `json:"max_zone_failures_without_losing_data"`
 		} `json:"fault_tolerance"`
 		QOS struct {
-			WorstDataLag       lag     `json:"worst_data_lag_storage_server"`
-			WorstDurabilityLag lag     `json:"worst_durability_lag_storage_server"`
-			Limit              float64 `json:"transactions_per_second_limit"`
+			WorstDataLag       lag      `json:"worst_data_lag_storage_server"`
+			WorstDurabilityLag lag      `json:"worst_durability_lag_storage_server"`
+			Limit              float64  `json:"transactions_per_second_limit"`
+			Released           *float64 `json:"released_transactions_per_second"`
+			LogQueue           *float64 `json:"worst_queue_bytes_log_server"`
+			StorageQueue       *float64 `json:"worst_queue_bytes_storage_server"`
 			LimitedBy          struct {
 				Name string
 			} `json:"performance_limited_by"`
 		}
+		Workload struct {
+			Transactions struct{ Started, Committed, Conflicted rate }
+			Operations   struct{ Reads, Writes rate }
+			Bytes        struct{ Read, Written rate }
+		}
+		Latency struct {
+			Start  *float64 `json:"transaction_start_seconds"`
+			Read   *float64 `json:"read_seconds"`
+			Commit *float64 `json:"commit_seconds"`
+		} `json:"latency_probe"`
 		Processes map[string]process
 	}
 }
 
-type lag struct{ Seconds float64 }
+// lag is missing while the cluster recovers.
+type lag struct{ Seconds *float64 }
+
+// moving is missing while nothing distributes the data.
+type moving struct {
+	InFlight *float64 `json:"in_flight_bytes"`
+	InQueue  *float64 `json:"in_queue_bytes"`
+}
+
+func (m moving) bytes() *float64 {
+	if m.InFlight == nil || m.InQueue == nil {
+		return nil
+	}
+	return new(*m.InFlight + *m.InQueue)
+}
+
+// rate is one of the cluster's counters, which it reports per second.
+type rate struct{ Hz *float64 }
 
 type process struct {
 	Address  string
@@ -119,9 +146,9 @@ type sample struct {
 	Data          string              `json:"data_state"`
 	Healthy       bool                `json:"data_healthy"`
 	Spare         int                 `json:"max_zone_failures_without_losing_data"`
-	MovingBytes   int64               `json:"moving_bytes"`
-	DataLag       float64             `json:"worst_data_lag_seconds"`
-	DurabilityLag float64             `json:"worst_durability_lag_seconds"`
+	MovingBytes   *float64            `json:"moving_bytes"`
+	DataLag       *float64            `json:"worst_data_lag_seconds"`
+	DurabilityLag *float64            `json:"worst_durability_lag_seconds"`
 	Limit         float64             `json:"transactions_per_second_limit"`
 	LimitedBy     string              `json:"performance_limited_by"`
 	Roles         map[string][]string `json:"roles"` // by the address of the process
@@ -135,7 +162,7 @@ func (s *status) sample() ([]byte, error) {
 	line := sample{
 		Available: c.DatabaseAvailable, Recovery: c.Recovery.Name, Generation: c.Generation,
 		Data: c.Data.State.Name, Healthy: c.Data.State.Healthy, Spare: c.FaultTolerance.Data,
-		MovingBytes: c.Data.MovingData.InFlight + c.Data.MovingData.InQueue,
+		MovingBytes: c.Data.MovingData.bytes(),
 		DataLag:     c.QOS.WorstDataLag.Seconds, DurabilityLag: c.QOS.WorstDurabilityLag.Seconds,
 		Limit: c.QOS.Limit, LimitedBy: c.QOS.LimitedBy.Name, Roles: map[string][]string{},
 	}

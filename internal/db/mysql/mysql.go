@@ -89,6 +89,7 @@ var (
 	_ db.SQL         = (*Database)(nil)
 	_ db.BulkLoader  = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
+	_ db.Monitored   = (*Database)(nil)
 )
 
 // Open connects to a URL and asks the server what it is.

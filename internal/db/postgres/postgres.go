@@ -18,6 +18,7 @@ var (
 	_ db.SQL         = (*Database)(nil)
 	_ db.BulkLoader  = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
+	_ db.Monitored   = (*Database)(nil)
 
 	_ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 )

@@ -63,13 +63,7 @@ func (d *Database) ask(ctx context.Context, op string, more ...goredis.Cmder) (*
 	if err := cmp.Or(l.run(ctx, append(more, about)...), about.Err()); err != nil {
 		return nil, nil, failure(op, l.node, err, optimistic.Reading)
 	}
-	found := map[string]string{} // name:value on lines of their own
-	for line := range strings.Lines(about.Val()) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			found[name] = value
-		}
-	}
-	return l, found, nil
+	return l, fields(about.Val()), nil
 }
 
 // remark adds to a setting what it means for money.

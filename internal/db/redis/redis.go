@@ -47,7 +47,7 @@ var isolations = db.Isolations{
 }
 
 // Database is a Redis server, or a primary and its replicas. It satisfies db.KV,
-// db.Multiplexer[db.KVSession] and db.Footprinter.
+// db.Multiplexer[db.KVSession], db.Footprinter and db.Monitored.
 type Database struct {
 	config       config
 	commit, scan script
@@ -60,6 +60,7 @@ type Database struct {
 var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
+	_ db.Monitored   = (*Database)(nil)
 )
 
 // Open opens a server by its URL,

@@ -113,7 +113,8 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 
 // testStatus: a sample says what each node does.
 func testStatus(t *testing.T, d *voltdb.Database) {
-	text, err := d.Status(t.Context())
+	sample, err := d.Monitor().Sample(t.Context())
+	text := sample.State
 	drivertest.Must(t, err)
 	var status map[string][]map[string]any
 	drivertest.Must(t, json.Unmarshal(text, &status))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"stroppy/internal/db"
 )
@@ -51,10 +52,26 @@ func (d *Database) about(ctx context.Context, what string) (of []map[string]stri
 	return of, err
 }
 
-// Status implements db.StatusReporter: the nodes, and of each what @Statistics says of its
-// memory, its processor, its latencies and the calls that it has begun; who leads which
-// partition.
-func (d *Database) Status(ctx context.Context) ([]byte, error) {
+// monitor asks over a connection that it makes each time.
+type monitor struct{ database *Database }
+
+// Monitor implements db.Monitored with a state and no metrics: the nodes, and of each what
+// @Statistics says of its memory, its processor, its latencies and the calls that it has
+// begun; who leads which partition.
+func (d *Database) Monitor() db.Monitor { return monitor{d} }
+
+// Interval implements db.Monitor: @Statistics asks all nodes.
+func (monitor) Interval() time.Duration { return 5 * time.Second }
+func (monitor) Metrics() []db.Metric    { return nil }
+func (monitor) Close()                  {}
+
+// Sample implements db.Monitor.
+func (m monitor) Sample(ctx context.Context) (s db.Sample, err error) {
+	s.State, err = m.database.state(ctx)
+	return s, err
+}
+
+func (d *Database) state(ctx context.Context) ([]byte, error) {
 	nodes, err := d.about(ctx, "OVERVIEW")
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ var (
 	_ db.ProcedureStore                   = (*Database)(nil)
 	_ db.Multiplexer[db.ProcedureSession] = (*Database)(nil)
 	_ db.Footprinter                      = (*Database)(nil)
-	_ db.StatusReporter                   = (*Database)(nil)
+	_ db.Monitored                        = (*Database)(nil)
 )
 
 // Open connects to one of the nodes of a URL, which lets us in.

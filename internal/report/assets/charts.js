@@ -335,7 +335,7 @@ window.stroppy = {};
 	}
 
 	window.stroppy.charts = {
-		ofTimeline, ofHistogram, draw, drop, resize, renew, known,
+		ofTimeline, ofHistogram, overTime, draw, drop, resize, renew, known,
 		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, // for the charts of other pages
 	};
 })();

@@ -70,7 +70,7 @@
 		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes], () => header(data));
 		section("figures", null, data.figures, figures);
 		section("what", "What was run", [data.facts, data.command], () => facts(data));
-		const drawn = [...timeline(data.timeline), ...latency(data)];
+		const drawn = [...timeline(data.timeline), ...window.stroppy.server.show(data.server, data.timeline), ...latency(data)];
 		section("outcomes", "Outcomes", data.outcomes, tables);
 		section("checks", "Checks", data.checks.length > 0 ? data.checks : [data.live ? "They are made after the load phase." : "None was made."],
 			(list) => typeof list[0] === "string" ? el("p", {}, list[0]) : checks(list));
@@ -95,7 +95,7 @@
 		if (data.live) setTimeout(follow, 1000);
 	}
 
-	lay(["head", "figures", "what", "timeline", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
+	lay(["head", "figures", "what", "timeline", "server", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
 	window.stroppy.update = update;
 	update(JSON.parse(document.getElementById("data").textContent));
 	if (data.live) setTimeout(follow, 1000);

@@ -1,0 +1,49 @@
+package drivertest
+
+import (
+	"math"
+	"regexp"
+	"testing"
+
+	"stroppy/internal/db"
+)
+
+var metricName = regexp.MustCompile(`^[a-z][a-z_]*[a-z]$`)
+
+// Monitor opens a monitor whose metrics are as they should be: each has a name of its own,
+// and those of one chart are neighbours.
+func Monitor(t *testing.T, d db.Monitored) db.Monitor {
+	t.Helper()
+	m := d.Monitor()
+	t.Cleanup(m.Close)
+	names, charts, last := map[string]bool{}, map[string]bool{}, ""
+	for _, one := range m.Metrics() {
+		if names[one.Name] || !metricName.MatchString(one.Name) || one.Label == "" {
+			t.Errorf("the metric %+v", one)
+		}
+		names[one.Name] = true
+		if one.Chart != last && one.Chart != "" && charts[one.Chart] {
+			t.Errorf("the chart %q is in two places", one.Chart)
+		}
+		charts[one.Chart], last = true, one.Chart
+	}
+	return m
+}
+
+// Sampled asks and returns the values by the metrics' names; what is not known is absent.
+func Sampled(t *testing.T, m db.Monitor) (db.Sample, map[string]float64) {
+	t.Helper()
+	s, err := m.Sample(t.Context())
+	Must(t, err)
+	metrics := m.Metrics()
+	if len(s.Values) != len(metrics) {
+		t.Fatalf("%d values of %d metrics", len(s.Values), len(metrics))
+	}
+	values := map[string]float64{}
+	for i, metric := range metrics {
+		if !math.IsNaN(s.Values[i]) {
+			values[metric.Name] = s.Values[i]
+		}
+	}
+	return s, values
+}

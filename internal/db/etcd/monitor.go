@@ -1,0 +1,192 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"stroppy/internal/db"
+)
+
+// The charts of etcd's metrics.
+const (
+	chartRaft    = "Raft entries per second"
+	chartPending = "Proposals that wait"
+	chartSyncs   = "Syncs of the write-ahead log and commits of the backend per second"
+	chartBusy    = "Share of the time in syncs of the log and commits of the backend"
+	chartMembers = "Members that answer, and the term"
+	chartSize    = "Database file, MB"
+	chartTrouble = "Changes of the leader, failed proposals and slow applies per second"
+)
+
+// The numbers of the metrics of a member's Status, which come first.
+const (
+	answering = iota
+	term
+	raftIndex
+	ofStatus
+)
+
+var fromStatus = [ofStatus]db.Metric{
+	answering: {Name: "members_answering", Label: "members that answer", Chart: chartMembers},
+	term:      {Name: "raft_term", Label: "term", Chart: chartMembers},
+	raftIndex: {Name: "raft_entries_per_s", Label: "entries", Chart: chartRaft, Counter: true},
+}
+
+// exported are the metrics of /metrics (https://etcd.io/docs/v3.5/metrics/). Of a histogram
+// it is the sum or the count.
+var exported = []struct {
+	name  string
+	count bool // of a histogram, and not its sum
+	db.Metric
+}{
+	{"etcd_server_proposals_pending", false, db.Metric{Name: "proposals_pending", Label: "proposals", Chart: chartPending}},
+	{"etcd_disk_wal_fsync_duration_seconds", true, db.Metric{Name: "wal_syncs_per_s", Label: "syncs of the log", Chart: chartSyncs, Counter: true}},
+	{"etcd_disk_backend_commit_duration_seconds", true, db.Metric{Name: "backend_commits_per_s", Label: "commits of the backend", Chart: chartSyncs, Counter: true}},
+	{"etcd_disk_wal_fsync_duration_seconds", false, db.Metric{Name: "wal_sync_seconds_per_s", Label: "syncs of the log", Chart: chartBusy, Counter: true}},
+	{"etcd_disk_backend_commit_duration_seconds", false, db.Metric{Name: "backend_commit_seconds_per_s", Label: "commits of the backend", Chart: chartBusy, Counter: true}},
+	{"etcd_mvcc_db_total_size_in_bytes", false, db.Metric{Name: "database_bytes", Label: "in all", Chart: chartSize, Scale: db.Megabyte}},
+	{"etcd_mvcc_db_total_size_in_use_in_bytes", false, db.Metric{Name: "database_used_bytes", Label: "in use", Chart: chartSize, Scale: db.Megabyte}},
+	{"etcd_server_leader_changes_seen_total", false, db.Metric{Name: "leader_changes_per_s", Label: "changes of the leader", Chart: chartTrouble, Counter: true}},
+	{"etcd_server_proposals_failed_total", false, db.Metric{Name: "proposals_failed_per_s", Label: "failed proposals", Chart: chartTrouble, Counter: true}},
+	{"etcd_server_slow_apply_total", false, db.Metric{Name: "slow_applies_per_s", Label: "slow applies", Chart: chartTrouble, Counter: true}},
+}
+
+// monitor asks all members over connections of its own, and the leader for its metrics.
+type monitor struct {
+	nodes  []*node
+	http   http.Client
+	leader string // that answered last
+}
+
+// Monitor implements db.Monitored: Raft, syncs of the log and the size of the data, of the
+// leader. Its metrics are those that every member has at /metrics.
+func (d *Database) Monitor() db.Monitor {
+	m := &monitor{http: http.Client{Transport: &http.Transport{DisableCompression: true}}}
+	cluster := new(atomic.Uint64)
+	for _, n := range d.nodes {
+		m.nodes = append(m.nodes, &node{number: n.number, address: n.address, config: n.config, cluster: cluster})
+	}
+	return m
+}
+
+func (*monitor) Interval() time.Duration { return time.Second }
+
+func (*monitor) Metrics() []db.Metric {
+	all := fromStatus[:]
+	for _, one := range exported {
+		all = append(all, one.Metric)
+	}
+	return all
+}
+
+func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
+	leader, status, answers := m.find(ctx)
+	if leader == nil {
+		if answers == 0 {
+			return s, &db.Error{Class: db.Unavailable, Op: "ask for the status", Err: fmt.Errorf("none of %d etcd nodes answers", len(m.nodes))}
+		}
+		return s, &db.Error{Class: db.Unavailable, Op: "ask for the status", Err: errors.New("no etcd node that answers leads")}
+	}
+	s.Server, s.Fresh = leader.address, leader.address != m.leader
+	m.leader = leader.address
+	s.Values = append(s.Values, float64(answers), float64(status.GetRaftTerm()), float64(status.GetRaftIndex()))
+	families, err := m.scrape(ctx, leader.address)
+	if err != nil {
+		m.leader = "" // what comes next is not compared with what is not there
+	}
+	for _, one := range exported {
+		s.Values = append(s.Values, value(families[one.name], one.count))
+	}
+	return s, nil
+}
+
+// find asks all members at once, and waits for one that is silent no longer than half of the
+// time that there is.
+func (m *monitor) find(ctx context.Context) (leader *node, status *pb.StatusResponse, answers int) {
+	ctx, cancel := context.WithTimeout(ctx, m.Interval()*4/10)
+	defer cancel()
+	statuses := make([]*pb.StatusResponse, len(m.nodes))
+	var group sync.WaitGroup
+	for i, n := range m.nodes {
+		group.Go(func() {
+			if conn, err := n.connection(); err == nil {
+				statuses[i], _ = pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{}) // one that does not answer is not counted
+			}
+		})
+	}
+	group.Wait()
+	for i, s := range statuses {
+		if s == nil {
+			continue
+		}
+		answers++
+		// Two lead while one of them does not know of the other's election.
+		if s.GetLeader() == s.GetHeader().GetMemberId() && s.GetRaftTerm() >= status.GetRaftTerm() {
+			leader, status = m.nodes[i], s
+		}
+	}
+	return leader, status, answers
+}
+
+// scrape reads a member's metrics.
+func (m *monitor) scrape(ctx context.Context, address string) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := m.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("etcd node %s answers %s for its metrics", address, answer.Status)
+	}
+	decoder := expfmt.NewDecoder(answer.Body, expfmt.NewFormat(expfmt.TypeTextPlain))
+	families := map[string]*dto.MetricFamily{}
+	for {
+		var family dto.MetricFamily
+		switch err := decoder.Decode(&family); {
+		case errors.Is(err, io.EOF):
+			return families, nil
+		case err != nil:
+			return nil, err
+		}
+		families[family.GetName()] = &family
+	}
+}
+
+// value adds up all of a family; NaN where there is none.
+func value(family *dto.MetricFamily, count bool) float64 {
+	if len(family.GetMetric()) == 0 {
+		return math.NaN()
+	}
+	total := 0.0
+	for _, m := range family.GetMetric() {
+		total += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		if h := m.GetHistogram(); count {
+			total += float64(h.GetSampleCount())
+		} else {
+			total += h.GetSampleSum()
+		}
+	}
+	return total
+}
+
+func (m *monitor) Close() {
+	for _, n := range m.nodes {
+		_ = n.close() // nothing was done over it that could be lost
+	}
+	m.http.CloseIdleConnections()
+}

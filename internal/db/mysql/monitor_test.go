@@ -1,0 +1,69 @@
+package mysql
+
+import (
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
+)
+
+// TestMonitor holds that what sessions do is in the samples, that a lock which one waits for
+// is seen, and that a monitor whose connection was killed connects again.
+func TestMonitor(t *testing.T) {
+	d := openFresh(t)
+	sqltest.Execute(t, d, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT) ENGINE=InnoDB", "INSERT INTO counter VALUES (1, 0)")
+	m := drivertest.Monitor(t, d)
+	first, before := drivertest.Sampled(t, m)
+	if !first.Fresh || first.Server == "" {
+		t.Errorf("the first sample is %+v", first)
+	}
+	for _, name := range []string{"galera_receive_queue", "galera_paused_ns_per_s"} {
+		if _, there := before[name]; there {
+			t.Errorf("a server without Galera has %s", name)
+		}
+	}
+	update := &db.Statement{SQL: "UPDATE counter SET n = n + 1 WHERE id = 1"}
+	holder, waiter := newSession(t, d, db.Interactive, ""), newSession(t, d, db.Interactive, "")
+	begin := func(s *session) error {
+		if err := s.Begin(t.Context(), false); err != nil {
+			return err
+		}
+		_, err := s.Do(t.Context(), update, nil) // which is sent at once
+		return err
+	}
+	drivertest.Must(t, begin(holder))
+	waited := make(chan error, 1)
+	go func() {
+		err := begin(waiter)
+		if err == nil {
+			err = waiter.Commit(t.Context())
+		}
+		waited <- err
+	}()
+	seen := false
+	for deadline := time.Now().Add(10 * time.Second); !seen && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		s, now := drivertest.Sampled(t, m)
+		seen = now["row_lock_waiting"] >= 1 && now["threads_running"] >= 1 && !s.Fresh
+	}
+	if !seen {
+		t.Error("a session that waits for a row was not seen")
+	}
+	drivertest.Must(t, holder.Commit(t.Context()))
+	drivertest.Must(t, <-waited)
+	_, after := drivertest.Sampled(t, m)
+	for _, name := range []string{"row_lock_waits_per_s", "commits_per_s", "redo_bytes_per_s", "pages_requested_per_s"} {
+		if after[name] <= before[name] {
+			t.Errorf("%s was %v and is %v", name, before[name], after[name])
+		}
+	}
+
+	m.(*monitor).link.drop()
+	if _, err := m.Sample(t.Context()); err == nil || db.ClassOf(err) == db.Fatal {
+		t.Errorf("over a lost connection: %v", err)
+	}
+	if s, _ := drivertest.Sampled(t, m); !s.Fresh {
+		t.Error("after it the counters count as the same")
+	}
+}

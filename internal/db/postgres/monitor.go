@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/pgwire"
+)
+
+// measurement is a metric and the SQL that gives it, from the row that query makes.
+type measurement struct {
+	db.Metric
+	sql string
+}
+
+// The charts of PostgreSQL's metrics.
+const (
+	chartSessions = "Sessions in a transaction, by what they wait for"
+	chartWAL      = "WAL, MB per second"
+	chartSyncs    = "Syncs of the WAL per second"
+	chartBuffers  = "Buffers per second"
+	chartEvents   = "Rollbacks, deadlocks and checkpoints per second"
+)
+
+// waiting counts the active client sessions of one class of waits
+// (https://www.postgresql.org/docs/current/monitoring-stats.html, table "Wait Event Types").
+func waiting(name, label, condition string) measurement {
+	return measurement{
+		db.Metric{Name: name, Label: label, Chart: chartSessions},
+		"count(*) FILTER (WHERE state = 'active' AND " + condition + ")",
+	}
+}
+
+// sessions are counted in one look at pg_stat_activity. It takes no lock that a transaction
+// waits for, as pg_locks would.
+var sessions = []measurement{
+	waiting("sessions_running", "running", "wait_event_type IS NULL"),
+	waiting("sessions_waiting_lock", "Lock", "wait_event_type = 'Lock'"),
+	waiting("sessions_waiting_lwlock", "LWLock", "wait_event_type = 'LWLock'"),
+	waiting("sessions_waiting_io", "IO", "wait_event_type = 'IO'"),
+	waiting("sessions_waiting_ipc", "IPC", "wait_event_type = 'IPC'"),
+	waiting("sessions_waiting_client", "Client", "wait_event_type = 'Client'"),
+	waiting("sessions_waiting_other", "another wait", "wait_event_type NOT IN ('Lock', 'LWLock', 'IO', 'IPC', 'Client')"),
+	{
+		db.Metric{Name: "sessions_idle_in_transaction", Label: "idle in transaction", Chart: chartSessions},
+		"count(*) FILTER (WHERE state LIKE 'idle in transaction%')",
+	},
+}
+
+// counted are what the server counts, a column of one query each.
+var counted = []measurement{
+	{db.Metric{Name: "wal_bytes_per_s", Label: "written", Chart: chartWAL, Scale: db.Megabyte},
+		"CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END - '0/0'::pg_lsn"},
+	{db.Metric{Name: "wal_syncs_per_s", Label: "syncs", Chart: chartSyncs}, "wal_syncs"},
+	{db.Metric{Name: "buffers_hit_per_s", Label: "found in shared buffers", Chart: chartBuffers}, "d.blks_hit"},
+	{db.Metric{Name: "buffers_read_per_s", Label: "read", Chart: chartBuffers}, "d.blks_read"},
+	{db.Metric{Name: "buffers_checkpointed_per_s", Label: "written by checkpoints", Chart: chartBuffers}, "checkpoint_buffers"},
+	{db.Metric{Name: "rollbacks_per_s", Label: "rollbacks", Chart: chartEvents}, "d.xact_rollback"},
+	{db.Metric{Name: "deadlocks_per_s", Label: "deadlocks", Chart: chartEvents}, "d.deadlocks"},
+	{db.Metric{Name: "checkpoints_timed_per_s", Label: "checkpoints by time", Chart: chartEvents}, "checkpoints_timed"},
+	{db.Metric{Name: "checkpoints_requested_per_s", Label: "checkpoints by request", Chart: chartEvents}, "checkpoints_requested"},
+	{db.Metric{Name: "commits_per_s", Label: "commits"}, "d.xact_commit"},
+	{db.Metric{Name: "temporary_bytes_per_s", Label: "temporary files"}, "d.temp_bytes"},
+}
+
+// query asks a server of a major version for all measurements in
+// one row, behind the server's address.
+func query(version int) string {
+	// Until version 16 checkpoints are counted by pg_stat_bgwriter; pg_stat_wal came with
+	// 14, and from 18 on pg_stat_io has the syncs.
+	checkpoints := "SELECT checkpoints_timed, checkpoints_req AS checkpoints_requested, buffers_checkpoint AS checkpoint_buffers FROM pg_stat_bgwriter"
+	if version >= 17 {
+		checkpoints = "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_requested, buffers_written AS checkpoint_buffers FROM pg_stat_checkpointer"
+	}
+	wal := "SELECT NULL AS wal_syncs"
+	switch {
+	case version >= 18:
+		wal = "SELECT sum(fsyncs) AS wal_syncs FROM pg_stat_io WHERE object = 'wal'"
+	case version >= 14:
+		wal = "SELECT wal_sync AS wal_syncs FROM pg_stat_wal"
+	}
+	var columns, waits []string
+	for i, m := range sessions {
+		waits = append(waits, fmt.Sprintf("%s AS s%d", m.sql, i))
+		columns = append(columns, fmt.Sprintf("s%d", i))
+	}
+	for _, m := range counted {
+		columns = append(columns, m.sql)
+	}
+	return "SELECT host(inet_server_addr()), inet_server_port(), " + strings.Join(columns, ", ") +
+		" FROM (SELECT " + strings.Join(waits, ", ") + " FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) activity" +
+		", (" + checkpoints + ") checkpoints, (" + wal + ") wal, pg_stat_database d WHERE d.datname = current_database()"
+}
+
+// monitor is a session of its own with the server that takes writes.
+type monitor struct {
+	*pgwire.Peek
+}
+
+// Monitor implements db.Monitored: waits by class, the WAL, buffers, checkpoints, rollbacks
+// and deadlocks, from the cumulative statistics.
+func (d *Database) Monitor() db.Monitor { return &monitor{d.Peek()} }
+
+func (*monitor) Interval() time.Duration { return time.Second }
+
+func (*monitor) Metrics() (all []db.Metric) {
+	for _, m := range sessions {
+		all = append(all, m.Metric)
+	}
+	for _, m := range counted {
+		m.Counter = true
+		all = append(all, m.Metric)
+	}
+	return all
+}
+
+func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
+	s.Fresh = !m.Connected()
+	row, err := m.Row(ctx, "ask for the statistics of PostgreSQL", func(conn *pgconn.PgConn) string {
+		return query(major(conn.ParameterStatus("server_version")))
+	})
+	if err != nil {
+		return s, err
+	}
+	if s.Server = row[0]; s.Server != "" {
+		s.Server += ":" + row[1]
+	}
+	for _, text := range row[2:] {
+		s.Values = append(s.Values, db.ParseValue(text))
+	}
+	return s, nil
+}
+
+// major is the number that a version begins with; 0 where it begins with none.
+func major(version string) (n int) {
+	_, _ = fmt.Sscan(version, &n)
+	return n
+}

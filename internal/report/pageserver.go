@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// mostServerRows is the longest run, in rows of server.csv, each of which is drawn. Of a
+// longer one two points stand for a bucket, as in PageTimeline.
+const mostServerRows = 3600
+
+// PageServer is what the database measured of itself, over the time of PageTimeline.
+type PageServer struct {
+	Note   string        `json:"note"`
+	At     []num         `json:"at_s"`     // the middle of what a point stands for
+	Bucket int           `json:"bucket_s"` // how many seconds two points stand for; 1: a point is a second
+	Charts []ServerChart `json:"charts"`
+}
+
+// ServerChart is one chart, of one unit.
+type ServerChart struct {
+	Title string       `json:"title"` // with the unit
+	Note  string       `json:"note"`
+	Lines []ServerLine `json:"lines"`
+}
+
+// ServerLine is one measurement; null is not known.
+type ServerLine struct {
+	Label  string `json:"label"`
+	Column []num  `json:"column"`
+}
+
+// pageServer is null where the database has not measured itself.
+func pageServer(in Input) *PageServer {
+	m := in.Result.ServerMetrics
+	if m == nil {
+		return nil
+	}
+	p := &PageServer{Note: m.note(in.Server), At: []num{}, Bucket: 1, Charts: []ServerChart{}}
+	for _, r := range in.Server {
+		p.At = append(p.At, num(r.Second)+0.5)
+	}
+	for i := 0; i < len(m.Columns); {
+		title, from := m.Columns[i].Chart, i
+		for i < len(m.Columns) && m.Columns[i].Chart == title {
+			i++
+		}
+		if c := serverChart(title, m.Columns[from:i], in.Server, from); title != "" && len(c.Lines) > 0 {
+			p.Charts = append(p.Charts, c)
+		}
+	}
+	p.decimate()
+	return p
+}
+
+// serverChart draws neighbouring columns, the first of them at number from. A line that is
+// zero all the time is named below the chart.
+func serverChart(title string, columns []ServerColumn, rows []ServerRow, from int) ServerChart {
+	c := ServerChart{Title: title, Lines: []ServerLine{}}
+	var zero []string
+	for i, column := range columns {
+		line := ServerLine{Label: column.Label, Column: make([]num, len(rows))}
+		scale := column.Scale
+		if scale == 0 {
+			scale = 1
+		}
+		known, some := false, false
+		for n, r := range rows {
+			line.Column[n] = num(math.NaN())
+			if r.Values != nil && !math.IsNaN(r.Values[from+i]) {
+				line.Column[n] = num(r.Values[from+i] / scale)
+				known, some = true, some || r.Values[from+i] != 0
+			}
+		}
+		switch {
+		case some:
+			c.Lines = append(c.Lines, line)
+		case known:
+			zero = append(zero, column.Label)
+		}
+	}
+	if len(zero) > 0 {
+		c.Note = "Zero all the time: " + strings.Join(zero, ", ") + "."
+	}
+	return c
+}
+
+// note says who measured, and what is missing.
+func (m *ServerMetrics) note(rows []ServerRow) string {
+	if m.Refused && m.Missed == m.Asked {
+		return "The database does not give its own measurements: " + Sentence(m.Error)
+	}
+	text := "What the database measures of itself; server.csv has all of it."
+	var servers []string
+	for _, r := range rows {
+		if r.Server != "" && !slices.Contains(servers, r.Server) {
+			servers = append(servers, r.Server)
+		}
+	}
+	if len(servers) > 0 {
+		text += " Asked: " + some(servers, 5) + "."
+	}
+	if m.Missed > 0 {
+		text += fmt.Sprintf(" There was no answer to %d of %s: %s", m.Missed, Counted(uint64(m.Asked), "question"), Sentence(m.Error))
+	}
+	return text
+}
+
+// decimate keeps the lowest and the highest point of each bucket.
+func (p *PageServer) decimate() {
+	n := len(p.At)
+	if n <= mostServerRows {
+		return
+	}
+	rows := (2*n + mostServerRows - 1) / mostServerRows
+	p.Bucket = int(math.Round(float64(p.At[n-1]-p.At[0]) / float64(n-1) * float64(rows)))
+	for _, c := range p.Charts {
+		for i := range c.Lines {
+			c.Lines[i].Column = extremes(c.Lines[i].Column, rows)
+		}
+	}
+	at := []num{}
+	for from := 0; from < n; from += rows {
+		last := min(from+rows, n) - 1
+		width := float64(p.At[last]-p.At[from]) + 1
+		begin := float64(p.At[from]) - 0.5
+		at = append(at, num(begin+width/4), num(begin+width*3/4))
+	}
+	p.At = at
+}

@@ -94,7 +94,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 		o.Events = func(since time.Time) (list []report.Event) {
 			for _, e := range supervised.Events() {
 				if at := e.Time.Sub(since); at >= 0 { // before that the cluster came up
-					list = append(list, report.Event{AtSeconds: at.Seconds(), Text: e.Text})
+					list = append(list, report.Event{AtSeconds: at.Seconds(), Text: e.Text, Leader: e.Leader})
 				}
 			}
 			return list

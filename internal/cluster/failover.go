@@ -162,7 +162,7 @@ func (s *Failover[N]) failOver(ctx context.Context, p N) {
 		s.Note("%s does not take the lead yet: %v", chosen.Name(), err)
 		return
 	}
-	s.Note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(s.lostAt).Round(time.Millisecond), p.Name())
+	s.NoteLeader(chosen.Name(), "%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(s.lostAt).Round(time.Millisecond), p.Name())
 	s.lostAt = time.Time{}
 }
 
@@ -417,8 +417,9 @@ func (s *Failover[N]) restartLost() {
 
 // Event is something that a supervisor saw or did.
 type Event struct {
-	Time time.Time
-	Text string
+	Time   time.Time
+	Text   string
+	Leader string // the node that leads from then on; empty: the event is another one
 }
 
 // Events are all events so far, the oldest first.
@@ -429,10 +430,13 @@ func (s *Failover[N]) Events() []Event {
 }
 
 // Note records an event, unless it is the last one again.
-func (s *Failover[N]) Note(format string, args ...any) {
+func (s *Failover[N]) Note(format string, args ...any) { s.NoteLeader("", format, args...) }
+
+// NoteLeader records that a node leads now.
+func (s *Failover[N]) NoteLeader(name, format string, args ...any) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...)}
+	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...), Leader: name}
 	if last := len(s.events) - 1; last >= 0 && s.events[last].Text == e.Text {
 		return
 	}

@@ -125,7 +125,7 @@ func TestPageData(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
 	data := now.data()
-	if data.Timeline == nil || len(data.Timeline.At) != 3 || len(data.Timeline.Bands) != 2 || data.Timeline.Bands[1].Healed || !data.Timeline.Bands[0].Healed {
+	if data.Timeline == nil || len(data.Timeline.At) != 3 || len(data.Timeline.Bands) != 2 || data.Timeline.Bands[1].Healed != nil || data.Timeline.Bands[0].Healed == nil {
 		t.Errorf("the timeline is %+v", data.Timeline)
 	}
 	if data.Histogram == nil || len(data.Figures) == 0 || data.Figures[0].Value == report.NotKnown {

@@ -167,7 +167,7 @@ func (d *Driver) takeSecond() {
 	if s.Committed > 0 {
 		held := d.Latencies()
 		since := held.Since(&v.held)
-		s.P50, s.P99, s.Max = since.Quantile(0.50), since.Quantile(0.99), since.Quantile(1)
+		s.P50, s.P90, s.P99, s.P999, s.Max = since.Quantile(0.50), since.Quantile(0.90), since.Quantile(0.99), since.Quantile(0.999), since.Quantile(1)
 		v.held = *held
 	}
 	if v.seconds = append(v.seconds, s); len(v.seconds) > keptSeconds {

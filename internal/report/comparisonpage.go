@@ -48,7 +48,7 @@ type ComparisonRatio struct {
 // ComparisonTimeline is the throughput of all runs over time.
 type ComparisonTimeline struct {
 	Bucket int              `json:"bucket_s"` // of how many seconds a point is the mean
-	At     []float64        `json:"at_s"`
+	At     []float64        `json:"at_s"`     // the middle of what a point stands for
 	Lines  []ComparisonLine `json:"lines"`
 	Note   string           `json:"note"`
 }
@@ -230,7 +230,7 @@ func comparisonTimeline(sides []Side) ComparisonTimeline {
 	}
 	c.Bucket = max(1, (longest+mostPoints-1)/mostPoints)
 	for from := 0; from < longest; from += c.Bucket {
-		c.At = append(c.At, float64(from)+float64(c.Bucket-1)/2)
+		c.At = append(c.At, float64(from)+float64(min(c.Bucket, longest-from))/2)
 	}
 	for round := range runs {
 		for i, s := range sides {

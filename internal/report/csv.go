@@ -57,6 +57,8 @@ var seriesColumns = []column[stats.Second]{
 	{"p99_ms", func(row *stats.Second) any { return &row.P99 }},
 	{"max_ms", func(row *stats.Second) any { return &row.Max }},
 	{"waiting", func(row *stats.Second) any { return &row.Waiting }},
+	{"p90_ms", func(row *stats.Second) any { return &row.P90 }},
+	{"p999_ms", func(row *stats.Second) any { return &row.P999 }},
 }
 
 var resourceColumns = []column[Resource]{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,7 @@ func synthetic(n, tps, at, outage int) []stats.Second {
 		s.Rejected = uint64(random.IntN(tps/50 + 1))
 		s.P50 = time.Duration(900+random.IntN(200)) * time.Microsecond
 		s.P99 = time.Duration(7000+random.IntN(5000)) * time.Microsecond
+		s.P90, s.P999 = (s.P50+s.P99).Truncate(2*time.Microsecond)/2, s.P99.Truncate(2*time.Microsecond)*3/2
 		s.Max = s.P99 * time.Duration(2+random.IntN(9))
 	}
 	return series
@@ -235,42 +237,83 @@ func TestUnknownIsNotZero(t *testing.T) {
 	}
 }
 
-// TestDecimationKeepsExtremes holds that a long run's highest and lowest seconds
-// are drawn, in order, and that every bucket has its own.
-func TestDecimationKeepsExtremes(t *testing.T) {
+// TestBinsKeepExtremes holds that a point of a long run is the mean of its bin, in its
+// middle, and that the highest and lowest seconds are drawn too.
+func TestBinsKeepExtremes(t *testing.T) {
 	in := pages()["day"]
 	c := NewPageData(in).Timeline
-	if len(c.At) > 2*mostBuckets || c.Bucket < 2 || !strings.Contains(c.Note, "lowest and the highest") {
-		t.Fatalf("%d points of %d s: %s", len(c.At), c.Bucket, c.Note)
+	if len(c.At) > mostBins || c.Bin != 60 || !strings.Contains(c.Note, "the mean of 60 seconds") {
+		t.Fatalf("%d points of %d s: %s", len(c.At), c.Bin, c.Note)
 	}
-	for b := range len(c.At) / 2 {
-		low, high := uint64(math.MaxUint64), uint64(0)
-		for _, s := range in.Seconds[b*c.Bucket : min((b+1)*c.Bucket, len(in.Seconds))] {
-			low, high = min(low, s.Committed), max(high, s.Committed)
+	for b := range c.At {
+		low, high, sum := uint64(math.MaxUint64), uint64(0), uint64(0)
+		bin := in.Seconds[b*c.Bin : min((b+1)*c.Bin, len(in.Seconds))]
+		for _, s := range bin {
+			low, high, sum = min(low, s.Committed), max(high, s.Committed), sum+s.Committed
 		}
-		x, y := uint64(c.Columns.Committed[2*b]), uint64(c.Columns.Committed[2*b+1])
-		if min(x, y) != low || max(x, y) != high {
-			t.Fatalf("bucket %d has %d and %d, want %d and %d", b, x, y, low, high)
+		x, y, mean := uint64(c.Low.Committed[b]), uint64(c.High.Committed[b]), float64(c.Columns.Committed[b])
+		if x != low || y != high || math.Abs(mean-float64(sum)/float64(len(bin))) > 1e-6 {
+			t.Fatalf("bin %d has %d to %d and the mean %v, want %d to %d", b, x, y, mean, low, high)
+		}
+		if want := float64(b*c.Bin) + float64(len(bin))/2; float64(c.At[b]) != want {
+			t.Fatalf("bin %d is at %v, not in its middle %v", b, c.At[b], want)
 		}
 	}
-	for i := 1; i < len(c.At); i++ {
-		if c.At[i] <= c.At[i-1] {
-			t.Fatalf("point %d is at %v after %v", i, c.At[i], c.At[i-1])
-		}
+	mean, low, high := binned([]num{num(math.NaN()), 4, 2, num(math.NaN()), num(math.NaN()), num(math.NaN()), 7}, 3)
+	if mean[0] != 3 || low[0] != 2 || high[0] != 4 || mean[1] == mean[1] || low[1] == low[1] || mean[2] != 7 {
+		t.Errorf("with unknown seconds: %v, %v to %v", mean, low, high)
 	}
 }
 
-// TestPartialSecond holds that a second that the load phase did not fill is not drawn
-// as a fall.
+// TestPartialSecond holds that a second that the load phase did not fill is drawn
+// nowhere, and that one at its end of which there is no row is one without a commit.
 func TestPartialSecond(t *testing.T) {
 	r := cases()["valid"]
-	r.Drive.Seconds = 10.01
+	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 10.9
 	series := synthetic(11, 1000, -1, 0)
 	series[10].Committed = 9
-	c := NewPageData(Input{Result: r, Seconds: series}).Timeline
-	if !math.IsNaN(float64(c.Columns.Committed[10])) || math.IsNaN(float64(c.Columns.Committed[9])) || c.Note == "" || math.IsNaN(float64(c.Columns.P50[10])) {
-		t.Errorf("%v, %q", c.Columns.Committed, c.Note)
+	c := NewPageData(Input{Result: r, Seconds: series, Resources: resourcesOf(11)}).Timeline
+	for _, column := range c.Columns.all() {
+		if len(*column) != 10 {
+			t.Errorf("%d points of ten whole seconds", len(*column))
+		}
 	}
+	if c.End != 10.9 || c.At[9] != 9.5 || c.Columns.Committed[9] != num(series[9].Committed) {
+		t.Errorf("%v to %v: %v", c.At, c.End, c.Columns.Committed)
+	}
+	r.Drive.Seconds = 14
+	if c = NewPageData(Input{Result: r, Seconds: series}).Timeline; len(c.At) != 14 || c.Columns.Committed[13] != 0 || !math.IsNaN(float64(c.Columns.P50[13])) {
+		t.Errorf("nothing ended from second 11 on: %v, %v", c.Columns.Committed, c.Columns.P50)
+	}
+}
+
+// TestBands holds that a fault's time ends where its heal was begun, and that a change of
+// the lead has its place.
+func TestBands(t *testing.T) {
+	r := cases()["valid"]
+	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 60
+	r.Faults = []Fault{
+		{Injection: Injection{Number: 1, Fault: "kill leader", AtSeconds: 10, HealingSeconds: number(15.0), HealedSeconds: number(19.0)}, RecoveredSeconds: number(1.5)},
+		{Injection: Injection{Number: 2, Fault: "pause n1", AtSeconds: 30, HealedSeconds: number(35.0)}, RecoveredSeconds: number(0.0)},
+		{Injection: Injection{Number: 3, Fault: "kill n1", AtSeconds: 50}},
+		{Injection: Injection{Number: 4, Fault: "kill n2", AtSeconds: 55, Skipped: "as the script allows"}},
+	}
+	r.ClusterEvents = []Event{{AtSeconds: 10.5, Text: "n0, which leads, is lost"}, {AtSeconds: 11.25, Text: "n1 leads", Leader: "n1"}, {AtSeconds: 70, Leader: "n0"}}
+	c := NewPageData(Input{Result: r, Seconds: synthetic(60, 1000, 10, 1)}).Timeline
+	want := []Band{{1, "kill leader", 10, 15, number(19.0), number(11.5)}, {2, "pause n1", 30, 35, number(35.0), nil}, {3, "kill n1", 50, 60, nil, nil}}
+	if got, _ := json.Marshal(c.Bands); string(got) != string(must(json.Marshal(want))) {
+		t.Errorf("bands %s", got)
+	}
+	if !slices.Equal(c.Leaders, []PageLeader{{"n1", 11.25}}) {
+		t.Errorf("leaders %v", c.Leaders)
+	}
+}
+
+func must(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 // TestHistogramKeepsCounts holds that binning loses nothing and puts a value into
@@ -350,7 +393,7 @@ func TestWriteSeries(t *testing.T) {
 	if err := WriteSeries(&b, series); err != nil {
 		t.Fatal(err)
 	}
-	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n0,1,2,3,4,1.500,1000.000,1.235,5\n1,0,0,0,0,0.000,0.000,0.000,0\n"
+	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting,p90_ms,p999_ms\n0,1,2,3,4,1.500,1000.000,1.235,5,0.000,0.000\n1,0,0,0,0,0.000,0.000,0.000,0,0.000,0.000\n"
 	if b.String() != want {
 		t.Errorf("got %q", b.String())
 	}

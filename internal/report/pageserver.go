@@ -8,14 +8,14 @@ import (
 )
 
 // mostServerRows is the longest run, in rows of server.csv, each of which is drawn. Of a
-// longer one two points stand for a bucket, as in PageTimeline.
+// longer one a point is the mean of a bin, as in PageTimeline.
 const mostServerRows = 3600
 
 // PageServer is what the database measured of itself, over the time of PageTimeline.
 type PageServer struct {
 	Note   string        `json:"note"`
-	At     []num         `json:"at_s"`     // the middle of what a point stands for
-	Bucket int           `json:"bucket_s"` // how many seconds two points stand for; 1: a point is a second
+	At     []num         `json:"at_s"`  // the middle of what a point stands for
+	Bin    int           `json:"bin_s"` // how many seconds a point stands for
 	Charts []ServerChart `json:"charts"`
 }
 
@@ -30,6 +30,8 @@ type ServerChart struct {
 type ServerLine struct {
 	Label  string `json:"label"`
 	Column []num  `json:"column"`
+	Low    []num  `json:"low"` // of a bin its lowest; null where a point is none
+	High   []num  `json:"high"`
 }
 
 // pageServer is null where the database has not measured itself.
@@ -38,7 +40,7 @@ func pageServer(in Input) *PageServer {
 	if m == nil {
 		return nil
 	}
-	p := &PageServer{Note: m.note(in.Server), At: []num{}, Bucket: 1, Charts: []ServerChart{}}
+	p := &PageServer{Note: m.note(in.Server), At: []num{}, Bin: 1, Charts: []ServerChart{}}
 	for _, r := range in.Server {
 		p.At = append(p.At, num(r.Second)+0.5)
 	}
@@ -51,7 +53,7 @@ func pageServer(in Input) *PageServer {
 			p.Charts = append(p.Charts, c)
 		}
 	}
-	p.decimate()
+	p.bin()
 	return p
 }
 
@@ -108,25 +110,23 @@ func (m *ServerMetrics) note(rows []ServerRow) string {
 	return text
 }
 
-// decimate keeps the lowest and the highest point of each bucket.
-func (p *PageServer) decimate() {
+// bin makes one point of each bin of rows.
+func (p *PageServer) bin() {
 	n := len(p.At)
 	if n <= mostServerRows {
 		return
 	}
-	rows := (2*n + mostServerRows - 1) / mostServerRows
-	p.Bucket = int(math.Round(float64(p.At[n-1]-p.At[0]) / float64(n-1) * float64(rows)))
+	rows := binWidth(n, mostBins)
+	p.Bin = int(math.Round(float64(p.At[n-1]-p.At[0]) / float64(n-1) * float64(rows)))
 	for _, c := range p.Charts {
 		for i := range c.Lines {
-			c.Lines[i].Column = extremes(c.Lines[i].Column, rows)
+			l := &c.Lines[i]
+			l.Column, l.Low, l.High = binned(l.Column, rows)
 		}
 	}
 	at := []num{}
 	for from := 0; from < n; from += rows {
-		last := min(from+rows, n) - 1
-		width := float64(p.At[last]-p.At[from]) + 1
-		begin := float64(p.At[from]) - 0.5
-		at = append(at, num(begin+width/4), num(begin+width*3/4))
+		at = append(at, (p.At[from]+p.At[min(from+rows, n)-1])/2)
 	}
 	p.At = at
 }

@@ -34,7 +34,7 @@ func measured(n int) Input {
 
 func TestPageServer(t *testing.T) {
 	p := pageServer(measured(100))
-	if p.Bucket != 1 || len(p.At) != 100 || p.At[3] != 3.5 || len(p.Charts) != 2 {
+	if p.Bin != 1 || len(p.At) != 100 || p.At[3] != 3.5 || len(p.Charts) != 2 {
 		t.Fatalf("it is %+v", p)
 	}
 	sessions, log := p.Charts[0], p.Charts[1]
@@ -61,11 +61,11 @@ func TestPageServer(t *testing.T) {
 // TestPageServerOfALongRun holds that a long run stays small and keeps its extremes.
 func TestPageServerOfALongRun(t *testing.T) {
 	p := pageServer(measured(36_000))
-	if n := len(p.At); n > mostServerRows || p.Bucket != 20 || p.At[n-1] > 36_000 || p.At[0] < 0 {
-		t.Fatalf("%d points of %d seconds, from %v to %v", n, p.Bucket, p.At[0], p.At[n-1])
+	if n := len(p.At); n > mostServerRows || p.Bin != 20 || p.At[n-1] > 36_000 || p.At[0] < 0 {
+		t.Fatalf("%d points of %d seconds, from %v to %v", n, p.Bin, p.At[0], p.At[n-1])
 	}
 	found := false
-	for i, x := range p.Charts[0].Lines[0].Column {
+	for i, x := range p.Charts[0].Lines[0].High {
 		if x == 500 {
 			found = math.Abs(float64(p.At[i])-12_000) <= 20
 		}

@@ -96,7 +96,7 @@ func faultTables(r *Result) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
-	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection until 90 % of the throughput before was reached again for good.",
+	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall that has 90 % of the mean throughput before, as have three of the five seconds from it on; single slow seconds are no fall.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f))

@@ -1,36 +1,40 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"stroppy/internal/stats"
 )
 
-// mostSeconds is the longest run whose every second is drawn, four hours. Of a
-// longer one two points stand for a bucket: its lowest and its highest second.
-const mostSeconds = 4 * 60 * 60
+// mostSeconds is the longest run whose every second is drawn. Of a longer one a point is
+// the mean of a bin of seconds, and the lowest and the highest of them are drawn too, so
+// that no peak and no fall is lost.
+const mostSeconds = 60 * 60
 
-// mostBuckets is how many buckets a longer run is cut into: more than a screen
-// has columns.
-const mostBuckets = 3600
+// mostBins is how many bins a longer run is cut into: more than a screen has columns.
+const mostBins = 1800
 
 // PageTimeline is the run over time. All columns are as long as At; null is not
-// known, or no time for that.
+// known, or no time for that. A second that the load phase did not fill would look like a
+// fall, and is left out.
 type PageTimeline struct {
-	End     float64 `json:"end_s"`    // the right edge, in seconds since the run's start
-	Warmup  float64 `json:"warmup_s"` // 0: none
-	Bucket  int     `json:"bucket_s"` // how many seconds two points stand for; 1: a point is a second
-	Note    string  `json:"note"`
-	Target  float64 `json:"target"` // the rate asked for, per second, where it was one all the time; 0: none
-	Open    bool    `json:"open"`
-	At      []num   `json:"at_s"` // the middle of what a point stands for
-	Columns Columns `json:"columns"`
-	Bands   []Band  `json:"bands"`
+	End     float64      `json:"end_s"`    // the right edge, in seconds since the run's start
+	Warmup  float64      `json:"warmup_s"` // 0: none
+	Bin     int          `json:"bin_s"`    // how many seconds a point stands for
+	Note    string       `json:"note"`
+	Target  float64      `json:"target"` // the rate asked for, per second, where it was one all the time; 0: none
+	Open    bool         `json:"open"`
+	At      []num        `json:"at_s"`    // the middle of what a point stands for
+	Columns Columns      `json:"columns"` // of a bin the mean of its seconds
+	Low     *Columns     `json:"low"`     // of a bin its lowest second; null where a point is a second
+	High    *Columns     `json:"high"`
+	Bands   []Band       `json:"bands"`
+	Leaders []PageLeader `json:"leaders"` // the nodes that took the lead
 }
 
 // Columns are what is drawn over time.
@@ -40,7 +44,9 @@ type Columns struct {
 	Aborted    []num `json:"aborted"`
 	Unknown    []num `json:"unknown"`
 	P50        []num `json:"p50_ms"`
+	P90        []num `json:"p90_ms"`
 	P99        []num `json:"p99_ms"`
+	P999       []num `json:"p999_ms"`
 	Max        []num `json:"max_ms"`
 	Waiting    []num `json:"waiting"`
 	ClientCPU  []num `json:"client_cpu"`
@@ -49,14 +55,20 @@ type Columns struct {
 	ServersRSS []num `json:"servers_rss_mb"`
 }
 
+// PageLeader is a node that leads from a time on.
+type PageLeader struct {
+	Name string  `json:"name"`
+	At   float64 `json:"at_s"`
+}
+
 // Band is the time of one fault.
 type Band struct {
 	Number int      `json:"number"`
 	Label  string   `json:"label"`
 	From   float64  `json:"from_s"`
-	To     float64  `json:"to_s"`
-	Healed bool     `json:"healed"` // otherwise it lasts to the end
-	Back   *float64 `json:"back_s"` // when the throughput was back
+	To     float64  `json:"to_s"`     // when its heal was begun; the end where it never was
+	Healed *float64 `json:"healed_s"` // when its heal was done
+	Back   *float64 `json:"back_s"`   // when the throughput was back
 }
 
 // num is a number of a chart. It is written with four digits, and NaN as null.
@@ -77,76 +89,79 @@ func (n num) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, Rounded(x, digits), 'f', -1, 64), nil
 }
 
-// timeline is the run second by second; nil where no second is known.
+// timeline is the run second by second; nil where no whole second is known.
 func timeline(in Input) *PageTimeline {
-	known := 0
+	n := 0
 	for _, s := range in.Seconds {
-		known = max(known, s.Second+1)
+		n = max(n, s.Second+1)
 	}
-	n := known
 	for _, r := range in.Resources {
 		if r.Second <= mostSecond {
 			n = max(n, r.Second+1)
 		}
 	}
-	if n == 0 {
-		return nil
-	}
-	c := &PageTimeline{End: float64(n), Bucket: 1, At: make([]num, n), Bands: []Band{}}
-	for _, column := range c.Columns.all() {
-		*column = slices.Repeat([]num{num(math.NaN())}, n)
-	}
-	whole := n
+	c := &PageTimeline{End: float64(n), Bin: 1, Bands: []Band{}, Leaders: []PageLeader{}}
 	if d := in.Result.Drive; d != nil {
 		c.Warmup, c.Open = d.WarmupSeconds, open(d)
 		if d.RatePlan == "" || d.RatePlan == strconv.FormatFloat(d.Rate, 'f', -1, 64) {
 			c.Target = d.Rate
 		}
-		if end := d.WarmupSeconds + d.Seconds; !in.Live && d.Seconds > 0 {
-			if end >= 1 && end < float64(n) {
-				whole = int(end + 1e-6)
-			}
-			c.End = max(end, float64(whole))
+		// In the seconds at the end for which there is no row nothing ended.
+		if end := d.WarmupSeconds + d.Seconds; !in.Live && d.Seconds > 0 && end <= mostSecond && n > 0 {
+			c.End, n = end, int(end+1e-6)
 		}
 	}
-	c.Columns.seconds(in.Seconds, known, whole)
+	if n == 0 {
+		return nil
+	}
+	for _, column := range c.Columns.all() {
+		*column = slices.Repeat([]num{num(math.NaN())}, n)
+	}
+	c.Columns.seconds(in.Seconds)
 	c.Columns.resources(in.Resources)
+	c.End = max(c.End, float64(n))
+	c.At = make([]num, n)
 	for i := range c.At {
 		c.At[i] = num(i) + 0.5
 	}
-	if whole < known {
-		c.Note = "The load phase did not fill its last second, whose counts are left out."
-	}
 	if n > mostSeconds {
-		c.decimate()
+		c.bin()
 	}
 	c.bands(in.Result.Faults)
+	c.leaders(in.Result.ClusterEvents)
 	return c
 }
 
 func (c *Columns) all() []*[]num {
 	return []*[]num{
-		&c.Committed, &c.Rejected, &c.Aborted, &c.Unknown, &c.P50, &c.P99, &c.Max, &c.Waiting,
+		&c.Committed, &c.Rejected, &c.Aborted, &c.Unknown, &c.P50, &c.P90, &c.P99, &c.P999, &c.Max, &c.Waiting,
 		&c.ClientCPU, &c.ServersCPU, &c.ClientRSS, &c.ServersRSS,
 	}
 }
 
 // seconds fills in the series: a second that it does not have is one in which
-// nothing ended. The counts of a second that the load phase did not fill would look
-// like a fall, and are left out.
-func (c *Columns) seconds(series []stats.Second, known, whole int) {
+// nothing ended.
+func (c *Columns) seconds(series []stats.Second) {
+	if len(series) == 0 {
+		return
+	}
 	for _, counts := range [][]num{c.Committed, c.Rejected, c.Aborted, c.Unknown, c.Waiting} {
-		clear(counts[:min(known, whole)])
+		clear(counts)
 	}
 	ms := func(d time.Duration) num { return num(float64(d) / float64(time.Millisecond)) }
 	for _, s := range series {
 		i := s.Second
-		if i >= 0 && i < whole {
-			c.Committed[i], c.Rejected[i], c.Aborted[i], c.Unknown[i] = num(s.Committed), num(s.Rejected), num(s.Aborted), num(s.Unknown)
-			c.Waiting[i] = num(s.Waiting)
+		if i < 0 || i >= len(c.Committed) {
+			continue
 		}
-		if i >= 0 && s.Committed > 0 {
-			c.P50[i], c.P99[i], c.Max[i] = ms(s.P50), ms(s.P99), ms(s.Max)
+		c.Committed[i], c.Rejected[i], c.Aborted[i], c.Unknown[i] = num(s.Committed), num(s.Rejected), num(s.Aborted), num(s.Unknown)
+		c.Waiting[i] = num(s.Waiting)
+		if s.Committed == 0 {
+			continue
+		}
+		c.P50[i], c.P99[i], c.Max[i] = ms(s.P50), ms(s.P99), ms(s.Max)
+		if s.P999 > 0 { // a recording of an older stroppy does not have them
+			c.P90[i], c.P999[i] = ms(s.P90), ms(s.P999)
 		}
 	}
 }
@@ -169,40 +184,48 @@ func put[N int64 | float64](column []num, i int, x *N, unit float64) {
 	}
 }
 
-// decimate keeps the lowest and the highest second of each bucket, in the order
-// in which they came: no peak and no fall is lost, and what lies between is not
-// drawn.
-func (c *PageTimeline) decimate() {
+// bin makes one point of each bin of seconds.
+func (c *PageTimeline) bin() {
 	n := len(c.At)
-	c.Bucket = (n + mostBuckets - 1) / mostBuckets
-	for _, column := range c.Columns.all() {
-		*column = extremes(*column, c.Bucket)
+	c.Bin = binWidth(n, mostBins)
+	c.Low, c.High = new(Columns), new(Columns)
+	low, high := c.Low.all(), c.High.all()
+	for i, column := range c.Columns.all() {
+		*column, *low[i], *high[i] = binned(*column, c.Bin)
 	}
-	at := []num{}
-	for from := 0; from < n; from += c.Bucket {
-		width := float64(min(c.Bucket, n-from))
-		at = append(at, num(float64(from)+width/4), num(float64(from)+width*3/4))
+	c.At = c.At[:0]
+	for from := 0; from < n; from += c.Bin {
+		c.At = append(c.At, num(float64(from)+float64(min(c.Bin, n-from))/2))
 	}
-	c.At = at
-	c.Note = strings.TrimSpace(c.Note + fmt.Sprintf(" Of each %d seconds the lowest and the highest are drawn; series.csv has every second.", c.Bucket))
+	c.Note = fmt.Sprintf("Each point is the mean of %d seconds; shaded about it: from the lowest of them to the highest. series.csv has every second.", c.Bin)
 }
 
-// extremes returns two numbers for each bucket; NaN where none is known.
-func extremes(column []num, bucket int) []num {
-	var out []num
-	for part := range slices.Chunk(column, bucket) {
-		low, high := 0, 0
-		for i, x := range part {
-			if !(part[low] <= x) && x == x { // NaN is less than any
-				low = i
-			}
-			if !(part[high] >= x) && x == x {
-				high = i
-			}
+// binWidth is the smallest round number of seconds of which most at most make n.
+func binWidth(n, most int) int {
+	for _, width := range []int{1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600} {
+		if n <= width*most {
+			return width
 		}
-		out = append(out, part[min(low, high)], part[max(low, high)])
 	}
-	return out
+	return (n + most - 1) / most
+}
+
+// binned returns the mean, the least and the most of each bin; NaN where none is known.
+func binned(column []num, width int) (mean, low, high []num) {
+	for part := range slices.Chunk(column, width) {
+		sum, known, least, most := num(0), num(0), num(math.NaN()), num(math.NaN())
+		for _, x := range part {
+			if x != x {
+				continue
+			}
+			if sum, known = sum+x, known+1; known == 1 {
+				least, most = x, x
+			}
+			least, most = min(least, x), max(most, x)
+		}
+		mean, low, high = append(mean, sum/known), append(low, least), append(high, most)
+	}
+	return mean, low, high
 }
 
 // bands are the times of the faults that were injected.
@@ -211,13 +234,23 @@ func (c *PageTimeline) bands(faults []Fault) {
 		if f.Skipped != "" || f.Error != "" && f.OutageSeconds == nil {
 			continue
 		}
-		b := Band{Number: f.Number, Label: f.Fault, From: f.AtSeconds, To: c.End}
-		if f.HealedSeconds != nil {
-			b.To, b.Healed = *f.HealedSeconds, true
+		b := Band{Number: f.Number, Label: f.Fault, From: f.AtSeconds, To: c.End, Healed: f.HealedSeconds}
+		if begun := cmp.Or(f.HealingSeconds, f.HealedSeconds); begun != nil {
+			b.To = *begun
 		}
 		if f.RecoveredSeconds != nil && *f.RecoveredSeconds > 0 {
 			b.Back = new(f.AtSeconds + *f.RecoveredSeconds)
 		}
 		c.Bands = append(c.Bands, b)
+	}
+}
+
+// leaders are the nodes that took the lead during the load phase, as the cluster's
+// supervisor noted it.
+func (c *PageTimeline) leaders(events []Event) {
+	for _, e := range events {
+		if e.Leader != "" && e.AtSeconds >= 0 && e.AtSeconds <= c.End {
+			c.Leaders = append(c.Leaders, PageLeader{e.Leader, e.AtSeconds})
+		}
 	}
 }

@@ -294,7 +294,7 @@ type Fault struct {
 	TPSBefore        *float64 `json:"tps_before"`
 	TPSDuring        *float64 `json:"tps_during"`
 	TPSAfter         *float64 `json:"tps_after"`
-	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % for good; 0 where it never fell
+	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % to stay, see stats.Effect; 0 where it did not fall
 	P99Before        *float64 `json:"p99_before_ms"`
 	P99During        *float64 `json:"p99_during_ms"`
 	P99After         *float64 `json:"p99_after_ms"`
@@ -314,6 +314,7 @@ const lateFrom = 0.1
 type Event struct {
 	AtSeconds float64 `json:"at_s"` // since the run's start
 	Text      string  `json:"text"`
+	Leader    string  `json:"leader,omitempty"` // the node that leads from then on, where the event is that it does
 }
 
 // Degradation compares the last part of the load phase without a fault with the

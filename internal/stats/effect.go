@@ -55,12 +55,15 @@ type Effect struct {
 	// Outage is Longest where it is longer than Noise, and else empty.
 	Outage Gap
 
-	// Recovered is when the throughput was back for good. A second has fallen that
-	// begins in the span and has less than 90 % of the slowest undisturbed second
-	// before. The throughput is back with the first second after the last fallen one
-	// that has 90 % of the mean of Before, or with its first commit if that second
-	// begins in a gap longer than Noise. It is the injection where no second has
-	// fallen, and -1 where it was not back within the span, or cannot be known.
+	// Recovered is when the throughput was back to stay: at the start of the first second
+	// that has 90 % of the mean of Before, as have more than half of the five seconds from
+	// it on, or at its first commit if it begins in a gap longer than Noise. It is looked for
+	// after the fall. A second has fallen that has less than 90 % of the slowest undisturbed
+	// second before. The fall ends with the last three fallen seconds of five, or with one
+	// that begins within a second after the injection or the heal, or with an outage that
+	// begins until then or lasts a second: a shorter fall at another time is not the fault's.
+	// It is the injection where nothing fell, and -1 where it was not back within the span,
+	// or cannot be known.
 	Recovered time.Duration
 	// Uncompared says why the throughput could not be compared; empty if it was.
 	Uncompared string
@@ -82,6 +85,7 @@ const (
 	step       = 100 * time.Millisecond // in which throughput is counted
 	window     = int(time.Second / step)
 	backAgain  = 0.9 // of the throughput before
+	held       = 5   // seconds, more than half of which decide whether the throughput is back, or fell again
 	mostBefore = 10 * time.Second
 	noisy      = 2 // times the longest undisturbed gap are within the noise
 	leastNoise = 50 * time.Millisecond
@@ -167,7 +171,7 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 		e.Outage = e.Longest
 	}
 	known := false
-	e.Recovered, known = c.recovered(s.At, until, e.Noise)
+	e.Recovered, known = c.recovered(s, until, e)
 	switch {
 	case e.Before.To == e.Before.From:
 		e.Uncompared = "there was no second without a fault before it"
@@ -250,28 +254,52 @@ func (c *commitTimeline) longest(i int) (g Gap) {
 	return g
 }
 
-// recovered finds when the throughput was back for good, by the latest baseline;
-// -1 if it was not, and not known where it cannot be known.
-func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
-	first, end := c.whole(at, until)
+// recovered finds when the throughput was back to stay, by the latest baseline; -1 if it
+// was not, and not known where it cannot be known. See Effect.Recovered.
+func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effect) (back time.Duration, known bool) {
+	first, end := c.whole(s.At, until)
 	if c.mean == 0 || end-first < window {
 		return -1, false
 	}
-	floor, start := backAgain*float64(c.slowest), first
+	low, enough := backAgain*float64(c.slowest), backAgain*c.mean
+	start := first
+	if o := e.Outage; o.Length() >= time.Second || o.Length() > 0 && o.From <= s.Healed+time.Second {
+		start = max(start, int(o.To/step))
+	}
+	healed, _ := c.whole(s.Healed, until)
 	for n := first; n+window <= end; n++ {
-		if float64(c.total(n, n+window)) < floor {
-			start = n + 1
+		soon := n <= first+window || n >= healed && n <= healed+window
+		_, fallen := c.compareHeld(n, end, low)
+		if soon && float64(c.total(n, n+window)) < low || 2*fallen > held {
+			start = max(start, n+1)
 		}
 	}
 	if start == first {
-		return c.gaps.after(at, noise), true
+		return c.gaps.after(s.At, e.Noise), true
 	}
 	for n := start; n+window <= end; n++ {
-		if float64(c.total(n, n+window)) >= backAgain*c.mean {
-			return c.gaps.after(max(time.Duration(n)*step, at), noise), true
+		if reached, fallen := c.compareHeld(n, end, enough); reached > fallen && float64(c.total(n, n+window)) >= enough {
+			return c.gaps.after(max(time.Duration(n)*step, s.At), e.Noise), true
 		}
 	}
 	return -1, true
+}
+
+// compareHeld counts how many of the seconds from step n on, as many as decide, reach a
+// number of commits, and how many do not. Those that do not end before end are in neither.
+func (c *commitTimeline) compareHeld(n, end int, commits float64) (reached, fallen int) {
+	for range held {
+		if n+window > end {
+			break
+		}
+		if float64(c.total(n, n+window)) < commits {
+			fallen++
+		} else {
+			reached++
+		}
+		n += window
+	}
+	return reached, fallen
 }
 
 // fill counts what the phases hold, in a second pass. Phases may overlap, so it counts in

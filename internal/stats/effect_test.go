@@ -161,11 +161,11 @@ func TestFallAndComeBack(t *testing.T) {
 	list := steady(nil, 0, 10*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 10*s, 13*s, 2*time.Millisecond, time.Millisecond)                   // half of it
 	list = steady(list, 13*s, 15*s, time.Millisecond, time.Millisecond)                     // back
-	list = steady(list, 15*s, 17*s, 2*time.Millisecond, time.Millisecond)                   // not for good
-	list = steady(list, 17*s, 25*s, time.Millisecond, time.Millisecond)                     // and now for good
+	list = steady(list, 15*s, 19*s, 2*time.Millisecond, time.Millisecond)                   // not for good
+	list = steady(list, 19*s, 25*s, time.Millisecond, time.Millisecond)                     // and now for good
 	list = steady(list, 25*s+80*time.Millisecond, 30*s, time.Millisecond, time.Millisecond) // a pause
 	f := measure(t, list, []FaultInterval{{At: 10 * s, Healed: 12 * s}}, 0, 30*s).Faults[0]
-	if f.Recovered < 16700*time.Millisecond || f.Recovered > 17100*time.Millisecond {
+	if f.Recovered < 18700*time.Millisecond || f.Recovered > 19100*time.Millisecond {
 		t.Errorf("back at %v", f.Recovered)
 	}
 	if f.After.From != f.Recovered {
@@ -251,5 +251,55 @@ func TestAFaultOnAHurtDatabase(t *testing.T) {
 	f := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults[1]
 	if f.Before.From != 6*s || !near(f.Before.TPS(), 500) || f.Recovered != -1 || !strings.Contains(f.Uncompared, "not back yet") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// TestBackIsRobust: single slow seconds, which a database has without a fault too, do
+// not decide when the throughput was back, wherever they are; a fall of the fault does,
+// however short.
+func TestBackIsRobust(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	run := func(healed time.Duration, rate func(at time.Duration) time.Duration) Effect {
+		var list []history.Transaction
+		for at := time.Duration(0); at < 60*s; at += rate(at) {
+			list = steady(list, at, at+1, s, ms)
+		}
+		return measure(t, list, []FaultInterval{{At: 10 * s, Healed: healed}}, 0, 60*s).Faults[0]
+	}
+	slow := func(at time.Duration, seconds ...time.Duration) time.Duration {
+		for _, n := range seconds {
+			if at >= n*s && at < (n+1)*s {
+				return 2 * ms
+			}
+		}
+		return ms
+	}
+	for name, c := range map[string]struct {
+		healed   time.Duration
+		rate     func(at time.Duration) time.Duration
+		from, to time.Duration
+	}{
+		"slow seconds and no fault's fall": {20 * s, func(at time.Duration) time.Duration { return slow(at, 15, 30, 45, 58, 59) }, 10 * s, 10 * s},
+		"a fall, then a slow second":       {20 * s, func(at time.Duration) time.Duration { return slow(at, 10, 11, 12, 13, 16, 40) }, 13700 * ms, 14100 * ms},
+		"a slow second just after it":      {20 * s, func(at time.Duration) time.Duration { return slow(at, 10, 11, 12, 14) }, 12700 * ms, 13100 * ms},
+		"a short fall at the injection":    {20 * s, func(at time.Duration) time.Duration { return slow(at, 10) }, 10700 * ms, 11100 * ms},
+		"a short fall at the heal":         {20 * s, func(at time.Duration) time.Duration { return slow(at, 20) }, 20700 * ms, 21100 * ms},
+		"three slow seconds later":         {20 * s, func(at time.Duration) time.Duration { return slow(at, 40, 41, 42) }, 42700 * ms, 43100 * ms},
+		"it never comes back": {20 * s, func(at time.Duration) time.Duration {
+			if at >= 10*s && at%(5*s) >= s {
+				return 2 * ms
+			}
+			return ms
+		}, -1, -1},
+		"half a second without a commit": {20 * s, func(at time.Duration) time.Duration {
+			if at == 10*s+200*ms {
+				return 500 * ms
+			}
+			return slow(at, 30)
+		}, 10700 * ms, 10700 * ms},
+	} {
+		if f := run(c.healed, c.rate); f.Recovered < c.from || f.Recovered > c.to || f.Uncompared != "" {
+			t.Errorf("%s: back at %v, want %v to %v", name, f.Recovered, c.from, c.to)
+		}
 	}
 }

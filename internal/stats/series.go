@@ -13,7 +13,7 @@ import (
 type Second struct {
 	Second                                int // whole seconds since the run's start: [Second, Second+1)
 	Committed, Rejected, Aborted, Unknown uint64
-	P50, P99, Max                         time.Duration // to two digits, Max exact; 0 where nothing committed
+	P50, P90, P99, P999, Max              time.Duration // to two digits, Max exact; 0 where nothing committed
 	Waiting                               uint64        // transactions that were due and not sent at its end
 }
 
@@ -119,8 +119,10 @@ func (t *Timeline) Series() []Second {
 			clear(dense)
 			b.latency.addTo(dense)
 			series[i].Max = time.Duration(b.max)
-			series[i].P50 = time.Duration(min(twoDigits.quantile(dense, 0.50, b.Committed), b.max))
-			series[i].P99 = time.Duration(min(twoDigits.quantile(dense, 0.99, b.Committed), b.max))
+			at := func(q float64) time.Duration {
+				return time.Duration(min(twoDigits.quantile(dense, q, b.Committed), b.max))
+			}
+			series[i].P50, series[i].P90, series[i].P99, series[i].P999 = at(0.50), at(0.90), at(0.99), at(0.999)
 		}
 	}
 	var waiting int64

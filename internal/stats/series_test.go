@@ -103,14 +103,14 @@ func checkSecond(t *testing.T, i int, got, want Second, latencies []int64) {
 		for _, p := range []struct {
 			q   float64
 			got time.Duration
-		}{{0.5, got.P50}, {0.99, got.P99}} {
+		}{{0.5, got.P50}, {0.9, got.P90}, {0.99, got.P99}, {0.999, got.P999}} {
 			exact := min(latencies[max(int(rank(p.q, uint64(n))), 1)-1], highest)
 			if over := int64(p.got) - exact; over < -1 && exact < highest || float64(over) > max(512, float64(exact)/100) {
 				t.Errorf("second %d: the share %v of %d lies at %v, want %v", i, p.q, n, p.got, time.Duration(exact))
 			}
 		}
 	}
-	want.P50, want.P99 = got.P50, got.P99
+	want.P50, want.P90, want.P99, want.P999 = got.P50, got.P90, got.P99, got.P999
 	if got != want {
 		t.Errorf("second %d: got %+v, want %+v", i, got, want)
 	}

@@ -167,7 +167,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	if err := n.promote(ctx); err != nil {
 		return err
 	}
-	c.Note("%s leads, %v after %s began to shut down for it", n.Name(), time.Since(began).Round(time.Millisecond), p.Name())
+	c.NoteLeader(n.Name(), "%s leads, %v after %s began to shut down for it", n.Name(), time.Since(began).Round(time.Millisecond), p.Name())
 	return c.demote(ctx, p)
 }
 

@@ -143,7 +143,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	for {
 		if v, err := look(limited, m.orders); err == nil && v.primary {
 			c.setPrimary(m)
-			c.Note("%s leads, which %s has handed over in %v", m.Name(), p.Name(), time.Since(began).Round(time.Millisecond))
+			c.NoteLeader(m.Name(), "%s leads, which %s has handed over in %v", m.Name(), p.Name(), time.Since(began).Round(time.Millisecond))
 			return nil
 		}
 		v, err := look(limited, p.orders)
@@ -159,7 +159,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	if err == nil {
 		c.setPrimary(m)
 		err = m.assign(context.WithoutCancel(ctx))
-		c.Note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
+		c.NoteLeader(m.Name(), "%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
 	}
 	return err
 }

@@ -23,15 +23,13 @@ window.stroppy = {};
 	const some = (column) => column.some((x) => x !== null && x !== 0);
 	const known = (column) => column.some((x) => x !== null);
 
-	// value is what the legend shows under the cursor. Where two points stand for a
-	// bucket it is the lowest and the highest of it.
-	const value = (write, bucket) => (u, v, i, at) => {
+	// value is what the legend shows under the cursor: of a bin its mean, and the lowest
+	// and the highest of its seconds.
+	const value = (write, low, high) => (u, v, i, at) => {
 		if (at === null || at === undefined) return "";
-		if (bucket === 1) return v === null ? "none" : write(v);
-		const pair = u.data[i].slice(at - at % 2, at - at % 2 + 2).filter((x) => x !== null);
-		if (pair.length === 0) return "none";
-		const low = write(Math.min(...pair)), high = write(Math.max(...pair));
-		return low === high ? low : `${low} to ${high}`;
+		if (v === null) return "none";
+		if (!low || low[at] === high[at]) return write(v);
+		return `${write(v)} (${write(low[at])} to ${write(high[at])})`;
 	};
 
 	// Ranges: linear ones begin at zero, logarithmic ones end at round numbers.
@@ -64,9 +62,15 @@ window.stroppy = {};
 			}
 			for (const f of timeline.bands) {
 				const [x, w] = clip(u, f.from_s, f.to_s);
-				if (w <= 0 || x > b.left + b.width) continue;
+				if (f.from_s > u.scales.x.max || (f.back_s ?? 0) < u.scales.x.min && (f.healed_s ?? f.to_s) < u.scales.x.min) continue;
 				c.fillStyle = color("band");
-				c.fillRect(x, b.top, w, b.height);
+				if (w > 0) c.fillRect(x, b.top, w, b.height);
+				if (f.healed_s !== null && f.healed_s > f.to_s) {
+					const [heal, width] = clip(u, f.to_s, f.healed_s);
+					c.globalAlpha = .45;
+					if (width > 0) c.fillRect(heal, b.top, width, b.height);
+					c.globalAlpha = 1;
+				}
 				c.strokeStyle = color("band-edge");
 				c.lineWidth = devicePixelRatio;
 				c.beginPath();
@@ -77,6 +81,51 @@ window.stroppy = {};
 				c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
 				c.beginPath(); c.moveTo(back, b.top); c.lineTo(back, b.top + b.height); c.stroke();
 				c.setLineDash([]);
+			}
+			shades(u);
+			c.restore();
+		};
+		// shades goes from the lowest second of each bin to the highest.
+		const shades = (u) => {
+			const c = u.ctx, b = u.bbox, x = u.data[0];
+			c.save();
+			c.beginPath(); c.rect(b.left, b.top, b.width, b.height); c.clip();
+			c.globalAlpha = .22;
+			u.series.forEach((s, i) => {
+				if (!s.shade || !s.show) return;
+				c.fillStyle = s.stroke(u, i);
+				for (let from = 0; from < x.length; from++) { // each run of points without a gap
+					if (s.shade.low[from] === null) continue;
+					let to = from;
+					while (to + 1 < x.length && s.shade.low[to + 1] !== null) to++;
+					c.beginPath();
+					for (let k = from; k <= to; k++) c.lineTo(u.valToPos(x[k], "x", true), u.valToPos(s.shade.high[k], "y", true));
+					for (let k = to; k >= from; k--) c.lineTo(u.valToPos(x[k], "x", true), u.valToPos(Math.max(s.shade.low[k], u.scales.y.distr === 3 ? u.scales.y.min : 0), "y", true));
+					c.fill();
+					from = to;
+				}
+			});
+			c.restore();
+		};
+		// leaders marks where the lead went to another node.
+		const leaders = (u) => {
+			const c = u.ctx, b = u.bbox, px = devicePixelRatio;
+			let free = b.left;
+			c.save();
+			c.font = `600 ${11 * px}px ${color("sans")}`;
+			c.textBaseline = "top";
+			c.fillStyle = c.strokeStyle = color("purple");
+			c.lineWidth = 1.5 * px;
+			for (const l of ref.timeline.leaders) {
+				if (l.at_s < u.scales.x.min || l.at_s > u.scales.x.max) continue;
+				const x = u.valToPos(l.at_s, "x", true), text = named ? l.name + " leads" : "", w = c.measureText(text).width + 9 * px;
+				c.beginPath(); c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); c.globalAlpha = .55; c.stroke(); c.globalAlpha = 1;
+				c.beginPath(); c.moveTo(x - 4 * px, b.top); c.lineTo(x + 4 * px, b.top); c.lineTo(x, b.top + 7 * px); c.fill();
+				const left = x + w > b.left + b.width; // there is no room at its right
+				if (!named || (left ? x - w : x) < free) continue;
+				c.textAlign = left ? "right" : "left";
+				c.fillText(text, left ? x - 7 * px : x + 7 * px, b.top + px);
+				free = left ? x : x + w;
 			}
 			c.restore();
 		};
@@ -111,7 +160,7 @@ window.stroppy = {};
 			});
 			c.restore();
 		};
-		return { drawClear: [behind], draw: [labels] };
+		return { drawClear: [behind], draw: [labels, leaders] };
 	}
 
 	// alone finds the points without a neighbour, which a line alone would not show.
@@ -123,9 +172,9 @@ window.stroppy = {};
 		}
 		return found.length > 0 ? found : null;
 	}
-	function line(label, stroke, write, bucket, more) {
+	function line(label, stroke, write, more, shade) {
 		return Object.assign({
-			label, stroke: color(stroke), width: 1.5, value: value(write, bucket), spanGaps: false,
+			label, stroke: color(stroke), width: 1.5, value: value(write, shade && shade.low, shade && shade.high), spanGaps: false,
 			points: { size: 5, fill: color(stroke), stroke: color(stroke), show: (u, i, from, to) => to - from < 30, filter: alone },
 		}, more);
 	}
@@ -152,65 +201,73 @@ window.stroppy = {};
 	// overTime is a chart with the time of the run below it.
 	function overTime(timeline, o) {
 		// A live chart is given a new timeline and keeps its options.
-		const ref = { timeline }, at = timeline.at_s, bucket = timeline.bucket_s;
+		const ref = { timeline }, at = timeline.at_s, bin = timeline.bin_s;
+		// The scale has room for the highest of what is shaded.
+		const highest = (u, max) => Math.max(max, ...o.lines.filter((l) => l.shade && l.high).map((l) =>
+			l.high.reduce((most, x, i) => x > most && at[i] >= u.scales.x.min && at[i] <= u.scales.x.max ? x : most, 0)));
 		const range = (u, min, max) => {
 			const { at_s, end_s } = ref.timeline, last = at_s[at_s.length - 1];
 			return min <= at_s[0] && max >= last ? [0, Math.max(end_s, last)] : [min, max];
 		};
 		return {
-			ref, shape: JSON.stringify([bucket, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: timeline.end_s,
+			ref, shape: JSON.stringify([bin, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: timeline.end_s,
 			describe: o.describe,
 			options: () => ({
 				padding: [(o.named || timeline.bands.length > 0 ? 20 : 8), 26, 0, 0],
 				scales: {
 					x: { time: false, range },
-					y: o.log ? { distr: 3, log: 10, range: decades } : { range: fromZero },
+					y: o.log ? { distr: 3, log: 10, range: (u, min, max) => decades(u, min, highest(u, max)) } : { range: (u, min, max) => fromZero(u, min, highest(u, max)) },
 				},
 				axes: [timeAxis(), scaleAxis(o.log, digits)],
 				series: [
-					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : span(v, bucket) },
-					...o.lines.map((l) => line(l.label, l.color, l.write || digits, bucket, l.more && l.more())),
+					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : span(v, bin) },
+					...o.lines.map((l) => Object.assign(line(l.label, l.color, l.write || digits, l.more && l.more(), l.low && l), l.shade && l.low ? { shade: l, fill: undefined } : {})),
 				],
 				hooks: bands(ref, o.named),
 				cursor: { sync: { key: "timeline", scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
 			}),
 		};
 	}
-	function span(v, bucket) {
-		if (bucket === 1) return "second " + group(Math.floor(v));
-		const from = Math.floor(v / bucket) * bucket;
-		return `seconds ${group(from)} to ${group(from + bucket - 1)}`;
+	// span names the seconds that a point in their middle stands for.
+	function span(v, bin) {
+		if (bin === 1) return "second " + group(Math.floor(v));
+		const from = Math.floor(v / bin) * bin;
+		return `seconds ${group(from)} to ${group(from + bin - 1)}`;
 	}
 
-	// timeline lists the charts over time that there is something to draw for.
+	// ofTimeline lists the charts over time that there is something to draw for.
 	function ofTimeline(timeline) {
 		const c = timeline.columns, charts = [];
-		const counts = [{ label: "committed", column: c.committed, color: "blue", write: group, more: () => ({ fill: color("fill") }) }];
-		if (some(c.rejected)) counts.push({ label: "rejected", column: c.rejected, color: "green", write: group, more: () => ({ dash: [6, 3] }) });
-		if (some(c.aborted)) counts.push({ label: "aborted", column: c.aborted, color: "purple", write: group, more: () => ({ dash: [2, 2] }) });
-		if (some(c.unknown)) counts.push({ label: "in doubt", column: c.unknown, color: "red", write: group });
+		const of = (name, label, color, more) => Object.assign({ label, color, column: c[name], low: timeline.low && timeline.low[name], high: timeline.high && timeline.high[name] }, more);
+		const counts = [of("committed", "committed", "blue", { write: group, shade: true, more: () => ({ fill: color("fill") }) })];
+		if (some(c.rejected)) counts.push(of("rejected", "rejected", "green", { write: group, more: () => ({ dash: [6, 3] }) }));
+		if (some(c.aborted)) counts.push(of("aborted", "aborted", "purple", { write: group, more: () => ({ dash: [2, 2] }) }));
+		if (some(c.unknown)) counts.push(of("unknown", "in doubt", "red", { write: group }));
 		if (timeline.target > 0) counts.push({ label: "asked for", column: timeline.at_s.map(() => timeline.target), color: "grey", write: group, more: () => ({ width: 1, dash: [8, 4], points: { show: false } }) });
 		charts.push(overTime(timeline, { name: "throughput", title: "Throughput, transactions per second", named: true, lines: counts, describe: "Transactions per second over the time of the run" }));
+		const most = timeline.high ? { column: timeline.high.max_ms, low: null } : {}; // of a bin the slowest of all
 		charts.push(overTime(timeline, {
-			name: "latency", title: "Latency of committed transactions, ms", log: true, named: true, height: 250, describe: "Latency over the time of the run on a logarithmic scale",
+			name: "latency", title: "Latency of committed transactions, ms", log: true, named: true, height: 280, describe: "Latency over the time of the run on a logarithmic scale",
 			lines: [
-				{ label: "max", column: c.max_ms, color: "grey", more: () => ({ width: 1, dash: timeline.at_s.length > 600 ? undefined : [2, 2] }) },
-				{ label: "99 %", column: c.p99_ms, color: "red" },
-				{ label: "50 %", column: c.p50_ms, color: "blue", more: () => ({ width: 2 }) },
+				of("max_ms", "max", "grey", Object.assign({ more: () => ({ width: 1, dash: timeline.at_s.length > 600 ? undefined : [2, 2] }) }, most)),
+				...known(c.p999_ms) ? [of("p999_ms", "99.9 %", "amber")] : [],
+				of("p99_ms", "99 %", "red", { shade: true }),
+				...known(c.p90_ms) ? [of("p90_ms", "90 %", "green")] : [],
+				of("p50_ms", "50 %", "blue", { more: () => ({ width: 2 }) }),
 			],
 		}));
 		if (timeline.open && some(c.waiting)) charts.push(overTime(timeline, {
 			name: "queue", title: "Late work: transactions due and not sent", height: 150, describe: "The queue of late work over the time of the run",
-			lines: [{ label: "waiting", column: c.waiting, color: "purple", write: group, more: () => ({ fill: color("warmup") }) }],
+			lines: [of("waiting", "waiting", "purple", { write: group, shade: true, more: () => ({ fill: color("warmup") }) })],
 		}));
 		const pair = (name, title, one, two) => {
 			const lines = [];
-			if (known(two)) lines.push({ label: "servers", column: two, color: "red" });
-			if (known(one)) lines.push({ label: "client", column: one, color: "blue", more: () => ({ dash: [6, 3] }) });
+			if (known(c[two])) lines.push(of(two, "servers", "red", { shade: true }));
+			if (known(c[one])) lines.push(of(one, "client", "blue", { shade: true, more: () => ({ dash: [6, 3] }) }));
 			if (lines.length > 0) charts.push(overTime(timeline, { name, title, lines, height: 150, describe: title + " over the time of the run" }));
 		};
-		pair("processors", "Processors kept busy", c.client_cpu, c.servers_cpu);
-		pair("memory", "Memory, MB", c.client_rss_mb, c.servers_rss_mb);
+		pair("processors", "Processors kept busy", "client_cpu", "servers_cpu");
+		pair("memory", "Memory, MB", "client_rss_mb", "servers_rss_mb");
 		return charts;
 	}
 
@@ -336,6 +393,6 @@ window.stroppy = {};
 
 	window.stroppy.charts = {
 		ofTimeline, ofHistogram, overTime, draw, drop, resize, renew, known,
-		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, // for the charts of other pages
+		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, span, bands, // for the charts of other pages
 	};
 })();

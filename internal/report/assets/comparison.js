@@ -50,7 +50,7 @@
 			options: () => ({
 				padding: [8, 26, 0, 0],
 				scales: { x: { time: false, range: (u, min, max) => [min, max > min ? max : min + 1] }, y: { range: charts.fromZero } }, axes: [charts.timeAxis(), charts.scaleAxis(false, charts.digits)],
-				series: [{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : charts.digits(v) + " s" }, ...lines.map((l) => charts.line(l.label, l.colour, charts.group, 1, { dash: l.dash }))],
+				series: [{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : charts.span(v, c.bucket_s) }, ...lines.map((l) => charts.line(l.label, l.colour, charts.group, { dash: l.dash }))],
 				cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
 			}),
 		};

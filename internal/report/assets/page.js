@@ -43,7 +43,8 @@
 		if (!c) return names;
 		place.querySelector("figcaption").replaceChildren(
 			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
-			c.bands.length > 0 ? "Shaded: a fault from its injection to its heal; broken line: the throughput was back. " : "",
+			c.bands.length > 0 ? "Shaded: a fault, and lighter its healing, from when that was begun to when it was done; broken line: the throughput was back. " : "",
+			c.leaders.length > 0 ? "Line with a wedge: from then on another node led, by the supervisor's account (cluster_events in result.json). " : "",
 			c.note ? c.note + " " : "", ...gone.map((g) => g + " "),
 			el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."));
 		specs.forEach((s) => charts.draw(s, place.querySelector(`[data-chart="${s.name}"]`)));

@@ -13,11 +13,11 @@
 			section("server", null, null);
 			return [];
 		}
-		const time = Object.assign({}, timeline, { at_s: server.at_s, bucket_s: server.bucket_s });
+		const time = Object.assign({}, timeline, { at_s: server.at_s, bin_s: server.bin_s });
 		const specs = server.charts.map((c, i) => charts.overTime(time, {
 			name: "server-" + i, title: c.title, height: 150, describe: c.title + " over the time of the run",
 			lines: c.lines.map((l, n) => ({
-				label: l.label, column: l.column, color: colors[n % colors.length],
+				label: l.label, column: l.column, low: l.low, high: l.high, shade: true, color: colors[n % colors.length],
 				more: () => ({ dash: dashes[Math.floor(n / colors.length) % dashes.length] }),
 			})),
 		}));

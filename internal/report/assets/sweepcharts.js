@@ -224,7 +224,7 @@
 				axes: [whole(), latencyAxis()],
 				series: [
 					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : `${c.digits(v)} ${d.axis}${unsaid(d.steps[n])}` },
-					...all.map(([label, , colour, dash]) => c.line(label, colour, c.ofTime, 1, { dash: dash.length > 0 ? dash : undefined, points: { show: true, size: 6, fill: c.color(colour), stroke: c.color(colour) } })),
+					...all.map(([label, , colour, dash]) => c.line(label, colour, c.ofTime, { dash: dash.length > 0 ? dash : undefined, points: { show: true, size: 6, fill: c.color(colour), stroke: c.color(colour) } })),
 				],
 				hooks: { draw: [paint] }, cursor: { y: false, points, drag: { x: false, y: false } },
 			}),

@@ -84,9 +84,16 @@ func (r *clusterSession) stop() error {
 func (r *clusterSession) complete(o *run.Options, config *config, w workload.Workload) {
 	if r == nil {
 		o.Servers = listeners(config.DB)
+		o.Where.Servers = whereServers(o.Embedded, config.DB)
 		return
 	}
 	o.Servers = r.servers()
+	if local, ok := r.cluster.(cluster.Local); ok {
+		o.Where.Servers = report.OnThisMachine
+		for _, n := range cluster.LocalNodes(local) {
+			o.Where.Data = append(o.Where.Data, n.Dir())
+		}
+	}
 	if supervised, ok := r.cluster.(interface{ Events() []cluster.Event }); ok {
 		o.Settings = append(o.Settings, report.Setting{
 			Name: "supervisor", Value: "stroppy's own, which fails over when the node that leads does not answer for the cluster's parameter timeout, 1s unless given",
@@ -212,6 +219,40 @@ func addresses(database string) []string {
 		}
 	}
 	return list
+}
+
+// whereServers says where the servers of a database's address run, by the address alone;
+// empty where it does not tell.
+func whereServers(embedded bool, database string) string {
+	if embedded {
+		return report.InThisProcess
+	}
+	u, err := url.Parse(database)
+	if err == nil && (strings.HasPrefix(u.Query().Get("host"), "/") || strings.HasPrefix(u.Host, "/")) { // a socket
+		return report.OnThisMachine
+	}
+	here, elsewhere := 0, 0
+	for _, address := range addresses(database) {
+		host, _, err := net.SplitHostPort(address)
+		local, known := resource.Local(host)
+		switch {
+		case err != nil || !known:
+			return ""
+		case local:
+			here++
+		default:
+			elsewhere++
+		}
+	}
+	switch {
+	case here > 0 && elsewhere > 0:
+		return report.OnBoth
+	case here > 0:
+		return report.OnThisMachine
+	case elsewhere > 0:
+		return report.OnOtherMachines
+	}
+	return ""
 }
 
 // servers are the nodes of the cluster that are processes of this machine.

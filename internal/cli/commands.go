@@ -128,7 +128,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		Spec: config.spec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
 		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: embedded(url),
 		Stroppy: version(), Command: command, Unchecked: "Nothing was checked, as asked.",
-		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
+		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub, Where: run.Environment{Build: build()},
 	}
 	if command == "pay" {
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 )
 
@@ -116,17 +117,32 @@ func (a *app) versionCommand() *cobra.Command {
 
 // version is what the build recorded: a tag, or a revision.
 func version() string {
+	b := build()
+	if b.Version == "" || b.Version == "(devel)" {
+		return cmp.Or(b.Commit, b.Version, "unknown")
+	}
+	return b.Version
+}
+
+// build is what the build recorded of this program. Without a version control there is no
+// commit.
+func build() (b report.Build) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return b
 	}
-	v := info.Main.Version
+	b.Version, b.Go = cmp.Or(info.Main.Version, "(devel)"), info.GoVersion
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
-			v = s.Value
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Committed = s.Value
+		case "vcs.modified":
+			b.Dirty = new(s.Value == "true")
 		}
 	}
-	return cmp.Or(v, "(devel)")
+	return b
 }
 
 // flagError names the nearest flag of one that does not exist, or whose flag it is.

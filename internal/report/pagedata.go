@@ -130,7 +130,7 @@ func facts(r *Result) []Setting {
 		{"Faults", faultsText(r.Faults)},
 		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
-		{"Machine", r.Machine},
+		{"Machine", r.Environment.text(r.Machine)},
 		{"Times", phasesText(r.Phases)},
 	}
 	for i, f := range list {

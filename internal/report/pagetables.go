@@ -294,7 +294,7 @@ func short4(x float64) string {
 
 // detailTables are the configuration in full.
 func detailTables(r *Result) []PageTable {
-	tables := []PageTable{}
+	tables := append([]PageTable{}, r.environmentTable()...)
 	for _, s := range []struct {
 		title string
 		list  []Setting

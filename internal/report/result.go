@@ -79,6 +79,8 @@ type Result struct {
 	Command     string    `json:"command"` // repeats the run
 	Stroppy     string    `json:"stroppy_version"`
 	Machine     string    `json:"machine"` // of the clients: system, architecture, processors
+
+	Environment *Environment `json:"environment,omitempty"`
 }
 
 // Violations is the file in the run's directory that has a line for each

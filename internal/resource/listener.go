@@ -17,7 +17,7 @@ import (
 func Listener(address string) (Group, bool) {
 	host, text, _ := net.SplitHostPort(address) // both are empty after an error
 	port, err := strconv.Atoi(text)
-	if err != nil || !local(host) {
+	if here, _ := Local(host); err != nil || !here {
 		return Group{}, false
 	}
 	sockets, err := psnet.Connections("tcp")
@@ -33,20 +33,21 @@ func Listener(address string) (Group, bool) {
 	return Group{Name: address, PIDs: (&family{root: first}).pids}, true
 }
 
-// local says whether a host is this machine. Addresses of other network
-// namespaces are not.
-func local(host string) bool {
+// Local says whether a host is this machine, and whether that is known: it is not of a name
+// without an address. Addresses of other network namespaces are not this machine's.
+func Local(host string) (here, known bool) {
 	ips, unknown := net.LookupIP(host)
 	own, err := net.InterfaceAddrs()
 	if unknown != nil || err != nil {
-		return false
+		return false, false
 	}
-	return slices.ContainsFunc(ips, func(ip net.IP) bool {
+	here = slices.ContainsFunc(ips, func(ip net.IP) bool {
 		return ip.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
 			n, ok := a.(*net.IPNet)
 			return ok && n.IP.Equal(ip)
 		})
 	})
+	return here, true
 }
 
 // family is a process and its descendants.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"time"
@@ -66,6 +67,8 @@ type Options struct {
 	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
 	Servers []resource.Group
+	// Where is the run's place, as far as the caller knows it.
+	Where Environment
 	// Embedded says that the database works in this process and has no servers.
 	Embedded bool
 
@@ -252,6 +255,7 @@ func (c *conductor) describe(ctx context.Context) error {
 		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.expect.String(),
 	}
 	c.log.Info("database", "name", info.Name, "version", info.Version, "isolation", claim.Isolation, "claims", claim.Level, "expect", c.expect)
+	r.Environment = c.o.Where.fingerprint(c.o.Dir.Path)
 	return c.o.Dir.Write(FaultsFile, nil)
 }
 
@@ -296,10 +300,29 @@ func (c *conductor) attach(ctx context.Context) error {
 	}
 	r.Seed, r.LoadID, r.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
 	plan.NoLoad, plan.NoCheck = !c.o.Steps.Load, !c.o.Steps.Check // the same as a run of these parts
+	plan = plan.InEffect(c.chosen(header.Keys))
 	for _, s := range plan.Shown() {
 		r.Scenario = append(r.Scenario, report.Setting{Name: s[0], Value: s[1]})
 	}
 	return c.o.Dir.Write(ScenarioFile, plan.YAML())
+}
+
+// chosen are the values that settings have although nobody gave them one: what the workload
+// keeps of its style, by the names of its settings, and what the database's default and its
+// claim are.
+func (c *conductor) chosen(keys map[string]string) map[string]string {
+	chosen := maps.Clone(keys)
+	if chosen == nil {
+		chosen = map[string]string{}
+	}
+	if c.result.Claim != nil {
+		name := c.result.Claim.Isolation
+		if claim, err := c.o.Database.Claim(name); err == nil && claim.Isolation == name {
+			chosen["isolation"] = name
+		}
+		chosen["expect"] = c.expect.String()
+	}
+	return chosen
 }
 
 // replacedWait bounds how long a database is asked whether it holds what was driven.

@@ -94,8 +94,12 @@ func plain(value *yaml.Node, lines bool) (string, error) {
 func (s *Scenario) YAML() []byte {
 	var out bytes.Buffer
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
+	var without []string
 	for _, k := range s.Settings() {
 		value, removed := k.Get(), false
+		if !k.Local && value == "" {
+			without = append(without, k.Name)
+		}
 		if k.Local || value == "" {
 			continue
 		}
@@ -119,6 +123,9 @@ func (s *Scenario) YAML() []byte {
 		default:
 			fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
 		}
+	}
+	if len(without) > 0 {
+		fmt.Fprintf(&out, "# Without a value in this run: %s.\n", strings.Join(without, ", "))
 	}
 	return out.Bytes()
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -95,6 +96,27 @@ func (p Plan) Attached(spec workload.Spec, h history.Header) (Plan, error) {
 	}
 	p.Seed = h.Seed
 	return p, nil
+}
+
+// InEffect returns the plan with a value for each setting that has none and of which chosen,
+// by the settings' names, has what database and workload took: a run of it is the same. A
+// value that the scenario would refuse is left out.
+func (p Plan) InEffect(chosen map[string]string) Plan {
+	p.Config = workload.Clone(p.Config)
+	if !p.Rate.Closed() || p.Think > 0 {
+		chosen = maps.Clone(chosen)
+		chosen["arrival"] = p.Arrivals().String()
+	}
+	for _, one := range p.Settings() {
+		before, value := one.Get(), chosen[one.Name]
+		if before != "" || value == "" || one.Local || one.Idle != nil && one.Idle() != "" {
+			continue
+		}
+		if err := one.Set(value); err != nil || p.Validate() != nil {
+			_ = one.Set(before) // it was so
+		}
+	}
+	return p
 }
 
 // Arrivals returns how transactions arrive; the scenario has been checked.

@@ -76,3 +76,55 @@ func planOf(t *testing.T, settings string) (Plan, error) {
 	}
 	return s.Plan(named)
 }
+
+// TestInEffect holds that what database and workload took for a setting without a value is
+// in the file, and that a run of the file is the same plan in effect.
+func TestInEffect(t *testing.T) {
+	chosen := map[string]string{"isolation": "read committed", "mode": "pipelined", "update": "atomic", "expect": "read-committed", "audits": "7", "accounts": "5", "nonsense": "x"}
+	given := map[string]string{"mode": "interactive", "rate": "100"}
+	var layer []Setting
+	for name, value := range given {
+		layer = append(layer, Setting{name, value, "--" + name})
+	}
+	s, named, err := all().Merge(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Plan(named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	effective := p.InEffect(chosen)
+	for name, want := range map[string]string{
+		"isolation": "read committed", "mode": "interactive", "update": "atomic", "expect": "read-committed", "arrival": "uniform",
+		"audits": s.Get("audits"), "accounts": s.Get("accounts"),
+	} {
+		if got := effective.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if p.Get("update") != "" || p.Get("isolation") != "" {
+		t.Error("the plan itself was changed")
+	}
+	text := string(effective.YAML())
+	if !strings.Contains(text, "# Without a value in this run: db, cluster, nemesis, count.\n") {
+		t.Errorf("it does not say what has no value:\n%s", text)
+	}
+	for _, one := range effective.Settings() {
+		if _, there := strings.CutPrefix(text, one.Name+":"); !one.Local && !there && !strings.Contains(text, "\n"+one.Name+":") && one.Get() != "" {
+			t.Errorf("%s is not there:\n%s", one.Name, text)
+		}
+	}
+	again := reread(t, &effective.Scenario)
+	if got := again.YAML(); string(got) != text {
+		t.Errorf("read again it is\n%s\nand was\n%s", got, text)
+	}
+	closed := all().Default()
+	p, err = closed.Plan(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := p.InEffect(map[string]string{"update": "sideways", "mode": "telepathy"}); refused.Get("update") != "" || refused.Get("mode") != "" || refused.Get("arrival") != "" {
+		t.Errorf("it took what is no value: %+v", refused)
+	}
+}

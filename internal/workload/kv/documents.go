@@ -26,6 +26,7 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	if c.Mode == workload.Procedure {
 		return nil, errNoProcedure
 	}
+	c.Mode = cmp.Or(c.Mode, workload.Interactive)
 	next, err := sessions(c, database, database.DocumentSession)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -85,8 +87,15 @@ func (w *Workload) Header() history.Header {
 		Reasons: []history.Declared{noSuchRecord.Named("no such record")},
 		Object:  "record",
 		Unit:    "bytes",
-		Keys:    factsOf(w.formula.shape),
+		Keys:    w.keys(),
 	})
+}
+
+// keys are the facts of the load, and how statements travel.
+func (w *Workload) keys() map[string]string {
+	keys := factsOf(w.formula.shape)
+	keys["mode"] = cmp.Or(w.config.Mode, workload.Pipelined)
+	return keys
 }
 
 func (w *Workload) client(ctx context.Context, i int) (load.Client, error) {

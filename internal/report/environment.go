@@ -1,0 +1,180 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Environment is where a run was measured, and by which build. What is absent is not known,
+// or is not there.
+type Environment struct {
+	Processor        string    `json:"processor,omitempty"`
+	Cores            int       `json:"cores,omitempty"`
+	Threads          int       `json:"threads,omitempty"`        // that the cores run at once
+	UsableThreads    int       `json:"usable_threads,omitempty"` // of these, by the clients
+	MemoryBytes      int64     `json:"memory_bytes,omitempty"`
+	System           string    `json:"system,omitempty"`
+	Kernel           string    `json:"kernel,omitempty"`
+	Governor         string    `json:"governor,omitempty"`           // of the processors' frequency
+	CPULimit         float64   `json:"cpu_limit,omitempty"`          // processors that the container may keep busy
+	MemoryLimitBytes int64     `json:"memory_limit_bytes,omitempty"` // of the container
+	RunDirectory     *Storage  `json:"run_directory,omitempty"`
+	ServerData       []Storage `json:"server_data,omitempty"` // of the servers on this machine, each once
+	Servers          string    `json:"servers,omitempty"`     // where they run: one of the constants
+	Build            Build     `json:"build"`
+}
+
+// Where the servers of a database run.
+const (
+	OnThisMachine   = "on the client machine"
+	OnOtherMachines = "on other machines"
+	OnBoth          = "on the client machine and on others"
+	InThisProcess   = "in the client's process"
+)
+
+// Storage is a file system.
+type Storage struct {
+	FileSystem string `json:"file_system,omitempty"`
+	Device     string `json:"device,omitempty"`
+	Model      string `json:"disk_model,omitempty"`
+	Rotating   *bool  `json:"disk_rotating,omitempty"`
+}
+
+// Build is the program that measured, as Go recorded it.
+type Build struct {
+	Version   string `json:"version,omitempty"`
+	Commit    string `json:"commit,omitempty"`
+	Committed string `json:"committed_at,omitempty"` // RFC 3339
+	Dirty     *bool  `json:"dirty,omitempty"`        // the sources had changes that are in no commit
+	Go        string `json:"go,omitempty"`
+}
+
+// text is one line about the machine; other is what is known without e.
+func (e *Environment) text(other string) string {
+	if e == nil {
+		return other
+	}
+	parts := []string{e.Processor, joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText()), e.memoryText(), e.system()}
+	if e.RunDirectory != nil {
+		parts = append(parts, e.RunDirectory.text())
+	}
+	return joined(append(parts, e.limitText())...)
+}
+
+func (e *Environment) threadsText() string {
+	switch {
+	case e.UsableThreads > 0 && e.UsableThreads != e.Threads:
+		return fmt.Sprintf("%d of %s usable", e.UsableThreads, Counted(uint64(e.Threads), "thread"))
+	case e.Threads != e.Cores:
+		return countedOr(e.Threads, "thread")
+	}
+	return ""
+}
+
+func (e *Environment) memoryText() string {
+	if e.MemoryBytes == 0 {
+		return ""
+	}
+	return bytesText(e.MemoryBytes) + " memory"
+}
+
+func (e *Environment) system() string {
+	kernel := ""
+	if e.Kernel != "" {
+		kernel = "kernel " + e.Kernel
+	}
+	return joinedBy(", ", e.System, kernel)
+}
+
+// limitText says what a container allows, where it is less than the machine has.
+func (e *Environment) limitText() string {
+	var limits []string
+	if e.CPULimit > 0 {
+		limits = append(limits, fmt.Sprintf("%.3g processors", e.CPULimit))
+	}
+	if e.MemoryLimitBytes > 0 && (e.MemoryBytes == 0 || e.MemoryLimitBytes < e.MemoryBytes) {
+		limits = append(limits, bytesText(e.MemoryLimitBytes)+" memory")
+	}
+	if len(limits) == 0 {
+		return ""
+	}
+	return "limited to " + strings.Join(limits, " and ")
+}
+
+func (s *Storage) text() string {
+	text := s.FileSystem
+	if s.Device != "" {
+		text += " on " + s.Device
+	}
+	kind := ""
+	if s.Rotating != nil {
+		kind = map[bool]string{false: "not rotating", true: "rotating"}[*s.Rotating]
+	}
+	if disk := joinedBy(", ", s.Model, kind); disk != "" {
+		text += " (" + disk + ")"
+	}
+	return text
+}
+
+// text is one line about the build; other is what is known without e.
+func (b *Build) text(other string) string {
+	commit := ""
+	if b.Commit != "" {
+		commit = "commit " + b.Commit[:min(len(b.Commit), 12)]
+	}
+	if b.Dirty != nil && *b.Dirty {
+		commit = joinedBy(", ", commit, "with uncommitted changes")
+	}
+	if text := joined(b.Version, commit, b.Go); text != "" {
+		return text
+	}
+	return other
+}
+
+// environmentTable has all that is known, a row each.
+func (r *Result) environmentTable() []PageTable {
+	e := r.Environment
+	if e == nil {
+		return nil
+	}
+	t := NewPageTable("Machine and build", "", []int{0, 1}, "of the client", "")
+	add := func(name, value string) {
+		if value != "" {
+			t.Add(name, value)
+		}
+	}
+	add("processor", e.Processor)
+	add("cores", joinedBy(", ", countedOr(e.Cores, "core"), e.threadsText()))
+	add("governor", e.Governor)
+	add("memory", e.memoryText())
+	add("system", e.system())
+	add("container", e.limitText())
+	if e.RunDirectory != nil {
+		add("run directory", e.RunDirectory.text())
+	}
+	for i := range e.ServerData {
+		add("servers' data", e.ServerData[i].text())
+	}
+	add("servers", e.Servers)
+	add("stroppy", e.Build.text(r.Stroppy))
+	return []PageTable{t}
+}
+
+func countedOr(n int, noun string) string {
+	if n == 0 {
+		return ""
+	}
+	return Counted(uint64(n), noun)
+}
+
+// joinedBy joins what is not empty.
+func joinedBy(with string, parts ...string) string {
+	text := ""
+	for _, p := range parts {
+		if text != "" && p != "" {
+			text += with
+		}
+		text += p
+	}
+	return text
+}

@@ -1,0 +1,178 @@
+package resource
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+)
+
+// Machine is what measurements depend on of the machine that this program runs on. What is
+// zero is not known, or is not there.
+type Machine struct {
+	Processor   string  // its model
+	Cores       int     // of all processors
+	Threads     int     // that they run at once
+	Usable      int     // of these, by this process
+	Memory      int64   // bytes
+	System      string  // such as debian 12.11
+	Kernel      string  // its version
+	Governor    string  // of the processors' frequency
+	CPULimit    float64 // processors that the container may keep busy; 0: there is no limit
+	MemoryLimit int64   // bytes that the container may have; 0: there is no limit
+}
+
+// ThisMachine looks at the machine.
+func ThisMachine() Machine {
+	m := Machine{Usable: runtime.NumCPU()}
+	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
+		m.Processor = strings.Join(strings.Fields(infos[0].ModelName), " ")
+	}
+	m.Cores, _ = cpu.Counts(false) // 0 where it is not known
+	m.Threads, _ = cpu.Counts(true)
+	if memory, err := mem.VirtualMemory(); err == nil {
+		m.Memory = int64(memory.Total)
+	}
+	if platform, _, version, err := host.PlatformInformation(); err == nil {
+		m.System = strings.TrimSpace(platform + " " + version)
+	}
+	m.Kernel, _ = host.KernelVersion()
+	m.Governor = governor("/sys/devices/system/cpu")
+	m.CPULimit, m.MemoryLimit = limits("/proc/self/cgroup", "/sys/fs/cgroup")
+	return m
+}
+
+// governor is that of all processors, with commas between them where they differ.
+func governor(cpus string) string {
+	files, _ := filepath.Glob(filepath.Join(cpus, "cpu[0-9]*", "cpufreq", "scaling_governor")) // the pattern is right
+	var found []string
+	for _, file := range files {
+		if name := line(file); name != "" && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found, ", ")
+}
+
+// line is the first line of a file; empty where it cannot be read.
+func line(file string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimSpace(first)
+}
+
+// limits are the smallest of the control groups that this process is in, as the file of
+// them says, and of those above
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1). In a container, whose
+// files begin at its own group, the path is not there, and its root is asked.
+func limits(groups, root string) (processors float64, memory int64) {
+	data, err := os.ReadFile(groups)
+	if err != nil {
+		return 0, 0
+	}
+	least := func(x float64) {
+		if x > 0 && (processors == 0 || x < processors) {
+			processors = x
+		}
+	}
+	leastMemory := func(text string) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		// Version 1 has the largest number of whole pages where there is no limit.
+		if err == nil && n > 0 && n < 1<<60 && (memory == 0 || n < memory) {
+			memory = n
+		}
+	}
+	for entry := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(entry), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		for _, controller := range strings.Split(fields[1], ",") {
+			base := filepath.Join(root, fields[1])
+			if controller == "" { // version 2
+				base = root
+			} else if _, err := os.Stat(base); err != nil {
+				base = filepath.Join(root, controller)
+			}
+			for path := filepath.Clean("/" + fields[2]); ; path = filepath.Dir(path) {
+				dir := filepath.Join(base, path)
+				switch controller {
+				case "":
+					quota, period, _ := strings.Cut(line(filepath.Join(dir, "cpu.max")), " ")
+					least(ratio(quota, period))
+					leastMemory(line(filepath.Join(dir, "memory.max")))
+				case "cpu":
+					least(ratio(line(filepath.Join(dir, "cpu.cfs_quota_us")), line(filepath.Join(dir, "cpu.cfs_period_us"))))
+				case "memory":
+					leastMemory(line(filepath.Join(dir, "memory.limit_in_bytes")))
+				}
+				if path == "/" {
+					break
+				}
+			}
+		}
+	}
+	return processors, memory
+}
+
+// ratio of two numbers; 0 where one is none, as of a quota that is "max" or -1.
+func ratio(a, b string) float64 {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err != nil || err2 != nil || x <= 0 || y <= 0 {
+		return 0
+	}
+	return x / y
+}
+
+// Storage is what holds a folder. What is empty is not known.
+type Storage struct {
+	FileSystem string // its type, such as ext4
+	Device     string // such as /dev/sda1
+	Model      string // of the disk
+	Rotating   *bool  // as the kernel knows it
+}
+
+// StorageOf looks at what holds a folder, which may be one that is not there yet.
+func StorageOf(dir string) (s Storage, known bool) {
+	path, err := filepath.Abs(dir)
+	for err == nil {
+		var real string
+		if real, err = filepath.EvalSymlinks(path); err == nil {
+			path = real
+			break
+		}
+		if !os.IsNotExist(err) || path == filepath.Dir(path) {
+			return s, false
+		}
+		path, err = filepath.Dir(path), nil
+	}
+	mounts, err := disk.Partitions(true)
+	if err != nil {
+		return s, false
+	}
+	longest := -1
+	for _, m := range mounts {
+		within := m.Mountpoint == path || strings.HasPrefix(path, strings.TrimSuffix(m.Mountpoint, "/")+"/")
+		if within && len(m.Mountpoint) >= longest { // of several at one place the last hides the others
+			longest = len(m.Mountpoint)
+			s = Storage{FileSystem: m.Fstype, Device: m.Device}
+		}
+	}
+	if s.Device == s.FileSystem || s.Device == "none" { // of no device
+		s.Device = ""
+	}
+	s.Model, s.Rotating = blockDevice(path)
+	return s, longest >= 0
+}

@@ -17,6 +17,9 @@ import (
 const (
 	seriesFile    = "series.csv"
 	resourcesFile = "resources.csv"
+	aroundFile    = "around-faults.csv"
+	kindsFile     = "kinds.csv"
+	heatFile      = "heatmap.csv"
 )
 
 // mostSecond is the last second of the longest run that a series is made of.
@@ -39,7 +42,7 @@ func (e *FileError) Error() string {
 func (e *FileError) Unwrap() error { return e.Err }
 
 // column is one column of a file of rows: its name, and a pointer to what a row has of it.
-// That is an int for the second, a uint64 for a count, and a time.Duration for a latency;
+// That is a string for a name, an int for a second, a uint64 for a count, and a time.Duration for a latency;
 // a *float64 for processors and an *int64 for bytes are nil, and written as nothing, where
 // they are not known.
 type column[T any] struct {
@@ -92,6 +95,8 @@ func ReadResources(r io.Reader) ([]Resource, error) {
 
 func cellText(cell any) string {
 	switch x := cell.(type) {
+	case *string:
+		return *x
 	case *int:
 		return strconv.Itoa(*x)
 	case *uint64:
@@ -114,6 +119,8 @@ func cellText(cell any) string {
 func readCell(cell any, text string) error {
 	what, valid := "", true
 	switch x := cell.(type) {
+	case *string:
+		what, valid, *x = "name", text != "", text
 	case *int:
 		n, err := strconv.Atoi(text)
 		what, valid, *x = "second of a run", err == nil && n >= 0 && n <= mostSecond, n

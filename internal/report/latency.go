@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -106,4 +108,21 @@ func (d *Drive) lackingText() string {
 		text += ", which for some is a lower bound (≥)"
 	}
 	return text + "."
+}
+
+// kindsTable has a row for each kind of transaction, that with most of them first.
+func (d *Drive) kindsTable(columns []string) PageTable {
+	t := NewPageTable("By kind of transaction", "Of committed transactions, since due, in milliseconds. The share is of all that committed.",
+		[]int{0}, append([]string{"kind", "committed", "share", "per second"}, columns[1:]...)...)
+	names := slices.SortedFunc(maps.Keys(d.ByKind), func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.Kinds[b], d.Kinds[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		rate := none
+		if d.Seconds > 0 {
+			rate = RateText(float64(d.Kinds[name]) / d.Seconds)
+		}
+		t.Add(append([]string{name, group(d.Kinds[name]), share(d.Kinds[name], d.Committed), rate}, d.ByKind[name].cells("", measurement.text)[1:]...)...)
+	}
+	return t
 }

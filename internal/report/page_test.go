@@ -133,7 +133,7 @@ func render(t *testing.T, in Input) []byte {
 // TestPageData holds the page's JSON, whose shape a live page depends on.
 func TestPageData(t *testing.T) {
 	for _, name := range []string{"empty", "nothing", "second", "invalid"} {
-		golden(t, name+".page", NewPageData(pages()[name]), "timeline", "histogram")
+		golden(t, name+".page", NewPageData(pages()[name]), "timeline", "histogram", "around", "kinds", "heat")
 	}
 }
 

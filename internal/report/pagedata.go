@@ -17,6 +17,9 @@ type PageData struct {
 	Timeline  *PageTimeline  `json:"timeline"`         // null where there is none
 	Server    *PageServer    `json:"server,omitempty"` // absent where the database measures nothing
 	Histogram *PageHistogram `json:"histogram"`
+	Around    *PageAround    `json:"around"` // null without faults; the next two are null where they are not known
+	Kinds     *PageKinds     `json:"kinds"`
+	Heat      *PageHeat      `json:"heat"`
 	Latency   []PageTable    `json:"latency"`
 	Outcomes  []PageTable    `json:"outcomes"`
 	Checks    []PageCheck    `json:"checks"`
@@ -52,6 +55,7 @@ type Input struct {
 	Seconds   []stats.Second
 	Resources []Resource
 	Server    []ServerRow
+	Plots     Plots
 	Live      bool // the run is still going on: the page asks for LiveData each second
 }
 
@@ -63,7 +67,7 @@ const LiveData = "data.json"
 const PageName = "report.html"
 
 // runScripts are those of the page of a run.
-var runScripts = []string{"server.js", "page.js"}
+var runScripts = []string{"server.js", "plots.js", "page.js"}
 
 // Page writes a run as one HTML file that needs nothing else: it opens without a
 // network. It is a function of the input alone.
@@ -82,6 +86,7 @@ func NewPageData(in Input) *PageData {
 	d := &PageData{
 		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
 		Timeline: timeline(in), Server: pageServer(in), Histogram: histogram(r.Drive),
+		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
 		Latency: []PageTable{}, Outcomes: []PageTable{}, Checks: pageChecks(r.Checks),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 	}

@@ -23,6 +23,77 @@ type PageHistogram struct {
 	Due   []num  `json:"due"`      // how many in each bin, from when they were due
 	Sent  []num  `json:"sent"`     // and from when they were sent; empty: not known
 	Marks []Mark `json:"marks"`    // since due
+
+	Percentiles *PagePercentiles `json:"percentiles"`
+}
+
+// PagePercentiles are the same distributions by percentile, on the axis of HdrHistogram's
+// plots: a percentile q is at 1/(1-q), so that each further nine has as much room.
+type PagePercentiles struct {
+	At    []num  `json:"at"`     // 1/(1-q), from 1 to Count
+	Due   []num  `json:"due_ms"` // since due
+	Sent  []num  `json:"sent_ms"`
+	Count uint64 `json:"count"` // of transactions
+}
+
+// perDecadeOfNines is how many percentiles are drawn for each further nine.
+const perDecadeOfNines = 40
+
+// percentiles is nil where nothing is known. The largest one is the slowest of all.
+func percentiles(d *Drive) *PagePercentiles {
+	due, count := sortedBuckets(d.Histogram)
+	if count == 0 {
+		return nil
+	}
+	p := &PagePercentiles{At: []num{}, Count: count}
+	for i := 0; ; i++ {
+		x := math.Pow(10, float64(i)/perDecadeOfNines)
+		if x >= float64(count) {
+			break
+		}
+		p.At = append(p.At, num(x))
+	}
+	p.At = append(p.At, num(count))
+	p.Due = quantiles(due, count, p.At, d.Latency)
+	if sent, n := sortedBuckets(d.ServiceTimes); n == count {
+		p.Sent = quantiles(sent, count, p.At, d.Service)
+	}
+	return p
+}
+
+// sortedBuckets are the buckets that are sound, ascending, and how many values they have.
+func sortedBuckets(h *Histogram) (list [][2]float64, count uint64) {
+	if h == nil {
+		return nil, 0
+	}
+	for _, b := range h.Buckets {
+		if b[0] >= 0 && b[1] >= 1 && b[0] <= 1e15 && b[1] <= 1e15 {
+			list, count = append(list, b), count+uint64(b[1])
+		}
+	}
+	slices.SortFunc(list, func(a, b [2]float64) int { return cmp.Compare(a[0], b[0]) })
+	return list, count
+}
+
+// quantiles are the nearest-rank ones in milliseconds, as the upper ends of their buckets,
+// and never above the largest value where that is known.
+func quantiles(buckets [][2]float64, count uint64, at []num, known *Latency) []num {
+	list, seen, next := make([]num, len(at)), uint64(0), 0
+	for i, x := range at {
+		rank := uint64(math.Ceil((1 - 1/float64(x)) * float64(count) * (1 - 1e-12)))
+		if i == len(at)-1 {
+			rank = count
+		}
+		for next < len(buckets) && seen < max(rank, 1) {
+			seen += uint64(buckets[next][1])
+			next++
+		}
+		list[i] = num(buckets[next-1][0] / 1000)
+		if known != nil && known.Max > 0 {
+			list[i] = min(list[i], num(known.Max))
+		}
+	}
+	return list
 }
 
 // Mark is a place on the scale of a chart.
@@ -52,6 +123,7 @@ func histogram(d *Drive) *PageHistogram {
 			h.Sent = append(h.Sent, num(sent[i]))
 		}
 	}
+	h.Percentiles = percentiles(d)
 	if l := d.Latency; l != nil {
 		h.Marks = append(h.Marks, Mark{"50 %", num(l.P50)}, Mark{"99 %", num(l.P99)}, Mark{"99.9 %", num(l.P999)}, Mark{"max", num(l.Max)})
 	}

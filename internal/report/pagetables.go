@@ -24,6 +24,9 @@ func latencyTables(d *Drive) []PageTable {
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
 	tables := []PageTable{clocks}
+	if len(d.ByKind) > 1 {
+		tables = append(tables, d.kindsTable(columns))
+	}
 	if len(d.Outcomes) > 0 {
 		by := NewPageTable("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {

@@ -107,8 +107,8 @@ func timeline(in Input) *PageTimeline {
 			c.Target = d.Rate
 		}
 		// In the seconds at the end for which there is no row nothing ended.
-		if end := d.WarmupSeconds + d.Seconds; !in.Live && d.Seconds > 0 && end <= mostSecond && n > 0 {
-			c.End, n = end, int(end+1e-6)
+		if whole := in.whole(); !in.Live && whole >= 0 && n > 0 {
+			c.End, n = d.WarmupSeconds+d.Seconds, whole
 		}
 	}
 	if n == 0 {
@@ -130,6 +130,14 @@ func timeline(in Input) *PageTimeline {
 	c.bands(in.Result.Faults)
 	c.leaders(in.Result.ClusterEvents)
 	return c
+}
+
+// whole is how many whole seconds the load phase had; -1 where that is not known.
+func (in *Input) whole() int {
+	if d := in.Result.Drive; d != nil && d.Seconds > 0 && d.WarmupSeconds+d.Seconds <= mostSecond {
+		return int(d.WarmupSeconds + d.Seconds + 1e-6)
+	}
+	return -1
 }
 
 func (c *Columns) all() []*[]num {

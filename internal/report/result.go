@@ -160,8 +160,9 @@ type Drive struct {
 	DueAtLeast   []string            `json:"all_at_least"`            // those measurements of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
 	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
 	Steady       *stats.Steadiness   `json:"steady"`
-	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
-	ServiceTimes *Histogram          `json:"service_histogram"` // the same from when they were sent
+	ByKind       map[string]*Latency `json:"latency_by_kind_ms"` // of committed transactions by kind, from when they were due; null where it is not known
+	Histogram    *Histogram          `json:"latency_histogram"`  // of committed transactions, from when they were due
+	ServiceTimes *Histogram          `json:"service_histogram"`  // the same from when they were sent
 }
 
 // Histogram is a distribution of durations: pairs of a bucket's upper end in

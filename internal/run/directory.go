@@ -21,7 +21,12 @@ const (
 	ScenarioFile = "scenario.yaml"
 	SeriesFile   = "series.csv"
 	FaultsFile   = "faults.jsonl"
-	LogFile      = "log.txt"
+	// What only plots are made of: the throughput around faults, what committed by kind of
+	// transaction over time, and how many took how long over time.
+	AroundFile = "around-faults.csv"
+	KindsFile  = "kinds.csv"
+	HeatFile   = "heatmap.csv"
+	LogFile    = "log.txt"
 	// ViolationsFile has a line for each transaction that shows a violation.
 	ViolationsFile = "violations.jsonl"
 	HistoryDir     = "history"

@@ -66,6 +66,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	if err = errors.Join(err, c.series(options.Warmup, result.Unsent), c.effects()); err != nil {
 		return err
 	}
+	if err = c.writeSeries(); err != nil {
+		return err
+	}
 	_, fixed := options.Plan.Fixed()
 	c.steadyState(c.timeline, fixed || options.Plan.Closed())
 	d := c.result.Drive

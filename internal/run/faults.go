@@ -73,6 +73,7 @@ func (c *conductor) effects() error {
 	for n, f := range measured {
 		describe(f, &e.Faults[n])
 	}
+	c.plots.Around = report.AroundRows(e.Around)
 	if longEnough(e.First) && longEnough(e.Last) && e.First.Committed > 0 {
 		r.Degradation = &report.Degradation{FirstTPS: e.First.TPS(), LastTPS: e.Last.TPS()}
 	}

@@ -44,7 +44,7 @@ func digests(dir string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the drawings of the run in %s: %w", dir, err)
 	}
-	for _, name := range append([]string{ScenarioFile, SeriesFile, ResourcesFile, ServerFile, StatusFile, ViolationsFile}, drawn...) {
+	for _, name := range append([]string{ScenarioFile, SeriesFile, AroundFile, KindsFile, HeatFile, ResourcesFile, ServerFile, StatusFile, ViolationsFile}, drawn...) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -128,7 +129,7 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for series.csv and what is measured by it. unsent
+// series reads the recorded history for what is measured by it over time. unsent
 // is what waited and was never sent, as load.Result has it.
 func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
@@ -136,8 +137,8 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	defer recorded.Close()
-	line, done, all := new(stats.Timeline), stats.NewEnded(warmup), stats.NewEnded(0)
-	if err := line.Read(recorded.Transactions(), done, all); err != nil {
+	line, done, all, parts := new(stats.Timeline), stats.NewEnded(warmup), stats.NewEnded(0), new(stats.Breakdown)
+	if err := line.Read(recorded.Transactions(), done, all, parts); err != nil {
 		return err
 	}
 	counted(c.result.Drive, done, recorded.Header())
@@ -146,11 +147,40 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	c.timeline = timeline(c.result.Drive, line, warmup)
-	return c.writeSeries()
+	c.breakdown(parts, recorded.Header())
+	return nil
 }
 
+// breakdown takes what committed by kind and by time into the result and the plots.
+func (c *conductor) breakdown(b *stats.Breakdown, h history.Header) {
+	kinds := b.Kinds()
+	c.result.Drive.ByKind = map[string]*report.Latency{}
+	for _, kind := range kinds {
+		if s := b.Measured(kind); s.Count > 0 {
+			c.result.Drive.ByKind[h.KindName(kind)] = latency(&s)
+		}
+		c.plots.AddKind(h.KindName(kind), b.Width(), b.Columns(kind))
+	}
+	all := b.Columns(kinds...)
+	c.plots.AddKind(report.AllKinds, b.Width(), all)
+	c.plots.AddHeat(b.Width(), all)
+}
+
+// writeSeries writes the rows that plots are made of.
 func (c *conductor) writeSeries() error {
-	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) })
+	return errors.Join(
+		c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) }),
+		writePlot(c.o.Dir, AroundFile, c.plots.Around, report.WriteAround),
+		writePlot(c.o.Dir, KindsFile, c.plots.Kinds, report.WriteKinds),
+		writePlot(c.o.Dir, HeatFile, c.plots.Heat, report.WriteHeat))
+}
+
+// writePlot writes rows, unless there is none.
+func writePlot[Row any](dir *Directory, name string, rows []Row, write func(io.Writer, []Row) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return dir.WriteFrom(name, func(w io.Writer) error { return write(w, rows) })
 }
 
 // timeline returns the drive second by second, and writes what is read from it.

@@ -22,16 +22,22 @@ import (
 // file. A result with measurements and one without transactions stay as they are; the
 // timeline is nil then.
 func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
+	timeline, _, err := recomputed(dir, r)
+	return timeline, err
+}
+
+// recomputed is Recompute, and returns the other rows for plots too.
+func recomputed(dir string, r *report.Result) ([]stats.Second, report.Plots, error) {
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
 	c.result = r
 	if err := c.rebuild(); err != nil {
-		return nil, fmt.Errorf("recompute the measurements of the run in %s: %w", dir, err)
+		return nil, report.Plots{}, fmt.Errorf("recompute the measurements of the run in %s: %w", dir, err)
 	}
-	return c.timeline, nil
+	return c.timeline, c.plots, nil
 }
 
-// recompute is Recompute, and leaves series.csv beside the measurements where the
-// directory can be written to: the verdict does not wait for it.
+// recompute is Recompute, and leaves series.csv and what else plots are made of beside the
+// measurements where the directory can be written to: the verdict does not wait for it.
 func (c *conductor) recompute() error {
 	if err := c.rebuild(); err != nil || c.timeline == nil {
 		return err
@@ -71,6 +77,7 @@ func (c *conductor) rebuild() error {
 	}
 	c.result.Drive = d
 	c.timeline = timeline(d, &b.line, seconds(d.WarmupSeconds))
+	c.breakdown(&b.parts, header)
 	if err := c.effects(); err != nil {
 		return err
 	}
@@ -93,6 +100,7 @@ func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
 type replay struct {
 	recorder stats.Recorder
 	line     stats.Timeline
+	parts    stats.Breakdown
 	any      bool
 	warm     time.Duration // when the last transaction of the warm-up was due
 	measured time.Duration // when the first one after it was due; 0 before
@@ -108,6 +116,7 @@ func (b *replay) add(tx *history.Transaction) error {
 		return err
 	}
 	b.recorder.Record(tx)
+	b.parts.Add(tx)
 	b.any = true
 	due, end := time.Duration(tx.Due), time.Duration(tx.End)
 	if tx.Warmup {

@@ -31,9 +31,11 @@ func PageInput(dir string) (in report.Input, err error) {
 		return in, err
 	}
 	if in.Result.Drive == nil && in.Seconds == nil { // it was cut off
-		if in.Seconds, err = Recompute(dir, in.Result); err != nil {
+		if in.Seconds, in.Plots, err = recomputed(dir, in.Result); err != nil {
 			return in, err
 		}
+	} else if in.Plots, err = readPlots(dir); err != nil {
+		return in, err
 	}
 	if in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources); err != nil {
 		return in, err
@@ -45,6 +47,18 @@ func PageInput(dir string) (in report.Input, err error) {
 		}
 	}
 	return in, unchanged(dir, in.Result)
+}
+
+// readPlots reads the rows that only plots are made of. Older runs have none.
+func readPlots(dir string) (p report.Plots, err error) {
+	if p.Around, err = readFile(filepath.Join(dir, AroundFile), report.ReadAround); err != nil {
+		return p, err
+	}
+	if p.Kinds, err = readFile(filepath.Join(dir, KindsFile), report.ReadKinds); err != nil {
+		return p, err
+	}
+	p.Heat, err = readFile(filepath.Join(dir, HeatFile), report.ReadHeat)
+	return p, err
 }
 
 // readFile reads rows from a file; of none that is not there.

@@ -152,6 +152,7 @@ type conductor struct {
 
 	zero        time.Time         // of the clock of the drive
 	timeline    []stats.Second    // of the drive
+	plots       report.Plots      // of the drive
 	measured    []check.Table     // what the checks have made of the workload's own tables; nil: nothing
 	faultCount  int               // that were noted
 	faultLines  int               // that were written of them

@@ -112,10 +112,38 @@ func (c *counts) add(index int) {
 	count := &c.chunks[c.place[n]/chunkPages][c.place[n]%chunkPages][index%pageSize]
 	*count++
 	if *count == 0 {
-		if c.carry == nil {
-			c.carry = make(map[uint16]uint64)
+		c.carryOver(index, 1)
+	}
+}
+
+func (c *counts) carryOver(index int, times uint64) {
+	if c.carry == nil {
+		c.carry = make(map[uint16]uint64)
+	}
+	c.carry[uint16(index)] += times
+}
+
+// join adds all counts of another one.
+func (c *counts) join(o *counts) {
+	for _, index := range o.few {
+		c.add(int(index))
+	}
+	for n, place := range o.place {
+		if place == 0 {
+			continue
 		}
-		c.carry[uint16(index)]++
+		if n >= len(c.place) || c.place[n] == 0 {
+			c.newPage(n)
+		}
+		into := &c.chunks[c.place[n]/chunkPages][c.place[n]%chunkPages]
+		for i, more := range o.chunks[place/chunkPages][place%chunkPages] {
+			if into[i] += more; into[i] < more {
+				c.carryOver(n*pageSize+i, 1)
+			}
+		}
+	}
+	for index, times := range o.carry {
+		c.carryOver(int(index), times)
 	}
 }
 

@@ -79,15 +79,26 @@ type Effects struct {
 	// heal, whether or not the throughput came back: a database that takes lasting
 	// damage is slower in the last.
 	First, Last Phase
+	// Around are the commits around the faults, in order and apart from each other.
+	Around []Stretch
 }
 
+// Stretch is how many transactions committed in each FineStep from From on.
+type Stretch struct {
+	From      time.Duration
+	Committed []uint32
+}
+
+// FineStep is the time in which throughput is counted about faults.
+const FineStep = 100 * time.Millisecond
+
 const (
-	step       = 100 * time.Millisecond // in which throughput is counted
-	window     = int(time.Second / step)
+	window     = int(time.Second / FineStep)
 	backAgain  = 0.9 // of the throughput before
 	held       = 5   // seconds, more than half of which decide whether the throughput is back, or fell again
 	mostBefore = 10 * time.Second
-	noisy      = 2 // times the longest undisturbed gap are within the noise
+	around     = 5 * time.Second // before an injection and after a recovery
+	noisy      = 2               // times the longest undisturbed gap are within the noise
 	leastNoise = 50 * time.Millisecond
 )
 
@@ -117,7 +128,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	if to >= maxSeconds*time.Second || from < 0 {
 		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is none that was ever made", from, to)
 	}
-	c := &commitTimeline{faults: intervals, end: to, steps: make([]uint32, to/step+2)}
+	c := &commitTimeline{faults: intervals, end: to, steps: make([]uint32, to/FineStep+2)}
 	for rec, err := range transactions() {
 		if err != nil {
 			return Effects{}, err
@@ -127,7 +138,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 			continue
 		}
 		c.gaps.add(tx.End)
-		if n := int(time.Duration(tx.End) / step); n < len(c.steps) {
+		if n := int(time.Duration(tx.End) / FineStep); n < len(c.steps) {
 			c.steps[n]++
 		}
 	}
@@ -138,6 +149,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 		c.effect(&e.Faults[i], i)
 	}
 	e.Last = Phase{From: min(max(c.lastHeal, from), to), To: to}
+	e.Around = c.around(e.Faults)
 	return e, c.fill(&e, transactions())
 }
 
@@ -165,7 +177,7 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	if longest := c.gaps.longestOf(c.undisturbed); longest > 0 {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
-	c.limits = append(c.limits, max(e.Noise, step))
+	c.limits = append(c.limits, max(e.Noise, FineStep))
 	e.Longest = c.longest(i)
 	if e.Longest.Length() > e.Noise {
 		e.Outage = e.Longest
@@ -220,7 +232,7 @@ func (c *commitTimeline) compare(before Phase) {
 
 // whole returns the steps wholly between two times: from first to before end.
 func (c *commitTimeline) whole(from, to time.Duration) (first, end int) {
-	return int((from + step - 1) / step), min(int(to/step), len(c.steps))
+	return int((from + FineStep - 1) / FineStep), min(int(to/FineStep), len(c.steps))
 }
 
 // total returns what was committed from step first to before end.
@@ -264,7 +276,7 @@ func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effe
 	low, enough := backAgain*float64(c.slowest), backAgain*c.mean
 	start := first
 	if o := e.Outage; o.Length() >= time.Second || o.Length() > 0 && o.From <= s.Healed+time.Second {
-		start = max(start, int(o.To/step))
+		start = max(start, int(o.To/FineStep))
 	}
 	healed, _ := c.whole(s.Healed, until)
 	for n := first; n+window <= end; n++ {
@@ -279,7 +291,7 @@ func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effe
 	}
 	for n := start; n+window <= end; n++ {
 		if reached, fallen := c.compareHeld(n, end, enough); reached > fallen && float64(c.total(n, n+window)) >= enough {
-			return c.gaps.after(max(time.Duration(n)*step, s.At), e.Noise), true
+			return c.gaps.after(max(time.Duration(n)*FineStep, s.At), e.Noise), true
 		}
 	}
 	return -1, true
@@ -300,6 +312,29 @@ func (c *commitTimeline) compareHeld(n, end int, commits float64) (reached, fall
 		n += window
 	}
 	return reached, fallen
+}
+
+// around returns the steps that lie wholly within the load phase, from some seconds before
+// each injection to some seconds after all is over.
+func (c *commitTimeline) around(faults []Effect) (list []Stretch) {
+	from, to := 0, 0
+	add := func() {
+		if to > from {
+			list = append(list, Stretch{From: time.Duration(from) * FineStep, Committed: c.steps[from:to]})
+		}
+	}
+	for i, f := range faults {
+		at := c.faults[i].At
+		first, _ := c.whole(max(at-around, 0), c.end)
+		_, end := c.whole(0, min(max(at, c.faults[i].Healed, f.Recovered, f.Outage.To)+around, c.end))
+		if first > to {
+			add()
+			from = first
+		}
+		to = max(to, end)
+	}
+	add()
+	return list
 }
 
 // fill counts what the phases hold, in a second pass. Phases may overlap, so it counts in

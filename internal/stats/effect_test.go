@@ -303,3 +303,24 @@ func TestBackIsRobust(t *testing.T) {
 		}
 	}
 }
+
+// TestAround: an outage of half a second touches zero in the steps around its fault, which
+// begin five seconds before it and end five seconds after all is over; those of faults close
+// to each other are in one stretch.
+func TestAround(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	list := steady(nil, 0, 20*s+1, ms, ms)
+	list = steady(list, 20*s+500*ms, 99*s+950*ms, ms, ms)
+	e := measure(t, list, []FaultInterval{{20 * s, 22 * s}, {33 * s, 34 * s}, {40 * s, 42 * s}, {97 * s, 98 * s}}, 0, 99*s+950*ms)
+	var spans [][2]time.Duration
+	for _, a := range e.Around {
+		spans = append(spans, [2]time.Duration{a.From, a.From + time.Duration(len(a.Committed))*FineStep})
+	}
+	if want := [][2]time.Duration{{15 * s, 27 * s}, {28 * s, 47 * s}, {92 * s, 99*s + 900*ms}}; !slices.Equal(spans, want) {
+		t.Fatalf("stretches %v, want %v", spans, want)
+	}
+	steps := e.Around[0].Committed
+	if !slices.Equal(steps[49:56], []uint32{100, 1, 0, 0, 0, 0, 100}) {
+		t.Errorf("about the outage %v", steps[45:60])
+	}
+}

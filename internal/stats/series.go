@@ -146,15 +146,18 @@ func (t *Timeline) LongestGapUntil(end time.Duration) (g Gap) {
 	return g
 }
 
-// Read gathers all transactions of a recorded history, and adds them to the counts too.
+// Adder gathers transactions: an Ended, a Breakdown.
+type Adder interface{ Add(tx *history.Transaction) }
+
+// Read gathers all transactions of a recorded history, and adds them to the others too.
 // After an error it holds what came before.
-func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], counts ...*Ended) error {
+func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], others ...Adder) error {
 	for rec, err := range transactions {
 		if err != nil {
 			return err
 		}
-		for _, e := range counts {
-			e.Add(rec.Transaction)
+		for _, other := range others {
+			other.Add(rec.Transaction)
 		}
 		if err := t.Add(rec.Transaction); err != nil {
 			return err

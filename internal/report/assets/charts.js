@@ -5,7 +5,11 @@ window.stroppy = {};
 (() => {
 	const live = new Map(); // name -> {plot, spec, place}
 
-	const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+	const palette = new Map(); // of the scheme that is shown
+	const color = (name) => {
+		if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+		return palette.get(name);
+	};
 	const group = (x) => Math.round(x).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 	const digits = (x) => {
 		if (x === 0) return "0";
@@ -46,8 +50,8 @@ window.stroppy = {};
 		return Number((to * p).toPrecision(3));
 	}
 
-	// bands draws the warm-up and the faults behind a chart.
-	function bands(ref, named) {
+	// bands draws the warm-up and the faults behind a chart, and paint what is a chart's own.
+	function bands(ref, named, paint) {
 		const clip = (u, from, to) => {
 			const b = u.bbox, left = Math.max(u.valToPos(from, "x", true), b.left), right = Math.min(u.valToPos(to, "x", true), b.left + b.width);
 			return [left, Math.max(right - left, from <= u.scales.x.max && to >= u.scales.x.min ? 2 : 0)];
@@ -60,28 +64,35 @@ window.stroppy = {};
 				c.fillStyle = color("warmup");
 				if (w > 0) c.fillRect(x, b.top, w, b.height);
 			}
-			for (const f of timeline.bands) {
-				const [x, w] = clip(u, f.from_s, f.to_s);
-				if (f.from_s > u.scales.x.max || (f.back_s ?? 0) < u.scales.x.min && (f.healed_s ?? f.to_s) < u.scales.x.min) continue;
-				c.fillStyle = color("band");
-				if (w > 0) c.fillRect(x, b.top, w, b.height);
-				if (f.healed_s !== null && f.healed_s > f.to_s) {
-					const [heal, width] = clip(u, f.to_s, f.healed_s);
-					c.globalAlpha = .45;
-					if (width > 0) c.fillRect(heal, b.top, width, b.height);
-					c.globalAlpha = 1;
-				}
-				c.strokeStyle = color("band-edge");
-				c.lineWidth = devicePixelRatio;
-				c.beginPath();
-				if (f.from_s >= u.scales.x.min) { c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); }
-				c.stroke();
-				if (f.back_s === null || f.back_s > u.scales.x.max || f.back_s < u.scales.x.min) continue;
+			// All of a sort are one path: a long run has hundreds.
+			const seen = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && Math.max(f.back_s ?? 0, f.healed_s ?? f.to_s) >= u.scales.x.min);
+			const each = (draw) => { c.beginPath(); seen.forEach(draw); };
+			const upright = (at) => { c.moveTo(at, b.top); c.lineTo(at, b.top + b.height); };
+			const block = (from, to) => {
+				const [x, w] = clip(u, from, to);
+				if (w > 0 && x <= b.left + b.width) c.rect(x, b.top, w, b.height);
+			};
+			const inside = (t) => t >= u.scales.x.min && t <= u.scales.x.max;
+			c.fillStyle = color("band");
+			each((f) => block(f.from_s, f.to_s));
+			c.fill();
+			c.globalAlpha = .45;
+			each((f) => { if (f.healed_s !== null && f.healed_s > f.to_s) block(f.to_s, f.healed_s); });
+			c.fill();
+			c.globalAlpha = 1;
+			c.strokeStyle = color("band-edge");
+			c.lineWidth = devicePixelRatio;
+			each((f) => { if (inside(f.from_s)) upright(u.valToPos(f.from_s, "x", true)); });
+			c.stroke();
+			c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+			each((f) => {
+				if (f.back_s === null || !inside(f.back_s)) return;
 				const back = u.valToPos(f.back_s, "x", true);
-				c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-				c.beginPath(); c.moveTo(back, b.top); c.lineTo(back, b.top + b.height); c.stroke();
-				c.setLineDash([]);
-			}
+				if (back - u.valToPos(f.from_s, "x", true) > 2 * devicePixelRatio) upright(back);
+			});
+			c.stroke();
+			c.setLineDash([]);
+			if (paint) paint(u);
 			shades(u);
 			c.restore();
 		};
@@ -116,13 +127,19 @@ window.stroppy = {};
 			c.textBaseline = "top";
 			c.fillStyle = c.strokeStyle = color("purple");
 			c.lineWidth = 1.5 * px;
-			for (const l of ref.timeline.leaders) {
-				if (l.at_s < u.scales.x.min || l.at_s > u.scales.x.max) continue;
-				const x = u.valToPos(l.at_s, "x", true), text = named ? l.name + " leads" : "", w = c.measureText(text).width + 9 * px;
-				c.beginPath(); c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); c.globalAlpha = .55; c.stroke(); c.globalAlpha = 1;
-				c.beginPath(); c.moveTo(x - 4 * px, b.top); c.lineTo(x + 4 * px, b.top); c.lineTo(x, b.top + 7 * px); c.fill();
+			const seen = ref.timeline.leaders.filter((l) => l.at_s >= u.scales.x.min && l.at_s <= u.scales.x.max).map((l) => [u.valToPos(l.at_s, "x", true), l.name]);
+			c.globalAlpha = .55;
+			c.beginPath();
+			for (const [x] of seen) { c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); }
+			c.stroke();
+			c.globalAlpha = 1;
+			c.beginPath();
+			for (const [x] of seen) { c.moveTo(x - 4 * px, b.top); c.lineTo(x + 4 * px, b.top); c.lineTo(x, b.top + 7 * px); }
+			c.fill();
+			if (named && seen.length <= 40) for (const [x, name] of seen) {
+				const text = name + " leads", w = c.measureText(text).width + 9 * px;
 				const left = x + w > b.left + b.width; // there is no room at its right
-				if (!named || (left ? x - w : x) < free) continue;
+				if ((left ? x - w : x) < free) continue;
 				c.textAlign = left ? "right" : "left";
 				c.fillText(text, left ? x - 7 * px : x + 7 * px, b.top + px);
 				free = left ? x : x + w;
@@ -152,6 +169,7 @@ window.stroppy = {};
 			all.forEach((f, i) => {
 				const x = Math.max(u.valToPos(f.from_s, "x", true), b.left);
 				const until = i + 1 < all.length ? u.valToPos(all[i + 1].from_s, "x", true) - 6 * px : right + 8 * px;
+				if (until - x < 6 * px) return;
 				// Of a name that does not fit, as much as fits; at least the number.
 				for (let n = named ? f.label.length : 0; n >= 0; n = n > 0 && n < 6 ? 0 : n - 1) {
 					const name = n === 0 ? "" : " " + f.label.slice(0, n).trimEnd() + (n < f.label.length ? "…" : "");
@@ -198,7 +216,8 @@ window.stroppy = {};
 		return log ? Object.assign(y, { splits: (u) => decimals(u.scales.y.min, u.scales.y.max), filter: (u, ticks) => ticks }) : y;
 	}
 
-	// overTime is a chart with the time of the run below it.
+	// overTime is a chart with the time of the run below it, or a part of that: from o.from to
+	// o.to, apart from the other charts. o.paint draws behind the lines, on the scale o.scale.
 	function overTime(timeline, o) {
 		// A live chart is given a new timeline and keeps its options.
 		const ref = { timeline }, at = timeline.at_s, bin = timeline.bin_s;
@@ -207,24 +226,25 @@ window.stroppy = {};
 			l.high.reduce((most, x, i) => x > most && at[i] >= u.scales.x.min && at[i] <= u.scales.x.max ? x : most, 0)));
 		const range = (u, min, max) => {
 			const { at_s, end_s } = ref.timeline, last = at_s[at_s.length - 1];
+			if (o.to !== undefined) return min <= o.from && max >= o.to ? [o.from, o.to] : [min, max];
 			return min <= at_s[0] && max >= last ? [0, Math.max(end_s, last)] : [min, max];
 		};
 		return {
-			ref, shape: JSON.stringify([bin, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: timeline.end_s,
+			ref, shape: JSON.stringify([bin, o.shape, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: timeline.end_s,
 			describe: o.describe,
 			options: () => ({
 				padding: [(o.named || timeline.bands.length > 0 ? 20 : 8), 26, 0, 0],
 				scales: {
 					x: { time: false, range },
-					y: o.log ? { distr: 3, log: 10, range: (u, min, max) => decades(u, min, highest(u, max)) } : { range: (u, min, max) => fromZero(u, min, highest(u, max)) },
+					y: o.scale ? { distr: 3, log: 10, range: () => o.scale } : o.log ? { distr: 3, log: 10, range: (u, min, max) => decades(u, min, highest(u, max)) } : { range: (u, min, max) => fromZero(u, min, highest(u, max)) },
 				},
 				axes: [timeAxis(), scaleAxis(o.log, digits)],
 				series: [
-					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : span(v, bin) },
+					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : (o.span || span)(v, bin) },
 					...o.lines.map((l) => Object.assign(line(l.label, l.color, l.write || digits, l.more && l.more(), l.low && l), l.shade && l.low ? { shade: l, fill: undefined } : {})),
 				],
-				hooks: bands(ref, o.named),
-				cursor: { sync: { key: "timeline", scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
+				hooks: bands(ref, o.named, o.paint),
+				cursor: { sync: { key: o.to === undefined ? "timeline" : o.name, scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
 			}),
 		};
 	}
@@ -348,6 +368,7 @@ window.stroppy = {};
 		c.restore();
 	}
 
+	let wide = 0; // as charts are that are drawn at the same time
 	// draw puts one chart into its place, or renews its data where its shape is the
 	// same, so that a zoom and the cursor stay.
 	function draw(spec, place) {
@@ -364,7 +385,13 @@ window.stroppy = {};
 		if (old) old.plot.destroy();
 		const plotAt = place.querySelector(".plot"), legendAt = place.querySelector(".legend");
 		legendAt.replaceChildren();
-		const width = Math.max(plotAt.clientWidth, 200);
+		// All charts of a page are as wide; to ask each, after the last was put in its place,
+		// would lay out the whole page again each time.
+		if (wide === 0) {
+			wide = plotAt.clientWidth;
+			setTimeout(() => { wide = 0; });
+		}
+		const width = Math.max(wide, 200);
 		const options = Object.assign(spec.options(), {
 			width, height: spec.height,
 			legend: { live: true, mount: (u, el) => legendAt.append(el), markers: { width: 2, stroke: (u, i) => u.series[i].stroke(u, i), dash: (u, i) => u.series[i].dash ? "dashed" : "solid" } },
@@ -388,11 +415,12 @@ window.stroppy = {};
 	}
 	// renew draws all again: the colours have changed, or the paper.
 	function renew() {
+		palette.clear();
 		for (const c of [...live.values()]) draw(Object.assign({}, c.spec, { fresh: true }), c.place);
 	}
 
 	window.stroppy.charts = {
 		ofTimeline, ofHistogram, overTime, draw, drop, resize, renew, known,
-		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, span, bands, // for the charts of other pages
+		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, span, // for the charts of other pages
 	};
 })();

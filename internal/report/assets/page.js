@@ -4,6 +4,7 @@
 (() => {
 	const charts = window.stroppy.charts;
 	const { el, icon, capital, section, header, figures, facts, tables, chart, lay } = window.stroppy.parts;
+	const plots = window.stroppy.plots;
 	const show = { sent: false, log: false };
 	let data = null;
 
@@ -33,19 +34,19 @@
 
 	// timeline shows the charts over time; returns what is drawn.
 	function timeline(c) {
-		const specs = c ? charts.ofTimeline(c) : [], names = specs.map((s) => s.name);
+		const specs = c ? plots.ofTimeline(data) : [], names = specs.map((s) => s.name);
 		const gone = c && c.open && !c.columns.waiting.some((n) => n > 0) ? ["No work was waiting at the end of any second."] : [];
 		if (c && !charts.known([...c.columns.client_cpu, ...c.columns.servers_cpu])) gone.push("Processors over time: not known.");
 		if (c && !charts.known([...c.columns.client_rss_mb, ...c.columns.servers_rss_mb])) gone.push("Memory over time: not known.");
 		// The charts stay where they are as long as they are the same ones.
 		const place = section("timeline", "Over time", names.length > 0 ? names : ["none"], () => names.length === 0 ?
-			el("p", { class: "unknown-value" }, "not known") : [specs.map(chart), el("figcaption")].flat());
+			el("p", { class: "unknown-value" }, "not known") : [specs.map((s) => plots.figure(s, data, () => timeline(data.timeline))), el("figcaption")].flat());
 		if (!c) return names;
 		place.querySelector("figcaption").replaceChildren(
 			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
 			c.bands.length > 0 ? "Shaded: a fault, and lighter its healing, from when that was begun to when it was done; broken line: the throughput was back. " : "",
 			c.leaders.length > 0 ? "Line with a wedge: from then on another node led, by the supervisor's account (cluster_events in result.json). " : "",
-			c.note ? c.note + " " : "", ...gone.map((g) => g + " "),
+			c.note ? c.note + " " : "", ...plots.captions(data), ...gone.map((g) => g + " "),
 			el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."));
 		specs.forEach((s) => charts.draw(s, place.querySelector(`[data-chart="${s.name}"]`)));
 		return names;
@@ -56,10 +57,12 @@
 			h ? chart(charts.ofHistogram(h, show)) : el("p", { class: "unknown-value" }, "The distribution is not known."),
 			h ? el("div", { class: "toggles" },
 				h.sent.length > 0 ? toggle("sent", "since sent as well (service time)") : null, toggle("log", "shares on a logarithmic scale")) : null,
+			...plots.percentileFigures(h),
 			...tables(d.latency)]);
 		if (!place || !h) return [];
-		charts.draw(charts.ofHistogram(h, show), place.querySelector("[data-chart]"));
-		return ["histogram"];
+		const specs = [charts.ofHistogram(h, show), ...plots.ofPercentiles(h, show)];
+		specs.forEach((s) => charts.draw(s, place.querySelector(`[data-chart="${s.name}"]`)));
+		return specs.map((s) => s.name);
 	}
 	function toggle(key, label) {
 		return el("label", {}, el("input", { type: "checkbox", checked: show[key], onchange: (e) => { show[key] = e.target.checked; latency(data); } }), label);

@@ -121,7 +121,14 @@ func Scheme(value string) chromedp.Action[chromedp.Void] {
 
 // Settle waits until what was asked of the page is drawn.
 func Settle() chromedp.Action[chromedp.Void] {
-	return chromedp.Evaluate[chromedp.Void](`new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))`, chromedp.EvalAwaitPromise)
+	return chromedp.Evaluate[chromedp.Void](`new Promise((r) => {
+		const look = (left) => requestAnimationFrame(() => {
+			const waiting = window.stroppy && window.stroppy.charts && window.stroppy.charts.waiting() > 0;
+			if (left === 0 && !waiting) r(true);
+			else look(waiting ? 1 : left - 1);
+		});
+		look(1);
+	})`, chromedp.EvalAwaitPromise)
 }
 
 const drawn = `(() => {

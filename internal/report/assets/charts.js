@@ -64,34 +64,25 @@ window.stroppy = {};
 				c.fillStyle = color("warmup");
 				if (w > 0) c.fillRect(x, b.top, w, b.height);
 			}
-			// All of a sort are one path: a long run has hundreds.
-			const seen = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && Math.max(f.back_s ?? 0, f.healed_s ?? f.to_s) >= u.scales.x.min);
-			const each = (draw) => { c.beginPath(); seen.forEach(draw); };
-			const upright = (at) => { c.moveTo(at, b.top); c.lineTo(at, b.top + b.height); };
+			// Upright rectangles cost next to nothing, and a long run has hundreds of bands.
+			const px = devicePixelRatio, seen = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && Math.max(f.back_s ?? 0, f.healed_s ?? f.to_s) >= u.scales.x.min);
 			const block = (from, to) => {
 				const [x, w] = clip(u, from, to);
-				if (w > 0 && x <= b.left + b.width) c.rect(x, b.top, w, b.height);
+				if (w > 0 && x <= b.left + b.width) c.fillRect(x, b.top, w, b.height);
 			};
-			const inside = (t) => t >= u.scales.x.min && t <= u.scales.x.max;
+			const at = (t) => t < u.scales.x.min || t > u.scales.x.max ? null : Math.round(u.valToPos(t, "x", true));
 			c.fillStyle = color("band");
-			each((f) => block(f.from_s, f.to_s));
-			c.fill();
+			for (const f of seen) block(f.from_s, f.to_s);
 			c.globalAlpha = .45;
-			each((f) => { if (f.healed_s !== null && f.healed_s > f.to_s) block(f.to_s, f.healed_s); });
-			c.fill();
+			for (const f of seen) if (f.healed_s !== null && f.healed_s > f.to_s) block(f.to_s, f.healed_s);
 			c.globalAlpha = 1;
-			c.strokeStyle = color("band-edge");
-			c.lineWidth = devicePixelRatio;
-			each((f) => { if (inside(f.from_s)) upright(u.valToPos(f.from_s, "x", true)); });
-			c.stroke();
-			c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-			each((f) => {
-				if (f.back_s === null || !inside(f.back_s)) return;
-				const back = u.valToPos(f.back_s, "x", true);
-				if (back - u.valToPos(f.from_s, "x", true) > 2 * devicePixelRatio) upright(back);
-			});
-			c.stroke();
-			c.setLineDash([]);
+			c.fillStyle = color("band-edge");
+			for (const f of seen) {
+				const x = at(f.from_s), back = f.back_s === null ? null : at(f.back_s);
+				if (x !== null) c.fillRect(x, b.top, px, b.height);
+				if (back === null || x !== null && back - x <= 2 * px) continue;
+				for (let y = 0; y < b.height; y += 6 * px) c.fillRect(back, b.top + y, px, Math.min(3 * px, b.height - y));
+			}
 			if (paint) paint(u);
 			shades(u);
 			c.restore();
@@ -105,15 +96,21 @@ window.stroppy = {};
 			u.series.forEach((s, i) => {
 				if (!s.shade || !s.show) return;
 				c.fillStyle = s.stroke(u, i);
-				for (let from = 0; from < x.length; from++) { // each run of points without a gap
-					if (s.shade.low[from] === null) continue;
-					let to = from;
-					while (to + 1 < x.length && s.shade.low[to + 1] !== null) to++;
-					c.beginPath();
-					for (let k = from; k <= to; k++) c.lineTo(u.valToPos(x[k], "x", true), u.valToPos(s.shade.high[k], "y", true));
-					for (let k = to; k >= from; k--) c.lineTo(u.valToPos(x[k], "x", true), u.valToPos(Math.max(s.shade.low[k], u.scales.y.distr === 3 ? u.scales.y.min : 0), "y", true));
-					c.fill();
-					from = to;
+				const { low, high } = s.shade, least = u.scales.y.distr === 3 ? u.scales.y.min : 0;
+				// A rectangle for each column of pixels, from the lowest to the highest in it.
+				const middle = (k) => Math.round((u.valToPos(x[k - 1], "x", true) + u.valToPos(x[k], "x", true)) / 2);
+				for (let k = 0, left = b.left; k < x.length;) {
+					let bottom = Infinity, top = -Infinity, right;
+					do {
+						if (low[k] !== null) { bottom = Math.min(bottom, low[k]); top = Math.max(top, high[k]); }
+						k++;
+						right = k < x.length ? middle(k) : b.left + b.width;
+					} while (k < x.length && right <= left);
+					if (top >= bottom && right > b.left && left < b.left + b.width) {
+						const y = Math.round(u.valToPos(top, "y", true));
+						c.fillRect(left, y, right - left, Math.round(u.valToPos(Math.max(bottom, least), "y", true)) - y);
+					}
+					left = Math.max(left, right);
 				}
 			});
 			c.restore();
@@ -125,13 +122,10 @@ window.stroppy = {};
 			c.save();
 			c.font = `600 ${11 * px}px ${color("sans")}`;
 			c.textBaseline = "top";
-			c.fillStyle = c.strokeStyle = color("purple");
-			c.lineWidth = 1.5 * px;
+			c.fillStyle = color("purple");
 			const seen = ref.timeline.leaders.filter((l) => l.at_s >= u.scales.x.min && l.at_s <= u.scales.x.max).map((l) => [u.valToPos(l.at_s, "x", true), l.name]);
 			c.globalAlpha = .55;
-			c.beginPath();
-			for (const [x] of seen) { c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); }
-			c.stroke();
+			for (const [x] of seen) c.fillRect(Math.round(x - px), b.top, 1.5 * px, b.height);
 			c.globalAlpha = 1;
 			c.beginPath();
 			for (const [x] of seen) { c.moveTo(x - 4 * px, b.top); c.lineTo(x + 4 * px, b.top); c.lineTo(x, b.top + 7 * px); }
@@ -368,7 +362,6 @@ window.stroppy = {};
 		c.restore();
 	}
 
-	let wide = 0; // as charts are that are drawn at the same time
 	// draw puts one chart into its place, or renews its data where its shape is the
 	// same, so that a zoom and the cursor stay.
 	function draw(spec, place) {
@@ -383,14 +376,41 @@ window.stroppy = {};
 			return;
 		}
 		if (old) old.plot.destroy();
+		live.delete(spec.name);
+		later.set(spec.name, () => make(spec, place));
+		if (burst++ === 0) setTimeout(rest);
+		if (burst <= atOnce) work(spec.name);
+	}
+
+	// Charts below the first ones are made one after the other when what is above them has
+	// been shown: a reader need not wait for them.
+	const later = new Map(); // name -> makes it
+	const atOnce = 2;
+	let burst = 0, wide = 0; // of the charts that are drawn at the same time: how many, and how wide they are
+	function work(name) {
+		const make = later.get(name);
+		later.delete(name);
+		make();
+	}
+	function rest() {
+		burst = wide = 0;
+		for (const name of later.keys()) {
+			work(name);
+			setTimeout(rest);
+			break;
+		}
+	}
+	// finish makes all that are waited for.
+	function finish() {
+		for (const name of [...later.keys()]) work(name);
+	}
+
+	function make(spec, place) {
 		const plotAt = place.querySelector(".plot"), legendAt = place.querySelector(".legend");
 		legendAt.replaceChildren();
 		// All charts of a page are as wide; to ask each, after the last was put in its place,
 		// would lay out the whole page again each time.
-		if (wide === 0) {
-			wide = plotAt.clientWidth;
-			setTimeout(() => { wide = 0; });
-		}
+		wide ||= plotAt.clientWidth;
 		const width = Math.max(wide, 200);
 		const options = Object.assign(spec.options(), {
 			width, height: spec.height,
@@ -401,6 +421,7 @@ window.stroppy = {};
 	}
 
 	function drop(keep) {
+		for (const name of later.keys()) if (!keep.includes(name)) later.delete(name);
 		for (const [name, c] of live) {
 			if (keep.includes(name)) continue;
 			c.plot.destroy();
@@ -417,10 +438,11 @@ window.stroppy = {};
 	function renew() {
 		palette.clear();
 		for (const c of [...live.values()]) draw(Object.assign({}, c.spec, { fresh: true }), c.place);
+		finish();
 	}
 
 	window.stroppy.charts = {
-		ofTimeline, ofHistogram, overTime, draw, drop, resize, renew, known,
+		ofTimeline, ofHistogram, overTime, draw, drop, resize, renew, known, waiting: () => later.size,
 		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, span, // for the charts of other pages
 	};
 })();

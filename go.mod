@@ -42,7 +42,10 @@ require (
 	modernc.org/sqlite v1.61.1
 )
 
-require github.com/vmihailenco/msgpack/v5 v5.4.1
+require (
+	github.com/grafana/grafana-foundation-sdk/go v0.0.22
+	github.com/vmihailenco/msgpack/v5 v5.4.1
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -79,7 +79,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("it shows %+v", last)
 	}
 	metrics := fetch(at + "metrics")
-	for _, want := range []string{`stroppy_transactions_total{database="memory",outcome="committed",run="r",workload="bank"} `, `stroppy_phase{database="memory",phase="drive",run="r",workload="bank"} 1`, "stroppy_transaction_duration_seconds_bucket{", "stroppy_build_info{", "go_goroutines "} {
+	for _, want := range []string{`stroppy_transactions_total{database="memory",kind="transfer",outcome="committed",run="r",workload="bank"} `, `stroppy_phase{database="memory",phase="drive",run="r",workload="bank"} 1`, "stroppy_transaction_duration_seconds_bucket{", "stroppy_build_info{", "go_goroutines "} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %s:\n%s", want, metrics)
 		}
@@ -187,6 +187,38 @@ func TestServeSweep(t *testing.T) {
 		t.Errorf("it showed %v clients, and at the end %s %v", clients, last.Verdict, last.Notes)
 	}
 	if code, _, stderr := p.wait(t); code != 0 {
+		t.Errorf("it ended with %d: %s", code, stderr)
+	}
+}
+
+// TestServeVerdictSoFar looks at a run on a database with a planted bug: the check beside the
+// clients says what it has found while they run, on the page and in the metrics, which have
+// the kinds of transactions and the rate that is asked for.
+func TestServeVerdictSoFar(t *testing.T) {
+	p := start(t, "run", "--db", "memory:?mutant=lost-update&rate=0.01", "--accounts", "100", "--clients", "4", "--rate", "500", "--duration", "30s", "--live-check", "--out", "r", "--serve", "0", "--metrics", "0", "--json")
+	at := p.addresses(t, 2)["live report"]
+	var last report.PageData
+	p.goesOn(t, func() bool {
+		d, ok := liveData(t, at)
+		if ok {
+			last = d
+		}
+		return ok && d.Live && d.Verdict == "invalid"
+	})
+	if !strings.Contains(last.Reason, "The check beside the clients has found a violation of ") || len(last.Checks) == 0 || last.Figures[0].Name != "Throughput, last second" {
+		t.Errorf("it shows %q, %+v, %+v", last.Reason, last.Checks, last.Figures)
+	}
+	metrics := fetch(at + "metrics")
+	for _, want := range []string{
+		`stroppy_transactions_total{database="`, `kind="transfer"`, `stroppy_target_rate{`, "} 500\n", `stroppy_live_check_transactions_total{`,
+		`stroppy_check_status{check="` + last.Checks[0].Name + `"`, `status="invalid"`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics do not have %s", want)
+		}
+	}
+	p.signal(t, os.Interrupt)
+	if code, _, stderr := p.wait(t); code != 1 {
 		t.Errorf("it ended with %d: %s", code, stderr)
 	}
 }

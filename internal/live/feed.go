@@ -42,7 +42,9 @@ type Snapshot struct {
 	Faults  []report.Fault // as they were injected, by their number
 	Seconds []stats.Second // of the load phase, the warm-up included
 
-	Latencies *stats.Reading // of all committed transactions of the load phase; nil before it
+	Kinds     []run.KindCount   // of the load phase, the warm-up included; nil before it
+	Errors    map[string]uint64 // of the same, by the name of their class
+	Latencies *stats.Reading    // of all committed transactions of the load phase; nil before it
 	// What was there when the warm-up ended, which is not measured; zero: there was none.
 	Warmup          run.State
 	WarmupLatencies *stats.Reading
@@ -143,6 +145,7 @@ func (f *Feed) Show(s run.State) {
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
 	n.State, n.Latencies = n.Latest, n.Latest.Drive.Latencies()
+	n.Kinds, n.Errors = n.Latest.Drive.Kinds(), n.Latest.Drive.Errors()
 	if len(fresh) > 0 {
 		// Those who have an earlier snapshot see none of what is appended.
 		n.Seconds = append(n.Seconds, fresh...)

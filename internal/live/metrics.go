@@ -76,13 +76,22 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	for of, now := range active {
 		send(faults, prometheus.GaugeValue, truth(now), of[0], of[1])
 	}
+	s.sendChecks(send)
 	if s.State.Drive == nil {
 		return
 	}
-	c := s.State.Counters
-	outcomes := describe("transactions_total", "Transactions of the load phase that ended, the warm-up included, by outcome.", "outcome")
-	for outcome, n := range map[string]uint64{"committed": c.Committed, "rejected": c.Rejected, "aborted": c.Aborted, "unknown": c.Unknown} {
-		send(outcomes, prometheus.CounterValue, n, outcome)
+	outcomes := describe("transactions_total", "Transactions of the load phase that ended, the warm-up included, by kind and outcome.", "kind", "outcome")
+	for _, c := range s.Kinds {
+		for outcome, n := range map[string]uint64{"committed": c.Committed, "rejected": c.Rejected, "aborted": c.Aborted, "unknown": c.Unknown} {
+			send(outcomes, prometheus.CounterValue, n, c.Kind, outcome)
+		}
+	}
+	errors := describe("errors_total", "Errors that the database answered with, of background clients too, by what they mean for a transaction.", "class")
+	for class, n := range s.Errors {
+		send(errors, prometheus.CounterValue, n, class)
+	}
+	if target := s.State.Target; target > 0 {
+		to <- prometheus.MustNewConstMetric(describe("target_rate", "Transactions per second that are asked for now; absent in a closed loop."), prometheus.GaugeValue, target, common...)
 	}
 	for _, n := range numbers {
 		kind := prometheus.GaugeValue
@@ -94,6 +103,31 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	duration := describe("transaction_duration_seconds",
 		"Time from when a transaction was due until it was known to be committed. The sum is taken from the middle of narrow buckets and right to 1 %.")
 	to <- newHistogram(duration, s.Latencies, s.Began, common)
+}
+
+// sendChecks sends the status of each check that is known: while the clients run only that of
+// one whose violation was found beside them.
+func (s *Snapshot) sendChecks(send func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, own ...string)) {
+	status := map[string]string{}
+	if l := s.State.LiveCheck; l != nil {
+		looked := describe("live_check_transactions_total", "Transactions that the check beside the clients has looked at, or has left out because it did not keep up.", "result")
+		send(looked, prometheus.CounterValue, l.Checked, "checked")
+		send(looked, prometheus.CounterValue, l.Skipped, "skipped")
+		for _, v := range l.Violations {
+			status[v.Check] = "invalid"
+		}
+		violated := describe("live_check_violated", "How many checks have a violation that the check beside the clients has found.")
+		send(violated, prometheus.GaugeValue, uint64(len(l.Violations)))
+	}
+	if s.Result != nil {
+		for _, c := range s.Result.Checks { // made of the whole run, after it
+			status[c.Name] = c.Status
+		}
+	}
+	checks := describe("check_status", "1 for what a check has found.", "check", "status")
+	for name, found := range status {
+		send(checks, prometheus.GaugeValue, 1, name, found)
+	}
 }
 
 func truth(b bool) uint64 {

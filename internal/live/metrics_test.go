@@ -25,6 +25,7 @@ type standIn struct {
 	live    stats.Live
 	seconds []stats.Second
 	all     []time.Duration // that were committed
+	found   *run.LiveCheck
 }
 
 func (d *standIn) Seconds(from int) []stats.Second {
@@ -39,6 +40,15 @@ func (d *standIn) Latencies() *stats.Reading {
 	r := new(stats.Reading)
 	r.Read(&d.live)
 	return r
+}
+
+func (d *standIn) Kinds() []run.KindCount {
+	n := uint64(len(d.all))
+	return []run.KindCount{{Kind: "transfer", Committed: n - n/4, Rejected: 10, Aborted: 20, Unknown: 30}, {Kind: "inquiry", Committed: n / 4}}
+}
+
+func (d *standIn) Errors() map[string]uint64 {
+	return map[string]uint64{"aborted": 40, "unavailable": 5}
 }
 
 // commit adds a second of transactions with latencies from 1 µs to a minute, one
@@ -57,7 +67,8 @@ func (d *standIn) state() run.State {
 	n := uint64(len(d.all))
 	return run.State{
 		Done: n + 60, Elapsed: time.Duration(len(d.seconds)) * time.Second, Of: time.Minute,
-		Clients: 16, Second: &second, Drive: d,
+		Clients: 16, Second: &second, Drive: d, Target: 250.5,
+		LiveCheck: d.found,
 		Counters: load.Counters{
 			Done: n + 60, Committed: n, Rejected: 10, Aborted: 20, Unknown: 30, Conflicts: 40, Retries: 35, Reconnects: 7, Reconnecting: 2, Backlog: 9, Shed: 4,
 		},
@@ -90,6 +101,15 @@ func driven() (*Feed, *standIn) {
 		d.commit(5000, random)
 		f.Show(d.state())
 	}
+	return f, d
+}
+
+// violated is driven, and the check beside the clients has found a violation.
+func violated() (*Feed, *standIn) {
+	f, d := driven()
+	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 700, Skipped: 11}, Violations: []run.LiveViolation{{Check: "serializable", What: "a lost update"}}}
+	d.commit(1, rand.New(rand.NewPCG(5, 6)))
+	f.Show(d.state())
 	return f, d
 }
 
@@ -131,22 +151,26 @@ const (
 	asProtobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 )
 
-// labelled returns the value of a metric that has a label.
+// labelled returns the sum of a family's metrics that have a label.
 func labelled(t *testing.T, family *dto.MetricFamily, label, value string) float64 {
 	t.Helper()
+	total, found := 0.0, false
 	for _, m := range family.GetMetric() {
 		for _, l := range m.GetLabel() {
 			if l.GetName() == label && l.GetValue() == value {
-				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				total, found = total+m.GetCounter().GetValue()+m.GetGauge().GetValue(), true
 			}
 		}
+	}
+	if found {
+		return total
 	}
 	t.Errorf("%s has no %s=%q", family.GetName(), label, value)
 	return math.NaN()
 }
 
 func TestMetrics(t *testing.T) {
-	feed, d := driven()
+	feed, d := violated()
 	for _, accept := range []string{asText, asProtobuf} {
 		families := scrape(t, feed, accept)
 		for _, want := range []struct {
@@ -157,6 +181,15 @@ func TestMetrics(t *testing.T) {
 			{"stroppy_transactions_total", "outcome", "rejected", 10},
 			{"stroppy_transactions_total", "outcome", "aborted", 20},
 			{"stroppy_transactions_total", "outcome", "unknown", 30},
+			{"stroppy_transactions_total", "kind", "inquiry", float64(len(d.all) / 4)},
+			{"stroppy_errors_total", "class", "aborted", 40},
+			{"stroppy_errors_total", "class", "unavailable", 5},
+			{"stroppy_target_rate", "workload", "bank", 250.5},
+			{"stroppy_live_check_transactions_total", "result", "checked", 700},
+			{"stroppy_live_check_transactions_total", "result", "skipped", 11},
+			{"stroppy_live_check_violated", "run", "20260101-bank", 1},
+			{"stroppy_check_status", "check", "serializable", 1},
+			{"stroppy_check_status", "status", "invalid", 1},
 			{"stroppy_retries_total", "run", "20260101-bank", 35},
 			{"stroppy_conflicts_total", "workload", "bank", 40},
 			{"stroppy_reconnects_total", "database", "PostgreSQL", 7},

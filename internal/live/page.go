@@ -35,8 +35,51 @@ func (s *Snapshot) data() *report.PageData {
 	d.Study, d.Cost = []report.PageTable{}, []report.PageTable{}
 	if s.driving() {
 		d.Outcomes = s.outcomes()
+		d.Figures = append(s.rateNow(), d.Figures...)
 	}
+	s.verdictSoFar(d)
 	return d
+}
+
+// rateNow is the throughput of the last whole second, beside what is asked for.
+func (s *Snapshot) rateNow() []report.PageFigure {
+	last := s.State.Second
+	if last == nil {
+		return nil
+	}
+	var below []string
+	if s.State.Target > 0 {
+		below = append(below, "asked for "+report.RateText(s.State.Target)+"/s")
+	}
+	return []report.PageFigure{report.Figure("Throughput, last second", report.RateText(float64(last.Committed)), "/s", below...)}
+}
+
+// verdictSoFar adds what the check beside the clients has found: a violation that shows stays
+// one, and that none shows decides nothing.
+func (s *Snapshot) verdictSoFar(d *report.PageData) {
+	l := s.State.LiveCheck
+	if l == nil || finished(s.Result) {
+		return
+	}
+	looked := report.Counted(l.Checked, "transaction") + " checked so far"
+	if l.Skipped > 0 {
+		looked += fmt.Sprintf(", and %s left out until the end of the run because the check did not keep up", report.Counted(l.Skipped, "transaction"))
+	}
+	if len(l.Violations) == 0 {
+		d.Reason += fmt.Sprintf(" The check beside the clients has found no violation (%s).", looked)
+		return
+	}
+	var names []string
+	for _, v := range l.Violations {
+		names = append(names, v.Check)
+		d.Checks = append(d.Checks, report.PageCheck{
+			Name: v.Check, Status: "invalid", Required: true, Detail: v.What, Witness: []string{},
+			Findings: []report.PageFinding{{Text: v.What, Edges: []string{}}},
+		})
+	}
+	d.Verdict = "invalid"
+	d.Reason = fmt.Sprintf("The check beside the clients has found a violation of %s (%s). The run goes on. ", strings.Join(names, ", "), looked) + strings.TrimSuffix(d.Reason, undecided)
+	d.Title = "Invalid" + strings.TrimPrefix(d.Title, "Running")
 }
 
 // driving says that the measurements are those of a load phase that is running.
@@ -113,6 +156,8 @@ func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	}, report.NewHistogram(r.Buckets())
 }
 
+const undecided = " Nothing is decided before its end."
+
 func (s *Snapshot) reason() string {
 	if finished(s.Result) {
 		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
@@ -130,7 +175,7 @@ func (s *Snapshot) reason() string {
 	case st.Drive == nil && st.Total > 0:
 		text = fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total)
 	}
-	return text + " Nothing is decided before its end."
+	return text + undecided
 }
 
 func (s *Snapshot) warnings() []report.PageNote {

@@ -64,7 +64,7 @@ var metricName = regexp.MustCompile(`\b(?:stroppy|process|go)_[a-z_]+\b`)
 // TestDashboard holds that the dashboard names only what is exported, that all
 // of stroppy's metrics are on it, and that its panels do not overlap.
 func TestDashboard(t *testing.T) {
-	feed, _ := driven()
+	feed, _ := violated()
 	exported := []string{}
 	for name := range scrape(t, feed, asText) {
 		exported = append(exported, name)
@@ -207,7 +207,7 @@ var variables = strings.NewReplacer("$__rate_interval", "10s", "$workload", ".*"
 // TestPrometheus has real ones scrape a load phase, with native histograms and
 // without, and asks both everything that the dashboard asks.
 func TestPrometheus(t *testing.T) {
-	feed, d := driven()
+	feed, d := violated()
 	s, err := Listen(feed, "127.0.0.1:0", Options{Metrics: true})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestPrometheus(t *testing.T) {
 				d.commit(1000, random)
 				feed.Show(d.state())
 				values, _, err := query(t, address, variables.Replace(`count_over_time(stroppy_transactions_total{outcome="committed"}[1m]) >= 4`))
-				return err == nil && len(values) == 1
+				return err == nil && len(values) == 2 // kinds
 			}
 			for deadline := time.Now().Add(time.Minute); !ready(); time.Sleep(200 * time.Millisecond) {
 				if time.Now().After(deadline) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"stroppy/internal/report"
+	"stroppy/internal/run"
 	"stroppy/internal/stats"
 )
 
@@ -92,6 +93,44 @@ func TestServerRefuses(t *testing.T) {
 	}
 	if r := ask(t, (&Server{feed: feed, Options: Options{Page: true}}).handler(), "GET", "/", "my.host.example"); r.StatusCode != 200 {
 		t.Errorf("a server for all is not known by its name: %d", r.StatusCode)
+	}
+}
+
+// TestVerdictSoFar holds that what the check beside the clients has found is said at once,
+// that nothing which it has not found decides anything, and that the last second stands
+// beside the mean.
+func TestVerdictSoFar(t *testing.T) {
+	feed, d := violated()
+	shown := func() *report.PageData {
+		s := feed.Snapshot()
+		return s.data()
+	}
+	bad := shown()
+	if bad.Verdict != "invalid" || !strings.HasPrefix(bad.Title, "Invalid: ") || len(bad.Checks) != 1 || bad.Checks[0].Name != "serializable" || bad.Checks[0].Findings[0].Text != "a lost update" ||
+		!strings.HasPrefix(bad.Reason, "The check beside the clients has found a violation of serializable (700 transactions checked so far, and 11 transactions left out") || strings.Contains(bad.Reason, "decided") {
+		t.Errorf("with a violation the page is %q: %q, %+v", bad.Title, bad.Reason, bad.Checks)
+	}
+	if now := bad.Figures[0]; now.Name != "Throughput, last second" || now.Value != "1" || now.Below[0] != "asked for 251/s" || bad.Figures[1].Name != "Throughput, mean" {
+		t.Errorf("the figures are %+v", bad.Figures)
+	}
+	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 900}}
+	d.commit(10, rand.New(rand.NewPCG(1, 1)))
+	feed.Show(d.state())
+	if good := shown(); good.Verdict != "running" || len(good.Checks) != 0 ||
+		!strings.HasSuffix(good.Reason, "Nothing is decided before its end. The check beside the clients has found no violation (900 transactions checked so far).") {
+		t.Errorf("without one it is %s: %q", good.Verdict, good.Reason)
+	}
+	// The run's own verdict takes its place.
+	result := known(0)
+	result.Finished, result.Verdict, result.Reason = true, "invalid", "It is."
+	result.Checks = []report.Check{{Name: "total", Status: "valid"}, {Name: "serializable", Status: "unknown"}}
+	feed.Known(result)
+	if end := shown(); len(end.Checks) != 2 || strings.Contains(end.Reason, "beside the clients") {
+		t.Errorf("at the end it is %q, %+v", end.Reason, end.Checks)
+	}
+	families := scrape(t, feed, asText)
+	if n := labelled(t, families["stroppy_check_status"], "status", "valid") + labelled(t, families["stroppy_check_status"], "status", "unknown"); n != 2 {
+		t.Errorf("%v checks have a status", n)
 	}
 }
 

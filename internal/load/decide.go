@@ -44,7 +44,7 @@ func (w *worker) again(err error) bool {
 		w.alreadyApplied(kind, err)
 		return false
 	}
-	w.errors.add(kind, err)
+	w.note(kind, err)
 	switch kind.class {
 	case db.Aborted:
 		w.reached()
@@ -73,7 +73,7 @@ func (w *worker) alreadyApplied(kind errorKind, err error) {
 		kind.class = db.Aborted
 		w.reached()
 	}
-	w.errors.add(kind, err)
+	w.note(kind, err)
 	w.tx.Outcome = history.Aborted
 }
 
@@ -124,7 +124,7 @@ func (w *worker) resolve() {
 		}
 		w.tx.Outcome, w.tx.Reason = history.Unknown, 0
 		kind, final := classify(err)
-		w.errors.add(kind, err)
+		w.note(kind, err)
 		switch kind.class {
 		case db.Aborted:
 			w.last = w.clock()
@@ -158,7 +158,7 @@ func (w *worker) repair(ctx context.Context) bool {
 			return true
 		}
 		kind, _ := classify(err)
-		w.errors.add(kind, err)
+		w.note(kind, err)
 		if kind.class == db.Fatal || kind.class == db.Constraint {
 			w.fail("new session", err)
 			return false

@@ -51,6 +51,8 @@ type Driver struct {
 
 	sheds sheds
 
+	slots [256]uint8 // by history.Kind: where counters.kinds has it; 0 of one that is not declared
+
 	mu        sync.Mutex
 	failure   error // the first
 	stoppedAt int64 // clock when stopping was done; math.MaxInt64 before
@@ -60,6 +62,9 @@ type Driver struct {
 func New(options Options) *Driver {
 	d := &Driver{options: options, precise: true, stoppedAt: math.MaxInt64, poll: watchEvery}
 	d.abortAsked, d.requestAbort = context.WithCancel(context.Background())
+	for i, kind := range options.Kinds {
+		d.slots[kind.Number] = uint8(i + 1)
+	}
 	for i, c := range options.Clients {
 		d.workers = append(d.workers, newWorker(d, i, c, 0))
 	}

@@ -23,6 +23,9 @@ type Options struct {
 	// The i-th of the Background records as history client len(Clients)+i.
 	Background []Background
 
+	// Kinds are those of the transactions, which are counted apart.
+	Kinds []history.Declared
+
 	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's
 	// next transaction is due when its last one ended, or a pause of Think after
 	// that. Otherwise the loop is open: each client has arrivals of its own (see

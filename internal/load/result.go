@@ -72,7 +72,12 @@ type counters struct {
 	sent       atomic.Uint64 // of an open loop
 	shed       atomic.Uint64
 	downSince  atomic.Int64 // clock when the database was lost; 0 while it answers
+	classes    [classes]atomic.Uint64
+	kinds      [][4]atomic.Uint64 // by Driver.slots and history.Outcome
 }
+
+// classes is how many classes of errors there are.
+const classes = int(db.Fatal) + 1
 
 // add is an increment by the only goroutine that stores, which is cheaper than
 // an atomic addition.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
@@ -93,6 +94,50 @@ func (d *Driver) counters() (c Counters) {
 		c.Backlog, c.Shed = d.view.queued(d)
 	}
 	return c
+}
+
+// KindCount counts the transactions of one kind by their outcomes.
+type KindCount struct {
+	Kind                                  string // empty: of no declared kind
+	Committed, Rejected, Aborted, Unknown uint64
+}
+
+// Kinds returns what the clients have done so far by kind, the warm-up included; what is
+// declared and does not run beside the clients is there also where it is 0. Any goroutine may
+// call it at any time.
+func (d *Driver) Kinds() []KindCount {
+	list := make([]KindCount, len(d.options.Kinds)+1)
+	for i, declared := range d.options.Kinds {
+		list[i+1].Kind = declared.Name
+	}
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		for i := range list {
+			n, of := &w.counters.kinds[i], &list[i]
+			of.Committed += n[history.Committed].Load()
+			of.Rejected += n[history.Rejected].Load()
+			of.Aborted += n[history.Aborted].Load()
+			of.Unknown += n[history.Unknown].Load()
+		}
+	}
+	shown := list[:0]
+	for i, of := range list {
+		if declared := i > 0 && !d.options.Kinds[i-1].Background; declared || of != (KindCount{Kind: of.Kind}) {
+			shown = append(shown, of)
+		}
+	}
+	return shown
+}
+
+// Errors returns how many errors there were so far, by the name of their class, of background clients too.
+// Any goroutine may call it at any time.
+func (d *Driver) Errors() map[string]uint64 {
+	all := map[string]uint64{}
+	for _, w := range d.workers {
+		for class := range w.counters.classes {
+			all[db.Class(class).String()] += w.counters.classes[class].Load()
+		}
+	}
+	return all
 }
 
 // Latencies returns the latencies of all transactions committed so far, from

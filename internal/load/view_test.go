@@ -95,3 +95,34 @@ func TestOnlyAnHourIsKept(t *testing.T) {
 		}
 	})
 }
+
+// TestKindsAndErrors: what others see by kind and by class is all that was counted.
+func TestKindsAndErrors(t *testing.T) {
+	const other = 7 * history.Numbered
+	synctest.Test(t, func(t *testing.T) {
+		aborts := 0
+		declared := []history.Declared{kindTransfer.Named("transfer"), other.Named("other"), (8*history.Numbered | history.Background).Named("audit")}
+		d := newDrill(t, Options{Count: 20, Retries: 5, Kinds: declared},
+			&standIn{attempt: func(ctx context.Context, tx *history.Transaction) error {
+				if aborts++; aborts%4 == 0 {
+					return errAborted
+				}
+				return takes(time.Millisecond)(ctx, tx)
+			}},
+			&standIn{kind: other, attempt: func(_ context.Context, tx *history.Transaction) error {
+				tx.Outcome, tx.Reason = history.Rejected, noFunds
+				return nil
+			}})
+		r, _, err := d.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := d.driver.Kinds()
+		if len(kinds) != 2 || kinds[0] != (KindCount{Kind: "transfer", Committed: 10}) || kinds[1] != (KindCount{Kind: "other", Rejected: 10}) {
+			t.Errorf("the kinds are %+v", kinds)
+		}
+		if errors := d.driver.Errors(); errors["aborted"] != r.Conflicts || r.Conflicts == 0 || errors["unknown"] != 0 || len(errors) != classes {
+			t.Errorf("the errors are %v, and %d conflicts", errors, r.Conflicts)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"stroppy/internal/history"
@@ -61,6 +62,7 @@ type worker struct {
 func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	random := rand.New(rand.NewPCG(d.options.Seed, uint64(number)))
 	w := &worker{driver: d, client: c, number: number, every: every, random: random, share: math.MaxUint64, errors: errorCounts{}}
+	w.counters.kinds = make([][4]atomic.Uint64, (len(d.options.Kinds)+1+3)/4*4) // two cache lines, or a multiple
 	if every == 0 {
 		w.share = d.options.share(number)
 		w.recorder = new(stats.Recorder)
@@ -239,6 +241,13 @@ func (w *worker) record() {
 		w.live.Add(tx.End - tx.Due)
 	}
 	add(&w.counters.outcomes[tx.Outcome&3])
+	add(&w.counters.kinds[w.driver.slots[tx.Kind]][tx.Outcome&3])
+}
+
+// note counts an error.
+func (w *worker) note(kind errorKind, err error) {
+	w.errors.add(kind, err)
+	add(&w.counters.classes[kind.class])
 }
 
 func (w *worker) flush() {

@@ -190,6 +190,23 @@ func (p Plan) Expected(t time.Duration) float64 {
 	return min(s.before+s.from*passed+s.slope()*passed*passed/2, s.after)
 }
 
+// At returns the rate at t, the time since the load phase's start; 0 in a closed loop and
+// after the last stage.
+func (p Plan) At(t time.Duration) float64 {
+	if p.Closed() || t < 0 {
+		return 0
+	}
+	s := p.at(func(s *stage) bool { return s.begin > t })
+	passed := t - s.begin
+	switch {
+	case s.length == 0:
+		return s.from
+	case passed >= s.length:
+		return 0
+	}
+	return s.from + s.slope()*passed.Seconds()
+}
+
 // When returns the time since the load phase's start until which x arrivals are
 // expected: the inverse of Expected, and the latest such time where no arrivals
 // are expected for a while. False if so many never come: a plan whose stages end

@@ -118,6 +118,26 @@ func TestExpectedAndWhen(t *testing.T) {
 	}
 }
 
+func TestRateAt(t *testing.T) {
+	s := time.Second
+	for _, c := range []struct {
+		plan string
+		at   time.Duration
+		rate float64
+	}{
+		{"100", 0, 100}, {"100", time.Hour, 100}, {"100", -s, 0},
+		{"1000 for 30s, 2000 for 30s", 29 * s, 1000}, {"1000 for 30s, 2000 for 30s", 30 * s, 2000}, {"1000 for 30s, 2000 for 30s", 60 * s, 0},
+		{"1000..5000 for 1m, 10", 15 * s, 2000}, {"1000..5000 for 1m, 10", 2 * time.Minute, 10}, {"0 for 1s, 10 for 1s", s / 2, 0},
+	} {
+		if got := parse(t, c.plan).At(c.at); math.Abs(got-c.rate) > 1e-9 {
+			t.Errorf("%s: the rate at %v is %v, want %v", c.plan, c.at, got, c.rate)
+		}
+	}
+	if got := (Plan{}).At(s); got != 0 {
+		t.Errorf("a closed loop has the rate %v", got)
+	}
+}
+
 // randomPlan has stages of all forms.
 func randomPlan(r *rand.Rand) Plan {
 	n := 1 + r.IntN(6)

@@ -80,7 +80,8 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 func (c *conductor) loadOptions() load.Options {
 	p := &c.o.Plan
 	return load.Options{
-		Plan: p.Rate, Arrival: p.Arrivals(), Think: p.Think, MaxBacklog: int(p.MaxBacklog),
+		Kinds: c.o.Workload.Header().Kinds,
+		Plan:  p.Rate, Arrival: p.Arrivals(), Think: p.Think, MaxBacklog: int(p.MaxBacklog),
 		Duration: p.Duration, Count: p.Count, Warmup: p.Warmup,
 		Retries: p.Retries, GiveUp: p.GiveUp, Seed: p.Seed, Alone: true,
 	}
@@ -176,6 +177,7 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 		state := State{
 			Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration,
 			Drive: driver, Clients: len(options.Clients), Counters: live,
+			Target: options.Plan.At(time.Since(c.begin)), LiveCheck: c.foundLive.Load(),
 		}
 		if second, ok := driver.Second(); ok {
 			state.Second = &second

@@ -35,6 +35,7 @@ func (c *conductor) checkLive(ctx context.Context) (end func()) {
 	}
 	c.violated = make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
+	c.foundLive.Store(new(LiveCheck))
 	done := make(chan struct{})
 	l := liveCheck{conductor: c, reported: map[string]bool{}, windows: windows{most: mostLive, behind: mostBehind}}
 	go func() {
@@ -58,6 +59,23 @@ func (c *conductor) checkLive(ctx context.Context) (end func()) {
 		<-done
 		c.checkedLive = &report.LiveCheck{Checked: l.windows.looked, Skipped: l.windows.skipped}
 	}
+}
+
+// LiveCheck is what a check beside the clients has found so far. Nobody changes it.
+type LiveCheck struct {
+	report.LiveCheck
+	Violations []LiveViolation // the first of each check
+}
+
+// LiveViolation is what a check says of the violation that it has found.
+type LiveViolation struct{ Check, What string }
+
+// update shows how far it is, with what it has found.
+func (l *liveCheck) update(found ...LiveViolation) {
+	now := *l.foundLive.Load()
+	now.Checked, now.Skipped = l.windows.looked, l.windows.skipped
+	now.Violations = slices.Concat(now.Violations, found)
+	l.foundLive.Store(&now)
 }
 
 // liveCheck is the check of a run that goes on.
@@ -96,7 +114,9 @@ func (l *liveCheck) look(ctx context.Context) (found bool) {
 	}
 	for window := l.windows.next(); len(window) > 0; window = l.windows.next() {
 		began := time.Now()
-		if l.check(ctx, part{reader: l.reader, blocks: window}) {
+		violated := l.check(ctx, part{reader: l.reader, blocks: window})
+		l.update()
+		if violated {
 			found = true
 			if l.o.Plan.StopOnViolation {
 				break
@@ -124,6 +144,7 @@ func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 		if r.Required && r.Status == check.Invalid && !l.reported[r.Name] {
 			l.reported[r.Name], found = true, true
 			l.log.Warn("a violation shows", "check", r.Name, "detail", r.Detail)
+			l.update(LiveViolation{r.Name, r.Detail})
 			l.o.Progress.Violation(r.Name, r.Detail)
 		}
 	}

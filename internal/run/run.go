@@ -10,6 +10,7 @@ import (
 	"maps"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"stroppy/internal/check"
@@ -101,6 +102,9 @@ type State struct {
 	Clients  int
 	Counters load.Counters
 	Second   *stats.Second // the last whole one; nil before it
+	Target   float64       // transactions per second that are asked for now; 0: as many as can be
+	// LiveCheck is what the check beside the clients has found so far; nil: there is none.
+	LiveCheck *LiveCheck
 }
 
 // Run carries the run out. With an error the result holds what was known until
@@ -164,6 +168,7 @@ type conductor struct {
 	checks      []check.Result    // on its faults and its nodes, where it is one of several
 	violated    chan struct{}     // closed when the load phase is to end for a violation
 	checkedLive *report.LiveCheck // nil: nothing was checked during the load phase
+	foundLive   atomic.Pointer[LiveCheck]
 }
 
 func newConductor(o Options) *conductor {
@@ -400,7 +405,12 @@ func (e *scrubbedError) Unwrap() error { return e.err }
 type Drive interface {
 	Seconds(from int) []stats.Second
 	Latencies() *stats.Reading
+	Kinds() []KindCount
+	Errors() map[string]uint64
 }
+
+// KindCount counts the transactions of one kind.
+type KindCount = load.KindCount
 
 // publish shows what is known; driven is the load phase while it goes on.
 func (c *conductor) publish(driven *report.Drive) {

@@ -102,5 +102,5 @@
 	lay(["head", "figures", "what", "timeline", "server", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
 	window.stroppy.update = update;
 	update(JSON.parse(document.getElementById("data").textContent));
-	if (data.live) setTimeout(follow, 1000);
+	if (data.live) setTimeout(follow, 0);
 })();

@@ -150,7 +150,7 @@ func (f *Findings) String() string {
 	case f.Title != "":
 		return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ": " + text
 	case f.Count > 1:
-		text = fmt.Sprintf("%d times, first: %s", f.Count, text)
+		text = fmt.Sprintf("%s times, first: %s", Group(f.Count), text)
 	}
 	if f.Anomaly != "" {
 		text = f.Anomaly + ": " + text

@@ -27,7 +27,7 @@ func Others(n int, one, many string) string {
 	if n != 1 {
 		one = many
 	}
-	return fmt.Sprintf("%d more %s", n, one)
+	return Group(n) + " more " + one
 }
 
 func Texts[T any](list []T) []string {
@@ -44,7 +44,7 @@ func First(all []history.ID) []history.ID { return slices.Clone(all[:min(Shown, 
 func Joined(list []string, all int) string {
 	text := strings.Join(list, ", ")
 	if more := all - len(list); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+		text += fmt.Sprintf(" and %s more", Group(more))
 	}
 	return text
 }
@@ -58,9 +58,18 @@ func Plural[N int | uint64 | uint32](n N, noun string) string {
 	case n == 1:
 		return "1 " + noun
 	case strings.HasSuffix(noun, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+		return Group(n) + " " + strings.TrimSuffix(noun, "y") + "ies"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return Group(n) + " " + noun + "s"
+}
+
+// Group writes a number with a comma between thousands.
+func Group[N int | uint64 | uint32](n N) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // Times ends a sentence about the first of n of a kind.
@@ -71,5 +80,5 @@ func Times(n int) string {
 	case 2:
 		return ". There is 1 more of this kind."
 	}
-	return fmt.Sprintf(". There are %d more of this kind.", n-1)
+	return fmt.Sprintf(". There are %s more of this kind.", Group(n-1))
 }

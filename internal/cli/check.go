@@ -34,6 +34,7 @@ func (a *app) checkCommand() *cobra.Command {
 			"With a directory, --db and --out are the flags alone: no variable and no file stands for them.",
 	}
 	read := a.settings(c, keys("db", "isolation", "expect", "out", "json"))
+	a.outputFlags(c)
 	format := formatFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if c.Flags().Changed("format") {

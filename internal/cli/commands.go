@@ -22,6 +22,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -31,6 +32,7 @@ const runsRoot = "stroppy-runs"
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load data, generate load, check and report", Args: oneWorkload}
 	read := a.settings(c, func(k scenario.Key) bool { return k.Name != "workload" })
+	a.outputFlags(c)
 	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
@@ -46,6 +48,7 @@ func (a *app) payCommand() *cobra.Command {
 	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
 	absent := keys("workload", "cluster", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
+	a.outputFlags(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
@@ -233,22 +236,33 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 		return err
 	}
 	a.page(dir, asJSON)
-	if result.Verdict == "valid" || result.Verdict == "unknown" && unasked {
-		return nil
-	}
-	if result.Command != "" {
+	err := judgement(result, unasked)
+	if err != nil && result.Command != "" {
 		fmt.Fprintln(a.stderr, toPaste("repeat", result.Command))
 	}
-	code := exitUnknown
-	if result.Verdict == "invalid" {
-		code = exitInvalid
+	return err
+}
+
+// judgement is the error of a verdict, and below it of the objectives; nil where all that was
+// asked for holds. unasked says that nobody wanted a verdict.
+func judgement(result *report.Result, unasked bool) error {
+	objectives := result.ObjectivesStatus()
+	switch {
+	case result.Verdict == "invalid":
+		return &exitError{exitInvalid, fmt.Errorf("invalid: %s", result.Reason)}
+	case result.Verdict != "valid" && !unasked:
+		return &exitError{exitUnknown, fmt.Errorf("unknown: %s", result.Reason)}
+	case objectives == report.ObjectiveMissed:
+		return &exitError{exitMissed, errors.New(result.ObjectivesText())}
+	case objectives == report.ObjectiveUnknown:
+		return &exitError{exitUnknown, errors.New(result.ObjectivesText())}
 	}
-	return &exitError{code, fmt.Errorf("%s: %s", result.Verdict, result.Reason)}
+	return nil
 }
 
 func (a *app) print(result *report.Result, dir string, asJSON bool) error {
 	if !asJSON {
-		return report.Text(a.stdout, result, report.Options{Color: a.colors(a.stdout), Dir: dir})
+		return report.Text(a.stdout, result, a.textOptions(dir))
 	}
 	data, err := result.JSON()
 	if err != nil {
@@ -323,6 +337,8 @@ func (a *app) reportCommand() *cobra.Command {
 		Args: takes(1, math.MaxInt, "shows a run, or compares several: name their directories"),
 	}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
+	a.outputFlags(c)
+	open := c.Flags().Bool("open", false, "open the page in a browser, too")
 	out := c.Flags().StringP("out", "o", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
@@ -333,36 +349,46 @@ func (a *app) reportCommand() *cobra.Command {
 			return usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
 		case len(args) > 1 && *asJSON:
 			return usagef("--json prints the result of one run, and %d were named", len(args))
+		case len(args) > 1 && *open && *out == "":
+			return usagef("--open opens a page, and several runs have none without --out DIR")
 		case len(args) > 1:
-			return a.compareRuns(args, *out)
+			err := a.compareRuns(args, *out)
+			if err == nil && *open {
+				err = openPage(filepath.Join(*out, report.ComparisonPageName))
+			}
+			return err
 		}
-		return a.report(args[0], *asJSON)
+		page, err := a.report(args[0], *asJSON)
+		if err == nil && *open {
+			err = openPage(page)
+		}
+		return err
 	}
 	return c
 }
 
-// report shows a run or a sweep again, and makes its page again.
-func (a *app) report(dir string, asJSON bool) error {
+// report shows a run or a sweep again, and makes its page again, whose path it returns.
+func (a *app) report(dir string, asJSON bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
-		return err
+		return "", err
 	}
 	if holdsBook(dir) {
-		return a.reportSweep(dir, asJSON)
+		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, asJSON)
 	}
 	result, err := run.ReadResult(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s is no run's directory: it has no %s", dir, report.FileName)
+		return "", usagef("%s is no run's directory: it has no %s", dir, report.FileName)
 	case err != nil:
-		return err
+		return "", err
 	}
 	if _, err := run.Recompute(dir, result); err != nil {
 		fmt.Fprintln(a.stderr, a.scrub(err.Error()))
 	}
 	if err := a.print(result, dir, asJSON); err != nil {
-		return err
+		return "", err
 	}
-	return a.pageAgain(dir, asJSON)
+	return filepath.Join(dir, report.PageName), a.pageAgain(dir, asJSON)
 }
 
 // again says how to make a page that could not be made.
@@ -385,7 +411,7 @@ func (a *app) pageAgain(dir string, asJSON bool) error {
 		return fmt.Errorf("%w: move %s away, and the page is made without it", err, damaged.Name)
 	case err != nil:
 		return err
-	case !asJSON:
+	case !asJSON && !a.quiet:
 		fmt.Fprintf(a.stdout, "  %-18s%s\n", "page", path)
 	}
 	return nil

@@ -128,7 +128,7 @@ func (a *app) compare(files []string, databases []scenario.Setting, rounds int, 
 	var found verdicts
 	for _, side := range c.sides {
 		for _, r := range side.Runs {
-			found.add(r.Dir, r.Result.Verdict)
+			found.add(r.Dir, r.Result.Verdict, r.Result.ObjectivesStatus())
 		}
 	}
 	return found.with(err, c.asked)
@@ -272,12 +272,19 @@ func (a *app) next(s *session, config *config) (result *report.Result, dir strin
 	return result, dir, err
 }
 
-// verdicts are the directories of several runs that are not valid.
-type verdicts struct{ invalid, unknown []string }
+// verdicts are the directories of several runs that are not valid, or missed an objective.
+type verdicts struct{ invalid, unknown, missed []string }
 
-func (v *verdicts) add(dir, verdict string) {
+// add takes up a run's verdict, and what its objectives came to.
+func (v *verdicts) add(dir, verdict, objectives string) {
+	if objectives == report.ObjectiveMissed {
+		v.missed = append(v.missed, dir)
+	}
 	switch verdict {
 	case "valid":
+		if objectives == report.ObjectiveUnknown {
+			v.unknown = append(v.unknown, dir)
+		}
 	case "invalid":
 		v.invalid = append(v.invalid, dir)
 	default:
@@ -292,7 +299,9 @@ func (v *verdicts) with(err error, asked bool) error {
 	case len(v.invalid) > 0:
 		return errors.Join(&exitError{exitInvalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(v.invalid, ", "))}, err)
 	case err == nil && asked && len(v.unknown) > 0:
-		return &exitError{exitUnknown, fmt.Errorf("unknown: a check could not be decided in %s", strings.Join(v.unknown, ", "))}
+		return &exitError{exitUnknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s", strings.Join(v.unknown, ", "))}
+	case err == nil && len(v.missed) > 0:
+		return &exitError{exitMissed, fmt.Errorf("objectives missed in %s", strings.Join(v.missed, ", "))}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 	"stroppy/scenarios"
 )
@@ -148,6 +149,9 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	}
 	if err == nil {
 		c.Plan, err = merged.Plan(given)
+	}
+	if err == nil {
+		_, err = report.ParseThresholds(c.Thresholds)
 	}
 	if err == nil && scenario.RedactedURL(c.DB) {
 		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))

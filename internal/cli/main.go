@@ -26,7 +26,8 @@ const (
 	exitInvalid = 1 // a check found a violation
 	exitUsage   = 2 // wrong usage or configuration
 	exitFailed  = 3 // the run could not be carried out
-	exitUnknown = 4 // a check could not be decided
+	exitUnknown = 4 // a check or an objective could not be decided
+	exitMissed  = 5 // every check valid, and an objective missed
 )
 
 // Main runs stroppy with arguments (without the program's name), environment
@@ -73,6 +74,7 @@ type app struct {
 	environ        []string
 	stdout, stderr io.Writer
 	scrub          func(string) string // takes the secrets of this call out of a text
+	quiet, verbose bool                // how much is shown; at most one of them
 }
 
 func (a *app) root() *cobra.Command {

@@ -79,7 +79,7 @@ func (s *session) named(dir string) {
 // leave a cluster behind, so that SIGPIPE ends nothing.
 func (a *app) begin(feed *live.Feed) *session {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &session{ctx: ctx, interrupt: make(chan struct{}), Feed: feed, progress: newProgress(a.stderr, a.terminal(a.stderr), feed.Snapshot)}
+	s := &session{ctx: ctx, interrupt: make(chan struct{}), Feed: feed, progress: newProgress(a.notes(), a.terminal(a.notes()), feed.Snapshot)}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)

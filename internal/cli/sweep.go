@@ -124,7 +124,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 func (w *sweeping) verdicts(err error, asked bool) error {
 	var v verdicts
 	for _, p := range w.book.Points {
-		v.add(p.Dir, p.Verdict)
+		v.add(p.Dir, p.Verdict, p.Objectives)
 	}
 	return v.with(err, asked)
 }
@@ -359,7 +359,7 @@ func (w *sweeping) step(s *session, value float64) error {
 // point is what a run came to as a step.
 func point(value float64, dir string, r *report.Result) sweep.Point {
 	d := r.Drive
-	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Backlog: d.Backlog + d.Shed}
+	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Objectives: r.ObjectivesStatus(), Backlog: d.Backlog + d.Shed}
 	if due := value * (d.WarmupSeconds + d.Seconds); due > 0 {
 		p.Left = min(1, float64(p.Backlog)/due)
 	}

@@ -62,7 +62,7 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 		t.Errorf("table 3 has %s bytes per transfer", each)
 	}
 	var out strings.Builder
-	if err := Text(&out, r, Options{}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "410 bytes a committed transaction that wrote (111,234 of them)") {
+	if err := Text(&out, r, Options{Detail: Full}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "410 bytes a committed transaction that wrote (111,234 of them)") {
 		t.Errorf("%v: the text says\n%s", err, out.String())
 	}
 }

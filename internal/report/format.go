@@ -56,6 +56,19 @@ func group(n uint64) string {
 	return digits
 }
 
+// amountText writes a decimal number, such as 1234.50, with a comma between thousands.
+func amountText(decimal string) string {
+	whole, rest, point := strings.Cut(decimal, ".")
+	n, err := strconv.ParseUint(whole, 10, 64)
+	switch {
+	case err != nil:
+		return decimal
+	case point:
+		rest = "." + rest
+	}
+	return group(n) + rest
+}
+
 // Counted writes a number of things.
 func Counted(n uint64, noun string) string {
 	if n == 1 {

@@ -33,7 +33,7 @@ func TestBehindIsAWarning(t *testing.T) {
 				shown = n.warnings
 			}
 			var out bytes.Buffer
-			if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive, Client: client}, Options{}); err != nil {
+			if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive, Client: client}, Options{Detail: Full}); err != nil {
 				t.Fatal(err)
 			}
 			said := c.drive.backlogText(client)
@@ -86,7 +86,7 @@ func TestPaceText(t *testing.T) {
 		{Drive{Clipped: 1, Latency: &Latency{}, Service: &Latency{}}, []string{"1 was longer than an hour"}, "pacing error"},
 	} {
 		var out bytes.Buffer
-		if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive}, Options{}); err != nil {
+		if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive}, Options{Detail: Full}); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(out.String()), " ")

@@ -114,7 +114,9 @@ func NewPageTable(title, note string, text []int, columns ...string) PageTable {
 func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
 
 // WriteText writes the columns and rows for a terminal. A last column of text is wrapped.
-func (t *PageTable) WriteText(w io.Writer) error {
+func (t *PageTable) WriteText(w io.Writer) error { return t.writeText(w, usualWidth) }
+
+func (t *PageTable) writeText(w io.Writer, width int) error {
 	widths := make([]int, len(t.Columns))
 	rows := [][]string{t.Columns}
 	for _, row := range t.Rows {
@@ -125,7 +127,7 @@ func (t *PageTable) WriteText(w io.Writer) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
 		}
 	}
-	var out text
+	out := text{width: width}
 	for _, row := range rows {
 		line := ""
 		for i, cell := range row {

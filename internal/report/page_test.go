@@ -426,7 +426,7 @@ func FuzzPage(f *testing.F) {
 
 // TestWideTable: what stands before the last column of text may be wider than a terminal.
 func TestWideTable(t *testing.T) {
-	long := strings.Repeat("x", 2*width)
+	long := strings.Repeat("x", 2*usualWidth)
 	table := PageTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
 	table.Add(long, "it was seen")
 	var out strings.Builder

@@ -22,17 +22,23 @@ type PageData struct {
 	Heat      *PageHeat      `json:"heat"`
 	Latency   []PageTable    `json:"latency"`
 	Outcomes  []PageTable    `json:"outcomes"`
-	Checks    []PageCheck    `json:"checks"`
-	Faults    []PageTable    `json:"faults"`
-	Cost      []PageTable    `json:"cost"`
-	Study     []PageTable    `json:"study"`   // as the Stroppy study prints them
-	Details   []PageTable    `json:"details"` // configuration
+	Failed    []PageCheck    `json:"failed"` // the checks by which the verdict is invalid
+	Checks    []PageCheck    `json:"checks"` // the others
+	// Objectives are the limits that the run was given, and their status is what they come
+	// to together: met, missed or unknown; empty where there are none.
+	Objectives       []Objective `json:"objectives"`
+	ObjectivesStatus string      `json:"objectives_status"`
+	Faults           []PageTable `json:"faults"`
+	Cost             []PageTable `json:"cost"`
+	Study            []PageTable `json:"study"`   // as the Stroppy study prints them
+	Details          []PageTable `json:"details"` // configuration
 }
 
 // PageCheck is what a check found.
 type PageCheck struct {
 	Name     string        `json:"name"`
 	Status   string        `json:"status"`
+	Shown    string        `json:"shown"`    // the status in words, as the level that it is about
 	Required bool          `json:"required"` // the verdict counts it
 	Detail   string        `json:"detail"`
 	Findings []PageFinding `json:"findings"` // of an invalid check: what Detail says, with its evidence
@@ -74,7 +80,7 @@ var runScripts = []string{"server.js", "plots.js", "page.js"}
 func Page(w io.Writer, in Input) error {
 	data := NewPageData(in)
 	sheet := Sheet{Title: data.Title, Data: data, Live: data.Live, Scripts: runScripts}
-	if err := sheet.Write(w, func(w io.Writer) error { return Text(w, in.Result, Options{}) }); err != nil {
+	if err := sheet.Write(w, func(w io.Writer) error { return Text(w, in.Result, Options{Detail: Full}) }); err != nil {
 		return fmt.Errorf("write the page of the run: %w", err)
 	}
 	return nil
@@ -87,11 +93,19 @@ func NewPageData(in Input) *PageData {
 		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
 		Timeline: timeline(in), Server: pageServer(in), Histogram: histogram(r.Drive),
 		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
-		Latency: []PageTable{}, Outcomes: []PageTable{}, Checks: pageChecks(r.Checks),
+		Latency: []PageTable{}, Outcomes: []PageTable{}, Failed: []PageCheck{}, Checks: []PageCheck{},
+		Objectives: append([]Objective{}, r.Objectives...), ObjectivesStatus: r.ObjectivesStatus(),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 	}
 	if r.Drive != nil {
 		d.Latency, d.Outcomes = latencyTables(r.Drive), outcomeTables(r.Drive)
+	}
+	for _, c := range pageChecks(r.Checks) {
+		if c.Required && c.Status == "invalid" {
+			d.Failed = append(d.Failed, c)
+		} else {
+			d.Checks = append(d.Checks, c)
+		}
 	}
 	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r), facts(r)
 	if in.Live {
@@ -110,12 +124,15 @@ func (r *Result) claimText() string {
 	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, strings.Replace(c.Level, "unknown", "nothing", 1), c.Source)
 }
 
-// facts say what was run. All are there in every report, known or not.
+// facts say what was run. What cannot be of this run is left out.
 func facts(r *Result) []Setting {
 	d, load, claim := cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{}), cmp.Or(r.Claim, &Claim{})
 	cluster, expect, phase := NotKnown+": stroppy did not start the database", claim.Expect, "there was no load phase"
 	if c := settingOf(r.Scenario, "cluster"); c != "" {
 		cluster = c + ", started on the client machine"
+	}
+	if r.Embedded {
+		cluster = "" // there is no server
 	}
 	if expect != "" && expect == claim.Level {
 		expect += ", which is the claim"
@@ -132,12 +149,15 @@ func facts(r *Result) []Setting {
 		{Capital(cmp.Or(load.Things, "accounts")), loadText(r.Load)},
 		{"Load phase", phase},
 		{"Footprint", footprintText(r)},
-		{"Faults", faultsText(r.Faults)},
+		{"Faults", faultsText(r)},
 		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
 		{"Machine", r.Environment.text(r.Machine)},
 		{"Times", phasesText(r.Phases)},
 	}
+	list = slices.DeleteFunc(list, func(f Setting) bool {
+		return f.Value == "" && (f.Name == "Cluster" || f.Name == "Faults" || f.Name == "Footprint" && r.Drive == nil)
+	})
 	for i, f := range list {
 		list[i].Value = OrNotKnown(f.Value)
 	}
@@ -170,7 +190,7 @@ func loadText(l *Load) string {
 		s = group(l.Accounts) + " " + l.Things
 	}
 	if l.Total != "" {
-		s += " holding " + l.Total
+		s += " holding " + amountText(l.Total)
 	}
 	switch {
 	case l.Seconds == nil:
@@ -194,7 +214,13 @@ func settingOf(settings []Setting, name string) string {
 	return ""
 }
 
-func faultsText(faults []Fault) string {
+// faultsText counts the faults; empty where none was to be injected into a database of this
+// process.
+func faultsText(r *Result) string {
+	faults := r.Faults
+	if len(faults) == 0 && r.Embedded {
+		return ""
+	}
 	if len(faults) == 0 {
 		return "none"
 	}
@@ -225,13 +251,30 @@ func pageChecks(checks []Check) []PageCheck {
 	return list
 }
 
+// levels are what the checks of a whole level decide.
+var levels = map[string]string{"serializable": "serializable", "strict": "strictly serializable"}
+
+// shortStatus is the status of a check that is for information, in a narrow column.
+func (c PageCheck) shortStatus() string {
+	if c.Status == "invalid" {
+		return "no, and not claimed"
+	}
+	return c.Status + ", not claimed"
+}
+
 func pageCheck(c Check) PageCheck {
 	p := PageCheck{
-		Name: c.Name, Status: c.Status, Required: c.Required, Detail: c.Detail,
+		Name: c.Name, Status: c.Status, Shown: Capital(c.Status), Required: c.Required, Detail: c.Detail,
 		Findings: []PageFinding{}, Witness: append([]string{}, c.Witness...),
 	}
 	if c.Status != "invalid" {
 		return p
+	}
+	if !c.Required {
+		p.Shown = "Does not hold (not claimed)"
+		if level, ok := levels[c.Name]; ok {
+			p.Shown = "Not " + level + " (not claimed)"
+		}
 	}
 	shown := map[int]bool{}
 	for line := range strings.SplitSeq(c.Detail, "\n") {

@@ -64,7 +64,7 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	case s == nil || s.State == stats.Steady:
 	case s.State == stats.Unsteady:
 		n.Warn("%s So the mean throughput depends on when the run ended.", Sentence(cmp.Or(s.Detail, "there is no steady state")))
-	case s.Detail != "":
+	case s.Detail != "" && d.Seconds >= stats.LeastSteady:
 		n.Note("%s", Sentence(s.Detail))
 	}
 	if d.Backlog > 0 || d.Shed > 0 {
@@ -85,7 +85,7 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	}
 }
 
-// figures are the few numbers in large type. All but the last are there in every report.
+// figures are the few numbers in large type. What a run is too short for is left out.
 func figures(r *Result) []PageFigure {
 	d := r.Drive
 	if d == nil {
@@ -95,28 +95,42 @@ func figures(r *Result) []PageFigure {
 	if t := d.TPS; t != nil {
 		throughput.Below = append(throughput.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
 	}
-	interval := "confidence interval " + NotKnown
+	var interval string
+	if d.Seconds >= stats.LeastInterval {
+		interval = "confidence interval " + NotKnown
+	}
 	if i := d.Interval; i != nil {
 		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
 	}
-	throughput.Below = append(throughput.Below, interval)
+	throughput.Below = append(throughput.Below, labelled("", interval)...)
 	latency := Figure("Latency, 99 %", NotKnown, "")
 	if l := d.Latency; l != nil {
 		latency = Figure(latency.Name, LatencyText(l.P99), "ms",
-			"median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max), "from the intended start time")
+			"median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max))
+		if open(d) {
+			latency.Below = append(latency.Below, "from the intended start time")
+		}
 	}
 	outcomes := Figure("Committed", group(d.Committed), "", group(d.Rejected.total())+" rejected", group(d.Aborted)+" aborted", group(d.Unknown)+" in doubt")
-	steadiness := Figure("Steadiness", NotKnown, "")
-	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
-		steadiness.Value = string(s.State)
+	list := []PageFigure{throughput, latency, outcomes}
+	gap := "" // the longest
+	if o := d.Outage; o != nil {
+		gap = "longest gap without a commit " + seconds(o.Seconds)
+	}
+	if s := d.Steady; s != nil && (s.State != stats.SteadyUnknown || d.Seconds >= stats.LeastSteady) {
+		steadiness := Figure("Steadiness", NotKnown, "")
+		if s.State != stats.SteadyUnknown {
+			steadiness.Value = string(s.State)
+		}
 		if s.State == stats.Steady {
 			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))
 		}
+		steadiness.Below = append(steadiness.Below, labelled("", gap)...)
+		list = append(list, steadiness)
+	} else {
+		list[0].Below = append(list[0].Below, labelled("", gap)...)
 	}
-	if o := d.Outage; o != nil {
-		steadiness.Below = append(steadiness.Below, "longest gap without a commit "+seconds(o.Seconds))
-	}
-	return append([]PageFigure{throughput, latency, outcomes, steadiness}, outageFigure(r.Faults)...)
+	return append(list, outageFigure(r.Faults)...)
 }
 
 // outageFigure is the worst outage by a fault, where one was measured.

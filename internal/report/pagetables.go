@@ -13,9 +13,14 @@ import (
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := NewPageTable("Latency percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
-	clocks.Add(d.Latency.cells("since due", d.committedText)...)
-	clocks.Add(d.Service.cells("since sent", d.committedText)...)
+	clocks := NewPageTable("Latency percentiles", "Of committed transactions, in milliseconds.", []int{0}, columns...)
+	if open(d) {
+		clocks.Note += " Since due is measured from the intended start time and includes the wait for a free client; since sent does not."
+		clocks.Add(d.Latency.cells("since due", d.committedText)...)
+		clocks.Add(d.Service.cells("since sent", d.committedText)...)
+	} else { // work is due when its client is free, so that both clocks begin together
+		clocks.Add(d.Latency.cells("latency", d.committedText)...)
+	}
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
 	}
@@ -28,7 +33,11 @@ func latencyTables(d *Drive) []PageTable {
 		tables = append(tables, d.kindsTable(columns))
 	}
 	if len(d.Outcomes) > 0 {
-		by := NewPageTable("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
+		since := ""
+		if open(d) {
+			since = ", since due"
+		}
+		by := NewPageTable("Latency by outcome", "In milliseconds"+since+". Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {
 			by.Add(d.outcomeCells(name)...)
 		}
@@ -182,7 +191,7 @@ func costTables(r *Result) []PageTable {
 		t.Note += fmt.Sprintf(" It ran on %s.", Counted(uint64(math.Round(*client.Threads)), "thread"))
 	}
 	servers := r.Servers
-	if len(servers) == 0 {
+	if len(servers) == 0 && !r.Embedded {
 		servers = []Server{{Name: "servers"}}
 	}
 	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {

@@ -130,18 +130,20 @@ func cases() map[string]*Result {
 
 	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
 	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}, Writes: number(uint64(0))}
-	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
+	slow := driven(base("valid", "All 8 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
+	slow.Checks = Checks(nine(check.Valid))
+	slow.Objectives = []Objective{{"max-outage", ObjectiveMet, "The longest outage of 2 faults is 0.8 s."}, {"p99<50ms", ObjectiveMissed, "It is 61.2 ms."}, {"drive.service_ms.p99<50ms", ObjectiveUnknown, "Not decided: the run has no such measurement."}}
+	return map[string]*Result{"slow": slow, "valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 
 func TestText(t *testing.T) {
 	for name, r := range cases() {
-		for _, color := range []bool{false, true} {
-			file := filepath.Join("testdata", name+".txt")
-			if color {
-				file = filepath.Join("testdata", name+".color.txt")
-			}
+		for suffix, o := range map[string]Options{"": {}, ".color": {Color: true, Detail: Full}, ".full": {Detail: Full}} {
+			color := o.Color
+			file := filepath.Join("testdata", name+suffix+".txt")
 			var out bytes.Buffer
-			if err := Text(&out, r, Options{Color: color, Dir: "stroppy-runs/x"}); err != nil {
+			o.Dir = "stroppy-runs/x"
+			if err := Text(&out, r, o); err != nil {
 				t.Fatal(err)
 			}
 			if *update {
@@ -166,11 +168,11 @@ func TestText(t *testing.T) {
 func TestTextFitsItsWidth(t *testing.T) {
 	for name, r := range cases() {
 		var out bytes.Buffer
-		if err := Text(&out, r, Options{Dir: "stroppy-runs/x"}); err != nil {
+		if err := errors.Join(Text(&out, r, Options{Dir: "stroppy-runs/x"}), Text(&out, r, Options{Dir: "stroppy-runs/x", Detail: Full})); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
-			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > width || strings.HasSuffix(line, " ") {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > usualWidth || strings.HasSuffix(line, " ") {
 				t.Errorf("%s: %q is too wide or ends in a space", name, line)
 			}
 		}
@@ -194,7 +196,7 @@ func TestJSONRoundTrip(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		var first, second bytes.Buffer
-		if err := errors.Join(Text(&first, r, Options{}), Text(&second, again, Options{})); err != nil {
+		if err := errors.Join(Text(&first, r, Options{Detail: Full}), Text(&second, again, Options{Detail: Full})); err != nil {
 			t.Fatal(err)
 		}
 		if first.String() != second.String() {
@@ -257,7 +259,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := Text(&out, r, Options{}); err != nil {
+		if err := Text(&out, r, Options{Detail: Full}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsAny(out.String(), "\x1b\r\t\x00\b") {

@@ -67,11 +67,16 @@ type Result struct {
 
 	Violations *Violations `json:"violations"` // null where no check found one
 
+	// Objectives are the limits that the run was given on what was measured. The verdict
+	// does not count them.
+	Objectives []Objective `json:"objectives,omitempty"`
+
 	Tables []Table `json:"tables,omitempty"` // what the workload adds
 	Study  bool    `json:"study,omitempty"`  // the tables are those of the Stroppy study
 
-	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
-	DatabaseURL string    `json:"database_url"` // without passwords
+	Embedded    bool      `json:"embedded,omitempty"` // the database worked in the client's own process
+	Finished    bool      `json:"finished"`           // false: the run was cut off before its end
+	DatabaseURL string    `json:"database_url"`       // without passwords
 	Settings    []Setting `json:"database_settings"`
 	Claim       *Claim    `json:"claim"`
 	Scenario    []Setting `json:"scenario"` // every key of the run in effect

@@ -5,32 +5,87 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
-// width is the number of columns that the text fills.
-const width = 100
+// usualWidth is the number of columns that a text fills which no terminal shows, and
+// leastWidth that of the narrowest terminal that it is made for.
+const usualWidth, leastWidth = 100, 60
+
+// Detail is how much of a report the text has.
+type Detail uint8
+
+const (
+	Short   Detail = iota // what fits one screen, of a run that is valid
+	Full                  // all of it
+	Verdict               // the verdict and its reason alone
+)
 
 // Options say how the text is shown.
 type Options struct {
-	Color bool   // ANSI colours
-	Dir   string // the run's directory, as the person named it
+	Color  bool   // ANSI colours
+	Dir    string // the run's directory, as the person named it
+	Detail Detail
+	Width  int // of the terminal, in columns; 0: there is none
 }
 
-// Text writes the report of a run, the verdict first: what its page shows, but for the
-// charts, the scenario, and the tables that are made for a paper.
+// Text writes the report of a run, the verdict first and what is wrong directly below it.
+// In full it has what the page shows, but for the charts, the scenario, and the tables
+// that are made for a paper.
 func Text(w io.Writer, r *Result, o Options) error {
-	t, d := &text{r: r, color: o.Color}, NewPageData(Input{Result: r})
-	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
-		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
+	t, d := &text{r: r, color: o.Color, width: max(cmp.Or(o.Width, usualWidth), leastWidth)}, NewPageData(Input{Result: r})
+	t.headline()
 	if d.Reason != "" {
 		t.hang("", 2, d.Reason)
 	}
+	switch o.Detail {
+	case Verdict:
+	case Full:
+		t.full(d, o.Dir)
+	default:
+		t.short(d, o.Dir)
+	}
+	_, err := io.WriteString(w, t.out.String())
+	return err
+}
+
+// headline is the verdict, and behind it what came of the objectives where they are not met.
+func (t *text) headline() {
+	t.out.WriteString(t.status(t.r.Verdict, strings.ToUpper(t.r.Verdict)))
+	switch t.r.ObjectivesStatus() {
+	case ObjectiveMissed:
+		t.out.WriteString(t.paint(yellow, ", OBJECTIVES MISSED"))
+	case ObjectiveUnknown:
+		t.out.WriteString(t.paint(yellow, ", OBJECTIVES UNKNOWN"))
+	}
+	t.out.WriteString("  " + t.paint(bold, clean(strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r)))) + "\n")
+}
+
+// full writes all of a report.
+func (t *text) full(d *PageData, dir string) {
+	t.failed(d.Failed, true)
 	for _, n := range d.Notes {
 		t.line(n.Kind, n.Text)
 	}
+	if t.r.Drive != nil {
+		t.head("Measurements")
+	}
+	for _, f := range d.Figures {
+		t.figure(f)
+	}
+	t.tables("", d.Latency...)
+	t.tables("Outcomes", d.Outcomes...)
+	t.tables("", ownTables(t.r)...)
+	t.faults()
+	t.tables("", eventTables(t.r)...)
+	t.checks(d, true)
+	t.objectives()
+	if t.r.Drive != nil {
+		t.tables("Cost", d.Cost...)
+	}
 	t.head("Run")
 	var settings []string
-	for _, s := range r.Settings {
+	for _, s := range t.r.Settings {
 		settings = append(settings, s.Name+" = "+s.Value)
 	}
 	for _, f := range append(d.Facts, Setting{"Settings", OrNotKnown(joined(settings...))}) {
@@ -38,30 +93,41 @@ func Text(w io.Writer, r *Result, o Options) error {
 			t.line(f.Name, f.Value)
 		}
 	}
-	if r.Drive != nil {
-		t.head("Measurements")
+	t.files(dir)
+}
+
+// short writes what of a report fits one screen: of what was found, the first of each check.
+func (t *text) short(d *PageData, dir string) {
+	t.failed(d.Failed, false)
+	for _, n := range d.Notes {
+		if n.Kind == "warning" {
+			t.line(n.Kind, n.Text)
+		}
+	}
+	if len(d.Figures) > 0 {
+		t.out.WriteString("\n")
+	}
+	if t.r.Drive != nil {
+		t.line("Load phase", t.r.Drive.phaseText())
 	}
 	for _, f := range d.Figures {
-		t.line(f.Name, joined(append([]string{f.Value + " " + f.Unit}, f.Below...)...))
+		t.figure(f)
 	}
-	t.tables("", d.Latency...)
-	t.tables("Outcomes", d.Outcomes...)
-	t.tables("", ownTables(r)...)
 	t.faults()
-	t.tables("", eventTables(r)...)
-	t.checks()
-	if r.Drive != nil {
-		t.tables("Cost", d.Cost...)
-	}
-	t.files(o.Dir)
-	_, err := io.WriteString(w, t.out.String())
-	return err
+	t.checks(d, false)
+	t.objectives()
+	t.files(dir)
+}
+
+func (t *text) figure(f PageFigure) {
+	t.line(f.Name, joined(append([]string{strings.TrimSpace(f.Value + " " + f.Unit)}, f.Below...)...))
 }
 
 type text struct {
 	r     *Result
 	out   strings.Builder
 	color bool
+	width int // in columns
 }
 
 // The colours are those of ECMA-48: bold, green, red, yellow, faint.
@@ -97,7 +163,7 @@ func (t *text) line(name, value string) {
 func (t *text) tables(title string, list ...PageTable) {
 	for _, p := range list {
 		t.head(cmp.Or(p.Title, title))
-		_ = p.WriteText(&t.out)
+		_ = p.writeText(&t.out, t.width)
 		if p.Note != "" {
 			t.hang("", 2, p.Note)
 		}
@@ -107,7 +173,7 @@ func (t *text) tables(title string, list ...PageTable) {
 // hang writes lead and then detail, wrapped at the indent. Beside a wide lead the detail
 // stands in a narrow column beyond the width.
 func (t *text) hang(lead string, indent int, detail string) {
-	parts := wrap(detail, max(width-indent, 20))
+	parts := wrap(detail, max(t.width-indent, 20))
 	if len(parts) == 0 {
 		parts = []string{""}
 	}
@@ -137,68 +203,129 @@ func (t *text) faults() {
 		}
 		for _, note := range row.Below {
 			const indent = 11
-			for _, part := range wrap(note, width-indent) {
+			for _, part := range wrap(note, t.width-indent) {
 				t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
 			}
 		}
 	}
 }
 
-func (t *text) checks() {
-	t.head("Checks")
-	if len(t.r.Checks) == 0 {
-		t.out.WriteString("  None was made.\n")
+// failed writes what is wrong: the checks that the verdict fails by, each with what was found.
+func (t *text) failed(list []PageCheck, all bool) {
+	if len(list) == 0 {
+		return
 	}
-	for _, c := range t.r.Checks {
-		t.check(pageCheck(c))
+	t.head("What is wrong")
+	for _, c := range list {
+		t.check(c, all)
 	}
-	if v := t.r.Violations; v != nil {
-		more := ""
-		if v.More > 0 {
-			more = fmt.Sprintf(" and %s more that are not in it", group(v.More))
+	v := t.r.Violations
+	if v == nil {
+		return
+	}
+	more := ""
+	if v.More > 0 {
+		more = fmt.Sprintf(" and %s more that are not in it", group(v.More))
+	}
+	t.line("all of it", fmt.Sprintf("%s, %s%s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line"), more))
+}
+
+// checks writes the other checks, in short a line each.
+func (t *text) checks(d *PageData, all bool) {
+	if len(d.Checks) == 0 {
+		if len(d.Failed) == 0 {
+			t.head("Checks")
+			t.out.WriteString("  None was made.\n")
 		}
-		t.line("all witnesses", fmt.Sprintf("%s, %s%s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line"), more))
+		return
+	}
+	t.head("Checks")
+	for _, c := range d.Checks {
+		if all {
+			t.check(c, true)
+			continue
+		}
+		first, _, _ := strings.Cut(c.Detail, "\n")
+		if c.Status != "unknown" {
+			first = firstSentence(first)
+			first = short(first, t.width-checkColumns+1)
+		}
+		c.Detail = first
+		t.check(c, false)
 	}
 }
 
-func (t *text) check(c PageCheck) {
-	weight, shown := "required", c.Status
-	if !c.Required {
-		weight = "for information"
+// firstSentence is a text up to the end of its first sentence.
+func firstSentence(text string) string {
+	if at := strings.Index(text, ". "); at >= 0 {
+		return text[:at+1]
 	}
-	switch shown {
-	case "invalid":
-		shown = "INVALID"
-	case notApplicable: // whether it is required does not matter
-		weight = ""
+	return text
+}
+
+// objectives writes what the run was given as limits, a line each.
+func (t *text) objectives() {
+	if len(t.r.Objectives) == 0 {
+		return
 	}
+	t.head("Objectives")
+	colors, names := map[string]string{ObjectiveMet: green}, 16
+	for _, o := range t.r.Objectives {
+		names = max(names, utf8.RuneCountInString(clean(o.Name)))
+	}
+	for _, o := range t.r.Objectives {
+		lead := fmt.Sprintf("  %-*s ", names, clean(o.Name)) + t.paint(cmp.Or(colors[o.Status], yellow), fmt.Sprintf("%-8s", o.Status))
+		t.hang(lead+" ", names+12, o.Detail)
+	}
+}
+
+// checkColumns is where the detail of a check begins.
+const checkColumns = 40
+
+// check writes one check; of an invalid one what was found, or in short the first of it.
+func (t *text) check(c PageCheck, all bool) {
 	lead := fmt.Sprintf("  %-17s", clean(c.Name))
-	if weight == "" {
-		lead += t.paint(faint, fmt.Sprintf("%-26s", shown))
-	} else {
-		lead += t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	switch {
+	case c.Status == notApplicable:
+		lead += t.paint(faint, fmt.Sprintf("%-21s", c.Status))
+	case !c.Required:
+		lead += t.paint(faint, fmt.Sprintf("%-21s", c.shortStatus()))
+	case c.Status == "invalid":
+		lead += t.status(c.Status, "INVALID")
+	default:
+		lead += t.status(c.Status, fmt.Sprintf("%-21s", c.Status))
 	}
-	if c.Status != "invalid" {
-		t.hang(lead, 45, c.Detail)
+	if c.Status != "invalid" || !c.Required && !all {
+		t.hang(lead, checkColumns, c.Detail)
 		return
 	}
 	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
-	for _, f := range c.Findings {
-		t.hang("", 6, f.Text)
-		for _, e := range f.Edges {
-			number, text, _ := strings.Cut(e, " ")
-			t.hang(fmt.Sprintf("%10s ", number), 11, text)
+	for i, f := range c.Findings {
+		if i > 0 && !all {
+			t.hang("", 6, t.paint(faint, fmt.Sprintf("And %s more: `stroppy report --verbose` shows them.", group(uint64(len(c.Findings)-1)))))
+			return
 		}
-		note := f.Note
-		if f.File != "" {
-			note += " Drawing: " + f.File
-		}
-		if note != "" {
-			t.hang("", 8, note)
+		t.finding(f)
+	}
+	if all {
+		for _, line := range labelled("transactions: ", some(c.Witness, 20)) {
+			t.hang("", 6, line)
 		}
 	}
-	for _, line := range labelled("transactions: ", some(c.Witness, 20)) {
-		t.hang("", 6, line)
+}
+
+func (t *text) finding(f PageFinding) {
+	t.hang("", 6, f.Text)
+	for _, e := range f.Edges {
+		number, text, _ := strings.Cut(e, " ")
+		t.hang(fmt.Sprintf("%10s ", number), 11, text)
+	}
+	note := f.Note
+	if f.File != "" {
+		note += " Drawing: " + f.File
+	}
+	if note != "" {
+		t.hang("", 8, note)
 	}
 }
 

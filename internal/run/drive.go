@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -103,12 +104,7 @@ func (c *conductor) driveKeys() map[string]string {
 			keys[keyNodes] = strings.Join(names, " ")
 		}
 	}
-	if most := c.o.Plan.MaxOutage; most > 0 {
-		keys[keyMaxOutage] = most.String()
-	}
-	if most := c.o.Plan.MaxDegradation; most > 0 {
-		keys[keyMaxDegradation] = fmt.Sprint(most)
-	}
+	maps.Copy(keys, objectiveKeys(&c.o.Plan))
 	return keys
 }
 

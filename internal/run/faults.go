@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,20 +13,15 @@ import (
 	"stroppy/internal/stats"
 )
 
-// The checks that a run with a nemesis has beside those of its workload.
-const (
-	checkFaults         = "faults"          // every fault of the script was injected, seen, and healed
-	checkMaxOutage      = "max-outage"      // no fault stopped all commits for longer than allowed
-	checkMaxDegradation = "max-degradation" // the throughput after the last fault is that before the first, nearly
-)
+// checkFaults is what a run with a nemesis is checked for beside the replicas: every fault of
+// the script was injected, seen, and healed.
+const checkFaults = "faults"
 
 // Checks says in one line what each check of a run with a nemesis holds.
 func Checks() [][2]string {
 	return [][2]string{
 		{checkFaults, "every fault of the script was injected, its effect was seen, and it was healed"},
 		{check.Replicas, "after the last heal every node of the cluster holds the same end state"},
-		{checkMaxOutage, "no fault stopped all commits for longer than --max-outage"},
-		{checkMaxDegradation, "the throughput after the last heal is below that before the first fault by --max-degradation at most"},
 	}
 }
 
@@ -137,20 +131,6 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	if names := members(strings.Fields(header.Keys[keyNodes]), recorded.faults); len(names)+len(nodes.Nodes) > 0 {
 		results = append(results, check.SameReplicas(nodes.Whole, nodes.allNodes(names)))
 	}
-	if text := header.Keys[keyMaxOutage]; text != "" {
-		most, err := time.ParseDuration(text)
-		if err != nil {
-			return nil, fmt.Errorf("read the limit on outages that the run was given: %w", err)
-		}
-		results = append(results, outages(c.result.Faults, most))
-	}
-	if text := header.Keys[keyMaxDegradation]; text != "" {
-		most, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, fmt.Errorf("read the limit on the degradation that the run was given: %w", err)
-		}
-		results = append(results, degradation(c.result.Degradation, most))
-	}
 	return results, nil
 }
 
@@ -203,60 +183,6 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 		if skipped > 0 {
 			r.Detail += fmt.Sprintf(" Skipped, as the script allows: %d.", skipped)
 		}
-	}
-	return r
-}
-
-// mostNamed bounds how many faults a check's detail names.
-const mostNamed = 8
-
-// outages compares every fault's outage with the limit. Where the database makes
-// pauses beyond the limit without a fault, those within a fault's span are not
-// known to be its doing.
-func outages(faults []report.Fault, most time.Duration) check.Result {
-	r := check.Result{Name: checkMaxOutage, Required: true}
-	measured, longest := 0, 0.0
-	var over, unsure []string
-	for _, f := range faults {
-		if f.OutageSeconds == nil {
-			continue
-		}
-		measured++
-		outage := *f.OutageSeconds
-		longest = max(longest, outage)
-		if gap := f.LongestGap; gap != nil && f.NoiseSeconds != nil && outage == 0 && *gap > most.Seconds() {
-			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.AtSeconds, *gap, most, *f.NoiseSeconds))
-		}
-		if outage > most.Seconds() {
-			over = append(over, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.AtSeconds, outage, most))
-		}
-	}
-	lines := func(list []string) string { return strings.Join(list[:min(len(list), mostNamed)], "\n") }
-	switch {
-	case len(over) > 0:
-		r.Status, r.Detail = check.Invalid, lines(over)
-	case measured == 0:
-		r.Detail = "Not decided: no fault's outage was measured."
-	case len(unsure) > 0:
-		r.Detail = "Not decided: " + lines(unsure)
-	default:
-		r.Status, r.Detail = check.Valid, fmt.Sprintf("The longest outage of %d faults is %.3g s.", measured, longest)
-	}
-	return r
-}
-
-// degradation compares the throughput at the end with that at the beginning.
-func degradation(d *report.Degradation, most float64) check.Result {
-	r := check.Result{Name: checkMaxDegradation, Required: true}
-	if d == nil {
-		r.Detail = "Not decided: before the first fault or after the last heal there was less than a second to compare."
-		return r
-	}
-	r.Status = check.Valid
-	r.Detail = fmt.Sprintf("Before the first fault %.4g transactions a second were committed, after the last heal %.4g.", d.FirstTPS, d.LastTPS)
-	if d.Loss() > most {
-		r.Status = check.Invalid
-		r.Detail += fmt.Sprintf(" That is %.3g %% less, and at most %.3g %% is allowed.", 100*d.Loss(), 100*most)
 	}
 	return r
 }

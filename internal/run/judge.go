@@ -152,11 +152,27 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	}
 	switch verdict {
 	case check.Invalid:
-		return fmt.Sprintf("%s found %s (claim: %s).", which, found, expect)
+		return fmt.Sprintf("%s %s found %s (claim: %s).", worst(results), which, found, expect)
 	case check.Valid:
 		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", hold, check.Plural(committed, "committed transaction"), expect, beyond(results))
 	}
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
+}
+
+// worst is what the first of the failed checks found, in one sentence: the checks are in
+// the order in which people ask, the money first.
+func worst(results []check.Result) string {
+	for _, r := range results {
+		if r.Required && r.Status == check.Invalid {
+			first, _, _ := strings.Cut(r.Detail, "\n")
+			if at := strings.Index(first, ". "); at >= 0 {
+				first = first[:at]
+			}
+			first, _, _ = strings.Cut(first, ", first: ")
+			return check.Capital(strings.TrimSuffix(first, ".")) + "."
+		}
+	}
+	return ""
 }
 
 // beyond says which violations were found that the claim does not forbid, to

@@ -24,6 +24,7 @@ const (
 	keyNodes          = "nodes"   // the names of those that are to be compared
 	keyMaxOutage      = "max-outage"
 	keyMaxDegradation = "max-degradation"
+	keyThreshold      = "threshold" // a line each
 )
 
 // Promised returns the level that the verdict on a recorded run is about, as it
@@ -90,6 +91,9 @@ func (c *conductor) recheck(ctx context.Context) error {
 		}
 		c.tables(ctx)
 		if err := c.effects(); err != nil {
+			return nil, err
+		}
+		if err := c.judgeObjectives(c.facts.Header.Keys); err != nil {
 			return nil, err
 		}
 		faults, err := c.judgeFaults(c.facts.Header)

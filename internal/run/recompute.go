@@ -72,7 +72,7 @@ func (c *conductor) rebuild() error {
 	header := recorded.Header()
 	d := b.drive(c.result.Scenario)
 	d.Clients, d.Style = header.Clients, maps.Clone(header.Keys)
-	for _, ours := range []string{keyExpect, keyNemesis, keyNodes, keyMaxOutage, keyMaxDegradation, check.KeyClock} {
+	for _, ours := range []string{keyExpect, keyNemesis, keyNodes, keyMaxOutage, keyMaxDegradation, keyThreshold, check.KeyClock} {
 		delete(d.Style, ours)
 	}
 	c.result.Drive = d

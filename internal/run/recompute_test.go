@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -158,12 +157,12 @@ func TestFaultsFile(t *testing.T) {
 func TestOutageWithinTheNoise(t *testing.T) {
 	f := good()
 	f.OutageSeconds, f.LongestGap, f.NoiseSeconds = at(0), at(0.3), at(0.4)
-	for most, want := range map[time.Duration]check.Status{100 * time.Millisecond: check.Unknown, time.Second: check.Valid} {
+	for most, want := range map[time.Duration]string{100 * time.Millisecond: report.ObjectiveUnknown, time.Second: report.ObjectiveMet} {
 		if r := outages([]report.Fault{f}, most); r.Status != want {
 			t.Errorf("at most %v: %+v", most, r)
 		}
 	}
-	if r := outages([]report.Fault{f, good()}, 100*time.Millisecond); r.Status != check.Invalid {
+	if r := outages([]report.Fault{f, good()}, 100*time.Millisecond); r.Status != report.ObjectiveMissed {
 		t.Errorf("another fault's outage is beyond it: %+v", r)
 	}
 }

@@ -180,7 +180,7 @@ func newConductor(o Options) *conductor {
 		log: o.Dir.logger(o.Scrub),
 		result: &report.Result{
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
-			DatabaseURL: o.DatabaseURL, Seed: o.Plan.Seed, Study: o.Spec.Study,
+			DatabaseURL: o.DatabaseURL, Embedded: o.Embedded, Seed: o.Plan.Seed, Study: o.Spec.Study,
 			StartedAt: time.Now().UTC().Format(time.RFC3339),
 			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
 			Scenario: []report.Setting{}, Stroppy: o.Stroppy,
@@ -214,7 +214,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 	c.footprint(ctx)
 	err = c.judge(ctx)
 	c.tables(ctx)
-	return err
+	return errors.Join(err, c.judgeObjectives(objectiveKeys(&c.o.Plan)))
 }
 
 // enter begins a phase and closes the one before.

@@ -87,6 +87,9 @@ func (c *conductor) readRuns() ([]*conductor, error) {
 		if err == nil {
 			one.checks, err = one.judgeFaults(one.facts.Header)
 		}
+		if err == nil {
+			err = one.judgeObjectives(one.facts.Header.Keys)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -116,6 +119,12 @@ func (c *conductor) summarize(runs []*conductor) {
 		r.Finished = r.Finished && one.result.Finished
 		if l := one.result.Load; l != nil {
 			r.Load = &report.Load{Accounts: l.Accounts, Total: l.Total}
+		}
+		for _, o := range one.result.Objectives {
+			if len(runs) > 1 {
+				o.Detail = fmt.Sprintf("Run %s: %s", one.number(), o.Detail)
+			}
+			r.Objectives = append(r.Objectives, o)
 		}
 		if one.result.Machine != r.Machine {
 			r.Machine = ""

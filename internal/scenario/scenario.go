@@ -40,6 +40,7 @@ type Scenario struct {
 	Nemesis        string        // a fault a line
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
+	Thresholds     string        // on what is measured, one a line, as report.ParseThresholds reads them
 
 	Clients  int
 	Duration time.Duration // of the run; 0 where Count says how long

@@ -63,6 +63,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Lines(&s.Nemesis, "nemesis", "FAULT", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times").In(setting.Faults),
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
+		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; where one is missed the exit code is 5; may be given several times").In(setting.Proof),
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),

@@ -141,7 +141,7 @@ func compareSides(a, b side, name string) Ratio {
 	if freedom == 0 {
 		r.Detail = "there is no interval: how much the " + name + " varies takes repeated runs to know"
 		if name == throughput {
-			r.Detail = fmt.Sprintf("there is no interval: that takes repeated runs, or runs of %d seconds at least", leastSeconds)
+			r.Detail = fmt.Sprintf("there is no interval: that takes repeated runs, or runs of %d seconds at least", LeastInterval)
 		}
 		return r
 	}

@@ -31,8 +31,8 @@ func (i Interval) Known() bool { return i.Confidence > 0 }
 func (i Interval) Holds(v float64) bool { return i.Known() && i.Low <= v && v <= i.High }
 
 const (
-	// leastSeconds is the shortest series with an interval: five batches of two seconds.
-	leastSeconds = 10
+	// LeastInterval is the shortest series with an interval: five batches of two seconds.
+	LeastInterval = 10
 	// More than 30 batches add next to nothing, fewer than eight cost much width.
 	// B. Schmeiser, Operations Research 30(3), 1982, https://doi.org/10.1287/opre.30.3.556
 	mostBatches, leastBatches = 30, 8
@@ -76,7 +76,7 @@ func MeanInterval(values []float64) Interval {
 func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
 	n := len(values)
 	mean = stat.Mean(values, nil)
-	if n < leastSeconds || math.IsNaN(mean) || math.IsInf(mean, 0) {
+	if n < LeastInterval || math.IsNaN(mean) || math.IsInf(mean, 0) {
 		return 0, 0, 0, false
 	}
 	single := stat.Variance(values, nil)

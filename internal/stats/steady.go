@@ -28,8 +28,8 @@ type Steadiness struct {
 }
 
 const (
-	// leastSteady is the fewest seconds without a fault that are assessed.
-	leastSteady = 30
+	// LeastSteady is the fewest seconds without a fault that are assessed.
+	LeastSteady = 30
 	// mserBatch is the length of a batch in MSER-5, of which there are at least and at most so many.
 	mserBatch, leastMSER, mostMSER = 5, 20, 360
 	// mostWarming is the part of the run that may pass before the steady state.
@@ -77,8 +77,8 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 		return Steadiness{State: state, Detail: fmt.Sprintf(format, args...)}
 	}
 	switch n := len(values); {
-	case n < leastSteady:
-		return answer(SteadyUnknown, "steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)
+	case n < LeastSteady:
+		return answer(SteadyUnknown, "steady state not assessed: needs %d s without faults (this run: %d s)", LeastSteady, n)
 	case slices.Max(values) == 0:
 		return answer(SteadyUnknown, "steady state not assessed: nothing was committed")
 	}

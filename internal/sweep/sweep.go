@@ -126,6 +126,8 @@ type Point struct {
 	Value   float64 `json:"value"` // of the axis; 0 transactions a second is a closed loop
 	Dir     string  `json:"dir"`   // the run's, below the sweep's
 	Verdict string  `json:"verdict"`
+	// Objectives is what the limits that were given came to: met, missed or unknown; empty: none was given.
+	Objectives string `json:"objectives,omitempty"`
 
 	TPS      *float64 `json:"tps"`     // committed a second, the mean
 	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none

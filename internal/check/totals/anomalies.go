@@ -85,9 +85,9 @@ func (o *order) sentence(a *check.Anomaly) string {
 	text := a.Detail + "."
 	switch {
 	case a.Count == mostOdd && a.Name != lostUpdateName:
-		text = fmt.Sprintf("at least %d times, first: %s", a.Count, text)
+		text = fmt.Sprintf("at least %s times, first: %s", check.Group(a.Count), text)
 	case a.Count > 1:
-		text = fmt.Sprintf("%d times, first: %s", a.Count, text)
+		text = fmt.Sprintf("%s times, first: %s", check.Group(a.Count), text)
 	}
 	if missing := o.b.missingMoney(); missing != "" && a.Name == lostUpdateName {
 		text = missing + "; " + text

@@ -304,7 +304,7 @@ func TestAuditsOfEveryRun(t *testing.T) {
 // TestOneAndMany: sentences agree with their numbers.
 func TestOneAndMany(t *testing.T) {
 	for got, want := range map[string]string{
-		check.Times(1): ".", check.Times(2): ". There is 1 more of this kind.", check.Times(1234): ". There are 1233 more of this kind.",
+		check.Times(1): ".", check.Times(2): ". There is 1 more of this kind.", check.Times(1234): ". There are 1,233 more of this kind.",
 		check.Others(1, "transfer was applied twice.", "transfers were applied twice."): "1 more transfer was applied twice.",
 		check.Others(2, "transfer was applied twice.", "transfers were applied twice."): "2 more transfers were applied twice.",
 		check.Plural(uint64(1), "dependency"):                                           "1 dependency", check.Plural(uint64(0), "dependency"): "0 dependencies",

@@ -3,17 +3,25 @@
 // again with a newer one.
 (() => {
 	const charts = window.stroppy.charts;
-	const { el, icon, capital, section, header, figures, facts, tables, chart, lay } = window.stroppy.parts;
+	const { el, icon, capital, section, header, contents, figures, facts, tables, chart, lay } = window.stroppy.parts;
 	const plots = window.stroppy.plots;
 	const show = { sent: false, log: false };
 	let data = null;
 
 	function checks(list) {
-		return el("ul", { class: "checks" }, list.map((c) => el("li", { class: c.required && c.status !== "not applicable" ? c.status : "for-information" },
-			el("div", { class: "name" }, icon(c.status === "not applicable" ? "note" : c.status), el("span", {}, c.name)),
-			el("div", { class: "status" }, capital(c.status), c.status === "not applicable" ? null : el("span", {}, c.required ? "required" : "for information")),
+		return el("ul", { class: "checks" }, list.map((c) => el("li", { class: counts(c) ? c.status : "for-information" },
+			el("div", { class: "name" }, icon(counts(c) ? c.status : "note"), el("span", {}, c.name)),
+			el("div", { class: "status" }, c.shown, c.status === "not applicable" || (c.status === "invalid" && !c.required) ? null : el("span", {}, c.required ? "required" : "for information")),
 			el("div", { class: "detail" },
 				c.status === "invalid" ? c.findings.map(finding) : el("p", {}, c.detail), witness(c.witness)))));
+	}
+	const counts = (c) => c.required && c.status !== "not applicable"; // for the verdict
+	function objectives(list) {
+		const marks = { met: "valid", missed: "warning", unknown: "unknown" };
+		return el("ul", { class: "checks objectives" }, list.map((o) => el("li", { class: o.status === "met" ? "valid" : "unknown" },
+			el("div", { class: "name" }, icon(marks[o.status]), el("span", {}, o.name)),
+			el("div", { class: "status" }, capital(o.status)),
+			el("div", { class: "detail" }, el("p", {}, o.detail)))));
 	}
 	function finding(f) {
 		return el("div", { class: "finding" },
@@ -71,18 +79,21 @@
 	function update(next) {
 		data = next;
 		document.title = data.title;
-		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes], () => header(data));
+		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes, data.objectives_status], () => header(data));
+		section("failed", "What is wrong", data.failed, checks);
 		section("figures", null, data.figures, figures);
-		section("what", "What was run", [data.facts, data.command], () => facts(data));
 		const drawn = [...timeline(data.timeline), ...window.stroppy.server.show(data.server, data.timeline), ...latency(data)];
 		section("outcomes", "Outcomes", data.outcomes, tables);
-		section("checks", "Checks", data.checks.length > 0 ? data.checks : [data.live ? "They are made after the load phase." : "None was made."],
+		section("checks", data.failed.length > 0 ? "Other checks" : "Checks", data.checks.length > 0 ? data.checks : data.failed.length > 0 ? null : [data.live ? "They are made after the load phase." : "None was made."],
 			(list) => typeof list[0] === "string" ? el("p", {}, list[0]) : checks(list));
+		section("objectives", "Objectives", data.objectives, objectives);
 		section("faults", "Faults", data.faults, tables);
 		section("study", "For a paper", data.study, tables);
 		section("cost", "Cost", data.cost, tables);
+		section("what", "What was run", [data.facts, data.command], () => facts(data));
 		section("details", "Configuration", data.details, (list) => el("details", {}, el("summary", {}, "Show all settings"), tables(list)));
 		section("foot", null, [data.made], () => el("footer", {}, "Made by ", data.made, ". The run's directory holds the same as data: result.json, series.csv and history/.", el("p", { class: "lost", id: "lost" })));
+		contents();
 		charts.drop(drawn);
 	}
 
@@ -99,7 +110,7 @@
 		if (data.live) setTimeout(follow, 1000);
 	}
 
-	lay(["head", "figures", "what", "timeline", "server", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
+	lay(["head", "contents", "failed", "figures", "timeline", "server", "latency", "outcomes", "checks", "objectives", "faults", "study", "cost", "what", "details", "foot"]);
 	window.stroppy.update = update;
 	update(JSON.parse(document.getElementById("data").textContent));
 	if (data.live) setTimeout(follow, 0);

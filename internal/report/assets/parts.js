@@ -45,10 +45,18 @@
 	function header(d) {
 		return el("header", {},
 			el("p", { class: "what" }, el("b", {}, d.workload || "workload not known"), " on ", el("b", {}, d.database || "a database that is not known"), d.started ? " · " + d.started : null),
-			el("h1", { class: "verdict " + d.verdict }, icon(["valid", "invalid", "unknown"].includes(d.verdict) ? d.verdict : "note"), el("span", {}, capital(d.verdict))),
+			el("h1", { class: "verdict " + d.verdict }, icon(["valid", "invalid", "unknown"].includes(d.verdict) ? d.verdict : "note"), el("span", {}, capital(d.verdict)),
+				d.objectives_status === "missed" || d.objectives_status === "unknown" ? el("span", { class: "beside" }, d.objectives_status === "missed" ? "objectives missed" : "objectives not decided") : null),
 			d.reason ? el("p", { class: "reason" }, tight(d.reason)) : null,
 			d.notes.length === 0 ? null : el("ul", { class: "notes" }, d.notes.map((n) =>
 				el("li", { class: n.kind }, icon(n.kind), el("span", {}, n.kind === "warning" ? el("b", {}, "Warning. ") : null, tight(n.text))))));
+	}
+	// contents lists the parts that a page shows, where they are many.
+	function contents() {
+		const parts = [...document.querySelectorAll("#page > section:not([hidden])")].filter((s) => s.querySelector(":scope > h2"));
+		const titles = parts.map((s) => [s.id, s.querySelector(":scope > h2").textContent]);
+		section("contents", null, titles.length < 4 ? null : titles, (list) => el("nav", { "aria-label": "Contents" },
+			list.map(([id, title]) => el("a", { href: "#" + id }, title))));
 	}
 	function figures(list) {
 		return el("dl", { class: "figures" }, list.map((f) => el("div", {},
@@ -136,5 +144,5 @@
 		charts.renew();
 	});
 
-	window.stroppy.parts = { el, icon, capital, tight, mark, section, header, figures, facts, copy, table, tables, chart, lay };
+	window.stroppy.parts = { el, icon, capital, tight, mark, section, header, contents, figures, facts, copy, table, tables, chart, lay };
 })();

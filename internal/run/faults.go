@@ -47,6 +47,9 @@ func (c *conductor) effects() error {
 		if f.HealedSeconds != nil {
 			s.Healed = min(seconds(*f.HealedSeconds), to)
 		}
+		if f.HealingSeconds != nil {
+			s.Healing = min(seconds(*f.HealingSeconds), s.Healed)
+		}
 		if f.Skipped == "" && f.Error == "" && s.At < to {
 			intervals, measured = append(intervals, s), append(measured, f)
 		}

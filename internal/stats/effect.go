@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -13,8 +14,9 @@ import (
 
 // FaultInterval is the time of one fault, since the run's start.
 type FaultInterval struct {
-	At     time.Duration // it was injected
-	Healed time.Duration // the heal was done; of one that never was, the end of the load phase
+	At      time.Duration // it was injected
+	Healing time.Duration // the heal was begun; 0: not known
+	Healed  time.Duration // the heal was done; of one that never was, the end of the load phase
 }
 
 // Phase is what was done in one part of a run.
@@ -60,8 +62,9 @@ type Effect struct {
 	// it on, or at its first commit if it begins in a gap longer than Noise. It is looked for
 	// after the fall. A second has fallen that has less than 90 % of the slowest undisturbed
 	// second before. The fall ends with the last three fallen seconds of five, or with one
-	// that begins within a second after the injection or the heal, or with an outage that
-	// begins until then or lasts a second: a shorter fall at another time is not the fault's.
+	// that begins within a second after the injection, or from when the heal was begun to a
+	// second after it was done, or with an outage that begins until then or lasts a second: a
+	// shorter fall at another time is not the fault's.
 	// It is the injection where nothing fell, and -1 where it was not back within the span,
 	// or cannot be known.
 	Recovered time.Duration
@@ -278,9 +281,10 @@ func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effe
 	if o := e.Outage; o.Length() >= time.Second || o.Length() > 0 && o.From <= s.Healed+time.Second {
 		start = max(start, int(o.To/FineStep))
 	}
+	healing, _ := c.whole(cmp.Or(s.Healing, s.Healed), until)
 	healed, _ := c.whole(s.Healed, until)
 	for n := first; n+window <= end; n++ {
-		soon := n <= first+window || n >= healed && n <= healed+window
+		soon := n <= first+window || n >= healing && n <= healed+window
 		_, fallen := c.compareHeld(n, end, low)
 		if soon && float64(c.total(n, n+window)) < low || 2*fallen > held {
 			start = max(start, n+1)

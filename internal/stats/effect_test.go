@@ -95,7 +95,7 @@ func TestEffectsOfTwoFaults(t *testing.T) {
 	list := steady(nil, 0, 4*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 10*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 13*time.Second, 20*time.Second, 20*time.Millisecond, time.Millisecond)
-	e := measure(t, list, []FaultInterval{{4 * time.Second, 6 * time.Second}, {10 * time.Second, 11 * time.Second}}, 0, 20*time.Second)
+	e := measure(t, list, []FaultInterval{{At: 4 * time.Second, Healed: 6 * time.Second}, {At: 10 * time.Second, Healed: 11 * time.Second}}, 0, 20*time.Second)
 	a, b := e.Faults[0], e.Faults[1]
 	if !near(a.Outage.Length().Seconds(), 1) || !near(b.Outage.Length().Seconds(), 3) {
 		t.Errorf("outages %v and %v", a.Outage.Length(), b.Outage.Length())
@@ -200,12 +200,12 @@ func TestBeforeBeginsWhereAllIsBack(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 8*s, 20*s, time.Millisecond, time.Millisecond)
-	e := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s)
+	e := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s)
 	a, b := e.Faults[0], e.Faults[1]
 	if a.Recovered != 8*s || b.Before.From != 8*s || !near(b.Before.TPS(), 1000) || b.Recovered != 12*s {
 		t.Errorf("the first back at %v, before the second %+v, back at %v", a.Recovered, b.Before, b.Recovered)
 	}
-	late := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {7 * s, 7500 * time.Millisecond}, {12 * s, 13 * s}}, 0, 20*s).Faults
+	late := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 7 * s, Healed: 7500 * time.Millisecond}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
 	if late[1].Before.TPS() != 0 || late[1].Uncompared == "" || late[2].Before.From != 8*s || late[2].Recovered != 12*s {
 		t.Errorf("a fault before the one before was over: %+v, then %+v", late[1], late[2])
 	}
@@ -226,7 +226,7 @@ func TestWhoseOutage(t *testing.T) {
 	} {
 		list := steady(nil, 0, c.stops+1, ms, ms)
 		list = steady(list, 14*s, 20*s, ms, ms)
-		faults := measure(t, list, []FaultInterval{{10 * s, 13 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults
+		faults := measure(t, list, []FaultInterval{{At: 10 * s, Healed: 13 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
 		for i, f := range faults {
 			want := time.Duration(0)
 			if i == c.owner {
@@ -248,7 +248,7 @@ func TestAFaultOnAHurtDatabase(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*s, 20*s, 2*time.Millisecond, time.Millisecond)
-	f := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults[1]
+	f := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults[1]
 	if f.Before.From != 6*s || !near(f.Before.TPS(), 500) || f.Recovered != -1 || !strings.Contains(f.Uncompared, "not back yet") {
 		t.Errorf("%+v", f)
 	}
@@ -264,7 +264,7 @@ func TestBackIsRobust(t *testing.T) {
 		for at := time.Duration(0); at < 60*s; at += rate(at) {
 			list = steady(list, at, at+1, s, ms)
 		}
-		return measure(t, list, []FaultInterval{{At: 10 * s, Healed: healed}}, 0, 60*s).Faults[0]
+		return measure(t, list, []FaultInterval{{At: 10 * s, Healing: 20 * s, Healed: healed}}, 0, 60*s).Faults[0]
 	}
 	slow := func(at time.Duration, seconds ...time.Duration) time.Duration {
 		for _, n := range seconds {
@@ -284,6 +284,7 @@ func TestBackIsRobust(t *testing.T) {
 		"a slow second just after it":      {20 * s, func(at time.Duration) time.Duration { return slow(at, 10, 11, 12, 14) }, 12700 * ms, 13100 * ms},
 		"a short fall at the injection":    {20 * s, func(at time.Duration) time.Duration { return slow(at, 10) }, 10700 * ms, 11100 * ms},
 		"a short fall at the heal":         {20 * s, func(at time.Duration) time.Duration { return slow(at, 20) }, 20700 * ms, 21100 * ms},
+		"a short fall while it heals":      {25 * s, func(at time.Duration) time.Duration { return slow(at, 22) }, 22700 * ms, 23100 * ms},
 		"three slow seconds later":         {20 * s, func(at time.Duration) time.Duration { return slow(at, 40, 41, 42) }, 42700 * ms, 43100 * ms},
 		"it never comes back": {20 * s, func(at time.Duration) time.Duration {
 			if at >= 10*s && at%(5*s) >= s {
@@ -311,7 +312,7 @@ func TestAround(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	list := steady(nil, 0, 20*s+1, ms, ms)
 	list = steady(list, 20*s+500*ms, 99*s+950*ms, ms, ms)
-	e := measure(t, list, []FaultInterval{{20 * s, 22 * s}, {33 * s, 34 * s}, {40 * s, 42 * s}, {97 * s, 98 * s}}, 0, 99*s+950*ms)
+	e := measure(t, list, []FaultInterval{{At: 20 * s, Healed: 22 * s}, {At: 33 * s, Healed: 34 * s}, {At: 40 * s, Healed: 42 * s}, {At: 97 * s, Healed: 98 * s}}, 0, 99*s+950*ms)
 	var spans [][2]time.Duration
 	for _, a := range e.Around {
 		spans = append(spans, [2]time.Duration{a.From, a.From + time.Duration(len(a.Committed))*FineStep})

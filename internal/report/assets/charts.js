@@ -66,18 +66,19 @@ window.stroppy = {};
 			}
 			// Upright rectangles cost next to nothing, and a long run has hundreds of bands.
 			const px = devicePixelRatio, seen = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && Math.max(f.back_s ?? 0, f.healed_s ?? f.to_s) >= u.scales.x.min);
-			const block = (from, to) => {
-				const [x, w] = clip(u, from, to);
-				if (w > 0 && x <= b.left + b.width) c.fillRect(x, b.top, w, b.height);
+			const strip = crowded(u, seen.length), high = strip ? 4 * px : b.height, from = strip ? b.top - 10 * px : b.top;
+			const block = (begin, end) => {
+				const [x, w] = clip(u, begin, end);
+				if (w > 0 && x <= b.left + b.width) c.fillRect(x, from, w, high);
 			};
 			const at = (t) => t < u.scales.x.min || t > u.scales.x.max ? null : Math.round(u.valToPos(t, "x", true));
-			c.fillStyle = color("band");
+			c.fillStyle = color(strip ? "band-edge" : "band");
 			for (const f of seen) block(f.from_s, f.to_s);
 			c.globalAlpha = .45;
 			for (const f of seen) if (f.healed_s !== null && f.healed_s > f.to_s) block(f.to_s, f.healed_s);
 			c.globalAlpha = 1;
 			c.fillStyle = color("band-edge");
-			for (const f of seen) {
+			for (const f of strip ? [] : seen) {
 				const x = at(f.from_s), back = f.back_s === null ? null : at(f.back_s);
 				if (x !== null) c.fillRect(x, b.top, px, b.height);
 				if (back === null || x !== null && back - x <= 2 * px) continue;
@@ -124,13 +125,16 @@ window.stroppy = {};
 			c.textBaseline = "top";
 			c.fillStyle = color("purple");
 			const seen = ref.timeline.leaders.filter((l) => l.at_s >= u.scales.x.min && l.at_s <= u.scales.x.max).map((l) => [u.valToPos(l.at_s, "x", true), l.name]);
+			const strip = crowded(u, seen.length);
+			for (const [x] of strip ? seen : []) c.fillRect(Math.round(x - px), b.top - 5 * px, 2 * px, 4 * px);
+			if (strip) seen.length = 0;
 			c.globalAlpha = .55;
 			for (const [x] of seen) c.fillRect(Math.round(x - px), b.top, 1.5 * px, b.height);
 			c.globalAlpha = 1;
 			c.beginPath();
 			for (const [x] of seen) { c.moveTo(x - 4 * px, b.top); c.lineTo(x + 4 * px, b.top); c.lineTo(x, b.top + 7 * px); }
 			c.fill();
-			if (named && seen.length <= 40) for (const [x, name] of seen) {
+			if (named) for (const [x, name] of seen) {
 				const text = name + " leads", w = c.measureText(text).width + 9 * px;
 				const left = x + w > b.left + b.width; // there is no room at its right
 				if ((left ? x - w : x) < free) continue;
@@ -149,6 +153,10 @@ window.stroppy = {};
 			const y = b.top - 3 * px;
 			let free = b.left;
 			const all = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && f.to_s >= u.scales.x.min);
+			if (crowded(u, all.length)) {
+				c.restore();
+				return;
+			}
 			const place = (text, x, until) => {
 				const w = c.measureText(text).width;
 				if (x < free || x + w > until) return false;
@@ -174,6 +182,10 @@ window.stroppy = {};
 		};
 		return { drawClear: [behind], draw: [labels, leaders] };
 	}
+
+	// crowded says that so many marks would cover a chart: they go into a strip above it, until
+	// a reader has zoomed in.
+	const crowded = (u, n) => n > u.bbox.width / devicePixelRatio / 14;
 
 	// alone finds the points without a neighbour, which a line alone would not show.
 	function alone(u, i, show) {

@@ -33,6 +33,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 		return err
 	}
 	c.started = true
+	monitoring := c.monitored()
 	err = c.identify()
 	if err == nil {
 		err = c.save() // what a run that is cut off leaves to read
@@ -48,7 +49,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
 	endMetering := c.resourceUsage(options.Start)
-	endMonitoring := c.monitorServer(ctx, options.Start)
+	endMonitoring := monitoring.start(ctx, options.Start)
 	endChecking := c.checkLive(ctx)
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)

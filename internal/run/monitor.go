@@ -49,22 +49,35 @@ func newMonitoring(c *conductor, monitor db.Monitor) *monitoring {
 	return m
 }
 
-// monitorServer monitors a database that measures itself until the function that it
-// returns is called, which returns the first error of writing.
-func (c *conductor) monitorServer(ctx context.Context, start time.Time) func() error {
+// monitored makes the monitor of a database that measures itself, nil of any other. The
+// result has the columns from now on, so that those of a run that is cut off are known.
+func (c *conductor) monitored() *monitoring {
 	monitored, ok := c.o.Database.(db.Monitored)
 	if !ok {
-		return func() error { return nil }
+		return nil
 	}
 	m := newMonitoring(c, monitored.Monitor())
+	if len(m.result.Columns) > 0 {
+		c.result.ServerMetrics = &report.ServerMetrics{Columns: m.result.Columns}
+	}
+	return m
+}
+
+// start monitors until the function that it returns is called, which returns the first
+// error of writing. Of nil it does nothing.
+func (m *monitoring) start(ctx context.Context, start time.Time) func() error {
+	if m == nil {
+		return func() error { return nil }
+	}
 	ctx, stop := context.WithCancel(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- m.run(ctx, start) }()
 	return func() error {
 		stop()
 		err := <-failed
+		m.c.result.ServerMetrics = nil
 		if m.result.Asked > 0 && len(m.result.Columns) > 0 {
-			c.result.ServerMetrics = m.result
+			m.c.result.ServerMetrics = m.result
 		}
 		return err
 	}

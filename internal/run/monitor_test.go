@@ -112,7 +112,7 @@ func TestMonitorIsAskedToTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	source := &measuring{samples: make([]db.Sample, 9), errs: []error{0: &db.Error{Class: db.Fatal, Op: "ask", Err: errors.New("may not")}, 8: nil}}
 	c := newConductor(Options{Dir: &Directory{Path: dir}, Database: stub{Monitored: source}})
-	end := c.monitorServer(t.Context(), time.Now())
+	end := c.monitored().start(t.Context(), time.Now())
 	time.Sleep(1200 * time.Millisecond)
 	if err := end(); err != nil || !source.closed || source.asked != 1 {
 		t.Errorf("asked %d times, closed %v, %v", source.asked, source.closed, err)
@@ -122,12 +122,15 @@ func TestMonitorIsAskedToTheEnd(t *testing.T) {
 	}
 	slow := &neverAnswers{measuring: measuring{samples: make([]db.Sample, 9)}}
 	c = newConductor(Options{Dir: &Directory{Path: dir}, Database: stub{Monitored: slow}})
-	end = c.monitorServer(t.Context(), time.Now())
-	begun := time.Now()
-	if err := end(); err != nil || time.Since(begun) > 500*time.Millisecond {
-		t.Errorf("the end took %v, %v", time.Since(begun), err)
+	end = c.monitored().start(t.Context(), time.Now())
+	if m := c.result.ServerMetrics; m == nil || len(m.Columns) != 2 {
+		t.Errorf("before the end the result has %+v", m)
 	}
-	if c = newConductor(Options{Dir: &Directory{Path: dir}, Database: struct{ db.Database }{}}); c.monitorServer(t.Context(), time.Now())() != nil || c.result.ServerMetrics != nil {
+	begun := time.Now()
+	if err := end(); err != nil || time.Since(begun) > 500*time.Millisecond || c.result.ServerMetrics != nil {
+		t.Errorf("the end took %v, %v; nothing was asked and there is %+v", time.Since(begun), err, c.result.ServerMetrics)
+	}
+	if c = newConductor(Options{Dir: &Directory{Path: dir}, Database: struct{ db.Database }{}}); c.monitored().start(t.Context(), time.Now())() != nil || c.result.ServerMetrics != nil {
 		t.Error("a database that measures nothing has measurements")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 	"time"
 
 	"stroppy/internal/report"
@@ -28,7 +29,7 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 	meter := resource.New(time.Since(start), append([]resource.Group{resource.Self()}, c.o.Servers...)...)
 	var samples []resource.Sample
 	sample := func() { samples = append(samples, meter.Sample(time.Since(start))) }
-	endSampling := Every(meterEvery, sample)
+	endSampling := everySince(start, meterEvery, sample)
 	return func() error {
 		endSampling()
 		sample()
@@ -44,6 +45,32 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 		return c.o.Dir.WriteFrom(ResourcesFile, func(w io.Writer) error {
 			return report.WriteResources(w, resources(samples))
 		})
+	}
+}
+
+// everySince calls f whenever a whole number of intervals has passed since start, so that
+// what f measures lies in one second of the run, until end is called, which waits for a call
+// under way.
+func everySince(start time.Time, interval time.Duration, f func()) (end func()) {
+	ended := make(chan struct{})
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		for {
+			wait := interval - time.Since(start)%interval
+			if wait < interval/20 { // the timer was a little early
+				wait += interval
+			}
+			select {
+			case <-ended:
+				return
+			case <-time.After(wait):
+				f()
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		calls.Wait()
 	}
 }
 

@@ -42,3 +42,25 @@ func TestMemoryAtMost(t *testing.T) {
 		}
 	}
 }
+
+// TestEverySince holds that calls come at whole intervals since the start of the run, not
+// since when they were asked for.
+func TestEverySince(t *testing.T) {
+	const interval = 200 * time.Millisecond
+	start := time.Now().Add(-130 * time.Millisecond)
+	calls := make(chan time.Duration, 100)
+	end := everySince(start, interval, func() { calls <- time.Since(start) })
+	time.Sleep(5 * interval)
+	end()
+	close(calls)
+	early, n := 0, 0
+	for at := range calls {
+		n++
+		if at%interval > interval/2 { // a busy machine is late, never early
+			early++
+		}
+	}
+	if n < 2 || n > 6 || early > n/2 {
+		t.Errorf("%d calls, %d of them far from a whole interval", n, early)
+	}
+}

@@ -26,7 +26,8 @@ func (a *app) sweepCommand() *cobra.Command {
 		Long: "Every step is a whole run with a verdict of its own, in a folder of the sweep's directory.\n" +
 			"A sweep that was interrupted goes on where it stopped when it is called again with --out.\n\n" +
 			"  --over rate                   finds the maximum rate, steps down by tenths, below 70 % by half,\n" +
-			"                                and refines near the knee\n" +
+			"                                refines near the knee and measures its two sides three times;\n" +
+			"                                a step lasts until its 99 % latency has samples enough, a minute at most\n" +
 			"  --over clients=1,2,4,8        these; clients=1..64 doubles; clients=10..50 by 10 adds\n" +
 			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
 		Args: oneWorkload,
@@ -34,6 +35,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	absent := keys("workload", "no-load", "arrival")
 	read := a.settings(c, func(k scenario.Key) bool { return !absent(k) })
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
+	repeat := c.Flags().String("repeat", "1", "measure each step `TIMES`")
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
@@ -45,6 +47,13 @@ func (a *app) sweepCommand() *cobra.Command {
 		spec, err := sweep.Parse(*over)
 		if err != nil {
 			return &exitError{exitUsage, err}
+		}
+		times, err := strconv.Atoi(*repeat)
+		if err != nil || times < 1 || times > mostRepeats {
+			return usagef("--repeat %q is no number of times from 1 to %d", *repeat, mostRepeats)
+		}
+		if c.Flags().Changed("repeat") {
+			spec.Repeat = times
 		}
 		var later []string // read by the steps alone
 		if spec.Axis == sweep.Rate {
@@ -95,7 +104,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 	if n := len(w.book.Points); n > 0 {
 		s.note("%d steps were done before", n)
 	}
-	for value, more := spec.Next(w.book.Points, w.fallback); more; value, more = spec.Next(w.book.Points, w.fallback) {
+	for value, more := w.spec.Next(w.book.Points, w.fallback); more; value, more = w.spec.Next(w.book.Points, w.fallback) {
 		if err := w.step(s, value); err != nil {
 			s.stop()
 			fmt.Fprintln(a.stderr, toPaste("go on", onwards(w.book, w.dir)))
@@ -211,12 +220,18 @@ func (w *sweeping) open() (unlock func(), err error) {
 		return nil, &exitError{exitUsage, err}
 	}
 	switch b := w.book; {
+	case w.spec.Repeat > 0 && w.spec.Repeat < b.Repeat:
+		return nil, usagef("go on with the sweep in %s: its steps are measured %d times each, which --repeat %d would make fewer: leave --repeat out", w.dir, b.Repeat, w.spec.Repeat)
 	case c.Seed != 0 && b.Seed != 0 && c.Seed != b.Seed:
 		return nil, usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, b.Seed, c.Seed)
 	case len(b.Points) > 0 && b.Stroppy != version():
 		return nil, usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, b.Stroppy, version())
 	}
 	c.Seed = max(c.Seed, w.book.Seed)
+	w.spec.Repeat = max(w.spec.Repeat, w.book.Repeat)
+	if w.spec.Repeat > 1 {
+		w.book.Repeat = w.spec.Repeat
+	}
 	if err := w.app.drawSeed(c, true); err != nil {
 		return nil, err
 	}
@@ -314,6 +329,9 @@ func (w *sweeping) with(value float64) (config, error) {
 			return c, err
 		}
 		c.Rate = plan
+		if c.Duration > 0 {
+			c.Duration = c.Warmup + sweep.Lengthened(value, c.Duration-c.Warmup)
+		}
 	case sweep.Clients:
 		c.Clients = int(value)
 	case sweep.Nodes:
@@ -371,6 +389,12 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 	}
 	if l := d.Latency; l != nil {
 		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = &l.Mean, &l.P50, &l.P99, &l.P999, &l.Max
+		p.Samples = d.Committed
+	}
+	for _, x := range []**float64{&p.TPS, &p.Low, &p.High, &p.Median, &p.Best, &p.MeanMS, &p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
+		if *x != nil {
+			*x = new(report.Rounded(**x, 6))
+		}
 	}
 	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady
 	return p
@@ -381,6 +405,9 @@ func (w *sweeping) again() string {
 	command := w.config.Command("sweep") + " --over " + scenario.Quote(w.spec.String())
 	if w.spec.Axis == sweep.Rate && w.config.Named["max-backlog"] {
 		command += fmt.Sprintf(" --max-backlog %d", w.config.MaxBacklog)
+	}
+	if w.spec.Repeat > 1 {
+		command += fmt.Sprintf(" --repeat %d", w.spec.Repeat)
 	}
 	if w.arrival != "" {
 		command += " --arrival " + w.arrival

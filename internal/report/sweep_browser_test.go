@@ -110,7 +110,7 @@ func TestSweepPageShowsInvalidSteps(t *testing.T) {
 		Links int    `json:"links"`
 	}
 	for name, want := range map[string]found{
-		"clients": {0, "", 7}, "rate": {0, "", 10},
+		"clients": {0, "", 7}, "rate": {0, "", 14},
 		"invalid": {30, "./08-clients/report.html", 5}, "rate-invalid": {30, "./rate-8000/report.html", 6},
 	} {
 		path := page(t, name, books(t)[name])

@@ -23,28 +23,68 @@ type Size struct{ N, X float64 }
 type Scaling struct {
 	Lambda, Sigma, Kappa Interval
 
+	// Sound says that the curve may be shown: it goes through enough measurements and
+	// explains most of their variation. Without it nothing is concluded from the curve.
+	Sound bool
+
 	// PeakN is the N of the highest throughput, √((1-σ)/κ) and 1 at least, and
-	// PeakX that throughput. Both are 0 where κ is 0: then there is no peak.
+	// PeakX that throughput. Both are 0 where the data show no peak.
 	PeakN, PeakX float64
 	// Extrapolated says that the peak lies beyond every N that was measured.
 	Extrapolated bool
-	// Limit is what the throughput approaches without a peak, λ/σ; 0 where there
-	// is a peak, or no limit because σ is 0 too.
+	// Limit is what the throughput approaches without a peak, λ/σ; 0 where the data
+	// do not show it.
 	Limit float64
 
-	Efficiency    []float64 // X/(λN) of each Size, in the order given
-	ResidualError float64   // standard error of the throughput about the curve
-	R2            float64   // the part of the variation of X that the curve explains; 1 where X does not vary
-	Detail        string    // a sentence about the peak
+	bends bool // κ is above 0, whether the errors are equal or grow with the throughput
+
+	ResidualError float64 // standard error of the throughput about the curve
+	R2            float64 // the part of the variation of X that the curve explains; 1 where X does not vary
+	Detail        string  // what is claimed, or why nothing is and what would help
 }
 
-// leastSizes is how many different N a fit takes.
-const leastSizes = 4
+const (
+	// leastSizes is how many different N a fit takes.
+	leastSizes = 4
+	// leastMeasured is how many measurements a claim takes. Three coefficients leave three
+	// degrees of freedom of six; with fewer the F quantile of an interval is 18.5 or 161,
+	// and R² is high of noise alone.
+	leastMeasured = 6
+	// leastR2 is what the curve must explain for a claim: then its residuals have at most
+	// a third of the standard deviation of the throughputs. TestNoiseIsNoPeak shows how
+	// seldom noise alone passes this and an interval of κ above 0.
+	leastR2 = 0.9
+	// mostBeyond is how far beyond the largest N a peak, and beyond the best
+	// measured throughput a limit, is still claimed, as a multiple.
+	mostBeyond = 2
+)
+
+// Efficiency returns X/(N X(1)) of each size, X(1) being the mean of what was measured at
+// N = 1; nil where that was not measured.
+func Efficiency(sizes []Size) []float64 {
+	sum, count := 0.0, 0.0
+	for _, s := range sizes {
+		if s.N == 1 {
+			sum, count = sum+s.X, count+1
+		}
+	}
+	if !(sum > 0) {
+		return nil
+	}
+	shares := make([]float64, len(sizes))
+	for i, s := range sizes {
+		shares[i] = s.X / (s.N * sum / count)
+	}
+	return shares
+}
 
 // coefficients are λ, σ, κ.
 type coefficients [3]float64
 
 const none, lambda, sigma, kappa = -1, 0, 1, 2
+
+// ceiling are their physical upper bounds: no more than all of the work can wait in line.
+var ceiling = coefficients{math.Inf(1), 1, math.Inf(1)}
 
 // at returns the throughput of n.
 func (c coefficients) at(n float64) float64 { return c[lambda] * n / c.divisor(n) }
@@ -77,7 +117,7 @@ func (s Scaling) At(n float64) float64 {
 	return coefficients{s.Lambda.Value, s.Sigma.Value, s.Kappa.Value}.at(n)
 }
 
-// FitScaling fits the law to the sizes by least squares of X, with σ and κ at 0 or above.
+// FitScaling fits the law to the sizes by least squares of X, with λ > 0, 0 ≤ σ ≤ 1 and κ ≥ 0.
 // It takes four different N, because three coefficients pass exactly through three points.
 //
 // An interval is where the sum of squares, with that coefficient held and the
@@ -95,10 +135,10 @@ func FitScaling(sizes []Size) (Scaling, error) {
 	for _, s := range sizes {
 		unit, most, each = max(unit, s.X), max(most, s.N), max(each, s.X/s.N)
 	}
-	scaled, x := make([]Size, len(sizes)), make([]float64, len(sizes))
+	scaled, x := make([]sample, len(sizes)), make([]float64, len(sizes))
 	for i, s := range sizes {
 		x[i] = s.X / unit
-		scaled[i] = Size{s.N, x[i]}
+		scaled[i] = sample{Size{s.N, x[i]}, 1}
 	}
 	bent := coefficients{each / unit, 0.1 / most, 0.1 / (most * most)} // a little, from the straight line
 	c, squares, ok := bestFit(scaled, bent, none)
@@ -117,10 +157,8 @@ func FitScaling(sizes []Size) (Scaling, error) {
 	if total := stat.Variance(x, nil) * float64(len(x)-1); total > 0 {
 		s.R2 = 1 - squares/total
 	}
-	for _, size := range sizes {
-		s.Efficiency = append(s.Efficiency, size.X/(s.Lambda.Value*size.N))
-	}
-	s.peak(most)
+	s.bends = s.Kappa.Known() && s.Kappa.Low > 0 && bendsRelatively(scaled, c)
+	s.conclude(len(sizes), most, unit)
 	return s, nil
 }
 
@@ -138,47 +176,110 @@ func checkSizes(sizes []Size) error {
 	return nil
 }
 
-// peak sets what follows from the coefficients; most is the largest N measured.
-func (s *Scaling) peak(most float64) {
-	if s.Kappa.Value > 0 {
-		s.PeakN = max(1, math.Sqrt(max(0, 1-s.Sigma.Value)/s.Kappa.Value))
-		s.PeakX = s.At(s.PeakN)
-		s.Extrapolated = s.PeakN > most
-		s.Detail = fmt.Sprintf("the throughput peaks at N = %.4g with %s", s.PeakN, rate(s.PeakX))
-		if s.Extrapolated {
-			s.Detail += fmt.Sprintf(", which is a prediction: the largest N measured is %g", most)
-		}
-		if !s.Kappa.Known() || s.Kappa.Low == 0 {
-			s.Detail += "; that there is a peak at all is not certain, because κ may as well be 0"
-		}
+// conclude sets what the coefficients of so many measurements show; most is the largest N
+// and best the highest throughput measured.
+func (s *Scaling) conclude(measured int, most, best float64) {
+	const more = "measure each step several times (--repeat 3)"
+	switch {
+	case measured < leastMeasured:
+		s.Detail = fmt.Sprintf("no peak is claimed: %d measurements are too few for the scalability law, which takes %d; add steps, or %s", measured, leastMeasured, more)
+		return
+	case s.R2 < leastR2:
+		s.Detail = fmt.Sprintf("no peak is claimed: the scalability law explains %.0f %% of the variation of the throughput, and %.0f %% are needed; %s, longer, or over a wider range",
+			100*max(0, s.R2), 100*leastR2, more)
 		return
 	}
-	if s.Sigma.Value > 0 {
-		s.Limit = s.Lambda.Value / s.Sigma.Value
-		s.Detail = fmt.Sprintf("there is no peak, because κ is 0: the throughput approaches %s", rate(s.Limit))
+	s.Sound = true
+	switch {
+	case s.bends:
+		s.peak(most, best)
+	case s.Kappa.Low > 0:
+		s.Detail = "no peak is claimed: κ may as well be 0 if the errors grow with the throughput; " + more + ", or add larger steps"
+	case s.Kappa.Value > 0:
+		s.Detail = fmt.Sprintf("no peak is claimed: κ may as well be 0 by its %.0f %% interval; %s, or add larger steps", 100*Confidence, more)
+	case s.Sigma.Value == 0:
+		s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to N, or faster, as far as was measured"
+	default:
+		s.limit(most, best)
+	}
+}
+
+// peak claims the peak of a κ that is above 0.
+func (s *Scaling) peak(most, best float64) {
+	n := max(1, math.Sqrt(max(0, 1-s.Sigma.Value)/s.Kappa.Value))
+	if n > mostBeyond*most {
+		s.Detail = fmt.Sprintf("no peak is claimed: the curve bends down only beyond %d times the largest N measured, %g; add larger steps", mostBeyond, most)
 		return
 	}
-	s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to N, or faster, as far as was measured"
+	s.PeakN, s.PeakX, s.Extrapolated = n, s.At(n), n > most
+	s.Detail = fmt.Sprintf("the throughput peaks at N = %.3g with %s by the fitted curve", s.PeakN, rate(s.PeakX))
+	if s.Extrapolated {
+		s.Detail += fmt.Sprintf(", which is a prediction: the largest N measured is %g", most)
+	}
+	s.above(s.PeakX, best, "the curve's peak")
+}
+
+// limit claims what the throughput approaches where κ is 0.
+func (s *Scaling) limit(most, best float64) {
+	limit := s.Lambda.Value / s.Sigma.Value
+	switch {
+	case !s.Sigma.Known() || s.Sigma.Low == 0:
+		s.Detail = fmt.Sprintf("no peak is seen up to N = %g, and no limit is claimed: σ may as well be 0 by its %.0f %% interval; add larger steps", most, 100*Confidence)
+	case limit > mostBeyond*best:
+		s.Detail = fmt.Sprintf("no peak is seen up to N = %g, and no limit is claimed: it would be more than %d times what was measured; add larger steps", most, mostBeyond)
+	default:
+		s.Limit = limit
+		s.Detail = fmt.Sprintf("no peak is seen up to N = %g: the throughput approaches %s by the fitted curve, whose κ is 0", most, rate(limit))
+		s.above(limit, best, "that limit")
+	}
+}
+
+// above says where the best measurement is above what the curve claims.
+func (s *Scaling) above(claim, best float64, what string) {
+	if best > claim {
+		s.Detail += fmt.Sprintf("; the highest measured, %s, is above %s", rate(best), what)
+	}
+}
+
+// sample is a size and what its residual is multiplied by.
+type sample struct {
+	Size
+	weight float64
+}
+
+// bendsRelatively says that κ's interval is above 0, too, where each residual counts by
+// its share of the throughput. Of throughputs whose errors are such shares, least
+// squares of X alone claims a peak in one of nine where there is none.
+func bendsRelatively(sizes []sample, c coefficients) bool {
+	shares := slices.Clone(sizes)
+	for i := range shares {
+		shares[i].weight = 1 / shares[i].X
+	}
+	best, squares, ok := bestFit(shares, c, none)
+	if !ok || best[kappa] == 0 {
+		return false
+	}
+	return profile(shares, best, squares, kappa).Low > 0
 }
 
 // residue returns the sum of squares that c leaves; false where c is no curve.
-func residue(sizes []Size, c coefficients) (float64, bool) {
+func residue(sizes []sample, c coefficients) (float64, bool) {
 	var sum float64
 	for _, s := range sizes {
 		if c.divisor(s.N) <= 0 {
 			return 0, false
 		}
-		d := s.X - c.at(s.N)
+		d := (s.X - c.at(s.N)) * s.weight
 		sum += d * d
 	}
 	return sum, c[lambda] > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// bestFit searches from c for the coefficients of the least sum of squares with σ, κ ≥ 0,
+// bestFit searches from c for the coefficients of the least sum of squares within their bounds,
 // by the method of Levenberg and Marquardt with steps scaled by each coefficient's own
 // curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700. The one that is held
 // keeps its value.
-func bestFit(sizes []Size, c coefficients, held int) (coefficients, float64, bool) {
+func bestFit(sizes []sample, c coefficients, held int) (coefficients, float64, bool) {
 	squares, ok := residue(sizes, c)
 	const (
 		iterations  = 500
@@ -206,16 +307,16 @@ func bestFit(sizes []Size, c coefficients, held int) (coefficients, float64, boo
 }
 
 // stepped returns the coefficients after one step; they are the same where there is none.
-func (c coefficients) stepped(sizes []Size, held int, damping float64) coefficients {
+func (c coefficients) stepped(sizes []sample, held int, damping float64) coefficients {
 	free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held })
 	for len(free) > 0 {
 		// Least squares of the residuals, and below them of the damped step itself.
 		slopes, left := mat.NewDense(len(sizes)+len(free), len(free), nil), mat.NewVecDense(len(sizes)+len(free), nil)
 		for row, s := range sizes {
-			left.SetVec(row, s.X-c.at(s.N))
+			left.SetVec(row, (s.X-c.at(s.N))*s.weight)
 			gradient := c.gradient(s.N)
 			for column, i := range free {
-				slopes.Set(row, column, gradient[i])
+				slopes.Set(row, column, gradient[i]*s.weight)
 			}
 		}
 		for i := range free {
@@ -227,8 +328,8 @@ func (c coefficients) stepped(sizes []Size, held int, damping float64) coefficie
 		}
 		next, inside := c, free[:0:0]
 		for column, i := range free {
-			next[i] = max(0, c[i]+step.AtVec(column))
-			if c[i] > 0 || next[i] > 0 {
+			next[i] = min(max(0, c[i]+step.AtVec(column)), ceiling[i])
+			if next[i] != c[i] || c[i] > 0 && c[i] < ceiling[i] {
 				inside = append(inside, i)
 			}
 		}
@@ -241,7 +342,7 @@ func (c coefficients) stepped(sizes []Size, held int, damping float64) coefficie
 }
 
 // profile returns the interval of one coefficient; see FitScaling.
-func profile(sizes []Size, best coefficients, squares float64, which int) Interval {
+func profile(sizes []sample, best coefficients, squares float64, which int) Interval {
 	value := best[which]
 	freedom := float64(len(sizes) - 3)
 	t := quantileT(freedom)
@@ -261,10 +362,17 @@ func profile(sizes []Size, best coefficients, squares float64, which int) Interv
 	}
 	const furthest = 1e6
 	step := max(value/16, 1e-9)
-	for !outside(value + step) {
+	for value+step < ceiling[which] && !outside(value+step) {
 		if step *= 2; step > furthest {
 			return Interval{Value: value}
 		}
+	}
+	if end := ceiling[which]; value+step >= end {
+		if i.Confidence = Confidence; value >= end || !outside(end) {
+			i.High = end
+			return i
+		}
+		step = end - value
 	}
 	i.High = boundary(value, value+step, outside)
 	i.Confidence = Confidence

@@ -29,7 +29,44 @@ type Book struct {
 	Machine   string  `json:"machine,omitempty"` // that drove
 	Stroppy   string  `json:"stroppy,omitempty"` // the version
 	Finished  bool    `json:"finished"`
-	Points    []Point `json:"points"` // in the order in which they were run
+	Repeat    int     `json:"repeat,omitempty"` // how often each step is measured, where it is more than once
+	Points    []Point `json:"points"`           // in the order in which they were run
+
+	Conclusions *Conclusions `json:"conclusions,omitempty"` // from all points, as the text and the page have them
+}
+
+// Conclusions are what the steps together show. What is not claimed is null, and
+// Findings say why.
+type Conclusions struct {
+	Findings []string `json:"findings"`
+	Knee     *AtKnee  `json:"knee"`
+	Law      *Fitted  `json:"law"`
+}
+
+// AtKnee is a claimed knee.
+type AtKnee struct {
+	Rate    float64 `json:"rate"`
+	P99MS   float64 `json:"latency_p99_ms"` // the median of the measurements there
+	Samples uint64  `json:"latency_samples"`
+}
+
+// Fitted is the scalability law where it explains the measurements. A peak, or a limit,
+// that is not claimed is null.
+type Fitted struct {
+	Lambda  Coefficient `json:"lambda"`
+	Sigma   Coefficient `json:"sigma"`
+	Kappa   Coefficient `json:"kappa"`
+	R2      float64     `json:"r2"`
+	PeakN   *float64    `json:"peak_n"`
+	PeakTPS *float64    `json:"peak_tps"`
+	Limit   *float64    `json:"limit_tps"`
+}
+
+// Coefficient has a 95 % interval, which is null where it is not known.
+type Coefficient struct {
+	Value float64  `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
 }
 
 // ErrOther says that a directory holds another sweep than the one asked for.
@@ -74,7 +111,12 @@ func (b *Book) Save(dir string) error {
 	if b.Points == nil {
 		b.Points = []Point{}
 	}
-	err := report.WriteFile(dir, FileName, func(w io.Writer) error {
+	d, err := NewPageData(b, "")
+	if err != nil {
+		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
+	}
+	b.Conclusions = d.conclusions
+	err = report.WriteFile(dir, FileName, func(w io.Writer) error {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(b)

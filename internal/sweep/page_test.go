@@ -26,7 +26,7 @@ const evil = `</script><script>document.title="broken out"</script><!-- "'><img 
 
 // atRate is what a database of a capacity comes to at a rate.
 func atRate(capacity, rate float64) Point {
-	p := Point{Value: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate)}
+	p := Point{Value: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate), Samples: 10_000}
 	tps, load := rate, rate/capacity
 	if rate == 0 || rate >= capacity {
 		tps, load = capacity, 0.995
@@ -75,20 +75,29 @@ func books() map[string]*Book {
 	invalid[3].Verdict, invalid[1].Unsteady, invalid[0].Low, invalid[0].High = "invalid", true, nil, nil
 	badRates := rates(0, 9000, 8000, 7000, 3500, 12_000)
 	badRates[2].Verdict, badRates[5].Verdict = "invalid", "unknown"
-	unmeasured, lostRates := sizes(1, 2, 4, 8, 16, 32), rates(0, 9000, 8000, 7000, 3500, 1750, 875)
+	unmeasured, lostRates := sizes(1, 2, 4, 8, 16, 32, 64), rates(0, 9000, 8000, 7000, 3500, 1750, 875, 3500, 8000, 3500, 8000)
 	unmeasured[0], lostRates[0], lostRates[3] = nothingOf(unmeasured[0]), nothingOf(lostRates[0]), nothingOf(lostRates[3])
 	hostile := book(" clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...)
 	hostile.Workload, hostile.Database, hostile.Scenario, hostile.Machine, hostile.Stroppy = evil, evil, evil, evil, evil
 	hostile.Points[0].Dir, hostile.Points[1].Dir, hostile.Points[2].Dir, hostile.Points[3].Dir = evil, "javascript:alert(1)", "../../other", "/etc"
 	hostile.Points[0].Verdict = evil
+	again := book("clients=1,2,4,8,16,32,64", true, sizes(1, 2, 4, 8, 16, 32, 64, 1, 2, 4, 8, 16, 32, 64)...)
+	again.Repeat = 2
+	for i := range again.Points[7:] {
+		p := &again.Points[7+i]
+		p.Dir, p.TPS = p.Dir+"-2", new(*p.TPS*1.06)
+	}
 	return map[string]*Book{
-		"rate":         book("rate", true, rates(0, 9000, 8000, 7000, 3500, 1750, 875, 8500, 9500, 11_000)...),
+		"rate":         book("rate", true, rates(0, 9000, 8000, 7000, 3500, 1750, 875, 8500, 9500, 11_000, 3500, 7000, 3500, 7000)...),
+		"rate-once":    book("rate", true, rates(0, 9000, 8000, 7000, 3500, 1750, 875)...),
+		"repeated":     again,
+		"few":          book("clients=1,2,4,8", true, sizes(1, 2, 4, 8)...),
 		"rate-invalid": book("rate", true, badRates...),
 		"clients":      book("clients=1,2,4,8,16,32,64", true, sizes(1, 2, 4, 8, 16, 32, 64)...),
-		"predicted":    book("clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...),
+		"predicted":    book("clients=1,2,4,8,16,24", true, sizes(1, 2, 4, 8, 16, 24)...),
 		"invalid":      book("clients=1,2,4,8,16", true, invalid...),
 		"unfinished":   book("nodes=1,3,5", false, sizes(1, 3)...),
-		"unmeasured":   book("clients=1,2,4,8,16,32", true, unmeasured...),
+		"unmeasured":   book("clients=1,2,4,8,16,32,64", true, unmeasured...),
 		"rate-lost":    book("rate=875,1750,3500,7000,8000,9000", true, lostRates...),
 		"begun":        book("rate", false),
 		"nothing":      book("clients=1,2", true, Point{Value: 1, Dir: "a", Verdict: "unknown"}, Point{Value: 2, Dir: "b", Verdict: "unknown"}),
@@ -141,7 +150,7 @@ func TestBooks(t *testing.T) { golden(t, "books.json", books()) }
 
 // TestPageData holds the page's JSON. What a script goes through is a list, be it empty.
 func TestPageData(t *testing.T) {
-	for _, name := range []string{"rate", "clients", "invalid", "unfinished", "begun", "nothing"} {
+	for _, name := range []string{"rate", "rate-once", "clients", "repeated", "few", "invalid", "unfinished", "begun", "nothing"} {
 		d := data(t, books()[name])
 		golden(t, name+".page.json", d)
 		encoded, err := json.Marshal(d)
@@ -186,11 +195,18 @@ func TestPageOfRates(t *testing.T) {
 	if d.Knee == nil || d.Knee.TPS != k.Step.Offered || d.Knee.P99 != k.Step.Latency || d.Findings[0] != report.Sentence(k.Detail) {
 		t.Errorf("the knee is %+v, want %+v", d.Knee, k)
 	}
+	once := data(t, books()["rate-once"])
+	if once.Knee != nil || once.conclusions.Knee != nil || !strings.HasPrefix(once.Findings[0], "No knee is claimed: ") || slices.ContainsFunc(once.Figures, func(f report.PageFigure) bool { return f.Name == "Knee" }) {
+		t.Errorf("of single measurements the page has %+v, %v", once.Knee, once.Findings)
+	}
+	if c := d.conclusions.Knee; c == nil || c.Rate != k.Step.Offered || c.P99MS != digits(k.Step.Latency) {
+		t.Errorf("the file has the knee %+v, the page %+v", c, d.Knee)
+	}
 	last := len(d.Steps) - 1
 	if !d.Steps[last].Full || d.Steps[last-1].Kept || !d.Steps[0].Kept {
 		t.Errorf("the steps are %+v", d.Steps)
 	}
-	if row := d.Table.Rows[last-1]; row.Mark != "warning" || !strings.Contains(row.Cells[1], "rate not kept") {
+	if row := d.Table.Rows[len(d.Table.Rows)-2]; row.Mark != "warning" || !strings.Contains(row.Cells[1], "rate not kept") {
 		t.Errorf("the row of a rate that was not kept is %+v", row)
 	}
 }
@@ -200,7 +216,7 @@ func TestPageOfRates(t *testing.T) {
 func TestKneeIsKept(t *testing.T) {
 	b := books()["rate"]
 	b.Points = nil
-	for _, rate := range []float64{1000, 2000, 3000, 4000, 5000} {
+	for _, rate := range []float64{1000, 2000, 3000, 4000, 5000, 3000, 4000, 3000, 4000} {
 		p := atRate(50_000, rate)
 		if rate > 3000 {
 			p.Left = 2 * mostLeft
@@ -270,7 +286,7 @@ func TestUnmeasuredSteps(t *testing.T) {
 	if other := data(t, want); d.Law == nil || !reflect.DeepEqual(d.Law, other.Law) || !reflect.DeepEqual(d.Figures, other.Figures) || !reflect.DeepEqual(d.Findings, other.Findings) {
 		t.Errorf("the law is %+v, %v, %v\nand of the other steps %+v, %v, %v", d.Law, d.Figures, d.Findings, other.Law, other.Figures, other.Findings)
 	}
-	if cells := d.Table.Rows[0].Cells; cells[2] != report.NotKnown || cells[6] != "–" || d.Table.Rows[1].Cells[6] == "–" {
+	if cells := d.Table.Rows[0].Cells; cells[2] != report.NotKnown || len(d.Table.Columns) != 10 {
 		t.Errorf("the rows are %+v", d.Table.Rows[:2])
 	}
 	rates := books()["rate-lost"]
@@ -284,7 +300,7 @@ func TestUnmeasuredSteps(t *testing.T) {
 			t.Errorf("there is the row %+v", row)
 		}
 	}
-	if full := d.Figures[1]; full.Value != report.NotKnown || full.Unit != "" {
+	if full := d.Figures[1]; full.Name != "Maximum rate" || full.Value != report.NotKnown || full.Unit != "" {
 		t.Errorf("the maximum rate is %+v", full)
 	}
 	unknown := regexp.MustCompile(`(?m)^ +(7000|maximum) +valid( +not known){8} +0$`) // 0 transactions were not sent
@@ -399,4 +415,62 @@ func FuzzPage(f *testing.F) {
 			t.Fatalf("%d scripts end", n)
 		}
 	})
+}
+
+// TestNothingIsClaimedOfFewOrBadSteps: without a sound fit the page has no law, no peak and
+// no R², and one sentence says why; the file has the same.
+func TestNothingIsClaimedOfFewOrBadSteps(t *testing.T) {
+	noise := books()["clients"]
+	for i, x := range []float64{87_000, 119_692, 96_000, 104_000, 101_000, 92_000, 103_000} {
+		noise.Points[i].TPS = new(x)
+	}
+	for name, c := range map[string]struct {
+		b    *Book
+		says string
+	}{
+		"few":   {books()["few"], "No peak is claimed: 4 measurements are too few"},
+		"noise": {noise, "No peak is claimed: the scalability law explains"},
+	} {
+		d := data(t, c.b)
+		if d.Law != nil || d.conclusions.Law != nil || len(d.Coefficients) > 0 || len(d.Findings) != 1 || !strings.HasPrefix(d.Findings[0], c.says) {
+			t.Errorf("%s: %+v, %+v", name, d.Law, d.Findings)
+		}
+		for _, f := range d.Figures {
+			if f.Name != "Highest throughput" && f.Name != "Efficiency" {
+				t.Errorf("%s: there is the figure %+v", name, f)
+			}
+		}
+		if cells := d.Table.Rows[0].Cells; d.Table.Columns[6] != "efficiency" || cells[6] != "100 %" {
+			t.Errorf("%s: the efficiency of one is %v", name, cells)
+		}
+		dir := t.TempDir()
+		if err := c.b.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := Read(dir)
+		if err != nil || !reflect.DeepEqual(kept.Conclusions.Findings, d.Findings) || kept.Conclusions.Law != nil {
+			t.Errorf("%s: the file has %+v, %v", name, kept.Conclusions, err)
+		}
+	}
+}
+
+// TestPageOfRepeats: a value has one point, the median, with the range of what was measured.
+func TestPageOfRepeats(t *testing.T) {
+	b := books()["repeated"]
+	d := data(t, b)
+	if len(d.Steps) != 7 || len(d.Table.Rows) != 14 || !d.Repeated || len(d.Coefficients) != 2 || len(d.Coefficients[0].Rows) != 7 {
+		t.Fatalf("%d steps, %d rows, %+v", len(d.Steps), len(d.Table.Rows), d.Coefficients)
+	}
+	s := d.Steps[0]
+	if low := *b.Points[0].TPS; *s.Low != low || *s.High != *b.Points[7].TPS || *s.TPS <= *s.Low || *s.TPS >= *s.High {
+		t.Errorf("%g from %g to %g", *s.TPS, *s.Low, *s.High)
+	}
+	for _, row := range []int{0, 1} {
+		if share := d.Table.Rows[row].Cells[6]; share != "100 %" {
+			t.Errorf("the efficiency of one is %s", share)
+		}
+	}
+	if f := d.conclusions.Law; f == nil || f.PeakN == nil || d.Law.Peak == nil || *f.PeakN != d.Law.Peak.N || f.Kappa.Low == nil {
+		t.Errorf("the file has %+v, the page %+v", f, d.Law.Peak)
+	}
 }

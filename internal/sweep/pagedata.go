@@ -48,9 +48,13 @@ type PageData struct {
 	Coefficients []report.PageTable `json:"coefficients"`
 	Table        report.PageTable   `json:"table"`
 	Settings     string             `json:"settings"` // of every step
+	Repeated     bool               `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
+
+	conclusions *Conclusions
 }
 
-// PageStep is one step of the charts. What is not known is null.
+// PageStep is one value of the axis in the charts: where it was measured more than once,
+// the medians. What is not known is null.
 type PageStep struct {
 	Value   float64  `json:"value"`
 	Label   string   `json:"label"`
@@ -102,18 +106,24 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	d.Notes, d.Facts = notes(spec.Axis, points), facts(b, spec)
 	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
 	d.Title = fmt.Sprintf("%s: sweep of %s over %s", report.Capital(d.Verdict), report.OrNotKnown(b.Workload), spec.Axis)
-	for _, p := range points {
+	d.Repeated = repeated(points)
+	for _, p := range merge(points) {
 		d.Steps = append(d.Steps, PageStep{
 			Value: p.Value, Label: label(spec.Axis, p.Value), Verdict: p.Verdict, TPS: p.TPS, Low: p.Low, High: p.High,
 			P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
 			Full: spec.Axis == Rate && p.Value == 0, Kept: spec.Axis != Rate || p.Value > 0 && !p.behind(),
 		})
 	}
+	if d.Repeated {
+		d.Coefficients = append(d.Coefficients, spreadTable(spec.Axis, points))
+	}
+	d.conclusions = &Conclusions{}
 	if spec.Axis == Rate {
 		d.ofRate(points)
 	} else {
 		d.ofSize(spec.Axis, points)
 	}
+	d.conclusions.Findings = d.Findings
 	return d, nil
 }
 
@@ -148,8 +158,10 @@ func (d *PageData) ofRate(points []Point) {
 	d.Findings = append(d.Findings, report.Sentence(k.Detail))
 	d.Figures = rateFigures(points, k)
 	d.Table = stepTable(Rate, points, nil)
-	if at := slices.IndexFunc(points, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && points[at].TPS != nil {
-		d.Knee = &PageKnee{TPS: *points[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+	once := merge(points)
+	if at := slices.IndexFunc(once, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && once[at].TPS != nil {
+		d.Knee = &PageKnee{TPS: *once[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+		d.conclusions.Knee = &AtKnee{Rate: k.Step.Offered, P99MS: digits(k.Step.Latency), Samples: k.Step.Samples}
 	}
 }
 
@@ -158,19 +170,38 @@ func (d *PageData) ofSize(axis Axis, points []Point) {
 	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
 	fit, err := scaling(known)
 	d.Figures = sizeFigures(axis, known, fit)
+	d.Table = stepTable(axis, points, byValue(points, merge(points)))
 	if err != nil {
-		d.Findings = append(d.Findings, "The scalability law was not fitted: "+strings.TrimPrefix(err.Error(), "fit the scalability law: ")+".")
-		d.Table = stepTable(axis, points, nil)
+		d.Findings = append(d.Findings, "No peak is claimed: the scalability law was not fitted: "+strings.TrimPrefix(err.Error(), "fit the scalability law: ")+".")
 		return
 	}
-	efficiency := map[float64]float64{}
-	for i, p := range known {
-		efficiency[p.Value] = fit.Efficiency[i]
-	}
 	d.Findings = append(d.Findings, report.Sentence(fit.Detail))
-	d.Table = stepTable(axis, points, efficiency)
-	d.Coefficients = []report.PageTable{lawTable(fit)}
-	d.Law = law(known, fit)
+	if fit.Sound {
+		d.Coefficients = append(d.Coefficients, lawTable(fit))
+		d.Law = law(known, fit)
+		d.conclusions.Law = fitted(fit)
+	}
+}
+
+// fitted is the law as the sweep's file has it.
+func fitted(fit stats.Scaling) *Fitted {
+	claimed := func(x float64) *float64 {
+		if x == 0 {
+			return nil
+		}
+		return new(digits(x))
+	}
+	coefficient := func(i stats.Interval) Coefficient {
+		c := Coefficient{Value: digits(i.Value)}
+		if i.Known() {
+			c.Low, c.High = new(digits(i.Low)), new(digits(i.High))
+		}
+		return c
+	}
+	return &Fitted{
+		Lambda: coefficient(fit.Lambda), Sigma: coefficient(fit.Sigma), Kappa: coefficient(fit.Kappa), R2: digits(fit.R2),
+		PeakN: claimed(fit.PeakN), PeakTPS: claimed(fit.PeakX), Limit: claimed(fit.Limit),
+	}
 }
 
 // The curve goes on beyond what was measured by this much, or to the peak where
@@ -235,6 +266,9 @@ func link(dir string) string {
 // facts report what was swept.
 func facts(b *Book, spec Spec) []report.Setting {
 	done := report.Counted(uint64(len(b.Points)), "step") + " done"
+	if b.Repeat > 1 {
+		done += fmt.Sprintf(", each value %d times", b.Repeat)
+	}
 	if !b.Finished {
 		done += ", not finished"
 	}
@@ -251,14 +285,14 @@ func facts(b *Book, spec Spec) []report.Setting {
 
 func swept(b *Book, spec Spec) string {
 	if spec.Axis == Rate && len(spec.Values) == 0 {
-		return "the rate by its profile: the maximum rate, then steps down by tenths of it, below 70 % by half, refined near the knee"
+		return "the rate by its profile: the maximum rate, then steps down by tenths of it, below 70 % by half, refined near the knee, whose two sides are repeated"
 	}
 	var parts []string
 	for _, v := range spec.Values {
 		parts = append(parts, label(spec.Axis, v))
 	}
 	if len(parts) == 0 {
-		for _, p := range shown(b.Points, spec.Axis) {
+		for _, p := range merge(shown(b.Points, spec.Axis)) {
 			parts = append(parts, label(spec.Axis, p.Value))
 		}
 	}

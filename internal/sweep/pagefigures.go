@@ -3,6 +3,7 @@ package sweep
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +30,7 @@ func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 func knee(points []Point) stats.Knee {
 	var steps []stats.Step
 	for _, p := range points {
-		step := stats.Step{Offered: p.Value, Kept: p.Kept()}
+		step := stats.Step{Offered: p.Value, Kept: p.Kept(), Samples: p.Samples}
 		switch {
 		case above(p.P99MS):
 			step.Latency = *p.P99MS
@@ -86,15 +87,13 @@ func notes(axis Axis, points []Point) []report.PageNote {
 	return n.All()
 }
 
-func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
-	at, full, kept := report.Figure("Knee", "none found", ""), report.Figure("Maximum rate", report.NotKnown, ""), report.Figure("Highest rate kept", report.NotKnown, "")
+func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
+	full, kept := report.Figure("Maximum rate", report.NotKnown, ""), report.Figure("Highest rate kept", report.NotKnown, "")
 	if k.Found {
-		at = report.Figure(at.Name, report.RateText(k.Step.Offered), "/s", "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms")
+		all = append(all, report.Figure("Knee", report.RateText(k.Step.Offered), "/s", "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms",
+			"at low rates "+report.LatencyText(k.Flat)+" ms"))
 	}
-	if k.Flat > 0 {
-		at.Below = append(at.Below, "at low rates "+report.LatencyText(k.Flat)+" ms")
-	}
-	for _, p := range points {
+	for _, p := range merge(points) {
 		switch {
 		case p.Value == 0:
 			full = report.Figure(full.Name, rateText(p.TPS), "/s", "median "+rateText(p.Median), "best second "+rateText(p.Best), "99 % latency "+latencyText(p.P99MS))
@@ -102,11 +101,10 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 			kept = report.Figure(kept.Name, report.RateText(p.Value), "/s", "99 % latency "+latencyText(p.P99MS), "99.9 % "+latencyText(p.P999MS))
 		}
 	}
-	return []report.PageFigure{at, full, kept}
+	return append(all, full, kept)
 }
 
-// sizeFigures are of steps whose throughput is known; the fit has no efficiency where
-// there is none.
+// sizeFigures are of steps whose throughput is known. What the fit does not show is left out.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
 	with := func(p Point) string { return "with " + label(axis, p.Value) + " " + string(axis) }
@@ -116,24 +114,83 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 			best = report.Figure(best.Name, report.RateText(highest), "/s", with(p), "95 % interval "+pageInterval(p), "best second "+rateText(p.Best))
 		}
 	}
-	if len(fit.Efficiency) == 0 {
-		return []report.PageFigure{best}
-	}
-	peak := report.Figure("Peak of the fitted model", "none", "")
+	all := []report.PageFigure{best}
 	switch {
 	case fit.PeakN > 0:
-		peak = report.Figure(peak.Name, fmt.Sprintf("%.3g", fit.PeakN), string(axis), report.RateText(fit.PeakX)+" /s")
+		peak := report.Figure("Peak of the fitted model", fmt.Sprintf("%.3g", fit.PeakN), string(axis), report.RateText(fit.PeakX)+" /s")
 		if fit.Extrapolated {
 			peak.Below = append(peak.Below, "a prediction beyond what was measured")
 		}
+		all = append(all, peak)
 	case fit.Limit > 0:
-		peak.Below = append(peak.Below, "approaches "+report.RateText(fit.Limit)+" /s")
+		all = append(all, report.Figure("Limit of the fitted model", report.RateText(fit.Limit), "/s", "no peak up to "+label(axis, points[len(points)-1].Value)+" "+string(axis)))
 	}
-	last := len(points) - 1
-	return []report.PageFigure{best, peak,
-		report.Figure("Efficiency", percent(fit.Efficiency[last]), "", with(points[last]), "of "+label(axis, points[last].Value)+" times one"),
-		report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"),
+	once := merge(points)
+	if shares := efficiencies(once); len(once) > 1 && shares != nil {
+		last := len(once) - 1
+		all = append(all, report.Figure("Efficiency", percent(*shares[last]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
 	}
+	if fit.Sound {
+		all = append(all, report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"))
+	}
+	return all
+}
+
+// efficiencies are those of the points, each nil where its throughput is not known; nil
+// where no point has the throughput of one.
+func efficiencies(points []Point) []*float64 {
+	var sizes []stats.Size
+	for _, p := range points {
+		if p.TPS != nil {
+			sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
+		}
+	}
+	shares := stats.Efficiency(sizes)
+	if shares == nil {
+		return nil
+	}
+	all := make([]*float64, len(points))
+	for i, p := range points {
+		if p.TPS != nil {
+			all[i], shares = &shares[0], shares[1:]
+		}
+	}
+	return all
+}
+
+// byValue gives each point the efficiency of its value, of which once has the medians, so
+// that one client is 100 % of itself.
+func byValue(points, once []Point) []*float64 {
+	shares := efficiencies(once)
+	if shares == nil {
+		return nil
+	}
+	all := make([]*float64, len(points))
+	for i, p := range points {
+		at := slices.IndexFunc(once, func(q Point) bool { return q.Value == p.Value })
+		all[i] = shares[at]
+	}
+	return all
+}
+
+// spreadTable shows what measuring a step again gave.
+func spreadTable(axis Axis, points []Point) report.PageTable {
+	t := report.NewPageTable("Steps that were measured more than once", "Medians, and the least and the most of the measurements; the 99 % latency in milliseconds.",
+		[]int{}, stepName(axis), "measured", "TPS", "from", "to", "99 %", "from", "to")
+	for _, p := range merge(points) {
+		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
+		if len(same) < 2 {
+			continue
+		}
+		least, most := spread(same, p99)
+		t.Add(label(axis, p.Value), fmt.Sprint(len(same)), rateText(p.TPS), rateText(p.Low), rateText(p.High),
+			report.Perhaps(p.P99MS, report.LatencyText), report.Perhaps(least, report.LatencyText), report.Perhaps(most, report.LatencyText))
+	}
+	return t
+}
+
+func stepName(axis Axis) string {
+	return map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis]
 }
 
 // lawTable is the scalability law with its coefficients.
@@ -153,11 +210,11 @@ func lawTable(fit stats.Scaling) report.PageTable {
 	return t
 }
 
-// stepTable has a row a step, each leading to its report. efficiency is by the
-// step's value; nil: there is none.
-func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.PageTable {
+// stepTable has a row a step, each leading to its report. efficiency is of each
+// point; nil: there is none.
+func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTable {
 	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time. The first column leads to the report of the step.",
-		[]int{1}, map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis], "verdict", "TPS", "95 % interval", "median", "best second")
+		[]int{1}, stepName(axis), "verdict", "TPS", "95 % interval", "median", "best second")
 	if efficiency != nil {
 		t.Columns = append(t.Columns, "efficiency")
 	}
@@ -165,14 +222,13 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	if axis == Rate {
 		t.Columns = append(t.Columns, "not sent")
 	}
-	for _, p := range points {
+	for i, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
 			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
 		}}
 		if efficiency != nil {
-			share, known := efficiency[p.Value]
-			if r.Cells = append(r.Cells, "–"); known {
-				r.Cells[len(r.Cells)-1] = percent(share)
+			if r.Cells = append(r.Cells, "–"); efficiency[i] != nil {
+				r.Cells[len(r.Cells)-1] = percent(*efficiency[i])
 			}
 		}
 		for _, ms := range []*float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {

@@ -21,26 +21,31 @@ const (
 )
 
 // profile returns the next rate.
-func profile(done []Point) (float64, bool) {
-	maximum := slices.IndexFunc(done, func(p Point) bool { return p.Value == 0 })
-	if maximum < 0 {
+func (s Spec) profile(done []Point) (float64, bool) {
+	if count(done, 0) < max(1, s.Repeat) {
 		return 0, true
 	}
-	if !above(done[maximum].TPS) {
+	once := merge(done)
+	maximum := once[slices.IndexFunc(once, func(p Point) bool { return p.Value == 0 })]
+	if !above(maximum.TPS) {
 		return 0, false // it did nothing, or nobody knows what, and so has no curve
 	}
-	fastest := *done[maximum].TPS
 	planned := make([]float64, len(backOff))
 	for i, share := range backOff {
-		planned[i] = rounded(share * fastest)
-		if !has(done, planned[i]) {
+		planned[i] = rounded(share * *maximum.TPS)
+		if count(done, planned[i]) < max(1, s.Repeat) {
 			return planned[i], true
 		}
 	}
-	return refine(done, planned, fastest)
+	for _, p := range once {
+		if count(done, p.Value) < s.Repeat {
+			return p.Value, true
+		}
+	}
+	return refine(once, planned, *maximum.TPS)
 }
 
-// refine returns the rate between the two neighbours whose latencies differ most.
+// refine returns, of steps that have a value each, the rate between the two neighbours whose latencies differ most.
 func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
 	open := slices.DeleteFunc(slices.Clone(done), func(p Point) bool { return p.Value <= 0 })
 	extra := slices.DeleteFunc(slices.Clone(open), func(p Point) bool { return slices.Contains(planned, p.Value) })

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"stroppy/internal/report"
 )
 
 // Axis is what the steps differ in. The zero value is none.
@@ -28,6 +30,7 @@ const maxSteps = 1000
 type Spec struct {
 	Axis   Axis
 	Values []float64 // ascending; none: the axis's own profile
+	Repeat int       // how often each step is measured; 0 is once
 }
 
 // Parse reads the text of --over:
@@ -83,7 +86,7 @@ func (a Axis) values(part string) ([]float64, error) {
 			return nil, fmt.Errorf("%s is more than %d steps: take larger ones", part, maxSteps)
 		}
 		if v *= 2; stepped {
-			v = from + float64(len(list))*step
+			v = report.Rounded(from+float64(len(list))*step, 12)
 		}
 	}
 	return append(list, to), nil
@@ -142,43 +145,59 @@ type Point struct {
 	Backlog  uint64   `json:"backlog"`    // due and never sent, shed ones included
 	Left     float64  `json:"left_share"` // that of all that was due
 	Unsteady bool     `json:"unsteady"`
+	Samples  uint64   `json:"latency_samples,omitempty"` // that the latencies are of; 0: not known
 }
 
 // above says that a figure is known and above 0.
 func above(x *float64) bool { return x != nil && *x > 0 }
 
 // mostLeft is the share of what was due that a step may leave and still have kept
-// its rate: a pause at the very end happens to any.
-const mostLeft = 0.01
+// its rate: a pause at the very end happens to any. So few as fewLeft were on their way then,
+// which is more than that share where little was due.
+const (
+	mostLeft = 0.01
+	fewLeft  = 3
+)
+
+// late says that more was left than that.
+func (p *Point) late() bool {
+	return p.Left > mostLeft && (p.Backlog == 0 || p.Backlog > fewLeft)
+}
 
 // Kept says whether the step did what was due: an open loop whose work piles up
 // reports the length of the run rather than a latency. What the workload refused was
 // done.
-func (p *Point) Kept() bool { return p.Value > 0 && above(p.TPS) && p.Left <= mostLeft }
+func (p *Point) Kept() bool { return p.Value > 0 && above(p.TPS) && !p.late() }
 
 // behind says whether the step did not keep its rate. Of one without a measured
 // throughput that left nothing neither is known.
 func (p *Point) behind() bool {
-	return p.Value > 0 && (p.Left > mostLeft || p.TPS != nil && !above(p.TPS))
+	return p.Value > 0 && (p.late() || p.TPS != nil && !above(p.TPS))
 }
 
 // Next returns the value of the next step, or false when all are done. fallback
-// is the list of an axis that has no profile of its own and was given none.
+// is the list of an axis that has no profile of its own and was given none. A list is
+// repeated as a whole, so that what changes with time does not look like the axis.
 func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 	if len(done) >= maxSteps {
 		return 0, false
 	}
 	if s.Axis == Rate && len(s.Values) == 0 {
-		return profile(done)
+		if next, more := s.profile(done); more {
+			return next, true
+		}
+		return s.confirm(done)
 	}
 	values := s.Values
 	if len(values) == 0 {
 		values = fallback
 	}
-	for _, v := range values {
-		if !has(done, v) {
-			return v, true
+	for round := range max(1, s.Repeat) {
+		for _, v := range values {
+			if count(done, v) <= round {
+				return v, true
+			}
 		}
 	}
-	return 0, false
+	return s.confirm(done)
 }

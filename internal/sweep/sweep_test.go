@@ -1,9 +1,13 @@
 package sweep
 
 import (
+	"math"
+	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -76,9 +80,9 @@ func FuzzParse(f *testing.F) {
 func database(capacity float64) func(rate float64) Point {
 	return func(rate float64) Point {
 		if rate == 0 || rate >= capacity {
-			return Point{Value: rate, TPS: new(capacity), P99MS: new(100.0), Left: max(0, 1-capacity/max(rate, capacity))}
+			return Point{Value: rate, TPS: new(capacity), P99MS: new(100.0), Samples: 1000, Left: max(0, 1-capacity/max(rate, capacity))}
 		}
-		return Point{Value: rate, TPS: new(rate), P99MS: new(1 / (1 - rate/capacity))}
+		return Point{Value: rate, TPS: new(rate), P99MS: new(1 / (1 - rate/capacity)), Samples: 1000}
 	}
 }
 
@@ -90,7 +94,7 @@ func sweepAll(t *testing.T, s Spec, fallback []float64, run func(float64) Point)
 		if !more {
 			return done
 		}
-		if has(done, value) {
+		if count(done, value) >= max(1, s.Repeat) && s.Axis != Rate {
 			t.Fatalf("the step %g comes twice after %v", value, done)
 		}
 		done = append(done, run(value))
@@ -108,13 +112,17 @@ func TestProfile(t *testing.T) {
 	if want := []float64{0, 9000, 8000, 7000, 3500, 1750, 875}; !slices.Equal(values[:7], want) {
 		t.Errorf("the profile begins with %v, want %v", values[:7], want)
 	}
+	once := merge(done)
 	for _, v := range values[7:] {
-		if v <= 3500 || v >= 9000 {
+		if v < 3500 || v >= 9000 {
 			t.Errorf("it looks closer at %g, where nothing bends", v)
 		}
 	}
-	if len(values) == 7 || len(values) > 7+refineMost {
-		t.Errorf("it took %d steps closer, want 1 to %d", len(values)-7, refineMost)
+	if len(once) == 7 || len(once) > 7+refineMost {
+		t.Errorf("it took %d steps closer, want 1 to %d", len(once)-7, refineMost)
+	}
+	if k := knee(done); !k.Found || count(done, k.Step.Offered) != 3 || len(done) != len(once)+4 {
+		t.Errorf("after %v the knee is %+v", values, k)
 	}
 }
 
@@ -145,7 +153,7 @@ func TestProfileWithoutLatencies(t *testing.T) {
 
 // TestResume: wherever a sweep is cut, it goes on with the same steps.
 func TestResume(t *testing.T) {
-	for _, spec := range []Spec{{Axis: Rate}, {Axis: Clients}, {Axis: Nodes, Values: []float64{1, 3, 5}}} {
+	for _, spec := range []Spec{{Axis: Rate}, {Axis: Rate, Repeat: 2}, {Axis: Rate, Values: []float64{1000, 2000, 4000, 8000, 12_000}}, {Axis: Clients}, {Axis: Clients, Repeat: 3}, {Axis: Nodes, Values: []float64{1, 3, 5}}} {
 		run := database(12_345)
 		whole := sweepAll(t, spec, []float64{1, 2, 4}, run)
 		for cut := range whole {
@@ -164,6 +172,8 @@ func TestKept(t *testing.T) {
 	}{
 		{Point{Value: 1000, TPS: new(940.0), Backlog: 3, Left: 0.001}, true, false}, // the rest was refused
 		{Point{Value: 1000, TPS: new(900.0), Left: 0.1}, false, true},
+		{Point{Value: 46, TPS: new(45.0), Backlog: 1, Left: 0.02}, true, false}, // on its way at the end
+		{Point{Value: 46, TPS: new(40.0), Backlog: 4, Left: 0.08}, false, true},
 		{Point{Value: 1000, TPS: new(0.0)}, false, true},
 		{Point{Value: 1000}, false, false}, // nobody knows
 		{Point{Value: 1000, Left: 0.1}, false, true},
@@ -179,6 +189,81 @@ func TestRounded(t *testing.T) {
 	for v, want := range map[float64]float64{12345: 12300, 999.6: 1000, 12.345: 12.3, 0.4: 1, 875: 875, 0: 0} {
 		if got := rounded(v); got != want {
 			t.Errorf("%g is rounded to %g, want %g", v, got, want)
+		}
+	}
+}
+
+// TestRepeats: a list is repeated as a whole, and the profile step by step; no step comes
+// more often than it was asked for, and a knee more often.
+func TestRepeats(t *testing.T) {
+	var values []float64
+	for _, p := range sweepAll(t, Spec{Axis: Clients, Values: []float64{1, 2, 4}, Repeat: 2}, nil, database(1e6)) {
+		values = append(values, p.Value)
+	}
+	if want := []float64{1, 2, 4, 1, 2, 4}; !slices.Equal(values, want) {
+		t.Errorf("the list is run as %v, want %v", values, want)
+	}
+	done := sweepAll(t, Spec{Axis: Rate, Repeat: 3}, nil, database(10_000))
+	for _, p := range done {
+		if n := count(done, p.Value); n != 3 {
+			t.Errorf("%g is measured %d times", p.Value, n)
+		}
+	}
+	if k := knee(done); !k.Found {
+		t.Errorf("the knee is %+v", k)
+	}
+}
+
+// TestConfirmingEnds: a database whose latency is noise alone is not measured for ever, and
+// has no knee.
+func TestConfirmingEnds(t *testing.T) {
+	claimed := 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point {
+			p := database(262)(rate)
+			p.P99MS = new(math.Exp(r.NormFloat64()))
+			p.Left = 0
+			return p
+		})
+		if most := 1 + len(backOff) + refineMost + confirmMost; len(done) > most {
+			t.Fatalf("it took %d steps, want %d at most", len(done), most)
+		}
+		if knee(done).Found {
+			claimed++
+		}
+	}
+	if claimed > 20 {
+		t.Errorf("a knee is claimed in %d of 200 sweeps over noise", claimed)
+	}
+}
+
+// TestRoundedAtTheSource: no rate of a sweep has digits that nobody asked for.
+func TestRoundedAtTheSource(t *testing.T) {
+	long := regexp.MustCompile(`\d{4,}\.\d|\.\d{4,}`)
+	for capacity := 11.7; capacity < 1e6; capacity *= 1.37 {
+		for _, p := range sweepAll(t, Spec{Axis: Rate}, nil, database(capacity)) {
+			if text := label(Rate, p.Value); long.MatchString(text) || p.Value != rounded(p.Value) {
+				t.Errorf("of a capacity of %g there is the rate %s", capacity, text)
+			}
+		}
+	}
+	s, err := Parse("rate=22.1..23 by 0.1")
+	if want := "rate=22.1,22.2,22.3,22.4,22.5,22.6,22.7,22.8,22.9,23"; err != nil || s.String() != want {
+		t.Errorf("it is %s, %v", s, err)
+	}
+}
+
+func TestLengthened(t *testing.T) {
+	for _, c := range []struct {
+		rate        float64
+		asked, want time.Duration
+	}{
+		{0, time.Second, time.Second}, {10_000, time.Second, time.Second}, {22.9, 2 * time.Second, 21 * time.Second},
+		{1, time.Second, time.Minute}, {1, time.Hour, time.Hour},
+	} {
+		if got := Lengthened(c.rate, c.asked); got != c.want {
+			t.Errorf("%g a second for %v is measured for %v, want %v", c.rate, c.asked, got, c.want)
 		}
 	}
 }

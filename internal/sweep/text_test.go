@@ -20,7 +20,7 @@ func text(t *testing.T, over string, finished bool, values []float64, run func(f
 }
 
 func TestTextOfRates(t *testing.T) {
-	got := text(t, "rate", true, []float64{0, 9000, 8000, 7000, 3500, 1750, 875}, func(v float64) Point {
+	got := text(t, "rate", true, []float64{0, 9000, 8000, 7000, 3500, 1750, 875, 3500, 7000, 3500, 7000}, func(v float64) Point {
 		p := database(10_000)(v)
 		p.Verdict = "valid"
 		return p

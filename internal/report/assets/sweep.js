@@ -13,15 +13,16 @@
 	function ofRate() {
 		const behind = data.steps.some((s) => !s.kept && !s.full);
 		const said = ["Latency from the intended start time, by throughput. The line joins the steps in the order of the rate asked. "];
+		if (data.repeated) said.push("Points: medians where a step was measured more than once. ");
 		if (data.steps.some((s) => s.full && s.tps !== null)) said.push("Diamonds: the maximum rate, in a closed loop. ");
 		if (behind) said.push("Hollow: the rate was not kept, and the latency is that of work that piled up. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
 		show("curve", "Throughput and latency", data.steps.length > 0 ? [charts.ofRate(data)] : [],
-			[data.steps.length > 0 ? el("figcaption", {}, said) : null, findings()]);
+			[data.steps.length > 0 ? el("figcaption", {}, said) : null, findings(), ...tables(data.coefficients)]);
 	}
 	function ofSize() {
-		const said = data.steps.some((s) => s.low !== null) ? ["Bars: 95 % intervals. "] : [];
-		if (data.law) said.push("Dotted: as many times the throughput of one. ");
+		const said = data.steps.some((s) => s.low !== null) ? [data.repeated ? "Points: medians. Bars: from the least to the most where a step was measured more than once, else 95 % intervals. " : "Bars: 95 % intervals. "] : [];
+		if (data.law) said.push("Dotted: as many times the throughput of one by the fitted curve. ");
 		if (data.law && data.law.curve.some((p) => p[0] > data.law.most)) said.push("Broken: predicted, beyond what was measured. ");
 		if (data.steps.some((s) => s.tps !== null && s.low === null)) said.push("A step without a bar was too short for an interval. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");

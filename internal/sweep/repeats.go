@@ -1,0 +1,114 @@
+package sweep
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"stroppy/internal/stats"
+)
+
+// Steps near a knee are repeated this often in all at most, and a step at a rate is
+// measured this long at most, unless more is asked for.
+const (
+	confirmMost = 12
+	longest     = time.Minute
+)
+
+// merge puts the measurements of each value together, in the order in which they first
+// come: the median of each figure, and the range of the throughputs where there are two
+// or more in place of the interval of one. The verdict is the worst.
+func merge(points []Point) []Point {
+	var merged []Point
+	for _, p := range points {
+		if has(merged, p.Value) {
+			continue
+		}
+		same := slices.DeleteFunc(slices.Clone(points), func(q Point) bool { return q.Value != p.Value })
+		merged = append(merged, together(same))
+	}
+	return merged
+}
+
+func together(same []Point) Point {
+	m := same[0]
+	if len(same) == 1 {
+		return m
+	}
+	middle := func(figure func(*Point) *float64) *float64 {
+		if known := figures(same, figure); len(known) > 0 {
+			return new(stats.Median(known))
+		}
+		return nil
+	}
+	m.TPS, m.Median, m.Best = middle(func(p *Point) *float64 { return p.TPS }), middle(func(p *Point) *float64 { return p.Median }), middle(func(p *Point) *float64 { return p.Best })
+	m.MeanMS, m.P50MS = middle(func(p *Point) *float64 { return p.MeanMS }), middle(func(p *Point) *float64 { return p.P50MS })
+	m.P99MS, m.P999MS, m.MaxMS = middle(p99), middle(func(p *Point) *float64 { return p.P999MS }), middle(func(p *Point) *float64 { return p.MaxMS })
+	m.Left = *middle(func(p *Point) *float64 { return &p.Left })
+	m.Backlog = uint64(*middle(func(p *Point) *float64 { return new(float64(p.Backlog)) }))
+	m.Low, m.High = spread(same, func(p *Point) *float64 { return p.TPS })
+	for _, p := range same[1:] {
+		m.Unsteady = m.Unsteady || p.Unsteady
+		if p.Verdict == "invalid" || m.Verdict == "valid" {
+			m.Verdict = p.Verdict
+		}
+	}
+	return m
+}
+
+func p99(p *Point) *float64 { return p.P99MS }
+
+// figures are those that are known.
+func figures(points []Point, figure func(*Point) *float64) (known []float64) {
+	for i := range points {
+		if x := figure(&points[i]); x != nil {
+			known = append(known, *x)
+		}
+	}
+	return known
+}
+
+// spread is the least and the most of what is known; nil of nothing.
+func spread(points []Point, figure func(*Point) *float64) (least, most *float64) {
+	known := figures(points, figure)
+	if len(known) == 0 {
+		return nil, nil
+	}
+	return new(slices.Min(known)), new(slices.Max(known))
+}
+
+// repeated says that a step was measured more than once.
+func repeated(points []Point) bool { return len(merge(points)) < len(points) }
+
+func count(done []Point, value float64) (n int) {
+	for _, p := range done {
+		if p.Value == value {
+			n++
+		}
+	}
+	return n
+}
+
+// confirm returns the rate that is to be measured once more before a knee is claimed.
+func (s Spec) confirm(done []Point) (float64, bool) {
+	if s.Axis != Rate {
+		return 0, false
+	}
+	extra := 0
+	for _, p := range merge(done) {
+		extra += max(0, count(done, p.Value)-max(1, s.Repeat))
+	}
+	k := knee(done)
+	return k.Repeat, k.Repeat > 0 && extra < confirmMost
+}
+
+// Lengthened is how long a step at a rate is measured so that its 99th percentile has
+// the samples that it takes, a quarter more being due because some is refused or
+// aborted: at least as long as was asked for, and a minute at most beyond that.
+func Lengthened(rate float64, asked time.Duration) time.Duration {
+	if !(rate > 0) {
+		return asked
+	}
+	seconds := math.Ceil(1.25 * float64(stats.LeastSamples(0.99)) / rate)
+	return max(asked, time.Duration(min(seconds, longest.Seconds()))*time.Second)
+}

@@ -41,7 +41,11 @@ func pageServer(in Input) *PageServer {
 		return nil
 	}
 	p := &PageServer{Note: m.note(in.Server), At: []num{}, Bin: 1, Charts: []ServerChart{}}
-	for _, r := range in.Server {
+	rows := in.Server
+	if whole := in.whole(); !in.Live && whole >= 0 { // the second that the load phase did not fill is drawn nowhere
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r ServerRow) bool { return r.Second >= whole })
+	}
+	for _, r := range rows {
 		p.At = append(p.At, num(r.Second)+0.5)
 	}
 	for i := 0; i < len(m.Columns); {
@@ -49,7 +53,7 @@ func pageServer(in Input) *PageServer {
 		for i < len(m.Columns) && m.Columns[i].Chart == title {
 			i++
 		}
-		if c := serverChart(title, m.Columns[from:i], in.Server, from); title != "" && len(c.Lines) > 0 {
+		if c := serverChart(title, m.Columns[from:i], rows, from); title != "" && len(c.Lines) > 0 {
 			p.Charts = append(p.Charts, c)
 		}
 	}

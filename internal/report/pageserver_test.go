@@ -58,6 +58,16 @@ func TestPageServer(t *testing.T) {
 	}
 }
 
+// TestPageServerEndsWithTheRun holds that the second that the load phase did not fill is left
+// out, so that the axis is that of the other charts.
+func TestPageServerEndsWithTheRun(t *testing.T) {
+	in := measured(100)
+	in.Result.Drive.WarmupSeconds, in.Result.Drive.Seconds = 0, 98.7
+	if p := pageServer(in); len(p.At) != 98 || len(p.Charts[0].Lines[0].Column) != 98 {
+		t.Errorf("%d points of 98 whole seconds", len(p.At))
+	}
+}
+
 // TestPageServerOfALongRun holds that a long run stays small and keeps its extremes.
 func TestPageServerOfALongRun(t *testing.T) {
 	p := pageServer(measured(36_000))

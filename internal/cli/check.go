@@ -220,6 +220,7 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	}
 	o.Plan, o.DatabaseURL = config.Plan, scenario.Redact(config.DB)
 	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s, a.scrub, version()
+	o.Where = run.Environment{Build: build(), Servers: whereServers(embedded(config.DB), config.DB)}
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	if errors.As(err, new(*run.ReloadedError)) {

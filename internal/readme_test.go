@@ -14,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"stroppy/internal/db/memory"
 )
 
 // buildCommand is how the documents build stroppy. The tests build it so, to
@@ -43,6 +41,9 @@ func held() map[string]func(t *testing.T) {
 		// They take minutes and want a quiet machine.
 		"go run ./tools/bench": holdBench,
 		"make bench":           holdBench,
+		// They install and build what every test has built, in places of their own.
+		"go install ./cmd/stroppy": func(t *testing.T) { must(t, "go", "vet", "../cmd/stroppy") },
+		"make dist":                holdDist,
 	}
 }
 
@@ -56,6 +57,14 @@ func holdBench(t *testing.T) {
 	}
 	if !bytes.Contains(makefile, []byte("\nbench:\n\tgo run ./tools/bench\n")) {
 		t.Error("the Makefile's target bench is not go run ./tools/bench")
+	}
+}
+
+// holdDist holds that the Makefile builds for both machines that the documents name.
+func holdDist(t *testing.T) {
+	if makefile := read(t, "../Makefile"); !strings.Contains(makefile, "\ndist:\n\tfor arch in amd64 arm64; do") ||
+		!strings.Contains(makefile, "-o dist/stroppy-linux-$$arch ./cmd/stroppy") {
+		t.Error("the Makefile's target dist does not build dist/stroppy-linux-amd64 and dist/stroppy-linux-arm64")
 	}
 }
 
@@ -329,7 +338,7 @@ func tryScenarios(t *testing.T, stroppy string) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no scenario: %v", err)
 	}
-	readme := read(t, "../README.md")
+	cookbook := read(t, "../docs/cookbook.md")
 	for _, path := range files {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
@@ -337,9 +346,9 @@ func tryScenarios(t *testing.T, stroppy string) {
 			if head == nil {
 				t.Fatal("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, `#`, and says what it shows")
 			}
-			row := regexp.MustCompile(fmt.Sprintf(`\| \[[a-z-]+\]\(scenarios/%s\) \| [A-Za-z]+ \| %s \|`, regexp.QuoteMeta(name), head[1]))
-			if !row.MatchString(readme) {
-				t.Errorf("README.md has no row for it with the verdict %s", head[1])
+			row := regexp.MustCompile(fmt.Sprintf(`\| \[[a-z-]+\]\(\.\./scenarios/%s\) \| [A-Za-z]+ \| %s \|`, regexp.QuoteMeta(name), head[1]))
+			if !row.MatchString(cookbook) {
+				t.Errorf("docs/cookbook.md has no row for it with the verdict %s", head[1])
 			}
 			sh := shared
 			if head[2] != "postgres" && head[2] != "etcd" {
@@ -382,60 +391,6 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 	want := map[string]int{"valid": 0, "invalid": 1}[head[1]]
 	if verdict, _, _ := strings.Cut(stdout, " "); strings.ToLower(verdict) != head[1] || code != want {
 		t.Errorf("the verdict is %s and the exit code %d; the scenario says %s\n%s\n%s", verdict, code, head[1], stdout, stderr)
-	}
-}
-
-var (
-	flagName = regexp.MustCompile(`--[a-z][a-z-]*`)
-	scheme   = regexp.MustCompile(`(?m)^([a-z]+):`)
-	first    = regexp.MustCompile(`(?m)^([a-z-]+) `)
-)
-
-// tryNames holds that the documents name all checks, databases and mutants, and
-// no flag that does not exist.
-func tryNames(t *testing.T, sh *shell) {
-	list := func(args string) string {
-		code, stdout, stderr := sh.run(t, "stroppy "+args)
-		if code != 0 {
-			t.Fatalf("stroppy %s ended with %d: %s", args, code, stderr)
-		}
-		return stdout
-	}
-	readme, databases, workloads := read(t, "../README.md"), read(t, "../docs/databases.md"), read(t, "../docs/workloads.md")
-	// Those of the bank and of faults come first, then those of each other workload.
-	for i, part := range strings.Split(list("list checks"), "\nOf the workload ") {
-		name, document := "README.md", readme
-		if i > 0 {
-			workload, _, _ := strings.Cut(part, ":")
-			_, section, _ := strings.Cut(workloads, "\n## "+workload+":")
-			section, _, _ = strings.Cut(section, "\n## ")
-			name, document = "docs/workloads.md on "+workload, section
-		}
-		for _, m := range first.FindAllStringSubmatch(part, -1) {
-			if !strings.Contains(document, "\n| `"+m[1]+"` | ") {
-				t.Errorf("%s has no row for the check %s", name, m[1])
-			}
-		}
-	}
-	for _, m := range scheme.FindAllStringSubmatch(list("list databases"), -1) {
-		if !strings.Contains(databases, "\n`"+m[1]+":") {
-			t.Errorf("docs/databases.md has no section on %s:", m[1])
-		}
-	}
-	for _, m := range memory.Mutants() {
-		if !strings.Contains(databases, fmt.Sprintf("\n| `%s` | %s | `%s` |\n", m.Name, m.Bug, m.Check)) {
-			t.Errorf("docs/databases.md does not have the row of the mutant %s as it is", m.Name)
-		}
-	}
-	help := ""
-	for _, name := range []string{"run", "pop", "pay", "check", "report", "sweep", "compare", "history"} {
-		help += list(name + " --help")
-	}
-	known := flagName.FindAllString(help, -1)
-	for _, name := range flagName.FindAllString(readme+workloads, -1) {
-		if !slices.Contains(known, name) {
-			t.Errorf("a document names the flag %s, which no command has", name)
-		}
 	}
 }
 

@@ -9,7 +9,7 @@
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh verified everything, and writes what was verified on which database
-#                            into docs/databases.md
+#                            into README.md
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
 # had is listed at the end as skipped. Without arguments, a test that fails is run

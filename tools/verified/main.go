@@ -1,4 +1,4 @@
-// Command verified keeps the table of docs/databases.md that says what was verified on
+// Command verified keeps the table of README.md that says what was verified on
 // which database. It reads what tests and runs report, adds it to docs/verified.json,
 // and writes the table anew:
 //
@@ -26,7 +26,7 @@ import (
 
 const (
 	recordFile = "docs/verified.json"
-	pageFile   = "docs/databases.md"
+	pageFile   = "README.md"
 	first      = "<!-- verified: written by tools/verified -->"
 	last       = "<!-- end of verified -->"
 )

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/commands.md anew")
+
+const referenceFile = "../../docs/commands.md"
+
+const referenceHead = `# Commands
+
+<!-- written by go test ./internal/cli -run TestReference -update -->
+
+All commands with their flags, as ` + "`--help`" + ` prints them. The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
+`
+
+// TestReference holds that docs/commands.md is what the commands say of themselves.
+func TestReference(t *testing.T) {
+	made := reference(t)
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(made), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(page) != made {
+		t.Errorf("%s is not what the commands say of themselves: run go test ./internal/cli -run TestReference -update", referenceFile)
+	}
+}
+
+func reference(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	root := (&app{}).root()
+	run, _, err := root.Find([]string{"run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeRun(&b, run)
+	for _, c := range root.Commands() {
+		if c != run && c.IsAvailableCommand() {
+			writeCommand(&b, c, run)
+		}
+	}
+	for _, kind := range []string{"workloads", "clusters", "faults"} {
+		var out bytes.Buffer
+		if code := Main([]string{"list", kind}, nil, nil, &out, &out); code != exitValid {
+			t.Fatalf("stroppy list %s ended with %d: %s", kind, code, &out)
+		}
+		fmt.Fprintf(&b, "\n## The %s\n\nAs `stroppy list %s` prints them.\n\n```text\n%s```\n", kind, kind, &out)
+	}
+	return b.String()
+}
+
+// writeRun writes the settings that all workloads have, and then those of each.
+func writeRun(b *strings.Builder, c *cobra.Command) {
+	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n```\n", c.Short, c.UseLine())
+	list := workloads()
+	for i, spec := range list {
+		_, help, _ := strings.Cut(helpOf(c, list, spec), "\n\nWorkload:\n")
+		groups := strings.Split(help, "\n\n")
+		own := fmt.Sprintf("\n### Settings of %s\n\n%s.\n\n```text\n%s\n```\n", spec.Name, spec.About, strings.TrimRight(groups[0], "\n"))
+		if i == 0 {
+			for _, group := range groups[1:] {
+				name, flags, _ := strings.Cut(group, ":\n")
+				fmt.Fprintf(b, "\n### %s\n\n```text\n%s\n```\n", name, strings.TrimRight(flags, "\n"))
+			}
+		}
+		b.WriteString(own)
+	}
+}
+
+// writeCommand writes a command and those below it, with the flags that run does not have.
+func writeCommand(b *strings.Builder, c, run *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
+	text := cmp.Or(c.Long, c.Short)
+	if c.Long == "" {
+		text += "."
+	}
+	fmt.Fprintf(b, "```text\n%s\n\n%s\n", text, c.UseLine())
+	flags := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
+	flags.SortFlags = false
+	var shared []string
+	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		same := run.Flags().Lookup(f.Name)
+		switch _, ofSetting := f.Value.(*keyFlag); {
+		case f.Hidden || f.Name == "help":
+		case same != nil && (ofSetting || f.Name == "scenario"):
+			if same.Usage == f.Usage && !isAlias(f) {
+				shared = append(shared, "`--"+f.Name+"`")
+			}
+		default:
+			flags.AddFlag(f)
+		}
+	})
+	if flags.HasFlags() {
+		fmt.Fprintf(b, "\n%s", flags.FlagUsages())
+	}
+	b.WriteString("```\n")
+	if len(shared) > 0 {
+		fmt.Fprintf(b, "\nOf the settings of `stroppy run` it takes %s.\n", strings.Join(shared, ", "))
+	}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			writeCommand(b, below, run)
+		}
+	}
+}
+
+// isAlias says whether a flag is another name of a setting.
+func isAlias(f *pflag.Flag) bool {
+	k, ok := f.Value.(*keyFlag)
+	return ok && k.key.Alias != nil
+}

@@ -19,6 +19,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/live"
+	"stroppy/internal/output"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -336,29 +337,31 @@ func (a *app) reportCommand() *cobra.Command {
 		Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs",
 		Args: takes(1, math.MaxInt, "shows a run, or compares several: name their directories"),
 	}
-	asJSON := c.Flags().Bool("json", false, "print result.json instead")
+	asJSON := c.Flags().Bool("json", false, "print result.json instead, as --format json does")
 	a.outputFlags(c)
+	format := outputFormat(c)
 	open := c.Flags().Bool("open", false, "open the page in a browser, too")
 	out := c.Flags().StringP("out", "o", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err
 		}
+		if err := knownFormat(c, format, *asJSON); err != nil {
+			return err
+		}
 		switch {
 		case len(args) == 1 && *out != "":
 			return usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
-		case len(args) > 1 && *asJSON:
-			return usagef("--json prints the result of one run, and %d were named", len(args))
 		case len(args) > 1 && *open && *out == "":
 			return usagef("--open opens a page, and several runs have none without --out DIR")
 		case len(args) > 1:
-			err := a.compareRuns(args, *out)
+			err := a.compareRuns(args, *out, *format)
 			if err == nil && *open {
 				err = openPage(filepath.Join(*out, report.ComparisonPageName))
 			}
 			return err
 		}
-		page, err := a.report(args[0], *asJSON)
+		page, err := a.report(args[0], *format)
 		if err == nil && *open {
 			err = openPage(page)
 		}
@@ -368,12 +371,15 @@ func (a *app) reportCommand() *cobra.Command {
 }
 
 // report shows a run or a sweep again, and makes its page again, whose path it returns.
-func (a *app) report(dir string, asJSON bool) (page string, err error) {
+func (a *app) report(dir, format string) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
 	}
 	if holdsBook(dir) {
-		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, asJSON)
+		if format != output.Text && format != "json" {
+			return "", usagef("%s holds a sweep, whose report is text or json: name the folders of its steps for --format %s", dir, format)
+		}
+		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, format == "json")
 	}
 	result, err := run.ReadResult(dir)
 	switch {
@@ -385,10 +391,15 @@ func (a *app) report(dir string, asJSON bool) (page string, err error) {
 	if _, err := run.Recompute(dir, result); err != nil {
 		fmt.Fprintln(a.stderr, a.scrub(err.Error()))
 	}
-	if err := a.print(result, dir, asJSON); err != nil {
+	if format == output.Text {
+		err = a.print(result, dir, false)
+	} else {
+		err = output.Write(a.stdout, format, []output.Run{{Dir: dir, Result: result}}, nil)
+	}
+	if err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, report.PageName), a.pageAgain(dir, asJSON)
+	return filepath.Join(dir, report.PageName), a.pageAgain(dir, format != output.Text)
 }
 
 // again says how to make a page that could not be made.

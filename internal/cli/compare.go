@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/live"
+	"stroppy/internal/output"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -35,10 +36,14 @@ func (a *app) compareCommand() *cobra.Command {
 	var databases []scenario.Setting
 	c.Flags().Var(&repeated{"db", &databases}, "db", "run the scenarios on the database at `URL`")
 	c.Flags().Var(&repeated{"cluster", &databases}, "cluster", "run the scenarios on a cluster of this `KIND[:N]`, started on this machine for each run")
+	format := outputFormat(c)
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
 	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
+			return err
+		}
+		if err := knownFormat(c, format, false); err != nil {
 			return err
 		}
 		rounds, err := strconv.Atoi(*repeat)
@@ -50,7 +55,7 @@ func (a *app) compareCommand() *cobra.Command {
 		case err != nil || rounds < 1 || rounds > mostRepeats:
 			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
-		return a.compare(args, databases, rounds, *out)
+		return a.compare(args, databases, rounds, *out, *format)
 	}
 	return c
 }
@@ -90,11 +95,12 @@ type comparing struct {
 	sides   []report.Side
 	rounds  int
 	dir     string
-	asked   bool // for a verdict, by every scenario
+	format  string // of what is printed
+	asked   bool   // for a verdict, by every scenario
 }
 
-func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out string) error {
-	c := &comparing{app: a, rounds: rounds, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
+func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out, format string) error {
+	c := &comparing{app: a, rounds: rounds, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
 	for _, d := range databases {
 		c.command += " --" + d.Key + quoted([]string{shown(d)})
 	}
@@ -135,11 +141,11 @@ func (a *app) compare(files []string, databases []scenario.Setting, rounds int, 
 }
 
 func (c *comparing) report() error {
-	compared, err := c.app.printComparison(c.sides, c.dir, c.command)
+	compared, err := c.app.printComparison(c.sides, c.dir, c.command, c.format)
 	if err != nil {
 		return err
 	}
-	if err := c.app.comparisonPage(compared, c.dir); err != nil {
+	if err := c.app.comparisonPage(compared, c.dir, c.format == output.Text); err != nil {
 		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
 	}
 	return nil
@@ -205,7 +211,7 @@ func (c *comparing) run() error {
 
 // compareRuns compares recorded runs, each a side of its own, and makes a page of
 // that in the directory out; none where that is empty.
-func (a *app) compareRuns(dirs []string, out string) error {
+func (a *app) compareRuns(dirs []string, out, format string) error {
 	var sides []report.Side
 	if out != "" {
 		if err := run.Vacant(out); err != nil {
@@ -228,12 +234,12 @@ func (a *app) compareRuns(dirs []string, out string) error {
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
 	}
-	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs))
+	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs), format)
 	if err != nil || out == "" {
 		return err
 	}
 	if err = os.MkdirAll(out, 0o777); err == nil {
-		err = a.comparisonPage(compared, out)
+		err = a.comparisonPage(compared, out, format == output.Text)
 	}
 	if err != nil {
 		return run.Unusable(out, err)
@@ -241,19 +247,25 @@ func (a *app) compareRuns(dirs []string, out string) error {
 	return nil
 }
 
-func (a *app) printComparison(sides []report.Side, dir, command string) (*report.ComparisonData, error) {
+func (a *app) printComparison(sides []report.Side, dir, command, format string) (*report.ComparisonData, error) {
 	c, err := report.Compare(sides, dir, command)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	return c, c.WriteText(a.stdout)
+	if format == output.Text {
+		return c, c.WriteText(a.stdout)
+	}
+	return c, output.Write(a.stdout, format, output.Runs(sides), c)
 }
 
-// comparisonPage makes the page of a comparison in its directory.
-func (a *app) comparisonPage(c *report.ComparisonData, dir string) error {
+// comparisonPage makes the page of a comparison in its directory, and if named says where.
+func (a *app) comparisonPage(c *report.ComparisonData, dir string, named bool) error {
 	d := run.Directory{Path: dir}
 	if err := d.WriteFrom(report.ComparisonPageName, c.WritePage); err != nil {
 		return err
+	}
+	if !named {
+		return nil
 	}
 	_, err := fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
 	return err

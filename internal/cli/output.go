@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/output"
 	"stroppy/internal/report"
+	"stroppy/internal/setting"
 )
 
 // outputFlags lets a command say how much it shows.
@@ -23,6 +25,24 @@ func (a *app) outputFlags(c *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// outputFormat lets a command print its report in the form of another program.
+func outputFormat(c *cobra.Command) *string {
+	return c.Flags().String("format", output.Text, "the report's `FORM`: "+setting.Or(output.Names()))
+}
+
+// knownFormat refuses a form that does not exist; asJSON stands for json.
+func knownFormat(c *cobra.Command, format *string, asJSON bool) error {
+	switch {
+	case asJSON && c.Flags().Changed("format") && *format != "json":
+		return usagef("--json and --format %s are two forms: give one of them", *format)
+	case asJSON:
+		*format = "json"
+	case !output.Known(*format):
+		return usagef("--format is %q: it must be %s", *format, setting.Or(output.Names()))
+	}
+	return nil
 }
 
 // textOptions say how the report of the run in dir is shown here.

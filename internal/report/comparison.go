@@ -45,10 +45,13 @@ func ReadRecorded(dir string) (Recorded, error) {
 	return r, nil
 }
 
-// WriteText writes a comparison for a terminal: first the settings in which the sides
+// WriteText writes a comparison for a terminal: first which side is faster, then the settings in which the sides
 // differ, then their measurements and the workload's own tables, then each side's ratio to
 // the first with its interval.
 func (d *ComparisonData) WriteText(w io.Writer) error {
+	for _, answer := range d.Answer {
+		fmt.Fprintf(w, "%s\n", answer)
+	}
 	for _, side := range d.Facts {
 		fmt.Fprintf(w, "%s  %s\n", side.Name, side.Value)
 	}
@@ -79,8 +82,8 @@ func (d *ComparisonData) WriteText(w io.Writer) error {
 	return nil
 }
 
-// letter names a side: A, B … and its number beyond Z.
-func letter(i int) string {
+// SideName names a side by its place: A, B … and its number beyond Z.
+func SideName(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
 	}

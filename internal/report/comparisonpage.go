@@ -24,6 +24,7 @@ const (
 // sides, the verdict the worst of all runs, and the facts are the sides.
 type ComparisonData struct {
 	Head
+	Answer   []string           `json:"answer"`  // which side is faster, by how much and how surely: a sentence for each but the first
 	Differs  []Setting          `json:"differs"` // what the sides do not have in common
 	Table    PageTable          `json:"table"`
 	Tables   []PageTable        `json:"tables"` // the workload's own, the sides below each other
@@ -79,15 +80,15 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 	first := sides[0].Runs[0].Result
 	d := &ComparisonData{
 		Head:    NewHead(first.Workload, distinct(allRuns(sides), databaseOf), first.StartedAt, command, first.Stroppy),
-		Differs: differences(sides), Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
+		Differs: differences(sides), Answer: []string{}, Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 	}
 	d.Notes = comparisonNotes(sides)
 	d.Verdict, d.Reason = CombinedVerdict("run", allRuns(sides), func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
 	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
 	d.Table = NewPageTable("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {
-		d.Table.Columns = append(d.Table.Columns, letter(i))
-		d.Facts = append(d.Facts, Setting{Name: letter(i), Value: describe(&sides[i])})
+		d.Table.Columns = append(d.Table.Columns, SideName(i))
+		d.Facts = append(d.Facts, Setting{Name: SideName(i), Value: describe(&sides[i])})
 	}
 	for _, f := range comparedFigures {
 		cells := []string{f.name}
@@ -110,7 +111,7 @@ func comparedTables(sides []Side) []PageTable {
 	var order [][]string // of the names of the rows of each table
 	for i := range sides {
 		for round, run := range sides[i].Runs {
-			who := letter(i)
+			who := SideName(i)
 			if len(sides[i].Runs) > 1 {
 				who += fmt.Sprintf(" %d", round+1)
 			}
@@ -147,7 +148,8 @@ func comparedTables(sides []Side) []PageTable {
 
 // against adds the ratios of one side to the first.
 func (d *ComparisonData) against(side int, c stats.Comparison) {
-	names := letter(side) + " against " + letter(0)
+	d.Answer = append(d.Answer, answer(SideName(0), SideName(side), c))
+	names := SideName(side) + " against " + SideName(0)
 	f, ratio := Figure("Throughput, "+names, NotKnown, ""), c.TPS.Ratio
 	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
 	switch {
@@ -168,6 +170,36 @@ func (d *ComparisonData) against(side int, c stats.Comparison) {
 			d.Ratios = append(d.Ratios, ratioRow(names, "latency "+l.name, r))
 		}
 	}
+}
+
+// answer says in words which of two sides is faster, by how much, and how surely that is so;
+// and of the latency what is known.
+func answer(first, other string, c stats.Comparison) string {
+	interval := func(i stats.Interval) string { return fmt.Sprintf("95 %% interval %.3f to %.3f", i.Low, i.High) }
+	tps, text := c.TPS.Ratio, ""
+	switch c.TPS.Difference {
+	case stats.DifferenceHigher:
+		text = fmt.Sprintf("%s is faster than %s: %.3f times its throughput (%s).", other, first, tps.Value, interval(tps))
+	case stats.DifferenceLower:
+		text = fmt.Sprintf("%s is slower than %s: %.3f times its throughput (%s).", other, first, tps.Value, interval(tps))
+	case stats.DifferenceNone:
+		text = fmt.Sprintf("No difference between the throughput of %s and that of %s is shown: %.3f times (%s).", other, first, tps.Value, interval(tps))
+	default:
+		text = fmt.Sprintf("Which of %s and %s is faster is not known", first, other)
+		if tps.Value > 0 {
+			text += fmt.Sprintf(": %.3f times the throughput, without an interval", tps.Value)
+		}
+		text += "."
+	}
+	l, known := c.Latency["p99"]
+	switch {
+	case !known || !l.Ratio.Known():
+	case l.Difference == stats.DifferenceNone:
+		text += fmt.Sprintf(" Of its 99 %% latency no difference is shown: %.3f times (%s).", l.Ratio.Value, interval(l.Ratio))
+	default:
+		text += fmt.Sprintf(" Its 99 %% latency is %s: %.3f times (%s).", l.Difference, l.Ratio.Value, interval(l.Ratio))
+	}
+	return text
 }
 
 func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
@@ -204,10 +236,10 @@ func comparisonNotes(sides []Side) []PageNote {
 			}
 		}
 		if len(verdicts) > 0 {
-			n.Warn("%s: %s. Its measurements are not those of a database that keeps its promise.", letter(i), some(verdicts, 10))
+			n.Warn("%s: %s. Its measurements are not those of a database that keeps its promise.", SideName(i), some(verdicts, 10))
 		}
 		if len(unsteady) > 0 {
-			n.Warn("%s: no steady state in %s.", letter(i), some(unsteady, 10))
+			n.Warn("%s: no steady state in %s.", SideName(i), some(unsteady, 10))
 		}
 		alone = alone || len(sides[i].Runs) == 1
 	}
@@ -237,7 +269,7 @@ func comparisonTimeline(sides []Side) ComparisonTimeline {
 			if round >= len(s.Runs) || len(c.Lines) == mostRuns {
 				continue
 			}
-			label := letter(i)
+			label := SideName(i)
 			if len(s.Runs) > 1 {
 				label += fmt.Sprintf(" %d", round+1)
 			}
@@ -279,7 +311,7 @@ func runsTable(sides []Side, dir string) PageTable {
 	for i, side := range sides {
 		for _, run := range side.Runs {
 			d, verdict := run.Result.Drive, run.Result.Verdict
-			cells := []string{filepath.Base(run.Dir), letter(i), OrNotKnown(verdict), Perhaps(d.throughput().Mean, RateText)}
+			cells := []string{filepath.Base(run.Dir), SideName(i), OrNotKnown(verdict), Perhaps(d.throughput().Mean, RateText)}
 			for _, key := range []string{"p50", "p99", "max"} {
 				cells = append(cells, Perhaps(d.Latency.of(key), LatencyText))
 			}

@@ -256,6 +256,20 @@ func (u unit) text(x float64) string {
 	return short4(x)
 }
 
+// Figure is the value of a figure by the name that a threshold gives it; false where it is
+// not known, or is a list.
+func (r *Result) Figure(name string) (float64, bool) {
+	path, _, err := findFigure(name)
+	if err != nil {
+		return 0, false
+	}
+	found, missing := values(reflect.ValueOf(r).Elem(), path)
+	if len(found) != 1 || missing > 0 {
+		return 0, false
+	}
+	return found[0], true
+}
+
 // findFigure finds a figure by its keys in result.json, of which drive may be left out, or
 // by a shorthand. A percentile may be written as p(99), too.
 func findFigure(name string) ([]string, unit, error) {

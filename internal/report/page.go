@@ -150,9 +150,9 @@ func (t *PageTable) writeText(w io.Writer, width int) error {
 	return err
 }
 
-// markdown writes a table as GitHub reads it
+// AsMarkdown writes a table as GitHub reads it
 // (https://github.github.com/gfm/#tables-extension-).
-func (t *PageTable) markdown() string {
+func (t *PageTable) AsMarkdown() string {
 	var b strings.Builder
 	line := func(cells []string) {
 		for _, c := range cells {

@@ -347,7 +347,7 @@ func TestMarkdown(t *testing.T) {
 	table := NewPageTable("", "", []int{0}, "a|b", "c")
 	table.Add("x|y\nz", `1\2`)
 	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
-	if got := table.markdown(); got != want {
+	if got := table.AsMarkdown(); got != want {
 		t.Errorf("got\n%s want\n%s", got, want)
 	}
 }

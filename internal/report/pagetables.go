@@ -261,7 +261,7 @@ func studyTables(r *Result) []PageTable {
 			t.Columns, row.Cells = append(t.Columns, c[0]), append(row.Cells, c[1])
 		}
 		t.Rows = append(t.Rows, row)
-		t.Markdown = t.markdown()
+		t.Markdown = t.AsMarkdown()
 		tables = append(tables, t)
 	}
 	return tables

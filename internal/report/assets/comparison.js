@@ -56,7 +56,10 @@
 		};
 	}
 
-	lay(["head", "differs", "figures", "ratios", "table", "tables", "timeline", "what", "runs", "foot"]);
+	lay(["answer", "head", "differs", "figures", "ratios", "table", "tables", "timeline", "what", "runs", "foot"]);
+	section("answer", null, data.answer, (list) => el("div", { class: "answer" },
+		list.map((text) => el("p", {}, tight(text))),
+		el("dl", { class: "facts" }, data.facts.map((f) => [el("dt", {}, f.name), el("dd", {}, f.value)]))));
 	section("head", null, [data.verdict], () => header(data));
 	section("differs", "Not the same on all sides", data.differs, (list) => [
 		el("p", { class: "note" }, `Of ${data.facts.map((f) => f.name).join(" | ")}. Read the ratios with that in mind.`),

@@ -1,0 +1,71 @@
+package output
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+
+	"stroppy/internal/report"
+)
+
+// column is one column of the CSV: its name, and what a run has of it; empty is not known.
+type column struct {
+	name string
+	of   func(Run) string
+}
+
+// columns are those of the CSV. Names of measurements are those of result.json, with the unit.
+func columns() []column {
+	list := []column{
+		{"side", func(r Run) string { return r.Side }},
+		{"dir", func(r Run) string { return r.Dir }},
+		{"started_at", func(r Run) string { return r.Result.StartedAt }},
+		{"workload", func(r Run) string { return r.Result.Workload }},
+		{"database", func(r Run) string { return r.Result.Database }},
+		{"database_version", func(r Run) string { return r.Result.DatabaseVersion }},
+		{"verdict", func(r Run) string { return r.Result.Verdict }},
+		{"objectives", func(r Run) string { return r.Result.ObjectivesStatus() }},
+	}
+	for _, figure := range []string{
+		"clients", "seconds", "rate", "committed", "aborted", "unknown", "retries", "conflicts",
+		"tps.mean", "tps.median", "tps.max",
+		"latency_ms.mean", "latency_ms.p50", "latency_ms.p90", "latency_ms.p95", "latency_ms.p99", "latency_ms.p999", "latency_ms.max",
+		"service_ms.mean", "service_ms.p50", "service_ms.p99", "service_ms.p999",
+		"client.cpu_seconds", "client.max_rss_bytes", "footprint_bytes",
+	} {
+		list = append(list, column{figure, func(r Run) string { return number(r.Result, figure) }})
+	}
+	return list
+}
+
+// number is a figure of a result, exactly; empty where it is not known.
+func number(r *report.Result, figure string) string {
+	x, ok := r.Figure(figure)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'f', -1, 64)
+}
+
+// writeCSV writes a line for each run, and one with the names of the columns before them
+// (RFC 4180, but lines end in a single newline).
+func writeCSV(w io.Writer, runs []Run, _ *report.ComparisonData) error {
+	out, cells := csv.NewWriter(w), []string{}
+	for _, c := range columns() {
+		cells = append(cells, c.name)
+	}
+	if err := out.Write(cells); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		cells = cells[:0]
+		for _, c := range columns() {
+			cells = append(cells, c.of(r))
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}

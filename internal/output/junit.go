@@ -1,0 +1,121 @@
+package output
+
+import (
+	"encoding/xml"
+	"io"
+	"strings"
+
+	"stroppy/internal/report"
+)
+
+// The elements of JUnit's XML, as CI systems read it
+// (https://github.com/testmoapp/junitxml describes what is common to them).
+type testSuites struct {
+	XMLName xml.Name    `xml:"testsuites"`
+	Suites  []testSuite `xml:"testsuite"`
+}
+
+type testSuite struct {
+	Name     string     `xml:"name,attr"`
+	Tests    int        `xml:"tests,attr"`
+	Failures int        `xml:"failures,attr"`
+	Errors   int        `xml:"errors,attr"`
+	Skipped  int        `xml:"skipped,attr"`
+	Time     float64    `xml:"time,attr"` // in seconds
+	Started  string     `xml:"timestamp,attr,omitempty"`
+	Cases    []testCase `xml:"testcase"`
+}
+
+type testCase struct {
+	Name    string   `xml:"name,attr"`
+	Class   string   `xml:"classname,attr"`
+	Failure *message `xml:"failure"`
+	Error   *message `xml:"error"`
+	Skipped *message `xml:"skipped"`
+}
+
+type message struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+func said(detail string) *message {
+	first, rest, _ := strings.Cut(detail, "\n")
+	return &message{Message: first, Text: rest}
+}
+
+// writeJUnit writes a suite for each run, with a test case for the verdict, for each check and
+// for each objective. What the verdict does not count is skipped; what could not be decided is
+// an error, and never a success.
+func writeJUnit(w io.Writer, runs []Run, _ *report.ComparisonData) error {
+	var all testSuites
+	for _, r := range runs {
+		all.Suites = append(all.Suites, suite(r))
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	encoder := xml.NewEncoder(w)
+	encoder.Indent("", "  ")
+	if err := encoder.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+func suite(r Run) testSuite {
+	s := testSuite{Name: r.Dir, Started: r.Result.StartedAt}
+	for _, p := range r.Result.Phases {
+		s.Time += p.Seconds
+	}
+	add := func(c testCase) {
+		s.Tests++
+		switch {
+		case c.Failure != nil:
+			s.Failures++
+		case c.Error != nil:
+			s.Errors++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	class := r.Result.Workload
+	verdict := testCase{Name: "verdict", Class: class}
+	switch r.Result.Verdict {
+	case "valid":
+	case "invalid":
+		verdict.Failure = said(r.Result.Reason)
+	default:
+		verdict.Error = said(r.Result.Reason)
+	}
+	add(verdict)
+	for _, c := range r.Result.Checks {
+		one := testCase{Name: c.Name, Class: class + ".check"}
+		switch {
+		case c.Status == "valid" && c.Required:
+		case !c.Required:
+			one.Skipped = said("not claimed, and " + c.Status + ": " + c.Detail)
+		case c.Status == "invalid":
+			one.Failure = said(c.Detail)
+		case c.Status == "unknown":
+			one.Error = said(c.Detail)
+		default:
+			one.Skipped = said(c.Detail)
+		}
+		add(one)
+	}
+	for _, o := range r.Result.Objectives {
+		one := testCase{Name: o.Name, Class: class + ".objective"}
+		switch o.Status {
+		case report.ObjectiveMet:
+		case report.ObjectiveMissed:
+			one.Failure = said(o.Detail)
+		default:
+			one.Error = said(o.Detail)
+		}
+		add(one)
+	}
+	return s
+}

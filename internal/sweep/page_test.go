@@ -465,6 +465,13 @@ func TestPageOfRepeats(t *testing.T) {
 	if low := *b.Points[0].TPS; *s.Low != low || *s.High != *b.Points[7].TPS || *s.TPS <= *s.Low || *s.TPS >= *s.High {
 		t.Errorf("%g from %g to %g", *s.TPS, *s.Low, *s.High)
 	}
+	if d.Law.Lambda != *d.Steps[0].TPS {
+		t.Errorf("the ideal is %g times N, and one gave %g", d.Law.Lambda, *d.Steps[0].TPS)
+	}
+	b.Points[9].Unsteady = true
+	if note := data(t, b).Notes[0].Text; !strings.Contains(note, "clients 4 (1 of 2 times).") {
+		t.Errorf("of one unsteady measurement of two it notes: %s", note)
+	}
 	for _, row := range []int{0, 1} {
 		if share := d.Table.Rows[row].Cells[6]; share != "100 %" {
 			t.Errorf("the efficiency of one is %s", share)

@@ -79,7 +79,7 @@ type PageKnee struct {
 
 // PageLaw is the fitted scalability law as a curve.
 type PageLaw struct {
-	Lambda float64      `json:"lambda"` // the ideal is this times N
+	Lambda float64      `json:"lambda"` // the ideal is this times N: the measured throughput of one, else the fitted
 	Most   float64      `json:"most"`   // the largest N that was measured
 	Curve  [][2]float64 `json:"curve"`  // N and throughput, ascending
 	Peak   *PagePeak    `json:"peak"`   // null where there is none on the chart
@@ -220,6 +220,9 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 		end = max(end, fit.PeakN*beyondPeak)
 	}
 	l := &PageLaw{Lambda: fit.Lambda.Value, Most: most, Curve: [][2]float64{}}
+	if one := merge(points)[0]; one.Value == 1 {
+		l.Lambda = *one.TPS
+	}
 	for i := range curvePoints + 1 {
 		n := least + (end-least)*float64(i)/curvePoints
 		if x := fit.At(n); !math.IsNaN(x) && !math.IsInf(x, 0) {

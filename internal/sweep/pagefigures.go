@@ -74,11 +74,14 @@ func notes(axis Axis, points []Point) []report.PageNote {
 		{n.Note, func(p *Point) bool { return axis == Rate && p.behind() },
 			"The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up."},
 	} {
+		are := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !kind.is(&p) })
 		var steps []string
-		for i := range points {
-			if kind.is(&points[i]) {
-				steps = append(steps, step(axis, points[i].Value))
+		for _, p := range merge(are) {
+			name := step(axis, p.Value)
+			if all := count(points, p.Value); all > 1 {
+				name += fmt.Sprintf(" (%d of %d times)", count(are, p.Value), all)
 			}
+			steps = append(steps, name)
 		}
 		if len(steps) > 0 {
 			kind.add(kind.text, strings.Join(steps, ", "))

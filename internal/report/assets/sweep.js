@@ -22,7 +22,7 @@
 	}
 	function ofSize() {
 		const said = data.steps.some((s) => s.low !== null) ? [data.repeated ? "Points: medians. Bars: from the least to the most where a step was measured more than once, else 95 % intervals. " : "Bars: 95 % intervals. "] : [];
-		if (data.law) said.push("Dotted: as many times the throughput of one by the fitted curve. ");
+		if (data.law) said.push("Dotted: as many times the throughput of one. ");
 		if (data.law && data.law.curve.some((p) => p[0] > data.law.most)) said.push("Broken: predicted, beyond what was measured. ");
 		if (data.steps.some((s) => s.tps !== null && s.low === null)) said.push("A step without a bar was too short for an interval. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");

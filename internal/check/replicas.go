@@ -68,7 +68,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 		case !ok:
 			add("%s is there on this node alone", name(a.N))
 		case a != b:
-			add("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Value), a.Version, money.Format(b.Value), b.Version)
+			add("%s has %s at version %d here and %s at version %d there", name(a.N), money.Text(a.Value), a.Version, money.Text(b.Value), b.Version)
 		}
 		delete(held, a.N)
 	}

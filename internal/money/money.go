@@ -33,6 +33,16 @@ func Append(dst []byte, cents int64) []byte {
 // Format returns cents as decimal text with two places, such as -12.05.
 func Format(cents int64) string { return string(Append(nil, cents)) }
 
+// Text returns cents as a sentence has them, with a comma between thousands, such as
+// -1,234.05. Parse does not read it.
+func Text(cents int64) string {
+	plain := Format(cents)
+	for i := len(plain) - len(".00") - 3; i > 0 && plain[i-1] != '-'; i -= 3 {
+		plain = plain[:i] + "," + plain[i:]
+	}
+	return plain
+}
+
 // Parse reads decimal text as cents. It takes what a database's decimal type
 // prints: an optional sign, digits, and optionally a point with more digits, of
 // which all after the second must be zero. Anything else, and an amount beyond

@@ -3,6 +3,7 @@ package money
 import (
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 )
 
@@ -54,4 +55,15 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("Parse(%q) = %d cents, want %s", text, cents, want)
 		}
 	})
+}
+
+func TestText(t *testing.T) {
+	for cents, want := range map[int64]string{
+		0: "0.00", -5: "-0.05", 99999: "999.99", 100000: "1,000.00", -12345678: "-123,456.78", 123456789012: "1,234,567,890.12",
+		-100000000: "-1,000,000.00", math.MinInt64: "-92,233,720,368,547,758.08",
+	} {
+		if got := Text(cents); got != want || strings.ReplaceAll(got, ",", "") != Format(cents) {
+			t.Errorf("%d cents are %s, and not %s", cents, got, want)
+		}
+	}
 }

@@ -284,7 +284,7 @@ func (b *balances) noteAudit(tx *history.Transaction) {
 		sum.Add(tx.Ops[i].Value)
 	}
 	if !sum.Equals(b.in.Total) {
-		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.Low()), money.Format(b.in.Total)))
+		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Text(sum.Low()), money.Text(b.in.Total)))
 		if len(b.audit.wrong) == 0 {
 			b.audit.wrongSum = sum.Low()
 		}

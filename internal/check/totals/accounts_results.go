@@ -108,7 +108,7 @@ func (b *balances) total(r check.Result) check.Result {
 	if missing := b.missingObjects("account"); missing != "" {
 		said = append(said, missing)
 	}
-	canonical, difference := money.Format(b.in.Total), b.end.sum
+	canonical, difference := money.Text(b.in.Total), b.end.sum
 	difference.Add(-b.in.Total)
 	switch cents := difference.Low(); {
 	case b.end.sum.Equals(b.in.Total):
@@ -120,7 +120,7 @@ func (b *balances) total(r check.Result) check.Result {
 			verb, cents = "lost", -cents
 		}
 		said = append(said, fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
-			money.Format(b.end.sum.Low()), canonical, money.Format(cents), verb))
+			money.Text(b.end.sum.Low()), canonical, money.Text(cents), verb))
 	}
 	if len(said) > 0 {
 		r.Status, r.Detail = check.Invalid, strings.Join(said, " ")
@@ -136,7 +136,7 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 	if ended := &b.end.negative; ended.count > 0 {
 		found.add(fmt.Sprintf("%s below zero in the end: %s.", check.Plural(ended.count, "balance"), ended.list(func(a history.Object) string {
 			found.witness = append(found.witness, a.Writer)
-			return fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Value), a.Writer)
+			return fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Text(a.Value), a.Writer)
 		})))
 	}
 	if before := &b.chain.overdrawn; before.count > 0 {
@@ -144,7 +144,7 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 			s, version := b.slotAt(p)
 			id := b.IDOf(b.chain.writer[p])
 			found.witness = append(found.witness, id)
-			return fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Format(b.chain.balance[p]), version, id)
+			return fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Text(b.chain.balance[p]), version, id)
 		})
 		found.add(fmt.Sprintf("%s below zero for a time, by opening balance and ledger: %s.", check.Plural(before.count, "balance"), list))
 	}
@@ -376,7 +376,7 @@ func (b *balances) audits(o *order) check.Result {
 	var found verdict
 	if n := len(a.wrong); n > 0 {
 		found.add(fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
-			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Format(a.wrongSum), money.Format(b.in.Total)), a.wrong...)
+			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Text(a.wrongSum), money.Text(b.in.Total)), a.wrong...)
 	}
 	for _, audits := range []struct {
 		what string

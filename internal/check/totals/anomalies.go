@@ -104,9 +104,9 @@ func (b *balances) missingMoney() string {
 	case b.Input.End == nil || b.in.Total == 0 || !difference.Fits() || cents == 0:
 		return ""
 	case cents < 0:
-		return money.Format(-cents) + " lost"
+		return money.Text(-cents) + " lost"
 	default:
-		return money.Format(cents) + " made"
+		return money.Text(cents) + " made"
 	}
 }
 

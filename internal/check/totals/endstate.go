@@ -101,7 +101,7 @@ func (b *balances) readAccounts() (problem error) {
 		}
 		b.end.sum.Add(a.Value)
 		if a.Value < 0 {
-			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Format(a.Value)+" in the end")
+			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Text(a.Value)+" in the end")
 			b.end.negative.add(a)
 		}
 		want, legs := b.in.Opening(a.N), uint32(0)

@@ -16,7 +16,7 @@ import (
 func (o *order) missedText(from, to string, m missed) string {
 	name := o.b.NameInSentence(m.n)
 	if m.low {
-		low := money.Format(o.b.in.Predicates.Low)
+		low := money.Text(o.b.in.Predicates.Low)
 		return fmt.Sprintf("%s read by predicate and did not find %s among those under %s, which %s brought under it", from, name, low, to)
 	}
 	return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, name, to)
@@ -118,7 +118,7 @@ func (b *balances) limit(claim isolation.Level) check.Result {
 		over.add(o)
 	}
 	if over.count > 0 {
-		found.add(fmt.Sprintf("In the end the limit is exceeded by %s: %s.", money.Format(excess), over.list(func(o overLimit) string {
+		found.add(fmt.Sprintf("In the end the limit is exceeded by %s: %s.", money.Text(excess), over.list(func(o overLimit) string {
 			return fmt.Sprintf("the accounts opened beside %s %s", b.Input.Name(o.account), b.overText(o))
 		})))
 	}
@@ -142,15 +142,15 @@ func (b *balances) limit(claim isolation.Level) check.Result {
 		why = b.WhyNoEnd()
 	}
 	return found.decide(r, why, fmt.Sprintf("No transaction saw the accounts that were opened in one group hold more than %s, or those under %s lack more than %s of it, nor do they in the end.",
-		money.Format(p.Limit), money.Format(p.Low), money.Format(p.Cover)))
+		money.Text(p.Limit), money.Text(p.Low), money.Text(p.Cover)))
 }
 
 func (b *balances) overText(o overLimit) string {
 	p := b.in.Predicates
 	if o.low {
-		return fmt.Sprintf("and under %s lack %s of it together, which is %s more than %s", money.Format(p.Low), money.Format(o.sum), money.Format(o.sum-p.Cover), money.Format(p.Cover))
+		return fmt.Sprintf("and under %s lack %s of it together, which is %s more than %s", money.Text(p.Low), money.Text(o.sum), money.Text(o.sum-p.Cover), money.Text(p.Cover))
 	}
-	return fmt.Sprintf("hold %s, which is %s more than %s", money.Format(o.sum), money.Format(o.sum-p.Limit), money.Format(p.Limit))
+	return fmt.Sprintf("hold %s, which is %s more than %s", money.Text(o.sum), money.Text(o.sum-p.Limit), money.Text(p.Limit))
 }
 
 // openedBooks compares which of the accounts that clients opened are there in the end

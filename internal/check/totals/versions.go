@@ -256,7 +256,7 @@ func (b *balances) replay() {
 			balance += b.chain.balance[p]
 			b.chain.balance[p] = balance
 			if balance < 0 && p < s.base+s.length {
-				b.Report(check.NonNegative, "", b.IDOf(b.chain.writer[p]), b.NameToReport(s.n), fmt.Sprintf("left %s at version %d", money.Format(balance), p-s.base))
+				b.Report(check.NonNegative, "", b.IDOf(b.chain.writer[p]), b.NameToReport(s.n), fmt.Sprintf("left %s at version %d", money.Text(balance), p-s.base))
 				b.chain.overdrawn.add(p)
 			}
 		}

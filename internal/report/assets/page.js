@@ -13,7 +13,7 @@
 			el("div", { class: "name" }, icon(counts(c) ? c.status : "note"), el("span", {}, c.name)),
 			el("div", { class: "status" }, c.shown, c.status === "not applicable" || (c.status === "invalid" && !c.required) ? null : el("span", {}, c.required ? "required" : "for information")),
 			el("div", { class: "detail" },
-				c.status === "invalid" ? c.findings.map(finding) : el("p", {}, c.detail), witness(c.witness)))));
+				c.status === "invalid" ? found(c) : [el("p", {}, c.detail), witness(c.witness)]))));
 	}
 	const counts = (c) => c.required && c.status !== "not applicable"; // for the verdict
 	function objectives(list) {
@@ -22,6 +22,12 @@
 			el("div", { class: "name" }, icon(marks[o.status]), el("span", {}, o.name)),
 			el("div", { class: "status" }, capital(o.status)),
 			el("div", { class: "detail" }, el("p", {}, o.detail)))));
+	}
+	// found shows the first finding of a check; the others are folded where they are many.
+	function found(c) {
+		const [first, ...others] = c.findings.map(finding);
+		if (others.length <= 1) return [first, others, witness(c.witness)];
+		return [first, el("details", {}, el("summary", {}, `${others.length} more findings, and their transactions`), others, witness(c.witness))];
 	}
 	function finding(f) {
 		return el("div", { class: "finding" },

@@ -72,7 +72,7 @@ func format() workload.Format {
 				seen++
 			}
 		}
-		return fmt.Sprintf("saw %s in %d accounts", money.Format(sum), seen)
+		return fmt.Sprintf("saw %s in %s", money.Text(sum), check.Plural(seen, "account"))
 	}
 	return f
 }
@@ -144,7 +144,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 func sentenceWords() check.Words {
-	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds, lowKinds)}).KindName}
+	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Text, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds, lowKinds)}).KindName}
 }
 
 // The styles of a transfer.

@@ -35,8 +35,8 @@ var pictures = []picture{
 	},
 	{
 		run: []string{
-			"--cluster", "postgres:2", "--clients", "8", "--rate", "400", "--seed", "7", "--warmup", "3s", "--duration", "60s",
-			"--nemesis", "kill primary at 20s for 10s",
+			"--cluster", "postgres:2", "--clients", "8", "--seed", "7", "--warmup", "3s", "--duration", "40s",
+			"--nemesis", "kill primary at 15s for 8s",
 		},
 		draw: screenshot, file: "report.png",
 	},

@@ -237,20 +237,3 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	}
 	return a.finish(result, o.Dir.Path, config.JSON, false)
 }
-
-func (a *app) listCommand() *cobra.Command {
-	kinds := []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"}
-	return &cobra.Command{
-		Use: "list workloads|databases|clusters|faults|checks|scenarios|formats", Short: "List what this build knows", ValidArgs: kinds,
-		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks, scenarios and formats"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			lines, err := list(args[0], kinds)
-			for _, line := range lines {
-				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
-					return err
-				}
-			}
-			return err
-		},
-	}
-}

@@ -45,8 +45,12 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) payCommand() *cobra.Command {
-	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
+// payCommand is the second step of the bank test, by one of its names.
+func (a *app) payCommand(name string) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
+	if name != "pay" {
+		c.Short, c.Annotations = "The same as pay", map[string]string{sameAs: "pay"}
+	}
 	absent := keys("workload", "cluster", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	a.outputFlags(c)
@@ -279,8 +283,12 @@ func (a *app) printJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-func (a *app) popCommand() *cobra.Command {
-	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
+// popCommand is the first step of the bank test, by one of its names.
+func (a *app) popCommand(name string) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: "Load a bank for pay", Args: noArguments}
+	if name != "pop" {
+		c.Short, c.Annotations = "The same as pop", map[string]string{sameAs: "pop"}
+	}
 	always := keys("db", "seed", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) || inSteps(k) && k.Data })
 	c.RunE = func(*cobra.Command, []string) error {

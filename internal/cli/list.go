@@ -4,12 +4,34 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"stroppy/internal/db/memory"
+	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
+	"stroppy/internal/output"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/scenarios"
 )
+
+func (a *app) listCommand() *cobra.Command {
+	kinds := []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"}
+	return &cobra.Command{
+		Use: "list workloads|databases|clusters|faults|checks|scenarios|formats", Short: "List what this build knows", ValidArgs: kinds,
+		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks, scenarios and formats"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			lines, err := list(args[0], kinds)
+			for _, line := range lines {
+				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+	}
+}
 
 // list returns the lines of one kind of thing that this build knows.
 func list(kind string, kinds []string) (lines []string, err error) {
@@ -68,4 +90,124 @@ func databaseLines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("  %-19s %s", m.Name, m.Bug))
 	}
 	return lines
+}
+
+// completeValues lets the shell complete what the flags and arguments of a command, and of
+// those below it, may be.
+func completeValues(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		completeValues(below)
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if complete := flagValues(c, f); complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete) // each flag is registered once
+		}
+	})
+	if c.ValidArgsFunction != nil || len(c.ValidArgs) > 0 {
+		return
+	}
+	switch c.Name() {
+	case "run", "sweep":
+		c.ValidArgsFunction = fixed(func(string) []string { return workloads().Names() }, cobra.ShellCompDirectiveNoFileComp)
+	case "up", "down":
+		c.ValidArgsFunction = fixed(func(string) []string { return clusterNames() }, cobra.ShellCompDirectiveNoFileComp)
+	case "compare":
+		c.ValidArgsFunction = fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+	case "check", "export", "history", "report":
+		c.ValidArgsFunction = fixed(nil, cobra.ShellCompDirectiveFilterDirs)
+	default:
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+}
+
+// fixed completes a word with those of a list, which is made when it is asked for.
+func fixed(list func(word string) []string, then cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, word string) (words []string, directive cobra.ShellCompDirective) {
+		if list == nil {
+			return nil, then
+		}
+		for _, one := range list(word) {
+			if strings.HasPrefix(one, word) {
+				words = append(words, one)
+			}
+		}
+		return words, then
+	}
+}
+
+// flagValues is what completes the value of a flag; nil where the shell offers files.
+func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	none, open := cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace
+	of := func(list ...string) cobra.CompletionFunc { return fixed(func(string) []string { return list }, none) }
+	key, ofSetting := f.Value.(*keyFlag)
+	switch f.Name {
+	case "cluster":
+		return fixed(func(string) []string { return clusterNames() }, none)
+	case "db":
+		return fixed(func(string) []string { return schemePrefixes() }, open)
+	case "expect":
+		return fixed(func(string) []string { return levelNames() }, none)
+	case "format":
+		return of(formatNames(c.Name())...)
+	case "isolation", "level":
+		return of("read uncommitted", "read committed", "repeatable read", "snapshot", "serializable")
+	case "nemesis":
+		return fixed(nemesis.Continuations, open)
+	case "out":
+		if c.Name() != "export" { // which writes a file
+			return fixed(nil, cobra.ShellCompDirectiveFilterDirs)
+		}
+		return nil
+	case "over":
+		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes="} }, open)
+	case "scenario":
+		return fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+	}
+	if ofSetting {
+		return of(key.key.Choices...)
+	}
+	return nil
+}
+
+func clusterNames() (names []string) {
+	for _, k := range clusterKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// schemePrefixes are the beginnings of the databases' URLs.
+func schemePrefixes() (list []string) {
+	for _, d := range databases() {
+		list = append(list, d.schemes[0]+":")
+	}
+	return list
+}
+
+func levelNames() (names []string) {
+	for _, l := range isolation.Levels() {
+		names = append(names, l.String())
+	}
+	return names
+}
+
+func scenarioNames() (names []string) {
+	for _, s := range scenarios.All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// formatNames are what a command's --format may be.
+func formatNames(command string) (names []string) {
+	switch command {
+	case "check", "export":
+		for _, f := range formats() {
+			names = append(names, f.Name)
+		}
+		return names
+	case "isolation":
+		return []string{"text", "markdown"}
+	}
+	return output.Names()
 }

@@ -18,6 +18,7 @@ import (
 
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
+	"stroppy/internal/setting"
 )
 
 // The exit codes.
@@ -85,11 +86,13 @@ func (a *app) root() *cobra.Command {
 			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
 			"`stroppy run bank` does the whole job on an embedded database.",
 		SilenceUsage: true, SilenceErrors: true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(servants()...)
+	a.addCompletion(root)
+	showExamples(root, examples())
+	completeValues(root)
 	root.SetFlagErrorFunc(flagError)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -105,6 +108,30 @@ func (a *app) root() *cobra.Command {
 		return usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
 	}
 	return root
+}
+
+// sameAs is the annotation of a command that is another one by a name that other tools use.
+const sameAs = "same"
+
+// addCompletion adds the command that writes scripts for shells, which cobra makes.
+func (a *app) addCompletion(root *cobra.Command) {
+	if a.stdout != nil {
+		root.SetOut(a.stdout)
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	c, _, err := root.Find([]string{"completion"})
+	if err != nil || c == root {
+		return // there is none
+	}
+	shells := []string{}
+	for _, shell := range c.Commands() {
+		shell.Args = noArguments
+		shells = append(shells, shell.Name())
+	}
+	c.Short = "Write the script that lets a shell complete commands, flags and values"
+	c.Args = takes(0, 0, "takes a shell: "+setting.Or(shells))
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -165,7 +192,7 @@ func flagError(c *cobra.Command, err error) error {
 	var names, owners []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	for _, other := range c.Root().Commands() {
-		if other.Flags().Lookup(name) != nil && !slices.Contains(names, name) {
+		if other.Annotations[sameAs] == "" && other.Flags().Lookup(name) != nil && !slices.Contains(names, name) {
 			owners = append(owners, "`"+other.CommandPath()+"`")
 		}
 	}

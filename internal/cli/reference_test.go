@@ -52,7 +52,7 @@ func reference(t *testing.T) string {
 	}
 	writeRun(&b, run)
 	for _, c := range root.Commands() {
-		if c != run && c.IsAvailableCommand() {
+		if c != run && c.IsAvailableCommand() && c.Name() != "help" {
 			writeCommand(&b, c, run)
 		}
 	}
@@ -87,6 +87,10 @@ func writeRun(b *strings.Builder, c *cobra.Command) {
 // writeCommand writes a command and those below it, with the flags that run does not have.
 func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 	fmt.Fprintf(b, "\n## %s\n\n", c.CommandPath())
+	if same := c.Annotations[sameAs]; same != "" {
+		fmt.Fprintf(b, "The same as `stroppy %s`.\n", same)
+		return
+	}
 	text := cmp.Or(c.Long, c.Short)
 	if c.Long == "" {
 		text += "."
@@ -115,7 +119,7 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 		fmt.Fprintf(b, "\nOf the settings of `stroppy run` it takes %s.\n", strings.Join(shared, ", "))
 	}
 	for _, below := range c.Commands() {
-		if below.IsAvailableCommand() {
+		if below.IsAvailableCommand() && c.Name() != "completion" { // whose help says how to load each script
 			writeCommand(b, below, run)
 		}
 	}

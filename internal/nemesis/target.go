@@ -35,6 +35,43 @@ func targetWords() []string {
 	return []string{random, leader, primary, follower, standby, followers, standbys, majority, minority, all}
 }
 
+// Continuations returns what the text of a fault may go on to, each with the text before it:
+// a kind of fault, its target, and then the words that say when. A part of a word may stand
+// at the end of text.
+func Continuations(text string) (list []string) {
+	words := strings.Fields(text)
+	if len(words) > 0 && !strings.HasSuffix(text, " ") {
+		words = words[:len(words)-1]
+	}
+	before := strings.Join(words, " ")
+	if before != "" {
+		before += " "
+	}
+	add := func(next ...string) {
+		for _, word := range next {
+			list = append(list, before+word)
+		}
+	}
+	if len(words) == 0 {
+		for _, k := range kinds() {
+			add(k.word)
+		}
+		return list
+	}
+	for _, k := range kinds() {
+		switch usage := strings.Fields(k.usage); {
+		case k.word != words[0] || k.word == execute:
+		case len(words) < len(usage) && usage[len(words)] == "TARGET":
+			add(targetWords()...)
+		case len(words) < len(usage) && usage[len(words)] != "[one-way":
+			add(strings.Trim(usage[len(words)], "[]"))
+		default:
+			add("at", "every", "for")
+		}
+	}
+	return list
+}
+
 // role is the target, or the word of which it is a synonym.
 func (t target) role() target {
 	switch t {

@@ -40,8 +40,9 @@ type Setting struct {
 	Data  bool // it describes what is loaded; where an earlier load is attached to, 0 takes what is there
 	First bool // it is set before the others of its layer, which change what it has set
 
-	Letter  string  // of its short flag; empty for none
-	Aliases []Alias // further names
+	Letter  string   // of its short flag; empty for none
+	Choices []string // the only values that a text may have; none: any
+	Aliases []Alias  // further names
 
 	// Set reads the value. Its error completes the sentence "NAME is VALUE: …".
 	Set func(text string) error
@@ -152,6 +153,7 @@ func (s Setting) Between(low, high float64) Setting {
 
 // OneOf bounds a text; empty is always right.
 func (s Setting) OneOf(names ...string) Setting {
+	s.Choices = names
 	s.Check = func() error {
 		if text := s.Get(); text != "" && !slices.Contains(names, text) {
 			return fmt.Errorf("%s is %q: it must be %s", s.Name, text, Or(names))

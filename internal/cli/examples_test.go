@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/nemesis"
+)
+
+// commandsOf are a command and those below it that help shows.
+func commandsOf(c *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{c}
+	for _, below := range c.Commands() {
+		if !below.Hidden {
+			list = append(list, commandsOf(below)...)
+		}
+	}
+	return list
+}
+
+// words splits an example as a shell does that knows single quotes alone.
+func words(line string) (list []string) {
+	for _, word := range regexp.MustCompile(`(?:'[^']*'|[^\s'])+`).FindAllString(line, -1) {
+		list = append(list, strings.ReplaceAll(word, "'", ""))
+	}
+	return list
+}
+
+// TestExamples: the help of every command has an example of it, and each is a command that
+// takes these flags and arguments.
+func TestExamples(t *testing.T) {
+	all := examples()
+	for _, c := range commandsOf((&app{}).root()) {
+		if strings.HasPrefix(c.CommandPath(), "stroppy completion ") {
+			continue // cobra's own help says how to load each script
+		}
+		if c.Example == "" {
+			t.Errorf("`%s` has no example in its help", c.CommandPath())
+		}
+		delete(all, c.CommandPath())
+		for line := range strings.Lines(c.Example) {
+			example(t, c, strings.TrimSpace(line))
+		}
+	}
+	for path := range all {
+		t.Errorf("there are examples of %q, which is no command", path)
+	}
+}
+
+// example holds that a line is a command, and shows the one that it stands at.
+func example(t *testing.T, at *cobra.Command, line string) {
+	t.Helper()
+	line = strings.TrimSuffix(strings.TrimPrefix(line, "source <("), ")")
+	given := words(line)
+	if given[0] != "stroppy" {
+		t.Errorf("`%s`: the example %q is no command of stroppy", at.CommandPath(), line)
+		return
+	}
+	root := (&app{}).root()
+	c, rest, err := root.Find(given[1:])
+	if err == nil {
+		err = longFlags(root, given[1:])
+	}
+	if err == nil {
+		err = c.ParseFlags(rest)
+	}
+	if err == nil && c.Name() != "help" {
+		err = c.ValidateArgs(c.Flags().Args())
+	}
+	if err != nil {
+		t.Errorf("`%s`: the example %q is refused: %v", at.CommandPath(), line, err)
+		return
+	}
+	if !strings.HasPrefix(c.CommandPath()+" ", at.CommandPath()+" ") {
+		t.Errorf("`%s`: the example %q shows `%s`", at.CommandPath(), line, c.CommandPath())
+	}
+}
+
+// TestFaultContinuations: what the shell is offered behind a fault and its target is read.
+func TestFaultContinuations(t *testing.T) {
+	kinds := nemesis.Continuations("")
+	if !slices.Contains(kinds, "kill") || !slices.Contains(kinds, "rolling-restart") {
+		t.Errorf("a fault begins with %q", kinds)
+	}
+	for _, text := range nemesis.Continuations("kill l") {
+		if _, err := nemesis.Parse(text); err != nil {
+			t.Errorf("%q is offered and refused: %v", text, err)
+		}
+	}
+	if list := nemesis.Continuations("kill leader e"); !slices.Contains(list, "kill leader every") {
+		t.Errorf("behind a target come %q", list)
+	}
+}

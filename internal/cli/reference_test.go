@@ -68,7 +68,7 @@ func reference(t *testing.T) string {
 
 // writeRun writes the settings that all workloads have, and then those of each.
 func writeRun(b *strings.Builder, c *cobra.Command) {
-	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n```\n", c.Short, c.UseLine())
+	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n\n%s\n```\n", c.Short, c.UseLine(), c.Example)
 	list := workloads()
 	for i, spec := range list {
 		_, help, _ := strings.Cut(helpOf(c, list, spec), "\n\nWorkload:\n")
@@ -95,7 +95,10 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 	if c.Long == "" {
 		text += "."
 	}
-	fmt.Fprintf(b, "```text\n%s\n\n%s\n", text, c.UseLine())
+	fmt.Fprintf(b, "```text\n%s\n\n%s\n", strings.TrimSpace(text), c.UseLine())
+	if c.Example != "" {
+		fmt.Fprintf(b, "\n%s\n", c.Example)
+	}
 	flags := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
 	flags.SortFlags = false
 	var shared []string

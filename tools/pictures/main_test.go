@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestQuiet holds that no report with a warning becomes a picture, and a note does no harm.
+func TestQuiet(t *testing.T) {
+	const head = "VALID  bank on SQLite 3.54.1\n  All 8 required checks hold.\n"
+	if err := quiet([]byte(head + "  warning           The client was the bottleneck.\n")); err == nil {
+		t.Error("a report with a warning is taken")
+	}
+	if err := quiet([]byte(head + "  note              Steady state not assessed.\n")); err != nil {
+		t.Errorf("a report with a note is refused: %v", err)
+	}
+}
+
+// TestPictures holds that each picture is there and can be read.
+func TestPictures(t *testing.T) {
+	for _, p := range pictures {
+		file, err := os.Open(filepath.Join("../..", images, p.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if filepath.Ext(p.file) == ".png" {
+			if _, err := png.Decode(file); err != nil {
+				t.Errorf("%s: %v", p.file, err)
+			}
+			continue
+		}
+		d := xml.NewDecoder(file)
+		for err == nil {
+			_, err = d.Token()
+		}
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("%s: %v", p.file, err)
+		}
+	}
+}

@@ -211,14 +211,20 @@ func (c *config) ownFiles() []string {
 // defaultFile is where the embedded database is when no other is named.
 func (c *config) defaultFile() string { return c.Workload + ".db" }
 
-// mustExist refuses an SQLite file that is not there, which opening would make.
-func (c *config) mustExist(url string) error {
+// missing says of an SQLite file, which opening would make, that it is not there.
+func (c *config) missing(url string) bool {
 	path, ok := strings.CutPrefix(url, ownScheme+":")
-	if !ok {
-		return nil
-	}
 	path, _, _ = strings.Cut(path, "?")
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if !ok {
+		return false
+	}
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// mustExist refuses an SQLite file that is not there.
+func (c *config) mustExist(url string) error {
+	if !c.missing(url) {
 		return nil
 	}
 	spec, load := c.spec(), "stroppy run "+c.Workload

@@ -92,6 +92,7 @@ stroppy run -f lost-update`,
 stroppy pay --db postgres://me@localhost/test --rate 500 --isolation serializable`,
 		"stroppy drive": `stroppy drive --db postgres://me@localhost/test -c 32 -d 1m
 stroppy drive --db postgres://me@localhost/test --rate 500 --isolation serializable`,
+		"stroppy cleanup": `stroppy cleanup --db postgres://me@localhost/test`,
 		"stroppy check": `stroppy check stroppy-runs/20250101-120000-bank-sqlite
 stroppy check stroppy-runs/20250101-120000-bank-postgres --db postgres://me@localhost/test
 stroppy check --db postgres://me@localhost/test

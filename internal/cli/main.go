@@ -88,7 +88,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(servants()...)
 	a.addCompletion(root)
 	showExamples(root, examples())

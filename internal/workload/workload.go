@@ -50,9 +50,19 @@ type Workload interface {
 	// that it is for.
 	ForNode(database db.Database) (Workload, error)
 
+	// Remove takes out of the database what a Load of this workload has made and what runs
+	// have added, and nothing else; what no Load has made is refused.
+	Remove(ctx context.Context) (Removed, error)
+
 	// OnOverwrite has report called with one sentence before a Load replaces data that
 	// are loaded.
 	OnOverwrite(report func(what string))
+}
+
+// Removed is what was taken out of a database.
+type Removed struct {
+	What  string   // the data, to stand behind "the"; empty: there were none
+	Names []string // the tables, collections or keys that are gone
 }
 
 // Loaded describes the initial data.

@@ -61,6 +61,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		return nil, errNoUpsert
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
+	m.Tables = []string{table, tableIndexed, tableRows, tableRanges}
 	m.statements(d)
 	return m, nil
 }
@@ -140,11 +141,7 @@ func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(d
 	create := func(table, columns string) string {
 		return "CREATE TABLE " + table + " (\n" + columns + "\n)" + d.TableOptions
 	}
-	var statements []string
-	for _, name := range []string{table, tableIndexed, tableRows, tableRanges} {
-		statements = append(statements, "DROP TABLE IF EXISTS "+name)
-	}
-	statements = append(statements,
+	statements := append(m.Drops(),
 		create(table, "\tlist"+number+" PRIMARY KEY,\n"+elements),
 		create(tableIndexed, "\tlist"+number+" PRIMARY KEY,\n\tplace"+number+",\n"+elements),
 		"CREATE INDEX stroppy_append_places ON "+tableIndexed+" (place)",

@@ -46,6 +46,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		past = d.Past(c.AuditAge)
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past, c.openings(), c.LowShare > 0), auditIsolation: c.Isolation}
+	m.Tables = []string{tableLedger, tableAccount}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
 	}
@@ -71,7 +72,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	defer func() { <-drawn }()
 	bic := make([]byte, 0, bicLength)
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  []string{"DROP TABLE IF EXISTS " + tableLedger, "DROP TABLE IF EXISTS " + tableAccount, m.texts.createBare},
+		Before:  append(m.Drops(), m.texts.createBare),
 		Table:   tableAccount,
 		Columns: []string{"bic", "ban", "balance"},
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},

@@ -71,6 +71,9 @@ type Store interface {
 	// Begin writes the metadata of a load that starts, and clears away what an earlier
 	// load has left.
 	Begin(ctx context.Context, m Metadata) error
+	// Remove takes away all that loads and runs have made, the metadata last, and returns what
+	// that was. m marks it as a load that starts, for one that is cut off.
+	Remove(ctx context.Context, m Metadata) (names []string, err error)
 	// Rows counts the things that are there.
 	Rows(ctx context.Context) (uint64, error)
 	// Fill makes the things that are not there yet.

@@ -173,19 +173,24 @@ func (k *KV) Foreign(ctx context.Context) (string, error) {
 // any later time leaves data that say so.
 func (k *KV) Begin(ctx context.Context, m Metadata) error {
 	return k.With(ctx, func(s db.KVSession) error {
-		err := write(ctx, s, func() error {
-			for _, row := range k.kind.starting(m) {
-				s.Set(k.key(row[0]), []byte(row[1]))
-			}
-			for i := range loaders {
-				s.Delete(k.key(partName(i)))
-			}
-			return nil
-		})
+		err := k.mark(ctx, s, m)
 		for i := len(k.keys.Prefixes) - 1; i >= 0 && err == nil; i-- {
-			err = k.clear(ctx, s, k.keys.Prefixes[i])
+			_, err = k.clear(ctx, s, k.keys.Prefixes[i])
 		}
 		return err
+	})
+}
+
+// mark writes the metadata of a load that starts in place of any others.
+func (k *KV) mark(ctx context.Context, s db.KVSession, m Metadata) error {
+	return write(ctx, s, func() error {
+		for _, row := range k.kind.starting(m) {
+			s.Set(k.key(row[0]), []byte(row[1]))
+		}
+		for i := range loaders {
+			s.Delete(k.key(partName(i)))
+		}
+		return nil
 	})
 }
 
@@ -229,10 +234,10 @@ func write(ctx context.Context, s transactor, change func() error) error {
 	}
 }
 
-// clear deletes all keys with a prefix. It scans for some keys, and scans again when they
+// clear deletes all keys with a prefix, and counts them. It scans for some keys, and scans again when they
 // are deleted: not every store can go on with the scan of one snapshot when it has been
 // written to.
-func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
+func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) (removed int, err error) {
 	for {
 		var keys [][]byte
 		scanned := Scan(ctx, s, prefix, func(key, _ []byte) error {
@@ -242,7 +247,7 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 			return nil
 		})
 		if scanned != nil && !errors.Is(scanned, errFound) {
-			return scanned
+			return removed, scanned
 		}
 		for batch := range slices.Chunk(keys, min(k.Writes, maxBatch)) {
 			err := write(ctx, s, func() error {
@@ -252,11 +257,12 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 				return nil
 			})
 			if err != nil {
-				return err
+				return removed, err
 			}
+			removed += len(batch)
 		}
 		if scanned == nil {
-			return nil
+			return removed, nil
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 type SQL struct {
 	Database db.SQL
 	Dialect  *db.Dialect
-	Table    string // of the things
+	Table    string   // of the things
+	Tables   []string // of the data, in the order in which they are removed
 	kind     Kind
 
 	procedure  *db.Procedure // that is a transaction; nil but in mode procedure

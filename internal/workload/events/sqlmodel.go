@@ -41,6 +41,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	}
 	d := database.Dialect()
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table)}
+	m.Tables = []string{table}
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
@@ -61,7 +62,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	longest := min(maxValue, cmp.Or(m.Database.Limits().Value, maxValue))
 	create += "\tbody " + m.Dialect.TextType(longest) + ",\n\tPRIMARY KEY (stream, place, piece)\n)" + m.Dialect.TableOptions
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  []string{"DROP TABLE IF EXISTS " + table, create},
+		Before:  append(m.Drops(), create),
 		Table:   table,
 		Columns: []string{"stream", "place", "piece", "writer", "member", "body"},
 		Types:   []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text},

@@ -43,6 +43,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		return nil, fmt.Errorf("in-flight is %d, and mode interactive waits for each statement: take mode pipelined, or leave in-flight out", c.InFlight)
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
+	m.Tables = []string{table}
 	d := m.Dialect
 	m.read = d.Statement("SELECT record_value FROM stroppy_kv WHERE record_key = {text}", db.Text)
 	m.update = d.Counted("UPDATE stroppy_kv SET record_value = {text} WHERE record_key = {text}")
@@ -75,7 +76,7 @@ func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress f
 		table, m.Dialect.TextType(int(shape.key)), m.Dialect.TextType(int(shape.high)), keyed, m.Dialect.TableOptions)
 	key, value := f.newKey(), []byte(nil)
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  []string{"DROP TABLE IF EXISTS " + table, create},
+		Before:  append(m.Drops(), create),
 		Table:   table,
 		Columns: []string{"record_key", "record_value"},
 		Types:   []db.Type{db.Text, db.Text},

@@ -64,11 +64,11 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 		return err
 	}
 	t, from := m.texts, uint64(0)
-	drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
+	m.Tables = append(t.tables(), tableOpening)
 	if m.replaced != nil {
-		drops = append(drops, m.replaced.drops()...)
+		m.Tables = append(m.Tables, m.replaced.tables()...)
 	}
-	if err := m.Each(ctx, drops...); err != nil {
+	if err := m.Each(ctx, m.Drops()...); err != nil {
 		return err
 	}
 	for k, count := range m.size {
@@ -87,6 +87,19 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 		from += count
 	}
 	return m.Each(ctx, t.createHistory(m.size))
+}
+
+// Remove implements dataset.Store. The tables of pgbench itself stay.
+func (m *sqlModel) Remove(ctx context.Context, n dataset.Metadata) ([]string, error) {
+	f, err := factsOf(n.Facts, n.Size)
+	if err != nil {
+		return nil, err
+	}
+	m.Tables = []string{tableOpening}
+	if !f.adopted {
+		m.Tables = append(newTexts(m.Dialect, f.versions).tables(), tableOpening)
+	}
+	return m.SQL.Remove(ctx, n)
 }
 
 // row fills in row n: id, balance, filler and, of tellers and accounts, the branch

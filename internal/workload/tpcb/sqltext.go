@@ -203,13 +203,9 @@ func (t *texts) createOpening() string {
 		" NOT NULL PRIMARY KEY,\n\tbalance " + t.dialect.IntegerType + " NOT NULL\n)" + t.dialect.TableOptions
 }
 
-// drops are the statements that remove the tables of this form.
-func (t *texts) drops() []string {
-	list := []string{"DROP TABLE IF EXISTS " + t.history}
-	for _, k := range []kind{account, teller, branch} {
-		list = append(list, "DROP TABLE IF EXISTS "+t.of[k].name)
-	}
-	return list
+// tables are those of this form, in the order in which they are removed.
+func (t *texts) tables() []string {
+	return []string{t.history, t.of[account].name, t.of[teller].name, t.of[branch].name}
 }
 
 //go:embed profile.*.sql

@@ -1,0 +1,148 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/db"
+	"stroppy/internal/workload"
+)
+
+// Remove takes out of the database what a load of this kind has made and what runs have
+// added to it, and nothing else. Data that no load of this program has marked as its own are
+// refused by a *StateError. The mark goes last, so that a removal that was cut off is
+// finished by the next one.
+func (s *Set) Remove(ctx context.Context) (r workload.Removed, err error) {
+	if s.volatile {
+		return r, nil
+	}
+	m, err := s.store.Read(ctx)
+	switch {
+	case err != nil:
+		return r, err
+	case m.Found && !s.kind.readable(m.Schema):
+		return r, StateErrorf("the %s in this database has schema version %d and this program knows %d: remove it with the program that made it", s.kind.Noun, m.Schema, s.kind.Schema)
+	case !m.Found:
+		what, err := s.store.Foreign(ctx)
+		if err == nil && what != "" {
+			err = StateErrorf("%s, which was not made by this program and stays", what)
+		}
+		return r, err
+	}
+	things := s.kind.Things
+	if m.Size == 1 {
+		things = strings.TrimSuffix(things, "s")
+	}
+	r.What = fmt.Sprintf("%s of %d %s and seed %d", s.kind.Noun, m.Size, things, m.Seed)
+	marked := s.kind.NewLoad(m.Seed, m.Size, m.Facts)
+	marked.Run = m.Run
+	if r.Names, err = s.store.Remove(ctx, marked); err != nil {
+		err = fmt.Errorf("remove the %s: %w", s.kind.Noun, err)
+	}
+	return r, err
+}
+
+// Remove implements Store.
+func (q *SQL) Remove(ctx context.Context, m Metadata) (names []string, err error) {
+	if err := q.Begin(ctx, m); err != nil {
+		return nil, err
+	}
+	for _, table := range append(slices.Clone(q.Tables), q.kind.Table) {
+		there, err := q.Exists(ctx, table)
+		if err == nil && there {
+			err = q.Each(ctx, "DROP TABLE "+table)
+			names = append(names, "table "+table)
+		}
+		if err != nil {
+			return names, err
+		}
+	}
+	return names, nil
+}
+
+// Drops are the statements that remove the tables of the data.
+func (q *SQL) Drops() (list []string) {
+	for _, table := range q.Tables {
+		list = append(list, "DROP TABLE IF EXISTS "+table)
+	}
+	return list
+}
+
+// Remove implements Store.
+func (k *KV) Remove(ctx context.Context, m Metadata) (names []string, err error) {
+	err = k.With(ctx, func(s db.KVSession) error {
+		if err := k.mark(ctx, s, m); err != nil {
+			return err
+		}
+		for _, prefix := range k.keys.Prefixes {
+			removed, err := k.clear(ctx, s, prefix)
+			if removed > 0 {
+				names = append(names, fmt.Sprintf("%d keys %s…", removed, prefix))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return k.forget(ctx, s)
+	})
+	if err == nil {
+		names = append(names, "the keys "+k.kind.Prefix+"…")
+	}
+	return names, err
+}
+
+// forget deletes the metadata, all at once: at no time are there some without the others.
+func (k *KV) forget(ctx context.Context, s db.KVSession) error {
+	var keys [][]byte
+	err := Scan(ctx, s, k.kind.Prefix, func(key, _ []byte) error {
+		keys = append(keys, k.key(string(key)))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return write(ctx, s, func() error {
+		for _, key := range keys {
+			s.Delete(key)
+		}
+		return nil
+	})
+}
+
+// Remove implements Store.
+func (d *Documents) Remove(ctx context.Context, m Metadata) (names []string, err error) {
+	if err := d.mark(ctx, m); err != nil {
+		return nil, err
+	}
+	there, err := d.Database.Collections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range append(d.all(), d.facts) {
+		if !slices.Contains(there, c.Name) {
+			continue
+		}
+		if err := d.Database.Drop(ctx, c); err != nil {
+			return names, err
+		}
+		names = append(names, "collection "+c.Name)
+	}
+	return names, nil
+}
+
+// Remove implements Store. The tables are in use by procedures, of other versions of this
+// program too.
+func (p *Procedures) Remove(context.Context, Metadata) ([]string, error) {
+	var names []string
+	for _, t := range p.tables {
+		names = append(names, t.Name)
+	}
+	return nil, StateErrorf("stored procedures use its tables, and this program does not drop those: drop the tables %s in the database's own client", strings.Join(names, ", "))
+}
+
+// Remove implements Store.
+func (t *Tables) Remove(context.Context, Metadata) ([]string, error) {
+	return nil, StateErrorf("the SQL of this database drops no tables: make its domain anew")
+}

@@ -2,7 +2,7 @@
 .PHONY: run test quick bench lint build dist
 
 run:
-	go run ./cmd/stroppy run bank
+	go run -tags embedded ./cmd/stroppy run bank
 
 test:
 	./scripts/test.sh

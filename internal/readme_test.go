@@ -41,9 +41,29 @@ func held() map[string]func(t *testing.T) {
 		// They take minutes and want a quiet machine.
 		"go run ./tools/bench": holdBench,
 		"make bench":           holdBench,
+		firstCommand:           holdFirst,
 		// They install and build what every test has built, in places of their own.
 		"go install ./cmd/stroppy": func(t *testing.T) { must(t, "go", "vet", "../cmd/stroppy") },
 		"make dist":                holdDist,
+	}
+}
+
+// firstCommand builds the databases of its own process alone, which takes less than half of the
+// time of all.
+const firstCommand = "go run -tags embedded ./cmd/stroppy run bank"
+
+// holdFirst runs the first command, and holds what its build says of what it leaves out.
+func holdFirst(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "stroppy")
+	must(t, "go", "build", "-tags", "embedded", "-o", binary, "../cmd/stroppy")
+	must(t, binary, "run", "bank", "--duration", "1s", "--out", filepath.Join(dir, "run"))
+	for _, args := range [][]string{{"run", "--db", "postgres://localhost/bank"}, {"run", "--cluster", "etcd:3"}} {
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("build it without that tag")) {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
 	}
 }
 

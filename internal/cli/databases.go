@@ -14,31 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/cluster"
-	cockroachcluster "stroppy/internal/cluster/cockroach"
 	"stroppy/internal/cluster/disk"
-	dqlitecluster "stroppy/internal/cluster/dqlite"
-	etcdcluster "stroppy/internal/cluster/etcd"
-	foundationdbcluster "stroppy/internal/cluster/foundationdb"
-	infinisqlcluster "stroppy/internal/cluster/infinisql"
-	"stroppy/internal/cluster/mariadb"
-	mongodbcluster "stroppy/internal/cluster/mongodb"
-	postgrescluster "stroppy/internal/cluster/postgres"
-	rediscluster "stroppy/internal/cluster/redis"
-	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
-	"stroppy/internal/db/cockroach"
-	"stroppy/internal/db/dqlite"
-	"stroppy/internal/db/etcd"
-	"stroppy/internal/db/foundationdb"
-	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/memory"
-	"stroppy/internal/db/mongodb"
-	"stroppy/internal/db/mysql"
 	"stroppy/internal/db/noop"
-	"stroppy/internal/db/postgres"
-	"stroppy/internal/db/redis"
 	"stroppy/internal/db/sqlite"
-	"stroppy/internal/db/voltdb"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/dataset"
@@ -61,60 +41,16 @@ type database struct {
 // databases is the registry: a database is a folder in internal/db, one in
 // internal/cluster where this program can start it, and an entry here.
 func databases() []database {
-	return []database{
+	list := []database{
 		{schemes: []string{ownScheme}, about: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
 			embedded: true, file: true, open: opener(sqlite.Open), claim: sqlite.Claim},
-		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
-				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
-			}},
-		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
-			port: "26257", open: opener(cockroach.Open), clusters: []clusterKind{
-				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
-			}},
-		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", clusters: []clusterKind{
-				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
-			}},
-		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
-			file: true, open: foundationdb.Open, clusters: []clusterKind{
-				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 9, starter(foundationdbcluster.Start)},
-			}},
-		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
-			open: dqlite.Open, clusters: []clusterKind{
-				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
-			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
-		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", open: opener(mysql.Open), clusters: []clusterKind{
-				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
-				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
-			}},
-		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
-			port: "27017", open: opener(mongodb.Open), clusters: []clusterKind{
-				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
-			}},
-		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{
-				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
-			}},
-		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", open: opener(infinisql.Open), clusters: []clusterKind{
-				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
-			}},
-		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
-			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
-				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},
-			}},
 		{schemes: []string{"memory"}, about: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
 			embedded: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
 		{schemes: []string{"noop"}, about: "noop:  answers at once and keeps nothing; measures stroppy itself",
 			embedded: true, open: opener(openNoop)},
 	}
+	return slices.Insert(list, 1, servers()...)
 }
-
-// clusterFolders are the parameters of clusters that a variable of the environment gives
-// where the command line does not: the variable by kind and parameter.
-var clusterFolders = map[[2]string]string{{"voltdb", "jars"}: voltdbcluster.Variable}
 
 // fileSchemes are those of databases that are files.
 func fileSchemes() (schemes []string) {

@@ -1,9 +1,16 @@
 package cli
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"stroppy/internal/live"
 	"stroppy/internal/report"
@@ -108,4 +115,115 @@ func (l *liveServers) close() {
 		s.Close()
 	}
 	l.serving.Wait()
+}
+
+// part is a piece of the progress line, in full and for where there is little room.
+type part struct {
+	full, brief string
+	weight      int // the lightest part gives way first
+}
+
+// fit puts the parts into a line of at most width characters: as many in full as
+// there is room for, then in brief, and then without the lightest.
+func fit(lead string, parts []part, width int) string {
+	texts := make([]string, len(parts))
+	lightest := make([]int, len(parts)) // first
+	for i, p := range parts {
+		texts[i], lightest[i] = p.full, i
+	}
+	slices.SortStableFunc(lightest, func(a, b int) int { return parts[a].weight - parts[b].weight })
+	line := func() string {
+		there := slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
+		return strings.TrimRight(lead+" "+strings.Join(there, " · "), " ")
+	}
+	for _, shorten := range []func(part) string{func(p part) string { return p.brief }, func(part) string { return "" }} {
+		for _, i := range lightest {
+			if utf8.RuneCountInString(line()) > width {
+				texts[i] = shorten(parts[i])
+			}
+		}
+	}
+	runes := []rune(line())
+	return string(runes[:min(len(runes), max(width, 0))])
+}
+
+// driveParts are what is known of a load phase, in the order in which they are shown.
+// rate is what it committed a second of late.
+func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.Duration) []part {
+	var parts []part
+	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }
+	count := func(n uint64, weight int, full, brief string) {
+		if n > 0 {
+			add(weight, si(float64(n))+" "+full, si(float64(n))+" "+brief)
+		}
+	}
+	if left, known := left(s, elapsed); known {
+		text := left.Round(time.Second).String()
+		add(90, text+" left", text)
+	}
+	add(80, si(rate)+"/s", si(rate)+"/s")
+	if s.Second != nil && s.Second.Committed > 0 {
+		p50, p99, most := ms(s.Second.P50), ms(s.Second.P99), ms(s.Second.Max)
+		add(60, "p50 "+p50+" p99 "+p99+" max "+most+" ms", p50+"/"+p99+"/"+most+" ms")
+	}
+	if text := faultText(faults); text != "" {
+		add(85, text, text)
+	}
+	c := s.Counters
+	if c.Reconnecting > 0 {
+		add(70, fmt.Sprintf("%d of %d clients reconnecting", c.Reconnecting, s.Clients), fmt.Sprintf("%d/%d lost", c.Reconnecting, s.Clients))
+	}
+	count(c.Backlog, 50, "waiting", "late")
+	count(c.Shed, 55, "shed", "shed")
+	add(30, si(float64(c.Committed))+" committed", si(float64(c.Committed))+" ok")
+	count(c.Rejected, 10, "rejected", "rej")
+	count(c.Aborted, 20, "aborted", "abr")
+	count(c.Unknown, 40, "unknown", "unk")
+	return parts
+}
+
+// faultText names the last fault of those in effect, and how many others are.
+func faultText(faults []report.Fault) string {
+	active := slices.DeleteFunc(slices.Clone(faults), func(f report.Fault) bool { return !live.Active(f) })
+	if len(active) == 0 {
+		return ""
+	}
+	last := active[len(active)-1]
+	what, _, _ := strings.Cut(last.Fault, " at ")
+	what, _, _ = strings.Cut(what, " every ")
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, "! "+what)
+	if more := len(active) - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// si writes a number with three digits and its power of a thousand.
+func si(x float64) string {
+	for _, unit := range []struct {
+		size float64
+		name string
+	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= unit.size*0.9995 {
+			return digits(x/unit.size, 3) + unit.name
+		}
+	}
+	return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
+}
+
+// ms writes a time in milliseconds with two digits, and whole ones from ten on.
+func ms(d time.Duration) string { return digits(float64(d)/float64(time.Millisecond), 2) }
+
+// digits writes a number with n digits and all of its whole ones, at most two of them decimals.
+func digits(x float64, n int) string {
+	decimals := 2
+	for decimals > 0 && x >= math.Pow10(n-decimals)-math.Pow10(-decimals)/2 {
+		decimals--
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
 }

@@ -52,7 +52,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
-	found := violations{most: mostViolations}
+	found := violations{most: mostViolations, bytes: mostViolationBytes}
 	var checked check.Checked
 	var err error
 	if ctx.Err() == nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -18,17 +20,35 @@ import (
 // few; a database that is wrong everywhere would else fill the disk.
 const mostViolations = 10_000
 
-// violations gathers what checks find, the first so many of each, because only in the end
-// it is known which checks are invalid. The zero value with a bound is ready.
+// Bounds in bytes: a violation that names many transactions is long.
+const (
+	mostViolationBytes = 4 << 20  // of the file
+	mostViolationText  = 16 << 10 // of what one line says; beyond it the text is cut
+)
+
+// violations gathers what checks find, the first so many of each anomaly of each check,
+// because only in the end it is known which checks are invalid. The zero value with bounds
+// is ready.
 type violations struct {
-	most   int // of a check, and of all together in the file
-	checks map[string]*spool
+	most   int // lines of an anomaly, and of all together in the file
+	bytes  int // of an anomaly, and of all together in the file
+	checks map[string][]*spool
 }
 
-// spool is what was found for one check.
+// spool is what was found of one anomaly for one check.
 type spool struct {
-	first []check.Violation
-	count uint64
+	anomaly string
+	first   []check.Violation
+	ends    []int // bytes that the lines take up to each and with it, at most
+	count   uint64
+}
+
+// size is how many bytes its first n lines take at most.
+func (s *spool) size(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return s.ends[n-1]
 }
 
 // violationLine is one line of violations.jsonl. What there is none of is null.
@@ -47,23 +67,56 @@ type violationLine struct {
 }
 
 func (v *violations) add(found check.Violation) {
-	s := v.checks[found.Check]
-	if s == nil {
-		if v.checks == nil {
-			v.checks = map[string]*spool{}
+	if v.checks == nil {
+		v.checks = map[string][]*spool{}
+	}
+	var s *spool
+	for _, other := range v.checks[found.Check] {
+		if other.anomaly == found.Anomaly {
+			s = other
 		}
-		s = &spool{}
-		v.checks[found.Check] = s
 	}
-	if s.count++; len(s.first) < v.most {
-		s.first = append(s.first, found)
+	if s == nil {
+		s = &spool{anomaly: found.Anomaly}
+		v.checks[found.Check] = append(v.checks[found.Check], s)
 	}
+	s.count++
+	if len(s.first) == v.most || s.size(len(s.first)) >= v.bytes {
+		return
+	}
+	found.What = shortened(found.What)
+	s.first = append(s.first, found)
+	s.ends = append(s.ends, s.size(len(s.first)-1)+lineSize(found))
+}
+
+// shortened cuts a text that is longer than a line may be, and says so.
+func shortened(text string) string {
+	if len(text) <= mostViolationText {
+		return text
+	}
+	end := mostViolationText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s … (%s more)", text[:end], check.Plural(len(text)-end, "byte"))
+}
+
+// lineSize is how many bytes the line of a violation takes at most: a transaction's id and
+// where it is recorded, with all names of the fields, take less than 256
+// where the paths of the recordings are of a usual length.
+func lineSize(found check.Violation) int {
+	size := 256
+	for _, text := range []string{found.Check, found.Anomaly, found.Account, found.What} {
+		quoted, _ := json.Marshal(text) // of a string it cannot fail
+		size += len(quoted)
+	}
+	return size
 }
 
 // of returns what is kept of the checks that are invalid, in their order, and how many
-// more there were. Where there is too much, each check has an equal share, and what one
-// leaves of it the others have. An invalid check of which nothing was handed over has one
-// line.
+// more there were. Where there is too much, each anomaly of each check has an equal share,
+// and what one leaves of it the others have. An invalid check of which nothing was handed
+// over has one line.
 func (v *violations) of(results []check.Result) (list []check.Violation, more uint64) {
 	var spools []*spool
 	for _, r := range results {
@@ -73,7 +126,7 @@ func (v *violations) of(results []check.Result) (list []check.Violation, more ui
 		if v.checks[r.Name] == nil {
 			v.add(check.Violation{Check: r.Name, What: r.Detail})
 		}
-		spools = append(spools, v.checks[r.Name])
+		spools = append(spools, v.checks[r.Name]...)
 	}
 	share := v.share(spools)
 	for _, s := range spools {
@@ -84,15 +137,16 @@ func (v *violations) of(results []check.Result) (list []check.Violation, more ui
 	return list, more
 }
 
-// share is the largest number of lines that each may have so that all are within the bound.
+// share is the largest number of lines that each may have so that all are within the bounds.
 func (v *violations) share(spools []*spool) int {
 	low, high := 0, v.most // low fits
 	for low < high {
-		middle, sum := (low+high+1)/2, 0
+		middle, lines, bytes := (low+high+1)/2, 0, 0
 		for _, s := range spools {
-			sum += min(len(s.first), middle)
+			n := min(len(s.first), middle)
+			lines, bytes = lines+n, bytes+s.size(n)
 		}
-		if sum <= v.most {
+		if lines <= v.most && bytes <= v.bytes {
 			low = middle
 		} else {
 			high = middle - 1

@@ -76,6 +76,47 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	}
 }
 
+// TestViolationsWithinBytes: long texts do not make the file larger than its bound, each
+// anomaly is in it, what is left out is counted, and one text that is too long is cut.
+func TestViolationsWithinBytes(t *testing.T) {
+	dir := recording(t, 1, 10, nil)
+	o := checking(t, []string{dir}, nil)
+	long := strings.Repeat("<\x01é", 1500)
+	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) (check.Checked, error) {
+		for n := range uint64(9_000) {
+			report(check.Violation{Check: check.Serializable, Anomaly: "G1c", Transaction: history.NewID(1, 0, n), What: long})
+		}
+		report(check.Violation{Check: check.Serializable, Anomaly: "G2", What: strings.Repeat("é", 1<<20)})
+		report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, 1), What: "lost"})
+		return check.Checked{Results: []check.Result{
+			{Name: check.Durable, Status: check.Invalid, Required: true, Detail: "d"},
+			{Name: check.Serializable, Status: check.Invalid, Required: true, Detail: "d"},
+		}}, nil
+	}
+	r, err := Check(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, ViolationsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := info.Size(); size > mostViolationBytes || size < mostViolationBytes/2 {
+		t.Errorf("the file has %d bytes, and its bound is %d", size, mostViolationBytes)
+	}
+	got := lines(t, dir)
+	if r.Violations.Lines != uint64(len(got)) || r.Violations.Lines+r.Violations.More != 9_002 {
+		t.Errorf("%d lines, and the result says %+v", len(got), r.Violations)
+	}
+	if !strings.Contains(got[0], `"what":"lost"`) {
+		t.Errorf("the first line is %s", got[0])
+	}
+	last := got[len(got)-1]
+	if !strings.Contains(last, `"anomaly":"G2"`) || len(last) > mostViolationText+512 || !strings.Contains(last, "é … (2,080,768 bytes more)") {
+		t.Errorf("the last line has %d bytes: …%s", len(last), last[max(0, len(last)-120):])
+	}
+}
+
 // TestViolationsThatCannotBeKept: the verdict stands, and that they were not kept
 // is reported.
 func TestViolationsThatCannotBeKept(t *testing.T) {

@@ -98,8 +98,8 @@ stroppy check stroppy-runs/20250101-120000-bank-postgres --db postgres://me@loca
 stroppy check --db postgres://me@localhost/test
 stroppy check --format elle history.edn --expect serializable`,
 		"stroppy export": `stroppy export --format elle stroppy-runs/20250101-120000-append-sqlite -o history.edn`,
-		"stroppy history": `stroppy history stroppy-runs/20250101-120000-bank-sqlite 1.2.345
-stroppy history stroppy-runs/20250101-120000-bank-sqlite --around 1.2.345 --within 10ms`,
+		"stroppy history": `stroppy history stroppy-runs/20250101-120000-bank-sqlite 1-2-345
+stroppy history stroppy-runs/20250101-120000-bank-sqlite --around 1-2-345 --within 10ms`,
 		"stroppy cluster": `stroppy cluster up postgres:3
 stroppy cluster status
 stroppy cluster down postgres:3`,

@@ -31,7 +31,7 @@ func (a *app) historyCommand() *cobra.Command {
 			"accounts that are nearest in time (--count), or all of those within some time of it (--within).",
 		Args: takes(1, math.MaxInt, "shows what a run recorded: name its directory"),
 	}
-	account := c.Flags().String("account", "", "show what touched the account `BIC/BAN`, and how it ended")
+	account := c.Flags().String("account", "", "show what touched the account `NUMBER` or BIC/BAN, and how it ended")
 	var near neighbourhood
 	c.Flags().StringVar(&near.id, "around", "", "show what happened next to the transaction `ID`, client by client")
 	c.Flags().IntVar(&near.count, "count", 20, "of --around: how many transactions beside it, the nearest in time")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -108,6 +110,17 @@ type Options struct {
 type Objects interface {
 	Name(n uint64) string
 	Number(name string) (uint64, error)
+}
+
+// ParseNumber reads the number of an object as names show it: with the word for such
+// objects before it or without, in parentheses or not.
+func ParseNumber(name, word string) (n uint64, ok bool) {
+	name = strings.TrimSpace(name)
+	if inner, found := strings.CutPrefix(name, "("); found {
+		name = strings.TrimSuffix(inner, ")")
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(name, word)), 10, 64)
+	return n, err == nil
 }
 
 // Format is how what is recorded is written: of an object each behind its name.

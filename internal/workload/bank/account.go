@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -145,14 +146,21 @@ type names struct {
 }
 
 // Number is the inverse of Name. What stands after the BAN can be left out, and
-// so can its leading zeros.
+// so can its leading zeros. The number alone, with the word or without, is enough for an
+// account of the load.
 func (a *names) Number(name string) (uint64, error) {
+	if n, ok := workload.ParseNumber(name, "account"); ok {
+		if n >= a.accounts {
+			return 0, fmt.Errorf("%q is none of the %d accounts of this bank, which have the numbers 0 to %d", name, a.accounts, a.accounts-1)
+		}
+		return n, nil
+	}
 	text, _, _ := strings.Cut(name, " ")
 	bic, digits, ok := strings.Cut(text, "/")
 	number, err := strconv.ParseInt(digits, 10, 64)
 	key, known := keyOf([]byte(bic), number)
 	if !ok || err != nil || !known {
-		return 0, fmt.Errorf("%q is no account: one is written as BIC/BAN, such as %s", name, strings.Fields(a.Name(0))[0])
+		return 0, fmt.Errorf("%q is no account: one is written as its number or as BIC/BAN, such as 0 or %s", name, strings.Fields(a.Name(0))[0])
 	}
 	n := a.number(key)
 	if n >= a.accounts && n < firstOpened {

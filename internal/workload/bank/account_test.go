@@ -157,6 +157,29 @@ func TestName(t *testing.T) {
 	}
 }
 
+// TestNumber: an account is found by each way in which a report or a person writes it.
+func TestNumber(t *testing.T) {
+	bank := &names{newFormula(1), 1000}
+	whole := bank.Name(647)
+	key, _, _ := strings.Cut(whole, " ")
+	for _, name := range []string{whole, key, "647", "account 647", "(account 647)", " 647 "} {
+		if n, err := bank.Number(name); n != 647 || err != nil {
+			t.Errorf("%q is account %d, %v", name, n, err)
+		}
+	}
+	if n, err := bank.Number(bank.Name(firstOpened)); n != firstOpened || err != nil {
+		t.Errorf("an opened account is %d, %v", n, err)
+	}
+	for name, says := range map[string]string{
+		"1000": "numbers 0 to 999", "account 1000": "numbers 0 to 999", "-1": "BIC/BAN", "": "BIC/BAN", "account": "BIC/BAN",
+		"record 3": "BIC/BAN", "18446744073709551616": "BIC/BAN", bank.Name(1000): "none of the 1000 accounts",
+	} {
+		if n, err := bank.Number(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is account %d, %v", name, n, err)
+		}
+	}
+}
+
 func BenchmarkKey(b *testing.B) {
 	f := newFormula(1)
 	var sink uint64

@@ -155,7 +155,12 @@ func TestNames(t *testing.T) {
 			t.Errorf("the name %q gives %d, %v", names.Name(n), got, err)
 		}
 	}
-	for _, name := range []string{"", "nonsense", names.Name(100), names.Name(^uint64(0))} {
+	for name, want := range map[string]uint64{"0": 0, "99": 99, "record 17": 17, "(record 17)": 17} {
+		if got, err := names.Number(name); err != nil || got != want {
+			t.Errorf("%q gives %d, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"", "nonsense", "100", "-1", "record", "account 3", names.Name(100), names.Name(^uint64(0))} {
 		if n, err := names.Number(name); err == nil {
 			t.Errorf("%q is taken for record %d", name, n)
 		}

@@ -261,11 +261,18 @@ func formulaOf(h history.Header) *formula {
 }
 
 // Number is the inverse of Name. What stands after the key can be left out.
+// The number alone, with the word or without, is enough for a record of the load.
 func (f *formula) Number(name string) (uint64, error) {
 	key, _, _ := strings.Cut(name, " ")
 	n, ok := f.number([]byte(key), f.newKey())
 	if !ok {
-		return 0, fmt.Errorf("%q is no key of these records: one looks like %s", name, strings.Fields(f.Name(0))[0])
+		if n, ok := workload.ParseNumber(name, "record"); ok {
+			if n >= f.records {
+				return 0, fmt.Errorf("%q is none of the %d records that were loaded, which have the numbers 0 to %d", name, f.records, f.records-1)
+			}
+			return n, nil
+		}
+		return 0, fmt.Errorf("%q is no key of these records, nor the number of one: a key looks like %s", name, strings.Fields(f.Name(0))[0])
 	}
 	if n < MaxRecords && n >= f.records {
 		return 0, fmt.Errorf("%s is none of the %d records that were loaded", key, f.records)

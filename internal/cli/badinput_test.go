@@ -332,7 +332,7 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 	p.goesOn(t, func() bool { return strings.Contains(read(t, p.stderr), "once more ends everything") })
 	p.signal(t, syscall.SIGINT)
 	code, _, stderr := p.wait(t)
-	refused(t, code, 3, stderr, "interrupted: what was recorded until then is kept")
+	refused(t, code, 3, stderr, "interrupted: what was recorded until then is kept: `stroppy check ", "twice --db ", "` checks it")
 	if err := server.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	result, err = run.Run(s.ctx, options)
 	if err != nil && !errors.As(err, new(*run.UnsavedError)) {
 		s.stop()
-		return nil, dir.Path, s.abandon(err, dir, database, config.ownFiles())
+		return nil, dir.Path, s.checkable(s.abandon(err, dir, database, config.ownFiles()), config, dir.Path)
 	}
 	if command == "pay" {
 		s.note("%s", toPaste("check it", fmt.Sprintf("stroppy check %s --db %s", scenario.Quote(dir.Path), config.Address())))

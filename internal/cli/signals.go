@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/live"
 	"stroppy/internal/report"
+	"stroppy/internal/scenario"
 )
 
 // errInterrupted is the cause of a call that a person ended.
@@ -110,6 +111,22 @@ func (a *app) begin(feed *live.Feed) *session {
 		s.progress.close()
 	})
 	return s
+}
+
+// checkable adds to the error of a run that a person ended, and that left a recording, the
+// command that checks it. What runs outside this process is named, because its end state
+// can still be downloaded.
+func (s *session) checkable(err error, config *config, dir string) error {
+	var ended *interruption
+	if !errors.As(err, &ended) || ended.left != recordsLeft {
+		return err
+	}
+	command := "stroppy check " + scenario.Quote(dir)
+	if config.DB != "" && !embedded(config.DB) {
+		command += " --db " + config.Address()
+	}
+	ended.left += ": `" + command + "` checks it"
+	return err
 }
 
 // cause replaces the error of a call that a person ended by what is left of it.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/check"
 	"stroppy/internal/cluster"
 	"stroppy/internal/scenario"
 )
@@ -188,8 +189,8 @@ func (a *app) clusterStatus() error {
 	}
 	for _, r := range records {
 		if !r.Alive && len(r.Made) > 0 {
-			fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %d things behind: the next run of stroppy clears them\n",
-				r.Kind, r.PID, len(r.Made))
+			fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %s behind: the next run of stroppy clears them\n",
+				r.Kind, r.PID, check.Plural(len(r.Made), "thing"))
 		}
 	}
 	return nil

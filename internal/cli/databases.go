@@ -102,7 +102,7 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 		return database, nil
 	}
 	var e *db.Error
-	if errors.As(err, &e) && e.Class == db.Fatal && (e.Code == "" || e.Code == "url") {
+	if errors.As(err, &e) && e.Class == db.Fatal && e.Code == "" {
 		err = &exitError{exitUsage, err}
 	}
 	return nil, err

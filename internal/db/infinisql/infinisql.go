@@ -56,7 +56,7 @@ var _ db.TableStore = (*Database)(nil)
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Code: "url", Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Err: err}
 	}
 	d := &Database{config: c}
 	if d.pg, err = c.postgres(); err != nil {

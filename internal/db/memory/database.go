@@ -57,7 +57,7 @@ type engine interface {
 func Open(url string) (*Database, error) {
 	o, err := parse(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Code: "url", Op: "open the database in memory", Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: "open the database in memory", Err: err}
 	}
 	s := &store{records: make(map[string]*record)}
 	d := &Database{options: o, store: s, engine: s, random: rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))}

@@ -32,7 +32,7 @@ var (
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: opConnect, Code: "url", Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: opConnect, Err: err}
 	}
 	d := &Database{config: c}
 	l, err := d.connect(ctx, 0)

@@ -34,13 +34,18 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load data, generate load, check and report", Args: oneWorkload}
 	read := a.settings(c, func(k scenario.Key) bool { return k.Name != "workload" })
 	a.outputFlags(c)
+	dry := dryRunFlag(c)
 	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
 		if err != nil {
 			return err
 		}
-		return a.drive("run", &config, run.Steps{Load: !config.NoLoad, Check: !config.NoCheck})
+		steps := run.Steps{Load: !config.NoLoad, Check: !config.NoCheck}
+		if *dry {
+			return a.dryRun("run", &config, steps)
+		}
+		return a.drive("run", &config, steps)
 	}
 	return c
 }
@@ -54,6 +59,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	absent := keys("workload", "cluster", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	a.outputFlags(c)
+	dry := dryRunFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
@@ -63,8 +69,14 @@ func (a *app) payCommand(name string) *cobra.Command {
 			config.DB = config.runDatabase("")
 			err = config.mustExist(config.DB)
 		}
+		if err != nil && *dry {
+			return &exitError{exitUsage, err}
+		}
 		if err != nil {
 			return err
+		}
+		if *dry {
+			return a.dryRun("pay", &config, run.Steps{})
 		}
 		return a.drive("pay", &config, run.Steps{})
 	}
@@ -188,13 +200,8 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place makes the run's directory, where SQLite's default file is, and opens the
 // database. Where one of them cannot be had, nothing is left of the other.
 func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
-	if config.NoLoad && len(config.ownFiles()) > 0 {
-		return nil, nil, usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
-	}
-	if config.NoLoad {
-		if err := config.mustExist(config.DB); err != nil {
-			return nil, nil, err
-		}
+	if err := config.loadedElsewhere(); err != nil {
+		return nil, nil, err
 	}
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
 	dir, err := run.NewDirectory(config.newPath(started, config.Workload, scheme))
@@ -207,6 +214,17 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 		return nil, nil, errors.Join(err, failed, dir.Close())
 	}
 	return dir, database, nil
+}
+
+// loadedElsewhere refuses a run without a load where nothing can have been loaded.
+func (c *config) loadedElsewhere() error {
+	switch {
+	case !c.NoLoad:
+		return nil
+	case len(c.ownFiles()) > 0:
+		return usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
+	}
+	return c.mustExist(c.DB)
 }
 
 // newPath is the path of the new directory that the configuration names, or of one

@@ -38,6 +38,7 @@ func (a *app) compareCommand() *cobra.Command {
 	c.Flags().Var(&repeated{"cluster", &databases}, "cluster", "run the scenarios on a cluster of this `KIND[:N]`, started on this machine for each run")
 	format := outputFormat(c)
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
+	dry := dryRunFlag(c)
 	out := c.Flags().StringP("out", "o", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
@@ -55,7 +56,7 @@ func (a *app) compareCommand() *cobra.Command {
 		case err != nil || rounds < 1 || rounds > mostRepeats:
 			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
-		return a.compare(args, databases, rounds, *out, *format)
+		return a.compare(args, databases, rounds, *out, *format, *dry)
 	}
 	return c
 }
@@ -99,7 +100,7 @@ type comparing struct {
 	asked   bool   // for a verdict, by every scenario
 }
 
-func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out, format string) error {
+func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out, format string, dry bool) error {
 	c := &comparing{app: a, rounds: rounds, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
 	for _, d := range databases {
 		c.command += " --" + d.Key + quoted([]string{shown(d)})
@@ -122,6 +123,9 @@ func (a *app) compare(files []string, databases []scenario.Setting, rounds int, 
 	}
 	if err := run.Vacant(c.dir); err != nil {
 		return err
+	}
+	if dry {
+		return c.dryRun()
 	}
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return run.Unusable(c.dir, err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,6 +75,12 @@ func example(t *testing.T, at *cobra.Command, line string) {
 	if err != nil {
 		t.Errorf("`%s`: the example %q is refused: %v", at.CommandPath(), line, err)
 		return
+	}
+	if planned := c.Flags().Lookup("dry-run") != nil && !strings.Contains(line, ".yaml"); planned {
+		var out bytes.Buffer
+		if code := Main(append(given[1:], "--dry-run"), nil, nil, &out, &out); code != exitValid {
+			t.Errorf("`%s`: the plan of the example %q ends with %d: %s", at.CommandPath(), line, code, &out)
+		}
 	}
 	if !strings.HasPrefix(c.CommandPath()+" ", at.CommandPath()+" ") {
 		t.Errorf("`%s`: the example %q shows `%s`", at.CommandPath(), line, c.CommandPath())

@@ -9,9 +9,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stroppy/internal/db/memory"
+	"stroppy/internal/isolation"
+	"stroppy/internal/nemesis"
+	"stroppy/internal/output"
+	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
+	"stroppy/scenarios"
 )
 
 // inSteps says whether a key is one of a workload that has steps.
@@ -85,7 +91,8 @@ stroppy run --cluster etcd:3 --nemesis 'kill leader every 20s for 5s' --duration
 		"stroppy run": `stroppy run bank -c 32 -d 1m --db postgres://me@localhost/test
 stroppy run bank --cluster etcd:3 --nemesis 'kill leader every 20s for 5s' -d 2m
 stroppy run kv --rate 1000 --threshold 'p99<50ms' --db redis://localhost
-stroppy run -f lost-update`,
+stroppy run -f lost-update --db postgres://me@localhost/test
+stroppy run tpcb --cluster postgres:3 --dry-run`,
 		"stroppy pop":  `stroppy pop --db postgres://me@localhost/test --accounts 1000000`,
 		"stroppy load": `stroppy load --db postgres://me@localhost/test --accounts 1000000`,
 		"stroppy pay": `stroppy pay --db postgres://me@localhost/test -c 32 -d 1m
@@ -113,7 +120,7 @@ stroppy report before after --out comparison`,
 stroppy sweep kv --over rate --db redis://localhost
 stroppy sweep bank --over nodes=1,3,5 --cluster etcd`,
 		"stroppy compare": `stroppy compare before.yaml after.yaml --repeat 5
-stroppy compare lost-update --db sqlite:a.db --db postgres://me@localhost/test`,
+stroppy compare lost-update --db postgres://me@localhost/test --db mysql://me@localhost/test`,
 		"stroppy isolation": `stroppy isolation --db postgres://me@localhost/test
 stroppy isolation --cluster mariadb --schedules-only --format markdown`,
 		"stroppy help": `stroppy help run`,
@@ -134,4 +141,200 @@ func showExamples(c *cobra.Command, all map[string]string) {
 	for _, below := range c.Commands() {
 		showExamples(below, all)
 	}
+}
+
+func (a *app) listCommand() *cobra.Command {
+	kinds := []string{"workloads", "databases", "clusters", "faults", "checks", "scenarios", "formats"}
+	return &cobra.Command{
+		Use: "list workloads|databases|clusters|faults|checks|scenarios|formats", Short: "List what this build knows", ValidArgs: kinds,
+		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks, scenarios and formats"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			lines, err := list(args[0], kinds)
+			for _, line := range lines {
+				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+	}
+}
+
+// list returns the lines of one kind of thing that this build knows.
+func list(kind string, kinds []string) (lines []string, err error) {
+	switch kind {
+	case "workloads":
+		for _, w := range workloads() {
+			lines = append(lines, w.Name+"  "+w.About)
+		}
+	case "databases":
+		lines = databaseLines()
+	case "clusters":
+		lines = clusterLines()
+	case "faults":
+		for _, f := range nemesis.List() {
+			lines = append(lines, fmt.Sprintf("%s\n      %s", f[0], f[1]))
+		}
+	case "checks":
+		for i, w := range workloads() {
+			if i > 0 {
+				lines = append(lines, "", "Of the workload "+w.Name+":")
+			}
+			lines = append(lines, about(w.Checks)...)
+			if i == 0 {
+				lines = append(lines, about(run.Checks())...)
+			}
+		}
+	case "scenarios":
+		for _, s := range scenarios.All() {
+			lines = append(lines, fmt.Sprintf("%-18s %-21s %-8s %s", s.Name, s.Database, s.Verdict, s.About))
+		}
+	case "formats":
+		for _, f := range formats() {
+			lines = append(lines, fmt.Sprintf("%-15s %s", f.Name, f.About))
+		}
+	default:
+		err = usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
+	}
+	return lines, err
+}
+
+// about writes names with what they mean.
+func about(list [][2]string) (lines []string) {
+	for _, c := range list {
+		lines = append(lines, fmt.Sprintf("%-15s %s", c[0], c[1]))
+	}
+	return lines
+}
+
+func databaseLines() (lines []string) {
+	for _, d := range databases() {
+		url, about, _ := strings.Cut(d.about, "  ")
+		lines = append(lines, fmt.Sprintf("%-46s %s", url, about))
+	}
+	lines = append(lines, "", "Mutants of memory:, each a bug that real databases have had:")
+	for _, m := range memory.Mutants() {
+		lines = append(lines, fmt.Sprintf("  %-19s %s", m.Name, m.Bug))
+	}
+	return lines
+}
+
+// completeValues lets the shell complete what the flags and arguments of a command, and of
+// those below it, may be.
+func completeValues(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		completeValues(below)
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if complete := flagValues(c, f); complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete) // each flag is registered once
+		}
+	})
+	if c.ValidArgsFunction != nil || len(c.ValidArgs) > 0 {
+		return
+	}
+	switch c.Name() {
+	case "run", "sweep":
+		c.ValidArgsFunction = fixed(func(string) []string { return workloads().Names() }, cobra.ShellCompDirectiveNoFileComp)
+	case "up", "down":
+		c.ValidArgsFunction = fixed(func(string) []string { return clusterNames() }, cobra.ShellCompDirectiveNoFileComp)
+	case "compare":
+		c.ValidArgsFunction = fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+	case "check", "export", "history", "report":
+		c.ValidArgsFunction = fixed(nil, cobra.ShellCompDirectiveFilterDirs)
+	default:
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+}
+
+// fixed completes a word with those of a list, which is made when it is asked for.
+func fixed(list func(word string) []string, then cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, word string) (words []string, directive cobra.ShellCompDirective) {
+		if list == nil {
+			return nil, then
+		}
+		for _, one := range list(word) {
+			if strings.HasPrefix(one, word) {
+				words = append(words, one)
+			}
+		}
+		return words, then
+	}
+}
+
+// flagValues is what completes the value of a flag; nil where the shell offers files.
+func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+	none, open := cobra.ShellCompDirectiveNoFileComp, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace
+	of := func(list ...string) cobra.CompletionFunc { return fixed(func(string) []string { return list }, none) }
+	key, ofSetting := f.Value.(*keyFlag)
+	switch f.Name {
+	case "cluster":
+		return fixed(func(string) []string { return clusterNames() }, none)
+	case "db":
+		return fixed(func(string) []string { return schemePrefixes() }, open)
+	case "expect":
+		return fixed(func(string) []string { return levelNames() }, none)
+	case "format":
+		return of(formatNames(c.Name())...)
+	case "isolation", "level":
+		return of("read uncommitted", "read committed", "repeatable read", "snapshot", "serializable")
+	case "nemesis":
+		return fixed(nemesis.Continuations, open)
+	case "out":
+		if c.Name() != "export" { // which writes a file
+			return fixed(nil, cobra.ShellCompDirectiveFilterDirs)
+		}
+		return nil
+	case "over":
+		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes="} }, open)
+	case "scenario":
+		return fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+	}
+	if ofSetting {
+		return of(key.key.Choices...)
+	}
+	return nil
+}
+
+func clusterNames() (names []string) {
+	for _, k := range clusterKinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// schemePrefixes are the beginnings of the databases' URLs.
+func schemePrefixes() (list []string) {
+	for _, d := range databases() {
+		list = append(list, d.schemes[0]+":")
+	}
+	return list
+}
+
+func levelNames() (names []string) {
+	for _, l := range isolation.Levels() {
+		names = append(names, l.String())
+	}
+	return names
+}
+
+func scenarioNames() (names []string) {
+	for _, s := range scenarios.All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// formatNames are what a command's --format may be.
+func formatNames(command string) (names []string) {
+	switch command {
+	case "check", "export":
+		for _, f := range formats() {
+			names = append(names, f.Name)
+		}
+		return names
+	case "isolation":
+		return []string{"text", "markdown"}
+	}
+	return output.Names()
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	read := a.settings(c, func(k scenario.Key) bool { return !absent(k) })
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	repeat := c.Flags().String("repeat", "1", "measure each step `TIMES`")
+	dry := dryRunFlag(c)
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
@@ -66,7 +68,11 @@ func (a *app) sweepCommand() *cobra.Command {
 		if *arrival != "" && spec.Axis != sweep.Rate {
 			return usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
 		}
-		return a.sweep(&config, spec, *arrival)
+		w := &sweeping{app: a, config: &config, spec: spec, arrival: *arrival}
+		if err := w.allowed(); err != nil || *dry {
+			return cmp.Or(err, w.dryRun())
+		}
+		return a.sweep(w)
 	}
 	return c
 }
@@ -81,11 +87,8 @@ type sweeping struct {
 	arrival  string // within a rate
 }
 
-func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
-	w := &sweeping{app: a, config: config, spec: spec, arrival: arrival}
-	if err := w.allowed(); err != nil {
-		return err
-	}
+func (a *app) sweep(w *sweeping) error {
+	config := w.config
 	servers, err := a.openLive(config)
 	if err != nil {
 		return err
@@ -196,6 +199,18 @@ func clusterNodes(text string) (kind string, nodes int, params string) {
 	return kind, max(1, nodes), params
 }
 
+// sweepable refuses a directory that holds something else than a sweep.
+func sweepable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return run.Unusable(dir, err)
+	case len(entries) > 0 && !holdsBook(dir):
+		return usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", dir)
+	}
+	return nil
+}
+
 // open makes the sweep's directory or goes on with it, and keeps others out of it.
 func (w *sweeping) open() (unlock func(), err error) {
 	c, now := w.config, time.Now()
@@ -206,12 +221,8 @@ func (w *sweeping) open() (unlock func(), err error) {
 		}
 		w.dir = run.Unused(run.DefaultPath(runsRoot, now, c.Workload+"-sweep", database))
 	}
-	entries, err := os.ReadDir(w.dir)
-	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return nil, run.Unusable(w.dir, err)
-	case len(entries) > 0 && !holdsBook(w.dir):
-		return nil, usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
+	if err := sweepable(w.dir); err != nil {
+		return nil, err
 	}
 	fresh := &sweep.Book{
 		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),

@@ -15,21 +15,16 @@ type line struct {
 	*Nemesis
 	number   int // from 1
 	fault    Fault
-	rng      *rand.Rand
-	reported bool // something was reported of this line
+	chance   func() *rand.Rand // the random numbers of the next injection
+	reported bool              // something was reported of this line
 }
 
 func (l *line) run(ctx context.Context) {
 	for k := 0; ; k++ {
-		// Every injection has chance of its own: what came before does not change it.
-		rng := rand.New(rand.NewPCG(l.rng.Uint64(), l.rng.Uint64()))
-		due, ok := l.fault.due(k, rng)
+		rng := l.chance()
+		due, effect, ok := l.fault.next(k, rng)
 		if !ok {
 			return
-		}
-		effect := l.fault.effects[k%len(l.fault.effects)]
-		if l.fault.order == mix {
-			effect = l.fault.effects[rng.IntN(len(l.fault.effects))]
 		}
 		record := Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)}
 		if late := time.Duration(l.clock()) - due; k > 0 && late > l.late {

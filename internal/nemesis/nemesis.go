@@ -38,7 +38,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -128,8 +127,7 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 	}
 	var lines sync.WaitGroup
 	for i, f := range n.script {
-		const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
-		l := &line{Nemesis: n, number: i + 1, fault: f, rng: rand.New(rand.NewPCG(n.seed, golden*uint64(i+1)))}
+		l := &line{Nemesis: n, number: i + 1, fault: f, chance: f.chance(n.seed, i+1)}
 		lines.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()

@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -111,4 +112,53 @@ func (s schedule) duration() time.Duration {
 		return (s.every - s.jitter) / 2
 	}
 	return s.lasts
+}
+
+// Due is an injection as the seed fixes it before anything runs. Which node a target by
+// chance or by its role names is known only when it is due.
+type Due struct {
+	At    time.Duration // since the start of the run
+	Heal  time.Duration // the same; 0: at the end of the load phase, or there is nothing to heal
+	Fault string
+}
+
+// Due returns the injections that come before a time, at most so many of each line, in the
+// order of their times. One that is late may be left out.
+func (s Script) Due(seed uint64, before time.Duration, most int) (list []Due) {
+	for i, f := range s {
+		chance := f.chance(seed, i+1)
+		for k := range most {
+			at, e, ok := f.next(k, chance())
+			if !ok || at >= before {
+				break
+			}
+			d := Due{At: at, Fault: e.String()}
+			if lasts := f.when.duration(); lasts > 0 && e.heals() != healNever && at+lasts < before {
+				d.Heal = at + lasts
+			}
+			list = append(list, d)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Due) int { return cmp.Compare(a.At, b.At) })
+	return list
+}
+
+// chance returns what gives the random numbers of one injection after the other, of the line
+// of a script with that number. What came before an injection does not change them.
+func (f Fault) chance(seed uint64, number int) func() *rand.Rand {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
+	rng := rand.New(rand.NewPCG(seed, golden*uint64(number)))
+	return func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())) }
+}
+
+// next returns the k-th injection, from 0; not ok when there is none.
+func (f Fault) next(k int, rng *rand.Rand) (due time.Duration, e effect, ok bool) {
+	if due, ok = f.due(k, rng); !ok {
+		return due, e, false
+	}
+	e = f.effects[k%len(f.effects)]
+	if f.order == mix {
+		e = f.effects[rng.IntN(len(f.effects))]
+	}
+	return due, e, true
 }

@@ -9,6 +9,32 @@ import (
 	"time"
 )
 
+// TestDue: what the seed fixes is known before anything runs.
+func TestDue(t *testing.T) {
+	const s = time.Second
+	faults := script(t, "kill n0 every 20s for 5s", "pause leader at 30s", "mix every 10s jitter 2s: kill random | pause leader")
+	list := faults.Due(3, 50*s, 10)
+	if again := faults.Due(3, 50*s, 10); !slices.Equal(list, again) {
+		t.Errorf("one seed gives %v and %v", list, again)
+	}
+	if other := faults.Due(4, 50*s, 10); slices.Equal(list, other) {
+		t.Errorf("two seeds give the same: %v", list)
+	}
+	for _, want := range []Due{{20 * s, 25 * s, "kill n0"}, {40 * s, 45 * s, "kill n0"}, {30 * s, 0, "pause leader"}} {
+		if !slices.Contains(list, want) {
+			t.Errorf("%v is not among %v", want, list)
+		}
+	}
+	for i, d := range list {
+		if i > 0 && d.At < list[i-1].At || d.At >= 50*s {
+			t.Errorf("%v is out of order or too late in %v", d, list)
+		}
+	}
+	if few := faults.Due(3, 50*s, 1); len(few) != 3 {
+		t.Errorf("one of each line are %v", few)
+	}
+}
+
 // TestTimes holds when faults are injected and healed.
 func TestTimes(t *testing.T) {
 	const s = time.Second

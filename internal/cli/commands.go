@@ -255,11 +255,12 @@ func (a *app) drawSeed(config *config, loads bool) error {
 // finish prints the result of a run or a check and turns the verdict into the
 // exit code. unasked says that nobody wanted a verdict.
 func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) error {
-	if err := a.print(result, dir, asJSON); err != nil {
-		return err
-	}
+	unshown := a.print(result, dir, asJSON) // as on a terminal that was closed: the page is made all the same
 	a.page(dir, asJSON)
 	err := judgement(result, unasked)
+	if unshown != nil {
+		return errors.Join(err, unshown)
+	}
 	if err != nil && result.Command != "" {
 		fmt.Fprintln(a.stderr, toPaste("repeat", result.Command))
 	}

@@ -84,12 +84,18 @@ func (a *app) begin(feed *live.Feed) *session {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
+	closed := false // the terminal: a shell passes that on, and the kernel repeats it when the shell ends
 	next := func() bool {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-signals:
-			return true
+		for {
+			select {
+			case <-ctx.Done():
+				return false
+			case came := <-signals:
+				again := closed && came == syscall.SIGHUP
+				if closed = closed || came == syscall.SIGHUP; !again {
+					return true
+				}
+			}
 		}
 	}
 	go func() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +22,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
+	"stroppy/internal/db/wire"
 )
 
 const (
@@ -118,9 +118,12 @@ func (n *node) unreachable(err error) *db.Error {
 	if e.Class != db.Unavailable {
 		return e
 	}
-	text := e.Err.Error()
-	if late(err) || os.IsTimeout(err) {
-		text = fmt.Sprintf("etcd node %s: no answer in time", n.address)
+	text, reason := e.Err.Error(), wire.Reason(err)
+	if late(err) {
+		reason = wire.LateReason
+	}
+	if reason != "" {
+		text = fmt.Sprintf("etcd node %s: %s", n.address, reason)
 	}
 	e.Err = db.MessageError{Text: text + ": " + db.CheckServer, Cause: err}
 	return e

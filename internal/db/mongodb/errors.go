@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // phase is what was under way when an error came. An error is classed by it and by the
@@ -141,7 +142,10 @@ func (d *Database) unselected(err topology.ServerSelectionError) string {
 func unanswered(err error) string {
 	text := err.Error()
 	if at := strings.LastIndex(text, "dial tcp "); at >= 0 {
-		return text[at+len("dial tcp "):]
+		return strings.Replace(text[at+len("dial tcp "):], ": connect: ", ": ", 1)
+	}
+	if reason := wire.TextReason(text); reason != "" { // of a name that no address has
+		return reason
 	}
 	switch {
 	case ended(err):

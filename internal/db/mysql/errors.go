@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"database/sql/driver"
@@ -182,7 +183,7 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, client.ErrInvalidConn):
 		err = db.MessageError{Text: "the server ended the connection while it was being made", Cause: err}
 	default:
-		err = db.MessageError{Text: err.Error() + ": " + db.CheckServer, Cause: err}
+		err = db.MessageError{Text: cmp.Or(wire.Reason(err), err.Error()) + ": " + db.CheckServer, Cause: err}
 	}
 	return wire.Lost(op, err, wire.Connecting)
 }

@@ -211,6 +211,14 @@ func triedPlain(tries []error, refused error) bool {
 // and without an address that op names already.
 func attempt(op, line string) string {
 	line = jargon.Replace(strings.TrimPrefix(line, "hostname resolving error: "))
+	if name, found := strings.CutPrefix(line, "lookup "); found {
+		name, _, _ = strings.Cut(name, " ")
+		reason := wire.TextReason(line)
+		if strings.Contains(op, " "+name+":") {
+			return reason
+		}
+		return name + ": " + reason
+	}
 	address, rest, ok := strings.Cut(line, " (")
 	_, reason, closed := strings.Cut(rest, "): ")
 	if !ok || !closed {

@@ -11,6 +11,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
+	"stroppy/internal/db/wire"
 )
 
 // refusal is an answer which says for sure that a command, script or transaction was not begun.
@@ -135,7 +136,11 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 func unreachable(node string, err error) *db.Error {
 	e := failure(opConnect, node, err, optimistic.Reading)
 	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
-		e.Err = db.MessageError{Text: e.Err.Error() + ": " + db.CheckServer, Cause: err}
+		text := e.Err.Error()
+		if reason := wire.Reason(err); reason != "" {
+			text = fmt.Sprintf("the Redis server %s: %s", node, reason)
+		}
+		e.Code, e.Err = "", db.MessageError{Text: text + ": " + db.CheckServer, Cause: err} // the code was ours
 	}
 	return e
 }

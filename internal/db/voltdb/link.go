@@ -1,6 +1,7 @@
 package voltdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -58,9 +59,11 @@ func unreachable(ctx context.Context, c *config, node string, err error) *db.Err
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %v", c.connect)
+		text := fmt.Sprintf("the VoltDB node %s cannot be reached: no answer within %v: %s", node, c.connect, db.CheckServer)
+		return &db.Error{Class: db.Unavailable, Op: opConnect, Err: db.MessageError{Text: text, Cause: err}}
 	}
-	return &db.Error{Class: db.Unavailable, Op: opConnect, Err: fmt.Errorf("the VoltDB node %s cannot be reached: %w: %s", node, err, db.CheckServer)}
+	text := fmt.Sprintf("the VoltDB node %s cannot be reached: %s: %s", node, cmp.Or(wire.Reason(err), err.Error()), db.CheckServer)
+	return &db.Error{Class: db.Unavailable, Op: opConnect, Err: db.MessageError{Text: text, Cause: err}}
 }
 
 // The codes with which a server answers a login: org.voltdb.common.Constants of VoltDB 10.0.

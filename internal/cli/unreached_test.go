@@ -1,0 +1,45 @@
+package cli_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+)
+
+// TestUnreached: every driver says in the same words that nothing listens at an address, and
+// which, and that the name of a host is not known, without the jargon of its library.
+func TestUnreached(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	listener.Close()
+	const unknown = "nobody.invalid" // RFC 2606: no name server knows it
+	urls := map[string]string{
+		"PostgreSQL": "postgres://u:p@ADDRESS/d", "MySQL": "mysql://u:p@ADDRESS/d", "CockroachDB": "cockroach://u@ADDRESS/d",
+		"InfiniSQL": "infinisql://u:p@ADDRESS/d", "etcd": "etcd://ADDRESS", "Redis": "redis://ADDRESS",
+		"MongoDB": "mongodb://ADDRESS/d", "VoltDB": "voltdb://ADDRESS",
+	}
+	for name, url := range urls {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, try := range []struct {
+				address string
+				says    []string
+			}{
+				{closed, []string{closed, "connection refused", "check the address, and whether a server runs there"}},
+				{unknown, []string{unknown, "check the address, and whether a server runs there"}},
+			} {
+				url := strings.Replace(url, "ADDRESS", try.address, 1)
+				code, _, stderr := call(t, "run", "--db", url, "--accounts", "10", "--duration", "1s", "--out", t.TempDir()+"/r")
+				refused(t, code, 3, stderr, try.says...)
+				for _, jargon := range []string{"dial", "lookup", "(code", "connect: c", "tcp"} {
+					if strings.Contains(stderr, jargon) {
+						t.Errorf("%q has %q in it", stderr, jargon)
+					}
+				}
+			}
+		})
+	}
+}

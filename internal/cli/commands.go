@@ -354,8 +354,8 @@ func (a *app) pop(config *config) error {
 	if config.JSON {
 		return a.printJSON(map[string]any{"schema": report.Schema, "workload": config.Workload, "seed": config.Seed, "load": result})
 	}
-	_, err = fmt.Fprintf(a.stdout, "loaded %d accounts holding %s in %.3g s into %s; seed %d\n",
-		result.Accounts, result.Total, loaded.Took.Seconds(), scenario.Redact(config.DB), config.Seed)
+	_, err = fmt.Fprintf(a.stdout, "loaded %s holding %s in %.3g s into %s; seed %d\n",
+		report.Counted(result.Accounts, "account"), result.Total, loaded.Took.Seconds(), scenario.Redact(config.DB), config.Seed)
 	return err
 }
 

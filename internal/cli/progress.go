@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"stroppy/internal/live"
+	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
 
@@ -144,9 +145,9 @@ func (p *progress) line(of *live.Snapshot, now time.Time, width int) string {
 	done := elapsed.Round(time.Second / 10).String()
 	switch {
 	case s.Total > 0:
-		done = fmt.Sprintf("%d of %d", s.Done, s.Total)
+		done = report.Group(s.Done) + " of " + report.Group(s.Total)
 	case s.Done > 0:
-		done = fmt.Sprintf("%d done", s.Done)
+		done = report.Group(s.Done) + " done"
 	}
 	parts := []part{{done, done, 3}}
 	if s.Done > 0 {

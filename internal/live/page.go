@@ -171,9 +171,9 @@ func (s *Snapshot) reason() string {
 	case driving && st.Of > 0:
 		text = fmt.Sprintf("The load phase takes another %s.", (st.Of - st.Elapsed).Round(time.Second))
 	case driving && st.Total > 0:
-		text = fmt.Sprintf("Load phase: %d of %d transactions are done.", st.Done, st.Total)
+		text = fmt.Sprintf("Load phase: %s of %s are done.", report.Group(st.Done), report.Counted(st.Total, "transaction"))
 	case st.Drive == nil && st.Total > 0:
-		text = fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total)
+		text = fmt.Sprintf("Its phase is %s: %s of %s.", s.Phase, report.Group(st.Done), report.Group(st.Total))
 	}
 	return text + undecided
 }
@@ -193,10 +193,10 @@ func (s *Snapshot) warnings() []report.PageNote {
 		n.Warn("%d of %d clients have lost the database and try to reach it again.", c.Reconnecting, s.State.Clients)
 	}
 	if c.Backlog > 0 {
-		n.Warn("%d transactions are due and not sent yet.", c.Backlog)
+		n.Warn("Due and not sent yet: %s.", report.Counted(c.Backlog, "transaction"))
 	}
 	if c.Shed > 0 {
-		n.Warn("%d transactions came due while the queue of late work was full and are never sent. The latencies do not hold them.", c.Shed)
+		n.Warn("Due while the queue of late work was full, and never sent: %s. The latencies do not hold them.", report.Counted(c.Shed, "transaction"))
 	}
 	return n.All()
 }
@@ -205,11 +205,12 @@ func (s *Snapshot) warnings() []report.PageNote {
 func (s *Snapshot) outcomes() []report.PageTable {
 	c := s.State.Counters
 	t := report.NewPageTable("", "So far, the warm-up included.", []int{0, 2}, "outcome", "transactions", "of these")
-	t.Add("committed", fmt.Sprint(c.Committed), "")
-	t.Add("rejected", fmt.Sprint(c.Rejected), "by a rule of the workload")
-	t.Add("aborted", fmt.Sprint(c.Aborted), fmt.Sprintf("given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries))
-	t.Add("unknown", fmt.Sprint(c.Unknown), fmt.Sprintf("in doubt; reconnects %d", c.Reconnects))
-	t.Add("not sent", fmt.Sprint(c.Backlog+c.Shed), fmt.Sprintf("waiting %d · shed %d", c.Backlog, c.Shed))
+	count := report.Group
+	t.Add("committed", count(c.Committed), "")
+	t.Add("rejected", count(c.Rejected), "by a rule of the workload")
+	t.Add("aborted", count(c.Aborted), fmt.Sprintf("given up; of all, conflicts %s and retries %s", count(c.Conflicts), count(c.Retries)))
+	t.Add("unknown", count(c.Unknown), "in doubt; reconnects "+count(c.Reconnects))
+	t.Add("not sent", count(c.Backlog+c.Shed), fmt.Sprintf("waiting %s · shed %s", count(c.Backlog), count(c.Shed)))
 	return []report.PageTable{t}
 }
 

@@ -175,7 +175,7 @@ func TestPageData(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Nothing is decided", "another 57s", "pause n1 at 2s is in effect", "2 of 16 clients have lost", "9 transactions are due", "4 transactions came due",
+		"Nothing is decided", "another 57s", "pause n1 at 2s is in effect", "2 of 16 clients have lost", "Due and not sent yet: 9 transactions.", "never sent: 4 transactions.",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the data does not say %q: %s", want, text)

@@ -134,7 +134,7 @@ func databaseOf(r *Result) string { return strings.TrimSpace(r.Database + " " + 
 func inCommon(r *Result) [3][]Setting {
 	accounts, expect := "", ""
 	if r.Load != nil {
-		accounts = group(r.Load.Accounts)
+		accounts = Group(r.Load.Accounts)
 	}
 	if r.Claim != nil {
 		expect = r.Claim.Expect
@@ -246,7 +246,7 @@ func meanOf(s *Side, count bool, of func(*Drive) *float64) string {
 	mean := sum / float64(len(s.Runs))
 	switch {
 	case mean >= 1000, count && mean == math.Trunc(mean):
-		return group(uint64(math.Round(mean)))
+		return Group(uint64(math.Round(mean)))
 	case count:
 		return fmt.Sprintf("%.1f", mean)
 	}

@@ -47,8 +47,8 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
-// group writes a number with a comma between thousands.
-func group(n uint64) string {
+// Group writes a number with a comma between thousands.
+func Group(n uint64) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
@@ -66,7 +66,7 @@ func amountText(decimal string) string {
 	case point:
 		rest = "." + rest
 	}
-	return group(n) + rest
+	return Group(n) + rest
 }
 
 // Counted writes a number of things.
@@ -74,7 +74,7 @@ func Counted(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return group(n) + " " + noun + "s"
+	return Group(n) + " " + noun + "s"
 }
 
 func times(n int) string {
@@ -84,13 +84,13 @@ func times(n int) string {
 	case 2:
 		return "twice"
 	}
-	return group(uint64(max(n, 0))) + " times"
+	return Group(uint64(max(n, 0))) + " times"
 }
 
 // RateText writes a number a second: whole from 100 on.
 func RateText(x float64) string {
 	if x >= 100 && x < math.MaxInt64 {
-		return group(uint64(math.Round(x)))
+		return Group(uint64(math.Round(x)))
 	}
 	return fmt.Sprintf("%.3g", x)
 }
@@ -99,7 +99,7 @@ func RateText(x float64) string {
 func LatencyText(x float64) string {
 	switch {
 	case x >= 100 && x < math.MaxInt64:
-		return group(uint64(math.Round(x)))
+		return Group(uint64(math.Round(x)))
 	case x >= 10:
 		return fmt.Sprintf("%.1f", x)
 	case x >= 1:

@@ -99,7 +99,7 @@ func (d *Drive) lackingText() string {
 		what string
 	}{{d.Aborted, "aborted"}, {d.Unknown, "in doubt"}, {d.Backlog, "not sent before the end"}, {d.Shed, "shed"}} {
 		if p.n > 0 {
-			parts = append(parts, group(p.n)+" "+p.what)
+			parts = append(parts, Group(p.n)+" "+p.what)
 		}
 	}
 	text := fmt.Sprintf("%s of the transactions that were due were not done (%s), and the measurements of committed ones leave them out; all due counts them with the time that they had taken or waited",
@@ -122,7 +122,7 @@ func (d *Drive) kindsTable(columns []string) PageTable {
 		if d.Seconds > 0 {
 			rate = RateText(float64(d.Kinds[name]) / d.Seconds)
 		}
-		t.Add(append([]string{name, group(d.Kinds[name]), share(d.Kinds[name], d.Committed), rate}, d.ByKind[name].cells("", measurement.text)[1:]...)...)
+		t.Add(append([]string{name, Group(d.Kinds[name]), share(d.Kinds[name], d.Committed), rate}, d.ByKind[name].cells("", measurement.text)[1:]...)...)
 	}
 	return t
 }

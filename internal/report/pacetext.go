@@ -76,7 +76,7 @@ func (d *Drive) backlogText(c *Client) string {
 	}
 	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower, asked, wereCount(d.Backlog))
 	if d.MaxBacklog > d.Backlog {
-		text += fmt.Sprintf(", up to %s waited at once", group(d.MaxBacklog))
+		text += fmt.Sprintf(", up to %s waited at once", Group(d.MaxBacklog))
 	}
 	if d.Shed > 0 {
 		text += fmt.Sprintf(", and %s never sent because the queue was full", wereCount(d.Shed))
@@ -91,5 +91,5 @@ func wereCount(n uint64) string {
 	if n == 1 {
 		return "1 was"
 	}
-	return group(n) + " were"
+	return Group(n) + " were"
 }

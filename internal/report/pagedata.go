@@ -168,7 +168,7 @@ func facts(r *Result) []Setting {
 func footprintText(r *Result) string {
 	text := textOr("", r.FootprintBytes, bytesText)
 	if each, n := r.FootprintPerTransfer, r.FootprintTransfers; text != "" && each != nil && n != nil {
-		text += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, group(*n))
+		text += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, Group(*n))
 	}
 	return text
 }
@@ -187,7 +187,7 @@ func loadText(l *Load) string {
 	}
 	s := Counted(l.Accounts, "account")
 	if l.Things != "" {
-		s = group(l.Accounts) + " " + l.Things
+		s = Group(l.Accounts) + " " + l.Things
 	}
 	if l.Total != "" {
 		s += " holding " + amountText(l.Total)
@@ -196,7 +196,7 @@ func loadText(l *Load) string {
 	case l.Seconds == nil:
 		return s + ", loaded before"
 	case l.Resumed > 0:
-		s += fmt.Sprintf(", of which %s were there already", group(l.Resumed))
+		s += fmt.Sprintf(", of which %s were there already", Group(l.Resumed))
 	}
 	s += " in " + seconds(*l.Seconds)
 	if l.RowsPerSecond != nil {

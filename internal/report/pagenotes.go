@@ -55,7 +55,7 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	}
 	if l := d.LiveCheck; l != nil && l.Skipped > 0 {
 		n.Note("The check during the load phase did not keep up: it left out %s of %s, which were checked after the run alone.",
-			group(l.Skipped), Counted(l.Checked+l.Skipped, "transaction"))
+			Group(l.Skipped), Counted(l.Checked+l.Skipped, "transaction"))
 	}
 	if d.Rebuilt {
 		n.Warn("The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known.")
@@ -111,7 +111,7 @@ func figures(r *Result) []PageFigure {
 			latency.Below = append(latency.Below, "from the intended start time")
 		}
 	}
-	outcomes := Figure("Committed", group(d.Committed), "", group(d.Rejected.total())+" rejected", group(d.Aborted)+" aborted", group(d.Unknown)+" in doubt")
+	outcomes := Figure("Committed", Group(d.Committed), "", Group(d.Rejected.total())+" rejected", Group(d.Aborted)+" aborted", Group(d.Unknown)+" in doubt")
 	list := []PageFigure{throughput, latency, outcomes}
 	gap := "" // the longest
 	if o := d.Outage; o != nil {

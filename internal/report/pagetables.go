@@ -57,25 +57,25 @@ func outcomeNames(by map[string]*Latency) []string {
 // outcomeTables count what became of the transactions, and what went wrong.
 func outcomeTables(d *Drive) []PageTable {
 	t := NewPageTable("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
-	add := func(name string, n uint64, what string) { t.Add(name, group(n), share(n, d.ended()), what) }
-	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries))
-	unknown := "in doubt to the end; reconnects " + group(d.Reconnects)
+	add := func(name string, n uint64, what string) { t.Add(name, Group(n), share(n, d.ended()), what) }
+	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", Group(d.Conflicts), Group(d.Retries))
+	unknown := "in doubt to the end; reconnects " + Group(d.Reconnects)
 	if d.Rebuilt {
-		aborted, unknown = "given up; tries beyond the first "+group(d.Retries), "in doubt to the end"
+		aborted, unknown = "given up; tries beyond the first "+Group(d.Retries), "in doubt to the end"
 	}
 	add("committed", d.Committed, kinds(d.Kinds))
 	add("rejected", d.Rejected.total(), d.Rejected.reasons())
 	add("aborted", d.Aborted, aborted)
 	add("unknown", d.Unknown, unknown)
 	if open(d) {
-		t.Add("not sent", group(d.Backlog+d.Shed), none,
-			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog))))
+		t.Add("not sent", Group(d.Backlog+d.Shed), none,
+			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", Group(d.Backlog), Group(d.Shed), Group(max(d.MaxBacklog, d.Backlog))))
 	}
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
 		e := NewPageTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
-			e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), group(x.Count), x.Example)
+			e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), Group(x.Count), x.Example)
 		}
 		tables = append(tables, e)
 	}
@@ -97,7 +97,7 @@ func kinds(by map[string]uint64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if n := by[name]; n > 0 {
-			parts = append(parts, name+" "+group(n))
+			parts = append(parts, name+" "+Group(n))
 		}
 	}
 	return joined(parts...)
@@ -121,7 +121,7 @@ func faultRow(f Fault) PageRow {
 	below := labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified,
 		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
 	if f.Unknown > 0 {
-		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted)))
+		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", Group(f.Unknown), Group(f.FoundCommitted), Group(f.FoundAborted)))
 	}
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
 		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}
@@ -141,7 +141,7 @@ func faultRow(f Fault) PageRow {
 	}
 	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
-		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), group(f.Unknown))}
+		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }
 
 func outageText(s float64) string {
@@ -235,7 +235,7 @@ func studyTables(r *Result) []PageTable {
 		accounts = millions(load.Accounts)
 	}
 	if r.Drive != nil {
-		clients, transfers = group(uint64(max(d.Clients, 0))), Perhaps(d.Writes, millions)
+		clients, transfers = Group(uint64(max(d.Clients, 0))), Perhaps(d.Writes, millions)
 	}
 	if d.Latency == nil {
 		latency[5], latency[7] = NotKnown, NotKnown

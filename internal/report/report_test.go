@@ -270,8 +270,8 @@ func FuzzParse(f *testing.F) {
 
 func TestGroup(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := group(n); got != want {
-			t.Errorf("group(%d) = %s", n, got)
+		if got := Group(n); got != want {
+			t.Errorf("Group(%d) = %s", n, got)
 		}
 	}
 }

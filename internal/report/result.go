@@ -217,7 +217,7 @@ func (r Rejected) reasons() string {
 	var texts []string
 	for _, rule := range slices.Sorted(maps.Keys(r)) {
 		if rule != Unsplit && r[rule] > 0 {
-			texts = append(texts, strings.ReplaceAll(rule, "_", " ")+" "+group(r[rule]))
+			texts = append(texts, strings.ReplaceAll(rule, "_", " ")+" "+Group(r[rule]))
 		}
 	}
 	return strings.Join(texts, " · ")

@@ -225,7 +225,7 @@ func (t *text) failed(list []PageCheck, all bool) {
 	}
 	more := ""
 	if v.More > 0 {
-		more = fmt.Sprintf(" and %s more that are not in it", group(v.More))
+		more = fmt.Sprintf(" and %s more that are not in it", Group(v.More))
 	}
 	t.line("all of it", fmt.Sprintf("%s, %s%s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line"), more))
 }
@@ -302,7 +302,7 @@ func (t *text) check(c PageCheck, all bool) {
 	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
 	for i, f := range c.Findings {
 		if i > 0 && !all {
-			t.hang("", 6, t.paint(faint, fmt.Sprintf("And %s more: `stroppy report --verbose` shows them.", group(uint64(len(c.Findings)-1)))))
+			t.hang("", 6, t.paint(faint, fmt.Sprintf("And %s more: `stroppy report --verbose` shows them.", Group(uint64(len(c.Findings)-1)))))
 			return
 		}
 		t.finding(f)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 )
@@ -92,7 +93,7 @@ func outages(faults []report.Fault, most time.Duration) report.Objective {
 	case len(unsure) > 0:
 		r.Detail = "Not decided: " + lines(unsure)
 	default:
-		r.Status, r.Detail = report.ObjectiveMet, fmt.Sprintf("The longest outage of %d faults is %.3g s.", measured, longest)
+		r.Status, r.Detail = report.ObjectiveMet, fmt.Sprintf("The longest outage of %s is %.3g s.", check.Plural(measured, "fault"), longest)
 	}
 	return r
 }

@@ -299,7 +299,7 @@ func testTwoMachines(t *testing.T, url string) {
 	if err != nil || code != 0 || r.Verdict != "valid" || r.Seed != 11 || r.Load.Accounts != 300 {
 		t.Fatalf("the check ended with %d, %v: %s%s", code, err, stderr, stdout)
 	}
-	if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "total" }); !strings.Contains(r.Checks[i].Detail, r.Load.Total) {
+	if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "total" }); !strings.Contains(strings.ReplaceAll(r.Checks[i].Detail, ",", ""), r.Load.Total) {
 		t.Errorf("the load's total is %s, and the check says %s", r.Load.Total, r.Checks[i].Detail)
 	}
 
@@ -365,7 +365,7 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 	if r.Drive.Reconnects == 0 || r.Drive.Outage == nil || r.Drive.Outage.Seconds < away.Seconds() || len(r.Drive.Errors) == 0 {
 		t.Errorf("%d reconnects, an outage of %+v, errors %+v", r.Drive.Reconnects, r.Drive.Outage, r.Drive.Errors)
 	}
-	code, stdout, stderr = call(t, "report", filepath.Join(p.dir, "run"))
+	code, stdout, stderr = call(t, "report", filepath.Join(p.dir, "run"), "--verbose")
 	if code != 0 || !strings.Contains(stdout, "longest gap without a commit") || !strings.Contains(stdout, "Errors that the database reported") {
 		t.Errorf("the report does not show the outage: %d %s%s", code, stderr, stdout)
 	}

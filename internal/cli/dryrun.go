@@ -112,7 +112,7 @@ func (c *config) whereRun() (where, scheme string, err error) {
 	}
 	scheme, _, _ = strings.Cut(url, ":")
 	if c.DB == "" {
-		return "SQLite, a new file in the run's directory", scheme, nil
+		return "embedded, a new file in the run's directory", scheme, nil
 	}
 	about := "not connected to, so that what it alone could refuse is not known"
 	if kind.embedded {

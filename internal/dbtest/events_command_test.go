@@ -42,7 +42,7 @@ func TestEventsCommand(t *testing.T) {
 	if code, out, complaints := stroppy("check", dir); code != 0 || !strings.HasPrefix(out, "VALID") {
 		t.Errorf("checked again: exit code %d: %s", code, complaints)
 	}
-	if code, out, complaints := stroppy("report", dir); code != 0 || !strings.Contains(out, "Events: time of one event") || !strings.Contains(out, "divided by 5,") {
+	if code, out, complaints := stroppy("report", dir, "--verbose"); code != 0 || !strings.Contains(out, "Events: time of one event") || !strings.Contains(out, "divided by 5,") {
 		t.Errorf("reported again: exit code %d: %s%s", code, out, complaints)
 	}
 	code, r, second, complaints := eventsCommand(t, "--db", "sqlite:"+database, "--no-load", "--count", "50")

@@ -222,7 +222,7 @@ func TestNames(t *testing.T) {
 }
 
 // namesDatabase are the files that name a database besides its folders: the registry.
-var namesDatabase = []string{"cli/databases.go", "cli/servers.go", "cli/servers_none.go", "cli/help.go"}
+var namesDatabase = []string{"cli/databases.go", "cli/servers.go", "cli/help.go"}
 
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.

@@ -44,7 +44,7 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 		}
 	}
 	if len(names) == 0 {
-		return kind, o, usagef("start the cluster %q: this build, with the tag embedded, has no database with servers: build it without that tag", text)
+		return kind, o, usagef("this build cannot start the cluster %q, because %s", text, leftOut)
 	}
 	if kind.name == "" {
 		return kind, o, usagef("%q is no cluster that stroppy can start; the nearest is %s", name, scenario.Nearest(name, names))

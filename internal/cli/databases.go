@@ -62,6 +62,9 @@ func fileSchemes() (schemes []string) {
 	return schemes
 }
 
+// leftOut is what a build without databases with servers says of one.
+const leftOut = "its tag embedded leaves out all databases with servers: build it without that tag"
+
 // ownScheme is that of the embedded database in a run's directory.
 const ownScheme = "sqlite"
 
@@ -122,6 +125,9 @@ func databaseOf(url string) (database, error) {
 	}
 	if !found {
 		return database{}, usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
+	}
+	if len(servers()) == 0 {
+		return database{}, usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
 }

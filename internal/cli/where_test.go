@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestWhereServers holds that the place of servers is told by their address alone, and that
+// TestWhereServers holds that the place of servers follows from their address alone, and that
 // a name without an address tells nothing.
 func TestWhereServers(t *testing.T) {
 	for url, want := range map[string]string{

@@ -171,7 +171,7 @@ func TestNothingIsClaimedOfABadFit(t *testing.T) {
 	}
 }
 
-// TestBestAboveTheCurve: a measurement above the claim is told.
+// TestBestAboveTheCurve: a measurement above the claim is reported.
 func TestBestAboveTheCurve(t *testing.T) {
 	truth := coefficients{1000, 0.05, 0.001}
 	var sizes []Size

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"testing"
-	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -24,34 +23,10 @@ func TestMonitor(t *testing.T) {
 			t.Errorf("a server without Galera has %s", name)
 		}
 	}
-	update := &db.Statement{SQL: "UPDATE counter SET n = n + 1 WHERE id = 1"}
-	holder, waiter := newSession(t, d, db.Interactive, ""), newSession(t, d, db.Interactive, "")
-	begin := func(s *session) error {
-		if err := s.Begin(t.Context(), false); err != nil {
-			return err
-		}
-		_, err := s.Do(t.Context(), update, nil) // which is sent at once
-		return err
-	}
-	drivertest.Must(t, begin(holder))
-	waited := make(chan error, 1)
-	go func() {
-		err := begin(waiter)
-		if err == nil {
-			err = waiter.Commit(t.Context())
-		}
-		waited <- err
-	}()
-	seen := false
-	for deadline := time.Now().Add(10 * time.Second); !seen && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	sqltest.WaitForRow(t, d, func() bool {
 		s, now := drivertest.Sampled(t, m)
-		seen = now["row_lock_waiting"] >= 1 && now["threads_running"] >= 1 && !s.Fresh
-	}
-	if !seen {
-		t.Error("a session that waits for a row was not seen")
-	}
-	drivertest.Must(t, holder.Commit(t.Context()))
-	drivertest.Must(t, <-waited)
+		return now["row_lock_waiting"] >= 1 && now["threads_running"] >= 1 && !s.Fresh
+	})
 	_, after := drivertest.Sampled(t, m)
 	for _, name := range []string{"row_lock_waits_per_s", "commits_per_s", "redo_bytes_per_s", "pages_requested_per_s"} {
 		if after[name] <= before[name] {

@@ -24,34 +24,10 @@ func TestMonitor(t *testing.T) {
 		t.Errorf("the second sample is %+v", again)
 	}
 
-	update := &db.Statement{SQL: "UPDATE counter SET n = n + 1 WHERE id = 1"}
-	holder, waiter := sqltest.Session(t, d, db.Interactive, ""), sqltest.Session(t, d, db.Interactive, "")
-	begin := func(s db.SQLSession) error {
-		if err := s.Begin(t.Context(), false); err != nil {
-			return err
-		}
-		_, err := s.Do(t.Context(), update, nil) // which is sent at once
-		return err
-	}
-	drivertest.Must(t, begin(holder))
-	waited := make(chan error, 1)
-	go func() {
-		err := begin(waiter)
-		if err == nil {
-			err = waiter.Commit(t.Context())
-		}
-		waited <- err
-	}()
-	seen := false
-	for deadline := time.Now().Add(10 * time.Second); !seen && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	sqltest.WaitForRow(t, d, func() bool {
 		_, now := drivertest.Sampled(t, m)
-		seen = now["sessions_waiting_lock"] == 1 && now["sessions_idle_in_transaction"] == 1
-	}
-	if !seen {
-		t.Error("a session that waits for a row was not seen")
-	}
-	drivertest.Must(t, holder.Commit(t.Context()))
-	drivertest.Must(t, <-waited)
+		return now["sessions_waiting_lock"] == 1 && now["sessions_idle_in_transaction"] == 1
+	})
 
 	// The server adds up what sessions did when they are at rest, and once a second at most.
 	grown := func() bool {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMonitor holds that what sessions do is in the samples, that a monitor follows the
-// primary, and that a user who may not ask is told so for good.
+// primary, and that a user who may not ask gets an error that stays.
 func TestMonitor(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL())

@@ -1,0 +1,42 @@
+package sqltest
+
+import (
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+)
+
+// WaitForRow lets one session wait for a row of the table counter that another one has changed,
+// until seen says that it was observed, ten seconds at most. Then both commit.
+func WaitForRow(t *testing.T, d db.SQL, seen func() bool) {
+	t.Helper()
+	update := &db.Statement{SQL: "UPDATE counter SET n = n + 1 WHERE id = 1"}
+	holder, waiter := Session(t, d, db.Interactive, ""), Session(t, d, db.Interactive, "")
+	begin := func(s db.SQLSession) error {
+		if err := s.Begin(t.Context(), false); err != nil {
+			return err
+		}
+		_, err := s.Do(t.Context(), update, nil) // which is sent at once
+		return err
+	}
+	drivertest.Must(t, begin(holder))
+	waited := make(chan error, 1)
+	go func() {
+		err := begin(waiter)
+		if err == nil {
+			err = waiter.Commit(t.Context())
+		}
+		waited <- err
+	}()
+	observed := false
+	for deadline := time.Now().Add(10 * time.Second); !observed && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		observed = seen()
+	}
+	if !observed {
+		t.Error("a session that waits for a row was not seen")
+	}
+	drivertest.Must(t, holder.Commit(t.Context()))
+	drivertest.Must(t, <-waited)
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/disk"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
@@ -202,9 +201,7 @@ func exitCode(err error) int {
 
 // servants are what this program is when a cluster of it starts it once more.
 func servants() []*cobra.Command {
-	list := []*cobra.Command{
-		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
-	}
+	list := clusterServants()
 	for _, d := range databases() {
 		if d.servant != nil {
 			list = append(list, d.servant)

@@ -3,7 +3,11 @@
 package cli
 
 import (
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/cluster"
 	cockroachcluster "stroppy/internal/cluster/cockroach"
+	"stroppy/internal/cluster/disk"
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
@@ -24,6 +28,13 @@ import (
 	"stroppy/internal/db/redis"
 	"stroppy/internal/db/voltdb"
 )
+
+// clusterServants serve the clusters of several databases.
+func clusterServants() []*cobra.Command {
+	return []*cobra.Command{
+		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
+	}
+}
 
 // servers are the entries of databases that do not work in this process. The build tag
 // embedded leaves them out, and with them most of what a build has to compile.

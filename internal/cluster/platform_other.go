@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"errors"
-	"runtime"
 	"syscall"
 )
 
@@ -13,7 +12,3 @@ import (
 func dieWith(*syscall.SysProcAttr, syscall.Signal) {}
 
 func detach(string) error { return errors.New("file systems are mounted on Linux alone") }
-
-func newBackend() (backend, error) {
-	return nil, errors.New("network namespaces are of Linux, and this is " + runtime.GOOS)
-}

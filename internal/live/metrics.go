@@ -1,13 +1,17 @@
+//go:build !embedded
+
 package live
 
 import (
 	"math"
+	"net/http"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
 	"stroppy/internal/run"
@@ -187,15 +191,9 @@ func (h *histogram) Write(to *dto.Metric) error {
 	return nil
 }
 
-// middle is that of a bucket in seconds.
-func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }
-
-// sum is that of all durations in seconds, as if each were in its bucket's middle.
-func sum(buckets []stats.Bucket) (total float64) {
-	for _, b := range buckets {
-		total += middle(b) * float64(b.Count)
-	}
-	return total
+// metricsHandler answers Prometheus.
+func metricsHandler(feed *Feed, version string) (http.Handler, error) {
+	return promhttp.HandlerFor(registry(feed, version), promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
 }
 
 // registry holds everything that is exported.

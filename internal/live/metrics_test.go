@@ -116,7 +116,11 @@ func violated() (*Feed, *standIn) {
 // scrape asks the server as Prometheus does, and parses the answer.
 func scrape(t *testing.T, feed *Feed, accept string) map[string]*dto.MetricFamily {
 	t.Helper()
-	server := httptest.NewServer((&Server{feed: feed, Options: Options{Metrics: true, Version: "v0"}}).handler())
+	metrics, err := metricsHandler(feed, "v0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer((&Server{feed: feed}).handler(metrics))
 	defer server.Close()
 	request, err := http.NewRequest(http.MethodGet, server.URL+"/metrics", nil)
 	if err != nil {

@@ -216,3 +216,14 @@ func (s *Snapshot) outcomes() []report.PageTable {
 
 // finished says that the verdict, such as it is, has been reached.
 func finished(r *report.Result) bool { return r != nil && r.Finished }
+
+// middle is that of a bucket in seconds.
+func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }
+
+// sum is that of all durations in seconds, as if each were in its bucket's middle.
+func sum(buckets []stats.Bucket) (total float64) {
+	for _, b := range buckets {
+		total += middle(b) * float64(b.Count)
+	}
+	return total
+}

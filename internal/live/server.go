@@ -19,7 +19,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
 	"stroppy/internal/report"
@@ -70,6 +69,13 @@ func Address(text string) (string, error) {
 
 // Listen takes an address as Address returns it, and serves nothing before Serve.
 func Listen(feed *Feed, address string, o Options) (*Server, error) {
+	var metrics http.Handler
+	if o.Metrics {
+		var err error
+		if metrics, err = metricsHandler(feed, o.Version); err != nil {
+			return nil, err
+		}
+	}
 	listener, err := net.Listen("tcp", address)
 	for code, why := range map[syscall.Errno]string{
 		syscall.EADDRINUSE:    "the port is in use: name another one, or 0 for any that is free",
@@ -89,7 +95,7 @@ func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	}
 	// Readers come once a second or less often.
 	s.http = http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: s.handler(metrics), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0), // what a reader does wrong is no news of the run
 	}
 	return s, nil
@@ -123,7 +129,8 @@ func (s *Server) Close() {
 	})
 }
 
-func (s *Server) handler() http.Handler {
+// handler answers readers; metrics is nil where none are shown.
+func (s *Server) handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if s.Page {
 		mux.HandleFunc("/{$}", s.page)
@@ -131,8 +138,8 @@ func (s *Server) handler() http.Handler {
 		// A browser asks for it by itself, and would complain of a 404.
 		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
-	if s.Metrics {
-		mux.Handle("/metrics", promhttp.HandlerFor(registry(s.feed, s.Version), promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	if metrics != nil {
+		mux.Handle("/metrics", metrics)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -70,7 +70,7 @@ func body(t *testing.T, r *http.Response) string {
 func TestServerRefuses(t *testing.T) {
 	feed, _ := driven()
 	s := &Server{feed: feed, Options: Options{Page: true}, named: "127.0.0.1", started: "x"}
-	h := s.handler()
+	h := s.handler(nil)
 	for _, c := range []struct {
 		method, path, host string
 		status             int
@@ -91,7 +91,7 @@ func TestServerRefuses(t *testing.T) {
 			t.Error("HEAD has a body")
 		}
 	}
-	if r := ask(t, (&Server{feed: feed, Options: Options{Page: true}}).handler(), "GET", "/", "my.host.example"); r.StatusCode != 200 {
+	if r := ask(t, (&Server{feed: feed, Options: Options{Page: true}}).handler(nil), "GET", "/", "my.host.example"); r.StatusCode != 200 {
 		t.Errorf("a server for all is not known by its name: %d", r.StatusCode)
 	}
 }
@@ -137,7 +137,7 @@ func TestVerdictSoFar(t *testing.T) {
 // TestDataIsConditional: a reader with the newest data gets an answer without a body.
 func TestDataIsConditional(t *testing.T) {
 	feed, d := driven()
-	h := (&Server{feed: feed, Options: Options{Page: true}, started: "x"}).handler()
+	h := (&Server{feed: feed, Options: Options{Page: true}, started: "x"}).handler(nil)
 	first := ask(t, h, "GET", "/data.json", "h")
 	tag := first.Header.Get("ETag")
 	var data report.PageData

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 )
 
 // Sample is what one run brings to a comparison.
@@ -89,7 +87,7 @@ func newSide(samples []Sample, name string) side {
 	for _, sample := range samples {
 		value, found := sample.Latency[name]
 		if name == throughput {
-			value, found = stat.Mean(sample.TPS, nil), len(sample.TPS) > 0
+			value, found = meanOf(sample.TPS), len(sample.TPS) > 0
 			_, variance, freedom, ok := meanError(sample.TPS)
 			s.known = s.known && ok
 			s.freedom += freedom
@@ -103,10 +101,10 @@ func newSide(samples []Sample, name string) side {
 	if len(values) == 0 {
 		return side{}
 	}
-	mean := stat.Mean(values, nil)
+	mean := meanOf(values)
 	s.mean, s.variance = &mean, within/(mean*mean)
 	if len(values) > 1 {
-		between := stat.Variance(values, nil) / (mean * mean)
+		between := varianceOf(values) / (mean * mean)
 		if !s.known { // nothing shows within the runs
 			s.variance = 0
 		}

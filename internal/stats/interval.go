@@ -4,9 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Interval is an estimate and its confidence interval. The zero Interval is not
@@ -63,7 +60,7 @@ func MeanInterval(values []float64) Interval {
 	half := quantileT(freedom) * math.Sqrt(variance)
 	i := Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: Confidence, Effective: float64(len(values))}
 	if variance > 0 {
-		i.Effective = min(i.Effective, stat.Variance(values, nil)/variance)
+		i.Effective = min(i.Effective, varianceOf(values)/variance)
 	}
 	if slices.Min(values) >= 0 {
 		i.Low = max(i.Low, 0)
@@ -75,11 +72,11 @@ func MeanInterval(values []float64) Interval {
 // degrees of freedom of the latter; ok is false where they are not known.
 func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
 	n := len(values)
-	mean = stat.Mean(values, nil)
+	mean = meanOf(values)
 	if n < LeastInterval || math.IsNaN(mean) || math.IsInf(mean, 0) {
 		return 0, 0, 0, false
 	}
-	single := stat.Variance(values, nil)
+	single := varianceOf(values)
 	if single == 0 {
 		return mean, 0, float64(n - 1), true
 	}
@@ -92,7 +89,7 @@ func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
 		left = neighbours(batches)
 	}
 	left = min(max(left, 0), mostCorrelation)
-	variance = stat.Variance(batches, nil) / float64(count) * (1 + left) / (1 - left)
+	variance = varianceOf(batches) / float64(count) * (1 + left) / (1 - left)
 	return mean, max(variance, single/float64(n)), float64(count - 1), true
 }
 
@@ -100,7 +97,7 @@ func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
 func batchMeans(values []float64, count int) []float64 {
 	means := make([]float64, count)
 	for i := range means {
-		means[i] = stat.Mean(values[i*len(values)/count:(i+1)*len(values)/count], nil)
+		means[i] = meanOf(values[i*len(values)/count : (i+1)*len(values)/count])
 	}
 	return means
 }
@@ -114,7 +111,7 @@ func neighbours(values []float64) float64 {
 
 // autocorrelation is that of values with lag places between; 0 of equal values.
 func autocorrelation(values []float64, lag int) float64 {
-	mean := stat.Mean(values, nil)
+	mean := meanOf(values)
 	var products, squares float64
 	for i, v := range values {
 		squares += (v - mean) * (v - mean)
@@ -126,11 +123,6 @@ func autocorrelation(values []float64, lag int) float64 {
 		return 0
 	}
 	return products / squares
-}
-
-// quantileT returns how many standard errors an interval reaches to either side.
-func quantileT(freedom float64) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + Confidence) / 2)
 }
 
 // Throughput returns the committed transactions of each whole second from from

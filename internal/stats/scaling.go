@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat"
 )
 
 // Size is the throughput X of N clients or nodes; a repeated run is one of its own.
@@ -154,7 +151,7 @@ func FitScaling(sizes []Size) (Scaling, error) {
 	}
 	s.Lambda.Value, s.Lambda.Low, s.Lambda.High = s.Lambda.Value*unit, s.Lambda.Low*unit, s.Lambda.High*unit
 	s.ResidualError = unit * math.Sqrt(squares/float64(len(sizes)-3))
-	if total := stat.Variance(x, nil) * float64(len(x)-1); total > 0 {
+	if total := varianceOf(x) * float64(len(x)-1); total > 0 {
 		s.R2 = 1 - squares/total
 	}
 	s.bends = s.Kappa.Known() && s.Kappa.Low > 0 && bendsRelatively(scaled, c)
@@ -311,24 +308,28 @@ func (c coefficients) stepped(sizes []sample, held int, damping float64) coeffic
 	free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held })
 	for len(free) > 0 {
 		// Least squares of the residuals, and below them of the damped step itself.
-		slopes, left := mat.NewDense(len(sizes)+len(free), len(free), nil), mat.NewVecDense(len(sizes)+len(free), nil)
+		left := make([]float64, len(sizes)+len(free))
+		slopes := make([][]float64, len(free))
+		for column := range slopes {
+			slopes[column] = make([]float64, len(left))
+		}
 		for row, s := range sizes {
-			left.SetVec(row, (s.X-c.at(s.N))*s.weight)
+			left[row] = (s.X - c.at(s.N)) * s.weight
 			gradient := c.gradient(s.N)
 			for column, i := range free {
-				slopes.Set(row, column, gradient[i]*s.weight)
+				slopes[column][row] = gradient[i] * s.weight
 			}
 		}
-		for i := range free {
-			slopes.Set(len(sizes)+i, i, math.Sqrt(damping)*mat.Norm(slopes.ColView(i), 2))
+		for i, column := range slopes {
+			column[len(sizes)+i] = math.Sqrt(damping * dot(column, column))
 		}
-		var step mat.VecDense
-		if step.SolveVec(slopes, left) != nil {
+		step, ok := leastSquares(slopes, left)
+		if !ok {
 			return c
 		}
 		next, inside := c, free[:0:0]
 		for column, i := range free {
-			next[i] = min(max(0, c[i]+step.AtVec(column)), ceiling[i])
+			next[i] = min(max(0, c[i]+step[column]), ceiling[i])
 			if next[i] != c[i] || c[i] > 0 && c[i] < ceiling[i] {
 				inside = append(inside, i)
 			}

@@ -5,10 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // SteadyState says whether a throughput is in a steady state, as a result holds it.
@@ -87,7 +83,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	if late {
 		rest, restSeconds = values, seconds
 	}
-	whole := stat.Mean(rest, nil)
+	whole := meanOf(rest)
 	level, at, length := strayLevel(rest)
 	_, left := bestStep(rest)
 	switch {
@@ -98,14 +94,14 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 			rate(level), restSeconds[at], restSeconds[at+length-1], rate(whole))
 	case late:
 		return answer(Unsteady, "steady state only from second %d on, after more than a third of the run: %s before, %s after; use a longer warm-up or run",
-			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))
+			seconds[cut], rate(meanOf(values[:cut])), rate(meanOf(values[cut:])))
 	}
 	i := MeanInterval(rest)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
 		return answer(SteadyUnknown, "steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)
 	}
 	steady := answer(Steady, "steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
-		seconds[cut], rate(whole), 100*stat.StdDev(rest, nil)/whole)
+		seconds[cut], rate(whole), 100*math.Sqrt(varianceOf(rest))/whole)
 	steady.From = seconds[cut]
 	return steady
 }
@@ -121,7 +117,7 @@ func warming(values []float64) (cut int, late bool) {
 	if cut == 0 {
 		return 0, false
 	}
-	start, after := stat.Mean(values[:cut], nil), stat.Mean(values[cut:], nil)
+	start, after := meanOf(values[:cut]), meanOf(values[cut:])
 	_, variance, _, ok := meanError(values[cut:])
 	variance *= 1 + float64(n-cut)/float64(cut) // that of the rest, scaled to the length of the start
 	if gap := math.Abs(start - after); !ok || gap <= leastDifference*after || gap <= shownDifference*math.Sqrt(variance) {
@@ -135,7 +131,7 @@ func mser(batches []float64) (cut int) {
 	best := math.Inf(1)
 	for d := range len(batches)/2 + 1 {
 		rest := batches[d:]
-		if mark := stat.PopVariance(rest, nil) / float64(len(rest)); mark < best {
+		if mark := populationVarianceOf(rest) / float64(len(rest)); mark < best {
 			best, cut = mark, d
 		}
 	}
@@ -146,7 +142,7 @@ func mser(batches []float64) (cut int) {
 func hasTrend(values []float64) bool {
 	y := batchMeans(values, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
-	return math.Abs(change) >= trendSize*stat.Mean(y, nil) && trendProbability(y) < trendChance
+	return math.Abs(change) >= trendSize*meanOf(y) && trendProbability(y) < trendChance
 }
 
 // senSlope returns the median of the slopes between all pairs of two or more.
@@ -184,7 +180,7 @@ func trendProbability(y []float64) float64 {
 		return 1
 	}
 	z := (math.Abs(s) - 1) / math.Sqrt(variance)
-	return 2 * distuv.UnitNormal.Survival(z)
+	return 2 * normalTail(z)
 }
 
 // rankCorrection returns n/n* of Hamed and Rao: by how much the autocorrelation
@@ -225,7 +221,7 @@ func ranked(y []float64) []float64 {
 // whole's, where it is too far; otherwise length is 0.
 func strayLevel(values []float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
-	whole := stat.Mean(values, nil)
+	whole := meanOf(values)
 	// Noise from one second to the next, to which slow changes hardly add: J. von Neumann
 	// and others, Annals of Mathematical Statistics 12, 1941, https://doi.org/10.1214/aoms/1177731746
 	var noise float64
@@ -236,7 +232,7 @@ func strayLevel(values []float64) (level float64, at, length int) {
 	var furthest float64
 	for p := range parts {
 		first, end := p*len(values)/parts, (p+1)*len(values)/parts
-		mean := stat.Mean(values[first:end], nil)
+		mean := meanOf(values[first:end])
 		gap := math.Abs(mean - whole)
 		if gap > levelSize*whole && gap > levelNoise*math.Sqrt(noise/float64(end-first)) && gap > furthest {
 			furthest, level, at, length = gap, mean, first, end-first
@@ -248,16 +244,15 @@ func strayLevel(values []float64) (level float64, at, length int) {
 // describe says how values changed, as what fits it better: a step or a slow change.
 func describe(values []float64, seconds []int) string {
 	n := len(values)
-	x := floats.Span(make([]float64, n), 0, float64(n-1))
-	intercept, slope := stat.LinearRegression(x, values, nil, false)
+	intercept, slope, leftByLine := fitLine(values)
 	at, left := bestStep(values)
 	word := "fell"
 	if slope > 0 {
 		word = "rose"
 	}
-	if left < 1-stat.RSquared(x, values, nil, intercept, slope) {
+	if left < leftByLine {
 		return fmt.Sprintf("%s at about second %d from %s to %s",
-			word, seconds[at], rate(stat.Mean(values[:at], nil)), rate(stat.Mean(values[at:], nil)))
+			word, seconds[at], rate(meanOf(values[:at])), rate(meanOf(values[at:])))
 	}
 	return fmt.Sprintf("%s from about %s at second %d to %s at second %d",
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
@@ -279,7 +274,7 @@ func bestStep(values []float64) (at int, left float64) {
 			at, left = i, rest
 		}
 	}
-	return at, left / (stat.Variance(values, nil) * (n - 1))
+	return at, left / (varianceOf(values) * (n - 1))
 }
 
 func rate(v float64) string {

@@ -58,7 +58,7 @@ func (s *suite) bank() error {
 		if err != nil {
 			return err
 		}
-		s.row("postgres: load 1,000,000 accounts (pgbench -i -s 10)", "%.2f s", a, b, "≤ 1.00")
+		s.row("postgres: load 1,000,000 accounts (pgbench -i -s 10)", "%.2f s", a, b, "≤ 0.90")
 		all, modes := []contender{s.theirs("pgbench", "-c", "16", "-j", "2")}, []string{"pipelined", "interactive", "procedure"}
 		for _, mode := range modes {
 			all = append(all, s.ours(mode, "bank", append(slices.Clone(transfersOnly), "--mode="+mode)...))
@@ -186,7 +186,8 @@ func (s *server) tpcbLoads() error {
 
 // kv measures the key-value workload: alone, and reads of single rows beside those of
 // pgbench -S on as many rows, each about as long: one after another on each connection,
-// and with several under way on each, which pgbench does not have.
+// and with several under way on each, which pgbench does not have. The peer is pgbench at
+// its default of one thread, as ours is here; what it reaches with two is printed.
 func (s *suite) kv() error {
 	r, err := s.drive("kv", "--db=noop:", "--clients=2")
 	if err != nil {
@@ -212,15 +213,17 @@ func (s *suite) kv() error {
 			return s.ours(name, "kv", "--read-share=1", "--update-share=0", "--clients=8", "--in-flight="+inFlight)
 		}
 		names := []string{"", ", 16 in flight on each"}
-		reached, err := contest(3, []contender{s.theirs("pgbench", "-S", "-c", "8", "-j", "2"), reads(names[0], "1"), reads(names[1], "16")}, nil, nil)
+		all := []contender{s.theirs("1", "-S", "-c", "8", "-j", "1"), s.theirs("2", "-S", "-c", "8", "-j", "2")}
+		reached, err := contest(tpcbTurns, append(all, reads(names[0], "1"), reads(names[1], "16")), nil, nil)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			ours, peer := reached[name], reached["pgbench"]
+			ours, peer := reached[name], reached["1"]
 			s.row("kv: postgres: 8 connections"+name+": reads a second (pgbench -S)", "%.0f", ours.rate, peer.rate, "≥ 1.00")
 			s.row("kv: postgres: 8 connections"+name+": client CPU a read", "%.1f µs", ours.cost, peer.cost, "")
 		}
+		s.row("kv: postgres: reads a second of pgbench -S -j 2", "%.0f", 0, reached["2"].rate, "")
 		return nil
 	})
 }

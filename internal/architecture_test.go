@@ -133,6 +133,27 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestEmbeddedBuild holds that what is slow to compile and not needed for a run on SQLite
+// stays out of the build that is a person's first one, with a cold cache.
+func TestEmbeddedBuild(t *testing.T) {
+	out, err := exec.Command("go", "list", "-tags", "embedded", "-deps", "stroppy/cmd/stroppy").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := []string{"google.golang.org/", "github.com/prometheus/", "github.com/vishvananda/", "github.com/google/nftables",
+		"github.com/hanwen/", "github.com/jackc/", "github.com/redis/", "go.etcd.io/", "go.mongodb.org/", "gonum.org/v1/gonum/lapack"}
+	const most = 320
+	packages := strings.Fields(string(out))
+	if len(packages) > most {
+		t.Errorf("%d packages, not %d at most", len(packages), most)
+	}
+	for _, name := range packages {
+		if slices.ContainsFunc(slow, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			t.Errorf("%s is compiled", name)
+		}
+	}
+}
+
 // TestNoOperatingSystem holds that the nemesis schedules, injects and reports, and
 // leaves to the nodes what is of an operating system.
 func TestNoOperatingSystem(t *testing.T) {

@@ -22,11 +22,13 @@ const recording = "record the history"
 const maxAge = 1e9
 
 // The size of a block. All clients together fill about fillBudget, so that many
-// clients have small blocks: 64 kB for up to 512 clients, 4 kB from 8,192 on.
+// clients have small blocks: 64 kB for up to 256 clients, 1 kB from 16,384 on.
 const (
-	fillBudget = 32 << 20
-	minBlock   = 4 << 10
+	fillBudget = 16 << 20
+	minBlock   = 1 << 10
 	maxBlock   = 64 << 10
+	// pauseBudget is about how much few clients fill while the disk pauses.
+	pauseBudget = 32 << 20
 )
 
 // Writer writes the history of one run. Each client appends to its own
@@ -108,7 +110,7 @@ func create(f file, path string, h Header, clients int) (*Writer, error) {
 	// Every client has one buffer, and all may hand theirs over at once. Few
 	// clients get more, so that a disk may pause; they are made when needed. A client
 	// waits when the disk is so slow that the channel is full.
-	w.blocks = make(chan *block, max(2*clients+16, fillBudget/w.size)-clients)
+	w.blocks = make(chan *block, max(2*clients+16, pauseBudget/w.size)-clients)
 	w.free.New = func() any { return &block{data: make([]byte, 0, w.size)} }
 	for i := range w.clients {
 		w.clients[i].w, w.clients[i].number = w, uint32(i)

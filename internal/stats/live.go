@@ -6,28 +6,39 @@ import (
 	"time"
 )
 
-// livePages is the number of pages that two digits need; a test holds it.
-const livePages = 54
+// The number of pages that two digits need, which a test holds, and how many of
+// neighbouring durations are in one group: a client has one group or two.
+const (
+	livePages  = 54
+	groupPages = 8
+)
 
 // Live is the distribution of what one client has done so far, for others to
 // read while it runs. One goroutine adds, and shares no cache line with
 // another one that adds; any goroutine reads. It is never reset: what came in a
 // time is the difference of two readings.
 type Live struct {
-	pages [livePages]atomic.Pointer[livePage]
+	groups [(livePages + groupPages - 1) / groupPages]atomic.Pointer[liveGroup]
 }
+
+type liveGroup [groupPages]atomic.Pointer[livePage]
 
 // livePage takes eight cache lines. Only the one goroutine that adds stores.
 type livePage [pageSize]atomic.Uint64
 
 // Add counts one duration in nanoseconds, at the nearest end of the histograms' range.
-// It allocates nothing but the page of neighbouring durations.
+// It allocates nothing but the page of neighbouring durations, and its group.
 func (l *Live) Add(ns int64) {
 	at := uint(twoDigits.index(min(max(ns, 0), highest)))
-	page := l.pages[at/pageSize].Load()
+	group := l.groups[at/pageSize/groupPages].Load()
+	if group == nil {
+		group = new(liveGroup)
+		l.groups[at/pageSize/groupPages].Store(group)
+	}
+	page := group[at/pageSize%groupPages].Load()
 	if page == nil {
 		page = new(livePage)
-		l.pages[at/pageSize].Store(page)
+		group[at/pageSize%groupPages].Store(page)
 	}
 	count := &page[at%pageSize]
 	count.Store(count.Load() + 1)
@@ -44,15 +55,24 @@ func (r *Reading) Read(l *Live) {
 	if r.counts == nil {
 		r.counts = make([]uint64, twoDigits.size())
 	}
-	for n := range l.pages {
-		page := l.pages[n].Load()
-		if page == nil {
+	for g := range l.groups {
+		group := l.groups[g].Load()
+		if group == nil {
 			continue
 		}
-		into := r.counts[n*pageSize : min((n+1)*pageSize, len(r.counts))]
-		for i := range into {
-			into[i] += page[i].Load()
+		for n := range group {
+			if page := group[n].Load(); page != nil {
+				r.addPage(g*groupPages+n, page)
+			}
 		}
+	}
+}
+
+// addPage adds what the page of that number holds.
+func (r *Reading) addPage(n int, page *livePage) {
+	into := r.counts[n*pageSize : min((n+1)*pageSize, len(r.counts))]
+	for i := range into {
+		into[i] += page[i].Load()
 	}
 }
 

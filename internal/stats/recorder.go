@@ -20,8 +20,9 @@ type Recorder struct {
 	// In a closed loop latency and service time nearly always fall into the same
 	// bucket; such pairs are counted once, in both.
 	both  counts
-	times [timeKinds]timed
-	_     [64]byte // the next recorder is on another cache line
+	times [timesRetried]timed
+	rare  [timeKinds - timesRetried]*timed // nil until there is one
+	_     [64]byte                         // the next recorder is on another cache line
 }
 
 // timed is one distribution of durations.
@@ -74,7 +75,7 @@ func (r *Recorder) recordCommitted(latency, service int64, retried bool) {
 		r.times[timesService].counts.add(sent)
 	}
 	if retried {
-		r.times[timesRetried].record(latency, due)
+		r.seldom(timesRetried).record(latency, due)
 	}
 }
 
@@ -88,7 +89,16 @@ func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
 }
 
 func (r *Recorder) time(what int, ns int64) {
-	r.times[what].record(ns, threeDigits.index(r.clip(ns)))
+	r.seldom(what).record(ns, threeDigits.index(r.clip(ns)))
+}
+
+// seldom returns one of those distributions that a client may have nothing of.
+func (r *Recorder) seldom(what int) *timed {
+	t := &r.rare[what-timesRetried]
+	if *t == nil {
+		*t = new(timed)
+	}
+	return *t
 }
 
 func (t *timed) record(ns int64, index int) {
@@ -231,9 +241,13 @@ func Merge(recorders ...*Recorder) *Measurements {
 			continue
 		}
 		f.Retries, f.Clipped = f.Retries+r.retries, f.Clipped+r.clipped
-		for i := range all {
-			all[i].merge(r.times[i].exact)
-			all[i].addCounts(&r.times[i].counts)
+		for i := range r.times {
+			all[i].addTimed(&r.times[i])
+		}
+		for i, t := range r.rare {
+			if t != nil {
+				all[timesRetried+i].addTimed(t)
+			}
 		}
 		all[timesLatency].addCounts(&r.both)
 		all[timesService].addCounts(&r.both)
@@ -255,6 +269,11 @@ func (d *distribution) counting() []uint64 {
 		d.dense = make([]uint64, threeDigits.size())
 	}
 	return d.dense
+}
+
+func (d *distribution) addTimed(t *timed) {
+	d.merge(t.exact)
+	d.addCounts(&t.counts)
 }
 
 func (d *distribution) addCounts(c *counts) {

@@ -75,6 +75,7 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 			s.complete(x, nil)
 		case *pgproto3.ReadyForQuery:
 			s.status = m.TxStatus
+			s.reader.rest()
 			if last {
 				if err := s.sent(); err != nil {
 					return nil, err

@@ -28,12 +28,13 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: x.op, Err: err}
 	}
-	if whole != nil {
-		p.parse = parse
-		whole.described.Store(statement, p)
+	if whole == nil {
+		s.statements[statement] = p
+		return p, nil
 	}
-	s.statements[statement] = p
-	return p, nil
+	p.parse = parse
+	first, _ := whole.described.LoadOrStore(statement, p) // many sessions ask at once
+	return first.(*prepared), nil
 }
 
 // Query streams the rows of one statement. The time between two rows is not

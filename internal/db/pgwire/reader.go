@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -27,14 +28,18 @@ const (
 // and passes over the unneeded ones.
 type reader struct {
 	source io.Reader
-	buf    []byte
-	from   int // where the next message begins
-	to     int // where what was read ends
+	buf    []byte // nil at rest
+	from   int    // where the next message begins
+	to     int    // where what was read ends
 
 	row      pgproto3.DataRow
 	complete pgproto3.CommandComplete
 	ready    pgproto3.ReadyForQuery
 }
+
+// restBuffers are those of readers at rest, so that a connection whose answer has not come
+// has none.
+var restBuffers = sync.Pool{New: func() any { return new([readRoom]byte) }}
 
 // unneeded are ParseComplete, BindComplete, NoData, ParameterDescription, ParameterStatus
 // and NotificationResponse.
@@ -93,6 +98,15 @@ func (r *reader) message(kind byte, body []byte) pgproto3.BackendMessage {
 	return nil
 }
 
+// rest gives up the buffer, unless something in it has not been received or it has grown.
+// What Receive returned last is not valid any more.
+func (r *reader) rest() {
+	if r.from == r.to && len(r.buf) == readRoom {
+		restBuffers.Put((*[readRoom]byte)(r.buf))
+		r.buf, r.from, r.to = nil, 0, 0
+	}
+}
+
 // need waits until n bytes from the next message's beginning on are there.
 func (r *reader) need(n int) error {
 	for r.to-r.from < n {
@@ -118,8 +132,12 @@ func (r *reader) makeRoom(n int) {
 		r.to = copy(r.buf, r.buf[r.from:r.to])
 		r.from = 0
 	}
+	if r.buf == nil {
+		r.buf = restBuffers.Get().(*[readRoom]byte)[:]
+		return
+	}
 	if r.to == len(r.buf) || full && len(r.buf) < readMost {
-		bigger := make([]byte, max(readRoom, 2*len(r.buf)))
+		bigger := make([]byte, 2*len(r.buf))
 		copy(bigger, r.buf[:r.to])
 		r.buf = bigger
 	}

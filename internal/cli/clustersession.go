@@ -42,6 +42,7 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		s.note("the run takes %v, so that its faults have time to come", config.Duration)
 	}
 	options.FaultFS = options.FaultFS || config.Script.NeedsLayer()
+	options.Connections = config.connections(nil)
 	options.Clock = config.Script.NeedsClock()
 	if err := a.clearLeftovers(s.ctx); err != nil {
 		return nil, err

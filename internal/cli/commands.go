@@ -134,6 +134,9 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	}
 	defer dir.Close()
 	defer database.Close()
+	if err := config.admit(s.ctx, database, atMostClients); err != nil {
+		return nil, "", s.abandon(err, dir, database, config.ownFiles())
+	}
 	workload, err := config.bind(database, steps.Load)
 	if err != nil {
 		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}

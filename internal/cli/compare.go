@@ -193,6 +193,11 @@ func (c *comparing) add(file string, database ...scenario.Setting) error {
 func (c *comparing) run() error {
 	s := c.app.begin(live.NewFeed())
 	defer s.stop()
+	for i := range c.configs {
+		if err := c.configs[i].admitFirst(s, fewerIn(c.sides[i].Name)); err != nil {
+			return err
+		}
+	}
 	s.note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {
 		for i, config := range c.configs {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,8 @@ import (
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -215,4 +218,108 @@ func servant(name, short string, serve func(args []string) error) *cobra.Command
 		Use: name, Short: short, Hidden: true, Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error { return serve(args) },
 	}
+}
+
+// connections is how many connections the clients of a run have open at once: each its own,
+// those in the background, and the database's monitor where it has one; of nil that is not
+// known, and it is counted.
+func (c *config) connections(database db.Database) int {
+	n := c.Clients
+	if attended, ok := c.Config.(workload.Attended); ok {
+		n += attended.BackgroundClients()
+	}
+	if _, monitored := database.(db.Monitored); monitored || database == nil {
+		n++
+	}
+	return n
+}
+
+// What is done about clients that are too many: most is at least 1.
+func atMostClients(most int) string { return fmt.Sprintf("give at most %d --clients", most) }
+
+func fewerIn(scenario string) func(most int) string {
+	return func(most int) string { return fmt.Sprintf("set clients to at most %d in %s", most, scenario) }
+}
+
+func smallerSteps(most int) string {
+	return fmt.Sprintf("leave out the steps with more than %d clients", most)
+}
+
+// The server is asked again where there are too few, because it may still count connections
+// that have just ended.
+const (
+	admitTries = 3
+	admitPause = 300 * time.Millisecond
+	admitLimit = 5 * time.Second // of each question
+)
+
+// admit refuses more clients than the database has connections for; fewer says how to take
+// fewer. Where that is not known nothing is refused: then it is seen when they connect.
+func (c *config) admit(ctx context.Context, database db.Database, fewer func(most int) string) error {
+	limited, ok := database.(db.ConnectionLimited)
+	if !ok {
+		return nil
+	}
+	needed := c.connections(database)
+	var free db.FreeConnections
+	for try := range admitTries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return nil // whoever ended it says so
+			case <-time.After(admitPause):
+			}
+		}
+		asked, cancel := context.WithTimeout(ctx, admitLimit)
+		found, err := limited.FreeConnections(asked)
+		cancel()
+		if err != nil || !found.Known || found.Count >= needed {
+			return nil
+		}
+		free = found
+	}
+	do := "end connections of others"
+	if most := free.Count - (needed - c.Clients); most > 0 {
+		do = fewer(most)
+	}
+	if !strings.Contains(free.Remedy, ", or ") {
+		do += ", or"
+	} else {
+		do += ","
+	}
+	return usagef("run %d clients on %s: that takes %d connections, %d of them stroppy's own, and it has room for %d more (%s): %s %s",
+		c.Clients, free.Server, needed, needed-c.Clients, free.Count, free.Limit, do, free.Remedy)
+}
+
+// admitFirst is admit before the first of several runs on a database that is there already.
+// Where it cannot be reached, the run says so.
+func (c *config) admitFirst(s *session, fewer func(most int) string) error {
+	if c.Cluster != "" || embedded(c.runDatabase("")) {
+		return nil
+	}
+	database, err := openDatabase(s.ctx, c.DB, c.Isolation)
+	if err != nil {
+		return s.cause(err, nothingLeft)
+	}
+	defer database.Close()
+	if err := c.admit(s.ctx, database, fewer); err != nil {
+		return s.cause(err, nothingLeft)
+	}
+	return nil
+}
+
+// admit refuses a sweep over clients of which the largest step has too many.
+func (w *sweeping) admit(s *session) error {
+	if w.spec.Axis != sweep.Clients {
+		return nil // its first step has as many as all others
+	}
+	values := w.spec.Values
+	if len(values) == 0 {
+		values = w.fallback
+	}
+	largest, err := w.with(slices.Max(values))
+	if err != nil {
+		return err
+	}
+	return largest.admitFirst(s, smallerSteps)
 }

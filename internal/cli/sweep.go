@@ -94,14 +94,17 @@ func (a *app) sweep(w *sweeping) error {
 		return err
 	}
 	defer servers.close()
+	s := a.begin(servers.feed)
+	servers.open(s.note)
+	defer s.stop()
+	if err := w.admit(s); err != nil {
+		return err
+	}
 	unlock, err := w.open()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s := a.begin(servers.feed)
-	servers.open(s.note)
-	defer s.stop()
 	s.note("sweep directory %s", w.dir)
 	s.note("seed %d", config.Seed)
 	if n := len(w.book.Points); n > 0 {

@@ -147,10 +147,21 @@ type Options struct {
 	Clock bool
 	// Unsupervised leaves a node down that has ended by itself.
 	Unsupervised bool
+	// Connections is how many the clients open at once; 0: it is not known. Servers that bound
+	// them are started with as many as that, and some for others.
+	Connections int
 	// Params are what stands behind the question mark of --cluster KIND:N?….
 	// A kind refuses those that it does not know.
 	Params url.Values
 }
+
+// SpareConnections are those of a server that are for others than its clients: people,
+// supervisors, and those that the server reserves.
+const SpareConnections = 50
+
+// MaxConnections is how many connections a server is started with that takes usual ones
+// where nothing is known.
+func (o *Options) MaxConnections(usual int) int { return max(usual, o.Connections+SpareConnections) }
 
 // Alone are the options of one server on 127.0.0.1 with settings of its own, of which
 // nobody asks anything.

@@ -85,6 +85,10 @@ type Config interface {
 // where nobody says how many, or how long. The others have a default duration.
 type Counted interface{ DefaultCount() uint64 }
 
+// Attended is satisfied by a Config whose runs have clients in the background, each with a
+// connection of its own.
+type Attended interface{ BackgroundClients() int }
+
 // Clone returns a copy of the settings.
 func Clone(c Config) Config {
 	copied := reflect.New(reflect.TypeOf(c).Elem())

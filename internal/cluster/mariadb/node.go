@@ -80,7 +80,7 @@ func (n *node) flags() []string {
 		"--pid-file=server.pid",
 		"--skip-name-resolve",
 		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
-		"--max-connections=500",
+		"--max-connections=" + strconv.Itoa(n.cluster.Options.MaxConnections(500)),
 	}
 	if n.cluster.galera() {
 		flags = append(flags, n.galeraFlags()...)

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (n *node) apply(read func() error) error {
 		"unix_socket_directories":      n.sockets,
 		"cluster_name":                 n.Name(),
 		"hot_standby":                  "on",
-		"max_connections":              "500",
+		"max_connections":              strconv.Itoa(c.Options.MaxConnections(500)),
 		"dynamic_shared_memory_type":   "mmap", // files of the data folder, which a kill does not leave elsewhere
 		"hot_standby_feedback":         "on",   // a look at a standby shall not stop its replay
 		"wal_receiver_status_interval": "1s",

@@ -88,6 +88,7 @@ func (m *member) configure() error {
 		"repl-ping-replica-period": "1",
 		"repl-timeout":             "5",
 		"repl-backlog-size":        "32mb",
+		"maxclients":               strconv.Itoa(m.cluster.Options.MaxConnections(10_000)), // the server's own number, or more
 	}
 	maps.Copy(all, m.cluster.params.settings)
 	maps.Copy(all, map[string]string{

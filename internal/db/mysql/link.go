@@ -257,12 +257,16 @@ type counted struct {
 	socket // the same as in Deadlines
 	wire.Deadlines
 
-	out    int64 // bytes that the kernel has taken
-	broken error // the first error of the connection
+	out      int64  // bytes that the kernel has taken
+	broken   error  // the first error of the connection
+	greeting []byte // what the server said first, its beginning
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.socket.Read(p)
+	if c.out == 0 && len(c.greeting) < greetingBytes {
+		c.greeting = append(c.greeting, p[:min(n, greetingBytes-len(c.greeting))]...)
+	}
 	c.note(err)
 	return n, err
 }

@@ -90,6 +90,8 @@ var (
 	_ db.BulkLoader  = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
 	_ db.Monitored   = (*Database)(nil)
+
+	_ db.ConnectionLimited = (*Database)(nil)
 )
 
 // Open connects to a URL and asks the server what it is.

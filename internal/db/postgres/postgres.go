@@ -20,6 +20,8 @@ var (
 	_ db.Footprinter = (*Database)(nil)
 	_ db.Monitored   = (*Database)(nil)
 
+	_ db.ConnectionLimited = (*Database)(nil)
+
 	_ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 )
 

@@ -61,6 +61,8 @@ var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
 	_ db.Monitored   = (*Database)(nil)
+
+	_ db.ConnectionLimited = (*Database)(nil)
 )
 
 // Open opens a server by its URL,

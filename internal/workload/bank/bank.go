@@ -170,10 +170,18 @@ func (b *Bank) Header() history.Header {
 	})
 }
 
+// BackgroundClients implements workload.Attended.
+func (c *Config) BackgroundClients() int {
+	if c.Audits == 0 {
+		return 0
+	}
+	return 1
+}
+
 // Background returns the auditor, if audits are asked for; valid after Attach.
 // Its client number is the one after the clients'.
 func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
-	if b.config.Audits == 0 {
+	if b.config.BackgroundClients() == 0 {
 		return nil, nil
 	}
 	if b.Run() == 0 {

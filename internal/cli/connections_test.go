@@ -1,0 +1,149 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/pgbouncer"
+	"stroppy/internal/cluster/postgres"
+)
+
+// few is a run of some clients that takes as little time as it can.
+func few(t *testing.T, clients int, args ...string) []string {
+	return append(args, "--clients", fmt.Sprint(clients), "--count", "300", "--out", filepath.Join(t.TempDir(), "run"))
+}
+
+// started fails on errors of a server's start, and skips where it is not installed.
+func started[S interface{ Stop() error }](t *testing.T, engine string, server S, err error) S {
+	t.Helper()
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		t.Skipf("skipped engine: %s: install the Debian package %s", engine, missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// The connections of narrow, and those of them that are free: the test's own look after the
+// server keeps the others.
+const narrowAll, narrowFree = 20, 18
+
+// narrow starts a PostgreSQL server with few connections.
+func narrow(t *testing.T) *postgres.Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	server, err := postgres.Start(t.Context(), cluster.Alone(map[string]string{"fsync": "off", "max_connections": fmt.Sprint(narrowAll)}))
+	return started(t, "postgres", server, err)
+}
+
+// TestConnections: clients for which the server has no connections are refused before
+// anything is loaded, with how many it has room for, and that many can run.
+func TestConnections(t *testing.T) {
+	server := narrow(t)
+	url := server.URL()
+	for _, workload := range []struct {
+		name string
+		own  int // connections beside the clients'
+		args []string
+	}{
+		{"bank", 2, []string{"--accounts", "100"}},
+		{"bank", 1, []string{"--accounts", "100", "--audits", "0"}},
+		{"tpcb", 1, []string{"--scale", "1"}},
+		{"kv", 1, []string{"--records", "100", "--in-flight", "4"}},
+		{"events", 1, nil},
+		{"append", 1, nil},
+	} {
+		args, most := append([]string{"run", workload.name, "--db", url}, workload.args...), narrowFree-workload.own
+		code, _, stderr := call(t, few(t, most+1, args...)...)
+		refused(t, code, 2, stderr, fmt.Sprintf("run %d clients on PostgreSQL at 127.0.0.1:%d: that takes %d connections, %d of them stroppy's own, and it has room for %d more (max_connections = %d): give at most %d --clients, raise max_connections, or connect through a pooler",
+			most+1, server.Port(), narrowFree+1, workload.own, narrowFree, narrowAll, most))
+		if code, _, stderr := call(t, few(t, most, args...)...); code != 0 {
+			t.Errorf("%s with all connections that there are ended with %d: %s", workload.name, code, stderr)
+		}
+	}
+}
+
+// TestConnectionsPooled: behind a pooler the server's limit says nothing, and as many clients
+// as the pooler takes can run on a few of the server's connections.
+func TestConnectionsPooled(t *testing.T) {
+	server := narrow(t)
+	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(server.Port()))
+	pooler, err := pgbouncer.Start(t.Context(), at, postgres.Superuser, map[string]string{"default_pool_size": "5"})
+	pooler = started(t, "pgbouncer", pooler, err)
+	args := []string{"run", "bank", "--db", pooler.URL("anybody", "postgres", "prepare=false"), "--accounts", "100"}
+	if code, _, stderr := call(t, few(t, 60, args...)...); code != 0 {
+		t.Errorf("60 clients on 5 of a server's 20 connections ended with %d: %s", code, stderr)
+	}
+}
+
+// TestConnectionsOfMany: a sweep is refused for its largest step, a comparison for any of its
+// scenarios, and a run of what is loaded as any other, before anything is made.
+func TestConnectionsOfMany(t *testing.T) {
+	url := narrow(t).URL()
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	code, _, stderr := call(t, "sweep", "bank", "--db", url, "--accounts", "100", "--over", "clients=1,2,40", "--count", "100", "--out", out)
+	refused(t, code, 2, stderr, "run 40 clients on PostgreSQL", "it has room for 18 more", "leave out the steps with more than 16 clients, raise max_connections")
+	for name, clients := range map[string]int{"small.yaml": 2, "large.yaml": 50} {
+		if err := os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, "workload: bank\nclients: %d\naccounts: 100\ncount: 100\n", clients), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := filepath.Join(dir, "large.yaml")
+	code, _, stderr = call(t, "compare", filepath.Join(dir, "small.yaml"), large, "--db", url, "--out", out)
+	refused(t, code, 2, stderr, "run 50 clients on PostgreSQL", "set clients to at most 16 in "+large)
+	if code, _, stderr = call(t, "pop", "--db", url, "--accounts", "100"); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, _, stderr = call(t, "pay", "--db", url, "--clients", "30", "--duration", "1s", "--out", out)
+	refused(t, code, 2, stderr, "run 30 clients on PostgreSQL", "give at most 16 --clients")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("what was refused has left a directory")
+	}
+}
+
+// TestConnectionsMariaDB: of MariaDB too.
+func TestConnectionsMariaDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	server, err := mariadb.Start(t.Context(), cluster.Alone(map[string]string{"max-connections": "20"}))
+	server = started(t, "mariadb", server, err)
+	args := []string{"run", "bank", "--db", server.URL(), "--accounts", "100"}
+	code, _, stderr := call(t, few(t, 19, args...)...)
+	refused(t, code, 2, stderr, fmt.Sprintf("run 19 clients on MariaDB at 127.0.0.1:%d: that takes 21 connections, 2 of them stroppy's own, and it has room for 20 more (max_connections = 20): give at most 18 --clients, or raise max_connections", server.Port()))
+	if code, _, stderr := call(t, few(t, 18, args...)...); code != 0 {
+		t.Errorf("all connections that there are ended with %d: %s", code, stderr)
+	}
+}
+
+// TestConnectionsStarted: servers that are started for a run have connections enough for it.
+func TestConnectionsStarted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	for _, kind := range []string{"postgres:1?loopback=on&memory=on", "mariadb:1?loopback=on&memory=on"} {
+		code, _, stderr := call(t, few(t, 600, "run", "bank", "--cluster", kind, "--accounts", "1000")...)
+		if code == 3 && strings.Contains(stderr, "install the Debian package") {
+			t.Skip("skipped engine: " + kind + ": " + stderr)
+		}
+		if code != 0 {
+			t.Errorf("600 clients on %s ended with %d: %s", kind, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/pgwire"
+)
+
+// freeQuery asks for the limits of connections and for how many each of them counts. Its
+// columns are those of figures, behind the number of the session's process.
+//
+// A slot of max_connections is taken by each client's process, since version 12 by no
+// others, and some slots are kept for superusers and, since 16, for a role
+// (src/backend/utils/init/postinit.c, InitPostgres). CONNECTION LIMIT counts the sessions of
+// a role or a database, those of replication too, and no superuser is refused for it.
+//
+// A user without pg_read_all_stats does not see what kind of process others have. Those that
+// run for a user and are no client's are bounded by max_worker_processes and
+// max_wal_senders, so that what is counted is never more than what is there.
+func freeQuery(version int) string {
+	reserved := "0"
+	if version >= 16 {
+		reserved = "CASE WHEN pg_has_role(session_user, 'pg_use_reserved_connections', 'USAGE') THEN 0 ELSE current_setting('reserved_connections')::int END"
+	}
+	const hidden = "greatest(0, count(*) FILTER (WHERE backend_type IS NULL%s) - current_setting('max_worker_processes')::int - current_setting('max_wal_senders')::int)"
+	const client = "count(*) FILTER (WHERE backend_type IN (%s)%s)"
+	counted := func(kinds, which string) string {
+		return fmt.Sprintf(client, kinds, which) + " + " + fmt.Sprintf(hidden, which)
+	}
+	const limited = "'client backend', 'walsender'"
+	return "SELECT pg_backend_pid()" +
+		", current_setting('max_connections')::int" +
+		", CASE WHEN r.rolsuper THEN 0 ELSE current_setting('superuser_reserved_connections')::int + " + reserved + " END" +
+		", a.clients" +
+		", CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END, a.own" +
+		", CASE WHEN r.rolsuper THEN -1 ELSE d.datconnlimit END, a.here" +
+		" FROM pg_roles r, pg_database d, (SELECT " +
+		counted("'client backend'", "") + " AS clients, " +
+		counted(limited, " AND usename = session_user") + " AS own, " +
+		counted(limited, " AND datname = current_database()") + " AS here" +
+		" FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datid IS NOT NULL AND usesysid IS NOT NULL) a" +
+		" WHERE r.rolname = session_user AND d.datname = current_database()"
+}
+
+// FreeConnections implements db.ConnectionLimited. The key with which a session is cancelled
+// names its process (PostgreSQL documentation, 55.2.1). Where the process that answers is
+// another one, a pooler stands between, which has made up a key of its own.
+func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
+	free.Server = d.Where()
+	err = d.Control(ctx, "ask "+d.Where()+" how many connections it takes", func(ctx context.Context, c *pgwire.Control) error {
+		row, err := c.Row(ctx, freeQuery(major(c.Conn.ParameterStatus("server_version"))))
+		if err != nil {
+			return err
+		}
+		figures := make([]int, len(row))
+		for i, text := range row {
+			if figures[i], err = strconv.Atoi(text); err != nil {
+				return db.Fatalf("read how many connections it takes", "%q is no number", text)
+			}
+		}
+		if uint32(figures[0]) != c.Conn.PID() {
+			return nil
+		}
+		most, reserved, clients := figures[1], figures[2], figures[3]
+		limit := fmt.Sprintf("max_connections = %d", most)
+		if reserved > 0 {
+			limit += fmt.Sprintf(", %d of them reserved", reserved)
+		}
+		free.Tighten(most-reserved, clients, limit, "raise max_connections, or connect through a pooler")
+		const raise = "raise it, or connect through a pooler"
+		free.Tighten(figures[4], figures[5], fmt.Sprintf("the role's CONNECTION LIMIT is %d", figures[4]), raise)
+		free.Tighten(figures[6], figures[7], fmt.Sprintf("the database's CONNECTION LIMIT is %d", figures[6]), raise)
+		return nil
+	})
+	return free, err
+}

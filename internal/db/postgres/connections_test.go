@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/pgbouncer"
+	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
+)
+
+// TestFreeConnections: the tightest of the limits that the server has for a user is found, by
+// a superuser and by a user who does not see the sessions of others, and sessions that open
+// take from it.
+func TestFreeConnections(t *testing.T) {
+	const most, reserved = 60, 3
+	pg := servers.Start(t, map[string]string{"max_connections": "60", "max_worker_processes": "2", "max_wal_senders": "3"})
+	super := drivertest.Open(t, Open, pg.URL())
+	sqltest.Execute(t, super,
+		"CREATE ROLE teller LOGIN PASSWORD 'x'", "CREATE ROLE narrow LOGIN PASSWORD 'x' CONNECTION LIMIT 4",
+		"CREATE DATABASE small CONNECTION LIMIT 5")
+	as := func(user, database string) *Database {
+		return drivertest.Open(t, Open, pg.URLFor(user, "x", database))
+	}
+	ask := func(d *Database) db.FreeConnections {
+		t.Helper()
+		free, err := d.FreeConnections(t.Context())
+		if err != nil || !free.Known || free.Server != d.Where() {
+			t.Fatalf("%+v, %v", free, err)
+		}
+		return free
+	}
+	before := ask(super)
+	others := most - before.Count // of who watches the server
+	if before.Limit != "max_connections = 60" || others < 0 || others > 5 {
+		t.Fatalf("%+v", before)
+	}
+	for range 20 {
+		sqltest.Session(t, super, db.Interactive, "")
+	}
+	if after := ask(super); after.Count != before.Count-20 {
+		t.Errorf("with 20 sessions more %d are free, before them %d", after.Count, before.Count)
+	}
+	teller := as("teller", "postgres")
+	// Of those that it does not see five may be no clients.
+	hidden := max(0, 20+others-5)
+	if free := ask(teller); free.Count != most-reserved-hidden || free.Limit != "max_connections = 60, 3 of them reserved" {
+		t.Errorf("a user has %+v", free)
+	}
+	sqltest.Execute(t, super, "GRANT pg_read_all_stats TO teller")
+	if free := ask(teller); free.Count != before.Count-20-reserved {
+		t.Errorf("a user who sees all has %+v", free)
+	}
+	narrow := as("narrow", "postgres")
+	sqltest.Session(t, narrow, db.Interactive, "")
+	if free := ask(narrow); free.Count != 3 || free.Limit != "the role's CONNECTION LIMIT is 4" {
+		t.Errorf("a role with a limit has %+v", free)
+	}
+	small := as("teller", "small")
+	sqltest.Session(t, small, db.Interactive, "")
+	if free := ask(small); free.Count != 4 || free.Limit != "the database's CONNECTION LIMIT is 5" {
+		t.Errorf("a database with a limit has %+v", free)
+	}
+	if free := ask(as(server.Superuser, "small")); free.Limit != "max_connections = 60" {
+		t.Errorf("a superuser has %+v", free)
+	}
+}
+
+// TestFreeConnectionsPooled: behind a pooler nothing is known.
+func TestFreeConnectionsPooled(t *testing.T) {
+	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(servers.Shared(t).Port()))
+	for _, mode := range []string{"transaction", "session"} {
+		p, err := pgbouncer.Start(t.Context(), at, server.Superuser, map[string]string{"pool_mode": mode})
+		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+			t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
+		}
+		drivertest.Must(t, err)
+		t.Cleanup(func() { drivertest.Must(t, p.Stop()) })
+		d := drivertest.Open(t, Open, p.URL("anybody", "postgres", "prepare=false"))
+		if free, err := d.FreeConnections(t.Context()); err != nil || free.Known {
+			t.Errorf("behind a pooler of mode %s: %+v, %v", mode, free, err)
+		}
+	}
+}

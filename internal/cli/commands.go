@@ -123,6 +123,10 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	s.Fresh()
 	own := *config
 	config = &own
+	defer func(before context.Context) { s.ctx = before }(s.ctx)
+	if s.ctx, err = config.connectFrom(s.ctx); err != nil {
+		return nil, "", err
+	}
 	cluster, err := a.openCluster(s, config)
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)
@@ -333,6 +337,10 @@ func (a *app) popCommand(name string) *cobra.Command {
 func (a *app) pop(config *config) error {
 	s := a.begin(live.NewFeed())
 	defer s.stop()
+	var err error
+	if s.ctx, err = config.connectFrom(s.ctx); err != nil {
+		return err
+	}
 	database, err := openDatabase(s.ctx, config.DB)
 	if err != nil {
 		return s.cause(err, nothingLeft)

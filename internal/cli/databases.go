@@ -19,6 +19,7 @@ import (
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/db/sqlite"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
@@ -34,6 +35,7 @@ type database struct {
 	embedded bool   // it runs in this process
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
+	bindable bool                                     // connections to it can be made from --local-address
 	ownState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
 	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
 	clusters []clusterKind
@@ -132,6 +134,28 @@ func databaseOf(url string) (database, error) {
 		return database{}, usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+}
+
+// connectFrom returns a context in which connections to the database are made from the
+// addresses that the configuration names, if it names some.
+func (c *config) connectFrom(ctx context.Context) (context.Context, error) {
+	addresses, err := c.LocalAddresses()
+	if err != nil || len(addresses) == 0 {
+		return ctx, err
+	}
+	kind, err := databaseOf(c.DB)
+	if err != nil {
+		return ctx, err
+	}
+	if !kind.bindable {
+		return ctx, usagef("local-address: a connection to %s: cannot be made from an address of one's choice: leave it out", kind.schemes[0])
+	}
+	for _, address := range addresses {
+		if err := wire.CheckLocal(address); err != nil {
+			return ctx, usagef("local-address: %w", err)
+		}
+	}
+	return wire.WithLocalAddresses(ctx, addresses), nil
 }
 
 // embedded says whether the database of a URL runs in this process.
@@ -297,12 +321,16 @@ func (c *config) admitFirst(s *session, fewer func(most int) string) error {
 	if c.Cluster != "" || embedded(c.runDatabase("")) {
 		return nil
 	}
-	database, err := openDatabase(s.ctx, c.DB, c.Isolation)
+	ctx, err := c.connectFrom(s.ctx)
+	if err != nil {
+		return err
+	}
+	database, err := openDatabase(ctx, c.DB, c.Isolation)
 	if err != nil {
 		return s.cause(err, nothingLeft)
 	}
 	defer database.Close()
-	if err := c.admit(s.ctx, database, fewer); err != nil {
+	if err := c.admit(ctx, database, fewer); err != nil {
 		return s.cause(err, nothingLeft)
 	}
 	return nil

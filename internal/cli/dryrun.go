@@ -59,6 +59,9 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 	if err := config.loadedElsewhere(); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
+	if _, err := config.connectFrom(context.Background()); err != nil {
+		return nil, err
+	}
 	if config.Out != "" {
 		if err := run.Vacant(config.Out); err != nil {
 			return nil, err

@@ -41,11 +41,11 @@ func clusterServants() []*cobra.Command {
 func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
+			port: "5432", bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
-			port: "26257", open: opener(cockroach.Open), clusters: []clusterKind{
+			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
@@ -61,7 +61,7 @@ func servers() []database {
 				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
 			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
 		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", open: opener(mysql.Open), clusters: []clusterKind{
+			port: "3306", bindable: true, open: opener(mysql.Open), clusters: []clusterKind{
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 			}},
@@ -70,15 +70,15 @@ func servers() []database {
 				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{
+			port: "21212", bindable: true, open: opener(voltdb.Open), clusters: []clusterKind{
 				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
 			}},
 		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", open: opener(infinisql.Open), clusters: []clusterKind{
+			port: "15432", bindable: true, open: opener(infinisql.Open), clusters: []clusterKind{
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
-			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
+			port: "6379", bindable: true, open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},
 			}},
 	}

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"stroppy/internal/isolation"
@@ -41,6 +43,8 @@ type Scenario struct {
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
 	Thresholds     string        // on what is measured, one a line, as report.ParseThresholds reads them
+
+	LocalAddress string // addresses of this machine, with commas, that connections are made from; empty: the system's choice
 
 	Clients  int
 	Duration time.Duration // of the run; 0 where Count says how long
@@ -109,7 +113,7 @@ func (s Scenario) With(values map[string]string) (Scenario, error) {
 
 // Validate says in one sentence what is wrong with the scenario, or nil.
 func (s *Scenario) Validate() error {
-	return cmp.Or(setting.Check(s.Settings()), s.oneDatabase(), s.howLong(), s.howFast(), s.Config.Validate())
+	return cmp.Or(setting.Check(s.Settings()), s.localAddresses(), s.oneDatabase(), s.howLong(), s.howFast(), s.Config.Validate())
 }
 
 func (s *Scenario) howLong() error {
@@ -146,10 +150,32 @@ func (s *Scenario) howFast() error {
 	return nil
 }
 
+// LocalAddresses are those that connections are made from; none leaves it to the system.
+func (s *Scenario) LocalAddresses() (list []netip.Addr, err error) {
+	if s.LocalAddress == "" {
+		return nil, nil
+	}
+	for text := range strings.SplitSeq(s.LocalAddress, ",") {
+		address, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("local-address has %q, which is no IP address: give addresses of this machine with commas, such as 127.0.0.2,127.0.0.3", clip(text))
+		}
+		list = append(list, address)
+	}
+	return list, nil
+}
+
+func (s *Scenario) localAddresses() error {
+	_, err := s.LocalAddresses()
+	return err
+}
+
 func (s *Scenario) oneDatabase() error {
 	switch {
 	case s.Cluster != "" && s.DB != "":
 		return fmt.Errorf("db and cluster each name a database: give one of them")
+	case s.LocalAddress != "" && s.DB == "":
+		return fmt.Errorf("local-address is for connections to servers that are there already: name one with db, or leave it out")
 	case s.Cluster != "" && s.NoLoad:
 		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
 	case s.Cluster == "" && s.Nemesis != "":

@@ -58,6 +58,8 @@ func TestMergeRefuses(t *testing.T) {
 		{"lock-order", "magic", "key or random"},
 		{"workload", "banc", `workload is "banc": it must be bank`},
 		{"unreachable-timeout", "0s", "longer than 0"},
+		{"local-address", "127.0.0.2,localhost", `local-address has "localhost", which is no IP address`},
+		{"local-address", "127.0.0.2", "name one with db, or leave it out"},
 		{"warmup", "10s", "nothing would be left"},
 		{"ratio", "99999999999:1:1", `it must be three numbers from 1 to 2147483647, such as 1:10:100000`},
 		{"ratio", "0:1:1", "three numbers from 1 to"},

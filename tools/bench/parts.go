@@ -3,17 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
-	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/pgbouncer"
 	"stroppy/internal/cluster/postgres"
 )
 
@@ -224,44 +219,6 @@ func (s *suite) kv() error {
 			s.row("kv: postgres: 8 connections"+name+": client CPU a read", "%.1f µs", ours.cost, peer.cost, "")
 		}
 		s.row("kv: postgres: reads a second of pgbench -S -j 2", "%.0f", 0, reached["2"].rate, "")
-		return nil
-	})
-}
-
-// connections measures what a connection costs the process that holds 10,000: ours and
-// pgbench's, each with all of them to a pooler, which has 20 sessions of the server.
-func (s *suite) connections() error {
-	return s.serve(cluster.Alone(nil), func(s *server) error {
-		const count = 10_000
-		address := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
-		pooler, err := pgbouncer.Start(s.ctx, address, postgres.Superuser,
-			map[string]string{"max_client_conn": strconv.Itoa(2 * count), "listen_backlog": "4096"})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = pooler.Stop() }()
-		if err := s.tpcbFresh(); err != nil {
-			return err
-		}
-		// So long that each connection has a transaction or two.
-		long := max(s.seconds, 10*time.Second)
-		ours, err := s.runWorkload("tpcb", "--db="+pooler.URL(postgres.Superuser, postgres.Superuser, "prepare=false&answer_timeout=1m"),
-			"--no-load", "--clients="+strconv.Itoa(count), "--duration="+long.String())
-		if err != nil {
-			return err
-		}
-		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(count), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
-			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
-		if _, err := run(peer); err != nil {
-			return err
-		}
-		used, ok := peer.ProcessState.SysUsage().(*syscall.Rusage)
-		if !ok {
-			return fmt.Errorf("this system does not say how much memory pgbench took")
-		}
-		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
-			float64(ours.Client.RSS)/count/(1<<10), float64(used.Maxrss)/count, "≤ 1.00")
-		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")
 		return nil
 	})
 }

@@ -2,7 +2,10 @@
 
 package wire
 
-import "net"
+import (
+	"net"
+	"syscall"
+)
 
 // newDirect is only done on Linux: elsewhere a program may not make system calls of
 // its own, and conn stays what it is.
@@ -12,3 +15,6 @@ func newDirect(conn *net.TCPConn) (net.Conn, error) { return conn, nil }
 // while something that was sent is unacknowledged, which is some minutes; a
 // connection that waits for an answer is probed as on Linux.
 func setUserTimeout(*net.TCPConn) error { return nil }
+
+// bindWithoutPort is only done on Linux: elsewhere an address has each port once.
+func bindWithoutPort(string, string, syscall.RawConn) error { return nil }

@@ -3,6 +3,7 @@ package wire
 import (
 	"net"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +19,19 @@ func setUserTimeout(conn *net.TCPConn) error {
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(UserTimeout.Milliseconds()))
+	})
+	if err == nil {
+		err = os.NewSyscallError("setsockopt", failed)
+	}
+	return err
+}
+
+// bindWithoutPort leaves the choice of a port to connect, which may take one that another
+// connection of the same address has to another server (ip(7), IP_BIND_ADDRESS_NO_PORT).
+func bindWithoutPort(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 	})
 	if err == nil {
 		err = os.NewSyscallError("setsockopt", failed)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -37,10 +38,19 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Sec
 
 // Dial makes a connection that ends when the other side is silent, and that one
 // goroutine reads and one writes. It is what package net.Dialer's DialContext is
-// otherwise.
+// otherwise. See WithLocalAddresses for where it is made from.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
-	conn, err := dialer.DialContext(ctx, network, address)
+	dial := dialer.DialContext
+	if from, ok := ctx.Value(localKey{}).(*local); ok {
+		dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return from.dial(ctx, dialer, network, address)
+		}
+	}
+	conn, err := dial(ctx, network, address)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		err = ErrNoPort
+	}
 	if err != nil {
 		return nil, err
 	}

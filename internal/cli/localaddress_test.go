@@ -1,0 +1,56 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLocalAddress: connections come from the addresses that are named, which a server that
+// takes none from elsewhere shows.
+func TestLocalAddress(t *testing.T) {
+	server := startPostgres(t)
+	execute(t, server.URL(), "CREATE ROLE payer LOGIN SUPERUSER")
+	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
+	rules := read(t, hba)
+	if err := os.WriteFile(hba, []byte("host all payer 127.0.0.2/31 trust\nhost all payer all reject\n"+rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(server.PIDs()[0], syscall.SIGHUP); err != nil { // it reads its rules again
+		t.Fatal(err)
+	}
+	url := server.URLFor("payer", "", "postgres")
+	try := func(args ...string) (int, string) {
+		args = append([]string{"run", "bank", "--db", url, "--accounts", "100"}, args...)
+		code, _, stderr := call(t, few(t, 4, args...)...)
+		return code, stderr
+	}
+	code, stderr := try()
+	for deadline := time.Now().Add(waitLimit); code == 0 && time.Now().Before(deadline); {
+		code, stderr = try() // the server takes its rules anew when it comes to it
+	}
+	refused(t, code, 3, stderr, "pg_hba.conf")
+	if code, stderr := try("--local-address", "127.0.0.2,127.0.0.3"); code != 0 {
+		t.Errorf("from the addresses that the server takes connections from it ended with %d: %s", code, stderr)
+	}
+	code, stderr = try("--local-address", "127.0.0.2,127.0.0.4")
+	refused(t, code, 3, stderr, "pg_hba.conf")
+	code, stderr = try("--local-address", "192.0.2.1")
+	refused(t, code, 2, stderr, "local-address: 192.0.2.1 is no address of this machine")
+}
+
+// TestLocalAddressRefused: what has no connections of ours takes no address for them.
+func TestLocalAddressRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"run bank --db sqlite:x.db --local-address 127.0.0.2":           "a connection to sqlite: cannot be made from an address of one's choice",
+		"run bank --db sqlite:x.db --local-address 127.0.0.2 --dry-run": "a connection to sqlite: cannot be made from an address of one's choice",
+		"run bank --local-address 127.0.0.2":                            "name one with db, or leave it out",
+		"run bank --db sqlite:x.db --local-address one":                 `local-address has "one", which is no IP address`,
+	} {
+		code, _, stderr := call(t, strings.Fields(args)...)
+		refused(t, code, 2, stderr, want)
+	}
+}

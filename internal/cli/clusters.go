@@ -115,5 +115,6 @@ func clusterLines() (lines []string) {
 	return append(lines, "", "Parameters of any kind, after a question mark:",
 		"  memory=on    the data in /dev/shm, where fsync costs nothing and means nothing",
 		"  loopback=on  all nodes on 127.0.0.1, without network namespaces and the faults that need them",
-		"  layer=on     a file system under every node's data that can fill up, be slow, and lose what was not synced")
+		"  layer=on     a file system under every node's data that can fill up, be slow, and lose what was not synced",
+		"  bin=DIR      the folder of the server's programs; without it those on PATH come before the system's")
 }

@@ -14,10 +14,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -151,7 +153,8 @@ type Options struct {
 	// them are started with as many as that, and some for others.
 	Connections int
 	// Params are what stands behind the question mark of --cluster KIND:N?….
-	// A kind refuses those that it does not know.
+	// A kind refuses those that it does not know; bin, the folder of the programs, is
+	// known to every kind that has some.
 	Params url.Values
 }
 
@@ -248,20 +251,92 @@ func (e MissingError) Advice() string {
 	return "install the Debian package " + e.Package
 }
 
-// Find returns the path of a program: in the newest of the folders that match
-// the patterns, which is where distributions keep several versions, or else on
-// PATH. If there is none the error is a MissingError that names debianPackage.
+// Find returns the path of a program: the first on PATH, or else that in the newest
+// of the folders that match the patterns, which is where distributions keep several
+// versions. If there is none the error is a MissingError that names debianPackage.
 func Find(program, debianPackage string, patterns ...string) (string, error) {
-	path, err := FindFile(program, debianPackage, patterns...)
-	if err == nil {
-		if _, err = exec.LookPath(path); err == nil {
-			return path, nil
+	path, err := exec.LookPath(program)
+	if err != nil {
+		if path, err = FindFile(program, debianPackage, patterns...); err == nil {
+			path, err = exec.LookPath(path)
 		}
 	}
-	if path, err = exec.LookPath(program); err != nil {
+	if err != nil {
 		return "", MissingError{Program: program, Package: debianPackage}
 	}
-	return path, nil
+	return filepath.Abs(path)
+}
+
+// Find is the function Find, unless the parameter bin names a folder: then the program
+// is taken from there, or the error is a *ParamError.
+func (o Options) Find(program, debianPackage string, patterns ...string) (string, error) {
+	found, err := o.FindAll([]string{program}, debianPackage, patterns...)
+	return found[program], err
+}
+
+// FindAll is Find for programs that are of one version only if they are in one folder:
+// that of bin, else the first on PATH that has all of them, else the newest that matches
+// the patterns.
+func (o Options) FindAll(programs []string, debianPackage string, patterns ...string) (map[string]string, error) {
+	bin, err := o.Bin()
+	if err != nil {
+		return nil, err
+	}
+	if bin != "" {
+		found, lacks := programsIn(bin, programs)
+		if len(lacks) > 0 {
+			return nil, &ParamError{Param: paramBin, Reason: fmt.Sprintf("%s has no %s: name the folder of the programs", bin, strings.Join(lacks, ", "))}
+		}
+		return found, nil
+	}
+	for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+		if found, lacks := programsIn(folder, programs); filepath.IsAbs(folder) && len(lacks) == 0 {
+			return found, nil
+		}
+	}
+	found := map[string]string{}
+	for _, name := range programs {
+		path, err := FindFile(name, debianPackage, patterns...)
+		if err == nil {
+			path, err = exec.LookPath(path)
+		}
+		if err != nil {
+			return nil, MissingError{Program: name, Package: debianPackage}
+		}
+		found[name] = path
+	}
+	return found, nil
+}
+
+// Bin is the folder that the parameter bin names, as an absolute path; empty if it is
+// not given.
+func (o Options) Bin() (string, error) {
+	if !o.Params.Has(paramBin) {
+		return "", nil
+	}
+	bin, err := filepath.Abs(o.Params.Get(paramBin))
+	if err != nil {
+		return "", &ParamError{Param: paramBin, Reason: err.Error()}
+	}
+	if info, err := os.Stat(bin); err != nil || !info.IsDir() {
+		return "", &ParamError{Param: paramBin, Reason: fmt.Sprintf("there is no folder %s: name the one that has the programs", bin)}
+	}
+	return bin, nil
+}
+
+// programsIn returns the paths of the programs that a folder has, and the names of those
+// that it lacks.
+func programsIn(folder string, programs []string) (found map[string]string, lacks []string) {
+	found = map[string]string{}
+	for _, name := range programs {
+		path, err := exec.LookPath(filepath.Join(folder, name))
+		if err != nil {
+			lacks = append(lacks, name)
+			continue
+		}
+		found[name] = path
+	}
+	return found, lacks
 }
 
 // FindFile is Find for a file that is no program, and on no path.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,55 @@ func TestFind(t *testing.T) {
 	_, err = Find("no-such-server", "some-package", dir+"/*/bin")
 	if want := (MissingError{Program: "no-such-server", Package: "some-package"}); !errors.Is(err, want) {
 		t.Errorf("Find of nothing: %v, want %v", err, want)
+	}
+}
+
+func TestFindAll(t *testing.T) {
+	dir := t.TempDir()
+	for folder, programs := range map[string][]string{"9/bin": {"a", "b"}, "10/bin": {"a", "b"}, "half": {"a"}, "path": {"a", "b"}, "own": {"a", "b"}} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range programs {
+			if err := os.WriteFile(filepath.Join(dir, folder, name), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	own := func(folder string) Options { return Options{Params: url.Values{"bin": {filepath.Join(dir, folder)}}} }
+	for _, c := range []struct {
+		name string
+		path []string // folders on PATH
+		o    Options
+		want string // the folder, or what the error says
+	}{
+		{"newest of the system's", []string{"half"}, Options{}, "10/bin"},
+		{"PATH before the system's", []string{"half", "path"}, Options{}, "path"},
+		{"bin before PATH", []string{"path"}, own("own"), "own"},
+		{"bin that lacks one", []string{"path"}, own("half"), "half has no b: name the folder of the programs"},
+		{"bin that is none", []string{"path"}, own("none"), "there is no folder " + filepath.Join(dir, "none")},
+	} {
+		folders := make([]string, len(c.path))
+		for i, folder := range c.path {
+			folders[i] = filepath.Join(dir, folder)
+		}
+		t.Setenv("PATH", strings.Join(folders, string(filepath.ListSeparator)))
+		found, err := c.o.FindAll([]string{"a", "b"}, "some-package", dir+"/*/bin")
+		if err != nil {
+			if param := new(ParamError); !errors.As(err, &param) || param.Param != "bin" || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+			continue
+		}
+		for _, name := range []string{"a", "b"} {
+			if want := filepath.Join(dir, c.want, name); found[name] != want {
+				t.Errorf("%s: %s is taken from %q, want %s", c.name, name, found[name], want)
+			}
+		}
+	}
+	t.Setenv("PATH", dir)
+	if _, err := (Options{}).FindAll([]string{"a"}, "some-package"); !errors.Is(err, MissingError{Program: "a", Package: "some-package"}) {
+		t.Errorf("FindAll of nothing: %v", err)
 	}
 }
 

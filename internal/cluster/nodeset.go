@@ -156,6 +156,11 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	if err = f.User.enters(f.Folder(0)); err != nil {
 		return err
 	}
+	if bin, _ := o.Bin(); bin != "" { // its error was Find's
+		if err = f.User.enters(filepath.Join(bin, "program")); err != nil {
+			return &ParamError{Param: paramBin, Reason: err.Error()}
+		}
+	}
 	if f.network, err = NewNetwork(ctx, o.Nodes+k.Further, o.Loopback); err != nil {
 		return err
 	}

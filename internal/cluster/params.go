@@ -26,6 +26,9 @@ func (e *ParamError) Error() string {
 // paramSet stands before the name of a setting of the server's own.
 const paramSet = "set."
 
+// paramBin names the folder that the programs are taken from; Options.Find reads it.
+const paramBin = "bin"
+
 // Params are the parameters that a kind of cluster knows.
 type Params struct {
 	// Known take the value of each, or say what is wrong with it.
@@ -47,6 +50,10 @@ func (p Params) Read(values url.Values) error {
 		switch take := p.Known[name]; {
 		case len(values[name]) != 1:
 			err = fmt.Errorf("it is given %d times: give it once", len(values[name]))
+		case name == paramBin:
+			if values.Get(name) == "" {
+				err = errors.New("it must name the folder of the programs")
+			}
 		case isSetting:
 			err = p.Set(setting, values.Get(name))
 		case take != nil:
@@ -65,7 +72,7 @@ func (p Params) unknown(name string) error {
 	if p.Unknown != "" {
 		return errors.New(p.Unknown)
 	}
-	near := slices.MinFunc(slices.Sorted(maps.Keys(p.Known)), func(a, b string) int {
+	near := slices.MinFunc(append(slices.Sorted(maps.Keys(p.Known)), paramBin), func(a, b string) int {
 		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
 	})
 	return fmt.Errorf("%s has no such parameter; the nearest is %s, and set.NAME=VALUE sets a setting of the server's", p.Kind, near)

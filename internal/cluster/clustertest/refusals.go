@@ -28,6 +28,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 	Must(t, os.Mkdir(filepath.Join(used, "n0"), 0o700))
 	refusals = append(refusals,
 		Refusal{Options: cluster.Options{Nodes: -1}, Says: "nodes asked for"},
+		Refusal{Query: "bin=" + OpenDir(t), Says: "the cluster's parameter bin: "},
 		Refusal{Options: cluster.Options{Nodes: 1, Dir: used, Loopback: true}, Says: "take another folder"})
 	for _, r := range refusals {
 		params, err := url.ParseQuery(r.Query)

@@ -51,7 +51,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := cluster.Find("cockroach", "")
+	binary, err := o.Find("cockroach", "")
 	if err != nil {
 		return nil, err
 	}

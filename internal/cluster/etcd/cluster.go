@@ -44,7 +44,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := cluster.Find("etcd", "etcd-server")
+	binary, err := o.Find("etcd", "etcd-server")
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ var decided = []string{"name", "data-dir", "wal-dir", "config-file", "listen-", 
 // *cluster.ParamError.
 func flagsOf(params url.Values) (flags []string, err error) {
 	err = cluster.Params{
-		Unknown: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000",
+		Unknown: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000, or bin",
 		Set: func(flag, value string) error {
 			if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(flag, own) }) {
 				return errors.New("the cluster sets this flag itself, to find its nodes and their data")

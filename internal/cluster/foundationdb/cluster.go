@@ -53,11 +53,11 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for FoundationDB, which writes to its files past the kernel's cache"}
 	}
-	server, err := cluster.Find("fdbserver", "", "/usr/sbin")
+	server, err := o.Find("fdbserver", "", "/usr/sbin")
 	if err != nil {
 		return nil, err
 	}
-	cli, err := cluster.Find("fdbcli", "")
+	cli, err := o.Find("fdbcli", "")
 	if err != nil {
 		return nil, err
 	}

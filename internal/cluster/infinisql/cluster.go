@@ -36,11 +36,15 @@ var _ cluster.Local = (*Cluster)(nil)
 // programs are the paths of what the server needs.
 type programs struct{ server, manager, python string }
 
-func findPrograms() (p programs, err error) {
+func findPrograms(o cluster.Options) (p programs, err error) {
 	const hint = "build InfiniSQL 0.1.2-alpha and put infinisqld and infinisqlmgr.py on PATH, for no Debian package has them"
 	for program, path := range map[string]*string{"infinisqld": &p.server, "infinisqlmgr.py": &p.manager} {
-		if *path, err = cluster.Find(program, ""); err != nil {
-			return p, cluster.MissingError{Program: program, Hint: hint}
+		*path, err = o.Find(program, "")
+		if errors.As(err, new(cluster.MissingError)) {
+			err = cluster.MissingError{Program: program, Hint: hint}
+		}
+		if err != nil {
+			return p, err
 		}
 	}
 	p.python, err = cluster.Find("python3", "python3")
@@ -71,7 +75,7 @@ func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, 
 	case o.FaultFS:
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for InfiniSQL, which keeps its data in memory"}
 	}
-	if c.programs, err = findPrograms(); err != nil {
+	if c.programs, err = findPrograms(o); err != nil {
 		return nil, err
 	}
 	if c.procedures == "" {

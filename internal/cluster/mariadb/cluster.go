@@ -38,38 +38,6 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// programs are the paths of what the servers need.
-type programs struct {
-	install, server string
-	provider        string // Galera's library; empty for a server without it
-}
-
-func findPrograms(galera bool) (p programs, err error) {
-	if p.install, err = Bin("mariadb-install-db"); err != nil {
-		return p, err
-	}
-	if p.server, err = Bin("mariadbd"); err != nil || !galera {
-		return p, err
-	}
-	p.provider, err = cluster.FindFile("libgalera_smm.so", "galera-4",
-		"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera")
-	if err != nil {
-		return p, err
-	}
-	// Galera's script hands the data to a node that joins by rsync, and sees by
-	// one of the others whether rsync listens.
-	_, err = Bin("wsrep_sst_rsync")
-	if err == nil {
-		_, err = cluster.Find("rsync", "rsync")
-	}
-	if err == nil {
-		if _, err = cluster.Find("ss", "iproute2"); err != nil {
-			_, err = cluster.Find("lsof", "lsof")
-		}
-	}
-	return p, err
-}
-
 // StartCluster starts one MariaDB server as a cluster of one node. An error
 // leaves nothing behind; it is a cluster.MissingError where MariaDB is not
 // installed, and a *cluster.ParamError for a parameter. The parameters are:
@@ -107,7 +75,7 @@ func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
 }
 
 func launch(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
-	programs, err := findPrograms(kind == "galera")
+	programs, err := findPrograms(o, kind == "galera")
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +129,7 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	}
 	cmd := c.User.Command(ctx, c.Dir, c.programs.install, "--no-defaults", "--datadir="+n.Dir(), "--tmpdir="+n.scratch,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--extra-file="+file)
+	cmd.Args = append(cmd.Args, c.programs.basedir()...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		said := strings.Join(complaint.FindAllString(string(out), 10), " | ")
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, cmp.Or(said, cluster.LastLines(out)))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +268,21 @@ func TestStopLeavesNothing(t *testing.T) {
 			conn.Close()
 			t.Errorf("something still listens on %s", address)
 		}
+	}
+}
+
+// TestPrograms starts a server from an installation that is not where it was built to be.
+func TestPrograms(t *testing.T) {
+	if _, err := findPrograms(cluster.Options{}, false); err != nil {
+		t.Skipf("skipped engine: mariadb: %v", err)
+	}
+	prefix := clustertest.OpenDir(t)
+	for _, folder := range []string{"bin", "sbin", "share", "lib"} {
+		clustertest.Must(t, os.Symlink("/usr/"+folder, filepath.Join(prefix, folder)))
+	}
+	c := kind(StartCluster, url.Values{"bin": {filepath.Join(prefix, "bin")}}).Start(t, cluster.Options{Nodes: 1})
+	if got := c.Nodes()[0].(*node).value(t, "SELECT @@basedir"); filepath.Clean(got) != prefix {
+		t.Errorf("the server's basedir is %s, want %s", got, prefix)
 	}
 }
 

@@ -29,16 +29,13 @@ type Server struct {
 	user cluster.User
 }
 
-// Bin returns the path of one of MariaDB's programs, such as mariadb, the
-// client. If there is none the error is a cluster.MissingError.
-func Bin(name string) (string, error) {
-	return cluster.Find(name, debianPackage, "/usr/sbin", "/usr/bin", "/usr/libexec")
-}
-
 // Start starts a server with any settings.
 func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 	p := params{flags: []string{"--innodb-log-file-size=16M"}} // enough for tests, and a sixth of the default
 	for name := range o.Params {
+		if name == "bin" {
+			continue
+		}
 		setting := strings.ReplaceAll(strings.TrimPrefix(name, "set."), "_", "-")
 		p.flags = append(p.flags, "--"+setting+"="+o.Params.Get(name))
 	}

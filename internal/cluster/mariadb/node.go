@@ -67,7 +67,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 func (n *node) server(more ...string) *exec.Cmd {
 	c := n.cluster
 	cmd := c.User.Command(context.Background(), n.Dir(), c.programs.server, append(n.flags(), more...)...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+n.scratch) // for the scripts of Galera
+	cmd.Env = c.programs.environment(n.scratch)
 	return cmd
 }
 
@@ -82,6 +82,7 @@ func (n *node) flags() []string {
 		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
 		"--max-connections=" + strconv.Itoa(n.cluster.Options.MaxConnections(500)),
 	}
+	flags = append(flags, n.cluster.programs.basedir()...)
 	if n.cluster.galera() {
 		flags = append(flags, n.galeraFlags()...)
 	}

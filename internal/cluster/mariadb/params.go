@@ -43,7 +43,7 @@ func parseParams(values url.Values, galera bool) (params, error) {
 	}
 	err := cluster.Params{
 		Known: known, Set: p.set,
-		Unknown: "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), " +
+		Unknown: "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), bin, " +
 			"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1",
 	}.Read(values)
 	slices.Sort(p.flags)

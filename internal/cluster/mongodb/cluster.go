@@ -41,7 +41,7 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return nil, err
 	}
 	s := servers{params: params}
-	if s.mongod, err = cluster.Find("mongod", ""); err != nil {
+	if s.mongod, err = o.Find("mongod", ""); err != nil {
 		return nil, err
 	}
 	kind := cluster.Kind{Name: "mongodb", PortTaken: "Address already in use"}
@@ -49,7 +49,7 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return local(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) },
 			func(c *ReplicaSet) error { return c.sets[0].start(ctx) }))
 	}
-	if s.mongos, err = cluster.Find("mongos", ""); err != nil {
+	if s.mongos, err = o.Find("mongos", ""); err != nil {
 		return nil, err
 	}
 	kind.Further = o.Nodes*(params.shards-1) + 2

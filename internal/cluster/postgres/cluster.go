@@ -37,16 +37,9 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// findPrograms returns the paths of PostgreSQL's programs.
-func findPrograms() (_ map[string]string, err error) {
-	programs := map[string]string{"initdb": "", "postgres": "", "pg_basebackup": "", "pg_isready": "", "pg_controldata": ""}
-	for name := range programs {
-		if programs[name], err = PGBin(name); err != nil {
-			return nil, err
-		}
-	}
-	return programs, nil
-}
+// programs are PostgreSQL's programs that a cluster needs. Debian has wrappers of some on
+// PATH and not of all, so that they have to come from one folder.
+var programs = []string{"initdb", "postgres", "pg_basebackup", "pg_isready", "pg_controldata"}
 
 // StartCluster starts a primary, node 0, and its standbys, and returns when all
 // have the same data and, unless sync=off is given, the primary waits for a
@@ -67,14 +60,14 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := findPrograms()
+	found, err := o.FindAll(programs, debianPackage, folders...)
 	if err != nil {
 		return nil, err
 	}
 	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: product, Users: users}
 	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
-			c := &Cluster{params: params, programs: programs}
+			c := &Cluster{params: params, programs: found}
 			c.Failover = cluster.NewFailover("the PostgreSQL cluster", cluster.FailoverKind[*node]{
 				Replica: "standby", Timeout: params.timeout, Every: glance,
 				Candidates: c.candidates, Farthest: c.farthest, Promote: c.replace, WhyWaiting: c.whyWaiting, Review: c.review,

@@ -182,6 +182,32 @@ func sharedMemory(t *testing.T, dir string) (ids []string) {
 	return ids
 }
 
+// TestPrograms sees that the servers are those of the folder that was named, or else of
+// the first on PATH.
+func TestPrograms(t *testing.T) {
+	programs, err := cluster.Options{}.FindAll(programs, debianPackage, folders...)
+	if err != nil {
+		t.Skipf("skipped engine: postgres: %v", err)
+	}
+	dir := clustertest.OpenDir(t)
+	bin := filepath.Join(dir, "named")
+	clustertest.Must(t, os.Symlink(filepath.Dir(programs["postgres"]), bin))
+	for _, how := range []string{"bin", "PATH"} {
+		k := kind()
+		k.Params = url.Values{"fsync": {"off"}}
+		if how == "bin" {
+			k.Params["bin"] = []string{bin}
+		} else {
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		}
+		pid := k.Start(t, cluster.Options{Nodes: 1}).Nodes()[0].(*node).PIDs()[0]
+		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !strings.HasPrefix(string(command), filepath.Join(bin, "postgres")+"\x00") {
+			t.Errorf("by %s: the server is %q, %v, want that in %s", how, command, err, bin)
+		}
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, nil,
 		clustertest.Refusal{Query: "set.no_such_setting=1", Options: cluster.Options{Nodes: 2}, Says: "no_such_setting"},

@@ -39,11 +39,14 @@ var users = []string{"nobody", "postgres"}
 // Server is a server alone.
 type Server = cluster.Single
 
-// PGBin returns the path of one of PostgreSQL's programs, such as pgbench: the
-// newest version that is installed. If there is none the error is a
+// folders are where distributions keep PostgreSQL's programs.
+var folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
+
+// PGBin returns the path of one of PostgreSQL's programs for clients, such as pgbench:
+// the first on PATH, else that of the newest version that is installed. If there is none the error is a
 // cluster.MissingError.
 func PGBin(name string) (string, error) {
-	return cluster.Find(name, debianPackage, "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
+	return cluster.Find(name, debianPackage, folders...)
 }
 
 // Start is StartCluster for a server alone. What a cluster sets for its standbys is as

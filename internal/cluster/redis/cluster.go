@@ -92,7 +92,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := cluster.Find("redis-server", "redis-server")
+	program, err := findServer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +123,17 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
+}
+
+// findServer returns the path of redis-server or, where there is none, of valkey-server.
+func findServer(o cluster.Options) (string, error) {
+	program, err := o.Find("redis-server", "redis-server")
+	if err != nil {
+		if valkey, missing := o.Find("valkey-server", ""); missing == nil {
+			return valkey, nil
+		}
+	}
+	return program, err
 }
 
 func (c *Cluster) start(ctx context.Context) error {

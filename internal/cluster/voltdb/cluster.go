@@ -55,7 +55,7 @@ func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, erro
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for VoltDB, which keeps its data in memory"}
 	}
-	java, err := cluster.Find("java", "openjdk-17-jre-headless")
+	java, err := o.Find("java", "openjdk-17-jre-headless")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,126 @@
+package mariadb
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"stroppy/internal/cluster"
+)
+
+// programs are the paths of what the servers need, which are of one installation.
+type programs struct {
+	prefix          string // the folder above those of the programs; empty: the system's own
+	install, server string
+	provider        string // Galera's library; empty for a server without it
+	transfer        string // the folder of Galera's scripts
+}
+
+var (
+	// systemFolders are where distributions keep MariaDB's programs.
+	systemFolders = []string{"/usr/sbin", "/usr/bin", "/usr/libexec"}
+	// folders are where an installation has its programs, below its prefix: that of a
+	// package the first three, that of an archive bin and scripts.
+	folders = []string{"sbin", "bin", "libexec", "scripts"}
+)
+
+// Bin returns the path of one of MariaDB's programs for clients, such as mariadb. If
+// there is none the error is a cluster.MissingError.
+func Bin(name string) (string, error) {
+	return cluster.Find(name, debianPackage, systemFolders...)
+}
+
+// findPrograms takes the programs from the folder that the parameter bin names and
+// those beside it, else from the installation whose mariadbd is the first on PATH.
+func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
+	bin, err := o.Bin()
+	if err != nil {
+		return p, err
+	}
+	if p.prefix = filepath.Dir(bin); bin == "" {
+		server, err := Bin("mariadbd")
+		if err == nil {
+			server, err = filepath.EvalSymlinks(server)
+		}
+		if err != nil {
+			return p, err
+		}
+		bin, p.prefix = filepath.Dir(server), filepath.Dir(filepath.Dir(server))
+	}
+	needs := map[string]*string{"mariadbd": &p.server, "mariadb-install-db": &p.install}
+	var script string
+	if galera {
+		needs["wsrep_sst_rsync"] = &script
+	}
+	var lacks []string
+	for name, path := range needs {
+		if *path = p.find(bin, name); *path == "" {
+			lacks = append(lacks, name)
+		}
+	}
+	slices.Sort(lacks)
+	switch {
+	case len(lacks) > 0 && o.Params.Has("bin"):
+		return p, &cluster.ParamError{Param: "bin", Reason: fmt.Sprintf("%s has no %s, nor has a folder beside it: name the folder of the programs", bin, strings.Join(lacks, ", "))}
+	case len(lacks) > 0:
+		return p, cluster.MissingError{Program: lacks[0], Package: debianPackage}
+	case galera:
+		p.transfer = filepath.Dir(script)
+		err = p.findGalera()
+	}
+	if slices.Contains(systemFolders, filepath.Join(p.prefix, "bin")) {
+		p.prefix = ""
+	}
+	return p, err
+}
+
+// find returns the path of a program in a folder or, where that is one of an installation,
+// in those beside it; empty if there is none.
+func (p programs) find(bin, name string) string {
+	path, err := exec.LookPath(filepath.Join(bin, name))
+	for i := 0; err != nil && i < len(folders) && slices.Contains(folders, filepath.Base(bin)); i++ {
+		path, err = exec.LookPath(filepath.Join(p.prefix, folders[i], name))
+	}
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// findGalera finds Galera's library, which is a product of its own and may be the
+// system's, and the programs by which its script hands the data to a node that joins
+// (rsync) and sees whether rsync listens (one of the others).
+func (p *programs) findGalera() (err error) {
+	p.provider, err = cluster.FindFile("libgalera_smm.so", "galera-4",
+		p.prefix+"/lib/galera", p.prefix+"/lib64/galera*", p.prefix+"/lib/*/galera", p.prefix+"/lib",
+		"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera")
+	if err == nil {
+		_, err = cluster.Find("rsync", "rsync")
+	}
+	if err == nil {
+		if _, err = cluster.Find("ss", "iproute2"); err != nil {
+			_, err = cluster.Find("lsof", "lsof")
+		}
+	}
+	return err
+}
+
+// basedir is the flag of an installation that is not where it was built to be.
+func (p programs) basedir() []string {
+	if p.prefix == "" {
+		return nil
+	}
+	return []string{"--basedir=" + p.prefix}
+}
+
+// environment is what the server has for Galera's scripts.
+func (p programs) environment(scratch string) []string {
+	environment := append(os.Environ(), "TMPDIR="+scratch)
+	if p.prefix != "" && p.transfer != "" {
+		environment = append(environment, "PATH="+p.transfer+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	return environment
+}

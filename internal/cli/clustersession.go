@@ -95,12 +95,12 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 			o.Where.Data = append(o.Where.Data, n.Dir())
 		}
 	}
-	if supervised, ok := r.cluster.(interface{ Events() []cluster.Event }); ok {
-		o.Settings = append(o.Settings, report.Setting{
-			Name: "supervisor", Value: "stroppy's own, which fails over when the node that leads does not answer for the cluster's parameter timeout, 1s unless given",
-		})
+	if described, ok := r.cluster.(interface{ Description() string }); ok {
+		o.Settings = append(o.Settings, report.Setting{Name: "fail-over", Value: described.Description()})
+	}
+	if watched, ok := r.cluster.(interface{ Events() []cluster.Event }); ok {
 		o.Events = func(since time.Time) (list []report.Event) {
-			for _, e := range supervised.Events() {
+			for _, e := range watched.Events() {
 				if at := e.Time.Sub(since); at >= 0 { // before that the cluster came up
 					list = append(list, report.Event{AtSeconds: at.Seconds(), Text: e.Text, Leader: e.Leader})
 				}

@@ -77,9 +77,9 @@ func servers() []database {
 			port: "15432", bindable: true, open: opener(infinisql.Open), clusters: []clusterKind{
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
-		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
+		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
 			port: "6379", bindable: true, open: opener(redis.Open), clusters: []clusterKind{
-				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},
+				{"redis", "redis:N[?failover=ideal|sentinel&wait=1]  a Redis primary with asynchronous replicas, and fail-over by our own supervisor or by Sentinel", 2, 5, starter(rediscluster.Start)},
 			}},
 	}
 }

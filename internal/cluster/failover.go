@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -67,6 +68,7 @@ type FailoverKind[N Replica] struct {
 // which a silent primary is given up.
 type Failover[N Replica] struct {
 	*NodeSet[N]
+	EventLog
 	// Roles is held while it is decided, and made true, who leads.
 	Roles Lock
 	// Primary is the node that leads, or that is about to; guarded by Mu.
@@ -78,9 +80,6 @@ type Failover[N Replica] struct {
 	// The supervisor's own.
 	lostAt       time.Time // when the loss of the primary was seen; zero while it answers
 	waitingNoted string    // why there was nobody to promote, as noted last
-
-	// Guarded by Mu.
-	events []Event
 }
 
 // NewFailover describes a cluster as NewNodeSet does.
@@ -102,6 +101,11 @@ func (s *Failover[N]) NewSupervisedNode(n N, server *Server) *SupervisedNode {
 
 // AskEvery is the time between two questions for a node's health.
 const AskEvery = 100 * time.Millisecond
+
+// Description says who fails over, and after what time.
+func (s *Failover[N]) Description() string {
+	return fmt.Sprintf("by stroppy's own supervisor, when the node that leads does not answer for %v", s.kind.Timeout)
+}
 
 // Supervise begins to watch the nodes, and to replace a lost primary, until the cluster
 // is stopped, unless the options say otherwise. While somebody else holds the roles, as
@@ -415,38 +419,45 @@ func (s *Failover[N]) restartLost() {
 	}
 }
 
-// Event is something that a supervisor saw or did.
-type Event struct {
-	Time   time.Time
-	Text   string
-	Leader string // the node that leads from then on; empty: the event is another one
-}
-
-// Events are all events so far, the oldest first.
-func (s *Failover[N]) Events() []Event {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return slices.Clone(s.events)
-}
-
-// Note records an event, unless it is the last one again.
-func (s *Failover[N]) Note(format string, args ...any) { s.NoteLeader("", format, args...) }
-
-// NoteLeader records that a node leads now.
-func (s *Failover[N]) NoteLeader(name, format string, args ...any) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...), Leader: name}
-	if last := len(s.events) - 1; last >= 0 && s.events[last].Text == e.Text {
-		return
-	}
-	s.events = append(s.events, e)
-}
-
 // noteWaiting notes, once, why nobody is promoted.
 func (s *Failover[N]) noteWaiting(why string) {
 	if why != "" && why != s.waitingNoted {
 		s.waitingNoted = why
 		s.Note("%s", why)
 	}
+}
+
+// Event is something that a cluster saw or did by itself.
+type Event struct {
+	Time   time.Time
+	Text   string
+	Leader string // the node that leads from then on; empty: the event is another one
+}
+
+// EventLog keeps the events of a cluster. The zero value has none. Its methods may be
+// called from several goroutines.
+type EventLog struct {
+	mu   sync.Mutex
+	list []Event
+}
+
+// Events are all events so far, the oldest first.
+func (l *EventLog) Events() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
+}
+
+// Note records an event, unless it is the last one again.
+func (l *EventLog) Note(format string, args ...any) { l.NoteLeader("", format, args...) }
+
+// NoteLeader records that a node leads now.
+func (l *EventLog) NoteLeader(name, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...), Leader: name}
+	if last := len(l.list) - 1; last >= 0 && l.list[last].Text == e.Text {
+		return
+	}
+	l.list = append(l.list, e)
 }

@@ -88,6 +88,12 @@ type Network interface {
 	Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error)
 }
 
+// Witnessed is a cluster with hosts that vote on who leads and have no data. A partition
+// cuts its target off from them too.
+type Witnessed interface {
+	Witnesses() []int
+}
+
 // able says why nodes of a cluster can never suffer a fault, nil if they can.
 type able func(s *state, nodes []cluster.Node) error
 

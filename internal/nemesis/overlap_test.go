@@ -411,3 +411,22 @@ func TestOneWay(t *testing.T) {
 		}
 	})
 }
+
+// TestWitnesses holds that who votes without data is cut off with the others.
+func TestWitnesses(t *testing.T) {
+	bubble(t, 2, func(t *testing.T, c *standIns) {
+		c.voters = []int{2}
+		n := c.nemesis(1)
+		for text, want := range map[string]string{
+			"partition n0":             "n0 (leader) | n1 [{0 1} {1 0} {0 2} {2 0}]",
+			"partition n1 one-way":     "n1 ← n0 (leader) [{1 0} {1 2}]",
+			"partition client from n0": "client | n0 (leader) [{-1 0} {0 -1}]",
+			"partition all":            "n0 | n1 | witness n2 [{0 1} {1 0} {0 2} {2 0} {1 2} {2 1}]",
+		} {
+			got, err := must(t, text).effects[0].split(n.state, situation{rng: rand.New(rand.NewPCG(1, 1)), leader: 0})
+			if is := fmt.Sprint(got.title(), " ", got.cuts()); err != nil || is != want {
+				t.Errorf("%s: %s, %v, want %s", text, is, err, want)
+			}
+		}
+	})
+}

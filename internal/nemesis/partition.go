@@ -140,7 +140,11 @@ func (e effect) split(s *state, c situation) (sides, error) {
 		ends := []side{group(a), alone(shuffled[0]), group(others(rest, a))}
 		return sides{all: ends, touched: numbers(nodes), linked: func(i, j int) bool { return i-j == 1 }}, nil
 	case e.shape == "" && e.target == all:
-		return sides{all: list(nodes, alone), touched: numbers(nodes), lost: numbers(nodes)}, nil
+		all := list(nodes, alone)
+		for _, number := range s.witnesses() {
+			all = append(all, side{"witness " + nodeName(number), []int{number}})
+		}
+		return sides{all: all, touched: numbers(nodes), lost: numbers(nodes)}, nil
 	}
 	chosen, err := e.chooseSide(s, c, nodes)
 	if err != nil {
@@ -154,7 +158,18 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	lost := numbers(without(nodes, func(n cluster.Node) bool {
 		return len(chosen) > count/2 && slices.Contains(chosen, n) || len(rest) > count/2 && slices.Contains(rest, n)
 	}))
-	return sides{all: []side{group(chosen), group(rest)}, way: e.way, touched: lost, lost: lost}, nil
+	second := group(rest)
+	second.nodes = append(second.nodes, s.witnesses()...)
+	return sides{all: []side{group(chosen), second}, way: e.way, touched: lost, lost: lost}, nil
+}
+
+// witnesses are the hosts of the cluster that vote and have no data, which stay with the
+// nodes that the target is cut off from.
+func (s *state) witnesses() []int {
+	if c, ok := s.cluster.(Witnessed); ok {
+		return c.Witnesses()
+	}
+	return nil
 }
 
 // chooseSide chooses the nodes to be cut off together. The majority leaves the leader

@@ -26,6 +26,8 @@ type standIn struct {
 	restartErr, replaceErr  error
 }
 
+func (c *standIns) Witnesses() []int { return c.voters }
+
 func (s *standIn) Number() int  { return s.number }
 func (s *standIn) Name() string { return nodeName(s.number) }
 
@@ -135,6 +137,7 @@ type standIns struct {
 	log    []string
 	links  []cluster.Link // that were asked for
 	loop   string         // why there are no links
+	voters []int          // hosts that have a vote and no data
 
 	cutErr, moveErr  error
 	seenErr, healErr error // of what is done to links

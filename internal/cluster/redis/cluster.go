@@ -1,9 +1,9 @@
-// Package redis starts real Redis servers on this machine: a Cluster is a primary
-// with its replicas and a supervisor of our own, for the reasons that cluster.Failover
-// gives; Redis Sentinel is what most people run.
+// Package redis starts real Redis servers on this machine, a primary with its replicas:
+// a SentinelCluster fails over by Redis Sentinel, which is what most people run, and a
+// Cluster by a supervisor of our own, for the reasons that cluster.Failover gives.
 //
-// The replica with the highest replication offset is promoted, of those that have
-// had all data of the lost primary at some time. Redis acknowledges a write before
+// The supervisor promotes the replica with the highest replication offset, of those that have had
+// all data of the lost primary at some time. Redis acknowledges a write before
 // a replica has it, so the new primary may miss some that were acknowledged, and
 // they are gone for good when the old one comes back and takes its data from the
 // new one: https://redis.io/docs/latest/operate/oss_and_stack/management/replication/.
@@ -13,55 +13,12 @@ package redis
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strconv"
-	"time"
 
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster takes behind its question mark.
-type params struct {
-	failOver bool          // failover: a lost primary is replaced
-	wait     int           // wait: for so many replicas the driver waits at each commit
-	timeout  time.Duration // timeout: how long a silent server is waited for
-	settings map[string]string
-}
-
-// ownSettings are those by which a cluster finds its nodes and their roles, and
-// those that change with whom a node speaks or what it is.
-var ownSettings = []string{
-	"aclfile", "bind", "daemonize", "dir", "include", "logfile", "masterauth", "masteruser", "pidfile", "port",
-	"protected-mode", "rename-command", "replica-announce-ip", "replica-announce-port", "replica-read-only", "replicaof",
-	"requirepass", "slave-announce-ip", "slave-announce-port", "slave-read-only", "slaveof", "supervised", "tls-port",
-	"tls-replication", "unixsocket", "user", "cluster-enabled",
-}
-
-// parseParams reads the parameters for a cluster of so many nodes. The error is a
-// *cluster.ParamError.
-func parseParams(values url.Values, nodes int) (params, error) {
-	const fsync = "appendfsync"
-	p := params{failOver: true, timeout: time.Second, settings: map[string]string{fsync: "always"}}
-	err := cluster.Params{
-		Kind: "a cluster of Redis",
-		Known: map[string]func(string) error{
-			fsync: cluster.OneOf(func(value string) { p.settings[fsync] = value }, "always", "everysec", "no"),
-			"wait": func(value string) (err error) {
-				if p.wait, err = strconv.Atoi(value); err != nil || p.wait < 0 || p.wait >= nodes {
-					return fmt.Errorf("%q is no number of replicas from 0 to %d: more would let every commit wait in vain", value, nodes-1)
-				}
-				return nil
-			},
-			"failover": cluster.OnOff(&p.failOver),
-			"timeout":  cluster.AnswerTimeout(&p.timeout),
-		},
-		Set: cluster.Settings("Redis", "-_.", ownSettings, p.settings),
-	}.Read(values)
-	if err == nil && values.Has(fsync) && values.Has("set."+fsync) {
-		err = &cluster.ParamError{Param: "set." + fsync, Reason: "it says the same as appendfsync: leave one of them out"}
-	}
-	return p, err
-}
+// portTaken is what a server says when somebody else has its port.
+const portTaken = "Address already in use"
 
 // Cluster is a running primary with its replicas and their supervisor.
 type Cluster struct {
@@ -76,17 +33,46 @@ var (
 	_ cluster.LocalNode = (*member)(nil)
 )
 
-// StartCluster starts a primary, node 0, and its replicas, and returns when all
-// have the same data. An error leaves nothing behind; it is a
-// cluster.MissingError where Redis is not installed, and a *cluster.ParamError for
-// a parameter. The parameters are:
+// Start starts the kind of cluster that the parameter failover names. An error leaves
+// nothing behind; it is a cluster.MissingError where Redis is not installed, and a
+// *cluster.ParamError for a parameter. The parameters are:
 //
-//	appendfsync=always  when the append-only file is synced: always, everysec, no
+//	failover=ideal      Sentinel fails over, or our own supervisor (ideal), or nobody:
+//	                    a lost primary is waited for (off). A server alone has none
+//	appendonly=yes      whether there is an append-only file
+//	appendfsync=always  when it is synced: always, everysec, no
+//	save=               SECONDS CHANGES, after which a snapshot is written; empty: none
+//	min-replicas-to-write=0, min-replicas-max-lag=1
+//	                    a primary takes no writes while fewer replicas have answered
+//	                    within so many seconds
+//	repl-diskless-sync  yes: a replica gets all data over the network from memory, which
+//	                    is the default with Sentinel; no: by way of a file
 //	wait=N              the URL asks the driver to wait for N replicas at each commit
-//	failover=off        nobody is promoted in place of a lost primary, which is
-//	                    waited for
-//	timeout=1s          how long a server that does not answer is waited for
+//	down-after=500ms, failover-timeout=2s
+//	                    Sentinel's down-after-milliseconds and failover-timeout
+//	timeout=1s          how long our supervisor waits for a server that does not answer
 //	set.NAME=VALUE      any other setting of Redis, on all nodes
+func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+	params, err := parseParams(o.Params, o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if params.sentinel {
+		return local(StartSentinel(ctx, o))
+	}
+	return local(StartCluster(ctx, o))
+}
+
+// local hands a value of a concrete type on, which counts only without an error.
+func local[C cluster.Local](c C, err error) (cluster.Local, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// StartCluster starts a primary, node 0, and its replicas under our own supervisor, and
+// returns when all have the same data. See Start.
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params, o.Nodes)
 	if err != nil {
@@ -96,7 +82,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: "Address already in use"}, o,
+	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: portTaken}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
 			c.Failover = cluster.NewFailover("the Redis cluster", cluster.FailoverKind[*member]{
@@ -154,6 +140,3 @@ func (c *Cluster) URL() string {
 	}
 	return url
 }
-
-// URL is the address of the node alone, which is read whatever its role is.
-func (m *member) URL() string { return "redis://" + m.address() + "/0?read=any" }

@@ -3,13 +3,10 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,22 +14,13 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// shutdownLimit bounds a shutdown in good order, in which a primary lets replicas that
-// lag catch up for shutdown-timeout, 10 s if it is not set.
-const shutdownLimit = 15 * time.Second
-
-// insist is how often a shutdown is asked for: Redis forgets the one that it is asked
-// for while it writes its first append-only file, as a replica does that has just
-// got everything ("Writing initial AOF, can't exit", src/server.c).
-const insist = 500 * time.Millisecond
-
 // member is one server of a Cluster: a place with a folder and a port, which stay
 // when its data are taken away.
 type member struct {
 	*cluster.SupervisedNode
-	cluster  *Cluster
-	folder   string // with the configuration, the log, and the data below it
-	endpoint netip.AddrPort
+	cluster *Cluster
+	folder  string // with the configuration, the log, and the data below it
+	endpoint
 
 	health *session // asks all the time whether the server lives
 	orders *session // for all else
@@ -50,7 +38,7 @@ var errLeads = errors.New("it has come to lead meanwhile")
 // newMember makes the folder of a node and describes its server.
 func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host) (_ *member, err error) {
 	m := &member{cluster: c, folder: c.Folder(number)}
-	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &m.endpoint}); err != nil {
+	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &m.endpoint.at}); err != nil {
 		return nil, err
 	}
 	if err := c.MakeFolder(m.folder, number, 0o700); err != nil {
@@ -69,48 +57,14 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 	return m, nil
 }
 
-func (m *member) host() string { return m.endpoint.Addr().String() }
+func (m *member) asked() *session { return m.orders }
 
-func (m *member) port() string { return strconv.Itoa(int(m.endpoint.Port())) }
-
-func (m *member) address() string { return m.endpoint.String() }
-
-// configure writes redis.conf, the caller's settings over ours, except those by
-// which the cluster works.
+// configure writes redis.conf.
 func (m *member) configure() error {
-	all := map[string]string{
-		"appendonly": "yes",
-		"save":       "", // snapshots add nothing to the append-only file
-		// See prepare.
-		"repl-diskless-sync": "no",
-		// A link that a cut has killed is noticed and made anew in seconds, and what
-		// was missed comes without a copy of everything.
-		"repl-ping-replica-period": "1",
-		"repl-timeout":             "5",
-		"repl-backlog-size":        "32mb",
-		"maxclients":               strconv.Itoa(m.cluster.Options.MaxConnections(10_000)), // the server's own number, or more
-	}
-	maps.Copy(all, m.cluster.params.settings)
-	maps.Copy(all, map[string]string{
-		"bind": m.host(),
-		"port": m.port(),
-		"dir":  m.Dir(),
-		// The address is one that this machine alone can reach.
-		"protected-mode": "no",
-	})
-	text := cluster.SettingLines(all, func(name, value string) string {
-		if value == "" {
-			value = `""`
-		}
-		return name + " " + value
-	})
-	if err := os.WriteFile(m.conf(), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("configure %s: %w", m.Name(), err)
-	}
-	return nil
+	return writeConf(m.conf(), m.Name(), m.cluster.params.serverSettings(m.endpoint, m.Dir(), m.cluster.Options))
 }
 
-func (m *member) conf() string { return filepath.Join(m.folder, "redis.conf") }
+func (m *member) conf() string { return filepath.Join(m.folder, confFile) }
 
 // command makes the command that starts the server in its role. Nobody becomes
 // the primary but by lead, which holds the roles.
@@ -139,24 +93,15 @@ func (m *member) command(context.Context) (*exec.Cmd, error) {
 
 // ready returns when the server has loaded its own data and answers.
 func (m *member) ready(ctx context.Context) error {
-	err := cluster.Retry(ctx, func() error {
-		answer, err := m.orders.ask(ctx, "PING")
-		if err == nil && answer != "PONG" {
-			err = fmt.Errorf("%s answered PING with %q", m.Name(), answer)
-		}
-		return err
-	})
+	err := m.orders.awaitPong(ctx)
 	if err == nil {
 		m.Answered()
 	}
 	return err
 }
 
-// Steered says why the node's clock cannot be steered. With
-// libfaketime 0.9.10, Redis 7.0.15 does not come to the first line of its log.
-func (m *member) Steered() error {
-	return errors.New("its memory comes from jemalloc, which asks for the time before the library that would steer it is ready, and hangs")
-}
+// Steered says why the node's clock cannot be steered.
+func (*member) Steered() error { return errSteered }
 
 // Erase ends the node for good and removes what was made for it.
 func (m *member) Erase() error {

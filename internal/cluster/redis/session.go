@@ -36,27 +36,36 @@ func newSession(address string, limit time.Duration) *session {
 // the command is sent once more, over a new one, so it must be one that does no
 // harm when it is executed twice.
 func (s *session) ask(ctx context.Context, words ...string) (string, error) {
+	answer, err := s.do(ctx, words...)
+	if err != nil {
+		return "", err
+	}
+	return answer.Text()
+}
+
+// do is ask for a reply of any form.
+func (s *session) do(ctx context.Context, words ...string) (*goredis.Cmd, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	if err := s.turn.Acquire(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	defer s.turn.Release()
 	old := s.conn != nil
-	text, err := s.try(ctx, words)
+	answer, err := s.try(ctx, words)
 	if err != nil && old && s.conn == nil && ctx.Err() == nil {
-		text, err = s.try(ctx, words)
+		answer, err = s.try(ctx, words)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s on %s: %w", strings.Join(words, " "), s.address, err)
+		return nil, fmt.Errorf("%s on %s: %w", strings.Join(words, " "), s.address, err)
 	}
-	return text, nil
+	return answer, nil
 }
 
-func (s *session) try(ctx context.Context, words []string) (string, error) {
+func (s *session) try(ctx context.Context, words []string) (*goredis.Cmd, error) {
 	if s.conn == nil {
 		if err := s.connect(ctx); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	// Whoever gives up does not wait for the limit.
@@ -67,11 +76,12 @@ func (s *session) try(ctx context.Context, words []string) (string, error) {
 	for i, word := range words {
 		command[i] = word
 	}
-	text, err := s.bound.Do(ctx, command...).Text()
-	if err != nil && !refused(err) {
+	answer := s.bound.Do(ctx, command...)
+	if err := answer.Err(); err != nil && !refused(err) {
 		s.drop()
+		return nil, err
 	}
-	return text, err
+	return answer, answer.Err()
 }
 
 // connect makes the connection here and not in the library, which would log what goes
@@ -112,6 +122,17 @@ func (s *session) close() {
 		defer s.turn.Release()
 		s.drop()
 	}
+}
+
+// awaitPong returns when the server answers PING as it should.
+func (s *session) awaitPong(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error {
+		answer, err := s.ask(ctx, "PING")
+		if err == nil && answer != "PONG" {
+			err = fmt.Errorf("the server %s answered PING with %q", s.address, answer)
+		}
+		return err
+	})
 }
 
 // refused reports whether the server has answered, though with an error.

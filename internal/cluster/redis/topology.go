@@ -84,16 +84,32 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 	c.Mu.Lock()
 	following := m.following
 	c.Mu.Unlock()
-	v, err := look(ctx, m.orders)
+	if err := caughtUp(ctx, m, p.endpoint, goal); err != nil {
+		return err
+	}
+	if following != p {
+		return fmt.Errorf("the supervisor has not seen yet that %s follows %s", m.Name(), p.Name())
+	}
+	return nil
+}
+
+// replica is a server that is to follow another one.
+type replica interface {
+	Name() string
+	asked() *session
+}
+
+// caughtUp says what a replica lacks to follow the primary at an address and to have what
+// the primary had when it was looked at; nil if nothing.
+func caughtUp(ctx context.Context, m replica, primary endpoint, goal view) error {
+	v, err := look(ctx, m.asked())
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s does not answer: %w", m.Name(), err)
-	case !v.follows(p.address()) || !v.up || v.history != goal.history:
-		return fmt.Errorf("%s is not connected to %s", m.Name(), p.Name())
+	case !v.follows(primary.address()) || !v.up || v.history != goal.history:
+		return fmt.Errorf("%s is not connected to the primary %s", m.Name(), primary.address())
 	case v.offset < goal.offset:
-		return fmt.Errorf("%s lacks %d bytes of what %s has written", m.Name(), goal.offset-v.offset, p.Name())
-	case following != p:
-		return fmt.Errorf("the supervisor has not seen yet that %s follows %s", m.Name(), p.Name())
+		return fmt.Errorf("%s lacks %d bytes of what the primary has written", m.Name(), goal.offset-v.offset)
 	}
 	return nil
 }

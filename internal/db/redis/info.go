@@ -40,7 +40,12 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 			info.Add(name.(string), "%s", remark(name.(string), value))
 		}
 	}
-	info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
+	if d.sentinels != nil {
+		info.Add("servers", "%d Sentinels in the URL, the primary is %s", len(d.config.nodes), l.node)
+		info.Add("fail-over", "%s", d.describe(ctx))
+	} else {
+		info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
+	}
 	info.Add("replicas", "%s", replicas(server))
 	info.Add("commit", "%s", map[bool]string{false: "one script", true: "WATCH, MULTI … EXEC"}[d.config.watch])
 	if d.config.wait == 0 {

@@ -31,6 +31,7 @@ type link struct {
 	client *goredis.Client
 	conn   *goredis.Conn
 	wire   *watched
+	closed func() // what its end is reported to; nil: nobody
 }
 
 // watched is the connection under the library. It remembers whether anything was
@@ -53,44 +54,45 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, c.timeout))
 	defer cancel()
-	plain, err := connection(ctx, c, node)
-	if err != nil {
-		return nil, err
-	}
-	l := &link{node: node, wire: &watched{Conn: plain}}
-	handed, limit := false, c.timeout
+	limit := c.timeout
 	if c.wait > 0 {
 		limit += c.waitFor
 	}
-	l.client = goredis.NewClient(&goredis.Options{
-		Addr: node, Username: c.user, Password: c.password, DB: c.database,
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			if handed { // the library asks for another connection
-				return nil, errors.New("the connection is gone")
-			}
-			handed = true
-			return l.wire, nil
-		},
-		// One try and no more: a second EVALSHA of a commit whose answer was lost
-		// would answer for the first.
-		MaxRetries:            -1,
-		DialerRetries:         1,
-		PoolSize:              1,
-		PipelinePoolSize:      -1,
-		ConnMaxIdleTime:       -1,
-		ReadTimeout:           limit,
-		WriteTimeout:          limit,
-		ContextTimeoutEnabled: true,
-		// RESP 2 and no notifications, so that nothing arrives unasked.
-		Protocol:                 2,
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-	l.conn = l.client.EphemeralConn()
+	l, err := attach(ctx, c, goredis.Options{Addr: node, Username: c.user, Password: c.password, DB: c.database, ReadTimeout: limit})
+	if err != nil {
+		return nil, err
+	}
 	if err := l.inspect(ctx, c); err != nil {
 		l.close()
 		return nil, err
 	}
+	return l, nil
+}
+
+// attach opens a connection to the server of the options, which it completes.
+func attach(ctx context.Context, c *config, o goredis.Options) (*link, error) {
+	plain, err := connection(ctx, c, o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	l, handed := &link{node: o.Addr, wire: &watched{Conn: plain}}, false
+	o.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		if handed { // the library asks for another connection
+			return nil, errors.New("the connection is gone")
+		}
+		handed = true
+		return l.wire, nil
+	}
+	// One try and no more: a second EVALSHA of a commit whose answer was lost would
+	// answer for the first.
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.PoolSize, o.PipelinePoolSize, o.ConnMaxIdleTime = 1, -1, -1
+	o.WriteTimeout, o.ContextTimeoutEnabled = o.ReadTimeout, true
+	// RESP 2 and no notifications, so that nothing arrives unasked.
+	o.Protocol, o.DisableIdentity = 2, true
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	l.client = goredis.NewClient(&o)
+	l.conn = l.client.EphemeralConn()
 	return l, nil
 }
 
@@ -168,7 +170,7 @@ func (l *link) suits(hello map[string]any) error {
 	case "cluster":
 		return db.Fatalf(opConnect, "the Redis server %s is a node of a Redis Cluster: %s", l.node, noCluster)
 	case "sentinel":
-		return db.Fatalf(opConnect, "the Redis server %s is a Sentinel: name the servers that it watches", l.node)
+		return db.Fatalf(opConnect, "the Redis server %s is a Sentinel: add sentinel=NAME to the URL, with the name under which it watches the primary", l.node)
 	}
 	version, _ := hello["version"].(string)
 	major, _, _ := strings.Cut(version, ".")
@@ -217,6 +219,9 @@ func answered(err error) bool {
 
 // close drops the connection, whatever state it is in: there is nothing to save.
 func (l *link) close() {
+	if l.closed != nil {
+		l.closed()
+	}
 	_ = l.conn.Close()
 	_ = l.client.Close()
 	_ = l.wire.Close()

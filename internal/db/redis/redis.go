@@ -46,15 +46,17 @@ var isolations = db.Isolations{
 	Levels:  []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
 }
 
-// Database is a Redis server, or a primary and its replicas. It satisfies db.KV,
+// Database is a Redis server, a primary and its replicas, or those that Sentinels watch. It satisfies db.KV,
 // db.Multiplexer[db.KVSession], db.Footprinter and db.Monitored.
 type Database struct {
 	config       config
 	commit, scan script
 
 	mu      sync.Mutex
-	current int // the server that last was found to be the primary
+	current string // the server that last was found to be the primary
 	closed  bool
+
+	sentinels *sentinels // nil where there are none
 }
 
 var (
@@ -67,13 +69,14 @@ var (
 
 // Open opens a server by its URL,
 //
-//	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s][&read=any]
+//	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s][&read=any][&sentinel=NAME]
 //
 // and returns when all servers that answer have been asked what they are and one of them
 // is the primary. rediss:// is the same over TLS, with ca=FILE for the certificates to
 // trust. With wait a commit is a success only when so many replicas have acknowledged it.
 // timeout is of each call, to which a commit adds wait_timeout. With read=any the one
-// server is read whatever its role is, and nothing is written. A context that is
+// server is read whatever its role is, and nothing is written. With sentinel=NAME the
+// servers in the URL are Sentinels, which are asked for the primary: see sentinels.go. A context that is
 // cancelled is noticed before a call, its deadline also during one.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
@@ -81,7 +84,12 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
 	}
 	d := &Database{config: c, commit: script{commitSource, goredis.NewScript(commitSource).Hash()}, scan: script{scanSource, goredis.NewScript(scanSource).Hash()}}
-	l, err := d.survey(ctx, nobody, nil)
+	var l *link
+	if c.sentinel == "" {
+		l, err = d.survey(ctx, "", nil)
+	} else {
+		l, err = d.openSentinels(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +101,11 @@ func Open(ctx context.Context, url string) (*Database, error) {
 // connections of their own, which their Close closes.
 func (d *Database) Close() error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.closed = true
+	d.mu.Unlock()
+	if d.sentinels != nil {
+		d.sentinels.stop()
+	}
 	return nil
 }
 
@@ -150,44 +161,44 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 	if closed {
 		return nil, db.Fatalf(opConnect, "the database is closed")
 	}
-	l, err := dial(ctx, &d.config, d.config.nodes[current])
+	if d.sentinels != nil {
+		return d.dialNamed(ctx, current)
+	}
+	l, err := dial(ctx, &d.config, current)
 	if err == nil || db.ClassOf(err) == db.Fatal || len(d.config.nodes) == 1 {
 		return l, err
 	}
 	return d.survey(ctx, current, err)
 }
 
-// nobody is no server's number.
-const nobody = -1
-
 // survey asks all servers, except one of which it is known why it is not the
 // primary, what they are, all at the same time, and returns a link to the
 // primary. Two primaries are an error: half of the money would be on each.
-func (d *Database) survey(ctx context.Context, except int, why error) (*link, error) {
+func (d *Database) survey(ctx context.Context, except string, why error) (*link, error) {
 	links := make([]*link, len(d.config.nodes))
 	errs := make([]error, len(d.config.nodes))
 	var group sync.WaitGroup
 	for i, node := range d.config.nodes {
-		if errs[i] = why; i != except {
+		if errs[i] = why; node != except {
 			group.Go(func() { links[i], errs[i] = dial(ctx, &d.config, node) })
 		}
 	}
 	group.Wait()
 	var primaries, texts []string
-	found := nobody
+	var found *link
 	for i, l := range links {
 		if l == nil {
 			texts = append(texts, errs[i].Error())
 			continue
 		}
-		found, primaries = i, append(primaries, l.node)
+		found, primaries = l, append(primaries, l.node)
 	}
 	switch len(primaries) {
 	case 1:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.current = found
-		return links[found], nil
+		d.current = found.node
+		return found, nil
 	case 0:
 		for _, err := range errs { // one that no new try can help stands for all
 			if len(errs) == 1 || db.ClassOf(err) == db.Fatal {

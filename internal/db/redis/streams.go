@@ -194,7 +194,7 @@ func (t *sharedConn) drop() {
 // if ctx ends before, which is of one stream and the link is not.
 func (d *Database) serves(ctx context.Context, l *link) bool {
 	d.mu.Lock()
-	agreed := !d.closed && d.config.nodes[d.current] == l.node
+	agreed := !d.closed && d.current == l.node
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(probeTimeout, d.config.timeout))
 	defer cancel()

@@ -16,7 +16,8 @@ const (
 )
 
 type config struct {
-	nodes    []string // host:port
+	nodes    []string // host:port; of Sentinels where there is a sentinel
+	sentinel string   // the name under which they watch the primary
 	user     string   // empty: Redis's user default
 	password string
 	tls      bool
@@ -32,6 +33,9 @@ type config struct {
 // style is how a Redis URL is written.
 var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB"}
 
+// sentinelStyle is how one is written that names Sentinels.
+var sentinelStyle = address.Style{Product: "Redis", Server: "Sentinel", Port: "26379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB?sentinel=NAME"}
+
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
 // same over TLS. No error repeats the password.
 func parseURL(text string) (config, error) {
@@ -40,10 +44,20 @@ func parseURL(text string) (config, error) {
 	if c.tls = scheme == "rediss"; !ok || scheme != "redis" && !c.tls {
 		return c, errors.New("read the database URL: it begins neither with redis:// nor with rediss://")
 	}
+	style := style
+	if _, query, _ := strings.Cut(rest, "?"); strings.Contains("&"+query, "&sentinel=") {
+		style = sentinelStyle
+	}
 	u, err := style.Parse(rest, address.Options{
-		"ca":      address.Text(&c.ca),
-		"commit":  address.Choice(&c.watch, "script", "watch"),
-		"read":    address.Choice(&c.any, "primary", "any"),
+		"ca":     address.Text(&c.ca),
+		"commit": address.Choice(&c.watch, "script", "watch"),
+		"read":   address.Choice(&c.any, "primary", "any"),
+		"sentinel": func(value string) error {
+			if c.sentinel = value; value == "" {
+				return errors.New("names no primary: write the name under which the Sentinels watch it, such as mymaster")
+			}
+			return nil
+		},
 		"timeout": address.Time(&c.timeout, time.Millisecond),
 		"wait":    address.Number(&c.wait, "number of replicas", 0, mostReplicas),
 		// Redis counts WAIT's time in milliseconds, of which 0 means forever.
@@ -63,6 +77,8 @@ func parseURL(text string) (config, error) {
 	switch {
 	case u.Account && c.password == "":
 		return c, style.Errorf("before the @ stands a password, with or without a user: user:password@ or :password@")
+	case c.any && c.sentinel != "":
+		return c, style.Errorf("read=any takes the server itself, and sentinel names a primary of which the Sentinels say where it is")
 	case c.any && len(c.nodes) > 1:
 		return c, style.Errorf("read=any takes one server, for of several nobody would know which was read")
 	case c.any && c.wait > 0:

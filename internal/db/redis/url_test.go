@@ -31,7 +31,10 @@ func TestParseURL(t *testing.T) {
 		"redis://h1?commit=script&wait=2&wait_timeout=50ms": base(func(c *config) { c.wait, c.waitFor = 2, 50*time.Millisecond }),
 		"redis://h1?read=primary":                           base(func(*config) {}),
 		"redis://h1?read=any":                               base(func(c *config) { c.any = true }),
-		"rediss://h1?ca=/etc/ca.pem":                        base(func(c *config) { c.tls, c.ca = true, "/etc/ca.pem" }),
+		"redis://h1,h2:1/3?sentinel=mymaster&wait=1": base(func(c *config) {
+			c.nodes, c.sentinel, c.database, c.wait = []string{"h1:26379", "h2:1"}, "mymaster", 3, 1
+		}),
+		"rediss://h1?ca=/etc/ca.pem": base(func(c *config) { c.tls, c.ca = true, "/etc/ca.pem" }),
 	} {
 		got, err := parseURL(url)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -65,7 +68,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://u:@h1":                     "password",
 		"redis://u:secr%et@h1":              "%25",
 		"redis://u:secret@h1:x":             "port",
-		"redis://h1?time=3s":                "known ones are ca, commit, read, timeout, wait, wait_timeout",
+		"redis://h1?time=3s":                "known ones are ca, commit, read, sentinel, timeout, wait, wait_timeout",
 		"redis://h1?commit=lua":             "script",
 		"redis://h1?timeout=0s":             "no time",
 		"redis://h1?timeout=2h":             "no time",
@@ -77,6 +80,10 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://h1?read=replica":           "neither primary",
 		"redis://h1,h2?read=any":            "one server",
 		"redis://h1?read=any&wait=1":        "commits nothing",
+		"redis://h1?sentinel=":              "names no primary",
+		"redis://h1?sentinel=a&read=any":    "the server itself",
+		"redis://h1?sentinels=a":            "the nearest is sentinel",
+		"redis://h1,h1:26379?sentinel=a":    "the Sentinel h1:26379 is named twice",
 		"redis://h1?%zz":                    "malformed",
 		"redis://h1?wait=1&wait=2":          "2 times",
 	})

@@ -1,0 +1,146 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// params are what a cluster takes behind its question mark.
+type params struct {
+	sentinel bool // failover=sentinel
+	failOver bool // a lost primary is replaced
+	wait     int  // for so many replicas the driver waits at each commit
+	settings map[string]string
+
+	timeout                    time.Duration // how long our supervisor waits for a silent server
+	downAfter, failoverTimeout time.Duration // of Sentinel
+}
+
+// The values of the parameter failover.
+const (
+	bySentinel   = "sentinel"
+	bySupervisor = "ideal"
+	byNobody     = "off"
+)
+
+// The settings of Redis that are parameters under their own names.
+const (
+	appendOnly  = "appendonly"
+	appendFsync = "appendfsync"
+	minReplicas = "min-replicas-to-write"
+	maxLag      = "min-replicas-max-lag"
+	diskless    = "repl-diskless-sync"
+	save        = "save"
+)
+
+// ownSettings are those by which a cluster finds its nodes and their roles, and
+// those that change with whom a node speaks or what it is.
+var ownSettings = []string{
+	"aclfile", "bind", "daemonize", "dir", "include", "logfile", "masterauth", "masteruser", "pidfile", "port",
+	"protected-mode", "rename-command", "replica-announce-ip", "replica-announce-port", "replica-priority", "replica-read-only", "replicaof",
+	"requirepass", "slave-announce-ip", "slave-announce-port", "slave-priority", "slave-read-only", "slaveof", "supervised", "tls-port",
+	"tls-replication", "unixsocket", "user", "cluster-enabled",
+}
+
+// Sentinel with a shorter down-after than leastDownAfter takes servers for down that
+// are not, and with a shorter failover-timeout than leastFailover its fail-overs do not
+// end: both were seen with 100 ms and 500 ms.
+const leastDownAfter, leastFailover = 200 * time.Millisecond, time.Second
+
+// parseParams reads the parameters for a cluster of so many nodes. The error is a
+// *cluster.ParamError.
+func parseParams(values url.Values, nodes int) (params, error) {
+	p := params{
+		failOver: true, timeout: time.Second, downAfter: 500 * time.Millisecond, failoverTimeout: 2 * time.Second,
+		settings: map[string]string{appendFsync: "always"},
+	}
+	set := func(name string) func(string) { return func(value string) { p.settings[name] = value } }
+	number := func(name string, most int) func(string) error {
+		return func(value string) error {
+			if n, err := strconv.Atoi(value); err != nil || n < 0 || n > most {
+				return fmt.Errorf("it must be a number from 0 to %d", most)
+			}
+			p.settings[name] = value
+			return nil
+		}
+	}
+	by := defaultFailover(nodes)
+	own := map[string]func(string) error{
+		appendOnly:  cluster.OneOf(set(appendOnly), "yes", "no"),
+		appendFsync: cluster.OneOf(set(appendFsync), "always", "everysec", "no"),
+		save:        readSave(set(save)),
+		minReplicas: number(minReplicas, nodes-1),
+		maxLag:      number(maxLag, 3600),
+		diskless:    cluster.OneOf(set(diskless), "yes", "no"),
+	}
+	known := map[string]func(string) error{
+		"wait": func(value string) (err error) {
+			if p.wait, err = strconv.Atoi(value); err != nil || p.wait < 0 || p.wait >= nodes {
+				return fmt.Errorf("%q is no number of replicas from 0 to %d: more would let every commit wait in vain", value, nodes-1)
+			}
+			return nil
+		},
+		"failover":         cluster.OneOf(func(value string) { by = value }, bySentinel, bySupervisor, byNobody),
+		"timeout":          cluster.AnswerTimeout(&p.timeout),
+		"down-after":       cluster.Between(&p.downAfter, leastDownAfter, time.Minute, "500ms"),
+		"failover-timeout": cluster.Between(&p.failoverTimeout, leastFailover, time.Hour, "2s"),
+	}
+	for name, read := range own {
+		known[name] = read
+	}
+	err := cluster.Params{Kind: "a cluster of Redis", Known: known, Set: cluster.Settings("Redis", "-_.", ownSettings, p.settings)}.Read(values)
+	if err != nil {
+		return p, err
+	}
+	for name := range own {
+		if values.Has(name) && values.Has("set."+name) {
+			return p, &cluster.ParamError{Param: "set." + name, Reason: "it says the same as " + name + ": leave one of them out"}
+		}
+	}
+	p.sentinel, p.failOver = by == bySentinel, by != byNobody
+	return p, p.check(values, nodes)
+}
+
+// defaultFailover is what failover is where it is not given.
+func defaultFailover(int) string { return bySupervisor }
+
+// check says what does not fit together.
+func (p params) check(values url.Values, nodes int) error {
+	if p.sentinel && nodes < 2 {
+		return &cluster.ParamError{Param: "failover", Reason: "one server has no replica to fail over to: take 2 nodes or more"}
+	}
+	reason := "it is for failover=" + bySentinel + ": take timeout, or leave it out"
+	others := []string{"down-after", "failover-timeout"}
+	if p.sentinel {
+		reason, others = "it is for failover="+bySupervisor+": take down-after, or leave it out", []string{"timeout"}
+	}
+	for _, name := range others {
+		if values.Has(name) {
+			return &cluster.ParamError{Param: name, Reason: reason}
+		}
+	}
+	return nil
+}
+
+// readSave takes pairs of seconds and changes, or nothing.
+func readSave(take func(string)) func(string) error {
+	return func(value string) error {
+		words := strings.Fields(value)
+		if len(words)%2 != 0 {
+			return errors.New("it must be seconds and changes, such as 60 1000, or nothing")
+		}
+		for _, word := range words {
+			if n, err := strconv.ParseUint(word, 10, 31); err != nil || n == 0 {
+				return errors.New("it must be seconds and changes, such as 60 1000, or nothing")
+			}
+		}
+		take(strings.Join(words, " "))
+		return nil
+	}
+}

@@ -1,0 +1,87 @@
+package redis
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+)
+
+// sentinelKind has a down-after that a busy machine keeps. Whoever leads while another
+// was elected loses what it acknowledges.
+func sentinelKind() clustertest.Kind {
+	k := kind()
+	k.Engine, k.Launch, k.Supervised, k.LeaderOnly = "redis-sentinel", clustertest.Launcher(StartSentinel), false, true
+	k.Params = url.Values{"failover": {"sentinel"}, "down-after": {"1s"}}
+	k.Loses = []string{"kill the leader", "pause the leader", "stop the leader", "move the lead", "replace the leader",
+		"kill all and restart", "stop all and restart", "cut the leader off"}
+	return k
+}
+
+func startSentinel(t *testing.T, nodes int, query string) *SentinelCluster {
+	t.Helper()
+	params, err := url.ParseQuery("failover=sentinel&down-after=1s&" + query)
+	clustertest.Must(t, err)
+	return sentinelKind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*SentinelCluster)
+}
+
+// TestSentinels hurts one cluster in every way, in its own network where the user may
+// have one.
+func TestSentinels(t *testing.T) {
+	c := startSentinel(t, 3, "")
+	if len(c.Witnesses()) > 0 || !strings.HasSuffix(c.URL(), "/0?sentinel=stroppy") || strings.Contains(c.NodeURL(2), ",") {
+		t.Errorf("the URLs are %s and %s, and the hosts without data %v", c.URL(), c.NodeURL(2), c.Witnesses())
+	}
+	sentinelKind().Hurt(t, c)
+}
+
+// TestSentinelPair has a third Sentinel on a host of its own, which is no node.
+func TestSentinelPair(t *testing.T) {
+	c := startSentinel(t, 2, "wait=1")
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	if witnesses := c.Witnesses(); len(c.Nodes()) != 2 || len(witnesses) != 1 || c.NodeURL(2) != "" || !strings.HasSuffix(c.URL(), "&wait=1") {
+		t.Errorf("%d nodes, the hosts without data %v, %s", len(c.Nodes()), witnesses, c.URL())
+	}
+	if err := c.MoveLeader(ctx, 2); err == nil || !strings.Contains(err.Error(), "no data") {
+		t.Errorf("the lead was moved to a node without data: %v", err)
+	}
+	// With its only replica lost nothing is acknowledged, and with the Sentinel beside
+	// it on the smaller side no primary leads on.
+	leader, others := clustertest.Leader(t, c)
+	p := sentinelKind().Pay(t, c)
+	heal := clustertest.Cut(t, c, leader.Number(), others[0].Number(), 2)
+	if clustertest.Succeeds(t, c, leader) != others[0] {
+		t.Error("the replica does not lead")
+	}
+	heal()
+	p.GoOn(20)
+	p.EndWell("cut the primary off from the replica and the third Sentinel")
+}
+
+// TestRestartedEmpty restarts a primary without persistence before the Sentinels take it
+// for down: all that was acknowledged is lost, on the replicas too.
+func TestRestartedEmpty(t *testing.T) {
+	c := startSentinel(t, 2, "appendonly=no")
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	leader, _ := clustertest.Leader(t, c)
+	p := sentinelKind().Pay(t, c)
+	p.GoOn(100)
+	clustertest.Must(t, leader.Kill(ctx))
+	clustertest.Must(t, leader.Restart(ctx))
+	p.GoOn(20)
+	if lost := p.End("restart the primary empty"); lost < 100 {
+		t.Errorf("%d acknowledged payments are lost", lost)
+	}
+}
+
+// TestSentinelRefuses holds what a start says that fails, whose replicas the Sentinels
+// cannot find among others, in one sentence.
+func TestSentinelRefuses(t *testing.T) {
+	k := sentinelKind()
+	k.Refuses(t, []string{"redis-server"},
+		clustertest.Refusal{Query: "failover=sentinel&set.no-such-setting=1", Options: cluster.Options{Nodes: 2}, Says: "Bad directive"},
+		clustertest.Refusal{Query: "failover=sentinel&set.replica-announced=no", Options: cluster.Options{Nodes: 2}, Says: "knows 0 of 1 replicas"},
+		clustertest.Refusal{Query: "failover=sentinel", Options: cluster.Options{Nodes: 1}, Says: "take 2 nodes or more"})
+}

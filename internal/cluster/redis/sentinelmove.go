@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// usualPriority is Redis's default of replica-priority; with neverPriority a replica
+	// is not promoted.
+	usualPriority, neverPriority = "100", "0"
+	// moveAttempt bounds one fail-over that was asked for, and undoMove what is undone after it.
+	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
+)
+
+// MoveLeader makes a node the primary by SENTINEL FAILOVER, unless it leads already. The
+// Sentinel chooses the replica, so that the others are given the priority of those that
+// are never promoted, which it sees when it asks them next, within 10 s.
+//
+// The old primary is not asked to stop: it takes writes until the Sentinels make it a
+// replica, and they are lost.
+func (c *SentinelCluster) MoveLeader(ctx context.Context, to int) error {
+	return c.Move(to, func(target *server) error {
+		if target.witness() {
+			return fmt.Errorf("%s has a Sentinel and no data", target.Name())
+		}
+		return cluster.Retry(ctx, func() error { return c.move(ctx, target) })
+	})
+}
+
+// move tries once.
+func (c *SentinelCluster) move(ctx context.Context, target *server) (err error) {
+	if !target.Awake() {
+		return fmt.Errorf("%s does not run", target.Name())
+	}
+	p, _, err := c.leads(ctx)
+	if err != nil || p == target {
+		return err
+	}
+	others := slices.DeleteFunc(c.servers(), func(n *server) bool { return n == p || n == target || !n.Awake() })
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoMove)
+		defer cancel()
+		for _, n := range others { // what a restart makes anew
+			err = errors.Join(err, n.prioritize(limited, usualPriority))
+		}
+	}()
+	for _, n := range others {
+		if err := n.prioritize(ctx, neverPriority); err != nil {
+			return err
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, moveAttempt)
+	defer cancel()
+	if err := cluster.Retry(limited, func() error { return target.alone(limited, others) }); err != nil {
+		return err
+	}
+	once := newSession(target.sentinelAt.address(), askLimit) // on which nothing is sent twice
+	defer once.close()
+	began := time.Now()
+	if _, err := once.ask(limited, "SENTINEL", "FAILOVER", master); err != nil {
+		return err
+	}
+	if err := cluster.Retry(limited, func() error {
+		now, _, err := c.leads(limited)
+		if err == nil && now != target {
+			err = fmt.Errorf("%s leads", now.Name())
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	c.Note("%s leads, %v after SENTINEL FAILOVER was sent", target.Name(), time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// prioritize sets a node's priority, in its configuration too, which the Sentinels have
+// the server write whenever it gets another role.
+func (n *server) prioritize(ctx context.Context, priority string) error {
+	if !n.Awake() {
+		return nil
+	}
+	_, err := n.orders.ask(ctx, "CONFIG", "SET", "replica-priority", priority)
+	if err == nil {
+		_, err = n.orders.ask(ctx, "CONFIG", "REWRITE")
+	}
+	return err
+}
+
+// alone says why the node's Sentinel may choose another one; nil if it may not.
+func (n *server) alone(ctx context.Context, others []*server) error {
+	replicas, err := askReplicas(ctx, n.sentinelS)
+	if err != nil {
+		return err
+	}
+	for _, r := range replicas {
+		if slices.ContainsFunc(others, func(o *server) bool { return o.address() == r.address() }) && r["slave-priority"] != neverPriority {
+			return fmt.Errorf("the Sentinel of %s has not seen yet that %s must not lead", n.Name(), r.address())
+		}
+	}
+	return nil
+}
+
+// instance is what a Sentinel knows of a server, by the names of its reply to SENTINEL
+// MASTER and SENTINEL REPLICAS:
+// https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/.
+type instance map[string]string
+
+func (i instance) address() string { return i["ip"] + ":" + i["port"] }
+
+// well says that the flags have nothing but what the server is.
+func (i instance) well(as string) bool { return i["flags"] == as }
+
+func parseInstance(words []any) instance {
+	i := instance{}
+	for at := 0; at+1 < len(words); at += 2 {
+		i[fmt.Sprint(words[at])] = fmt.Sprint(words[at+1])
+	}
+	return i
+}
+
+func askMaster(ctx context.Context, s *session) (instance, error) {
+	answer, err := s.do(ctx, "SENTINEL", "MASTER", master)
+	if err != nil {
+		return nil, err
+	}
+	words, err := answer.Slice()
+	return parseInstance(words), err
+}
+
+func askReplicas(ctx context.Context, s *session) (list []instance, err error) {
+	answer, err := s.do(ctx, "SENTINEL", "REPLICAS", master)
+	if err != nil {
+		return nil, err
+	}
+	all, err := answer.Slice()
+	for _, one := range all {
+		words, _ := one.([]any)
+		list = append(list, parseInstance(words))
+	}
+	return list, err
+}
+
+// agrees says what a node's Sentinel lacks to fail over to any replica of p; nil if
+// nothing.
+func (c *SentinelCluster) agrees(ctx context.Context, n, p *server) error {
+	m, err := askMaster(ctx, n.sentinelS)
+	if err != nil {
+		return fmt.Errorf("the Sentinel of %s does not answer: %w", n.Name(), err)
+	}
+	others, replicas := len(c.List())-1, c.data-1
+	switch {
+	case m.address() != p.address():
+		return fmt.Errorf("the Sentinel of %s names the primary %s, and most name %s", n.Name(), m.address(), p.Name())
+	case !m.well("master"):
+		return fmt.Errorf("the Sentinel of %s takes the primary %s for %q", n.Name(), p.Name(), m["flags"])
+	case m["num-other-sentinels"] != strconv.Itoa(others):
+		return fmt.Errorf("the Sentinel of %s knows %s of %d other Sentinels", n.Name(), m["num-other-sentinels"], others)
+	}
+	list, err := askReplicas(ctx, n.sentinelS)
+	if err == nil && len(list) != replicas {
+		err = fmt.Errorf("the Sentinel of %s knows %d of %d replicas", n.Name(), len(list), replicas)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if !r.well("slave") || r["master-link-status"] != "ok" {
+			return fmt.Errorf("the Sentinel of %s takes the replica %s for %q, with its link to the primary %q", n.Name(), r.address(), r["flags"], r["master-link-status"])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"stroppy/internal/cluster"
+)
+
+// server is a place of a SentinelCluster: its folder and its ports stay. It has a server
+// and a Sentinel, or a Sentinel alone, which is then its Server too.
+type server struct {
+	*cluster.Server
+	endpoint
+	cluster    *SentinelCluster
+	folder     string // with the configuration, the log, the data and the Sentinel below it
+	sentinelAt endpoint
+	sentinel   *cluster.Server
+
+	orders             *session // with the server
+	sentinelS, watched *session // with the Sentinel
+}
+
+// newServer makes the folder of a place and describes what is on it.
+func (c *SentinelCluster) newServer(ctx context.Context, number int, host *cluster.Host) (_ *server, err error) {
+	n := &server{cluster: c, folder: c.Folder(number)}
+	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
+		return nil, err
+	}
+	if err := c.MakeFolder(n.folder, number, 0o700); err != nil {
+		return nil, err
+	}
+	data, own := filepath.Join(n.folder, "data"), filepath.Join(n.folder, "sentinel")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(own, 0o700)); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.folder))
+	}
+	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
+	n.sentinel = c.NewServer(number, host, own, filepath.Join(n.folder, "sentinel.log"), cluster.Program{
+		Command: func(context.Context) (*exec.Cmd, error) {
+			return exec.Command(c.program, filepath.Join(own, "sentinel.conf"), "--sentinel"), nil
+		},
+		Ready: n.sentinelS.awaitPong, Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+	})
+	if number >= c.data {
+		n.Server = n.sentinel
+		return n, nil
+	}
+	n.orders = newSession(n.address(), askLimit)
+	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), cluster.Program{
+		Command: n.command, Ready: n.orders.awaitPong, Join: n.join,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
+		FaultFS: c.Options.FaultFS,
+	})
+	return n, nil
+}
+
+// witness says that the place has a Sentinel and no data.
+func (n *server) witness() bool { return n.Number() >= n.cluster.data }
+
+// URL is the address of the node alone; empty if it has no data.
+func (n *server) URL() string {
+	if n.witness() {
+		return ""
+	}
+	return n.endpoint.URL()
+}
+
+func (n *server) asked() *session { return n.orders }
+
+func (n *server) askedSentinel() *session { return n.sentinelS }
+
+func (n *server) conf() string { return filepath.Join(n.folder, confFile) }
+
+// configure writes the configuration of an empty node, which the server and the Sentinels
+// keep from then on: that a node was promoted or follows another stands in it.
+func (n *server) configure(primary *server) error {
+	settings := n.cluster.params.serverSettings(n.endpoint, n.Dir(), n.cluster.Options)
+	for name, value := range map[string]string{
+		diskless:                   "yes",
+		"repl-diskless-sync-delay": "0",
+		"replica-announce-ip":      n.host(),
+		"replica-announce-port":    n.port(),
+	} {
+		if _, given := n.cluster.params.settings[name]; !given {
+			settings[name] = value
+		}
+	}
+	if primary != n {
+		settings["replicaof"] = primary.host() + " " + primary.port()
+	}
+	return writeConf(n.conf(), n.Name(), settings)
+}
+
+// command makes the command that starts the server in the role that its configuration
+// has: a primary that was killed comes back as one, and the Sentinels make it a replica
+// some seconds later.
+func (n *server) command(context.Context) (*exec.Cmd, error) {
+	if _, err := os.Stat(n.conf()); errors.Is(err, fs.ErrNotExist) {
+		if err := n.configure(n.cluster.servers()[0]); err != nil {
+			return nil, err
+		}
+	}
+	// What a move of the lead has changed does not outlive the server.
+	cmd := exec.Command(n.cluster.program, n.conf(), "--replica-priority", usualPriority)
+	cmd.Dir = n.folder
+	return cmd, nil
+}
+
+// join lets an empty node follow the present primary.
+func (n *server) join(ctx context.Context) error {
+	p := n.cluster.named(ctx, (*server).askedSentinel)
+	if p == nil || p == n {
+		return errNoPrimary
+	}
+	return n.configure(p)
+}
+
+// startSentinel configures and starts the Sentinel, for a primary that has its replicas.
+func (n *server) startSentinel(ctx context.Context, primary *server) error {
+	c := n.cluster
+	text := fmt.Sprintf(`bind %[1]s
+port %[2]s
+dir %[3]s
+protected-mode no
+sentinel announce-ip %[1]s
+sentinel announce-port %[2]s
+sentinel monitor %[4]s %[5]s %[6]s %[7]d
+sentinel down-after-milliseconds %[4]s %[8]d
+sentinel failover-timeout %[4]s %[9]d
+sentinel parallel-syncs %[4]s %[10]d
+`, n.sentinelAt.host(), n.sentinelAt.port(), n.sentinel.Dir(), master, primary.host(), primary.port(), c.quorum(),
+		c.params.downAfter.Milliseconds(), c.params.failoverTimeout.Milliseconds(), parallelSyncs)
+	if err := os.WriteFile(filepath.Join(n.sentinel.Dir(), "sentinel.conf"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("configure the Sentinel of %s: %w", n.Name(), err)
+	}
+	if err := n.sentinel.Restart(ctx); err != nil {
+		return fmt.Errorf("start a Sentinel: %w", err)
+	}
+	return nil
+}
+
+// Steered says why the node's clock cannot be steered.
+func (*server) Steered() error { return errSteered }
+
+// Erase ends the node for good and removes what was made for it.
+func (n *server) Erase() error {
+	err := errors.Join(n.Server.Close(), n.sentinel.Close())
+	for _, s := range []*session{n.orders, n.sentinelS, n.watched} {
+		if s != nil {
+			s.close()
+		}
+	}
+	return errors.Join(err, os.RemoveAll(n.folder))
+}
+
+// Retire ends what is done to the node and to its Sentinel, because of why.
+func (n *server) Retire(why error) {
+	n.Server.Retire(why)
+	n.sentinel.Retire(why)
+}
+
+// Replace kills the node, takes its data away, and lets it join again, empty, as a
+// replica of the primary that the Sentinels name then. A node whose data nobody else has
+// is not replaced; one in whose place none is promoted is started on its data.
+func (n *server) Replace(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	c := n.cluster
+	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
+		err := n.Server.Kill(ctx)
+		if err == nil {
+			err = cluster.Retry(ctx, func() error {
+				if p, _, err := c.leads(ctx); err != nil || p == n {
+					return errors.Join(errNoPrimary, err)
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", n.Name(), errors.Join(err, n.Server.Restart(context.WithoutCancel(ctx))))
+		}
+		return n.Server.Replace(ctx)
+	})
+}
+
+// expendable says why a node's data must not be taken away; nil if they may.
+func (c *SentinelCluster) expendable(ctx context.Context, n *server) error {
+	if p := c.named(ctx, (*server).askedSentinel); p != nil && p != n {
+		return nil
+	}
+	for _, m := range c.servers() {
+		if m == n || !m.Awake() {
+			continue
+		}
+		if v, err := look(ctx, m.orders); err == nil && v.follows(n.address()) && !v.syncing && (v.up || !n.Awake()) {
+			return nil
+		}
+	}
+	return errors.New("the Sentinels name no other primary, and no replica that answers has its data")
+}
+
+// history is what the server, if it answers, says of the data that it has.
+func (n *server) history(ctx context.Context) view {
+	v, _ := look(ctx, n.orders)
+	return v
+}

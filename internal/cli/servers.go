@@ -79,7 +79,7 @@ func servers() []database {
 			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
 			port: "6379", bindable: true, open: opener(redis.Open), clusters: []clusterKind{
-				{"redis", "redis:N[?failover=ideal|sentinel&wait=1]  a Redis primary with asynchronous replicas, and fail-over by our own supervisor or by Sentinel", 2, 5, starter(rediscluster.Start)},
+				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
 			}},
 	}
 }

@@ -88,7 +88,7 @@ func TestEventsUnderFaults(t *testing.T) {
 			args: []string{"--duration", "6s", "--streams", "3", "--batch", "2"},
 		},
 		{
-			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
+			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal",
 			faults: []string{"partition follower at 1s for 4s", "kill primary at 3s for 4s"},
 			args:   []string{"--duration", "7s"}, code: 1, invalid: check.Durable,
 		},

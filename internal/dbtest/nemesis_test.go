@@ -147,7 +147,7 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
+			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal",
 			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
 			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",
@@ -165,7 +165,7 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "lists on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on", workload: "append",
+			name: "lists on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal", workload: "append",
 			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
 			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",

@@ -37,8 +37,8 @@ var (
 // nothing behind; it is a cluster.MissingError where Redis is not installed, and a
 // *cluster.ParamError for a parameter. The parameters are:
 //
-//	failover=ideal      Sentinel fails over, or our own supervisor (ideal), or nobody:
-//	                    a lost primary is waited for (off). A server alone has none
+//	failover=sentinel   Sentinel fails over, or our own supervisor (ideal), or nobody:
+//	                    a lost primary is waited for (off). A server alone has no Sentinel
 //	appendonly=yes      whether there is an append-only file
 //	appendfsync=always  when it is synced: always, everysec, no
 //	save=               SECONDS CHANGES, after which a snapshot is written; empty: none
@@ -53,7 +53,7 @@ var (
 //	timeout=1s          how long our supervisor waits for a server that does not answer
 //	set.NAME=VALUE      any other setting of Redis, on all nodes
 func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-	params, err := parseParams(o.Params, o.Nodes)
+	params, err := parseParams(o.Params, o.Nodes, usualFailover(o.Nodes))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func local[C cluster.Local](c C, err error) (cluster.Local, error) {
 // StartCluster starts a primary, node 0, and its replicas under our own supervisor, and
 // returns when all have the same data. See Start.
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	params, err := parseParams(o.Params, o.Nodes)
+	params, err := parseParams(o.Params, o.Nodes, bySupervisor)
 	if err != nil {
 		return nil, err
 	}
@@ -129,6 +129,14 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.Supervise()
 	}
 	return err
+}
+
+// Description says who fails over.
+func (c *Cluster) Description() string {
+	if !c.params.failOver {
+		return "by nobody: a lost primary is waited for"
+	}
+	return c.Failover.Description()
 }
 
 // URL names all nodes; the driver finds the primary among them. One that was

@@ -128,7 +128,7 @@ func roles(t *testing.T, c *Cluster) (primary, replica *member) {
 }
 
 func TestParams(t *testing.T) {
-	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 3) }, map[string]string{
+	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 3, bySupervisor) }, map[string]string{
 		"appendfsync=everysec&wait=1&failover=off&timeout=2s&set.maxmemory=1gb":                                       "",
 		"failover=sentinel&down-after=1s&failover-timeout=5s&wait=2":                                                  "",
 		"appendonly=no&save=60%201000%20300%201&min-replicas-to-write=1&min-replicas-max-lag=1&repl-diskless-sync=no": "",

@@ -53,9 +53,9 @@ var ownSettings = []string{
 // end: both were seen with 100 ms and 500 ms.
 const leastDownAfter, leastFailover = 200 * time.Millisecond, time.Second
 
-// parseParams reads the parameters for a cluster of so many nodes. The error is a
-// *cluster.ParamError.
-func parseParams(values url.Values, nodes int) (params, error) {
+// parseParams reads the parameters for a cluster of so many nodes, over which by says who
+// fails where the parameter failover does not. The error is a *cluster.ParamError.
+func parseParams(values url.Values, nodes int, by string) (params, error) {
 	p := params{
 		failOver: true, timeout: time.Second, downAfter: 500 * time.Millisecond, failoverTimeout: 2 * time.Second,
 		settings: map[string]string{appendFsync: "always"},
@@ -70,7 +70,6 @@ func parseParams(values url.Values, nodes int) (params, error) {
 			return nil
 		}
 	}
-	by := defaultFailover(nodes)
 	own := map[string]func(string) error{
 		appendOnly:  cluster.OneOf(set(appendOnly), "yes", "no"),
 		appendFsync: cluster.OneOf(set(appendFsync), "always", "everysec", "no"),
@@ -107,8 +106,13 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	return p, p.check(values, nodes)
 }
 
-// defaultFailover is what failover is where it is not given.
-func defaultFailover(int) string { return bySupervisor }
+// usualFailover is who fails over a cluster of so many nodes.
+func usualFailover(nodes int) string {
+	if nodes < 2 {
+		return bySupervisor
+	}
+	return bySentinel
+}
 
 // check says what does not fit together.
 func (p params) check(values url.Values, nodes int) error {

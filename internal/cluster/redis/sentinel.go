@@ -46,7 +46,7 @@ var (
 // replicas: one that comes to know the primary before its replicas are there asks it
 // again only after 10 s. See Start.
 func StartSentinel(ctx context.Context, o cluster.Options) (*SentinelCluster, error) {
-	params, err := parseParams(o.Params, o.Nodes)
+	params, err := parseParams(o.Params, o.Nodes, bySentinel)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
+	"stroppy/internal/db/wire"
 )
 
 // refusal is an answer which says for sure that the request was not applied.
@@ -19,7 +20,11 @@ type refusal struct {
 	err    error // of etcd's package rpctypes, which is api/v3rpc/rpctypes/error.go
 	class  db.Class
 	advice string
+	denial wire.Refusal // of the user of the URL; 0: it is none
 }
+
+// grant is the right that a user needs.
+const grant = "a role with readwrite on the keys"
 
 const takeLess = "raise the server's --max-request-bytes, or take smaller batches"
 
@@ -30,47 +35,47 @@ const takeLess = "raise the server's --max-request-bytes, or take smaller batche
 var refusals = []refusal{
 	// v3_server.go, processInternalRaftRequestOnce: more than 5000 entries are
 	// committed and not yet applied, so no new one is proposed.
-	{rpctypes.ErrGRPCRequestTooManyRequests, db.Aborted, ""},
+	{rpctypes.ErrGRPCRequestTooManyRequests, db.Aborted, "", 0},
 	// api/v3rpc/quota.go before the proposal; apply's quota applier instead of
 	// it, once the NOSPACE alarm is raised.
-	{rpctypes.ErrGRPCNoSpace, db.Fatal, "raise --quota-backend-bytes, or compact, defragment and disarm the alarm with etcdctl"},
+	{rpctypes.ErrGRPCNoSpace, db.Fatal, "raise --quota-backend-bytes, or compact, defragment and disarm the alarm with etcdctl", 0},
 	// apply's corrupt applier, instead of every request under the CORRUPT alarm.
-	{rpctypes.ErrGRPCCorrupt, db.Fatal, "the members' data differ: see etcd's data corruption guide"},
+	{rpctypes.ErrGRPCCorrupt, db.Fatal, "the members' data differ: see etcd's data corruption guide", 0},
 
 	// mvcc, for reads at a revision: the snapshot is gone, or the member that is
 	// asked now has not yet got it.
-	{rpctypes.ErrGRPCCompacted, db.Aborted, ""},
-	{rpctypes.ErrGRPCFutureRev, db.Aborted, ""},
+	{rpctypes.ErrGRPCCompacted, db.Aborted, "", 0},
+	{rpctypes.ErrGRPCFutureRev, db.Aborted, "", 0},
 
 	// api/v3rpc/interceptor.go, before the request is looked at.
-	{rpctypes.ErrGRPCNoLeader, db.Unavailable, ""},
-	{rpctypes.ErrGRPCNotCapable, db.Unavailable, ""},
-	{rpctypes.ErrGRPCNotSupportedForLearner, db.Unavailable, ""},
-	{rpctypes.ErrGRPCInvalidClientAPIVersion, db.Fatal, ""},
+	{rpctypes.ErrGRPCNoLeader, db.Unavailable, "", 0},
+	{rpctypes.ErrGRPCNotCapable, db.Unavailable, "", 0},
+	{rpctypes.ErrGRPCNotSupportedForLearner, db.Unavailable, "", 0},
+	{rpctypes.ErrGRPCInvalidClientAPIVersion, db.Fatal, "", 0},
 
 	// api/v3rpc/key.go, before the proposal.
-	{rpctypes.ErrGRPCEmptyKey, db.Fatal, ""},
-	{rpctypes.ErrGRPCKeyNotFound, db.Fatal, ""},
-	{rpctypes.ErrGRPCValueProvided, db.Fatal, ""},
-	{rpctypes.ErrGRPCLeaseProvided, db.Fatal, ""},
-	{rpctypes.ErrGRPCInvalidSortOption, db.Fatal, ""},
-	{rpctypes.ErrGRPCDuplicateKey, db.Fatal, ""},
-	{rpctypes.ErrGRPCTooManyOps, db.Fatal, "the server's --max-txn-ops must be 128, its default, or more"},
+	{rpctypes.ErrGRPCEmptyKey, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCKeyNotFound, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCValueProvided, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCLeaseProvided, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCInvalidSortOption, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCDuplicateKey, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCTooManyOps, db.Fatal, "the server's --max-txn-ops must be 128, its default, or more", 0},
 	// v3_server.go, before the proposal.
-	{rpctypes.ErrGRPCRequestTooLarge, db.Fatal, takeLess},
+	{rpctypes.ErrGRPCRequestTooLarge, db.Fatal, takeLess, 0},
 
 	// auth/store.go: the user is checked before the proposal, and once more
 	// instead of the request when its entry is applied. The client fetches a new
 	// token by itself when it sees one of the first two.
-	{rpctypes.ErrGRPCInvalidAuthToken, db.Aborted, ""},
-	{rpctypes.ErrGRPCAuthOldRevision, db.Aborted, ""},
-	{rpctypes.ErrGRPCUserEmpty, db.Fatal, "the server asks for a user: write etcd://user:password@…"},
-	{rpctypes.ErrGRPCAuthFailed, db.Fatal, "check the user and the password in the URL"},
-	{rpctypes.ErrGRPCPermissionDenied, db.Fatal, "grant the user a role with readwrite on the keys"},
-	{rpctypes.ErrGRPCPermissionNotGiven, db.Fatal, "grant the user a role with readwrite on the keys"},
-	{rpctypes.ErrGRPCUserNotFound, db.Fatal, "check the user in the URL"},
-	{rpctypes.ErrGRPCRoleNotFound, db.Fatal, ""},
-	{rpctypes.ErrGRPCInvalidAuthMgmt, db.Fatal, ""},
+	{rpctypes.ErrGRPCInvalidAuthToken, db.Aborted, "", 0},
+	{rpctypes.ErrGRPCAuthOldRevision, db.Aborted, "", 0},
+	{rpctypes.ErrGRPCUserEmpty, db.Fatal, "etcd://user:password@…", wire.NoUser},
+	{rpctypes.ErrGRPCAuthFailed, db.Fatal, "", wire.WrongUser},
+	{rpctypes.ErrGRPCPermissionDenied, db.Fatal, grant, wire.NoRight},
+	{rpctypes.ErrGRPCPermissionNotGiven, db.Fatal, grant, wire.NoRight},
+	{rpctypes.ErrGRPCUserNotFound, db.Fatal, "", wire.WrongUser},
+	{rpctypes.ErrGRPCRoleNotFound, db.Fatal, "", 0},
+	{rpctypes.ErrGRPCInvalidAuthMgmt, db.Fatal, "", 0},
 }
 
 // tooLarge begins the text with which a server's gRPC refuses a request above
@@ -90,7 +95,9 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 	text = rpctypes.ErrorDesc(err)
 	for _, r := range refusals {
 		if text == rpctypes.ErrorDesc(r.err) {
-			if r.advice != "" {
+			if r.denial != 0 {
+				text = r.denial.Text(text, r.advice)
+			} else if r.advice != "" {
 				text += ": " + r.advice
 			}
 			return r.class, status.Code(r.err).String(), text

@@ -19,6 +19,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/isolation"
 )
 
@@ -97,6 +98,10 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	}
 	if _, err := connectAny(ctx, d.nodes, 0); err != nil {
 		_ = d.Close() // nothing was done over it
+		if wire.DemandsTLS(ctx, opConnect, err, "", c.nodes...) != err {
+			err = db.Fatalf(opConnect, "%w", db.MessageError{Cause: err,
+				Text: "etcd node " + strings.Join(c.nodes, ",") + ": " + wire.NeedsTLS.Reason() + ", which this driver does not speak: name nodes that serve clients without it"})
+		}
 		return nil, err
 	}
 	return d, nil

@@ -296,12 +296,12 @@ func TestAuthentication(t *testing.T) {
 		t.Errorf("Info: %v", err)
 	}
 	kvtest.Begin(t, s)
-	if err := s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
+	if err := s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "missing right") {
 		t.Errorf("read without the right: class %v: %v", db.ClassOf(err), err)
 	}
 	kvtest.Begin(t, s)
 	s.Set([]byte("other"), nil)
-	if err := s.Commit(ctx); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
+	if err := s.Commit(ctx); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "missing right") {
 		t.Errorf("write without the right: class %v: %v", db.ClassOf(err), err)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // The administrator of all domains, and the user that makes the schema of a domain before
@@ -36,7 +37,7 @@ func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	op := "make the domain " + c.domain + " on InfiniSQL at " + c.admin
 	global, err := c.login(ctx, globalDomain, globalUser)
 	if errors.Is(err, errRefused) {
-		return db.Fatalf(op, "the password is neither that of the user %s nor that of the global administrator: check the user and the password in the URL", c.user)
+		return db.Fatalf(op, "%s", wire.WrongUser.Text("the password is neither that of the user "+c.user+" nor that of the global administrator", ""))
 	}
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (d *Database) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	op := "connect to InfiniSQL at " + d.config.sql
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return nil, &db.Error{Class: classify(e.Code, wire.Before), Code: e.Code, Op: op,
-			Err: db.MessageError{Text: e.Message + ": check the user and the password in the URL", Cause: err}}
+			Err: db.MessageError{Text: wire.WrongUser.Text(e.Message, ""), Cause: err}}
 	}
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

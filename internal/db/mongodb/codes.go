@@ -6,6 +6,7 @@ import "stroppy/internal/db"
 const (
 	codeBadValue            = 2
 	codeUnauthorized        = 13
+	codeUserNotFound        = 11
 	codeAuthentication      = 18
 	codeIllegalOperation    = 20
 	codeNamespaceExists     = 48
@@ -46,7 +47,7 @@ var refusals = map[int32]db.Class{
 	13435: db.Unavailable, 13436: db.Unavailable, // NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary: in a rollback or a recovery
 
 	codeBadValue: db.Fatal, 9: db.Fatal, 14: db.Fatal, 72: db.Fatal, // FailedToParse, TypeMismatch, InvalidOptions
-	codeUnauthorized: db.Fatal, codeAuthentication: db.Fatal, 11: db.Fatal, // UserNotFound
+	codeUnauthorized: db.Fatal, codeAuthentication: db.Fatal, codeUserNotFound: db.Fatal,
 	codeIllegalOperation: db.Fatal, 59: db.Fatal, 115: db.Fatal, 263: db.Fatal, // CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction
 	40415: db.Fatal,                  // an unknown field of a command: another product
 	10334: db.Fatal, 17280: db.Fatal, // BSONObjectTooLarge, KeyTooLong
@@ -70,8 +71,6 @@ var constraints = map[int32]db.ConstraintKind{
 }
 
 var advices = map[int32]string{
-	codeUnauthorized:     "the server asks for a user, or its user may not do this: write mongodb://USER:PASSWORD@…, and grant it readWrite",
-	codeAuthentication:   "check the user, the password and authSource in the URL",
 	codeIllegalOperation: "transactions need a replica set or mongos",
 	14031:                "free space on the server's disk",
 }

@@ -84,8 +84,15 @@ func (d *Database) sentence(err error) string {
 	if answered && text != "" {
 		text, _, _ = strings.Cut(text, " to execute command") // which repeats the command
 		text = strings.TrimSuffix(text, ".")
-		if advice := advices[code]; advice != "" {
-			return text + ": " + advice
+		switch {
+		case code == codeAuthentication, code == codeUserNotFound:
+			return wire.WrongUser.Text(text, "authSource is the database that has the user")
+		case code == codeUnauthorized && d.config.user == "":
+			return wire.NoUser.Text(text, "mongodb://USER:PASSWORD@…")
+		case code == codeUnauthorized:
+			return wire.NoRight.Text(text, "the role readWrite")
+		case advices[code] != "":
+			return text + ": " + advices[code]
 		}
 		return text
 	}
@@ -140,6 +147,12 @@ func (d *Database) unselected(err topology.ServerSelectionError) string {
 
 // unanswered says in few words why a server has not answered.
 func unanswered(err error) string {
+	if distrusted := wire.Distrusts(err); distrusted != "" {
+		return wire.Untrusted.Text(distrusted, "tlsCAFile=FILE")
+	}
+	if wire.AnswersPlain(err) {
+		return wire.LacksTLS.Text("", "tls=false")
+	}
 	text := err.Error()
 	if at := strings.LastIndex(text, "dial tcp "); at >= 0 {
 		return strings.Replace(text[at+len("dial tcp "):], ": connect: ", ": ", 1)

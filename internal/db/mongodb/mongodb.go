@@ -20,6 +20,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/isolation"
 )
 
@@ -97,7 +98,11 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
 	}
-	return connect(ctx, c, o)
+	d, err := connect(ctx, c, o)
+	if err != nil && len(c.tls) == 0 {
+		err = wire.DemandsTLS(ctx, "open MongoDB", err, "tls=true", c.servers...)
+	}
+	return d, err
 }
 
 // connect connects with the library's options of a configuration.

@@ -116,11 +116,11 @@ func TestUsers(t *testing.T) {
 
 	d := open(t, "mongodb://teller:teller%40s3cr3t@"+address+"/bank")
 	want(t, "as the user", find(t, session1(t, d, ""), "a"), "a 1000 0 null")
-	refusal(t, "mongodb://teller:wr0ng-s3cr3t@"+address+"/bank", db.Fatal, "check the user, the password and authSource")
-	refusal(t, "mongodb://nobody:s3cr3t@"+address+"/bank", db.Fatal, "check the user, the password and authSource")
+	refusal(t, "mongodb://teller:wr0ng-s3cr3t@"+address+"/bank", db.Fatal, "wrong user or password", "check the user and the password in the URL (authSource")
+	refusal(t, "mongodb://nobody:s3cr3t@"+address+"/bank", db.Fatal, "wrong user or password", "check the user and the password in the URL (authSource")
 	refusal(t, "mongodb://teller:teller%40s3cr3t@"+address+"/bank?authSource=bank", db.Fatal, "authSource")
 	refusal(t, "mongodb://"+address+"/bank", db.Fatal, "USER:PASSWORD")
-	refusal(t, "mongodb://guest:guest%40s3cr3t@"+address+"/bank", db.Fatal, "grant it readWrite")
+	refusal(t, "mongodb://guest:guest%40s3cr3t@"+address+"/bank", db.Fatal, "missing right", "the role readWrite")
 
 	d = drivertest.Open(t, Open, "mongodb://auditor:auditor%40s3cr3t@"+address+"/bank")
 	wantError(t, "create without the right", d.Create(t.Context(), &db.Collection{Name: "other", ID: db.Text}), db.Fatal, "13")

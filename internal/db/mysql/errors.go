@@ -3,7 +3,6 @@ package mysql
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"database/sql/driver"
 	"errors"
 	"slices"
@@ -129,20 +128,23 @@ func classify(p product, number uint16, state string, at wire.Phase) (db.Class, 
 	return m.before, m.kind
 }
 
+// denials are the errors that say what is wrong with the user of the URL.
+var denials = map[uint16]wire.Refusal{
+	1045: wire.WrongUser, 1698: wire.WrongUser,
+	1049: wire.NoDatabase,
+	1044: wire.NoRight, 1130: wire.NoRight, 1142: wire.NoRight, 1143: wire.NoRight, 1227: wire.NoRight, 1370: wire.NoRight,
+	3159: wire.NeedsTLS, // ER_SECURE_TRANSPORT_REQUIRED of MySQL
+}
+
 // advice says what to do about errors of which something can be said in general.
 var advice = map[uint16]string{
-	1045: checkUser, 1698: checkUser,
-	1044: giveRight, 1142: giveRight, 1143: giveRight, 1227: giveRight, 1370: giveRight,
 	1040: fewerClients, 1203: fewerClients, 1226: fewerClients,
 	1193: checkParameters, 1231: checkParameters,
-	1049: "make it, or name another in the URL",
 	1129: "run FLUSH HOSTS on it",
 	1153: "raise max_allowed_packet",
 }
 
 const (
-	checkUser       = "check the user and the password in the URL"
-	giveRight       = "give this user the right, or take another user"
 	fewerClients    = "take fewer clients, or raise max_connections"
 	checkParameters = "check the parameters in the URL"
 )
@@ -152,7 +154,9 @@ const (
 func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Error {
 	class, kind := classify(p, e.Number, string(e.SQLState[:]), at)
 	text := strings.ReplaceAll(e.Message, "\n", " ")
-	if do := advice[e.Number]; do != "" {
+	if denial := denials[e.Number]; denial != 0 {
+		text = denial.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "tls=true"}[denial])
+	} else if do := advice[e.Number]; do != "" {
 		text += ": " + do
 	}
 	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: db.MessageError{Text: text, Cause: e}}
@@ -161,7 +165,7 @@ func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Err
 // unusable are the errors of the client library that say that it and the server
 // will never agree.
 var unusable = []error{
-	client.ErrNoTLS, client.ErrOldProtocol, client.ErrOldPassword, client.ErrCleartextPassword,
+	client.ErrOldProtocol, client.ErrOldPassword, client.ErrCleartextPassword,
 	client.ErrNativePassword, client.ErrUnknownPlugin,
 }
 
@@ -170,12 +174,15 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)
 	}
-	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	distrusted := wire.Distrusts(err)
 	switch {
+	case errors.Is(err, client.ErrNoTLS):
+		return db.Fatalf(op, "%w", db.MessageError{Text: wire.LacksTLS.Text("", "tls=false"), Cause: err})
 	case slices.ContainsFunc(unusable, func(u error) bool { return errors.Is(err, u) }):
 		return db.Fatalf(op, "%w", err)
-	case distrusted:
-		return db.Fatalf(op, "%w: check tls in the URL", err)
+	case distrusted != "":
+		text := wire.Untrusted.Reason() + ": " + distrusted + ": have this machine trust the authority that signed it, or write tls=skip-verify"
+		return db.Fatalf(op, "%w", db.MessageError{Text: text, Cause: err})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = db.MessageError{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}
 	case ctx.Err() != nil:

@@ -63,6 +63,8 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -117,9 +119,35 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, d.demandsTLS(ctx, op, err)
 	}
 	return d, nil
+}
+
+// demandsTLS is the error of an Open that ended with err. A server denies access in the words
+// of a wrong password where the account, or MariaDB's require_secure_transport, demands TLS:
+// it does where the same user is let in with TLS.
+func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
+	var denied *db.Error
+	if !errors.As(err, &denied) || denied.Code != "1045" || d.address.hosts[0].TLSConfig != "" && d.address.hosts[0].TLSConfig != "false" {
+		return err
+	}
+	secure := *d.address
+	secure.hosts = nil
+	for _, host := range d.address.hosts {
+		c := host.Clone()
+		c.TLS = &tls.Config{InsecureSkipVerify: true} // no more is at stake than without TLS
+		secure.hosts = append(secure.hosts, c)
+	}
+	try := &Database{address: &secure, limit: d.limit, server: d.server}
+	l, failed := try.dial(ctx, op, d.first())
+	switch {
+	case failed == nil:
+		l.end()
+	case failed.Code != "1044" && failed.Code != "1049": // those are of a user who was let in
+		return err
+	}
+	return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: wire.NeedsTLS.Text("", "tls=true"), Cause: err}}
 }
 
 // Close has nothing to close: sessions are closed by whoever opened them.

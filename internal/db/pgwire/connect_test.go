@@ -240,8 +240,8 @@ func TestRefusedTLS(t *testing.T) {
 		"prefer":      {db.Unavailable, db.CheckServer},
 		"allow":       {db.Unavailable, db.CheckServer},
 		"disable":     {db.Unavailable, db.CheckServer},
-		"require":     {db.Fatal, "write sslmode=disable"},
-		"verify-full": {db.Fatal, "write sslmode=disable"},
+		"require":     {db.Fatal, "the server has no TLS: turn TLS on in the server, or off in the URL (sslmode=disable)"},
+		"verify-full": {db.Fatal, "the server has no TLS: turn TLS on in the server, or off in the URL (sslmode=disable)"},
 	} {
 		url := "postgres://u:" + secret + "@" + host + "/d"
 		if mode != "" {

@@ -3,7 +3,6 @@ package pgwire
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"slices"
 	"strings"
@@ -60,16 +59,51 @@ func (f *Flavor) meaning(code string) (Meaning, bool) {
 	return Meaning{}, false
 }
 
+// demandsTLS is what CockroachDB says to a connection without TLS (pkg/sql/pgwire/server.go,
+// ErrSSLRequired).
+const demandsTLS = "node is running secure mode, SSL connection required"
+
+// refusal is what an error means for the user of the URL; 0: nothing of that kind. Which of
+// the cases of 28000 it is, which a connection alone has, is known by the function of the
+// server that reports it, whose name is not translated: ClientAuthentication of auth.c finds
+// no entry in pg_hba.conf, and InitializeSessionUserId of miscinit.c no such role. In the
+// first the server may demand TLS where it says so of a connection without.
+func refusal(e *pgconn.PgError, p wire.Phase) wire.Refusal {
+	switch {
+	case e.Code == "42501":
+		return wire.NoRight
+	case p != wire.Connecting:
+		return 0
+	case strings.HasPrefix(e.Message, demandsTLS):
+		return wire.NeedsTLS
+	case e.Code == "3D000":
+		return wire.NoDatabase
+	case e.Code == "28000" && e.Routine == "ClientAuthentication":
+		return wire.NoRight
+	case e.Code == "28P01", e.Code == "28000":
+		return wire.WrongUser
+	}
+	return 0
+}
+
+// withoutTLS says that the server found no entry for a connection because, maybe, it had no
+// TLS: in the words of version 14 and later, and of those before.
+func withoutTLS(e *pgconn.PgError) bool {
+	return e.Code == "28000" && e.Routine == "ClientAuthentication" &&
+		(strings.HasSuffix(e.Message, ", no encryption") || strings.HasSuffix(e.Message, ", SSL off"))
+}
+
+func allWithoutTLS(tries []error) bool {
+	return !slices.ContainsFunc(tries, func(try error) bool {
+		e, ok := errors.AsType[*pgconn.PgError](try)
+		return !ok || !withoutTLS(e)
+	})
+}
+
 // advice says what to do about an error of a code; empty where nothing can be
 // said in general.
 func advice(code string, p wire.Phase) string {
 	switch {
-	case code == "28P01", code == "28000" && p == wire.Connecting:
-		return "check the user and the password in the URL"
-	case code == "3D000" && p == wire.Connecting:
-		return "make it, or name another in the URL"
-	case code == "42501":
-		return "give this user the right, or take another user"
 	case code == "42704" && p == wire.Connecting: // a parameter that libpq does not know goes to the server
 		return "check the parameters in the URL"
 	case code == "26000", code == "42P05":
@@ -97,6 +131,9 @@ func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool
 		if more != "" {
 			text += ": " + more
 		}
+	}
+	if r := refusal(e, p); r != 0 {
+		text = r.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "sslmode=require"}[r])
 	}
 	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op,
 		Err: db.MessageError{Text: strings.ReplaceAll(text, "\n", " "), Cause: e}}
@@ -131,6 +168,11 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	}
 	class, answer := f.judge(tries)
 	switch {
+	case answer != nil && allWithoutTLS(tries):
+		// None of the attempts had TLS, so that it is not known whether one with it is let in.
+		text := wire.NeedsTLS.Reason() + ", or lets nobody in from here: " + answer.Message + ": " +
+			wire.NeedsTLS.Advice("sslmode=require") + ", or add an entry to the server's pg_hba.conf"
+		return &db.Error{Class: class, Code: answer.Code, Op: op, Err: db.MessageError{Text: text, Cause: answer}}
 	case answer != nil:
 		return f.reported(op, answer, wire.Connecting, false)
 	case cause != nil:
@@ -139,9 +181,9 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	advice := db.CheckServer
 	switch {
 	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
-		advice = "turn TLS on in the server, or write sslmode=disable"
+		advice = wire.LacksTLS.Advice("sslmode=disable")
 	case class == db.Fatal:
-		advice = "check sslmode and sslrootcert in the URL"
+		advice = wire.Untrusted.Advice("sslrootcert=FILE")
 	case errors.Is(err, context.Canceled):
 		advice = ""
 	}
@@ -150,8 +192,12 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 		if refusedTLS(try) && triedPlain(tries, try) {
 			continue
 		}
+		why := ""
+		if distrusted := wire.Distrusts(try); distrusted != "" {
+			why = wire.Untrusted.Reason() + ": " + distrusted
+		}
 		for line := range strings.SplitSeq(try.Error(), "\n") {
-			lines = append(lines, attempt(op, line))
+			lines = append(lines, attempt(op, line, why))
 		}
 	}
 	slices.Sort(lines)
@@ -172,10 +218,9 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 	var passing, refusing, deciding *pgconn.PgError
 	for _, try := range tries {
 		var e *pgconn.PgError
-		var certificate *tls.CertificateVerificationError
 		switch {
 		case !errors.As(try, &e):
-			if !refusedTLS(try) && !errors.As(try, &certificate) {
+			if !refusedTLS(try) && wire.Distrusts(try) == "" {
 				class = db.Unavailable
 			}
 		case f.classify(e.Code, wire.Connecting, isFatal(e)).Class != db.Fatal:
@@ -208,8 +253,9 @@ func triedPlain(tries []error, refused error) bool {
 
 // attempt returns one line of pgconn's about an attempt to connect without its
 // jargon, such as "db:5432 (db): dial error: timeout: context deadline exceeded",
-// and without an address that op names already.
-func attempt(op, line string) string {
+// and without an address that op names already. why is put in place of its reason unless it
+// is empty.
+func attempt(op, line, why string) string {
 	line = jargon.Replace(strings.TrimPrefix(line, "hostname resolving error: "))
 	if name, found := strings.CutPrefix(line, "lookup "); found {
 		name, _, _ = strings.Cut(name, " ")
@@ -228,12 +274,13 @@ func attempt(op, line string) string {
 		reason = system
 	}
 	if strings.Contains(reason, "timeout: ") {
-		reason = "no answer in time"
+		reason = wire.LateReason
 	}
+	reason = cmp.Or(why, reason)
 	if strings.HasSuffix(op, " "+address) {
 		return reason
 	}
 	return address + ": " + reason
 }
 
-var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "", "server error: ", "")
+var jargon = strings.NewReplacer("server refused TLS connection", wire.LacksTLS.Reason(), "dial error: ", "", "tls error: ", "", "server error: ", "")

@@ -104,7 +104,7 @@ func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
 		}
 		noHost = &net.DNSError{Err: "no such host", Name: "b"}
 	)
-	const usual, tlsAdvice, certAdvice = db.CheckServer, "write sslmode=disable", "check sslmode and sslrootcert"
+	const usual, tlsAdvice, certAdvice = db.CheckServer, "the server has no TLS: turn TLS on in the server, or off in the URL (sslmode=disable)", "name the authority that signed it in the URL (sslrootcert=FILE)"
 	for name, tc := range map[string]struct {
 		tries []error
 		class db.Class
@@ -114,7 +114,7 @@ func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
 	}{
 		"require, refused":                {[]error{try("a", "tls error", refused)}, db.Fatal, "", tlsAdvice, usual},
 		"require, refused by both":        {[]error{try("a", "tls error", refused), try("b", "tls error", refused)}, db.Fatal, "", tlsAdvice, usual},
-		"require, one refuses, one down":  {[]error{try("a", "tls error", refused), try("b", "dial error", down)}, db.Unavailable, "", "refused TLS", tlsAdvice},
+		"require, one refuses, one down":  {[]error{try("a", "tls error", refused), try("b", "dial error", down)}, db.Unavailable, "", "has no TLS", "sslmode"},
 		"require, one refuses, no name":   {[]error{noHost, try("a", "tls error", refused)}, db.Unavailable, "", usual, tlsAdvice},
 		"prefer, refused, then reset":     {[]error{try("a", "tls error", refused), try("a", "failed to receive message", reset)}, db.Unavailable, "", usual, "TLS"},
 		"allow, reset, then refused":      {[]error{try("a", "failed to receive message", reset), try("a", "tls error", refused)}, db.Unavailable, "", usual, "TLS"},

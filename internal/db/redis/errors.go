@@ -19,11 +19,13 @@ type refusal struct {
 	begins string // of the answer
 	class  db.Class
 	advice string
+	denial wire.Refusal // of the user of the URL; 0: it is none
 }
 
 const (
 	noCluster = "this driver's transactions touch keys of any slot, which a Redis Cluster refuses: name a single server, or a primary and its replicas"
-	grant     = "give the user the rights ~* +@read +@write +@transaction +@scripting +@connection +role"
+	number    = "the number after its last /, below the server's setting databases"
+	grant     = "~* +@read +@write +@transaction +@scripting +@connection +role"
 )
 
 // refusals is the whole list of answers that are believed to mean "not applied". Each is
@@ -33,43 +35,43 @@ const (
 // its own, and hands on what its first write was refused with.
 var refusals = []refusal{
 	// The server is a replica, now or still: look for the primary.
-	{"READONLY ", db.Unavailable, ""},
-	{"ERR Can not run script with write flag on readonly replica", db.Unavailable, ""}, // 7.0.0
-	{"MASTERDOWN ", db.Unavailable, ""},
+	{"READONLY ", db.Unavailable, "", 0},
+	{"ERR Can not run script with write flag on readonly replica", db.Unavailable, "", 0}, // 7.0.0
+	{"MASTERDOWN ", db.Unavailable, "", 0},
 	// It reads its files after a start.
-	{"LOADING ", db.Unavailable, ""},
+	{"LOADING ", db.Unavailable, "", 0},
 	// Fewer replicas than min-replicas-to-write are connected and not late.
-	{"NOREPLICAS ", db.Unavailable, ""},
+	{"NOREPLICAS ", db.Unavailable, "", 0},
 	// networking.c, instead of taking the connection.
-	{"ERR max number of clients", db.Unavailable, "raise the server's maxclients"},
+	{"ERR max number of clients", db.Unavailable, "raise the server's maxclients", 0},
 	// Somebody else's script runs longer than busy-reply-threshold.
-	{"BUSY ", db.Aborted, ""},
+	{"BUSY ", db.Aborted, "", 0},
 	// The script is not in the server's cache, and was not when it was loaded.
-	{"NOSCRIPT ", db.Aborted, ""},
+	{"NOSCRIPT ", db.Aborted, "", 0},
 
-	{"OOM ", db.Fatal, "raise the server's maxmemory"},
-	{"MISCONF ", db.Fatal, "let the server write its files again, and see its log"},
-	{"NOAUTH ", db.Fatal, "the server asks for a password: write redis://:password@… or redis://user:password@…"},
-	{"WRONGPASS ", db.Fatal, "check the user and the password in the URL"},
-	{"ERR AUTH ", db.Fatal, "the server has no password: take it out of the URL"},
-	{"NOPERM ", db.Fatal, grant},
-	{"ERR The user executing the script can't", db.Fatal, grant}, // to the script's first write
-	{"DENIED ", db.Fatal, ""},                                    // protected mode, which says itself what to do
-	{"ERR DB index ", db.Fatal, "the number after the last / of the URL is no database of the server's"},
-	{"ERR invalid DB index", db.Fatal, "the number after the last / of the URL is no database of the server's"},
-	{"ERR SELECT is not allowed", db.Fatal, noCluster},
-	{"ERR unknown command", db.Fatal, "the driver needs Redis 7.0 or later with all its commands"},
-	{"ERR Can not run script on cluster", db.Fatal, noCluster},
-	{"MOVED ", db.Fatal, noCluster},
-	{"ASK ", db.Fatal, noCluster},
-	{"TRYAGAIN ", db.Fatal, noCluster},
-	{"CROSSSLOT ", db.Fatal, noCluster},
-	{"CLUSTERDOWN ", db.Fatal, noCluster},
+	{"OOM ", db.Fatal, "raise the server's maxmemory", 0},
+	{"MISCONF ", db.Fatal, "let the server write its files again, and see its log", 0},
+	{"NOAUTH ", db.Fatal, "redis://:password@… or redis://user:password@…", wire.NoUser},
+	{"WRONGPASS ", db.Fatal, "", wire.WrongUser},
+	{"ERR AUTH ", db.Fatal, "the server has no password", wire.WrongUser},
+	{"NOPERM ", db.Fatal, grant, wire.NoRight},
+	{"ERR The user executing the script can't", db.Fatal, grant, wire.NoRight}, // to the script's first write
+	{"DENIED ", db.Fatal, "", 0},                                               // protected mode, which says itself what to do
+	{"ERR DB index ", db.Fatal, number, wire.NoDatabase},
+	{"ERR invalid DB index", db.Fatal, number, wire.NoDatabase},
+	{"ERR SELECT is not allowed", db.Fatal, noCluster, 0},
+	{"ERR unknown command", db.Fatal, "the driver needs Redis 7.0 or later with all its commands", 0},
+	{"ERR Can not run script on cluster", db.Fatal, noCluster, 0},
+	{"MOVED ", db.Fatal, noCluster, 0},
+	{"ASK ", db.Fatal, noCluster, 0},
+	{"TRYAGAIN ", db.Fatal, noCluster, 0},
+	{"CROSSSLOT ", db.Fatal, noCluster, 0},
+	{"CLUSTERDOWN ", db.Fatal, noCluster, 0},
 
 	// commit.lua, and the count of commits that is no number.
-	{"FOREIGN ", db.Fatal, foreign},
-	{"ERR value is not an integer or out of range", db.Fatal, foreign},
-	{"WRONGTYPE ", db.Fatal, foreign},
+	{"FOREIGN ", db.Fatal, foreign, 0},
+	{"ERR value is not an integer or out of range", db.Fatal, foreign, 0},
+	{"WRONGTYPE ", db.Fatal, foreign, 0},
 }
 
 const foreign = "another program uses the names " + indexKey + " and " + countKey + " in this database: take another number after the last / of the URL"
@@ -110,7 +112,9 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 	reason := strings.TrimPrefix(text, discarded)
 	for _, r := range refusals {
 		if strings.HasPrefix(reason, r.begins) {
-			if r.advice != "" {
+			if r.denial != 0 {
+				text = r.denial.Text(text, r.advice)
+			} else if r.advice != "" {
 				text += ": " + r.advice
 			}
 			code, _, _ = strings.Cut(reason, " ")

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -121,12 +122,58 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 	secure := tls.Client(plain, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		plain.Close()
-		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-			return nil, db.Fatalf(opConnect, "the Redis server %s has a certificate that is not trusted: %w: name the one that signed it with ca=FILE", node, err)
+		text := ""
+		if distrusted := wire.Distrusts(err); distrusted != "" {
+			text = wire.Untrusted.Text(distrusted, "ca=FILE")
+		} else if wire.AnswersPlain(err) {
+			text = lacksTLS
+		}
+		if text != "" {
+			return nil, db.Fatalf(opConnect, "%w", db.MessageError{Text: "the Redis server " + node + ": " + text, Cause: err})
 		}
 		return nil, unreachable(node, err)
 	}
 	return secure, nil
+}
+
+// lacksTLS is what is said of a server that answers without TLS alone.
+var lacksTLS = wire.LacksTLS.Text("", "redis:// in place of rediss://")
+
+// lacksTLS is the error of opening servers with TLS that ended with err: one that says so where
+// a server, which may end the connection at the first byte of TLS, answers PING without it.
+func (c *config) lacksTLS(ctx context.Context, err error) error {
+	if db.ClassOf(err) != db.Unavailable {
+		return err
+	}
+	for _, node := range c.nodes {
+		if answersPlain(ctx, node) {
+			return db.Fatalf("open Redis", "%w", db.MessageError{Text: "the Redis server " + node + ": " + lacksTLS, Cause: err})
+		}
+	}
+	return err
+}
+
+// answersPlain asks PING without TLS. Any server of the protocol answers it with a line, one
+// that asks for a password too.
+func answersPlain(ctx context.Context, node string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", node)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	answer := make([]byte, 1)
+	if conn.SetDeadline(deadline) != nil {
+		return false
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(conn, answer)
+	return err == nil && (answer[0] == '+' || answer[0] == '-')
 }
 
 // inspect asks what the server is, and whether it can do what a session needs.

@@ -20,6 +20,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/isolation"
 )
 
@@ -89,6 +90,13 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		l, err = d.survey(ctx, "", nil)
 	} else {
 		l, err = d.openSentinels(ctx)
+	}
+	switch {
+	case err == nil || c.sentinel != "":
+	case c.tls:
+		err = c.lacksTLS(ctx, err)
+	default:
+		err = wire.DemandsTLS(ctx, "open Redis", err, "rediss:// in place of redis://", c.nodes...)
 	}
 	if err != nil {
 		return nil, err

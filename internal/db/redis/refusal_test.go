@@ -145,7 +145,7 @@ func TestHalf(t *testing.T) {
 	s = newSession(t, drivertest.Open(t, redis.Open, teller+"?commit=watch"))
 	kvtest.Begin(t, s)
 	s.Set([]byte("b"), []byte("1"))
-	expect(t, "an EXEC of what is forbidden", s.Commit(t.Context()), db.Fatal, "NOPERM", "give the user the rights")
+	expect(t, "an EXEC of what is forbidden", s.Commit(t.Context()), db.Fatal, "NOPERM", "missing right")
 	if got := run(t, c, "EXISTS", "b"); got != "0" {
 		t.Error("it was executed")
 	}
@@ -186,7 +186,7 @@ func TestAuthentication(t *testing.T) {
 	ctx := t.Context()
 	as := func(user string) string { return strings.Replace(c.URL(), ":r00t@", user+"@", 1) }
 	for _, test := range []struct{ user, says string }{
-		{"teller:hunter3%40", "password"}, {":hunter3%40", "password"}, {"guest:hunter2%40", "give the user the rights"},
+		{"teller:hunter3%40", "password"}, {":hunter3%40", "password"}, {"guest:hunter2%40", "missing right"},
 	} {
 		_, err := redis.Open(ctx, as(test.user))
 		expect(t, "open as "+test.user, err, db.Fatal, test.says)
@@ -195,7 +195,7 @@ func TestAuthentication(t *testing.T) {
 		}
 	}
 	_, err := redis.Open(ctx, "redis://"+c.Endpoints()[0])
-	expect(t, "open without a password", err, db.Fatal, "NOAUTH", "redis://:password@")
+	expect(t, "open without a password", err, db.Fatal, "NOAUTH", "the server asks for a user and a password", "redis://:password@")
 	_, err = redis.Open(ctx, as("clerk:hunter2%40")+"?commit=watch")
 	expect(t, "open without MULTI", err, db.Fatal, "NOPERM")
 
@@ -207,11 +207,11 @@ func TestAuthentication(t *testing.T) {
 		s.Set([]byte("b/1"), []byte("1"))
 		kvtest.Commit(t, s)
 		kvtest.Begin(t, s)
-		expect(t, "a read without the right", s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)), db.Fatal, "give the user the rights")
+		expect(t, "a read without the right", s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)), db.Fatal, "missing right")
 		kvtest.Begin(t, s)
 		s.Set([]byte("b/1"), []byte("2"))
 		s.Set([]byte("other"), nil)
-		expect(t, "a write without the right", s.Commit(ctx), db.Fatal, "NOPERM", "give the user the rights")
+		expect(t, "a write without the right", s.Commit(ctx), db.Fatal, "NOPERM", "missing right")
 		kvtest.Begin(t, s)
 		kvtest.ExpectRead(t, s, "1", "b/1")
 		info, err := d.Info(ctx)
@@ -229,7 +229,7 @@ func TestCluster(t *testing.T) {
 func TestWrongDatabase(t *testing.T) {
 	c := start(t, serverOptions{})
 	_, err := redis.Open(t.Context(), strings.TrimSuffix(c.URL(), "0")+"99")
-	expect(t, "a database number that is not there", err, db.Fatal, "no database of the server's")
+	expect(t, "a database number that is not there", err, db.Fatal, "no such database")
 }
 
 func TestInfo(t *testing.T) {

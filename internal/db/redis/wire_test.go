@@ -321,5 +321,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	_, err = redis.Open(t.Context(), strings.Replace(c.URL(), "redis://", "rediss://", 1))
-	expect(t, "TLS to a port without", err, db.Unavailable)
+	expect(t, "TLS to a port without", err, db.Fatal, "the server has no TLS", "redis:// in place of rediss://")
+	_, err = redis.Open(t.Context(), strings.Replace(url, "rediss://", "redis://", 1))
+	expect(t, "a port of TLS without it", err, db.Fatal, "the server demands TLS", "rediss:// in place of redis://")
 }

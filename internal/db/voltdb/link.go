@@ -99,7 +99,7 @@ func (l *link) login(c *config) error {
 		if c.user != "" {
 			who = fmt.Sprintf("as user %q", c.user)
 		}
-		return db.Fatalf(opConnect, "the VoltDB node %s lets nobody in %s with this password: check user and password in the URL", l.node, who)
+		return db.Fatalf(opConnect, "the VoltDB node %s: %s", l.node, wire.WrongUser.Text("nobody is let in "+who+" with this password", ""))
 	default:
 		return db.Fatalf(opConnect, "the VoltDB node %s refuses the login with the code %d", l.node, code)
 	}

@@ -102,7 +102,7 @@ func TestLogins(t *testing.T) {
 		loginFull:      {db.Unavailable, "as many clients as it takes"},
 		loginTimeout:   {db.Unavailable, "too slow"},
 		loginRejoining: {db.Unavailable, "on its way back into its cluster"},
-		loginRefused:   {db.Fatal, "check user and password"},
+		loginRefused:   {db.Fatal, "wrong user or password"},
 		3:              {db.Fatal, "refuses the login with the code 3"},
 	} {
 		l, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -202,8 +202,8 @@ func testRefusals(t *testing.T, address string) {
 		url, says string
 		class     db.Class
 	}{
-		{"voltdb://stroppy:s3cr3t@" + good, `lets nobody in as user "stroppy" with this password`, db.Fatal},
-		{"voltdb://" + good, "lets nobody in without a user", db.Fatal},
+		{"voltdb://stroppy:s3cr3t@" + good, `wrong user or password: nobody is let in as user "stroppy" with this password`, db.Fatal},
+		{"voltdb://" + good, "nobody is let in without a user", db.Fatal},
 		{"voltdb://" + other, "is no VoltDB server", db.Fatal},
 		{"voltdb://" + silent.Addr().String() + "?connect_timeout=300ms", "no answer within 300ms", db.Unavailable},
 		{"voltdb://127.0.0.1:1", "connection refused", db.Unavailable},

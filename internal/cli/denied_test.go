@@ -1,0 +1,235 @@
+package cli_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/redis"
+)
+
+// What every driver says of a user, a database, a right and TLS.
+const (
+	wrongUser  = "wrong user or password"
+	checkUser  = "check the user and the password in the URL"
+	noUser     = "the server asks for a user and a password"
+	noDatabase = "no such database"
+	otherName  = "make it, or name another in the URL"
+	noRight    = "missing right"
+	giveRight  = "give this user the right, or take another user"
+	needsTLS   = "the server demands TLS"
+	turnOn     = "turn TLS on in the URL"
+	lacksTLS   = "the server has no TLS"
+	turnOff    = "turn TLS on in the server, or off in the URL"
+	untrusted  = "the server's certificate is not trusted"
+)
+
+const password, mistaken = "s3cr3t-right", "s3cr3t-wrong"
+
+// denied holds that a run at a URL is refused in these words, without a password.
+func denied(t *testing.T, what, url string, says ...string) {
+	t.Helper()
+	code, _, stderr := call(t, "run", "bank", "--db", url, "--accounts", "20", "--clients", "1", "--count", "20", "--out", t.TempDir()+"/r")
+	text := strings.TrimSuffix(stderr, "\n")
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if code != 2 && code != 3 || strings.Contains(stderr, password) || strings.Contains(stderr, mistaken) {
+		t.Errorf("%s: code %d: %s", what, code, stderr)
+	}
+	for _, say := range says {
+		if !strings.Contains(last, say) {
+			t.Errorf("%s: %q does not say %q", what, last, say)
+		}
+	}
+}
+
+// giveTo gives files to whoever has a folder, and to nobody else.
+func giveTo(t *testing.T, folder string, paths ...string) {
+	t.Helper()
+	info, err := os.Stat(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := info.Sys().(*syscall.Stat_t)
+	for _, path := range paths {
+		if err := errors.Join(os.Chmod(path, 0o600), os.Chown(path, int(owner.Uid), int(owner.Gid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// selfSigned writes a certificate that nobody trusts and its key, which the servers' user can
+// read.
+func selfSigned(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "stroppy-tls-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return certificate, key
+}
+
+func TestDeniedByPostgreSQL(t *testing.T) {
+	server := startPostgres(t)
+	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; CREATE ROLE teller LOGIN PASSWORD '"+password+"'", "CREATE ROLE safe LOGIN")
+	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
+	if err := os.WriteFile(hba, []byte("hostssl all safe 127.0.0.1/32 trust\nhost all teller 127.0.0.1/32 scram-sha-256\nhost all postgres 127.0.0.1/32 trust\nlocal all all trust\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, server.URL(), "SELECT pg_reload_conf()")
+	time.Sleep(time.Second)
+	as := func(user, word, database string) string { return server.URLFor(user, word, database) }
+	with := func(url, mode string) string { return strings.Replace(url, "sslmode=disable", "sslmode="+mode, 1) }
+	denied(t, "a wrong password", as("teller", mistaken, "postgres"), wrongUser, checkUser, "code 28P01")
+	denied(t, "a missing database", as("teller", password, "nowhere"), noDatabase, otherName, `"nowhere"`)
+	denied(t, "a missing right", as("teller", password, "postgres"), noRight, "permission denied for schema public", giveRight)
+	denied(t, "TLS of a server without", with(as("teller", password, "postgres"), "require"), lacksTLS, turnOff+" (sslmode=disable)")
+	denied(t, "an account for TLS alone", as("safe", "", "postgres"), needsTLS, turnOn+" (sslmode=require)")
+
+	certificate, key := selfSigned(t)
+	giveTo(t, server.Dir(), certificate, key)
+	execute(t, server.URL(), "ALTER SYSTEM SET ssl_cert_file = '"+certificate+"'", "ALTER SYSTEM SET ssl_key_file = '"+key+"'",
+		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
+	time.Sleep(time.Second)
+	denied(t, "a certificate that nobody trusts", with(as("teller", password, "postgres"), "verify-full"), untrusted, "name the authority that signed it in the URL (sslrootcert=FILE)")
+	denied(t, "an account for TLS alone, which it has", with(as("safe", "", "nowhere"), "require"), noDatabase)
+}
+
+func TestDeniedByMariaDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	plain, err := mariadb.Start(t.Context(), cluster.Alone(nil))
+	plain = started(t, "mariadb", plain, err)
+	certificate, key := selfSigned(t)
+	secure, err := mariadb.Start(t.Context(), cluster.Alone(map[string]string{"ssl-cert": certificate, "ssl-key": key}))
+	secure = started(t, "mariadb", secure, err)
+	for _, server := range []*mariadb.Server{plain, secure} {
+		if _, err := server.SQL(t.Context(), "CREATE USER teller IDENTIFIED BY '"+password+"'; GRANT SELECT ON *.* TO teller"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied(t, "a wrong password", plain.URLFor("teller", mistaken, "test"), wrongUser, checkUser, "code 1045")
+	denied(t, "a missing database", plain.URLFor("teller", password, "nowhere"), noDatabase, otherName, "'nowhere'")
+	denied(t, "a missing right", plain.URLFor("teller", password, "test"), noRight, "command denied to user", giveRight)
+	denied(t, "TLS of a server without", plain.URLFor("teller", password, "test")+"?tls=true", lacksTLS, turnOff+" (tls=false)")
+	if _, err := secure.SQL(t.Context(), "CREATE USER safe IDENTIFIED BY '"+password+"' REQUIRE SSL"); err != nil {
+		t.Fatal(err)
+	}
+	denied(t, "an account for TLS alone", secure.URLFor("safe", password, "test"), needsTLS, turnOn+" (tls=true)")
+	denied(t, "its wrong password", secure.URLFor("safe", mistaken, "test"), wrongUser, checkUser)
+	denied(t, "a certificate that nobody trusts", secure.URLFor("teller", password, "test")+"?tls=true", untrusted, "tls=skip-verify")
+	if _, err := secure.SQL(t.Context(), "SET GLOBAL require_secure_transport = ON"); err != nil {
+		t.Fatal(err)
+	}
+	denied(t, "no TLS where it is demanded", secure.URLFor("teller", password, "test"), needsTLS, turnOn+" (tls=true)")
+}
+
+func TestDeniedByRedis(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	nodes, err := redis.StartCluster(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Unsupervised: true})
+	nodes = started(t, "redis", nodes, err)
+	u, err := url.Parse(nodes.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inline(t, u.Host, "ACL SETUSER teller on >"+password+" ~* +@connection +@read +role", "ACL SETUSER default on >"+password)
+	denied(t, "a wrong password", "redis://teller:"+mistaken+"@"+u.Host, wrongUser, checkUser)
+	denied(t, "no password", "redis://"+u.Host, noUser, "write them into the URL (redis://:password@")
+	denied(t, "a missing right", "redis://teller:"+password+"@"+u.Host, noRight, giveRight)
+	denied(t, "a missing database", "redis://:"+password+"@"+u.Host+"/99", noDatabase, otherName)
+	denied(t, "TLS of a server without", "rediss://:"+password+"@"+u.Host, lacksTLS, turnOff+" (redis:// in place of rediss://)")
+}
+
+// inline sends commands to a Redis server, each a line that it answers with +OK.
+func inline(t *testing.T, address string, commands ...string) {
+	t.Helper()
+	conn, err := net.Dial("tcp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, command := range commands {
+		answer := make([]byte, 5)
+		if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(answer); err != nil || string(answer) != "+OK\r\n" {
+			t.Fatalf("%s: %q, %v", command, answer, err)
+		}
+	}
+}
+
+func TestDeniedByEtcd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Unsupervised: true})
+	nodes = started(t, "etcd", nodes, err)
+	host := nodes.Endpoints()[0]
+	admin, err := clientv3.New(clientv3.Config{Endpoints: []string{host}, DialTimeout: waitLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	ctx := t.Context()
+	for _, step := range []func() error{
+		func() error { _, err := admin.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := admin.UserAdd(ctx, "root", password); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := admin.UserAdd(ctx, "teller", password); return err },
+		func() error { _, err := admin.AuthEnable(ctx); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	denied(t, "a wrong password", "etcd://teller:"+mistaken+"@"+host+"?timeout=10s", wrongUser, checkUser)
+	denied(t, "no password", "etcd://"+host+"?timeout=10s", noUser, "write them into the URL (etcd://user:password@")
+	denied(t, "a missing right", "etcd://teller:"+password+"@"+host+"?timeout=10s", noRight, giveRight)
+}

@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"stroppy/internal/db"
+)
+
+// Refusal is why a server that can be reached does not work for a user. Every driver says it
+// in the same words.
+type Refusal uint8
+
+const (
+	WrongUser  Refusal = iota + 1 // or the password
+	NoUser                        // the server asks for one, and was given none
+	NoDatabase                    // of the name in the URL
+	NoRight
+	NeedsTLS  // the server demands it
+	LacksTLS  // the server does not have it, and the URL demands it
+	Untrusted // the certificate of the server
+)
+
+var refusals = [...]struct{ reason, advice string }{
+	WrongUser:  {"wrong user or password", "check the user and the password in the URL"},
+	NoUser:     {"the server asks for a user and a password", "write them into the URL"},
+	NoDatabase: {"no such database", "make it, or name another in the URL"},
+	NoRight:    {"missing right", "give this user the right, or take another user"},
+	NeedsTLS:   {"the server demands TLS", "turn TLS on in the URL"},
+	LacksTLS:   {"the server has no TLS", "turn TLS on in the server, or off in the URL"},
+	Untrusted:  {"the server's certificate is not trusted", "name the authority that signed it in the URL"},
+}
+
+// Reason is what is wrong, without what to do.
+func (r Refusal) Reason() string { return refusals[r].reason }
+
+// Advice is what to do; how says how that is written for this driver, and may be empty.
+func (r Refusal) Advice(how string) string {
+	if how == "" {
+		return refusals[r].advice
+	}
+	return refusals[r].advice + " (" + how + ")"
+}
+
+// Text is the refusal with what the server said of it, which may be empty, in one line.
+func (r Refusal) Text(said, how string) string {
+	text := r.Reason()
+	if said != "" {
+		text += ": " + strings.TrimSuffix(strings.ReplaceAll(said, "\n", " "), ".")
+	}
+	return text + ": " + r.Advice(how)
+}
+
+// Distrusts returns what is wrong with the certificate of a server; empty where err is not
+// about one.
+func Distrusts(err error) string {
+	var verification *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &verification):
+		return verification.Err.Error()
+	case errors.As(err, &authority):
+		return authority.Error()
+	case errors.As(err, &name):
+		return name.Error()
+	case errors.As(err, &invalid):
+		return invalid.Error()
+	}
+	return ""
+}
+
+// AnswersPlain says that a server answered a handshake of TLS in another protocol.
+func AnswersPlain(err error) bool {
+	var header tls.RecordHeaderError
+	return errors.As(err, &header)
+}
+
+// DemandsTLS is the error of opening a database without TLS that ended with err: one that says
+// so where a server begins TLS with whoever comes, and else err. how is as in Text.
+func DemandsTLS(ctx context.Context, op string, err error, how string, servers ...string) error {
+	if err == nil || db.ClassOf(err) != db.Unavailable {
+		return err
+	}
+	for _, server := range servers {
+		if speaksTLS(ctx, server) {
+			return db.Fatalf(op, "%w", db.MessageError{Text: server + ": " + NeedsTLS.Text("", how), Cause: err})
+		}
+	}
+	return err
+}
+
+// speaksTLSLimit bounds how long a handshake may take.
+const speaksTLSLimit = time.Second
+
+// speaksTLS asks whether a server begins TLS at once, after a connection without it failed.
+// No certificate is looked at, and nothing is sent but the handshake.
+func speaksTLS(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, speaksTLSLimit)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	greeted := false
+	settings := &tls.Config{InsecureSkipVerify: true, VerifyConnection: func(tls.ConnectionState) error {
+		greeted = true
+		return nil
+	}}
+	err = tls.Client(conn, settings).HandshakeContext(ctx)
+	return err == nil || greeted // a server may then ask for a certificate of the client
+}

@@ -145,7 +145,7 @@ func TestSentinelAnswers(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, "redis://:hunter2@"+asks.serve(t)+"?sentinel=bank")
 	kvtest.Put(t, d, "a", "1")
 	_, err = redis.Open(t.Context(), "redis://"+asks.serve(t)+"?sentinel=bank")
-	expect(t, "without a password", err, db.Fatal, "the server asks for a password")
+	expect(t, "without a password", err, db.Fatal, "the server asks for a user and a password")
 }
 
 // TestRealSentinel asks one that watches a pair.

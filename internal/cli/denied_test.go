@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -232,4 +234,38 @@ func TestDeniedByEtcd(t *testing.T) {
 	denied(t, "a wrong password", "etcd://teller:"+mistaken+"@"+host+"?timeout=10s", wrongUser, checkUser)
 	denied(t, "no password", "etcd://"+host+"?timeout=10s", noUser, "write them into the URL (etcd://user:password@")
 	denied(t, "a missing right", "etcd://teller:"+password+"@"+host+"?timeout=10s", noRight, giveRight)
+	denied(t, "a server of TLS alone", "etcd://"+secureEtcd(t), needsTLS, "which this driver does not speak")
+}
+
+// secureEtcd starts an etcd server to which clients come by TLS alone, and returns its
+// address once it answers.
+func secureEtcd(t *testing.T) string {
+	t.Helper()
+	certificate, key := selfSigned(t)
+	var ports [2]int
+	for i := range ports {
+		port, err := cluster.FreePort(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = port
+	}
+	clients, peers := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
+	cmd := exec.CommandContext(t.Context(), "etcd", "--name", "n0", "--data-dir", t.TempDir(), "--cert-file", certificate, "--key-file", key,
+		"--listen-client-urls", "https://"+clients, "--advertise-client-urls", "https://"+clients,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "n0="+peers)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Wait() }) // the end of the test's context has killed it
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(50 * time.Millisecond) {
+		conn, err := tls.Dial("tcp4", clients, &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			conn.Close()
+			return clients
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -74,6 +74,8 @@ type Database struct {
 var (
 	_ db.Documents   = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
+
+	_ db.ConnectionLimited = (*Database)(nil)
 )
 
 // Open opens a replica set or a sharded cluster by its URL,

@@ -180,6 +180,29 @@ func TestOthers(t *testing.T) {
 	}
 }
 
+// TestTLSRefused: what is wrong with TLS is said, before a server of any product, because it is
+// decided before a word of MongoDB's is spoken.
+func TestTLSRefused(t *testing.T) {
+	t.Parallel()
+	secure, plain := httptest.NewTLSServer(http.NotFoundHandler()), httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	at := func(s *httptest.Server) string { return "mongodb://u:s3cr3t@" + s.Listener.Addr().String() }
+	for says, url := range map[string]string{
+		"the server's certificate is not trusted: ": at(secure) + "?tls=true",
+		"the server demands TLS: turn TLS on":       at(secure),
+		"the server has no TLS: turn TLS on":        at(plain) + "?tls=true",
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			_, err := Open(t.Context(), url)
+			if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("%v does not say %q", err, says)
+			}
+		})
+	}
+}
+
 // standIn is the primary of a replica set, as far as it says so, and answers nothing else
 // (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/).
 func standIn(t *testing.T, wire int, build bson.D) string {
@@ -206,7 +229,7 @@ func standIn(t *testing.T, wire int, build bson.D) string {
 			}
 			_, id, _, code, rest, _ := wiremessage.ReadHeader(request)
 			answer := hello
-			if bytes.Contains(rest, []byte("buildInfo\x00")) {
+			if bytes.Contains(rest, []byte("buildInfo\x00")) || bytes.Contains(rest, []byte("serverStatus\x00")) {
 				answer = built
 			}
 			var at int32

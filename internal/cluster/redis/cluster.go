@@ -48,7 +48,7 @@ var (
 //	repl-diskless-sync  yes: a replica gets all data over the network from memory, which
 //	                    is the default with Sentinel; no: by way of a file
 //	wait=N              the URL asks the driver to wait for N replicas at each commit
-//	down-after=500ms, failover-timeout=2s
+//	down-after=1s, failover-timeout=2s
 //	                    Sentinel's down-after-milliseconds and failover-timeout
 //	timeout=1s          how long our supervisor waits for a server that does not answer
 //	set.NAME=VALUE      any other setting of Redis, on all nodes

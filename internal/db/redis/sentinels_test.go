@@ -94,7 +94,7 @@ func TestFollowsSentinels(t *testing.T) {
 		s.Rollback()
 		return errors.New("the session reads the old primary yet")
 	}))
-	expect(t, "a session that was idle", idle.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable, first)
+	expect(t, "a session that was idle", idle.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable, first, "the Sentinels name another primary")
 	for _, s := range []db.KVSession{s, idle} {
 		drivertest.Must(t, s.Reset(t.Context()))
 	}

@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -191,6 +193,9 @@ func (s *session) still(op string) error {
 
 // fail ends the transaction because of an error of the connection or an answer.
 func (s *session) fail(op string, err error, at optimistic.Phase) error {
+	if s.db.sentinels != nil && errors.Is(err, net.ErrClosed) {
+		err = fmt.Errorf("the Sentinels name another primary: %w", err)
+	}
 	return s.lose(failure(op, s.link.node, err, at))
 }
 

@@ -43,6 +43,7 @@ require (
 )
 
 require (
+	github.com/dustin/go-humanize v1.1.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
 	github.com/vmihailenco/msgpack/v5 v5.4.1
 )
@@ -54,7 +55,6 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
-	github.com/dustin/go-humanize v1.1.0 // indirect
 	github.com/ebitengine/purego v0.11.2 // indirect
 	github.com/ghodss/yaml v1.0.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect

@@ -2,10 +2,13 @@ package check
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 
 	"stroppy/internal/history"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Shown is how many instances of one violation a check reports.
@@ -65,11 +68,10 @@ func Plural[N int | uint64 | uint32](n N, noun string) string {
 
 // Group writes a number with a comma between thousands.
 func Group[N int | uint64 | uint32](n N) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
+	if n > 0 && int64(n) < 0 { // beyond int64
+		return humanize.BigComma(new(big.Int).SetUint64(uint64(n)))
 	}
-	return digits
+	return humanize.Comma(int64(n))
 }
 
 // Times ends a sentence about the first of n of a kind.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -23,6 +25,7 @@ import (
 type clusterSession struct {
 	cluster cluster.Cluster
 	nemesis *nemesis.Nemesis
+	leaders *leaderWatch // nil where the cluster reports its events itself, or all nodes are equal
 }
 
 // openCluster starts the cluster of the configuration, if it names one, and makes it
@@ -67,13 +70,94 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	}
 	config.live = c.URL()
 	a.keepSecret(config.live)
-	return &clusterSession{cluster: c, nemesis: faults}, nil
+	r := &clusterSession{cluster: c, nemesis: faults}
+	if _, reports := c.(eventful); !reports && len(c.Nodes()) > 1 {
+		r.leaders = watchLeaders(c)
+	}
+	return r, nil
+}
+
+// eventful is what notes who leads from when on, and what else a cluster does by itself.
+type eventful interface{ Events() []cluster.Event }
+
+// leaderWatch asks a cluster again and again which node leads.
+type leaderWatch struct {
+	stop   func() // and wait until it has ended
+	mu     sync.Mutex
+	events []cluster.Event
+}
+
+const (
+	askLeader = 100 * time.Millisecond // between two questions
+	// An answer is waited for between these two, and three times as long as the last one
+	// took: what asks a majority waits for dead nodes while the others disagree.
+	leaderSoon, leaderLimit = 300 * time.Millisecond, 5 * time.Second
+)
+
+// watchLeaders begins to watch; nil where all nodes are equal. An event has the time at
+// which the new leader was seen.
+func watchLeaders(c cluster.Cluster) *leaderWatch {
+	ctx, cancel := context.WithCancel(context.Background())
+	limit := leaderLimit
+	ask := func() (int, error) {
+		began := time.Now()
+		limited, done := context.WithTimeout(ctx, limit)
+		defer done()
+		number, err := c.Leader(limited)
+		if err == nil {
+			limit = min(max(leaderSoon, 3*time.Since(began)), leaderLimit)
+		}
+		return number, err
+	}
+	known, err := ask()
+	if errors.Is(err, cluster.ErrNoLeader) {
+		cancel()
+		return nil
+	}
+	if err != nil {
+		known = -1
+	}
+	w := &leaderWatch{}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(askLeader):
+			}
+			if now, err := ask(); err == nil && now != known {
+				known = now
+				w.add(fmt.Sprintf("n%d", now))
+			}
+		}
+	})
+	w.stop = func() {
+		cancel()
+		group.Wait()
+	}
+	return w
+}
+
+func (w *leaderWatch) add(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, cluster.Event{Time: time.Now(), Text: node + " leads", Leader: node})
+}
+
+// Events are all so far, the oldest first.
+func (w *leaderWatch) Events() []cluster.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.events)
 }
 
 // stop takes the cluster away; there may be none.
 func (r *clusterSession) stop() error {
 	if r == nil {
 		return nil
+	}
+	if r.leaders != nil {
+		r.leaders.stop()
 	}
 	if err := r.cluster.Stop(); err != nil {
 		return fmt.Errorf("stop the cluster: %w", err)
@@ -98,19 +182,26 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	if described, ok := r.cluster.(interface{ Description() string }); ok {
 		o.Settings = append(o.Settings, report.Setting{Name: "fail-over", Value: described.Description()})
 	}
-	if watched, ok := r.cluster.(interface{ Events() []cluster.Event }); ok {
-		o.Events = func(since time.Time) (list []report.Event) {
-			for _, e := range watched.Events() {
-				if at := e.Time.Sub(since); at >= 0 { // before that the cluster came up
-					list = append(list, report.Event{AtSeconds: at.Seconds(), Text: e.Text, Leader: e.Leader})
-				}
-			}
-			return list
-		}
+	if own, ok := r.cluster.(eventful); ok {
+		o.Events = eventsOf(own)
+	} else if r.leaders != nil {
+		o.Events = eventsOf(r.leaders)
 	}
 	o.Nemesis = faultRunner{r.nemesis}
 	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
+	}
+}
+
+// eventsOf returns what gives the events since a time, before which the cluster came up.
+func eventsOf(e eventful) func(since time.Time) []report.Event {
+	return func(since time.Time) (list []report.Event) {
+		for _, one := range e.Events() {
+			if at := one.Time.Sub(since); at >= 0 {
+				list = append(list, report.Event{AtSeconds: at.Seconds(), Text: one.Text, Leader: one.Leader})
+			}
+		}
+		return list
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,8 +76,8 @@ func (s *session) named(dir string) {
 }
 
 // begin starts a session of a feed: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
-// closed) during the load phase ends that phase and lets the check go on; any other
-// ends everything. That nobody reads what is printed any more is no reason to
+// closed) during the load phase ends that phase and lets the check go on, and so does a
+// SIGHUP after it, when nothing but the report is left to be made; any other ends everything. That nobody reads what is printed any more is no reason to
 // leave a cluster behind, so that SIGPIPE ends nothing.
 func (a *app) begin(feed *live.Feed) *session {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -100,7 +101,7 @@ func (a *app) begin(feed *live.Feed) *session {
 	}
 	go func() {
 		came := next()
-		if came && s.Snapshot().Phase == live.PhaseDrive {
+		if now := s.Snapshot(); came && (now.Phase == live.PhaseDrive || closed && slices.Contains(now.Phases, live.PhaseDrive)) {
 			s.note("The load phase ends early and what it did is checked; once more ends everything.")
 			close(s.interrupt)
 			came = next()

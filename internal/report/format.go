@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"stroppy/internal/check"
 )
 
 // clean takes out of a string what could move a terminal's cursor.
@@ -48,13 +50,7 @@ func wrap(text string, columns int) []string {
 }
 
 // Group writes a number with a comma between thousands.
-func Group(n uint64) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
+func Group(n uint64) string { return check.Group(n) }
 
 // amountText writes a decimal number, such as 1234.50, with a comma between thousands.
 func amountText(decimal string) string {

@@ -203,7 +203,7 @@ func costTables(r *Result) []PageTable {
 // mostEvents bounds what of a supervisor's work is shown; result.json has all.
 const mostEvents = 40
 
-// eventTables are what the cluster's supervisor did by itself.
+// eventTables are what the cluster did by itself.
 func eventTables(r *Result) []PageTable {
 	if len(r.ClusterEvents) == 0 {
 		return nil

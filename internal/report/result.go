@@ -63,7 +63,7 @@ type Result struct {
 	ServerMetrics *ServerMetrics `json:"server_metrics,omitempty"` // null where the database measures nothing
 
 	Degradation   *Degradation `json:"degradation"`    // null without faults
-	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run; null where there is none
+	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run, and who led from when on; null where that is not known
 
 	Violations *Violations `json:"violations"` // null where no check found one
 

@@ -31,12 +31,12 @@ func TestFindKnee(t *testing.T) {
 		knee  float64 // offered; 0: none
 		says  string
 	}{
-		{"bend", followed(2, 2.1, 2, 2.2, 2.6, 3.5, 9, 400), 6000, "from 7000/s on"},
+		{"bend", followed(2, 2.1, 2, 2.2, 2.6, 3.5, 9, 400), 6000, "from 7,000/s on"},
 		{"one hiccup is no bend", followed(2, 2, 2.1, 30, 2.2, 2.4, 9, 80), 6000, ""},
 		{"a hiccup at the start", followed(30, 2, 2.1, 2, 2.2, 2.4, 3, 9, 80), 7000, ""},
-		{"not kept up with", saturated, 6000, "from 7000/s on"},
+		{"not kept up with", saturated, 6000, "from 7,000/s on"},
 		{"straight to overload", followed(2, 2, 2, 2, 5000), 4000, ""},
-		{"no bend", followed(2, 2.1, 2.2, 2.4, 3), 0, "no knee up to 5000/s"},
+		{"no bend", followed(2, 2.1, 2.2, 2.4, 3), 0, "no knee up to 5,000/s"},
 		{"late from the start", late, 0, "begin with a lower one"},
 		{"three steps", followed(2, 2, 9), 0, "with a latency, not 3"},
 		{"none", nil, 0, ", not 0"},

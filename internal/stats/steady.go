@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/dustin/go-humanize"
 )
 
 // SteadyState says whether a throughput is in a steady state, as a result holds it.
@@ -281,5 +283,5 @@ func rate(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("%.1f/s", v)
 	}
-	return fmt.Sprintf("%.0f/s", v)
+	return humanize.Comma(int64(math.Round(v))) + "/s"
 }

@@ -47,7 +47,7 @@ func TestSteadiness(t *testing.T) {
 	}{
 		{"constant and noise", drive(120, constant), Steady, 0, 0, "steady state from second 0 on"},
 		{"constant and noise, an hour", drive(3600, constant), Steady, 0, 0, "standard deviation of single seconds 4."},
-		{"no noise at all", drive(60, func(int) float64 { return 1000 }), Steady, 0, 0, "at 1000/s"},
+		{"no noise at all", drive(60, func(int) float64 { return 1000 }), Steady, 0, 0, "at 1,000/s"},
 		{"warm-up, then flat", drive(120, ramp(20)), Steady, 10, 25, "steady"},
 		{"warm-up of an hour's run", drive(3600, ramp(300)), Steady, 200, 330, "steady"},
 		{"too fast a start, then flat", drive(120, step(10, 700)), Steady, 10, 15, "steady"},

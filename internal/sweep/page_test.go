@@ -224,7 +224,7 @@ func TestKneeIsKept(t *testing.T) {
 		b.Points = append(b.Points, p)
 	}
 	d := data(t, b)
-	if k := knee(b.Points); !k.Found || k.Step.Offered != 3000 || !strings.Contains(d.Findings[0], "The knee is at 3000/s: from 4000/s on") {
+	if k := knee(b.Points); !k.Found || k.Step.Offered != 3000 || !strings.Contains(d.Findings[0], "The knee is at 3,000/s: from 4,000/s on") {
 		t.Errorf("the knee is %+v: %v", k, d.Findings)
 	}
 	for _, row := range d.Table.Rows {

@@ -65,6 +65,7 @@ func importRules() []importRule {
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
+		{name: "internal/cluster/patroni", imports: []string{"internal/cluster", "internal/cluster/etcd", "internal/cluster/postgres"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
 		{name: "internal/schedule", imports: []string{"internal/db"}},

@@ -56,6 +56,8 @@ install() {
 	need gcc gcc
 	need initdb postgresql
 	need etcd etcd-server
+	need patroni patroni
+	[ -e /usr/lib/python3/dist-packages/etcd ] || missing="$missing python3-etcd"
 	need redis-server redis-server
 	need mariadbd mariadb-server
 	need pgbouncer pgbouncer

@@ -14,7 +14,7 @@ import (
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	patronicluster "stroppy/internal/cluster/patroni"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db/cockroach"
@@ -42,7 +42,7 @@ func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
-				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
+				{"postgres", "postgres:N[?failover=ideal|patroni&fsync=off]  a PostgreSQL primary with synchronous standbys, and fail-over by our own supervisor or by Patroni", 1, 5, starter(patronicluster.Start)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
 			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{

@@ -42,18 +42,23 @@ func (n *node) read(ctx context.Context) error {
 	return err
 }
 
-// ask asks the node once, on a connection of the question's own, so that none
-// outlives the process at its other end.
+// ask asks the node once.
 func ask[T any](ctx context.Context, n *node, limit time.Duration, question func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
+	if answer, err = Ask(ctx, []string{n.client.String()}, limit, question); err != nil {
+		return answer, fmt.Errorf("ask %s: %w", n.Name(), err)
+	}
+	return answer, nil
+}
+
+// Ask asks servers once, on a connection of the question's own, so that none outlives the
+// process at its other end.
+func Ask[T any](ctx context.Context, endpoints []string, limit time.Duration, question func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{n.client.String()}, MaxUnaryRetries: 1, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: endpoints, MaxUnaryRetries: 1, Logger: zap.NewNop()})
 	if err != nil {
 		return answer, err
 	}
 	defer c.Close()
-	if answer, err = question(ctx, c); err != nil {
-		return answer, fmt.Errorf("ask %s: %w", n.Name(), err)
-	}
-	return answer, nil
+	return question(ctx, c)
 }

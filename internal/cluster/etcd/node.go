@@ -58,24 +58,37 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	n.joined.Store(true)
 	// While a node joins, no other comes or goes, so the list is what etcd has.
 	members := c.Addresses(func(m *node) string { return m.Name() + "=http://" + m.peer.String() })
-	cmd := exec.Command(c.binary, append([]string{
-		"--name", n.Name(),
-		"--data-dir", n.Dir(),
-		"--listen-client-urls", "http://" + n.client.String(),
-		"--advertise-client-urls", "http://" + n.client.String(),
-		"--listen-peer-urls", "http://" + n.peer.String(),
-		"--initial-advertise-peer-urls", "http://" + n.peer.String(),
+	own := Member{Name: n.Name(), Dir: n.Dir(), Client: n.client, Peer: n.peer}
+	return own.Command(c.binary, members, state, c.token, c.flags...), context.Cause(ctx)
+}
+
+// Member is one server of an etcd cluster.
+type Member struct {
+	Name, Dir    string
+	Client, Peer netip.AddrPort
+}
+
+// Command makes the command that starts the member. members are NAME=URL of all, with
+// commas between, and state says whether their cluster is new or existing.
+func (m Member) Command(binary, members, state, token string, flags ...string) *exec.Cmd {
+	cmd := exec.Command(binary, append([]string{
+		"--name", m.Name,
+		"--data-dir", m.Dir,
+		"--listen-client-urls", "http://" + m.Client.String(),
+		"--advertise-client-urls", "http://" + m.Client.String(),
+		"--listen-peer-urls", "http://" + m.Peer.String(),
+		"--initial-advertise-peer-urls", "http://" + m.Peer.String(),
 		"--initial-cluster", members,
 		"--initial-cluster-state", state,
-		"--initial-cluster-token", c.token,
+		"--initial-cluster-token", token,
 		"--heartbeat-interval", "50",
 		"--election-timeout", "500",
 		"--logger", "zap", "--log-level", "warn", "--log-outputs", "stderr",
-	}, c.flags...)...)
+	}, flags...)...)
 	// etcd takes every ETCD_… variable as a flag, so it gets none but the one
 	// that 3.4 asks for outside amd64.
 	cmd.Env = []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}
-	return cmd, context.Cause(ctx)
+	return cmd
 }
 
 // ready returns when the node answers a linearizable read.

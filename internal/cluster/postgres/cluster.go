@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -60,11 +59,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.FindAll(programs, debianPackage, folders...)
+	found, err := o.FindAll(programs, DebianPackage, Folders...)
 	if err != nil {
 		return nil, err
 	}
-	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: product, Users: users}
+	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: Product, Users: Users}
 	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: found}
@@ -129,34 +128,42 @@ func (c *Cluster) start(ctx context.Context) error {
 	return err
 }
 
-// hbaText trusts the cluster's own network, in which there is nobody else.
-func (c *Cluster) hbaText() []byte {
+// Trust are the lines of pg_hba.conf that trust a cluster's own network, in which there is
+// nobody else.
+func Trust(network *cluster.Network) (lines []string) {
 	from := "samenet"
-	if c.Network().Loopback() != "" {
+	if network.Loopback() != "" {
 		from = "127.0.0.1/32"
 	}
-	var text strings.Builder
 	for _, database := range []string{"all", "replication"} {
-		fmt.Fprintf(&text, "local %s all trust\nhost %s all %s trust\n", database, database, from)
+		lines = append(lines, fmt.Sprintf("local %s all trust", database), fmt.Sprintf("host %s all %s trust", database, from))
 	}
-	return []byte(text.String())
+	return lines
 }
 
 // URL names all nodes; a client that connects to it finds the primary. One that
 // was opened before a node was added does not know that node.
-func (c *Cluster) URL() string {
-	u := url.URL{
-		Scheme: "postgres", User: url.User(Superuser), Host: c.Addresses((*node).address), Path: "/" + Superuser,
-		RawQuery: "target_session_attrs=read-write&connect_timeout=1&sslmode=disable",
-	}
+func (c *Cluster) URL() string { return URL(c.Addresses((*node).address)) }
+
+// URL is the address of a cluster whose nodes are at these addresses, with commas between:
+// a client finds the one that takes writes.
+func URL(addresses string) string {
+	return address(addresses, "target_session_attrs=read-write&connect_timeout=1&sslmode=disable")
+}
+
+// NodeURL is the address of one node, whatever its role is.
+func NodeURL(of string) string { return address(of, "sslmode=disable&connect_timeout=1") }
+
+func address(hosts, query string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(Superuser), Host: hosts, Path: "/" + Superuser, RawQuery: query}
 	return u.String()
 }
 
 // Erase ends the node for good and removes what was made for it.
 func (n *node) Erase() error {
 	err := n.Close()
-	n.orders.close()
-	n.waiter.close()
-	n.over.close()
-	return errors.Join(err, releaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
+	n.orders.Close()
+	n.waiter.Close()
+	n.over.Close()
+	return errors.Join(err, ReleaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
 }

@@ -185,7 +185,7 @@ func sharedMemory(t *testing.T, dir string) (ids []string) {
 // TestPrograms sees that the servers are those of the folder that was named, or else of
 // the first on PATH.
 func TestPrograms(t *testing.T) {
-	programs, err := cluster.Options{}.FindAll(programs, debianPackage, folders...)
+	programs, err := cluster.Options{}.FindAll(programs, DebianPackage, Folders...)
 	if err != nil {
 		t.Skipf("skipped engine: postgres: %v", err)
 	}

@@ -22,8 +22,8 @@ type params struct {
 	settings    map[string]string
 }
 
-// ownSettings are those by which a cluster finds its nodes and their roles.
-var ownSettings = []string{
+// OwnSettings are those by which a cluster finds its nodes and their roles.
+var OwnSettings = []string{
 	"config_file", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "port",
 	"primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "synchronous_standby_names",
 	"unix_socket_directories",
@@ -44,7 +44,7 @@ func parseParams(values url.Values) (params, error) {
 			},
 			"timeout": cluster.AnswerTimeout(&p.timeout),
 		},
-		Set: cluster.Settings(product, "_.", ownSettings, p.settings),
+		Set: cluster.Settings(Product, "_.", OwnSettings, p.settings),
 	}.Read(values)
 	if err == nil && p.strict && !p.synchronous {
 		err = &cluster.ParamError{Param: "strict", Reason: "a primary that waits for no standby cannot be strict about it: leave out sync=off"}
@@ -63,7 +63,7 @@ func (n *node) configure() error { return n.apply(func() error { return nil }) }
 
 // reconfigure is configure for a running server.
 func (n *node) reconfigure(ctx context.Context) error {
-	return n.apply(func() error { return n.orders.ask(ctx, "SELECT pg_reload_conf()") })
+	return n.apply(func() error { return n.orders.Ask(ctx, "SELECT pg_reload_conf()") })
 }
 
 // apply writes the configuration and has the server read it by read.

@@ -125,11 +125,11 @@ func TestRegistration(t *testing.T) {
 	if len(c.candidates(p)) > 0 {
 		t.Error("a standby that is not waited for may be promoted")
 	}
-	if err := n.orders.ask(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
+	if err := n.orders.Ask(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
 	clustertest.Must(t, cluster.Retry(ctx, func() error {
-		state, err := one[string](ctx, n.orders, "SELECT pg_get_wal_replay_pause_state()")
+		state, err := One[string](ctx, n.orders, "SELECT pg_get_wal_replay_pause_state()")
 		if err == nil && state != "paused" {
 			err = errors.New(state)
 		}
@@ -150,7 +150,7 @@ func TestRegistration(t *testing.T) {
 	if c.barrier == 0 {
 		t.Error("no commit was seen waiting for a standby that replays nothing")
 	}
-	if err := n.orders.ask(ctx, "SELECT pg_wal_replay_resume()"); err != nil {
+	if err := n.orders.Ask(ctx, "SELECT pg_wal_replay_resume()"); err != nil {
 		t.Fatal(err)
 	}
 	clustertest.Must(t, cluster.Retry(ctx, func() error {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseMemory removes the System V shared memory segment of a server that was
+// ReleaseMemory removes the System V shared memory segment of a server that was
 // killed and whose data are not to be used again; else the next start on the data
 // would remove it. It outlives all processes, and a machine has room for 4096.
 //
 // postmaster.pid names it: its seventh line has the segment's key and number
 // (PostgreSQL 15, src/include/utils/pidfile.h). A segment that has another key, or
 // that somebody uses, is somebody else's.
-func releaseMemory(data string) error {
+func ReleaseMemory(data string) error {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {

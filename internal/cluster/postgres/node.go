@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,9 +33,9 @@ type node struct {
 	sockets  string // the folder of the Unix socket
 	endpoint netip.AddrPort
 
-	orders *session // by the Unix socket, as somebody on the machine would: no fault of the network is in its way
-	waiter *session // the same, whose commits wait for the standby
-	over   *session // the network, as a client
+	orders *Session // by the Unix socket, as somebody on the machine would: no fault of the network is in its way
+	waiter *Session // the same, whose commits wait for the standby
+	over   *Session // the network, as a client
 
 	// What the cluster knows and wants of it, guarded by the cluster's Mu.
 	stale     bool  // its data may hold what the primary never had: they must not be used again
@@ -71,7 +71,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	if n.sockets, err = c.sockets(number); err != nil {
 		return err
 	}
-	if err = errors.Join(os.WriteFile(n.hba(), c.hbaText(), 0o644), c.User.Give(n.hba())); err != nil {
+	if err = errors.Join(os.WriteFile(n.hba(), []byte(strings.Join(Trust(c.Network()), "\n")+"\n"), 0o644), c.User.Give(n.hba())); err != nil {
 		return fmt.Errorf("say who may connect to n%d: %w", number, err)
 	}
 	n.SupervisedNode = c.NewSupervisedNode(n, c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
@@ -84,9 +84,9 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	n.stale = n.Held == cluster.Joining
 	var errs [3]error
 	port := n.endpoint.Port()
-	n.orders, errs[0] = newSession(n.sockets, port, "local", orderLimit)
-	n.waiter, errs[1] = newSession(n.sockets, port, "remote_apply", orderLimit)
-	n.over, errs[2] = newSession(host.Addr().String(), port, "local", c.params.timeout)
+	n.orders, errs[0] = NewSession(n.sockets, port, "local", orderLimit)
+	n.waiter, errs[1] = NewSession(n.sockets, port, "remote_apply", orderLimit)
+	n.over, errs[2] = NewSession(host.Addr().String(), port, "local", c.params.timeout)
 	return errors.Join(errs[:]...)
 }
 
@@ -95,13 +95,7 @@ func (n *node) address() string { return n.endpoint.String() }
 func (n *node) port() string { return strconv.Itoa(int(n.endpoint.Port())) }
 
 // URL is the address of the node alone.
-func (n *node) URL() string {
-	u := url.URL{
-		Scheme: "postgres", User: url.User(Superuser), Host: n.address(), Path: "/" + Superuser,
-		RawQuery: "sslmode=disable&connect_timeout=1",
-	}
-	return u.String()
-}
+func (n *node) URL() string { return NodeURL(n.address()) }
 
 // command makes the command that starts the server. Its configuration is beside
 // the data and not in them, so that no copy of the data and no loss of what was
@@ -113,12 +107,12 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 }
 
 func (n *node) now(ctx context.Context) (time.Time, error) {
-	return one[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
+	return One[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
 }
 
 // ready returns when the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	err := cluster.Retry(ctx, func() error { return n.orders.ask(ctx, "SELECT") })
+	err := cluster.Retry(ctx, func() error { return n.orders.Ask(ctx, "SELECT") })
 	if err == nil {
 		n.Answered()
 	}
@@ -215,7 +209,7 @@ func (n *node) rejoin(ctx context.Context) error {
 		if err := c.AwaitPrimary(ctx, n); err != nil {
 			return err
 		}
-		if err := errors.Join(n.Server.Kill(ctx), releaseMemory(n.Dir())); err != nil {
+		if err := errors.Join(n.Server.Kill(ctx), ReleaseMemory(n.Dir())); err != nil {
 			return err
 		}
 		return n.Server.Replace(ctx)

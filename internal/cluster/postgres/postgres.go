@@ -27,26 +27,27 @@ import (
 // Superuser is the superuser of every server, which needs no password.
 const Superuser = "postgres"
 
+// Product and DebianPackage name the server.
 const (
-	product       = "PostgreSQL"
-	debianPackage = "postgresql"
+	Product       = "PostgreSQL"
+	DebianPackage = "postgresql"
 	maxSocketPath = 90 // sun_path of unix(7) has 108 bytes, and the socket's name needs some
 )
 
-// users are those of whom one runs the servers, which refuse root.
-var users = []string{"nobody", "postgres"}
+// Users are those of whom one runs the servers, which refuse root.
+var Users = []string{"nobody", "postgres"}
 
 // Server is a server alone.
 type Server = cluster.Single
 
-// folders are where distributions keep PostgreSQL's programs.
-var folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
+// Folders are where distributions keep PostgreSQL's programs.
+var Folders = []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 
 // PGBin returns the path of one of PostgreSQL's programs for clients, such as pgbench:
 // the first on PATH, else that of the newest version that is installed. If there is none the error is a
 // cluster.MissingError.
 func PGBin(name string) (string, error) {
-	return cluster.Find(name, debianPackage, folders...)
+	return cluster.Find(name, DebianPackage, Folders...)
 }
 
 // Start is StartCluster for a server alone. What a cluster sets for its standbys is as

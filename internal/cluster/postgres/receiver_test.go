@@ -55,7 +55,7 @@ func (c *Cluster) setReceiver(ctx context.Context, number int, cut bool) error {
 		return err
 	}
 	return cluster.Retry(ctx, func() error {
-		receives, err := one[bool](ctx, n.orders, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+		receives, err := One[bool](ctx, n.orders, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 		if err == nil && receives {
 			err = fmt.Errorf("%s receives yet", n.Name())
 		}

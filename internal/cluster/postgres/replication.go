@@ -29,7 +29,7 @@ type view struct {
 }
 
 func (c *Cluster) view(ctx context.Context, p *node) (v *view, err error) {
-	err = p.orders.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err = p.orders.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		v = &view{standbys: map[string]standing{}}
 		var name string
 		var s standing
@@ -126,7 +126,7 @@ func (c *Cluster) follows(n, p *node) bool {
 // receives says that a standby receives this timeline. One that does not answer
 // does not.
 func (n *node) receives(ctx context.Context, timeline int64) bool {
-	now, err := one[int64](ctx, n.orders, "SELECT coalesce(max(received_tli), 0) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
+	now, err := One[int64](ctx, n.orders, "SELECT coalesce(max(received_tli), 0) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
 	return err == nil && now == timeline
 }
 
@@ -199,7 +199,7 @@ func (c *Cluster) settled(ctx context.Context, p *node, v *view) bool {
 	if c.params.strict {
 		return true
 	}
-	return p.waiter.ask(ctx, commit) == nil
+	return p.waiter.Ask(ctx, commit) == nil
 }
 
 // nearby is how far behind a standby may be when the primary begins to wait for it:
@@ -262,7 +262,7 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 		if !c.commitsWait(ctx, p) {
 			return
 		}
-		at, err := one[int64](ctx, p.orders, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+		at, err := One[int64](ctx, p.orders, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
 		if err != nil {
 			return
 		}
@@ -287,13 +287,13 @@ func (c *Cluster) commitsWait(ctx context.Context, p *node) (seen bool) {
 	var err error
 	var group sync.WaitGroup
 	group.Go(func() {
-		for ctx.Err() == nil && p.waiter.ask(ctx, commit) == nil {
+		for ctx.Err() == nil && p.waiter.Ask(ctx, commit) == nil {
 		}
 	})
 	defer group.Wait()
 	defer cancel()
 	for ctx.Err() == nil && !seen {
-		if seen, err = one[bool](ctx, p.orders, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"); err != nil {
+		if seen, err = One[bool](ctx, p.orders, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"); err != nil {
 			return false
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// session is a connection to one server that is kept, and made anew when it has
+// Session is a connection to one server that is kept, and made anew when it has
 // broken. Its methods may be called from several goroutines, one of which at a
 // time has the connection.
-type session struct {
+type Session struct {
 	config *pgx.ConnConfig
 	limit  time.Duration // of one question, connecting included
 
@@ -21,9 +21,9 @@ type session struct {
 	conn *pgx.Conn // nil before the first question
 }
 
-// newSession describes a session; host may be the folder of a Unix socket.
+// NewSession describes a session; host may be the folder of a Unix socket.
 // commit is its synchronous_commit.
-func newSession(host string, port uint16, commit string, limit time.Duration) (*session, error) {
+func NewSession(host string, port uint16, commit string, limit time.Duration) (*Session, error) {
 	config, err := pgx.ParseConfig("host=localhost user=" + Superuser + " dbname=" + Superuser + " sslmode=disable target_session_attrs=any")
 	if err != nil {
 		return nil, errors.New("describe a connection to PostgreSQL: one of the variables of the environment that begin with PG is wrong")
@@ -31,12 +31,12 @@ func newSession(host string, port uint16, commit string, limit time.Duration) (*
 	config.Host, config.Port, config.Fallbacks = host, port, nil
 	config.RuntimeParams = map[string]string{"application_name": "stroppy", "synchronous_commit": commit}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip a question
-	return &session{config: config, limit: limit}, nil
+	return &Session{config: config, limit: limit}, nil
 }
 
-// do asks something. A question on a connection that turns out to be broken is asked
+// Do asks something. A question on a connection that turns out to be broken is asked
 // again on a new one, so it must be one that may be asked twice.
-func (s *session) do(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
+func (s *Session) Do(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	s.mu.Lock()
@@ -56,22 +56,22 @@ func (s *session) do(ctx context.Context, question func(context.Context, *pgx.Co
 	}
 }
 
-// ask runs a query whose answer is of no interest.
-func (s *session) ask(ctx context.Context, sql string) error {
-	return s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+// Ask runs a query whose answer is of no interest.
+func (s *Session) Ask(ctx context.Context, sql string) error {
+	return s.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
 }
 
-// one runs a query and returns the only value of its only row.
-func one[T any](ctx context.Context, s *session, sql string) (value T, err error) {
-	err = s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(&value) })
+// One runs a query and returns the only value of its only row.
+func One[T any](ctx context.Context, s *Session, sql string) (value T, err error) {
+	err = s.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error { return conn.QueryRow(ctx, sql).Scan(&value) })
 	return value, err
 }
 
-// close drops the connection; a later question makes a new one.
-func (s *session) close() {
+// Close drops the connection; a later question makes a new one.
+func (s *Session) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == nil {
@@ -88,7 +88,7 @@ const closeLimit = 100 * time.Millisecond
 // Answers asks the server over the network, as a client does. One that refuses a
 // connection because clients have them all has answered.
 func (n *node) Answers(ctx context.Context) bool {
-	err := n.over.ask(ctx, "SELECT")
+	err := n.over.Ask(ctx, "SELECT")
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	return err == nil || ok && refused.Code == "53300" // too_many_connections
 }

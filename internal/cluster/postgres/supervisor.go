@@ -90,7 +90,7 @@ func (c *Cluster) farthest(ctx context.Context, p *node) (best *node, ok bool) {
 
 // position is how far a standby has the log, in bytes.
 func (n *node) position(ctx context.Context) (int64, error) {
-	return one[int64](ctx, n.orders, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
+	return One[int64](ctx, n.orders, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
 }
 
 // setPrimary makes n the primary in the records, before it is promoted: from here on it
@@ -113,7 +113,7 @@ func (c *Cluster) setPrimary(n, former *node) {
 func (n *node) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteLimit)
 	defer cancel()
-	if err := n.orders.ask(ctx, "SELECT pg_promote(false)"); err != nil {
+	if err := n.orders.Ask(ctx, "SELECT pg_promote(false)"); err != nil {
 		return fmt.Errorf("promote %s: %w", n.Name(), err)
 	}
 	return cluster.RetryEvery(ctx, 5*time.Millisecond, func() error {
@@ -127,7 +127,7 @@ func (n *node) promote(ctx context.Context) error {
 
 // recovering says that a server is a standby, or a primary to be.
 func (n *node) recovering(ctx context.Context) (bool, error) {
-	recovering, err := one[bool](ctx, n.orders, "SELECT pg_is_in_recovery()")
+	recovering, err := One[bool](ctx, n.orders, "SELECT pg_is_in_recovery()")
 	if err != nil {
 		return false, fmt.Errorf("ask %s for its role: %w", n.Name(), err)
 	}

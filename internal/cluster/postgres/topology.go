@@ -110,7 +110,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 	case cut:
 		return fmt.Errorf("the receiver of %s is stopped", n.Name())
 	}
-	recovering, err := one[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
+	recovering, err := One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
@@ -146,9 +146,9 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	// The shutdown writes what is left since this checkpoint, which is little.
-	long := &session{config: p.orders.config, limit: checkpointLimit}
-	err = long.ask(ctx, "CHECKPOINT")
-	long.close()
+	long := &Session{config: p.orders.config, limit: checkpointLimit}
+	err = long.Ask(ctx, "CHECKPOINT")
+	long.Close()
 	if err != nil {
 		return fmt.Errorf("make a checkpoint on %s: %w", p.Name(), err)
 	}
@@ -204,7 +204,7 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	}
 	end := found[1]
 	return cluster.Retry(ctx, func() error {
-		all, err := one[bool](ctx, n.orders, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
+		all, err := One[bool](ctx, n.orders, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
 		if err == nil && !all {
 			err = fmt.Errorf("%s has not replayed the end of the log of %s at %s", n.Name(), p.Name(), end)
 		}

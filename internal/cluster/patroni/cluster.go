@@ -1,0 +1,276 @@
+// Package patroni starts real PostgreSQL servers under Patroni on this machine: a Cluster is
+// a primary with its standbys, a Patroni on each node that fails over, and the etcd servers
+// that keep Patroni's state. A server alone, and one with stroppy's own supervisor, are those
+// of the package postgres.
+package patroni
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/postgres"
+)
+
+const (
+	// scope is the name of the cluster in the store.
+	scope = "stroppy"
+	// askLimit bounds one question.
+	askLimit = time.Second
+	// storeLimit bounds the start of the store, and bootLimit how long the first node may
+	// take to begin the cluster in it.
+	storeLimit, bootLimit = 8 * time.Second, 8 * time.Second
+)
+
+// Cluster is a running cluster under Patroni. The store is on hosts of its own in the same
+// network: who cuts a node off from all others cuts it off from the store as well.
+type Cluster struct {
+	*cluster.NodeSet[*node]
+	cluster.EventLog
+	params   params
+	programs programs
+	version  string // of Patroni
+	data     int    // nodes with data, which come first; the others are the store
+	giveUp   context.CancelCauseFunc
+	begun    atomic.Bool // the first nodes answer
+}
+
+type programs struct {
+	python, patroni, etcd string
+	bin                   string // the folder of PostgreSQL's
+}
+
+var (
+	_ cluster.Mover     = (*Cluster)(nil)
+	_ cluster.LocalNode = (*node)(nil)
+)
+
+// Start starts a server alone, and with two nodes or more a primary with its standbys, as
+// the parameter failover says. An error leaves nothing behind; it is a cluster.MissingError
+// where a program is not installed, and a *cluster.ParamError for a parameter. The
+// parameters of failover=ideal, and those of a server alone, are those of
+// postgres.StartCluster. With Patroni they are:
+//
+//	failover=ideal        stroppy's own supervisor fails over; patroni: Patroni
+//	synchronous=on        off, on and strict are Patroni's synchronous_mode and
+//	                      synchronous_mode_strict
+//	ttl=3s, loop_wait=1s, retry_timeout=2s, failsafe_mode=off, maximum_lag_on_failover=1048576
+//	                      Patroni's settings of these names
+//	store=1               etcd servers that keep Patroni's state: 1 or 3
+//	fsync=off             PostgreSQL's own setting of that name
+//	set.NAME=VALUE        any other of its settings, on all nodes
+func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+	by := failoverOf(o)
+	switch {
+	case by == bySupervisor:
+		o.Params = clone(o.Params)
+		o.Params.Del("failover")
+		return local(postgres.StartCluster(ctx, o))
+	case o.Nodes == 1:
+		return nil, &cluster.ParamError{Param: "failover", Reason: "one server has no standby to fail over to: take 2 nodes or more"}
+	}
+	return local(StartCluster(ctx, o))
+}
+
+// failoverOf is the parameter failover, which parseParams has to check.
+func failoverOf(o cluster.Options) string {
+	if o.Params.Has("failover") {
+		return o.Params.Get("failover")
+	}
+	return bySupervisor
+}
+
+func clone(values url.Values) url.Values {
+	copied := url.Values{}
+	for name, list := range values {
+		copied[name] = slices.Clone(list)
+	}
+	return copied
+}
+
+// local hands a value of a concrete type on, which counts only without an error.
+func local[C cluster.Local](c C, err error) (cluster.Local, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// StartCluster starts the store and the nodes, and returns when Patroni names a primary and
+// all standbys stream from it. See Start.
+func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
+	err := refuseOthers(o.Params)
+	if err != nil {
+		return nil, err
+	}
+	params, err := parseParams(o.Params)
+	if err != nil {
+		return nil, err
+	}
+	found, err := find(o)
+	if err != nil {
+		return nil, err
+	}
+	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store}
+	return cluster.Launch(ctx, kind, o, func() *Cluster {
+		c := &Cluster{params: params, programs: found, data: o.Nodes}
+		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)
+		return c
+	}, func(c *Cluster) error { return c.start(ctx) })
+}
+
+// find finds all programs.
+func find(o cluster.Options) (p programs, err error) {
+	found, err := o.FindAll([]string{"initdb", "postgres", "pg_basebackup", "pg_ctl", "pg_rewind", "pg_controldata"}, postgres.DebianPackage, postgres.Folders...)
+	if err != nil {
+		return p, err
+	}
+	p.bin = filepath.Dir(found["postgres"])
+	for _, program := range []struct {
+		path             *string
+		name, debianName string
+	}{{&p.patroni, "patroni", "patroni"}, {&p.etcd, "etcd", "etcd-server"}} {
+		*program.path, err = cluster.Find(program.name, program.debianName)
+		if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+			missing.Hint = missing.Advice() + ", or take failover=" + bySupervisor + ", stroppy's own supervisor"
+			err = missing
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	p.python, err = interpreter(p.patroni)
+	return p, err
+}
+
+// interpreter is the Python that a program names in its first line, else that on PATH.
+func interpreter(program string) (string, error) {
+	file, err := os.Open(program)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	line, _ := bufio.NewReader(file).ReadString('\n')
+	if words := strings.Fields(strings.TrimPrefix(line, "#!")); len(words) == 1 && filepath.IsAbs(words[0]) {
+		return words[0], nil
+	}
+	return cluster.Find("python3", "python3")
+}
+
+// start starts the store, then the first node, which begins the cluster, and then the others.
+func (c *Cluster) start(ctx context.Context) error {
+	asked := make(chan error, 1)
+	go func() { asked <- c.askVersion(ctx) }()
+	err := c.startStore(ctx)
+	if err := errors.Join(<-asked, err); err != nil {
+		return err
+	}
+	ctx, c.giveUp = context.WithCancelCause(ctx)
+	defer c.giveUp(nil)
+	first := c.servers()[0]
+	begin, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- first.Server.Restart(ctx); cancel(errors.New("the first node has ended")) }()
+	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("Patroni had %v to begin the cluster in etcd", bootLimit))
+	defer stop()
+	err = cluster.Retry(limited, func() error {
+		_, err := c.key(limited, "initialize")
+		return err
+	})
+	if err != nil {
+		c.giveUp(err)
+		return errors.Join(<-ended, err)
+	}
+	err = c.Each(func(n *node) error {
+		switch {
+		case n.store:
+			return nil
+		case n == first:
+			return <-ended
+		}
+		return n.Server.Restart(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.checkSettings(ctx, first); err != nil {
+		return err
+	}
+	c.begun.Store(true)
+	c.Tasks.Go(c.watch)
+	return nil
+}
+
+// checkSettings says which setting of set.NAME has not come to PostgreSQL: Patroni leaves out
+// those that it does not know, or whose values it does not take, without an error.
+func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
+	for name, value := range c.params.settings {
+		came, err := postgres.One[bool](ctx, n.over, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = "+
+			"lower('"+name+"') AND source IN ('configuration file', 'command line'))")
+		if err != nil {
+			return fmt.Errorf("ask %s for its settings: %w", n.Name(), err)
+		}
+		if !came {
+			return &cluster.ParamError{Param: "set." + name, Reason: fmt.Sprintf("Patroni does not pass %s = %q on, for PostgreSQL knows no such setting or value", name, value)}
+		}
+	}
+	return nil
+}
+
+// askVersion asks Patroni for its version, and refuses the times that it does not take.
+func (c *Cluster) askVersion(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, storeLimit)
+	defer cancel()
+	out, err := exec.CommandContext(limited, c.programs.patroni, "--version").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w: %s", c.programs.patroni, err, cluster.LastLines(out))
+	}
+	c.version = strings.TrimSpace(strings.TrimPrefix(string(out), "patroni "))
+	return c.params.refuseTimes(c.version)
+}
+
+// servers are the nodes with data.
+func (c *Cluster) servers() []*node {
+	return slices.DeleteFunc(c.List(), func(n *node) bool { return n.store })
+}
+
+// stores are the etcd servers.
+func (c *Cluster) stores() []*node {
+	return slices.DeleteFunc(c.List(), func(n *node) bool { return !n.store })
+}
+
+// Nodes are the nodes with data.
+func (c *Cluster) Nodes() (nodes []cluster.Node) {
+	for _, n := range c.servers() {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// Witnesses are the numbers of the hosts of the store.
+func (c *Cluster) Witnesses() (numbers []int) {
+	for _, n := range c.stores() {
+		numbers = append(numbers, n.Number())
+	}
+	return numbers
+}
+
+// URL names all nodes; a client that connects to it finds the primary.
+func (c *Cluster) URL() string {
+	var addresses []string
+	for _, n := range c.servers() {
+		addresses = append(addresses, n.endpoint.String())
+	}
+	return postgres.URL(strings.Join(addresses, ","))
+}

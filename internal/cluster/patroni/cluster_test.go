@@ -1,0 +1,189 @@
+package patroni
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+)
+
+// teller inserts numbers, one a transaction.
+type teller struct{ *pgconn.PgConn }
+
+func (t teller) Pay(ctx context.Context, id string) error {
+	_, err := t.Exec(ctx, "INSERT INTO paid VALUES ("+id+")").ReadAll()
+	return err
+}
+
+func (t teller) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_ = t.PgConn.Close(ctx)
+}
+
+func kind() clustertest.Kind {
+	return clustertest.Kind{
+		Engine: "postgres-patroni", LeaderOnly: true, Params: url.Values{},
+		Launch: clustertest.Launcher(StartCluster), Mend: mend,
+		// A primary that was paused may take Patroni's leader key back from the one that was
+		// promoted meanwhile: version 3.0.2 writes the key of a new lease without a look at
+		// who has it (patroni/dcs/etcd3.py, _update_leader).
+		Loses: []string{"pause the leader"},
+		Prepare: func(ctx context.Context, c cluster.Local) error {
+			_, err := execute(ctx, c.URL(), "CREATE TABLE IF NOT EXISTS paid (id bigint PRIMARY KEY)")
+			return err
+		},
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
+			conn, err := pgconn.Connect(ctx, c.URL())
+			return teller{conn}, err
+		},
+		Holds: func(ctx context.Context, c cluster.Local, node int) (map[string]string, error) {
+			rows, err := execute(ctx, c.NodeURL(node), "SELECT id FROM paid")
+			held := map[string]string{}
+			for _, id := range rows {
+				held[string(id)] = ""
+			}
+			return held, err
+		},
+	}
+}
+
+// mend does what an operator does where a cluster does not come back by itself: the primary
+// is restarted, for its Patroni may be the one that knows nothing of the others, and then the
+// standbys that cannot follow get new data.
+func mend(ctx context.Context, of cluster.Local) error {
+	c := of.(*Cluster)
+	whole := func() bool {
+		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		return c.WaitHealthy(limited) == nil
+	}
+	if whole() {
+		return nil
+	}
+	number, err := c.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	p := c.servers()[number]
+	c.Note("%s leads, and the cluster is not whole: it is restarted", p.Name())
+	if err := errors.Join(p.Kill(ctx), p.Restart(ctx)); err != nil || whole() {
+		return err
+	}
+	if p, err = c.leads(ctx); err != nil {
+		return err
+	}
+	v, err := look(ctx, p)
+	for _, n := range c.servers() {
+		if _, streams := v.standbys[n.Name()]; err == nil && n != p && !streams {
+			c.Note("%s does not stream from %s and is reinitialized", n.Name(), p.Name())
+			err = n.call(ctx, http.MethodPost, "/reinitialize", object{"force": true})
+		}
+	}
+	return err
+}
+
+// execute runs statements at a URL and returns the rows of the last.
+func execute(ctx context.Context, url, sql string) ([][]byte, error) {
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	var column [][]byte
+	for _, row := range results[len(results)-1].Rows {
+		column = append(column, row[0])
+	}
+	return column, nil
+}
+
+func startCluster(t *testing.T, nodes int, query string) *Cluster {
+	t.Helper()
+	params, err := url.ParseQuery(query)
+	clustertest.Must(t, err)
+	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
+}
+
+func TestParams(t *testing.T) {
+	clustertest.Params(t, parseParams, map[string]string{
+		"synchronous=strict&ttl=30s&loop_wait=10s&retry_timeout=10s&failsafe_mode=on&maximum_lag_on_failover=0&store=3&fsync=off&set.work_mem=8MB": "",
+		"synchronous=yes":            "one of off, on, strict",
+		"ttl=3":                      "from 3s to 1h0m0s",
+		"ttl=3500ms":                 "whole seconds",
+		"ttl=1s":                     "from 3s",
+		"retry_timeout=1s":           "from 2s",
+		"loop_wait=5s":               "shorter than loop_wait and retry_timeout together (7s)",
+		"failsafe_mode=1":            "neither on nor off",
+		"maximum_lag_on_failover=-1": "a number of bytes",
+		"store=2":                    "one of 1, 3",
+		"synchronos=on":              "the nearest is synchronous",
+		"set.wal_level=minimal":      "not for you to set",
+		"failover=nobody":            "one of patroni, ideal",
+	})
+	p, err := parseParams(url.Values{})
+	clustertest.Must(t, err)
+	for version, problem := range map[string]string{"3.0.2": "", "4.0.4": "no less than 3s", "x": "no version"} {
+		if err := p.refuseTimes(version); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+			t.Errorf("Patroni %s: %v, want %q", version, err, problem)
+		}
+	}
+}
+
+// TestTriple hurts one cluster in every way.
+func TestTriple(t *testing.T) {
+	c := startCluster(t, 3, "")
+	if len(c.Nodes()) != 3 || len(c.Witnesses()) != 1 || c.NodeURL(3) != "" || !strings.Contains(c.Description(), "Patroni 3") {
+		t.Errorf("%d nodes, the hosts without data %v, %s", len(c.Nodes()), c.Witnesses(), c.Description())
+	}
+	kind().Hurt(t, c)
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	dir := clustertest.OpenDir(t)
+	k := kind()
+	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
+	k.Gone(t, c, dir)
+}
+
+func TestStartRefuses(t *testing.T) {
+	k := kind()
+	two := cluster.Options{Nodes: 2}
+	k.Refuses(t, []string{"patroni", "postgresql", "etcd-server", "python3"},
+		clustertest.Refusal{Query: "set.no_such_setting=1", Options: two, Says: "no_such_setting"},
+		clustertest.Refusal{Query: "sync=off", Options: two, Says: "add that, or take synchronous"},
+		clustertest.Refusal{Query: "failover=patroni", Options: cluster.Options{Nodes: 1}, Says: "take 2 nodes or more", Launch: Start},
+		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni, ideal", Launch: Start})
+}
+
+// TestStoreThatDoesNotAnswer holds that a store which hangs is reported within ten seconds.
+func TestStoreThatDoesNotAnswer(t *testing.T) {
+	dir := clustertest.OpenDir(t)
+	clustertest.Must(t, os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	began := time.Now()
+	c, err := kind().Launch(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 2, InMemory: true})
+	if err == nil {
+		clustertest.Must(t, c.Stop())
+		t.Fatal("a cluster whose store hangs was started")
+	}
+	if _, found := err.(cluster.MissingError); found {
+		clustertest.Need(t, "postgres-patroni", err)
+	}
+	if took := time.Since(began); took > 10*time.Second || !strings.Contains(err.Error(), "etcd, which keeps Patroni's state, had 8s to answer") {
+		t.Errorf("after %v: %v", took, err)
+	}
+}

@@ -1,0 +1,256 @@
+package patroni
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+)
+
+//go:embed serve.py
+var serve string
+
+// shutdownLimit bounds the shutdown of Patroni, which shuts PostgreSQL down first, and that
+// of etcd.
+const shutdownLimit = 20 * time.Second
+
+// node is a place of a Cluster: its folder and its ports stay. It has PostgreSQL and Patroni,
+// whose processes are all below the one that its Server starts, or an etcd server.
+type node struct {
+	*cluster.Server
+	cluster *Cluster
+	folder  string // with the configuration, the log, and the data below it
+	store   bool   // it is an etcd server
+
+	endpoint, rest netip.AddrPort // of PostgreSQL and of Patroni
+	client, peer   netip.AddrPort // of etcd
+	over           *postgres.Session
+	starts         atomic.Int32
+}
+
+// newNode makes the folder of a place and describes what is on it.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
+	n := &node{cluster: c, folder: c.Folder(number), store: number >= c.data && number < c.data+c.params.store}
+	ports := map[int]*netip.AddrPort{5432: &n.endpoint, 8008: &n.rest}
+	if n.store {
+		ports = map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}
+	}
+	if err = c.TakeEndpoints(ctx, host, ports); err != nil {
+		return nil, err
+	}
+	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
+		return nil, err
+	}
+	data := filepath.Join(n.folder, "data")
+	program := cluster.Program{
+		Command: n.command, Ready: n.ready, Join: func(context.Context) error { return nil }, // Patroni copies the data itself
+		Death: syscall.SIGQUIT, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+		FaultFS: c.Options.FaultFS,
+	}
+	if n.store {
+		program.Command, program.Ready, program.Death, program.FaultFS = n.storeCommand, n.storeReady, syscall.SIGKILL, false
+	} else if n.over, err = postgres.NewSession(host.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.folder))
+	}
+	err = errors.Join(os.Mkdir(data, 0o700), c.User.Give(data))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.folder))
+	}
+	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), program)
+	return n, nil
+}
+
+// pgdata is PostgreSQL's data folder, which Patroni removes and makes anew: it is below the
+// node's, which may be a mount.
+func (n *node) pgdata() string { return filepath.Join(n.Dir(), "pg") }
+
+// URL is the address of the node alone; empty if it has no data.
+func (n *node) URL() string {
+	if n.store {
+		return ""
+	}
+	return postgres.NodeURL(n.endpoint.String())
+}
+
+// command makes the command that starts Patroni.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	c := n.cluster
+	if n.starts.Add(1) > 1 && !c.begun.Load() {
+		err := fmt.Errorf("Patroni on %s has ended before it answered", n.Name())
+		c.giveUp(err)
+		return nil, err
+	}
+	path := filepath.Join(n.folder, "patroni.yml")
+	text, err := json.MarshalIndent(n.configuration(), "", "  ") // JSON is YAML too
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configure Patroni: %w", err)
+	}
+	cmd := c.User.Command(context.Background(), n.folder, c.programs.python, "-c", serve, c.programs.patroni, path)
+	// No variable of libpq's or Patroni's, which would count for more than the configuration.
+	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH"), "HOME=" + n.folder}
+	return cmd, nil
+}
+
+type object = map[string]any
+
+// configuration is Patroni's: https://patroni.readthedocs.io/en/latest/yaml_configuration.html.
+func (n *node) configuration() object {
+	c, p := n.cluster, n.cluster.params
+	settings := object{
+		"max_connections":            c.Options.MaxConnections(500),
+		"dynamic_shared_memory_type": "mmap", // files of the data folder, which a kill does not leave elsewhere
+		"hot_standby_feedback":       "on",   // a look at a standby shall not stop its replay
+		"wal_receiver_timeout":       "3s",
+		"wal_sender_timeout":         "3s",
+		"wal_log_hints":              "on", // for pg_rewind
+		"wal_keep_size":              "1GB",
+	}
+	own := object{"unix_socket_directories": "", "wal_retrieve_retry_interval": "100ms"}
+	for name, value := range p.settings {
+		delete(own, name)
+		settings[name] = value
+	}
+	var hosts []string
+	for _, s := range c.stores() {
+		hosts = append(hosts, s.client.String())
+	}
+	user := object{"username": postgres.Superuser}
+	return object{
+		"scope": scope, "name": n.Name(),
+		"restapi":  object{"listen": n.rest.String(), "connect_address": n.rest.String()},
+		"etcd3":    object{"hosts": strings.Join(hosts, ",")},
+		"watchdog": object{"mode": "off"},
+		"bootstrap": object{
+			"dcs": object{
+				ttl: inSeconds(p.ttl), loopWait: inSeconds(p.loopWait), retryTimeout: inSeconds(p.retryTimeout), maximumLag: p.maximumLag,
+				"primary_start_timeout": 0, failsafe: p.failsafe,
+				"synchronous_mode": p.synchronous != synchronousOff, "synchronous_mode_strict": p.synchronous == synchronousStrict,
+				"postgresql": object{
+					"use_pg_rewind": true, "use_slots": true, "remove_data_directory_on_rewind_failure": true,
+					"remove_data_directory_on_diverged_timelines": true, "parameters": settings,
+				},
+			},
+			"initdb": []any{object{"encoding": "UTF8"}, object{"locale": "C"}, object{"auth": "trust"}, "data-checksums", "no-sync"},
+		},
+		"postgresql": object{
+			"listen": n.endpoint.String(), "connect_address": n.endpoint.String(), "data_dir": n.pgdata(), "bin_dir": c.programs.bin,
+			"pgpass": filepath.Join(n.folder, "pgpass"), "parameters": own, "pg_hba": postgres.Trust(c.Network()),
+			"authentication": object{"superuser": user, "replication": user, "rewind": user},
+			"basebackup":     []any{object{"checkpoint": "fast"}, "no-sync"},
+		},
+	}
+}
+
+// inSeconds is a time as Patroni has it.
+func inSeconds(d time.Duration) int { return int(d / time.Second) }
+
+// ready returns when the server answers queries.
+func (n *node) ready(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error { return n.over.Ask(ctx, "SELECT") })
+}
+
+// storeCommand makes the command that starts an etcd server.
+func (n *node) storeCommand(context.Context) (*exec.Cmd, error) {
+	c := n.cluster
+	var members []string
+	for _, s := range c.stores() {
+		members = append(members, s.Name()+"=http://"+s.peer.String())
+	}
+	own := etcd.Member{Name: n.Name(), Dir: n.Dir(), Client: n.client, Peer: n.peer}
+	cmd := own.Command(c.programs.etcd, strings.Join(members, ","), "new", "stroppy-"+n.peer.String())
+	user := c.User.Command(context.Background(), n.folder, c.programs.etcd)
+	cmd.Dir, cmd.SysProcAttr = user.Dir, user.SysProcAttr
+	return cmd, nil
+}
+
+// Kill ends Patroni and PostgreSQL with SIGKILL and returns when they are gone.
+func (n *node) Kill(ctx context.Context) error {
+	return errors.Join(n.Server.Kill(ctx), n.endStray(), postgres.ReleaseMemory(n.pgdata()))
+}
+
+// endStray ends a postmaster that was being started when all processes were ended: while it
+// has no parent it is nobody's descendant.
+func (n *node) endStray() error {
+	text, err := os.ReadFile(filepath.Join(n.pgdata(), "postmaster.pid"))
+	if err != nil {
+		return nil // it runs not, or has not begun
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil || pid <= 1 {
+		return nil
+	}
+	alive := func() bool {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		return err == nil && strings.Contains(string(line), n.pgdata()+"\x00")
+	}
+	if !alive() {
+		return nil
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end the postmaster of %s: %w", n.Name(), err)
+	}
+	return cluster.Until(context.Background(), cluster.SeenWithin, func() error {
+		if alive() {
+			return fmt.Errorf("the postmaster of %s is alive yet", n.Name())
+		}
+		return nil
+	})
+}
+
+// errSteered is why the clock of a node cannot be steered: it would be that of Patroni too.
+var errSteered = errors.New("Patroni's nodes have no clock of their own here: take failover=" + bySupervisor)
+
+// Steered says why the node's clock cannot be steered.
+func (*node) Steered() error { return errSteered }
+
+// Erase ends the node for good and removes what was made for it.
+func (n *node) Erase() error {
+	err := n.Close()
+	if n.over != nil {
+		err = errors.Join(err, n.endStray(), postgres.ReleaseMemory(n.pgdata()))
+		n.over.Close()
+	}
+	return errors.Join(err, os.RemoveAll(n.folder))
+}
+
+// Replace kills the node, takes its data away, and lets Patroni copy those of the primary. A
+// node that leads is replaced when another does; in whose place none does is started on its
+// data.
+func (n *node) Replace(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	c := n.cluster
+	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
+		err := n.Kill(ctx)
+		if err == nil {
+			err = cluster.Retry(ctx, func() error {
+				if p, err := c.leads(ctx); err != nil || p == n {
+					return errors.Join(errNoPrimary, err)
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("replace %s: %w", n.Name(), errors.Join(err, n.Server.Restart(context.WithoutCancel(ctx))))
+		}
+		return n.Server.Replace(ctx)
+	})
+}

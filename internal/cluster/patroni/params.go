@@ -1,0 +1,159 @@
+package patroni
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/postgres"
+)
+
+// The values of the parameter failover.
+const (
+	byPatroni    = "patroni"
+	bySupervisor = "ideal"
+)
+
+// The parameters that have names of Patroni's own.
+const (
+	synchronous  = "synchronous"
+	ttl          = "ttl"
+	loopWait     = "loop_wait"
+	retryTimeout = "retry_timeout"
+	failsafe     = "failsafe_mode"
+	maximumLag   = "maximum_lag_on_failover"
+)
+
+// The values of the parameter synchronous.
+const (
+	synchronousOff    = "off"
+	synchronousOn     = "on"
+	synchronousStrict = "strict"
+)
+
+// params are what a cluster takes behind its question mark.
+type params struct {
+	synchronous                 string
+	ttl, loopWait, retryTimeout time.Duration
+	failsafe                    bool
+	maximumLag                  int64 // bytes of the log that a node that is to lead may lack
+	store                       int   // etcd servers that keep the state
+	settings                    map[string]string
+}
+
+// ownSettings are those that Patroni itself sets.
+var ownSettings = append([]string{
+	"archive_cleanup_command", "promote_trigger_file", "recovery_end_command", "recovery_min_apply_delay", "restore_command",
+	"recovery_target_action", "recovery_target_inclusive", "recovery_target_lsn", "recovery_target_name", "recovery_target_time",
+	"recovery_target_xid", "wal_level", "wal_log_hints", "cluster_name",
+}, postgres.OwnSettings...)
+
+// shortest are the times below which Patroni does not work: with a retry_timeout of 1 s
+// version 3.0.2 never elects.
+var shortest = map[string]time.Duration{ttl: 3 * time.Second, loopWait: time.Second, retryTimeout: 2 * time.Second}
+
+// seconds takes a time in whole seconds, as Patroni has them.
+func seconds(name string, to *time.Duration, example string) func(string) error {
+	return func(value string) error {
+		if err := cluster.Between(to, shortest[name], time.Hour, example)(value); err != nil {
+			return err
+		}
+		if *to%time.Second != 0 {
+			return fmt.Errorf("it must be a time in whole seconds, such as %s", example)
+		}
+		return nil
+	}
+}
+
+// parseParams reads the parameters of a cluster under Patroni. The error is a
+// *cluster.ParamError.
+func parseParams(values url.Values) (params, error) {
+	p := params{
+		synchronous: synchronousOn, ttl: 3 * time.Second, loopWait: time.Second, retryTimeout: 2 * time.Second,
+		maximumLag: 1 << 20, store: 1, settings: map[string]string{},
+	}
+	var fsync bool
+	err := cluster.Params{
+		Kind: "a cluster of PostgreSQL under Patroni",
+		Known: map[string]func(string) error{
+			"failover":   cluster.OneOf(func(string) {}, byPatroni, bySupervisor),
+			synchronous:  cluster.OneOf(func(value string) { p.synchronous = value }, synchronousOff, synchronousOn, synchronousStrict),
+			ttl:          seconds(ttl, &p.ttl, "3s"),
+			loopWait:     seconds(loopWait, &p.loopWait, "1s"),
+			retryTimeout: seconds(retryTimeout, &p.retryTimeout, "2s"),
+			failsafe:     cluster.OnOff(&p.failsafe),
+			maximumLag: func(value string) (err error) {
+				if p.maximumLag, err = strconv.ParseInt(value, 10, 64); err != nil || p.maximumLag < 0 {
+					return errors.New("it must be a number of bytes, such as 1048576")
+				}
+				return nil
+			},
+			"store": cluster.OneOf(func(value string) { p.store = int(value[0] - '0') }, "1", "3"),
+			"fsync": func(value string) error {
+				p.settings["fsync"] = value
+				return cluster.OnOff(&fsync)(value)
+			},
+		},
+		Set: cluster.Settings(postgres.Product, "_.", ownSettings, p.settings),
+	}.Read(values)
+	if err == nil && p.ttl < p.loopWait+p.retryTimeout {
+		name := ttl
+		for _, given := range []string{retryTimeout, loopWait, ttl} {
+			if values.Has(given) {
+				name = given
+			}
+		}
+		err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
+			"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose its lead before it gives it up", p.ttl, p.loopWait+p.retryTimeout)}
+	}
+	return p, err
+}
+
+// ofSupervisor are the parameters that only our own supervisor has.
+var ofSupervisor = []string{"sync", "strict", "timeout"}
+
+// refuseOthers says which parameter is of the other way to fail over; nil if none is.
+func refuseOthers(values url.Values) error {
+	for _, name := range ofSupervisor {
+		if values.Has(name) {
+			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
+				"it is for failover=%s, stroppy's own supervisor: add that, or take %s=off|on|strict, which is Patroni's", bySupervisor, synchronous)}
+		}
+	}
+	return nil
+}
+
+// Description says who fails over, and with which settings.
+func (c *Cluster) Description() string {
+	p := c.params
+	return fmt.Sprintf("by Patroni %s with %d etcd (synchronous %s, ttl %v, loop_wait %v, retry_timeout %v, failsafe_mode %s, maximum_lag_on_failover %d)",
+		c.version, p.store, p.synchronous, p.ttl, p.loopWait, p.retryTimeout, map[bool]string{true: "on", false: "off"}[p.failsafe], p.maximumLag)
+}
+
+// minimums are the shortest times of newer versions, by the version from which they hold:
+// https://patroni.readthedocs.io/en/latest/releases.html#version-3-1-0. Shorter ones are
+// ignored there, which would let the report say what is not so.
+var minimums = map[string]time.Duration{ttl: 20 * time.Second, retryTimeout: 3 * time.Second}
+
+// refuseTimes says which time this version of Patroni does not take; nil if none.
+func (p params) refuseTimes(version string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
+		return fmt.Errorf("%q is no version of Patroni", version)
+	}
+	if major < 3 || major == 3 && minor < 1 {
+		return nil
+	}
+	given := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] < minimums[name] {
+			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf("Patroni %s takes no less than %v: give %s=%v, or take version 3.0", version, minimums[name], name, minimums[name])}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package patroni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/postgres"
+)
+
+var errNoPrimary = errors.New("no node that runs has Patroni's leader key and takes writes")
+
+// leads returns the node that has Patroni's leader key and takes writes.
+func (c *Cluster) leads(ctx context.Context) (*node, error) {
+	name, err := c.key(ctx, "leader")
+	if err != nil {
+		return nil, err
+	}
+	nodes := c.servers()
+	at := slices.IndexFunc(nodes, func(n *node) bool { return n.Name() == name && n.Awake() })
+	if at < 0 {
+		return nil, errNoPrimary
+	}
+	recovering, err := postgres.One[bool](ctx, nodes[at].over, "SELECT pg_is_in_recovery()")
+	if err == nil && recovering {
+		err = fmt.Errorf("%s, which has Patroni's leader key, is a standby yet", name)
+	}
+	return nodes[at], err
+}
+
+// Leader returns the number of the node that has Patroni's leader key and takes writes. While
+// there is none Leader waits until ctx ends.
+func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
+	err = cluster.Retry(ctx, func() error {
+		p, err := c.leads(ctx)
+		if err == nil {
+			number = p.Number()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the primary of the PostgreSQL cluster: %w", err)
+	}
+	return number, nil
+}
+
+// standing is a standby as its primary sees it.
+type standing struct {
+	replayed    int64 // in bytes of the log
+	synchronous bool  // its process in the primary counts it so
+}
+
+// view is what a primary says of itself and of the standbys that stream from it.
+type view struct {
+	flushed  int64 // up to where its log is on its disk
+	standbys map[string]standing
+}
+
+func look(ctx context.Context, p *node) (v view, err error) {
+	err = p.over.Do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		v = view{standbys: map[string]standing{}}
+		var name string
+		var s standing
+		rows, _ := conn.Query(ctx, `
+			SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, coalesce(r.application_name, ''),
+				coalesce(r.sync_state IN ('sync', 'quorum'), false), coalesce(r.replay_lsn - '0/0', 0)::bigint
+			FROM (SELECT) me LEFT JOIN pg_stat_replication r ON r.state = 'streaming'`) // its error is that of the rows
+		_, err := pgx.ForEachRow(rows, []any{&v.flushed, &name, &s.synchronous, &s.replayed}, func() error {
+			v.standbys[name] = s
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return v, fmt.Errorf("ask %s for its standbys: %w", p.Name(), err)
+	}
+	return v, nil
+}
+
+// healthy begins a wait until every node runs and answers over the network in its role,
+// every standby streams from the primary and has replayed all that was in its log at the
+// first look, and, with synchronous replication, Patroni may promote a standby. What
+// Patroni says of a member is not asked: it may say running, with no lag, of one that does
+// not stream.
+func (c *Cluster) healthy() func(context.Context) error {
+	var target int64
+	var of *node
+	return func(ctx context.Context) error {
+		for _, n := range c.List() {
+			if !n.Awake() {
+				return fmt.Errorf("%s is down or paused", n.Name())
+			}
+		}
+		p, err := c.leads(ctx)
+		if err != nil {
+			return err
+		}
+		v, err := look(ctx, p)
+		if err != nil {
+			return err
+		}
+		if of != p {
+			of, target = p, v.flushed
+		}
+		for _, n := range c.servers() {
+			if err := c.sound(ctx, n, p, v, target); err != nil {
+				return err
+			}
+		}
+		if c.params.synchronous == synchronousOff {
+			return nil
+		}
+		names, err := c.synchronousStandbys(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, name := range strings.Split(names, ",") {
+			if v.standbys[name].synchronous {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s waits for no standby yet that Patroni may promote", p.Name())
+	}
+}
+
+// sound says what is wrong with a node; nil if nothing is.
+func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) error {
+	if n == p {
+		return nil
+	}
+	recovering, err := postgres.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
+	s, streams := v.standbys[n.Name()]
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
+	case !recovering:
+		return fmt.Errorf("%s is a primary beside %s", n.Name(), p.Name())
+	case !streams:
+		return fmt.Errorf("%s does not stream from %s", n.Name(), p.Name())
+	case s.replayed < target:
+		return fmt.Errorf("%s has %d bytes of the log to replay", n.Name(), target-s.replayed)
+	}
+	return nil
+}
+
+// expendable says why a node's data must not be taken away; nil if they may.
+func (c *Cluster) expendable(ctx context.Context, n *node) error {
+	p, err := c.leads(ctx)
+	if err == nil && p != n {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v, err := look(ctx, n)
+	if err != nil {
+		return err
+	}
+	names, err := c.synchronousStandbys(ctx, n)
+	if err != nil {
+		return err
+	}
+	for name := range v.standbys {
+		if c.params.synchronous == synchronousOff || slices.Contains(strings.Split(names, ","), name) {
+			return nil
+		}
+	}
+	return errors.New("it leads, and no standby that Patroni may promote streams from it")
+}
+
+const (
+	// moveAttempt bounds one switch-over, and undoMove what is undone after it.
+	moveAttempt, undoMove = 20 * time.Second, 5 * time.Second
+)
+
+// MoveLeader hands the lead over by POST /switchover of Patroni's REST API, unless the node
+// leads already. With synchronous replication Patroni takes a synchronous standby alone, so
+// that all standbys are made synchronous meanwhile.
+func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
+	return c.Move(to, func(target *node) error {
+		if target.store {
+			return fmt.Errorf("%s keeps Patroni's state and has no data", target.Name())
+		}
+		return cluster.Retry(ctx, func() error { return c.move(ctx, target) })
+	})
+}
+
+// move tries once.
+func (c *Cluster) move(ctx context.Context, target *node) (err error) {
+	if !target.Awake() {
+		return fmt.Errorf("%s does not run", target.Name())
+	}
+	p, err := c.leads(ctx)
+	if err != nil || p == target {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, moveAttempt)
+	defer cancel()
+	if c.params.synchronous != synchronousOff {
+		promotable := func() error {
+			names, err := c.synchronousStandbys(limited, p)
+			if err == nil && !slices.Contains(strings.Split(names, ","), target.Name()) {
+				err = fmt.Errorf("%s is no synchronous standby of %s", target.Name(), p.Name())
+			}
+			return err
+		}
+		if promotable() != nil {
+			defer func() {
+				undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoMove)
+				defer cancel()
+				err = errors.Join(err, cluster.Retry(undo, func() error { return c.synchronousCount(undo, 1) }))
+			}()
+			if err := c.synchronousCount(limited, len(c.servers())-1); err != nil {
+				return err
+			}
+			if err := cluster.Retry(limited, promotable); err != nil {
+				return err
+			}
+		}
+	}
+	began := time.Now()
+	if err := p.call(limited, http.MethodPost, "/switchover", object{"leader": p.Name(), "candidate": target.Name()}); err != nil {
+		return err
+	}
+	err = cluster.Retry(limited, func() error {
+		now, err := c.leads(limited)
+		if err == nil && now != target {
+			err = fmt.Errorf("%s leads", now.Name())
+		}
+		return err
+	})
+	if err == nil {
+		c.Note("%s leads, %v after the switch-over was asked for", target.Name(), time.Since(began).Round(time.Millisecond))
+	}
+	return err
+}
+
+// synchronousCount sets how many standbys Patroni makes synchronous.
+func (c *Cluster) synchronousCount(ctx context.Context, count int) error {
+	p, err := c.leads(ctx)
+	if err != nil {
+		return err
+	}
+	return p.call(ctx, http.MethodPatch, "/config", object{"synchronous_node_count": count})
+}
+
+// call asks Patroni on the node for something:
+// https://patroni.readthedocs.io/en/latest/rest_api.html.
+func (n *node) call(ctx context.Context, method, path string, body object) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.rest.String()+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	request.Close = true // no connection outlives the process at its other end
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask Patroni on %s for %s: %w", n.Name(), path, err)
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	if err == nil && answer.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(said)))
+	}
+	if err != nil {
+		return fmt.Errorf("ask Patroni on %s for %s: %w", n.Name(), path, err)
+	}
+	return nil
+}

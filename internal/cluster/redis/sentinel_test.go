@@ -80,6 +80,7 @@ func TestRestartedEmpty(t *testing.T) {
 // cannot find among others, in one sentence.
 func TestSentinelRefuses(t *testing.T) {
 	k := sentinelKind()
+	k.Launch = Start
 	k.Refuses(t, []string{"redis-server"},
 		clustertest.Refusal{Query: "failover=sentinel&set.no-such-setting=1", Options: cluster.Options{Nodes: 2}, Says: "Bad directive"},
 		clustertest.Refusal{Query: "failover=sentinel&set.replica-announced=no", Options: cluster.Options{Nodes: 2}, Says: "knows 0 of 1 replicas"},

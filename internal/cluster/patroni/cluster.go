@@ -182,7 +182,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	defer cancel(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- first.Server.Restart(ctx); cancel(errors.New("the first node has ended")) }()
-	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("Patroni had %v to begin the cluster in etcd", bootLimit))
+	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("the first node had %v to begin the cluster in etcd", bootLimit))
 	defer stop()
 	err = cluster.Retry(limited, func() error {
 		_, err := c.key(limited, "initialize")

@@ -90,7 +90,7 @@ func (n *node) URL() string {
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	if n.starts.Add(1) > 1 && !c.begun.Load() {
-		err := fmt.Errorf("Patroni on %s has ended before it answered", n.Name())
+		err := fmt.Errorf("the Patroni of %s has ended before it answered", n.Name())
 		c.giveUp(err)
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (n *node) endStray() error {
 }
 
 // errSteered is why the clock of a node cannot be steered: it would be that of Patroni too.
-var errSteered = errors.New("Patroni's nodes have no clock of their own here: take failover=" + bySupervisor)
+var errSteered = errors.New("the nodes of Patroni have no clock of their own here: take failover=" + bySupervisor)
 
 // Steered says why the node's clock cannot be steered.
 func (*node) Steered() error { return errSteered }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
@@ -134,6 +135,7 @@ func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
 type ProcedureDialect struct {
 	Language Language
 	Call     string // before the name, such as "CALL "
+	Exists   string // the code of the error that a procedure of the name is there; empty: the texts say what then
 }
 
 // sqlProcedures is a SQL database that has stored procedures.
@@ -145,7 +147,13 @@ func (d sqlProcedures) Languages() []Language {
 
 func (d sqlProcedures) Define(ctx context.Context, procedures ...*Procedure) error {
 	for _, p := range procedures {
-		if err := d.Exec(ctx, p.Texts[d.Dialect().Procedures.Language]); err != nil {
+		dialect := d.Dialect().Procedures
+		err := d.Exec(ctx, p.Texts[dialect.Language])
+		// The name has a digest of the text, so that what is there is the same.
+		if e, ok := errors.AsType[*Error](err); ok && dialect.Exists != "" && e.Code == dialect.Exists {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}

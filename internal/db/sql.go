@@ -161,6 +161,9 @@ type Dialect struct {
 	Past func(age time.Duration) string
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
+	// KeyColumn is a column that numbers the rows of a table as its primary key, where the
+	// server takes no row of a table without one; empty: it does.
+	KeyColumn string
 	// AddColumn: ALTER TABLE can add a column with a constant default after the load,
 	// and writes no row for it.
 	AddColumn bool

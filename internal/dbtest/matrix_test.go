@@ -28,6 +28,7 @@ import (
 	"stroppy/internal/db/foundationdb"
 	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/mongodb"
+	"stroppy/internal/db/mysql"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/appends"
@@ -80,6 +81,10 @@ func engines() []engine {
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300), appendCells("serializable", 400),
 			[]cell{appendShows("repeatable read", appends.Upsert, []string{"(G-single)", "(G-nonadjacent)"}, []string{"(G0)", "(G1a)", "(G1b)", "(G1c)"})})},
+		{"mysql", false, false, false, onNode("mysql", "STROPPY_TEST_MYSQL", mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open), slices.Concat(
+			bankCells(400, []string{"", "read committed", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), kvCell("repeatable read", 2000), kvCell("serializable", 2000)},
+			eventsCells(200), appendCells("serializable", 300))},
 		{"mariadb with snapshot isolation", false, false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"cockroach", false, false, false, onCockroach, slices.Concat(

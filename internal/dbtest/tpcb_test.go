@@ -176,6 +176,18 @@ func pgbench(t *testing.T, args ...string) {
 	}
 }
 
+// TestTPCBWhereTablesNeedKeys: the history has no key of its own, and gets one where the
+// server takes no table without.
+func TestTPCBWhereTablesNeedKeys(t *testing.T) {
+	t.Parallel()
+	s := startMariaDB(t, map[string]string{"innodb-force-primary-key": "ON"})
+	for _, mode := range []string{workload.Pipelined, workload.Procedure} {
+		c := smallTPCB()
+		c.Mode = mode
+		runTPCB(t, openMariaDB(t, s, "keys_"+mode), c, 300, true).wantTPCB(t, tpcbChecks...)
+	}
+}
+
 // TestPgbenchAndTPCB: pgbench drives what this program has loaded, and this program
 // what `pgbench -i` has loaded, before and after pgbench has driven it.
 func TestPgbenchAndTPCB(t *testing.T) {

@@ -50,11 +50,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
 		return nil, fmt.Errorf("start a MariaDB server: %d nodes asked for, and it is always 1: take galera:%d for more", o.Nodes, max(o.Nodes, 3))
 	}
-	params, err := parseParams(o.Params, false)
+	params, err := parseParams(o.Params, "mariadb")
 	if err != nil {
 		return nil, err
 	}
-	return launch(ctx, o, "mariadb", params)
+	return launchMariaDB(ctx, o, "mariadb", params)
 }
 
 // StartGalera starts MariaDB servers with Galera and returns when every node is
@@ -64,21 +64,25 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 //	timeout=2s       how long a silent node is waited for until the others
 //	                 suspect it; Galera's own is 5s, in which nobody commits
 func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	params, err := parseParams(o.Params, true)
+	params, err := parseParams(o.Params, "galera")
 	switch {
 	case err != nil:
 		return nil, err
 	case o.FaultFS:
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mariadb:1, because a node that a full disk has thrown out of a Galera cluster does not come back by itself"}
 	}
-	return launch(ctx, o, "galera", params)
+	return launchMariaDB(ctx, o, "galera", params)
 }
 
-func launch(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
+func launchMariaDB(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
 	programs, err := findPrograms(o, kind == "galera")
 	if err != nil {
 		return nil, err
 	}
+	return launch(ctx, o, kind, params, programs)
+}
+
+func launch(ctx context.Context, o cluster.Options, kind string, params params, programs programs) (*Cluster, error) {
 	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
@@ -122,6 +126,9 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 		"CREATE USER IF NOT EXISTS " + Superuser + "@'" + from + "'",
 		"GRANT ALL PRIVILEGES ON *.* TO " + Superuser + "@'" + from + "' WITH GRANT OPTION",
 		"CREATE DATABASE " + Database,
+	}
+	if c.programs.install == "" { // of MySQL, which makes its data itself
+		return c.initializeMySQL(ctx, n, statements)
 	}
 	file := filepath.Join(n.scratch, "first.sql")
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {

@@ -39,7 +39,7 @@ func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 		setting := strings.ReplaceAll(strings.TrimPrefix(name, "set."), "_", "-")
 		p.flags = append(p.flags, "--"+setting+"="+o.Params.Get(name))
 	}
-	c, err := launch(ctx, o, "mariadb", p)
+	c, err := launchMariaDB(ctx, o, "mariadb", p)
 	if err != nil {
 		return nil, err
 	}

@@ -32,20 +32,23 @@ var ownSettings = []string{
 }
 
 // parseParams reads the parameters. The error is a *cluster.ParamError.
-func parseParams(values url.Values, galera bool) (params, error) {
+func parseParams(values url.Values, kind string) (params, error) {
 	var p params
 	known := map[string]func(string) error{
-		"snapshot": cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off"),
-		"flush":    cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
+		"flush": cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
 	}
-	if galera {
+	if kind != mySQL {
+		known["snapshot"] = cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off")
+	}
+	if kind == "galera" {
 		known["timeout"] = cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s")
 	}
-	err := cluster.Params{
-		Known: known, Set: p.set,
-		Unknown: "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), bin, " +
-			"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1",
-	}.Read(values)
+	unknown := "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), bin, " +
+		"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1"
+	if kind == mySQL {
+		unknown = "MySQL has none of this name: take flush, bin, or set.NAME for a setting of MySQL's, such as set.sync-binlog=1"
+	}
+	err := cluster.Params{Known: known, Set: p.set, Unknown: unknown}.Read(values)
 	slices.Sort(p.flags)
 	return p, err
 }

@@ -106,7 +106,10 @@ var meanings = [...]meaning{
 		1792 /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */, 1366, /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
 		1698 /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */, 1820, /* ER_MUST_CHANGE_PASSWORD */
 	}},
-	{before: db.Fatal, atCommit: db.Fatal, only: mySQL, numbers: []uint16{3159 /* ER_SECURE_TRANSPORT_REQUIRED */}},
+	{before: db.Fatal, atCommit: db.Fatal, only: mySQL, numbers: []uint16{
+		3159 /* ER_SECURE_TRANSPORT_REQUIRED */, 3098, /* ER_BEFORE_DML_VALIDATION_ERROR, of Group Replication */
+		3750, /* ER_TABLE_WITHOUT_PK: sql_require_primary_key */
+	}},
 }
 
 // classify gives the meaning of an error that a server reported.
@@ -142,6 +145,7 @@ var advice = map[uint16]string{
 	1193: checkParameters, 1231: checkParameters,
 	1129: "run FLUSH HOSTS on it",
 	1153: "raise max_allowed_packet",
+	3098: "Group Replication takes rows of InnoDB tables with a primary key alone: give the table one",
 }
 
 const (

@@ -12,8 +12,9 @@
 //	                of Galera; by default all take the first host that works
 //	allowCleartextPasswords
 //
-// and any session variable of the server, its text values in quotes, such as
-// innodb_snapshot_isolation=ON. Of several hosts a connection takes the next if
+// and any session variable of the server, such as innodb_snapshot_isolation=ON or
+// group_replication_consistency=BEFORE; a value that is no word is sent as it is, so that it
+// may be an expression, with text in quotes. Of several hosts a connection takes the next if
 // one does not answer, is read-only, or is a Galera node outside the primary
 // component.
 //
@@ -172,7 +173,7 @@ func (d *Database) Dialect() *db.Dialect {
 		},
 		TableOptions: " ENGINE=InnoDB",
 		ForUpdate:    " FOR UPDATE",
-		Procedures:   &db.ProcedureDialect{Language: db.PSM, Call: "CALL "},
+		Procedures:   &db.ProcedureDialect{Language: db.PSM, Call: "CALL ", Exists: "1304" /* ER_SP_ALREADY_EXISTS; IF NOT EXISTS is of 8.0.29 */},
 		Upsert: &db.UpsertDialect{
 			Conflict: func(string) string { return " ON DUPLICATE KEY UPDATE " },
 			New:      func(column string) string { return "VALUES(" + column + ")" },
@@ -180,6 +181,7 @@ func (d *Database) Dialect() *db.Dialect {
 		JoinFunction:  "CONCAT", // || is OR unless the session says otherwise
 		Snapshot:      repeatableRead,
 		AddConstraint: d.server.keyless(),
+		KeyColumn:     d.server.keyColumn(),
 	}
 }
 

@@ -97,6 +97,14 @@ func (s *server) keyless() bool {
 	return !s.replicates() && !s.on("sql_require_primary_key") && !s.on("innodb_force_primary_key")
 }
 
+// keyColumn gives a table without a key of its own one where it needs one.
+func (s *server) keyColumn() string {
+	if s.keyless() {
+		return ""
+	}
+	return "row_number_ BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+}
+
 // check refuses a server that reads CHECK constraints and ignores them, which
 // MySQL did before 8.0.16 and MariaDB before 10.2.1
 // (https://dev.mysql.com/doc/refman/8.0/en/create-table-check-constraints.html,
@@ -119,8 +127,11 @@ func (s *server) check() error {
 
 func (s *server) info() db.Info {
 	info := db.Info{Name: s.product.String(), Version: s.version}
-	if s.galera {
+	switch {
+	case s.galera:
 		info.Name += " Galera Cluster"
+	case s.grouped():
+		info.Name += " Group Replication"
 	}
 	for _, name := range shown {
 		value, there := s.variables[name]

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,22 @@ var settings = map[string]string{
 
 // variable is the name of a session variable.
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// word is a value that is text by its looks: words and what joins them in names, such as
+// BEFORE, READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin.
+var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_,:./-]*$`)
+
+// bare are words that SET reads without quotes, as DEFAULT in its grammar
+// (https://dev.mysql.com/doc/refman/8.4/en/set-variable.html).
+var bare = []string{"DEFAULT", "NULL", "TRUE", "FALSE", "ON", "OFF"}
+
+// quoted is a value for SET. Words get quotes, for some are reserved, as BEFORE is.
+func quoted(value string) string {
+	if !word.MatchString(value) || slices.Contains(bare, strings.ToUpper(value)) {
+		return value
+	}
+	return "'" + value + "'"
+}
 
 // parseURL reads mysql://user:password@host:port,host2:port2/database?name=value.
 func parseURL(text string) (*address, error) {
@@ -112,7 +129,7 @@ func (a *address) configure(query string) (*client.Config, error) {
 	for name := range values {
 		if options[name] == nil && variable.MatchString(name) {
 			options[name] = func(value string) error {
-				variables[name] = value
+				variables[name] = quoted(value)
 				return nil
 			}
 		}

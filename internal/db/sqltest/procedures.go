@@ -20,7 +20,7 @@ func Procedures(t *testing.T, d db.SQL, b *Bank) {
 				UPDATE accounts a SET balance = a.balance + cents WHERE a.bic = b AND a.ban = n;
 				RETURN QUERY SELECT a.balance::NUMERIC(20,2), a.version::BIGINT FROM accounts a WHERE a.bic = b AND a.ban = n;
 			END $body$`,
-		db.PSM: `CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(IN cents DECIMAL(20,2), IN b VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin, IN n BIGINT)
+		db.PSM: `CREATE PROCEDURE PROCEDURE_NAME(IN cents DECIMAL(20,2), IN b VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin, IN n BIGINT)
 			MODIFIES SQL DATA
 			BEGIN
 				UPDATE accounts SET version = version + 1 WHERE bic = b AND ban = n;

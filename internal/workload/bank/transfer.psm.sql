@@ -17,7 +17,7 @@ SET l = NULLIF(SUBSTRING(rest_seen FROM 1 FOR POSITION(',' IN rest_seen) - 1), '
 {{define "rewind" -}}
 SET rest_bics = CONCAT(bics, ','), rest_bans = CONCAT(bans, ','), rest_amounts = CONCAT(amounts, ','), rest_seen = seen;
 {{- end -}}
-CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
+CREATE PROCEDURE PROCEDURE_NAME(
 	IN id {{.IntegerType}}, IN bics TEXT, IN bans TEXT, IN amounts TEXT, IN at_least {{.DecimalType}})
 MODIFIES SQL DATA
 BEGIN

@@ -1,5 +1,5 @@
 {{- /* The statements are those of the transaction; the procedure returns the account's balance after it. */ -}}
-CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
+CREATE PROCEDURE PROCEDURE_NAME(
 	IN the_aid {{.IntegerType}}, IN the_tid {{.IntegerType}}, IN the_bid {{.IntegerType}}, IN the_delta {{.IntegerType}}, IN the_filler TEXT)
 MODIFIES SQL DATA
 BEGIN

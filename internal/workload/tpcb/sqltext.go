@@ -191,6 +191,9 @@ func (t *texts) createHistory(s size) string {
 		"mtime " + cmp.Or(t.dialect.TimestampType, "TIMESTAMP") + " NULL",
 	}
 	if !t.versions {
+		if key := t.dialect.KeyColumn; key != "" { // pgbench's history has none
+			list = append([]string{key}, list...)
+		}
 		return t.createTable(t.history, append(list, "filler "+t.fixed(historyFiller)))
 	}
 	list = append([]string{"transfer " + t.dialect.IntegerType + " NOT NULL PRIMARY KEY"}, list...)

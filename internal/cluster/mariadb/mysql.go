@@ -1,0 +1,86 @@
+package mariadb
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"stroppy/internal/cluster"
+)
+
+// mySQL is the kind of a server of MySQL, whose flags are MariaDB's but for those that make
+// its data.
+const mySQL = "mysql"
+
+// mySQLPackage has the server alone, without what would start it with the machine.
+const mySQLPackage = "mysql-server-core"
+
+// StartMySQL starts one MySQL server as a cluster of one node. An error leaves nothing
+// behind; it is a cluster.MissingError where MySQL is not installed, and a
+// *cluster.ParamError for a parameter. The parameters are:
+//
+//	flush=0|1|2      MySQL's innodb_flush_log_at_trx_commit
+//	set.NAME=VALUE   any other of its settings
+func StartMySQL(ctx context.Context, o cluster.Options) (*Cluster, error) {
+	if o.Nodes != 1 {
+		return nil, fmt.Errorf("start a MySQL server: %d nodes asked for, and it is always 1", o.Nodes)
+	}
+	params, err := parseParams(o.Params, mySQL)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := findMySQL(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	// A second protocol would need a port of its own, and the folder for files of the
+	// server's need not be there.
+	params.flags = append([]string{"--mysqlx=OFF", "--secure-file-priv=NULL"}, params.flags...)
+	return launch(ctx, o, mySQL, params, programs)
+}
+
+// findMySQL finds mysqld, and refuses that of MariaDB, which has the name too.
+func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
+	if p.server, err = o.Find("mysqld", mySQLPackage, systemFolders...); err != nil {
+		return p, err
+	}
+	version, err := exec.CommandContext(ctx, p.server, "--no-defaults", "--version").CombinedOutput()
+	if err != nil {
+		return p, fmt.Errorf("ask %s for its version: %w: %s", p.server, err, cluster.LastLines(version))
+	}
+	real, err := filepath.EvalSymlinks(p.server)
+	switch maria := strings.Contains(string(version), product); {
+	case err != nil:
+		return p, err
+	case maria && o.Params.Has("bin"):
+		return p, &cluster.ParamError{Param: "bin", Reason: p.server + " is of MariaDB: name a folder with MySQL's mysqld, or take mariadb:1"}
+	case maria:
+		return p, cluster.MissingError{Program: "mysqld of MySQL", Hint: p.server + " is of MariaDB: name the folder of MySQL's with bin=DIR, or take mariadb:1"}
+	}
+	if p.prefix = filepath.Dir(filepath.Dir(real)); slices.Contains(systemFolders, filepath.Join(p.prefix, "bin")) {
+		p.prefix = ""
+	}
+	return p, nil
+}
+
+// initializeMySQL makes the data of a server of MySQL
+// (https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html) by
+// statements, each on a line of its own.
+func (c *Cluster) initializeMySQL(ctx context.Context, n *node, statements []string) error {
+	file := filepath.Join(n.scratch, "first.sql")
+	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
+		return err
+	}
+	cmd := c.User.Command(ctx, n.scratch, c.programs.server, slices.Concat(
+		[]string{"--no-defaults", "--initialize-insecure", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch, "--init-file=" + file,
+			"--secure-file-priv=NULL", "--skip-log-bin", "--innodb-flush-method=nosync"}, // a machine that crashes meanwhile has no cluster
+		c.programs.basedir())...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("mysqld --initialize-insecure: %w: %s", err, cluster.LastLines(out))
+	}
+	return os.Remove(file)
+}

@@ -1,0 +1,83 @@
+package mysql
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
+)
+
+// startMySQL starts a server of MySQL's own mysqld for one test and returns its URL.
+func startMySQL(t *testing.T, settings map[string]string) string {
+	t.Helper()
+	params := url.Values{"flush": {"2"}}
+	for name, value := range settings {
+		params.Set("set."+name, value)
+	}
+	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: params})
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: mysql: " + missing.Advice())
+	}
+	drivertest.Must(t, err)
+	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
+	return c.URL()
+}
+
+// TestMySQL opens a server of MySQL with settings that are words, reserved ones too, and
+// defines a procedure twice.
+func TestMySQL(t *testing.T) {
+	server := startMySQL(t, nil)
+	d := drivertest.Open(t, Open, server+"?transaction_isolation=READ-COMMITTED&time_zone=SYSTEM&innodb_strict_mode=OFF&max_sort_length=4*512")
+	info, err := d.Info(t.Context())
+	if err != nil || info.Name != "MySQL" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if got := ask(t, d, "SELECT @@transaction_isolation, @@innodb_strict_mode, @@max_sort_length"); got != "READ-COMMITTED 0 2048" {
+		t.Errorf("the settings are %s", got)
+	}
+	sqltest.Procedures(t, d, &bank)
+}
+
+// TestGroupReplication runs a group of one member, which asks of its clients what one of
+// several does.
+func TestGroupReplication(t *testing.T) {
+	port, err := cluster.FreePort(t.Context())
+	drivertest.Must(t, err)
+	group := "127.0.0.1:" + strconv.Itoa(port)
+	server := startMySQL(t, map[string]string{
+		"plugin-load-add": "group_replication.so", "gtid-mode": "ON", "enforce-gtid-consistency": "ON", "server-id": "1",
+		"loose-group-replication-group-name":    "3e11fa47-71ca-11e1-9e33-c80aa9429562",
+		"loose-group-replication-start-on-boot": "OFF", "loose-group-replication-local-address": group, "loose-group-replication-group-seeds": group,
+		"report-host": "127.0.0.1",
+	})
+	d := drivertest.Open(t, Open, server)
+	sqltest.Execute(t, d, "SET GLOBAL group_replication_bootstrap_group = ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group = OFF")
+	until(t, d, "SELECT 'in' FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'")
+
+	d = drivertest.Open(t, Open, server+"?group_replication_consistency=BEFORE")
+	if got := ask(t, d, "SELECT @@group_replication_consistency"); got != "BEFORE" {
+		t.Errorf("group_replication_consistency is %s", got)
+	}
+	info, err := d.Info(t.Context())
+	if err != nil || info.Name != "MySQL Group Replication" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	// A table without a key can be made, and takes no row.
+	sqltest.Execute(t, d, "CREATE TABLE keyless (n BIGINT)")
+	err = d.Exec(t.Context(), "INSERT INTO keyless VALUES (1)")
+	sqltest.WantError(t, "a row without a key", err, db.Fatal, "3098")
+	if err == nil || !strings.Contains(err.Error(), "with a primary key alone: give the table one") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+	sqltest.Execute(t, d, "CREATE TABLE keyed (n BIGINT, "+d.Dialect().KeyColumn+")", "INSERT INTO keyed (n) VALUES (1), (1)")
+	if got := ask(t, d, "SELECT COUNT(*) FROM keyed"); got != "2" {
+		t.Errorf("the table with a key of its own has %s rows, want 2", got)
+	}
+}

@@ -84,7 +84,7 @@ func TestEventsUnderFaults(t *testing.T) {
 			args: []string{"--duration", "5s", "--batch", "3"},
 		},
 		{
-			name: "synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on", faults: []string{"kill primary at 1s for 3s"},
+			name: "synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on&failover=ideal", faults: []string{"kill primary at 1s for 3s"},
 			args: []string{"--duration", "6s", "--streams", "3", "--batch", "2"},
 		},
 		{

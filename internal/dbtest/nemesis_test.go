@@ -100,13 +100,13 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
+			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on&failover=ideal",
 			faults: []string{"kill primary at 3s for 4s", "pause standby at 12s for 3s", "partition standby at 18s for 3s"},
 			args:   []string{"--duration", "25s", "--isolation", "repeatable read"},
 			outage: true,
 		},
 		{
-			name: "asynchronous PostgreSQL: the standby cut off, the primary killed, the standby promoted", cluster: "postgres:2?memory=on&sync=off",
+			name: "asynchronous PostgreSQL: the standby cut off, the primary killed, the standby promoted", cluster: "postgres:2?memory=on&failover=ideal&sync=off",
 			faults: []string{"partition standby at 2s for 5s", "kill primary at 4s for 5s"},
 			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",

@@ -165,7 +165,11 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if n != 0 {
+		most := 0.0
+		if poolForgets {
+			most = 2 // of up to eight buffers
+		}
+		if n > most {
 			t.Errorf("%v allocations a transaction", n)
 		}
 	})

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/pgbouncer"
 	"stroppy/internal/cluster/postgres"
+	postgresdb "stroppy/internal/db/postgres"
 )
 
 // few is a run of some clients that takes as little time as it can.
@@ -51,6 +53,26 @@ func narrow(t *testing.T) *postgres.Server {
 	return started(t, "postgres", server, err)
 }
 
+// atRest waits until the server counts no connection that has ended.
+func atRest(t *testing.T, url string) {
+	t.Helper()
+	d, err := postgresdb.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	const look = "DO $$ BEGIN IF (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) > %d THEN RAISE 'not yet'; END IF; END $$"
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(50 * time.Millisecond) {
+		err := d.Exec(t.Context(), fmt.Sprintf(look, narrowAll-narrowFree))
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestConnections: clients for which the server has no connections are refused before
 // anything is loaded, with how many it has room for, and that many can run.
 func TestConnections(t *testing.T) {
@@ -69,6 +91,7 @@ func TestConnections(t *testing.T) {
 		{"append", 1, nil},
 	} {
 		args, most := append([]string{"run", workload.name, "--db", url}, workload.args...), narrowFree-workload.own
+		atRest(t, url)
 		code, _, stderr := call(t, few(t, most+1, args...)...)
 		refused(t, code, 2, stderr, fmt.Sprintf("run %d clients on PostgreSQL at 127.0.0.1:%d: that takes %d connections, %d of them stroppy's own, and it has room for %d more (max_connections = %d): give at most %d --clients, raise max_connections, or connect through a pooler",
 			most+1, server.Port(), narrowFree+1, workload.own, narrowFree, narrowAll, most))
@@ -97,6 +120,7 @@ func TestConnectionsOfMany(t *testing.T) {
 	url := narrow(t).URL()
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
+	atRest(t, url)
 	code, _, stderr := call(t, "sweep", "bank", "--db", url, "--accounts", "100", "--over", "clients=1,2,40", "--count", "100", "--out", out)
 	refused(t, code, 2, stderr, "run 40 clients on PostgreSQL", "it has room for 18 more", "leave out the steps with more than 16 clients, raise max_connections")
 	for name, clients := range map[string]int{"small.yaml": 2, "large.yaml": 50} {

@@ -1,15 +1,9 @@
 package cli_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -26,6 +20,7 @@ import (
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/redis"
+	"stroppy/internal/db/drivertest"
 )
 
 // What every driver says of a user, a database, a right and TLS.
@@ -77,43 +72,6 @@ func giveTo(t *testing.T, folder string, paths ...string) {
 	}
 }
 
-// selfSigned writes a certificate that nobody trusts and its key, which the servers' user can
-// read.
-func selfSigned(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "stroppy-tls-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{
-		certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return certificate, key
-}
-
 func TestDeniedByPostgreSQL(t *testing.T) {
 	server := startPostgres(t)
 	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; CREATE ROLE teller LOGIN PASSWORD '"+password+"'", "CREATE ROLE safe LOGIN")
@@ -131,7 +89,7 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 	denied(t, "TLS of a server without", with(as("teller", password, "postgres"), "require"), lacksTLS, turnOff+" (sslmode=disable)")
 	denied(t, "an account for TLS alone", as("safe", "", "postgres"), needsTLS, turnOn+" (sslmode=require)")
 
-	certificate, key := selfSigned(t)
+	certificate, key := drivertest.Certificate(t)
 	giveTo(t, server.Dir(), certificate, key)
 	execute(t, server.URL(), "ALTER SYSTEM SET ssl_cert_file = '"+certificate+"'", "ALTER SYSTEM SET ssl_key_file = '"+key+"'",
 		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
@@ -146,7 +104,7 @@ func TestDeniedByMariaDB(t *testing.T) {
 	}
 	plain, err := mariadb.Start(t.Context(), cluster.Alone(nil))
 	plain = started(t, "mariadb", plain, err)
-	certificate, key := selfSigned(t)
+	certificate, key := drivertest.Certificate(t)
 	secure, err := mariadb.Start(t.Context(), cluster.Alone(map[string]string{"ssl-cert": certificate, "ssl-key": key}))
 	secure = started(t, "mariadb", secure, err)
 	for _, server := range []*mariadb.Server{plain, secure} {
@@ -241,7 +199,7 @@ func TestDeniedByEtcd(t *testing.T) {
 // address once it answers.
 func secureEtcd(t *testing.T) string {
 	t.Helper()
-	certificate, key := selfSigned(t)
+	certificate, key := drivertest.Certificate(t)
 	var ports [2]int
 	for i := range ports {
 		port, err := cluster.FreePort(t.Context())

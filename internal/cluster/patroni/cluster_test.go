@@ -11,51 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller inserts numbers, one a transaction.
-type teller struct{ *pgconn.PgConn }
-
-func (t teller) Pay(ctx context.Context, id string) error {
-	_, err := t.Exec(ctx, "INSERT INTO paid VALUES ("+id+")").ReadAll()
-	return err
-}
-
-func (t teller) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	_ = t.PgConn.Close(ctx)
-}
-
 func kind() clustertest.Kind {
-	return clustertest.Kind{
+	return clustertest.OnPostgreSQL(clustertest.Kind{
 		Engine: "postgres-patroni", LeaderOnly: true, Params: url.Values{},
 		Launch: clustertest.Launcher(StartCluster), Mend: mend,
 		// A primary that was paused may take Patroni's leader key back from the one that was
 		// promoted meanwhile: version 3.0.2 writes the key of a new lease without a look at
 		// who has it (patroni/dcs/etcd3.py, _update_leader).
 		Loses: []string{"pause the leader"},
-		Prepare: func(ctx context.Context, c cluster.Local) error {
-			_, err := execute(ctx, c.URL(), "CREATE TABLE IF NOT EXISTS paid (id bigint PRIMARY KEY)")
-			return err
-		},
-		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
-			conn, err := pgconn.Connect(ctx, c.URL())
-			return teller{conn}, err
-		},
-		Holds: func(ctx context.Context, c cluster.Local, node int) (map[string]string, error) {
-			rows, err := execute(ctx, c.NodeURL(node), "SELECT id FROM paid")
-			held := map[string]string{}
-			for _, id := range rows {
-				held[string(id)] = ""
-			}
-			return held, err
-		},
-	}
+	})
 }
 
 // mend does what an operator does where a cluster does not come back by itself: the primary
@@ -91,24 +59,6 @@ func mend(ctx context.Context, of cluster.Local) error {
 		}
 	}
 	return err
-}
-
-// execute runs statements at a URL and returns the rows of the last.
-func execute(ctx context.Context, url, sql string) ([][]byte, error) {
-	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	results, err := conn.Exec(ctx, sql).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	var column [][]byte
-	for _, row := range results[len(results)-1].Rows {
-		column = append(column, row[0])
-	}
-	return column, nil
 }
 
 func startCluster(t *testing.T, nodes int, query string) *Cluster {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -10,50 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 )
 
-// teller inserts numbers, one a transaction.
-type teller struct{ *pgconn.PgConn }
-
-func (t teller) Pay(ctx context.Context, id string) error {
-	_, err := t.Exec(ctx, "INSERT INTO paid VALUES ("+id+")").ReadAll()
-	return err
-}
-
-func (t teller) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	_ = t.PgConn.Close(ctx)
-}
-
-const table = "CREATE TABLE IF NOT EXISTS paid (id bigint PRIMARY KEY)"
-
 // kind has a time-out that a busy machine keeps.
 func kind() clustertest.Kind {
-	return clustertest.Kind{
+	return clustertest.OnPostgreSQL(clustertest.Kind{
 		Engine: "postgres", Params: url.Values{"timeout": {"2s"}}, Supervised: true,
 		Launch: clustertest.Launcher(StartCluster),
-		Prepare: func(ctx context.Context, c cluster.Local) error {
-			_, err := execute(ctx, c.URL(), table)
-			return err
-		},
-		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
-			conn, err := pgconn.Connect(ctx, c.URL())
-			return teller{conn}, err
-		},
-		Holds: func(ctx context.Context, c cluster.Local, node int) (map[string]string, error) {
-			rows, err := execute(ctx, c.NodeURL(node), "SELECT id FROM paid")
-			held := map[string]string{}
-			for _, id := range rows {
-				held[string(id)] = ""
-			}
-			return held, err
-		},
-	}
+	})
 }
 
 // startCluster starts a cluster with parameters.
@@ -65,27 +30,9 @@ func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
 }
 
-// execute runs statements at a URL and returns the rows of the last.
-func execute(ctx context.Context, url, sql string) ([][]byte, error) {
-	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	results, err := conn.Exec(ctx, sql).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	var column [][]byte
-	for _, row := range results[len(results)-1].Rows {
-		column = append(column, row[0])
-	}
-	return column, nil
-}
-
 func mustExecute(t *testing.T, url, sql string) [][]byte {
 	t.Helper()
-	rows, err := execute(clustertest.Within(t, clustertest.WaitLimit), url, sql)
+	rows, err := clustertest.Execute(clustertest.Within(t, clustertest.WaitLimit), url, sql)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}

@@ -108,7 +108,7 @@ func TestRegistration(t *testing.T) {
 	c := startCluster(t, 2, "")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	p, n := roles(t, c)
-	mustExecute(t, c.URL(), table)
+	mustExecute(t, c.URL(), clustertest.PaidTable)
 	clustertest.Must(t, c.Roles.Acquire(ctx)) // the supervisor rests
 	defer c.Roles.Release()
 	c.dismiss(ctx, p, "a test begins")
@@ -200,12 +200,12 @@ func TestStrict(t *testing.T) {
 	c := startCluster(t, 2, "strict=on")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, standby := roles(t, c)
-	mustExecute(t, c.URL(), table)
+	mustExecute(t, c.URL(), clustertest.PaidTable)
 	clustertest.Must(t, standby.Kill(ctx))
 	noted(t, c, 0, "lets commits wait")
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if _, err := execute(limited, c.URL(), "INSERT INTO paid VALUES (1)"); err == nil {
+	if _, err := clustertest.Execute(limited, c.URL(), "INSERT INTO paid VALUES (1)"); err == nil {
 		t.Error("a commit was acknowledged without a standby")
 	}
 	clustertest.Must(t, standby.Restart(ctx))
@@ -239,7 +239,7 @@ func TestDivergedStandby(t *testing.T) {
 	c := startCluster(t, 2, "sync=off")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, standby := roles(t, c)
-	mustExecute(t, c.URL(), table)
+	mustExecute(t, c.URL(), clustertest.PaidTable)
 	clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)")

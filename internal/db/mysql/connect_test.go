@@ -2,17 +2,10 @@ package mysql
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -268,44 +261,8 @@ func TestSeveralHosts(t *testing.T) {
 	}
 }
 
-// selfSigned writes a certificate that nobody trusts, and its key.
-func selfSigned(t *testing.T) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "stroppy-tls-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{
-		certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil { // the key of a test, for the server's user
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return certificate, key
-}
-
 func TestTLSAndCompression(t *testing.T) {
-	certificate, key := selfSigned(t)
+	certificate, key := drivertest.Certificate(t)
 	m := start(t, map[string]string{"ssl-cert": certificate, "ssl-key": key})
 	_, err := Open(t.Context(), m.URL()+"?tls=true")
 	sqltest.WantError(t, "a certificate that nobody trusts", err, db.Fatal, "")

@@ -2,24 +2,14 @@ package redis_test
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
@@ -266,32 +256,8 @@ func TestWhatServersSay(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for 127.0.0.1 that is signed by itself, and
-// its key.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	drivertest.Must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	drivertest.Must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	drivertest.Must(t, err)
-	dir := t.TempDir()
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(dir, name)
-		drivertest.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
-		return path
-	}
-	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "PRIVATE KEY", private)
-}
-
 func TestTLS(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := drivertest.Certificate(t)
 	port, err := cluster.FreePort(t.Context())
 	drivertest.Must(t, err)
 	c := start(t, serverOptions{Password: "hunter2", Settings: map[string]string{

@@ -314,7 +314,7 @@ func addresses(database string) []string {
 }
 
 // whereServers says where the servers of a database's address run, by the address alone;
-// empty where it does not tell.
+// empty where it does not say.
 func whereServers(embedded bool, database string) string {
 	if embedded {
 		return report.InThisProcess

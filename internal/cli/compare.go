@@ -27,7 +27,7 @@ const (
 
 func (a *app) compareCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "compare SCENARIO…", Short: "Run scenarios in turn, several times, and compare them",
+		Use: "compare SCENARIO…", Short: "Run scenarios alternately, several times, and compare them",
 		Long: "The runs go A B A B, so that what drifts on the machine comes to all alike, and the variation\n" +
 			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
 			"The runs of one round share a seed: the first scenario's, and one more each round.\n" +

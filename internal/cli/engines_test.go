@@ -48,7 +48,7 @@ func status(r *report.Result, name string) string {
 }
 
 // TestFollowers: what only reads is carried out on the standbys, which have no serializable
-// transactions, and what they show of real time is held against no claim.
+// transactions, and what they show of real time is compared with no claim.
 func TestFollowers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")

@@ -7,7 +7,7 @@ import (
 )
 
 // TestWhereServers holds that the place of servers follows from their address alone, and that
-// a name without an address tells nothing.
+// a name without an address says nothing.
 func TestWhereServers(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://me:secret@127.0.0.1:5432/db":         report.OnThisMachine,

@@ -88,7 +88,7 @@ type DocumentSession interface {
 	Insert(ctx context.Context, c *Collection, documents ...[]Value) error
 
 	// Update changes the documents with these ids in one round trip. args are the arguments
-	// of each in turn. found is how many there were that met the condition.
+	// of one after another. found is how many there were that met the condition.
 	Update(ctx context.Context, u *Update, ids, args []Value) (found int, err error)
 
 	// FindAndUpdate changes one document and returns it as it was before, valid until the

@@ -80,7 +80,7 @@ func processorTime() time.Duration {
 // loopClients are those of both sides, unless a part has others.
 const loopClients = 16
 
-// besideLoop loads a bank, and runs transfers of ours and a bare loop on it in turn.
+// besideLoop loads a bank, and runs transfers of ours and a bare loop on it alternately.
 func (s *suite) besideLoop(database, url string, args []string, open func(ctx context.Context, client int) (loop, error)) error {
 	return s.besideClients(database, url, loopClients, "", args, open)
 }
@@ -122,7 +122,7 @@ func (s *suite) inTurn(
 }
 
 // besideReads loads records, and runs nine reads to one write of ours and so many bare
-// loops on them in turn. peer is what the loops are.
+// loops on them alternately. peer is what the loops are.
 func (s *suite) besideReads(
 	name, peer string, loops int, args []string, open func(ctx context.Context, client int) (loop, error),
 ) error {

@@ -61,7 +61,7 @@ func (s *suite) register(shape registerShape, awdit, wanted string) error {
 	}
 	verdict := map[bool]string{false: "VALID", true: "INVALID"}[shape.stale > 0]
 	var ours, peer usage
-	for range min(s.repeats, 3) { // in turn, so that both have the same machine
+	for range min(s.repeats, 3) { // alternately, so that both have the same machine
 		one, err := s.measure(verdict, s.stroppy, "check", "--format=plume", "--expect=causal", path)
 		if err != nil {
 			return err

@@ -17,7 +17,7 @@ const head = `# What isolation levels give
 ` + "`stroppy isolation`" + ` tries each isolation level of a database and says what it really gives.
 It runs scripted schedules: a few transactions whose steps come in one fixed order, so that an anomaly shows unless the database prevents it. A step that waits for a lock is left alone, and the others go on.
 Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts and low balances are reads by predicate where the database can, and ` + "`append`" + `, and takes the anomalies that their checks name; with ` + "`--nemesis`" + ` the same under faults.
-With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read are carried out on the nodes that do not lead, each of which answers from what it has; what is claimed of real time is not held against them.
+With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read are carried out on the nodes that do not lead, each of which answers from what it has; they are not compared with what is claimed of real time.
 
 ` + "```sh" + `
 stroppy isolation --schedules-only

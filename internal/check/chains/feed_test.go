@@ -11,7 +11,7 @@ import (
 const objects = 20
 
 // recorded are the files of some runs and the end state, of transfers that were done one
-// after another, each by one of some clients, which belong to the runs in turn. swapped says
+// after another, each by one of some clients, which belong to the runs round robin. swapped says
 // that the last transfer read what it could not have.
 func recorded(t *testing.T, runs, clients, count int, swapped bool) (list []Recording, end *history.End) {
 	t.Helper()

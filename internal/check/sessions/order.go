@@ -45,7 +45,7 @@ func (e *edges) into(t uint32) []uint32 {
 // some, the inferred edges, which are indexed. It returns false where there is none, or
 // the watch has ended.
 //
-// It goes on with each session in turn by one transaction, and where one must wait for
+// It goes on with one session after another by one transaction, and where one must wait for
 // another session it goes on with that one first. A session that waits is on the stack;
 // who must wait for it in its turn has closed a cycle. Orders made so have the sessions
 // side by side, as they ran.

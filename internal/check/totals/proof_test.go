@@ -361,7 +361,7 @@ func TestGroupsProof(t *testing.T) {
 	}
 }
 
-// spread gives the transactions of the one client to several in turn, so that those of each
+// spread gives the transactions of the one client to several, round robin, so that those of each
 // follow each other.
 func (c *counter) spread(clients uint64) {
 	names := map[history.ID]history.ID{}

@@ -22,7 +22,7 @@ import (
 	"stroppy/internal/db/kvtest"
 )
 
-// homedAt returns a session of d whose home is node i: they are dealt in turn.
+// homedAt returns a session of d whose home is node i: they are assigned round robin.
 func homedAt(t testing.TB, c *cluster.Cluster, timeout string, i int) db.KVSession {
 	t.Helper()
 	all := c.Endpoints()

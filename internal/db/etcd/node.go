@@ -196,7 +196,7 @@ func (n *node) close() error {
 }
 
 // connectAny returns a link to the first node that answers. It begins with
-// number first, and asks the next in turn when one has failed or has not answered within
+// number first, and asks the next one when one has failed or has not answered within
 // waitLimit, each of them once. All that were asked and did not fail may still answer.
 func connectAny(ctx context.Context, nodes []*node, first int) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -44,7 +44,7 @@ func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db
 	return list[0], nil
 }
 
-// Streams implements db.Multiplexer: all n sessions begin on the next node in turn, or, if
+// Streams implements db.Multiplexer: all n sessions begin on the next node, round robin, or, if
 // that does not answer, on the first after it that does, and so on its one connection, over
 // which gRPC has any number of calls under way.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {

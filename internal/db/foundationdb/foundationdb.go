@@ -168,7 +168,7 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// pick returns the next client in turn, unless the database is closed.
+// pick returns the next client, round robin, unless the database is closed.
 func (d *Database) pick() (fdb.Database, error) {
 	if d.closed.Load() {
 		return fdb.Database{}, db.Fatalf("use FoundationDB", "the database is closed")

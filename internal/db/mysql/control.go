@@ -76,7 +76,7 @@ func (d *Database) guard(ctx context.Context, host int) (context.Context, func()
 }
 
 // first is the host that a connection begins with, which worked last or, with
-// spread, is the next in turn.
+// spread, is the next, round robin.
 func (d *Database) first() int {
 	if d.address.spread {
 		return int((d.host.Add(1) - 1) % int64(len(d.address.hosts)))

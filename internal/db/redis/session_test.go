@@ -225,7 +225,7 @@ func TestManyWrites(t *testing.T) {
 	})
 }
 
-// TestCounters lets sessions count in turn; no count may be lost.
+// TestCounters lets sessions count one after another; no count may be lost.
 func TestCounters(t *testing.T) {
 	const sessions, each = 6, 60
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {

@@ -14,7 +14,7 @@ type value struct {
 	kind kind
 	text string  // of a word, a keyword (without its colon) and a string
 	n    int64   // of a whole number
-	list []value // of a vector, a list and a set; of a map its keys and values in turn
+	list []value // of a vector, a list and a set; of a map its keys and values alternately
 	line int
 }
 

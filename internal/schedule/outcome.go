@@ -139,12 +139,6 @@ func texts(rows []Row) string {
 	return strings.Join(list, ", ")
 }
 
-// overtaken says that a commit took longer than the wait, so that steps of other transactions
-// came before its answer.
-func (o *observed) overtaken() bool {
-	return slices.ContainsFunc(o.begun, func(e *executed) bool { return e.waited && e.step.Kind == Commit })
-}
-
 // waited says that a step took longer than the wait.
 func (o *observed) waited() bool {
 	return slices.ContainsFunc(o.begun, func(e *executed) bool { return e.waited })

@@ -120,8 +120,8 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 			// one that waited for its lock.
 			o, err = r.attempt(ctx, s, r.options.Wait*confirm)
 		}
-		for wait := r.options.Wait * confirm; err == nil && s.Rounds > 1 && o.overtaken() && s.seen(o) != "" && wait < r.options.Limit; wait *= confirm {
-			// Transactions that follow each other did not where a commit was slow.
+		for wait := r.options.Wait * confirm; err == nil && s.Rounds > 1 && o.waited() && s.seen(o) != "" && wait < r.options.Limit; wait *= confirm {
+			// Transactions that follow each other did not where a step was slow.
 			o, err = r.attempt(ctx, s, wait)
 		}
 		switch {
@@ -130,8 +130,8 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 		case err != nil:
 			out.State, out.How = Undecided, err.Error()
 			return out, nil
-		case s.Rounds > 1 && o.overtaken() && s.seen(o) != "":
-			out.State, out.How = Undecided, "a commit took so long that the next transaction did not begin after it"
+		case s.Rounds > 1 && o.waited() && s.seen(o) != "":
+			out.State, out.How = Undecided, "a step took so long that the next transaction did not begin after the commit"
 			return out, nil
 		}
 		out.Steps = o.lines()

@@ -206,49 +206,58 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// slowCommits is a table on which a commit that wrote takes effect only after a time.
-type slowCommits struct {
+// slowSteps is a table on which one kind of step takes effect only after a time: the write
+// or the commit of a transaction that wrote.
+type slowSteps struct {
 	Table
 	time time.Duration
+	slow Kind
 }
 
-func (s slowCommits) Client(ctx context.Context, isolation string) (Client, error) {
+func (s slowSteps) Client(ctx context.Context, isolation string) (Client, error) {
 	c, err := s.Table.Client(ctx, isolation)
-	return &slowCommit{Client: c, time: s.time}, err
+	return &slowStep{Client: c, slowSteps: s}, err
 }
 
-type slowCommit struct {
+type slowStep struct {
 	Client
-	time   time.Duration
+	slowSteps
 	writes bool
 }
 
-func (c *slowCommit) Begin(ctx context.Context, readOnly bool) error {
+func (c *slowStep) Begin(ctx context.Context, readOnly bool) error {
 	c.writes = false
 	return c.Client.Begin(ctx, readOnly)
 }
 
-func (c *slowCommit) Do(ctx context.Context, o Operation) ([]Row, error) {
-	c.writes = c.writes || o.Kind != Read && o.Kind != Find
+func (c *slowStep) Do(ctx context.Context, o Operation) ([]Row, error) {
+	c.writes = c.writes || o.Kind == Write
+	if o.Kind == c.slow {
+		time.Sleep(c.time)
+	}
 	return c.Client.Do(ctx, o)
 }
 
-func (c *slowCommit) Commit(ctx context.Context) error {
-	if c.writes {
+func (c *slowStep) Commit(ctx context.Context) error {
+	if c.writes && c.slow == Commit {
 		time.Sleep(c.time)
 	}
 	return c.Client.Commit(ctx)
 }
 
-// TestASlowCommitIsNoStaleRead: a transaction that read before an earlier one's commit was
+// TestASlowStepIsNoStaleRead: a transaction that read before an earlier one's commit was
 // answered did not follow it.
-func TestASlowCommitIsNoStaleRead(t *testing.T) {
-	r := NewRunner(slowCommits{newExecutor(snapshots), 15 * time.Millisecond}, "", Options{Wait: 5 * time.Millisecond})
-	defer r.Close()
-	s := staleRead()
-	s.Rounds = 3
-	o, err := r.Run(t.Context(), &s)
-	if err != nil || o.State != Prevented {
-		t.Errorf("%+v, %v", o, err)
+func TestASlowStepIsNoStaleRead(t *testing.T) {
+	for _, slow := range []Kind{Write, Commit} {
+		r := NewRunner(slowSteps{newExecutor(snapshots), 15 * time.Millisecond, slow}, "", Options{Wait: 5 * time.Millisecond})
+		s := staleRead()
+		s.Rounds = 3
+		o, err := r.Run(t.Context(), &s)
+		if err != nil || o.State != Prevented {
+			t.Errorf("%v: %+v, %v", slow, o, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

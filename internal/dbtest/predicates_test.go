@@ -143,18 +143,24 @@ func TestPhantoms(t *testing.T) {
 			needsTime(t)
 			c := branch()
 			c.Isolation, c.LowShare, c.OpeningShare = tc.isolation, tc.low, 0.6-tc.low
-			r := runBranch(t, tc.open(t), c, 6000)
+			database := tc.open(t)
+			r := runBranch(t, database, c, 6000)
 			if !tc.phantoms {
 				r.wantSerializable(t)
 				return
 			}
-			results := checktest.ByName(r.results)
-			if !slices.ContainsFunc(results[check.Serializable].Anomalies, func(a check.Anomaly) bool { return a.Name == "phantom (G2)" }) {
-				t.Errorf("no phantom is named: %s", results[check.Serializable].Detail)
+			limit := func() check.Result { return checktest.ByName(r.results)[check.Limit] }
+			lacks := func() bool { return strings.Contains(limit().Detail, "and under 10.00 lack") }
+			// Two withdrawals must meet on one account, which no single run is sure to bring.
+			for again := 0; tc.low > 0.3 && !lacks() && again < 5; again++ {
+				r = runBranch(t, database, c, 6000)
 			}
-			if l := results[check.Limit]; l.Status != check.Invalid || l.Required {
+			if s := checktest.ByName(r.results)[check.Serializable]; !slices.ContainsFunc(s.Anomalies, func(a check.Anomaly) bool { return a.Name == "phantom (G2)" }) {
+				t.Errorf("no phantom is named: %s", s.Detail)
+			}
+			if l := limit(); l.Status != check.Invalid || l.Required {
 				t.Errorf("limit is %v, required: %v: %s", l.Status, l.Required, l.Detail)
-			} else if tc.low > 0.3 && !strings.Contains(l.Detail, "and under 10.00 lack") {
+			} else if tc.low > 0.3 && !lacks() {
 				t.Errorf("limit says nothing of balances: %s", l.Detail)
 			}
 			if v := check.Verdict(r.results); v != check.Valid {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // direct is a TCP connection that reads and writes without telling Go's scheduler.
@@ -27,10 +29,13 @@ type direct struct {
 	ask     func(fd uintptr) bool // put, bound once
 }
 
-// transfer is one direction of a direct connection.
+// transfer is one direction of a direct connection. Its system calls are those of sockets,
+// recvfrom and sendto: with read and write, which serve any file, a client of PostgreSQL
+// reached 1 to 3 % fewer single reads a second.
 type transfer struct {
 	op     string
 	number uintptr               // of the system call
+	flags  uintptr               // of the system call
 	try    func(fd uintptr) bool // attempt, bound once because it would be allocated for each call
 	rest   []byte                // what is to be filled or sent
 	done   int                   // bytes
@@ -44,8 +49,8 @@ func newDirect(conn *net.TCPConn) (net.Conn, error) {
 		return nil, err
 	}
 	d := &direct{TCPConn: conn, raw: raw}
-	d.in = transfer{op: "read", number: syscall.SYS_READ}
-	d.out = transfer{op: "write", number: syscall.SYS_WRITE}
+	d.in = transfer{op: "read", number: unix.SYS_RECVFROM}
+	d.out = transfer{op: "write", number: unix.SYS_SENDTO, flags: unix.MSG_NOSIGNAL}
 	d.in.try, d.out.try, d.ask = d.in.attempt, d.out.attempt, d.put
 	return d, nil
 }
@@ -53,7 +58,7 @@ func newDirect(conn *net.TCPConn) (net.Conn, error) {
 // attempt makes the system call; false means that the socket is not ready.
 func (t *transfer) attempt(fd uintptr) bool {
 	for {
-		n, _, err := syscall.RawSyscall(t.number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.rest))), uintptr(len(t.rest)))
+		n, _, err := syscall.RawSyscall6(t.number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.rest))), uintptr(len(t.rest)), t.flags, 0, 0)
 		switch err {
 		case syscall.EAGAIN:
 			return false

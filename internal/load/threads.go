@@ -10,7 +10,7 @@ import (
 const (
 	adaptEvery = 100 * time.Millisecond
 	full       = 0.8 // of the threads' time; from there on there are too few
-	idle       = 0.6 // of half as many threads' time; below there are too many
+	idle       = 0.7 // of half as many threads' time; below there are too many: that half spends a fifth less
 	calm       = 3   // intervals in a row that must be idle
 	cooldown   = 50  // intervals after a rise in which the number does not fall
 	trial      = 5   // last intervals of the window, in which the number only rises

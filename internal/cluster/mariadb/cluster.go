@@ -115,20 +115,9 @@ func (c *Cluster) start(ctx context.Context) error {
 // who can come from the cluster's own network, in which there is nobody else.
 // The others get theirs when they join.
 func (c *Cluster) initialize(ctx context.Context, n *node) error {
-	from := "127.0.0.1"
-	if c.Network().Loopback() == "" {
-		from = "%"
-	}
-	// MariaDB takes one statement a line here, and none about users before it has
-	// read their tables.
-	statements := []string{
-		"FLUSH PRIVILEGES",
-		"CREATE USER IF NOT EXISTS " + Superuser + "@'" + from + "'",
-		"GRANT ALL PRIVILEGES ON *.* TO " + Superuser + "@'" + from + "' WITH GRANT OPTION",
-		"CREATE DATABASE " + Database,
-	}
+	statements := firstStatements(c.Network())
 	if c.programs.install == "" { // of MySQL, which makes its data itself
-		return c.initializeMySQL(ctx, n, statements)
+		return initializeMySQL(ctx, c.User, c.programs, n.Dir(), n.scratch, statements)
 	}
 	file := filepath.Join(n.scratch, "first.sql")
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
@@ -142,6 +131,21 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, cmp.Or(said, cluster.LastLines(out)))
 	}
 	return os.Remove(file)
+}
+
+// firstStatements make the database and the superuser. MariaDB takes one statement a
+// line here, and none about users before it has read their tables.
+func firstStatements(network *cluster.Network) []string {
+	from := "127.0.0.1"
+	if network.Loopback() == "" {
+		from = "%"
+	}
+	return []string{
+		"FLUSH PRIVILEGES",
+		"CREATE USER IF NOT EXISTS " + Superuser + "@'" + from + "'",
+		"GRANT ALL PRIVILEGES ON *.* TO " + Superuser + "@'" + from + "' WITH GRANT OPTION",
+		"CREATE DATABASE " + Database,
+	}
 }
 
 // complaint is a line of mariadb-install-db's output that says why it failed; the last

@@ -56,22 +56,27 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 			if err != nil {
 				return nil, err
 			}
-			rows, err := n.db.QueryContext(ctx, "SELECT id FROM stroppy.paid")
-			if err != nil {
-				return nil, err
-			}
-			defer rows.Close()
-			held := map[string]string{}
-			for rows.Next() {
-				var id string
-				if err := rows.Scan(&id); err != nil {
-					return nil, err
-				}
-				held[id] = ""
-			}
-			return held, rows.Err()
+			return paid(ctx, n.db)
 		},
 	}
+}
+
+// paid returns what a node holds.
+func paid(ctx context.Context, db *sql.DB) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, "SELECT id FROM stroppy.paid")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := map[string]string{}
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		held[id] = ""
+	}
+	return held, rows.Err()
 }
 
 // galera is fast to notice that a node is silent.

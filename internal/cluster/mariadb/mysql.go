@@ -19,15 +19,23 @@ const mySQL = "mysql"
 // mySQLPackage has the server alone, without what would start it with the machine.
 const mySQLPackage = "mysql-server-core"
 
-// StartMySQL starts one MySQL server as a cluster of one node. An error leaves nothing
-// behind; it is a cluster.MissingError where MySQL is not installed, and a
-// *cluster.ParamError for a parameter. The parameters are:
+// StartMySQL starts one MySQL server, or several as a group of Group Replication. An
+// error leaves nothing behind; it is a cluster.MissingError where MySQL is not installed,
+// and a *cluster.ParamError for a parameter. The parameters are:
 //
-//	flush=0|1|2      MySQL's innodb_flush_log_at_trx_commit
-//	set.NAME=VALUE   any other of its settings
-func StartMySQL(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	if o.Nodes != 1 {
-		return nil, fmt.Errorf("start a MySQL server: %d nodes asked for, and it is always 1", o.Nodes)
+//	flush=0|1|2         MySQL's innodb_flush_log_at_trx_commit
+//	set.NAME=VALUE      any other of its settings
+//
+// and those of a group:
+//
+//	multi-primary=on    all members take writes, and not one primary alone
+//	consistency=LEVEL   group_replication_consistency: EVENTUAL, BEFORE_ON_PRIMARY_FAILOVER,
+//	                    BEFORE, AFTER or BEFORE_AND_AFTER; MySQL's default if it is not given
+//	expel=0s            how long a member that was silent for 5 s is waited for, MySQL's
+//	                    group_replication_member_expel_timeout; its own is 5s
+func StartMySQL(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+	if o.Nodes > 1 {
+		return startGroup(ctx, o)
 	}
 	params, err := parseParams(o.Params, mySQL)
 	if err != nil {
@@ -37,11 +45,17 @@ func StartMySQL(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A second protocol would need a port of its own, and the folder for files of the
-	// server's need not be there.
-	params.flags = append([]string{"--mysqlx=OFF", "--secure-file-priv=NULL"}, params.flags...)
-	return launch(ctx, o, mySQL, params, programs)
+	params.flags = append(slices.Clone(mySQLFlags), params.flags...)
+	c, err := launch(ctx, o, mySQL, params, programs)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
+
+// mySQLFlags are those of every server: a second protocol would need a port of its own,
+// and the folder for files of the server's need not be there.
+var mySQLFlags = []string{"--mysqlx=OFF", "--secure-file-priv=NULL"}
 
 // findMySQL finds mysqld, and refuses that of MariaDB, which has the name too.
 func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
@@ -67,18 +81,18 @@ func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
 	return p, nil
 }
 
-// initializeMySQL makes the data of a server of MySQL
+// initializeMySQL makes the data of a server of MySQL in a folder
 // (https://dev.mysql.com/doc/refman/8.4/en/data-directory-initialization.html) by
-// statements, each on a line of its own.
-func (c *Cluster) initializeMySQL(ctx context.Context, n *node, statements []string) error {
-	file := filepath.Join(n.scratch, "first.sql")
+// statements, each on a line of its own. They are in no binary log.
+func initializeMySQL(ctx context.Context, user cluster.User, programs programs, dir, scratch string, statements []string) error {
+	file := filepath.Join(scratch, "first.sql")
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := c.User.Command(ctx, n.scratch, c.programs.server, slices.Concat(
-		[]string{"--no-defaults", "--initialize-insecure", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch, "--init-file=" + file,
+	cmd := user.Command(ctx, scratch, programs.server, slices.Concat(
+		[]string{"--no-defaults", "--initialize-insecure", "--datadir=" + dir, "--tmpdir=" + scratch, "--init-file=" + file,
 			"--secure-file-priv=NULL", "--skip-log-bin", "--innodb-flush-method=nosync"}, // a machine that crashes meanwhile has no cluster
-		c.programs.basedir())...)
+		programs.basedir())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("mysqld --initialize-insecure: %w: %s", err, cluster.LastLines(out))
 	}

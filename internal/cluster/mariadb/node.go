@@ -52,15 +52,21 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	if n.db, err = open(n.address.String(), askLimit); err != nil {
 		return nil, err
 	}
-	if err = c.MakeFolder(dir, number, 0o700); err == nil {
-		if err = c.MakeFolder(n.scratch, number, 0o700); err != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}
-	if err != nil {
+	if err = makeFolders(c.NodeSet, number, dir, n.scratch); err != nil {
 		return nil, errors.Join(err, n.db.Close())
 	}
 	return n, nil
+}
+
+// makeFolders makes the folders of a node, for its data and for its temporary tables.
+func makeFolders[N cluster.Member](nodes *cluster.NodeSet[N], number int, dir, scratch string) error {
+	err := nodes.MakeFolder(dir, number, 0o700)
+	if err == nil {
+		if err = nodes.MakeFolder(scratch, number, 0o700); err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return err
 }
 
 // server makes the command of the server with further flags.
@@ -73,20 +79,24 @@ func (n *node) server(more ...string) *exec.Cmd {
 
 // flags are those that the server has at every start, the caller's after ours.
 func (n *node) flags() []string {
-	flags := []string{
-		"--no-defaults", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch,
-		"--bind-address=" + n.address.Addr().String(), "--port=" + strconv.Itoa(int(n.address.Port())),
-		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
-		"--pid-file=server.pid",
-		"--skip-name-resolve",
-		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
-		"--max-connections=" + strconv.Itoa(n.cluster.Options.MaxConnections(500)),
-	}
-	flags = append(flags, n.cluster.programs.basedir()...)
+	flags := usualFlags(n.Dir(), n.scratch, n.address, &n.cluster.Options, n.cluster.programs)
 	if n.cluster.galera() {
 		flags = append(flags, n.galeraFlags()...)
 	}
 	return append(flags, n.cluster.params.flags...)
+}
+
+// usualFlags are those of every server.
+func usualFlags(dir, scratch string, address netip.AddrPort, o *cluster.Options, programs programs) []string {
+	return append([]string{
+		"--no-defaults", "--datadir=" + dir, "--tmpdir=" + scratch,
+		"--bind-address=" + address.Addr().String(), "--port=" + strconv.Itoa(int(address.Port())),
+		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
+		"--pid-file=server.pid",
+		"--skip-name-resolve",
+		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
+		"--max-connections=" + strconv.Itoa(o.MaxConnections(500)),
+	}, programs.basedir()...)
 }
 
 func (n *node) command(ctx context.Context) (*exec.Cmd, error) {

@@ -16,10 +16,26 @@ import (
 type params struct {
 	flags   []string      // of every server, sorted
 	suspect time.Duration // until a silent node is suspected to be dead; 0 for Galera's own time
+	group   groupParams   // of Group Replication
+	own     []string      // settings that the cluster itself sets
 }
+
+// groupParams are those of a group of Group Replication.
+type groupParams struct {
+	multiPrimary bool
+	consistency  string        // group_replication_consistency; empty: the server's default
+	expel        time.Duration // group_replication_member_expel_timeout
+}
+
+// consistencies are the values of group_replication_consistency
+// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html).
+var consistencies = []string{"EVENTUAL", "BEFORE_ON_PRIMARY_FAILOVER", "BEFORE", "AFTER", "BEFORE_AND_AFTER"}
 
 // A shorter time calls a busy machine dead.
 const minSuspect, maxSuspect = time.Second, time.Minute
+
+// maxExpel is the most that MySQL takes.
+const maxExpel = time.Hour
 
 // ownSettings are those by which a cluster finds its nodes and their data.
 var ownSettings = []string{
@@ -31,22 +47,45 @@ var ownSettings = []string{
 	"wsrep-start-position",
 }
 
+// groupSettings are those by which a group of Group Replication finds its members, and
+// by which a member comes back.
+var groupSettings = []string{
+	"disable-log-bin", "enforce-gtid-consistency", "group-replication-autorejoin-tries", "group-replication-bootstrap-group",
+	"group-replication-consistency", "group-replication-enforce-update-everywhere-checks", "group-replication-exit-state-action",
+	"group-replication-group-name", "group-replication-group-seeds", "group-replication-ip-allowlist", "group-replication-local-address",
+	"group-replication-member-expel-timeout", "group-replication-single-primary-mode", "group-replication-start-on-boot",
+	"gtid-mode", "log-bin", "plugin-load-add", "report-host", "report-port", "server-id", "super-read-only",
+}
+
 // parseParams reads the parameters. The error is a *cluster.ParamError.
 func parseParams(values url.Values, kind string) (params, error) {
-	var p params
+	p := params{own: ownSettings}
 	known := map[string]func(string) error{
 		"flush": cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
 	}
-	if kind != mySQL {
+	if kind != mySQL && kind != groupKind {
 		known["snapshot"] = cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off")
 	}
 	if kind == "galera" {
 		known["timeout"] = cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s")
 	}
+	if kind == groupKind {
+		p.own = slices.Concat(ownSettings, groupSettings)
+		known["multi-primary"] = cluster.OnOff(&p.group.multiPrimary)
+		known["consistency"] = cluster.OneOf(func(value string) { p.group.consistency = value }, consistencies...)
+		known["expel"] = func(value string) error {
+			err := cluster.Between(&p.group.expel, 0, maxExpel, "5s")(value)
+			if err == nil && p.group.expel%time.Second != 0 {
+				err = errors.New("it must be a time in whole seconds, such as 5s")
+			}
+			return err
+		}
+	}
 	unknown := "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), bin, " +
 		"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1"
-	if kind == mySQL {
-		unknown = "MySQL has none of this name: take flush, bin, or set.NAME for a setting of MySQL's, such as set.sync-binlog=1"
+	if kind == mySQL || kind == groupKind {
+		unknown = "MySQL has none of this name: take flush, bin, multi-primary, consistency or expel (of mysql:2 and more), " +
+			"or set.NAME for a setting of MySQL's, such as set.sync-binlog=1"
 	}
 	err := cluster.Params{Known: known, Set: p.set, Unknown: unknown}.Read(values)
 	slices.Sort(p.flags)
@@ -72,7 +111,7 @@ func (p *params) set(name, value string) error {
 	for _, prefix := range []string{"loose-", "enable-", "disable-", "skip-", "maximum-"} {
 		bare = strings.TrimPrefix(bare, prefix)
 	}
-	for _, own := range ownSettings {
+	for _, own := range p.own {
 		if strings.HasPrefix(own, name) || strings.HasPrefix(own, bare) {
 			return fmt.Errorf("the cluster sets %s itself, to find its nodes and their data", own)
 		}

@@ -40,12 +40,15 @@ func (n *node) ping(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) now(ctx context.Context) (time.Time, error) {
+func (n *node) now(ctx context.Context) (time.Time, error) { return now(ctx, n.db, n.Name()) }
+
+// now asks a server what time it is.
+func now(ctx context.Context, db *sql.DB, name string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var micros int64 // since 1970
-	if err := n.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
-		return time.Time{}, fmt.Errorf("ask %s what time it is: %w", n.Name(), err)
+	if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
+		return time.Time{}, fmt.Errorf("ask %s what time it is: %w", name, err)
 	}
 	return time.UnixMicro(micros), nil
 }

@@ -1,0 +1,175 @@
+package mariadb
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// groupKind is the kind of several servers of MySQL.
+const groupKind = "mysql, a group"
+
+// Group is a running group of MySQL servers with Group Replication. A supervisor of its
+// own does what an operator does: it lets members that are outside join the group, and
+// makes a group of the one with the newest data where none is left. For that all members
+// have to answer, because a transaction that was acknowledged may be in the data of any
+// one of them alone: after all were killed, restart them at once, not one after another.
+type Group struct {
+	*cluster.NodeSet[*member]
+	cluster.EventLog
+	params   params
+	programs programs
+	name     string // group_replication_group_name, a UUID
+
+	consistency string // group_replication_consistency of the members
+
+	joining sync.Map // *member: it is just being let in
+	leader  *member  // that was noted last; the supervisor's own
+}
+
+// PrimaryGroup is a group with one primary.
+type PrimaryGroup struct{ *Group }
+
+var (
+	_ cluster.Mover     = PrimaryGroup{}
+	_ cluster.LocalNode = (*member)(nil)
+)
+
+// maxMembers is the most that Group Replication takes.
+const maxMembers = 9
+
+func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+	params, err := parseParams(o.Params, groupKind)
+	if err != nil {
+		return nil, err
+	}
+	if o.Nodes > maxMembers {
+		return nil, fmt.Errorf("start a group of MySQL servers: %d nodes asked for, and Group Replication takes at most %d", o.Nodes, maxMembers)
+	}
+	if o.FaultFS {
+		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mysql:1, because a member that a full disk has thrown out of its group does not come back by itself"}
+	}
+	programs, err := findMySQL(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	g, err := cluster.Launch(ctx, cluster.Kind{Name: mySQL, PortTaken: "Address already in use", Product: product, Users: users}, o,
+		func() *Group {
+			g := &Group{params: params, programs: programs, name: newUUID()}
+			g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQL, o.Nodes), g.newMember, g.checkHealthy)
+			return g
+		},
+		func(g *Group) error {
+			if err := g.Each(func(m *member) error { return m.initialize(ctx) }); err != nil {
+				return err
+			}
+			g.Tasks.Go(g.supervise)
+			if err := g.Each(func(m *member) error { return m.Restart(ctx) }); err != nil {
+				return err
+			}
+			return g.List()[0].ask(ctx, "SELECT @@GLOBAL.group_replication_consistency", &g.consistency)
+		})
+	switch {
+	case err != nil:
+		return nil, err
+	case params.group.multiPrimary:
+		return g, nil
+	}
+	return PrimaryGroup{g}, nil
+}
+
+// newUUID returns a random UUID of version 4 (RFC 9562).
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Description says who fails over, and with which settings.
+func (g *Group) Description() string {
+	mode := "with one primary"
+	if g.params.group.multiPrimary {
+		mode = "with all members as primaries"
+	}
+	return fmt.Sprintf("by Group Replication %s (group_replication_consistency %s, member_expel_timeout %v, unreachable_majority_timeout %v); "+
+		"members that have left are let in again by stroppy", mode, g.consistency, g.params.group.expel, majorityTimeout)
+}
+
+// URL is the address of all members, of which a client takes one that takes writes. With
+// several primaries its sessions begin with different ones.
+func (g *Group) URL() string {
+	u := urlOf(g.Addresses(func(m *member) string { return m.address.String() }))
+	if g.params.group.multiPrimary {
+		u.RawQuery = url.Values{"spread": {"true"}}.Encode()
+	}
+	return u.String()
+}
+
+// Leader is always cluster.ErrNoLeader: all members are primaries.
+func (g *Group) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
+
+// Leader returns the number of the primary that a majority of the group has elected and
+// that takes writes. While there is none, or it is dead or paused, Leader waits until ctx
+// ends.
+func (g PrimaryGroup) Leader(ctx context.Context) (int, error) {
+	primary, err := g.primary(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("find the primary of the group: %w", err)
+	}
+	return primary.Number(), nil
+}
+
+// moveLimit bounds one move of the lead, in which the old primary lets its transactions
+// end.
+const moveLimit = 20 * time.Second
+
+// MoveLeader makes a member the primary by group_replication_set_as_primary, unless it is
+// that already.
+func (g PrimaryGroup) MoveLeader(ctx context.Context, to int) error {
+	return g.Move(to, func(target *member) error {
+		return retry(ctx, func() error {
+			if !target.Awake() {
+				return fmt.Errorf("%s does not run", target.Name())
+			}
+			primary, err := g.primary(ctx)
+			if err != nil || primary == target {
+				return err
+			}
+			began := time.Now()
+			if err := target.do(ctx, moveLimit, "SELECT group_replication_set_as_primary(@@server_uuid)"); err != nil {
+				return err
+			}
+			primary, err = g.primary(ctx)
+			if err == nil && primary != target {
+				err = fmt.Errorf("%s is primary", primary.Name())
+			}
+			if err == nil {
+				g.Note("%s is primary, %v after group_replication_set_as_primary was called", target.Name(), time.Since(began).Round(time.Millisecond))
+			}
+			return err
+		})
+	})
+}
+
+// seeds are the addresses at which members take messages of the group.
+func (g *Group) seeds() string {
+	return g.Addresses(func(m *member) string { return m.group.String() })
+}
+
+// hosts are the members' hosts, each once.
+func (g *Group) hosts() string {
+	var all []string
+	for _, m := range g.List() {
+		if host := m.address.Addr().String(); len(all) == 0 || all[len(all)-1] != host {
+			all = append(all, host)
+		}
+	}
+	return strings.Join(all, ",")
+}

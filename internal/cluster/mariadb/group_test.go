@@ -1,0 +1,111 @@
+package mariadb
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+)
+
+// groupOf is the group of a cluster that StartMySQL has started.
+func groupOf(c cluster.Local) *Group {
+	if p, ok := c.(PrimaryGroup); ok {
+		return p.Group
+	}
+	return c.(*Group)
+}
+
+func group(params url.Values) clustertest.Kind {
+	return clustertest.Kind{
+		Engine: "mysql", Params: params, Launch: StartMySQL, LeaderOnly: !params.Has("multi-primary"),
+		Prepare: func(ctx context.Context, c cluster.Local) error {
+			return retry(ctx, func() error {
+				m := groupOf(c).List()[0]
+				if p, ok := c.(PrimaryGroup); ok {
+					var err error
+					if m, err = p.primary(ctx); err != nil {
+						return err
+					}
+				}
+				_, err := m.db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS stroppy.paid (id bigint PRIMARY KEY)")
+				return err
+			})
+		},
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
+			members := groupOf(c).List()
+			db, err := open(members[try%len(members)].address.String(), 3*time.Second)
+			return teller{db}, err
+		},
+		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
+			m, err := groupOf(c).Node(number)
+			if err != nil {
+				return nil, err
+			}
+			return paid(ctx, m.db)
+		},
+	}
+}
+
+// TestGroup injects every fault into one group with one primary.
+func TestGroup(t *testing.T) {
+	c := group(nil).Start(t, cluster.Options{Nodes: 3})
+	if got := c.(PrimaryGroup).Description(); !strings.Contains(got, "with one primary (group_replication_consistency BEFORE_ON_PRIMARY_FAILOVER,") {
+		t.Errorf("the cluster describes itself as %s", got)
+	}
+	group(nil).Hurt(t, c)
+	t.Run("majority", func(t *testing.T) { testGroupMajority(t, c) })
+}
+
+// testGroupMajority kills two members of three: the third alone takes no writes until they
+// are restarted, and it is not replaced meanwhile.
+func testGroupMajority(t *testing.T, c cluster.Local) {
+	members := groupOf(c).List()
+	p, ctx := group(nil).Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
+	dead, third := members[:2], members[2]
+	for _, m := range dead {
+		clustertest.Must(t, m.Kill(ctx))
+	}
+	clustertest.Must(t, retry(ctx, func() error {
+		if s, err := third.status(ctx); err != nil || s.state != failedState || s.writable {
+			return fmt.Errorf("one member of three is %s, takes writes: %t: %w", s.state, s.writable, err)
+		}
+		return nil
+	}))
+	if err := third.Replace(clustertest.Within(t, 200*time.Millisecond)); err == nil || !third.Running() {
+		t.Errorf("the last member that has the data was replaced: %v", err)
+	}
+	errs := make(chan error, len(dead))
+	for _, m := range dead {
+		go func() { errs <- m.Restart(ctx) }()
+	}
+	for range dead {
+		clustertest.Must(t, <-errs)
+	}
+	p.GoOn(20)
+	p.EndWell("kill two of three")
+}
+
+// TestMultiPrimary injects every fault into one group whose members are all primaries.
+func TestMultiPrimary(t *testing.T) {
+	k := group(url.Values{"multi-primary": {"on"}})
+	k.Hurt(t, k.Start(t, cluster.Options{Nodes: 3}))
+}
+
+func TestGroupRefuses(t *testing.T) {
+	three := cluster.Options{Nodes: 3}
+	group(nil).Refuses(t, nil, // without MySQL, MariaDB's mysqld may be found
+		clustertest.Refusal{Options: cluster.Options{Nodes: 10}, Says: "at most 9"},
+		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"},
+		clustertest.Refusal{Query: "consistency=BEFORE", Says: "parameter consistency: MySQL has none"},
+		clustertest.Refusal{Query: "consistency=before", Options: three, Says: "parameter consistency: it must be one of EVENTUAL"},
+		clustertest.Refusal{Query: "multi-primary=yes", Options: three, Says: "neither on nor off"},
+		clustertest.Refusal{Query: "expel=1500ms", Options: three, Says: "whole seconds"},
+		clustertest.Refusal{Query: "snapshot=on", Options: three, Says: "parameter snapshot: MySQL has none"},
+		clustertest.Refusal{Query: "set.gtid_mode=OFF", Options: three, Says: "sets gtid-mode itself"},
+		clustertest.Refusal{Query: "set.loose-group_replication_consistency=AFTER", Options: three, Says: "sets group-replication-consistency itself"})
+}

@@ -1,0 +1,180 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// majorityTimeout is how long a member that does not see a majority waits until it leaves
+// its group, rolls back what waits for the group and takes no more writes
+// (group_replication_unreachable_majority_timeout). MySQL's own is for ever.
+const majorityTimeout = 5 * time.Second
+
+// leaveLimit bounds the shutdown in good order. In it a member waits up to a minute until
+// the group agrees that it leaves, which takes that long where others leave at once.
+const leaveLimit = 90 * time.Second
+
+// messageCache is how many bytes of messages a member keeps for those that lack some: the
+// least that MySQL takes, for all members share this machine's memory.
+const messageCache = 128 << 20
+
+// member is a server of a group: its folder and addresses stay, its process comes and goes.
+type member struct {
+	*cluster.Server
+	set     *Group
+	address netip.AddrPort // where it takes clients
+	group   netip.AddrPort // where it takes messages of the other members
+	scratch string         // its temporary tables
+	db      *sql.DB        // of short questions, which wait for no other member
+	lasting *sql.DB        // of statements that may last
+
+	failed atomic.Pointer[error] // why it was not let in, at last
+}
+
+// newMember makes the folders of a member and describes its server.
+func (g *Group) newMember(ctx context.Context, number int, host *cluster.Host) (_ *member, err error) {
+	m := &member{set: g}
+	if err = g.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{3306: &m.address, 33061: &m.group}); err != nil {
+		return nil, err
+	}
+	dir := g.Folder(number)
+	m.scratch = dir + ".tmp"
+	m.Server = g.NewServer(number, host, dir, dir+".log", cluster.Program{
+		Command: func(context.Context) (*exec.Cmd, error) { return m.command(), nil }, Ready: m.ready, Join: m.initialize,
+		Now: func(ctx context.Context) (time.Time, error) { return now(ctx, m.db, m.Name()) }, Clock: g.Options.Clock,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: leaveLimit,
+	})
+	if m.db, err = open(m.address.String(), askLimit); err != nil {
+		return nil, err
+	}
+	if m.lasting, err = open(m.address.String(), joinLimit); err == nil {
+		err = makeFolders(g.NodeSet, number, dir, m.scratch)
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.db.Close())
+	}
+	return m, nil
+}
+
+// initialize makes the data of a member that has none: the same on all, and none of it a
+// transaction of the group.
+func (m *member) initialize(ctx context.Context) error {
+	return initializeMySQL(ctx, m.set.User, m.set.programs, m.Dir(), m.scratch, firstStatements(m.set.Network()))
+}
+
+// command makes the command of the server, which begins outside of the group and read-only.
+func (m *member) command() *exec.Cmd {
+	g := m.set
+	p := g.params.group
+	onOff := map[bool]string{true: "ON", false: "OFF"}
+	group := map[string]string{
+		"group-name": g.name, "start-on-boot": "OFF", "bootstrap-group": "OFF",
+		"local-address": m.group.String(), "group-seeds": g.seeds(), "ip-allowlist": g.hosts(),
+		"single-primary-mode": onOff[!p.multiPrimary], "enforce-update-everywhere-checks": onOff[p.multiPrimary],
+		// Who comes back, and when, is for the supervisor, which sees all members.
+		"autorejoin-tries": "0", "exit-state-action": "READ_ONLY",
+		"member-expel-timeout":         strconv.Itoa(int(p.expel.Seconds())),
+		"unreachable-majority-timeout": strconv.Itoa(int(majorityTimeout.Seconds())),
+		"message-cache-size":           strconv.Itoa(messageCache),
+		"recovery-get-public-key":      "ON",
+	}
+	if p.consistency != "" {
+		group["consistency"] = p.consistency
+	}
+	flags := slices.Concat(usualFlags(m.Dir(), m.scratch, m.address, &g.Options, g.programs), mySQLFlags, []string{
+		"--server-id=" + strconv.Itoa(m.Number()+1), "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--super-read-only=ON",
+		"--report-host=" + m.address.Addr().String(), "--report-port=" + strconv.Itoa(int(m.address.Port())),
+		"--log-bin=binlog", "--plugin-load-add=group_replication.so",
+	})
+	for name, value := range group {
+		flags = append(flags, "--loose-group-replication-"+name+"="+value)
+	}
+	cmd := g.User.Command(context.Background(), m.Dir(), g.programs.server, append(flags, g.params.flags...)...)
+	cmd.Env = g.programs.environment(m.scratch)
+	return cmd
+}
+
+// ready returns when the member is in the group and has all that the group had.
+func (m *member) ready(ctx context.Context) error {
+	return retry(ctx, func() error {
+		s, err := m.status(ctx)
+		if err == nil && s.state != online {
+			err = fmt.Errorf("%s is %s in its group", m.Name(), s.state)
+			if failed := m.failed.Load(); failed != nil {
+				err = errors.Join(err, *failed)
+			}
+		}
+		return err
+	})
+}
+
+// Restart starts the member on its own data, unless it runs, and returns when it is in the
+// group.
+func (m *member) Restart(ctx context.Context) error {
+	ctx, cancel := m.Bound(ctx)
+	defer cancel()
+	err := m.Server.Restart(ctx)
+	if err == nil {
+		err = m.ready(ctx)
+	}
+	return err
+}
+
+// Replace kills the member, takes its data away, and lets it get those of another one. The
+// data go when another member is in a group that has a majority, not before.
+func (m *member) Replace(ctx context.Context) error {
+	ctx, cancel := m.Bound(ctx)
+	defer cancel()
+	return m.set.ReplaceWhen(ctx, m, m.expendable, m.Server.Replace)
+}
+
+// expendable is nil when another member is in a group that works.
+func (m *member) expendable(ctx context.Context) error {
+	for _, other := range m.set.Others(m) {
+		if !other.Awake() {
+			continue
+		}
+		if s, err := other.status(ctx); err == nil && s.works() {
+			return nil
+		}
+	}
+	return errors.New("no other member is in a group that works, and one is needed to give it the data again")
+}
+
+// URL is the address of the member alone.
+func (m *member) URL() string { return urlOf(m.address.String()).String() }
+
+// Erase ends the member for good and removes what was made for it.
+func (m *member) Erase() error {
+	return errors.Join(m.Server.Erase(), m.db.Close(), m.lasting.Close(), os.RemoveAll(m.scratch))
+}
+
+// do runs statements one after another on one connection that waits for no other member
+// but where a statement itself does.
+func (m *member) do(ctx context.Context, limit time.Duration, statements ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := m.lasting.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", m.Name(), err)
+	}
+	defer conn.Close()
+	for _, statement := range statements {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %s: %w", m.Name(), statement, err)
+		}
+	}
+	return nil
+}

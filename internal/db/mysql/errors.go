@@ -95,7 +95,13 @@ var meanings = [...]meaning{
 		1129 /* ER_HOST_IS_BLOCKED, until FLUSH HOSTS */, 1135, /* ER_CANT_CREATE_THREAD */
 	}},
 	{before: db.Unavailable, atCommit: db.Unknown, only: mariaDB, numbers: []uint16{1927 /* ER_CONNECTION_KILLED */}},
-	{before: db.Unavailable, atCommit: db.Unknown, only: mySQL, numbers: []uint16{4031 /* ER_CLIENT_INTERACTION_TIMEOUT */}},
+	{before: db.Unavailable, atCommit: db.Unknown, only: mySQL, numbers: []uint16{
+		4031, // ER_CLIENT_INTERACTION_TIMEOUT
+		// Of Group Replication, where a transaction waits as it begins, for the group or for a new primary.
+		3781 /* ER_GR_HOLD_WAIT_TIMEOUT */, 3782 /* ER_GR_HOLD_KILLED */, 3783, /* ER_GR_HOLD_MEMBER_STATUS_ERROR */
+		3796 /* ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED */, 3797, /* ER_GRP_TRX_CONSISTENCY_BEFORE */
+		3798 /* ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN */, 3799, /* ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED */
+	}},
 
 	{before: db.Fatal, atCommit: db.Fatal, states: []string{
 		"0A", "21", "22", // feature not supported, cardinality violation, data exception (1264, 1406, 1690)

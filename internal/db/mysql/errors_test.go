@@ -30,6 +30,7 @@ func TestClassify(t *testing.T) {
 		{mySQL, 3024, "HY000", want{db.Aborted, db.Unknown}},
 		{mySQL, 3101, "40000", want{db.Aborted, db.Aborted}},
 		{mySQL, 3100, "HY000", want{db.Aborted, db.Unknown}},
+		{mySQL, 3797, "HY000", want{db.Unavailable, db.Unknown}},
 		{mariaDB, 1047, "08S01", want{db.Unavailable, db.Unavailable}},
 		{mariaDB, 1290, "HY000", want{db.Unavailable, db.Unavailable}},
 		{mySQL, 1836, "HY000", want{db.Unavailable, db.Unavailable}},

@@ -56,7 +56,9 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 // In Galera a level holds between the nodes as far as it holds on each, and
 // SERIALIZABLE only between transactions of one node. Between nodes the first
 // committer wins, within a node only with innodb_snapshot_isolation. Group
-// Replication refuses SERIALIZABLE or does not keep it between its members.
+// Replication refuses SERIALIZABLE or does not keep it between its members; how new what a
+// transaction reads there has to be is said by group_replication_consistency, which stands
+// beside the source.
 func (s *server) claim(name string) db.Claim {
 	c := db.Claim{Isolation: name, Level: isolation.ReadCommitted, Source: sourceMySQL}
 	if s.product == mariaDB {
@@ -64,6 +66,9 @@ func (s *server) claim(name string) db.Claim {
 	}
 	if s.galera {
 		c.Source = sourceGalera
+	}
+	if s.grouped() {
+		c.Source = sourceGroup
 	}
 	switch name {
 	case readUncommitted:
@@ -74,12 +79,13 @@ func (s *server) claim(name string) db.Claim {
 		}
 	case serializable:
 		switch {
-		case s.galera:
-		case s.grouped():
-			c.Source = sourceGroup
+		case s.replicates():
 		default:
 			c.Level = isolation.Serializable
 		}
+	}
+	if level := s.variables[consistency]; s.grouped() && level != "" {
+		c.Source += ", with " + consistency + " " + level
 	}
 	return c
 }

@@ -122,6 +122,9 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 	if len(d.address.hosts) > 1 {
 		err = l.takesWrites(d.server.galera)
 	}
+	if err == nil && d.server.grouped() {
+		err = l.catchUpGroup(d.server.variables[consistency])
+	}
 	if err == nil && isolation != "" {
 		_, err = l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation))
 	}
@@ -135,6 +138,7 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 var (
 	errReadOnly = errors.New("it is read-only")
 	errNotReady = errors.New("it is outside the primary component of its cluster")
+	errApart    = errors.New("it is in no group of which it sees a majority")
 )
 
 // takesWrites asks a server whether it does. What a variable of two values is
@@ -175,6 +179,34 @@ func (l *link) catchUp() error {
 		return err
 	}
 	_, err = l.exec("SET SESSION wsrep_sync_wait = " + row[0])
+	return err
+}
+
+// consistency is the variable that says what a transaction of Group Replication waits for.
+const consistency = "group_replication_consistency"
+
+// catchUpGroup is catchUp of a member of Group Replication. A transaction that begins at
+// the level BEFORE waits for all that the group has committed before it
+// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html);
+// own is the level that the session has otherwise. A member that sees no majority would
+// wait until one is back, and one that has left its group does not wait. Versions before
+// 8.0.14 have no levels.
+func (l *link) catchUpGroup(own string) error {
+	if own == "" {
+		return nil
+	}
+	row, err := l.row("SELECT COALESCE(SUM(MEMBER_ID = @@GLOBAL.server_uuid AND MEMBER_STATE = 'ONLINE'), 0), COALESCE(2 * SUM(MEMBER_STATE <> 'UNREACHABLE') > COUNT(*), 0) " +
+		"FROM performance_schema.replication_group_members")
+	if denied, ok := errors.AsType[*client.MySQLError](err); ok && denied.Number == 1142 /* ER_TABLEACCESS_DENIED_ERROR */ {
+		row, err = []string{"1", "1"}, nil
+	}
+	switch {
+	case err != nil:
+		return err
+	case row[0] != "1" || row[1] != "1":
+		return errApart
+	}
+	_, err = l.exec("SET SESSION " + consistency + " = 'BEFORE'; START TRANSACTION READ ONLY; COMMIT; SET SESSION " + consistency + " = '" + own + "'")
 	return err
 }
 
@@ -233,7 +265,7 @@ func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase,
 	switch {
 	case errors.Is(err, client.ErrPktTooLarge):
 		return db.Fatalf(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
-	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
+	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errApart), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
 		return wire.Lost(op, err, at)
 	}
 	if l.broken != nil {

@@ -1,4 +1,5 @@
-// Package mysql is MySQL, MariaDB and Galera as a database of the SQL model.
+// Package mysql is MySQL with Group Replication, MariaDB and Galera as a database of the SQL
+// model.
 //
 // An address is mysql://user:password@host:port,host2:port2/database?name=value,
 // with the parameters
@@ -16,7 +17,8 @@
 // group_replication_consistency=BEFORE; a value that is no word is sent as it is, so that it
 // may be an expression, with text in quotes. Of several hosts a connection takes the next if
 // one does not answer, is read-only, or is a Galera node outside the primary
-// component.
+// component. A member of Group Replication that sees no majority of its group is passed
+// over too. A new session waits until its node has what the cluster has committed.
 //
 // # Connections
 //

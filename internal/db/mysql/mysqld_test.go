@@ -1,11 +1,13 @@
 package mysql
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
@@ -21,13 +23,19 @@ func startMySQL(t *testing.T, settings map[string]string) string {
 	for name, value := range settings {
 		params.Set("set."+name, value)
 	}
-	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: params})
+	return startServers(t, 1, params).URL()
+}
+
+// startServers starts so many servers of MySQL's own mysqld for one test.
+func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
+	t.Helper()
+	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
 		t.Skip("skipped engine: mysql: " + missing.Advice())
 	}
 	drivertest.Must(t, err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
-	return c.URL()
+	return c
 }
 
 // TestMySQL opens a server of MySQL with settings that are words, reserved ones too, and
@@ -51,17 +59,18 @@ func TestGroupReplication(t *testing.T) {
 	port, err := cluster.FreePort(t.Context())
 	drivertest.Must(t, err)
 	group := "127.0.0.1:" + strconv.Itoa(port)
-	server := startMySQL(t, map[string]string{
+	address := startMySQL(t, map[string]string{
 		"plugin-load-add": "group_replication.so", "gtid-mode": "ON", "enforce-gtid-consistency": "ON", "server-id": "1",
 		"loose-group-replication-group-name":    "3e11fa47-71ca-11e1-9e33-c80aa9429562",
 		"loose-group-replication-start-on-boot": "OFF", "loose-group-replication-local-address": group, "loose-group-replication-group-seeds": group,
 		"report-host": "127.0.0.1",
 	})
-	d := drivertest.Open(t, Open, server)
+	d := drivertest.Open(t, Open, address)
+	d.server = &server{product: mySQL} // sessions of a member wait until it is in its group
 	sqltest.Execute(t, d, "SET GLOBAL group_replication_bootstrap_group = ON", "START GROUP_REPLICATION", "SET GLOBAL group_replication_bootstrap_group = OFF")
 	until(t, d, "SELECT 'in' FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'")
 
-	d = drivertest.Open(t, Open, server+"?group_replication_consistency=BEFORE")
+	d = drivertest.Open(t, Open, address+"?group_replication_consistency=BEFORE")
 	if got := ask(t, d, "SELECT @@group_replication_consistency"); got != "BEFORE" {
 		t.Errorf("group_replication_consistency is %s", got)
 	}
@@ -80,4 +89,55 @@ func TestGroupReplication(t *testing.T) {
 	if got := ask(t, d, "SELECT COUNT(*) FROM keyed"); got != "2" {
 		t.Errorf("the table with a key of its own has %s rows, want 2", got)
 	}
+}
+
+// TestGroupSessionWaits holds up what a member has to apply: a new session there waits for
+// it, at a consistency at which a transaction does not, and then sees it.
+func TestGroupSessionWaits(t *testing.T) {
+	c := startServers(t, 2, url.Values{"consistency": {"EVENTUAL"}})
+	leader, err := c.Leader(t.Context())
+	drivertest.Must(t, err)
+	primary, secondary := drivertest.Open(t, Open, c.NodeURL(leader)), drivertest.Open(t, Open, c.NodeURL(1-leader))
+	sqltest.Execute(t, primary, "CREATE TABLE seen (n BIGINT PRIMARY KEY)")
+	holding(t, secondary, func(c *control) {
+		if _, err := c.exec("FLUSH TABLES WITH READ LOCK"); err != nil {
+			t.Fatal(err)
+		}
+		sqltest.Execute(t, primary, "INSERT INTO seen VALUES (1)")
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if s, err := secondary.Session(short, db.SessionOptions{Mode: db.Interactive}); err == nil {
+			drivertest.Must(t, s.Close())
+			t.Error("a session began although what was committed is not applied")
+		} else if db.ClassOf(err) != db.Unavailable {
+			t.Errorf("a session that waited too long: %v", err)
+		}
+		if _, err := c.exec("UNLOCK TABLES"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got := ask(t, secondary, "SELECT COUNT(*), @@group_replication_consistency FROM seen"); got != "1 EVENTUAL" {
+		t.Errorf("a new session saw %s", got)
+	}
+	claim, err := secondary.Claim("")
+	if err != nil || !strings.HasSuffix(claim.Source, "with group_replication_consistency EVENTUAL") {
+		t.Errorf("the claim is %+v, %v", claim, err)
+	}
+	// A member outside of the group takes no session.
+	holding(t, secondary, func(c *control) {
+		drivertest.Must(t, cluster.Retry(t.Context(), func() error { // while it is being started it cannot be stopped
+			_, err := c.exec("STOP GROUP_REPLICATION")
+			return err
+		}))
+		_, err := secondary.Session(t.Context(), db.SessionOptions{Mode: db.Interactive})
+		if db.ClassOf(err) != db.Unavailable || !strings.Contains(err.Error(), errApart.Error()) {
+			t.Errorf("a session outside of the group: %v", err)
+		}
+	})
+}
+
+// holding runs statements on one connection that is there before.
+func holding(t *testing.T, d *Database, do func(*control)) {
+	t.Helper()
+	drivertest.Must(t, d.control(t.Context(), "hold a member up", func(c *control) error { do(c); return nil }))
 }

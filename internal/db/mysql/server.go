@@ -41,6 +41,7 @@ var shown = []string{
 	"transaction_isolation", "tx_isolation", "innodb_snapshot_isolation", "innodb_rollback_on_timeout",
 	"innodb_deadlock_detect", "innodb_lock_wait_timeout", "read_only", "check_constraint_checks",
 	"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "group_replication_group_name",
+	"group_replication_single_primary_mode", consistency,
 	"wsrep_on", "wsrep_cluster_name", "wsrep_sync_wait", "wsrep_slave_threads", "wsrep_trx_fragment_size",
 	"innodb_buffer_pool_size", "innodb_log_file_size", "max_connections",
 }

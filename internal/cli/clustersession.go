@@ -188,9 +188,28 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 		o.Events = eventsOf(r.leaders)
 	}
 	o.Nemesis = faultRunner{r.nemesis}
+	o.Names, o.OnePrimary = r.names(), r.onePrimary()
 	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
 	}
+}
+
+// names are those of the nodes by the HOST:PORT of their servers.
+func (r *clusterSession) names() func(server string) string {
+	return func(server string) string {
+		for _, n := range r.cluster.Nodes() {
+			if slices.Contains(addresses(r.cluster.NodeURL(n.Number())), server) {
+				return n.Name()
+			}
+		}
+		return ""
+	}
+}
+
+// onePrimary says that one node alone is to take writes.
+func (r *clusterSession) onePrimary() bool {
+	kind, err := databaseOf(r.cluster.URL())
+	return err == nil && kind.onePrimary && len(r.cluster.Nodes()) > 1
 }
 
 // eventsOf returns what gives the events since a time, before which the cluster came up.

@@ -1,6 +1,9 @@
 package db
 
-import "context"
+import (
+	"context"
+	"net"
+)
 
 // ConnectionLimited is satisfied by a database that can say how many connections it still
 // takes.
@@ -27,4 +30,22 @@ func (f *FreeConnections) Tighten(most, used int, limit, remedy string) {
 		return
 	}
 	f.Known, f.Count, f.Limit, f.Remedy = true, free, limit, remedy
+}
+
+type connectedKey struct{}
+
+// WithConnected returns a context in which a session that gets a connection, as it is
+// opened or Reset, calls seen with the HOST:PORT of the server.
+func WithConnected(ctx context.Context, seen func(server string)) context.Context {
+	return context.WithValue(ctx, connectedKey{}, seen)
+}
+
+// Connected is called by a driver whose session has a connection: to which server, by
+// the address of its other end. Behind a pooler that is the pooler's. What is no address
+// of TCP names no server.
+func Connected(ctx context.Context, server net.Addr) {
+	seen, ok := ctx.Value(connectedKey{}).(func(string))
+	if tcp, isTCP := server.(*net.TCPAddr); ok && isTCP {
+		seen(tcp.String())
+	}
 }

@@ -151,7 +151,7 @@ func (w *worker) repair(ctx context.Context) bool {
 			return false
 		}
 		w.outage++
-		err := w.client.Reset(ctx)
+		err := w.client.Reset(w.watched(ctx))
 		if err == nil {
 			w.broken = false
 			add(&w.counters.reconnects)
@@ -165,6 +165,16 @@ func (w *worker) repair(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// watched is ctx, in which the server of a new connection is reported where that is asked
+// for.
+func (w *worker) watched(ctx context.Context) context.Context {
+	connected := w.driver.options.Connected
+	if connected == nil {
+		return ctx
+	}
+	return db.WithConnected(ctx, func(server string) { connected(w.number, w.clock(), server) })
 }
 
 // repairBetween is repair before a transaction, of which none is started at or

@@ -70,6 +70,11 @@ type Options struct {
 	// their outcome begins when it returns, and Run does not return before.
 	Ended func()
 
+	// Connected, which may be nil, is called when a client has a new session: by its
+	// number, when, and the HOST:PORT of its server where that is known. The client's
+	// goroutine calls it.
+	Connected func(client int, at int64, server string)
+
 	// Alone says that this process does nothing else of weight, so that the number of
 	// its threads is chosen for the clients. No other Driver may run in it meanwhile.
 	Alone bool

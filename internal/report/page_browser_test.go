@@ -24,6 +24,8 @@ func chartsOf(name string) []string {
 		return []string{"throughput", "latency", "queue", "histogram", "percentiles"}
 	case "hour", "day":
 		return []string{"throughput", "latency", "processors", "memory", "histogram", "percentiles"}
+	case "split":
+		return []string{"throughput", "acknowledged", "latency"}
 	case "second":
 		return []string{"throughput", "latency", "processors", "memory"}
 	}

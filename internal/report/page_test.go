@@ -104,6 +104,8 @@ var pages = sync.OnceValue(func() map[string]Input {
 	invalid.Drive.Steady = &stats.Steadiness{State: "unsteady", Detail: "no steady state: the throughput was 31 % lower in the second half than in the first"}
 	invalid.Drive.Histogram = distribution(1100, 400, 20_000)
 	invalid.Client.Bottleneck = "it kept 1.97 of its 2 processors busy"
+	split := cases()["split"]
+	split.Drive.Seconds = 30
 	hostile := cases()["invalid"]
 	hostile.Reason, hostile.Workload, hostile.DatabaseURL, hostile.Command = evil, evil, "postgres://"+evil, evil
 	hostile.Drive.Errors[0].Example, hostile.Checks[0].Detail = evil, evil
@@ -117,6 +119,7 @@ var pages = sync.OnceValue(func() map[string]Input {
 		"hour":    long(3600, 10_000),
 		"day":     long(86_400, 5_000),
 		"invalid": {Result: invalid, Seconds: synthetic(91, 1500, 30, 13)},
+		"split":   {Result: split, Seconds: synthetic(31, 1500, 12, 2)},
 		"hostile": {Result: hostile, Seconds: synthetic(5, 10, 1, 1)},
 	}
 })
@@ -132,7 +135,7 @@ func render(t *testing.T, in Input) []byte {
 
 // TestPageData holds the page's JSON, whose shape a live page depends on.
 func TestPageData(t *testing.T) {
-	for _, name := range []string{"empty", "nothing", "second", "invalid"} {
+	for _, name := range []string{"empty", "nothing", "second", "invalid", "split"} {
 		golden(t, name+".page", NewPageData(pages()[name]), "timeline", "histogram", "around", "kinds", "heat")
 	}
 }

@@ -13,17 +13,19 @@ import (
 // PageData is what the page of a run shows. A live page is given a new one each second.
 type PageData struct {
 	Head
-	Live      bool           `json:"live"`
-	Timeline  *PageTimeline  `json:"timeline"`         // null where there is none
-	Server    *PageServer    `json:"server,omitempty"` // absent where the database measures nothing
-	Histogram *PageHistogram `json:"histogram"`
-	Around    *PageAround    `json:"around"` // null without faults; the next two are null where they are not known
-	Kinds     *PageKinds     `json:"kinds"`
-	Heat      *PageHeat      `json:"heat"`
-	Latency   []PageTable    `json:"latency"`
-	Outcomes  []PageTable    `json:"outcomes"`
-	Failed    []PageCheck    `json:"failed"` // the checks by which the verdict is invalid
-	Checks    []PageCheck    `json:"checks"` // the others
+	Live     bool          `json:"live"`
+	Timeline *PageTimeline `json:"timeline"` // null where there is none
+	// Acknowledged is absent where one node acknowledged all writes, or that is not known.
+	Acknowledged *PageAcknowledged `json:"acknowledged,omitempty"`
+	Server       *PageServer       `json:"server,omitempty"` // absent where the database measures nothing
+	Histogram    *PageHistogram    `json:"histogram"`
+	Around       *PageAround       `json:"around"` // null without faults; the next two are null where they are not known
+	Kinds        *PageKinds        `json:"kinds"`
+	Heat         *PageHeat         `json:"heat"`
+	Latency      []PageTable       `json:"latency"`
+	Outcomes     []PageTable       `json:"outcomes"`
+	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid
+	Checks       []PageCheck       `json:"checks"` // the others
 	// Objectives are the limits that the run was given, and their status is what they come
 	// to together: met, missed or unknown; empty where there are none.
 	Objectives       []Objective `json:"objectives"`
@@ -91,11 +93,11 @@ func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
 		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
-		Timeline: timeline(in), Server: pageServer(in), Histogram: histogram(r.Drive),
+		Timeline: timeline(in), Acknowledged: pageAcknowledged(r), Server: pageServer(in), Histogram: histogram(r.Drive),
 		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
 		Latency: []PageTable{}, Outcomes: []PageTable{}, Failed: []PageCheck{}, Checks: []PageCheck{},
 		Objectives: append([]Objective{}, r.Objectives...), ObjectivesStatus: r.ObjectivesStatus(),
-		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
+		Faults: append(append(faultTables(r), acknowledgedTables(r)...), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 	}
 	if r.Drive != nil {
 		d.Latency, d.Outcomes = latencyTables(r.Drive), outcomeTables(r.Drive)

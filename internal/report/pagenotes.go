@@ -39,6 +39,16 @@ func notes(r *Result, live bool) []PageNote {
 			n.Warn("The fault %s at %s was %s", f.Fault, seconds(f.AtSeconds), withPeriod(trouble))
 		}
 	}
+	if a := r.Acknowledgements; a != nil {
+		for _, o := range a.Overlaps {
+			n.Warn("%s", o.text())
+		}
+		for _, i := range a.Intervals {
+			if i.LostFromSeconds != nil {
+				n.Warn("%s", i.lostText())
+			}
+		}
+	}
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
 		n.Note("The throughput was %.1f %% less after the last heal than before the first fault: %s against %s per second.",
 			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS))

@@ -119,6 +119,18 @@ func cases() map[string]*Result {
 	}
 	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
 
+	split := driven(base("invalid", "The check durable found a violation."))
+	split.Checks = Checks(results)
+	split.ClusterEvents = []Event{{AtSeconds: 12.1, Text: "n1 leads", Leader: "n1"}}
+	split.Acknowledgements = &Acknowledgements{
+		OnePrimary: true,
+		Intervals: []Acknowledged{
+			{"n0", 0.1, 16.3, 50_000, number(uint64(10_684)), number(12.2)},
+			{"n1", 12.125, 29.9, 40_000, number(uint64(0)), nil},
+		},
+		Overlaps: []Overlap{{12.125, 16.3, []Acknowledged{{"n0", 12.1, 16.3, 10_684, number(uint64(10_684)), number(12.2)}, {"n1", 12.125, 16.4, 8_000, number(uint64(0)), nil}}}},
+	}
+
 	overload := driven(base("valid", "All 8 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
 	overload.Checks = Checks(nine(check.Valid))
 	d := overload.Drive
@@ -133,7 +145,7 @@ func cases() map[string]*Result {
 	slow := driven(base("valid", "All 8 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
 	slow.Checks = Checks(nine(check.Valid))
 	slow.Objectives = []Objective{{"max-outage", ObjectiveMet, "The longest outage of 2 faults is 0.8 s."}, {"p99<50ms", ObjectiveMissed, "It is 61.2 ms."}, {"drive.service_ms.p99<50ms", ObjectiveUnknown, "Not decided: the run has no such measurement."}}
-	return map[string]*Result{"slow": slow, "valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
+	return map[string]*Result{"slow": slow, "valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "split": split, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 
 func TestText(t *testing.T) {

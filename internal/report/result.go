@@ -65,6 +65,9 @@ type Result struct {
 	Degradation   *Degradation `json:"degradation"`    // null without faults
 	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run, and who led from when on; null where that is not known
 
+	// Acknowledgements are null where no driver named the servers, or all writes went to one.
+	Acknowledgements *Acknowledgements `json:"acknowledgements,omitempty"`
+
 	Violations *Violations `json:"violations"` // null where no check found one
 
 	// Objectives are the limits that the run was given on what was measured. The verdict

@@ -77,6 +77,7 @@ func (t *text) full(d *PageData, dir string) {
 	t.tables("Outcomes", d.Outcomes...)
 	t.tables("", ownTables(t.r)...)
 	t.faults()
+	t.tables("", acknowledgedTables(t.r)...)
 	t.tables("", eventTables(t.r)...)
 	t.checks(d, true)
 	t.objectives()

@@ -26,7 +26,9 @@ const (
 	AroundFile = "around-faults.csv"
 	KindsFile  = "kinds.csv"
 	HeatFile   = "heatmap.csv"
-	LogFile    = "log.txt"
+	// ConnectionsFile has a line for each time that a client's session came to another server.
+	ConnectionsFile = "connections.jsonl"
+	LogFile         = "log.txt"
 	// ViolationsFile has a line for each transaction that shows a violation.
 	ViolationsFile = "violations.jsonl"
 	HistoryDir     = "history"

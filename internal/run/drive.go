@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 )
@@ -22,11 +23,13 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	c.enter("connect")
 	options := c.loadOptions()
 	defer func() { err = errors.Join(err, closeClients(&options)) }()
-	if err := c.connect(ctx, &options); err != nil {
+	connections, err := c.connect(ctx, &options)
+	if err != nil {
 		return err
 	}
 	options.Start = time.Now()
 	c.zero = options.Start
+	connections.log(&options)
 	header := c.header(len(options.Clients), c.driveKeys())
 	writer, err := history.Create(c.o.Dir.History(), header, len(options.Clients)+len(options.Background))
 	if err != nil {
@@ -45,6 +48,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 
 	c.enter("drive")
 	c.publish(c.asked(&options))
+	endConnections := connections.start()
 	endFaults := c.runNemesis(ctx, options.Start)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
@@ -54,7 +58,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)
 	endChecking()
-	err = errors.Join(err, endMetering(), endMonitoring(), endFaults())
+	err = errors.Join(err, endMetering(), endMonitoring(), endFaults(), endConnections())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
@@ -123,21 +127,26 @@ func (c *conductor) header(clients int, keys map[string]string) history.Header {
 	return h
 }
 
-func (c *conductor) connect(ctx context.Context, options *load.Options) error {
+// connect opens the clients, and notes to which servers.
+func (c *conductor) connect(ctx context.Context, options *load.Options) (*connectionLog, error) {
 	clients := c.o.Workload.Header().Clients
+	connections := &connectionLog{conductor: c}
+	server := ""
 	for i := range clients {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		client, err := c.o.Workload.Client(ctx, i)
+		// Of clients that share a connection the first opens it.
+		client, err := c.o.Workload.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
 		if err != nil {
-			return fmt.Errorf("open client %d of %d: %w", i+1, clients, err)
+			return nil, fmt.Errorf("open client %d of %d: %w", i+1, clients, err)
 		}
 		options.Clients = append(options.Clients, client)
+		connections.servers = append(connections.servers, server)
 	}
 	background, err := c.o.Workload.Background(ctx)
 	options.Background = background
-	return err
+	return connections, err
 }
 
 func closeClients(options *load.Options) error {

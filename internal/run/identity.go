@@ -104,7 +104,14 @@ func oneIdentity(dir string, r *report.Result) error {
 	if nodes != nil && nodes.Identity != nil {
 		owners[NodesFile] = []history.Identity{*nodes.Identity}
 	}
-	for _, name := range []string{report.FileName, NodesFile, FaultsFile} {
+	connections, err := readConnections(dir)
+	if err != nil {
+		return err
+	}
+	if connections != nil && connections.Identity != nil {
+		owners[ConnectionsFile] = []history.Identity{*connections.Identity}
+	}
+	for _, name := range []string{report.FileName, NodesFile, FaultsFile, ConnectionsFile} {
 		for _, owner := range owners[name] {
 			if owner != run {
 				return fmt.Errorf("read the run in %s: %s is of %s and the history beside it is of %s: put the files of one run together", dir, name, owner, run)

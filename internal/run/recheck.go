@@ -93,6 +93,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		if err := c.effects(); err != nil {
 			return nil, err
 		}
+		c.acknowledgements()
 		if err := c.judgeObjectives(c.facts.Header.Keys); err != nil {
 			return nil, err
 		}

@@ -64,6 +64,11 @@ type Options struct {
 	// Events are what the cluster's supervisor has done by itself since then, such as
 	// a fail-over, the oldest first; nil where there is none.
 	Events func(since time.Time) []report.Event
+	// Names are the nodes by the HOST:PORT of their servers, empty where it is none of
+	// them; nil: the address is the name.
+	Names func(server string) string
+	// OnePrimary says that one server alone is to take writes at any time.
+	OnePrimary bool
 	// Settings are shown beside those of the database, such as who fails over.
 	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
@@ -213,6 +218,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 	}
 	c.footprint(ctx)
 	err = c.judge(ctx)
+	c.acknowledgements()
 	c.tables(ctx)
 	return errors.Join(err, c.judgeObjectives(objectiveKeys(&c.o.Plan)))
 }

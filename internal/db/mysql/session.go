@@ -69,6 +69,7 @@ func (s *session) Reset(ctx context.Context) error {
 	}
 	s.link = l
 	s.database.worked(l.host)
+	db.Connected(ctx, l.socket.RemoteAddr())
 	return nil
 }
 

@@ -100,6 +100,7 @@ func (s *session) Reset(ctx context.Context) error {
 		*to = made
 	}
 	s.link = *to
+	db.Connected(ctx, s.Conn.RemoteAddr())
 	return nil
 }
 

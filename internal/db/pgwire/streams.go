@@ -27,7 +27,7 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	t.Multiplexer = wire.NewMultiplexer(t.takes, t.exchange)
 	t.context, t.end = context.WithCancel(context.Background())
 	var list []db.SQLSession
-	for range n {
+	for range n { // the first session has said to which server
 		s := d.session(first.(*session).options)
 		s.link = t.link
 		s.stream = &stream{conn: t, handle: t.Stream(s), of: t.link, statements: map[*db.Statement]*prepared{}}

@@ -153,7 +153,11 @@ func TestTwoPrimaries(t *testing.T) {
 	_, err := redis.Open(t.Context(), c.URL())
 	expect(t, "two primaries", err, db.Unavailable, "each say", c.Endpoints()[0], c.Endpoints()[1])
 	for range 3 {
-		drivertest.Must(t, s.Reset(t.Context()))
+		var server string
+		drivertest.Must(t, s.Reset(db.WithConnected(t.Context(), func(to string) { server = to })))
+		if server != c.Endpoints()[0] {
+			t.Errorf("connected to %q", server)
+		}
 		kvtest.Put(t, d, "a", "1")
 		kvtest.Begin(t, s)
 		kvtest.ExpectRead(t, s, "1", "a")

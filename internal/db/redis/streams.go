@@ -50,6 +50,7 @@ func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) (
 	if err != nil {
 		return nil, err
 	}
+	db.Connected(ctx, made.wire.RemoteAddr())
 	t := &sharedConn{db: d, link: made, sessions: n}
 	// Every stream fits: the server reads on while nobody reads its answers, so that what
 	// is sent together has no bound but the number of streams.
@@ -179,6 +180,7 @@ func (s *session) Reset(ctx context.Context) error {
 		t.link = made
 	}
 	s.link, s.Broken = t.link, false
+	db.Connected(ctx, t.link.wire.RemoteAddr())
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -184,7 +185,7 @@ type Server interface {
 }
 
 // Restarts: a transaction on a connection of the server before is surely not
-// applied, and says so.
+// applied, and says so. Reset says to which server it has connected.
 func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 	b.Make(t, d, 2)
 	EachMode(t, func(t *testing.T, mode db.Mode) {
@@ -198,7 +199,11 @@ func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 			if err := Transact(ctx, s, false, false, b.Touch(0, 1)); err == nil || db.ClassOf(err) != db.Unavailable {
 				t.Errorf("on a connection of the server before: %v", err)
 			}
-			drivertest.Must(t, s.Reset(ctx))
+			connected := ""
+			drivertest.Must(t, s.Reset(db.WithConnected(ctx, func(to string) { connected = to })))
+			if _, port, err := net.SplitHostPort(connected); err != nil || port == "" {
+				t.Errorf("connected to %q: %v", connected, err)
+			}
 			if err := Transact(ctx, s, false, false, b.Touch(0, 1)); err != nil {
 				t.Errorf("after Reset: %v", err)
 			}

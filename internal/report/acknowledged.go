@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Acknowledgements are which server acknowledged writes when, by the servers with which the
+// clients had their sessions. What a look-up found was acknowledged by none.
+type Acknowledgements struct {
+	OnePrimary bool           `json:"one_primary"` // one server alone is to take writes, so that an overlap is a fault
+	Intervals  []Acknowledged `json:"intervals"`   // in order; one ends where for a second no write was acknowledged
+	Overlaps   []Overlap      `json:"overlaps"`    // where one alone is to take writes: the times in which two did
+}
+
+// Acknowledged is what one server acknowledged in a time.
+type Acknowledged struct {
+	Server          string   `json:"server"` // a node's name, or HOST:PORT
+	FromSeconds     float64  `json:"from_s"` // the first acknowledgement; the last is at to_s
+	ToSeconds       float64  `json:"to_s"`
+	Acknowledged    uint64   `json:"acknowledged"` // writes
+	Lost            *uint64  `json:"lost"`         // those of them that are not in the end state; null where that is not known
+	LostFromSeconds *float64 `json:"lost_from_s"`  // the first acknowledgement of one that was lost; null where there is none
+}
+
+// Overlap is a time in which two servers took writes: each acknowledged some that were
+// sent after the other had acknowledged one, or one was the leader and the other
+// acknowledged some. What they acknowledged is counted in whole tenths of a second.
+type Overlap struct {
+	FromSeconds float64        `json:"from_s"`
+	ToSeconds   float64        `json:"to_s"`
+	Servers     []Acknowledged `json:"servers"`
+}
+
+// text is the sentence on an overlap.
+func (o *Overlap) text() string {
+	var each []string
+	for _, s := range o.Servers {
+		if s.Acknowledged == 0 {
+			each = append(each, s.Server+" had become the leader, and no client wrote to it")
+			continue
+		}
+		each = append(each, s.Server+" acknowledged "+s.countText(" then"))
+	}
+	return fmt.Sprintf("Two nodes took writes for %s, from %s to %s: %s.",
+		seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
+}
+
+// lostText is the sentence on writes that were acknowledged and lost.
+func (a *Acknowledged) lostText() string {
+	return fmt.Sprintf("Of the %s writes that %s acknowledged from %s to %s, %s are lost, the first of them acknowledged at %s.",
+		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
+}
+
+// countText says how many writes were acknowledged, and how many of them are lost.
+func (a *Acknowledged) countText(when string) string {
+	text := Group(a.Acknowledged) + when
+	switch {
+	case a.Lost == nil:
+	case *a.Lost == 0:
+		text += ", of which none is lost"
+	case *a.Lost == 1:
+		text += ", of which 1 is lost"
+	default:
+		text += fmt.Sprintf(", of which %s are lost", Group(*a.Lost))
+	}
+	return text
+}
+
+// shown says whether there is something to show: more than one server acknowledged writes,
+// or one while another led.
+func (a *Acknowledgements) shown() bool {
+	if a == nil || len(a.Intervals) == 0 {
+		return false
+	}
+	for _, i := range a.Intervals {
+		if i.Server != a.Intervals[0].Server {
+			return true
+		}
+	}
+	return len(a.Overlaps) > 0
+}
+
+// mostAcknowledged bounds the rows of the table; result.json has all.
+const mostAcknowledged = 40
+
+// acknowledgedTables are which server acknowledged writes when.
+func acknowledgedTables(r *Result) []PageTable {
+	a := r.Acknowledgements
+	if !a.shown() {
+		return nil
+	}
+	t := NewPageTable("Writes acknowledged by node", "An interval ends where the node acknowledged no write for a second. Lost are those that are not in the end state.",
+		[]int{0}, "node", "from", "to", "acknowledged", "lost", "lost from")
+	for i, x := range a.Intervals {
+		if i == mostAcknowledged {
+			t.Note += fmt.Sprintf(" And %d more, in %s.", len(a.Intervals)-i, FileName)
+			break
+		}
+		t.Add(x.Server, atText(x.FromSeconds), atText(x.ToSeconds), Group(x.Acknowledged), Perhaps(x.Lost, Group), textOr(none, x.LostFromSeconds, atText))
+	}
+	if a.OnePrimary && len(a.Overlaps) == 0 {
+		t.Note += " No two nodes took writes at the same time."
+	}
+	return []PageTable{t}
+}
+
+// PageAcknowledged is which node acknowledged writes when, as it is drawn.
+type PageAcknowledged struct {
+	Nodes     []string                `json:"nodes"` // in the order in which they are drawn, from above
+	Intervals []PageAcknowledgedSpan  `json:"intervals"`
+	Both      []PageAcknowledgedRange `json:"both"` // in which two nodes took writes
+}
+
+// PageAcknowledgedRange is a time.
+type PageAcknowledgedRange struct {
+	From num `json:"from_s"`
+	To   num `json:"to_s"`
+}
+
+// PageAcknowledgedSpan is a time of one node.
+type PageAcknowledgedSpan struct {
+	PageAcknowledgedRange
+	Node     int    `json:"node"`     // its number among the nodes
+	LostFrom *num   `json:"lost_s"`   // from when on some of what it acknowledged is lost; null: none
+	Text     string `json:"describe"` // what it acknowledged
+}
+
+// pageAcknowledged is nil where there is nothing to draw.
+func pageAcknowledged(r *Result) *PageAcknowledged {
+	a := r.Acknowledgements
+	if !a.shown() {
+		return nil
+	}
+	p := &PageAcknowledged{Nodes: []string{}, Intervals: []PageAcknowledgedSpan{}, Both: []PageAcknowledgedRange{}}
+	number := map[string]int{}
+	for _, x := range a.Intervals {
+		n, ok := number[x.Server]
+		if !ok {
+			n = len(p.Nodes)
+			number[x.Server], p.Nodes = n, append(p.Nodes, x.Server)
+		}
+		s := PageAcknowledgedSpan{PageAcknowledgedRange: PageAcknowledgedRange{num(x.FromSeconds), num(x.ToSeconds)}, Node: n, Text: x.countText("")}
+		if x.LostFromSeconds != nil {
+			s.LostFrom = new(num(*x.LostFromSeconds))
+		}
+		p.Intervals = append(p.Intervals, s)
+	}
+	for _, o := range a.Overlaps {
+		p.Both = append(p.Both, PageAcknowledgedRange{num(o.FromSeconds), num(o.ToSeconds)})
+	}
+	return p
+}

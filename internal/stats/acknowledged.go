@@ -1,0 +1,251 @@
+package stats
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// Move is a client's change to another server, from a time on. Servers have numbers from
+// 0; -1 is a server that is not known.
+type Move struct {
+	Client uint64
+	At     int64 // nanoseconds since the run's start
+	Server int
+}
+
+// Acknowledging is a time in which a server acknowledged writes.
+type Acknowledging struct {
+	Server       int
+	From, To     time.Duration // the first and the last acknowledgement
+	LastBegun    time.Duration // when the latest of the acknowledged writes was sent
+	Acknowledged uint64
+	Lost         uint64        // of them
+	LostFrom     time.Duration // the first acknowledgement of a lost one, where there is one
+}
+
+const (
+	// silence ends an interval: no write was acknowledged for so long.
+	silence = time.Second
+	// acknowledgedBin is the resolution in which acknowledgements are counted.
+	acknowledgedBin = int64(100 * time.Millisecond)
+)
+
+// Acknowledgements are the acknowledged writes of each server over time. Every write is
+// counted for the server with which its client had its session when it ended.
+type Acknowledgements struct {
+	moves [][]Move // by client, in order
+	bins  []map[int64]*Acknowledging
+}
+
+// NewAcknowledgements takes the moves of all clients, those of one client in order.
+func NewAcknowledgements(servers int, moves []Move) *Acknowledgements {
+	a := &Acknowledgements{bins: make([]map[int64]*Acknowledging, servers)}
+	for i := range a.bins {
+		a.bins[i] = map[int64]*Acknowledging{}
+	}
+	for _, m := range moves {
+		if m.Client >= 1<<history.ClientBits {
+			continue
+		}
+		if more := int(m.Client) + 1 - len(a.moves); more > 0 {
+			a.moves = append(a.moves, make([][]Move, more)...)
+		}
+		a.moves[m.Client] = append(a.moves[m.Client], m)
+	}
+	return a
+}
+
+// server is that of a client's transaction which ended at a time; -1: it is not known.
+// Those of one client are asked for in their order.
+func (a *Acknowledgements) server(client uint64, end int64) int {
+	if client >= uint64(len(a.moves)) {
+		return -1
+	}
+	moves := a.moves[client]
+	for len(moves) > 1 && moves[1].At <= end {
+		moves = moves[1:]
+	}
+	a.moves[client] = moves
+	if len(moves) == 0 || moves[0].At > end {
+		return -1
+	}
+	return moves[0].Server
+}
+
+// Add counts a transaction, if it is a write that its server acknowledged. What a look-up
+// found was acknowledged by nobody. kept says whether a write is in the end state; nil:
+// that is not known.
+func (a *Acknowledgements) Add(tx *history.Transaction, kept func(history.ID) bool) {
+	if tx.Outcome != history.Committed || tx.LookedUp || tx.Kind.ReadOnly() {
+		return
+	}
+	server := a.server(tx.ID.Client(), tx.End)
+	if server < 0 || server >= len(a.bins) || !slices.ContainsFunc(tx.Ops, func(o history.Op) bool { return o.Write }) {
+		return
+	}
+	one := Acknowledging{Server: server, From: time.Duration(tx.End), To: time.Duration(tx.End), LastBegun: time.Duration(tx.Try), Acknowledged: 1}
+	if kept != nil && !kept(tx.ID) {
+		one.Lost, one.LostFrom = 1, one.To
+	}
+	bins, n := a.bins[server], tx.End/acknowledgedBin
+	if bin := bins[n]; bin != nil {
+		bin.join(&one)
+	} else {
+		bins[n] = &one
+	}
+}
+
+// join adds what another part of the same interval has.
+func (a *Acknowledging) join(b *Acknowledging) {
+	if b.Lost > 0 && (a.Lost == 0 || b.LostFrom < a.LostFrom) {
+		a.LostFrom = b.LostFrom
+	}
+	a.From, a.To, a.LastBegun = min(a.From, b.From), max(a.To, b.To), max(a.LastBegun, b.LastBegun)
+	a.Acknowledged, a.Lost = a.Acknowledged+b.Acknowledged, a.Lost+b.Lost
+}
+
+// Intervals are the times in which each server acknowledged writes, in their order. One
+// ends where for a second no write was acknowledged.
+func (a *Acknowledgements) Intervals() (list []Acknowledging) {
+	for _, bins := range a.bins {
+		first := len(list)
+		for _, n := range slices.Sorted(maps.Keys(bins)) {
+			bin := bins[n]
+			if last := len(list) - 1; last >= first && bin.From-list[last].To <= silence {
+				list[last].join(bin)
+			} else {
+				list = append(list, *bin)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Acknowledging) int { return cmp.Compare(a.From, b.From) })
+	return list
+}
+
+// During is what a server acknowledged from one time to another, in whole bins of a tenth of
+// a second.
+func (a *Acknowledgements) During(server int, from, to time.Duration) (sum Acknowledging) {
+	sum.Server = server
+	for n, bin := range a.bins[server] {
+		if n < int64(from)/acknowledgedBin || n > int64(to)/acknowledgedBin {
+			continue
+		}
+		if sum.Acknowledged == 0 {
+			sum = *bin
+		} else {
+			sum.join(bin)
+		}
+	}
+	return sum
+}
+
+// Overlap is a time in which two servers took writes.
+type Overlap struct {
+	From, To time.Duration
+	Servers  [2]int // the one that took writes before is the first
+}
+
+// Overlaps are the times in which two servers took writes, by the intervals of
+// Intervals: one of them acknowledged a write that was sent after the other had
+// acknowledged one, which shows it whatever the delay of an answer is. leads are the
+// servers that became the leader, with the time: from then on a server takes writes
+// whether or not one came.
+func Overlaps(intervals []Acknowledging, leads []Move) (list []Overlap) {
+	for i, a := range intervals {
+		for _, b := range intervals[i+1:] {
+			if from, to := b.From, min(a.LastBegun, b.LastBegun); a.Server != b.Server && to > from {
+				list = append(list, Overlap{from, to, [2]int{a.Server, b.Server}})
+			}
+		}
+		for n, lead := range leads {
+			from, to := max(a.From, time.Duration(lead.At)), a.LastBegun
+			if n+1 < len(leads) {
+				to = min(to, time.Duration(leads[n+1].At))
+			}
+			// A server whose interval begins later was made the leader again, and seen late.
+			if lead.Server >= 0 && lead.Server != a.Server && a.From < time.Duration(lead.At) && to-from >= time.Duration(acknowledgedBin) {
+				list = append(list, Overlap{from, to, [2]int{a.Server, lead.Server}})
+			}
+		}
+	}
+	return united(list)
+}
+
+// united joins the overlaps of the same two servers that overlap.
+func united(list []Overlap) (joined []Overlap) {
+	slices.SortStableFunc(list, func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
+	for _, o := range list {
+		same := func(p Overlap) bool {
+			return o.From <= p.To && (p.Servers == o.Servers || p.Servers == [2]int{o.Servers[1], o.Servers[0]})
+		}
+		if i := slices.IndexFunc(joined, same); i >= 0 {
+			joined[i].To = max(joined[i].To, o.To)
+		} else {
+			joined = append(joined, o)
+		}
+	}
+	return joined
+}
+
+// mostKept bounds the memory of Kept: a bit for each transaction.
+const mostKept = 1 << 32
+
+// Kept is which transactions of a run have left rows in the ledger.
+type Kept struct {
+	run   uint64
+	bits  [][]uint64 // by client: a bit a sequence number
+	words int
+	some  bool
+}
+
+// KeptOf reads the ledger of an end state; nil where it does not say what is kept of the
+// run, because it has no row of it.
+func KeptOf(rows iter.Seq2[history.Row, error], run uint64) (*Kept, error) {
+	k := &Kept{run: run}
+	for row, err := range rows {
+		if err != nil {
+			return nil, err
+		}
+		if row.Transaction.Run() != run {
+			continue
+		}
+		if row.Mark == history.Unkept || !k.add(row) {
+			return nil, nil
+		}
+	}
+	if !k.some {
+		return nil, nil
+	}
+	return k, nil
+}
+
+// add returns false where there is no room.
+func (k *Kept) add(row history.Row) bool {
+	if row.Mark != 0 {
+		return true
+	}
+	client, word := int(row.Transaction.Client()), int(row.Transaction.Sequence()/64)
+	if more := client + 1 - len(k.bits); more > 0 {
+		k.bits = append(k.bits, make([][]uint64, more)...)
+	}
+	if more := word + 1 - len(k.bits[client]); more > 0 {
+		if k.words += more; k.words > mostKept/64 {
+			return false
+		}
+		k.bits[client] = append(k.bits[client], make([]uint64, more)...)
+	}
+	k.bits[client][word] |= 1 << (row.Transaction.Sequence() % 64)
+	k.some = true
+	return true
+}
+
+// Has says whether a transaction of the run is in the ledger.
+func (k *Kept) Has(id history.ID) bool {
+	client, word := id.Client(), id.Sequence()/64
+	return client < uint64(len(k.bits)) && word < uint64(len(k.bits[client])) && k.bits[client][word]>>(id.Sequence()%64)&1 == 1
+}

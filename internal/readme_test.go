@@ -399,7 +399,10 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 		}
 		line += " --db '" + address + "'"
 	case "cluster": // its faults take longer than a brief run
-		line += " --clients 4"
+		provide(t, sh, text)
+		if !strings.Contains(short, "--clients") {
+			line += " --clients 4"
+		}
 		if strings.Contains(short, "--nemesis") && !scenarioRate.MatchString(text) {
 			line += moderate
 		}

@@ -180,7 +180,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 		}
 	}
 	if described, ok := r.cluster.(interface{ Description() string }); ok {
-		o.Settings = append(o.Settings, report.Setting{Name: "fail-over", Value: described.Description()})
+		o.Settings = append(o.Settings, report.Setting{Name: report.FailoverSetting, Value: described.Description()})
 	}
 	if own, ok := r.cluster.(eventful); ok {
 		o.Events = eventsOf(own)

@@ -42,7 +42,7 @@ func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", bindable: true, onePrimary: true, open: opener(postgres.Open), clusters: []clusterKind{
-				{"postgres", "postgres:N[?failover=ideal|patroni&fsync=off]  a PostgreSQL primary with synchronous standbys, and fail-over by our own supervisor or by Patroni", 1, 5, starter(patronicluster.Start)},
+				{"postgres", "postgres:N[?failover=ideal&synchronous=off]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server", 1, 5, starter(patronicluster.Start)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
 			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{

@@ -58,7 +58,23 @@ func (t *text) headline() {
 	case ObjectiveUnknown:
 		t.out.WriteString(t.paint(yellow, ", OBJECTIVES UNKNOWN"))
 	}
-	t.out.WriteString("  " + t.paint(bold, clean(strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r)))) + "\n")
+	t.out.WriteString("  " + t.paint(bold, clean(strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r)))+failoverOf(t.r)) + "\n")
+}
+
+// FailoverSetting is the name of the setting that says who fails over, such as "by PROGRAM
+// VERSION (its settings)".
+const FailoverSetting = "fail-over"
+
+// failoverOf is who fails over, to be added to the database; empty if nobody does.
+func failoverOf(r *Result) string {
+	for _, s := range r.Settings {
+		if s.Name == FailoverSetting {
+			by, _, _ := strings.Cut(s.Value, " (")
+			by, _, _ = strings.Cut(by, ", ")
+			return ", " + FailoverSetting + " " + clean(by)
+		}
+	}
+	return ""
 }
 
 // full writes all of a report.

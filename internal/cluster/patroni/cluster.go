@@ -61,7 +61,7 @@ var (
 // parameters of failover=ideal, and those of a server alone, are those of
 // postgres.StartCluster. With Patroni they are:
 //
-//	failover=ideal        stroppy's own supervisor fails over; patroni: Patroni
+//	failover=patroni      Patroni fails over; ideal: stroppy's own supervisor
 //	synchronous=on        off, on and strict are Patroni's synchronous_mode and
 //	                      synchronous_mode_strict
 //	ttl=3s, loop_wait=1s, retry_timeout=2s, failsafe_mode=off, maximum_lag_on_failover=1048576
@@ -84,10 +84,13 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 
 // failoverOf is the parameter failover, which parseParams has to check.
 func failoverOf(o cluster.Options) string {
-	if o.Params.Has("failover") {
+	switch {
+	case o.Params.Has("failover"):
 		return o.Params.Get("failover")
+	case o.Nodes < 2:
+		return bySupervisor
 	}
-	return bySupervisor
+	return byPatroni
 }
 
 func clone(values url.Values) url.Values {
@@ -142,7 +145,7 @@ func find(o cluster.Options) (p programs, err error) {
 	}{{&p.patroni, "patroni", "patroni"}, {&p.etcd, "etcd", "etcd-server"}} {
 		*program.path, err = cluster.Find(program.name, program.debianName)
 		if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-			missing.Hint = missing.Advice() + ", or take failover=" + bySupervisor + ", stroppy's own supervisor"
+			missing.Hint = "install the Debian packages patroni, python3-etcd and etcd-server, or take failover=" + bySupervisor + ", stroppy's own supervisor"
 			err = missing
 		}
 		if err != nil {

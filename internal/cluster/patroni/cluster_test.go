@@ -93,6 +93,18 @@ func TestParams(t *testing.T) {
 	}
 }
 
+// TestFailover holds who fails over where the parameter does not say it.
+func TestFailover(t *testing.T) {
+	for nodes, want := range map[int]string{1: bySupervisor, 2: byPatroni, 3: byPatroni} {
+		if got := failoverOf(cluster.Options{Nodes: nodes}); got != want {
+			t.Errorf("%d nodes: %s, want %s", nodes, got, want)
+		}
+		if got := failoverOf(cluster.Options{Nodes: nodes, Params: url.Values{"failover": {bySupervisor}}}); got != bySupervisor {
+			t.Errorf("%d nodes, failover=%s: %s", nodes, bySupervisor, got)
+		}
+	}
+}
+
 // TestTriple hurts one cluster in every way.
 func TestTriple(t *testing.T) {
 	c := startCluster(t, 3, "")

@@ -171,6 +171,7 @@ func Guard(ctx context.Context, period time.Duration, probe func(context.Context
 			case <-ticker.C:
 				if err := probe(guarded); err != nil {
 					cancel(fmt.Errorf("the server does not answer any more: %w", err))
+					return
 				}
 			}
 		}

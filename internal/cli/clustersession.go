@@ -170,6 +170,9 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	if r == nil {
 		o.Servers = listeners(config.DB)
 		o.Where.Servers = whereServers(o.Embedded, config.DB)
+		if servers := serversAlone(config.DB); len(servers) > 1 {
+			o.MayLag, o.Nodes = true, func() []run.Node { return nodesAlone(w, servers) }
+		}
 		return
 	}
 	o.Servers = r.servers()
@@ -206,10 +209,12 @@ func (r *clusterSession) names() func(server string) string {
 	}
 }
 
-// onePrimary says that one node alone is to take writes.
+// onePrimary says that one node alone is to take writes: the nodes are not equal.
 func (r *clusterSession) onePrimary() bool {
-	kind, err := databaseOf(r.cluster.URL())
-	return err == nil && kind.onePrimary && len(r.cluster.Nodes()) > 1
+	ctx, cancel := context.WithTimeout(context.Background(), leaderLimit)
+	defer cancel()
+	_, err := r.cluster.Leader(ctx)
+	return len(r.cluster.Nodes()) > 1 && !errors.Is(err, cluster.ErrNoLeader)
 }
 
 // eventsOf returns what gives the events since a time, before which the cluster came up.
@@ -253,10 +258,19 @@ func (r *clusterSession) followers(ctx context.Context) (urls []string, err erro
 
 // nodes are the nodes that belong to the cluster now, each to be read by itself.
 func (r *clusterSession) nodes(w workload.Workload) []run.Node {
-	var list []run.Node
+	var list [][2]string
 	for _, n := range r.cluster.Nodes() {
-		url := r.cluster.NodeURL(n.Number())
-		list = append(list, run.Node{Name: n.Name(), EndState: func(ctx context.Context, end *history.EndWriter) (err error) {
+		list = append(list, [2]string{n.Name(), r.cluster.NodeURL(n.Number())})
+	}
+	return nodesAlone(w, list)
+}
+
+// nodesAlone are nodes, each to be read by itself; of each its name and its URL.
+func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
+	var list []run.Node
+	for _, n := range nodes {
+		name, url := n[0], n[1]
+		list = append(list, run.Node{Name: name, EndState: func(ctx context.Context, end *history.EndWriter) (err error) {
 			database, err := openDatabase(ctx, url)
 			if err != nil {
 				return err
@@ -268,6 +282,35 @@ func (r *clusterSession) nodes(w workload.Workload) []run.Node {
 			}
 			return node.EndState(ctx, end, nil)
 		}})
+	}
+	return list
+}
+
+// serversAlone are the servers of a database's URL, each HOST:PORT with the URL that reads
+// it by itself; none where the driver cannot.
+func serversAlone(database string) (list [][2]string) {
+	kind, err := databaseOf(database)
+	hosts := addresses(database)
+	if err != nil || kind.alone == nil || len(hosts) < 2 {
+		return nil
+	}
+	scheme, rest, _ := strings.Cut(database, "://")
+	rest, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || !kind.alone(values) {
+		return nil
+	}
+	authority, path, slash := strings.Cut(rest, "/")
+	account := authority[:strings.LastIndex(authority, "@")+1]
+	if slash {
+		path = "/" + path
+	}
+	for _, host := range hosts {
+		one := scheme + "://" + account + host + path
+		if len(values) > 0 {
+			one += "?" + values.Encode()
+		}
+		list = append(list, [2]string{host, one})
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,18 +30,20 @@ import (
 
 // database is what this program knows of one kind of database.
 type database struct {
-	schemes    []string // of its URL; the first is the one to use
-	about      string
-	port       string // of a server whose address has none
-	embedded   bool   // it runs in this process
-	file       bool   // its URL is the path of a file, which may be shown
-	open       func(ctx context.Context, url string) (db.Database, error)
-	bindable   bool                                     // connections to it can be made from --local-address
-	onePrimary bool                                     // at any time one server alone is to take writes
-	ownState   string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
-	claim      func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
-	clusters   []clusterKind
-	servant    *cobra.Command // what this program is when a cluster starts it as a node
+	schemes  []string // of its URL; the first is the one to use
+	about    string
+	port     string // of a server whose address has none
+	embedded bool   // it runs in this process
+	file     bool   // its URL is the path of a file, which may be shown
+	open     func(ctx context.Context, url string) (db.Database, error)
+	bindable bool // connections to it can be made from --local-address
+	// alone sets in the query of a URL of several servers what reads one of them, whatever
+	// its role is; false: they hold no data. Nil: none can be read alone.
+	alone    func(query url.Values) bool
+	ownState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
+	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
+	clusters []clusterKind
+	servant  *cobra.Command // what this program is when a cluster starts it as a node
 }
 
 // databases is the registry: a database is a folder in internal/db, one in

@@ -3,6 +3,8 @@
 package cli
 
 import (
+	"net/url"
+
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/cluster"
@@ -41,7 +43,7 @@ func clusterServants() []*cobra.Command {
 func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", bindable: true, onePrimary: true, open: opener(postgres.Open), clusters: []clusterKind{
+			port: "5432", alone: parameter("target_session_attrs", "any"), bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?failover=ideal&synchronous=off]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server", 1, 5, starter(patronicluster.Start)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
@@ -49,7 +51,7 @@ func servers() []database {
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", clusters: []clusterKind{
+			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
 			}},
 		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
@@ -61,13 +63,13 @@ func servers() []database {
 				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
 			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
 		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", bindable: true, open: opener(mysql.Open), clusters: []clusterKind{
+			port: "3306", alone: parameter("", ""), bindable: true, open: opener(mysql.Open), clusters: []clusterKind{
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 			}},
 		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
-			port: "27017", open: opener(mongodb.Open), clusters: []clusterKind{
+			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), clusters: []clusterKind{
 				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
@@ -79,10 +81,29 @@ func servers() []database {
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
-			port: "6379", bindable: true, onePrimary: true, open: opener(redis.Open), clusters: []clusterKind{
+			port: "6379", alone: redisAlone, bindable: true, open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
 			}},
 	}
+}
+
+// parameter reads a server alone by a parameter of its URL; without a name the URL is enough.
+func parameter(name, value string) func(url.Values) bool {
+	return func(query url.Values) bool {
+		if name != "" {
+			query.Set(name, value)
+		}
+		return true
+	}
+}
+
+// redisAlone reads a server alone, but no Sentinel.
+func redisAlone(query url.Values) bool {
+	for _, name := range []string{"wait", "wait_timeout", "commit"} {
+		query.Del(name)
+	}
+	query.Set("read", "any")
+	return !query.Has("sentinel")
 }
 
 // clusterFolders are the parameters of clusters that a variable of the environment gives

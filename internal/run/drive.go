@@ -101,13 +101,13 @@ func (c *conductor) driveKeys() map[string]string {
 	}
 	if c.o.Nemesis != nil {
 		keys[keyNemesis] = c.o.Plan.ShownScript()
-		if c.o.Nodes != nil {
-			var names []string
-			for _, node := range c.o.Nodes() {
-				names = append(names, node.Name)
-			}
-			keys[keyNodes] = strings.Join(names, " ")
+	}
+	if c.comparesNodes() {
+		var names []string
+		for _, node := range c.o.Nodes() {
+			names = append(names, node.Name)
 		}
+		keys[keyNodes] = strings.Join(names, " ")
 	}
 	maps.Copy(keys, objectiveKeys(&c.o.Plan))
 	return keys

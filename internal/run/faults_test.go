@@ -157,11 +157,33 @@ func TestReplicas(t *testing.T) {
 	if digest(whole) == digest(other) || digest(whole) == digest(fewer) {
 		t.Error("other rows have the same digest")
 	}
-	name := func(uint64) string { return "account three" }
-	for e, want := range map[*history.End]string{other: "0.93 at version 3 here and 1.00 at version 3 there", fewer: "is missing on this node"} {
-		if reported, err := check.Difference(whole, e, name); err != nil || !strings.Contains(reported, want) {
-			t.Errorf("reported %q, %v", reported, err)
+	names := check.Names{Object: func(uint64) string { return "account three" }, One: "n0", Other: "n1"}
+	for _, tc := range []struct {
+		end    *history.End
+		want   string
+		behind bool
+	}{
+		{other, "0.93 at version 3 on n1 and 1.00 at version 3 on n0", false},
+		{fewer, "account three is missing on n1", true},
+		{same, "", false},
+	} {
+		text, behind, err := check.Difference(whole, tc.end, names)
+		if err != nil || !strings.Contains(text, tc.want) || tc.want == "" && text != "" || behind != tc.behind {
+			t.Errorf("reported %q, behind %v, %v", text, behind, err)
 		}
+	}
+	if text, behind, err := check.Difference(fewer, whole, names); err != nil || !strings.Contains(text, "account three is on n1 alone") || behind {
+		t.Errorf("reported %q, behind %v, %v", text, behind, err)
+	}
+	differing := check.Replica{Node: "n1", Digest: digest(other), Difference: "account three has another balance"}
+	held := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, differing})
+	if held.Status != check.Invalid || held.Detail != "n1 holds another state than n0: account three has another balance." {
+		t.Errorf("two nodes that differ: %+v", held)
+	}
+	differing.Behind = true
+	held = check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, differing})
+	if held.Status != check.Unknown || !strings.Contains(held.Detail, "n1 holds another state than n0") {
+		t.Errorf("a node that is late: %+v", held)
 	}
 	r := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, {Node: "n1", Error: "refused"}})
 	if r.Status != check.Unknown {

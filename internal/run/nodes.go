@@ -58,26 +58,47 @@ const (
 	compareAgain = time.Second
 )
 
+// lateWait is how long nodes that the user named are waited for which may only be late.
+const lateWait = 30 * time.Second
+
+// comparesNodes says whether every node is to be read by itself in the end.
+func (c *conductor) comparesNodes() bool {
+	return c.o.Nodes != nil && (c.o.Nemesis != nil || c.o.MayLag && c.o.Steps.Check)
+}
+
 // compareNodes downloads the end state from every node and keeps how it differs
 // from the one that was downloaded from the cluster.
 func (c *conductor) compareNodes(ctx context.Context) error {
 	switch {
-	case c.o.Nemesis == nil:
+	case c.o.Nemesis == nil && !c.comparesNodes():
 		return nil
 	case c.o.Nodes == nil:
 		return c.keepNodes(new(nodesRecord))
 	}
-	for try := 1; ; try++ {
+	began, differed := time.Now(), 0
+	for pause := compareAgain; ; pause *= 2 {
 		record, err := c.readEveryNode(ctx)
 		if err != nil {
 			return err
 		}
+		late := slices.ContainsFunc(record.Nodes, func(r check.Replica) bool { return r.Behind })
+		different := check.SameReplicas(record.Whole, record.Nodes).Status == check.Invalid
+		if different {
+			differed++
+		}
 		// A transfer that its client had given up may commit between two of the
 		// downloads: only what stays different is different.
-		if try == compareTries || check.SameReplicas(record.Whole, record.Nodes).Status != check.Invalid {
+		if (!different || differed == compareTries) && (!late || different || time.Since(began) >= lateWait) {
 			return c.keepNodes(record)
 		}
-		time.Sleep(compareAgain)
+		if different {
+			pause = compareAgain
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for nodes that differ: %w", context.Cause(ctx))
+		case <-time.After(pause):
+		}
 		if err := c.download(ctx); err != nil {
 			return err
 		}
@@ -118,9 +139,14 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 	if record.Whole, err = check.DigestOf(whole); err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp(c.o.Dir.Path, "nodes-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for _, node := range c.o.Nodes() {
 		replica := check.Replica{Node: node.Name}
-		if err := c.compareNode(ctx, node, whole, record.Whole, &replica); err != nil {
+		if replica.Digest, err = readNode(ctx, node, nodeDir(dir, len(record.Nodes))); err != nil {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
 			}
@@ -128,26 +154,45 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 		}
 		record.Nodes = append(record.Nodes, replica)
 	}
+	for i := range record.Nodes {
+		if r := &record.Nodes[i]; r.Error == "" && r.Digest != record.Whole {
+			names := check.Names{
+				Object: c.o.Spec.Objects(c.o.Workload.Header()).Name,
+				One:    check.WholeName(record.Whole, record.Nodes), Other: r.Node,
+			}
+			if err := compareNode(whole, nodeDir(dir, i), names, r); err != nil {
+				return nil, fmt.Errorf("compare %s with %s: %w", r.Node, names.One, err)
+			}
+			r.Behind = r.Behind && c.o.MayLag
+		}
+	}
 	return record, nil
 }
 
-func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.End, digest check.Digest, replica *check.Replica) (err error) {
-	dir, err := os.MkdirTemp(c.o.Dir.Path, "node-")
-	if err != nil {
-		return err
+// nodeDir is where the end state of the i-th node is until all are compared.
+func nodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
+
+// readNode downloads what a node holds into a new directory.
+func readNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return digest, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := keepEnd(dir, func(end *history.EndWriter) error { return node.EndState(ctx, end) }); err != nil {
-		return err
+		return digest, err
 	}
+	end, err := history.OpenEnd(dir)
+	if err != nil {
+		return digest, err
+	}
+	defer func() { err = errors.Join(err, end.Close()) }()
+	return check.DigestOf(end)
+}
+
+func compareNode(whole *history.End, dir string, names check.Names, r *check.Replica) error {
 	end, err := history.OpenEnd(dir)
 	if err != nil {
 		return err
 	}
-	defer end.Close()
-	if replica.Digest, err = check.DigestOf(end); err != nil || replica.Digest == digest {
-		return err
-	}
-	replica.Difference, err = check.Difference(whole, end, c.o.Spec.Objects(c.o.Workload.Header()).Name)
-	return err
+	r.Difference, r.Behind, err = check.Difference(whole, end, names)
+	return errors.Join(err, end.Close())
 }

@@ -61,6 +61,9 @@ type Options struct {
 	// Nodes are those of the cluster that is driven, once it is whole; nil: the
 	// database is not read node by node. It is asked for after Attach.
 	Nodes func() []Node
+	// MayLag says that Nodes are servers that the user named, one of which may follow late:
+	// one that never caught up leaves the check open. They are compared without a Nemesis.
+	MayLag bool
 	// Events are what the cluster's supervisor has done by itself since then, such as
 	// a fail-over, the oldest first; nil where there is none.
 	Events func(since time.Time) []report.Event

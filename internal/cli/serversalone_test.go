@@ -1,0 +1,116 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/redis"
+	"stroppy/internal/report"
+)
+
+// startNodes starts a cluster that the test names by its URL, and takes it away again.
+func startNodes[C cluster.Cluster](t *testing.T, start func(context.Context, cluster.Options) (C, error), nodes int, params url.Values) C {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	c, err := start(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		t.Skipf("skipped engine: install the Debian package %s", missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// replicas is the check of that name.
+func replicas(t *testing.T, r *report.Result) report.Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Name == "replicas" {
+			return c
+		}
+	}
+	t.Fatalf("the nodes were not compared: %+v", r.Checks)
+	return report.Check{}
+}
+
+// TestServersOfAURL: nodes that the user names are compared as those of a cluster are.
+func TestServersOfAURL(t *testing.T) {
+	for kind, start := range map[string]func(*testing.T) (url string, nodes string){
+		"redis": func(t *testing.T) (string, string) { return startNodes(t, redis.StartCluster, 2, nil).URL(), "2 nodes" },
+		"galera": func(t *testing.T) (string, string) {
+			return startNodes(t, mariadb.StartGalera, 3, nil).URL(), "3 nodes"
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			address, nodes := start(t)
+			c := replicas(t, runs(t, 0, "run", "bank", "--db", address, "--accounts", "200", "--clients", "4", "--count", "400"))
+			if c.Status != "valid" || !c.Required || !strings.HasPrefix(c.Detail, nodes+" read one by one") {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+}
+
+// TestServersThatDiffer: a standby that is late is waited for and leaves the check open, and
+// one that went its own way is named with what differs.
+func TestServersThatDiffer(t *testing.T) {
+	c := startNodes(t, postgres.StartCluster, 2, url.Values{"sync": {"off"}})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby := c.NodeURL(1 - leader)
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := clustertest.Execute(t.Context(), standby, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Of several runs on one bank some checks are decided only together: exit code 4.
+	drive := func(want int) report.Check {
+		t.Helper()
+		return replicas(t, runs(t, want, "run", "bank", "--db", c.URL(), "--no-load", "--clients", "4", "--count", "400"))
+	}
+	host := func(address string) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Host
+	}
+	names := host(standby) + " holds another state than " + host(c.NodeURL(leader)) + ": "
+	first := replicas(t, runs(t, 0, "run", "bank", "--db", c.URL(), "--accounts", "200", "--clients", "4", "--count", "400"))
+	if first.Status != "valid" || !strings.HasPrefix(first.Detail, "2 nodes read one by one") {
+		t.Errorf("%+v", first)
+	}
+	execute("SELECT pg_wal_replay_pause()")
+	late := drive(4)
+	if late.Status != "unknown" || !strings.Contains(late.Detail, names) || !strings.Contains(late.Detail, "did not catch up while it was waited for") {
+		t.Errorf("%+v", late)
+	}
+	execute("SELECT pg_wal_replay_resume()")
+	if again := drive(4); again.Status != "valid" {
+		t.Errorf("%+v", again)
+	}
+	execute("SELECT pg_promote()")
+	execute("UPDATE stroppy_account SET balance = balance + 1, version = version + 100 WHERE ban = (SELECT min(ban) FROM stroppy_account)")
+	different := drive(1)
+	if different.Status != "invalid" || !strings.Contains(different.Detail, names) || !strings.Contains(different.Detail, " on "+host(standby)+" and ") {
+		t.Errorf("%+v", different)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -170,7 +171,8 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	if r == nil {
 		o.Servers = listeners(config.DB)
 		o.Where.Servers = whereServers(o.Embedded, config.DB)
-		if servers := serversAlone(config.DB); len(servers) > 1 {
+		if servers := serversOf(config.DB, database.readsAlone); len(servers) > 1 {
+			o.OnePrimary = onePrimaryNamed(config.DB)
 			o.MayLag, o.Nodes = true, func() []run.Node { return nodesAlone(w, servers) }
 		}
 		return
@@ -286,18 +288,22 @@ func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 	return list
 }
 
-// serversAlone are the servers of a database's URL, each HOST:PORT with the URL that reads
-// it by itself; none where the driver cannot.
-func serversAlone(database string) (list [][2]string) {
-	kind, err := databaseOf(database)
-	hosts := addresses(database)
-	if err != nil || kind.alone == nil || len(hosts) < 2 {
+// readsAlone and primaryAlone are how one server of a URL is asked for: see database.
+func (d database) readsAlone(query url.Values) bool   { return d.alone != nil && d.alone(query) }
+func (d database) primaryAlone(query url.Values) bool { return d.primary != nil && d.primary(query) }
+
+// serversOf are the servers of a database's URL, each HOST:PORT with the URL by which how
+// asks for it alone; none where it cannot.
+func serversOf(address string, how func(database, url.Values) bool) (list [][2]string) {
+	kind, err := databaseOf(address)
+	hosts := addresses(address)
+	if err != nil || len(hosts) < 2 {
 		return nil
 	}
-	scheme, rest, _ := strings.Cut(database, "://")
+	scheme, rest, _ := strings.Cut(address, "://")
 	rest, query, _ := strings.Cut(rest, "?")
 	values, err := url.ParseQuery(query)
-	if err != nil || !kind.alone(values) {
+	if err != nil || !how(kind, values) {
 		return nil
 	}
 	authority, path, slash := strings.Cut(rest, "/")
@@ -313,6 +319,32 @@ func serversAlone(database string) (list [][2]string) {
 		list = append(list, [2]string{host, one})
 	}
 	return list
+}
+
+// primaryLimit bounds how long the servers of a URL are asked whether they take writes.
+const primaryLimit = 5 * time.Second
+
+// onePrimaryNamed says that of the servers of a URL one alone takes writes now. Where several
+// do, as behind proxies that lead to the same server, nothing follows from two that
+// acknowledge writes.
+func onePrimaryNamed(address string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), primaryLimit)
+	defer cancel()
+	var primaries atomic.Int32
+	var asked sync.WaitGroup
+	for _, server := range serversOf(address, database.primaryAlone) {
+		asked.Go(func() {
+			if one, err := openDatabase(ctx, server[1]); err == nil {
+				_, err = one.Info(ctx)
+				if err == nil {
+					primaries.Add(1)
+				}
+				_ = one.Close() // nothing was done over it
+			}
+		})
+	}
+	asked.Wait()
+	return primaries.Load() == 1
 }
 
 // faultRunner is a nemesis as a run knows it.

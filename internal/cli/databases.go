@@ -39,7 +39,10 @@ type database struct {
 	bindable bool // connections to it can be made from --local-address
 	// alone sets in the query of a URL of several servers what reads one of them, whatever
 	// its role is; false: they hold no data. Nil: none can be read alone.
-	alone    func(query url.Values) bool
+	alone func(query url.Values) bool
+	// primary does the same for one server that answers only if it takes writes; nil: there
+	// may be several such servers.
+	primary  func(query url.Values) bool
 	ownState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
 	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
 	clusters []clusterKind

@@ -43,7 +43,7 @@ func clusterServants() []*cobra.Command {
 func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", alone: parameter("target_session_attrs", "any"), bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
+			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?failover=ideal&synchronous=off]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server", 1, 5, starter(patronicluster.Start)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
@@ -81,7 +81,7 @@ func servers() []database {
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
-			port: "6379", alone: redisAlone, bindable: true, open: opener(redis.Open), clusters: []clusterKind{
+			port: "6379", alone: redisAlone, primary: parameter("", ""), bindable: true, open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
 			}},
 	}

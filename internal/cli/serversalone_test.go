@@ -1,11 +1,16 @@
 package cli_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
@@ -86,14 +91,7 @@ func TestServersThatDiffer(t *testing.T) {
 		t.Helper()
 		return replicas(t, runs(t, want, "run", "bank", "--db", c.URL(), "--no-load", "--clients", "4", "--count", "400"))
 	}
-	host := func(address string) string {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u.Host
-	}
-	names := host(standby) + " holds another state than " + host(c.NodeURL(leader)) + ": "
+	names := hostOf(t, standby) + " holds another state than " + hostOf(t, c.NodeURL(leader)) + ": "
 	first := replicas(t, runs(t, 0, "run", "bank", "--db", c.URL(), "--accounts", "200", "--clients", "4", "--count", "400"))
 	if first.Status != "valid" || !strings.HasPrefix(first.Detail, "2 nodes read one by one") {
 		t.Errorf("%+v", first)
@@ -110,7 +108,83 @@ func TestServersThatDiffer(t *testing.T) {
 	execute("SELECT pg_promote()")
 	execute("UPDATE stroppy_account SET balance = balance + 1, version = version + 100 WHERE ban = (SELECT min(ban) FROM stroppy_account)")
 	different := drive(1)
-	if different.Status != "invalid" || !strings.Contains(different.Detail, names) || !strings.Contains(different.Detail, " on "+host(standby)+" and ") {
+	if different.Status != "invalid" || !strings.Contains(different.Detail, names) || !strings.Contains(different.Detail, " on "+hostOf(t, standby)+" and ") {
 		t.Errorf("%+v", different)
 	}
+}
+
+// TestTwoPrimaries: a standby is promoted while the primary goes on, and half of the clients
+// come to it. The report says for how long two servers took writes, and what is lost.
+func TestTwoPrimaries(t *testing.T) {
+	c := startNodes(t, postgres.StartCluster, 2, url.Values{"sync": {"off"}})
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary, standby := c.NodeURL(leader), c.NodeURL(1-leader)
+	hosts := [2]string{hostOf(t, standby), hostOf(t, primary)}
+	address := strings.Replace(standby, hosts[0], hosts[0]+","+hosts[1], 1) + "&target_session_attrs=read-write"
+	split := make(chan error, 1)
+	time.AfterFunc(3*time.Second, func() {
+		_, promoting := clustertest.Execute(context.Background(), standby, "SELECT pg_promote()")
+		_, ending := clustertest.Execute(context.Background(), primary,
+			"SELECT pg_terminate_backend(pid) FROM (SELECT pid, row_number() OVER () AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) AS s WHERE n % 2 = 0")
+		split <- errors.Join(promoting, ending)
+	})
+	dir := filepath.Join(t.TempDir(), "run")
+	code, stdout, stderr := call(t, "run", "bank", "--db", address, "--accounts", "2000", "--clients", "8", "--duration", "8s", "--out", dir)
+	if err := <-split; err != nil || code != 1 {
+		t.Fatalf("code %d, %v: %s", code, err, stderr)
+	}
+	if !strings.Contains(stdout, "Two nodes took writes for ") {
+		t.Errorf("the report is %s", stdout)
+	}
+	r, err := report.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := r.Acknowledgements
+	if a == nil || !a.OnePrimary || len(a.Overlaps) == 0 {
+		t.Fatalf("%+v", a)
+	}
+	both := slices.MaxFunc(a.Overlaps, func(a, b report.Overlap) int {
+		return cmp.Compare(a.ToSeconds-a.FromSeconds, b.ToSeconds-b.FromSeconds)
+	})
+	if both.ToSeconds-both.FromSeconds < 0.5 || both.FromSeconds < 1 || len(both.Servers) != 2 {
+		t.Errorf("%+v", both)
+	}
+	// The end state is that of one of them, which the other's writes are not in, but those of
+	// the first tenth of a second before the promotion.
+	kept := 0
+	for _, s := range both.Servers {
+		if s.Acknowledged == 0 || s.Lost == nil || *s.Lost != 0 && *s.Lost < s.Acknowledged/2 {
+			t.Errorf("%s acknowledged %s", s.Server, stdout)
+		} else if *s.Lost == 0 {
+			kept++
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d of two servers kept all", kept)
+	}
+	before, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = call(t, "check", dir) // as another machine finds it
+	again, err := report.Read(dir)
+	if err != nil || code != 1 {
+		t.Fatalf("code %d, %v: %s", code, err, stderr)
+	}
+	if after, err := json.Marshal(again.Acknowledgements); err != nil || string(after) != string(before) {
+		t.Errorf("%s is not %s: %v", after, before, err)
+	}
+}
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
 }

@@ -66,6 +66,7 @@ func importRules() []importRule {
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
 		{name: "internal/cluster/patroni", imports: []string{"internal/cluster", "internal/cluster/etcd", "internal/cluster/postgres"}},
+		{name: "internal/cluster/pgbouncer", imports: []string{"internal/cluster", "internal/cluster/patroni", "internal/cluster/postgres"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
 		{name: "internal/schedule", imports: []string{"internal/db"}},

@@ -449,5 +449,8 @@ func (r *clusterSession) servers() []resource.Group {
 			groups = append(groups, resource.Group{Name: n.Name(), PIDs: local.PIDs})
 		}
 	}
+	if front, ok := r.cluster.(interface{ PoolerPIDs() []int }); ok {
+		groups = append(groups, resource.Group{Name: "pooler", PIDs: front.PoolerPIDs})
+	}
 	return groups
 }

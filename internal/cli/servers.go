@@ -16,7 +16,7 @@ import (
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
-	patronicluster "stroppy/internal/cluster/patroni"
+	"stroppy/internal/cluster/pgbouncer"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db/cockroach"
@@ -44,7 +44,7 @@ func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
-				{"postgres", "postgres:N[?failover=ideal&synchronous=off]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server", 1, 5, starter(patronicluster.Start)},
+				{"postgres", "postgres:N[?failover=ideal&pooler=transaction]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(pgbouncer.StartCluster)},
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
 			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{

@@ -74,8 +74,8 @@ func engines() []engine {
 			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
 			kvOnPostgres(), appendOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
-		{"postgres behind pgbouncer", false, false, false, onPooler, slices.Concat(
-			bankBehindPooler(), []cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure)})},
+		{"postgres behind pgbouncer", false, false, false, onPooler("transaction"), behindPooler()},
+		{"postgres behind pgbouncer with a session for each client", false, false, false, onPooler("session"), behindPooler()},
 		{"mariadb", false, false, true, onMariaDB("OFF"), slices.Concat(
 			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
@@ -170,33 +170,49 @@ func onPostgres(t *testing.T) opener {
 	return func(t *testing.T) (db.Database, string) { return openPostgres(t) }
 }
 
-// onPooler puts a pooler before the shared server, which has three sessions there for
-// each database and lends one for each transaction.
-func onPooler(t *testing.T) opener {
-	p := startPooler(t)
-	return func(t *testing.T) (db.Database, string) { return openPooled(t, p, newPostgresDatabase(t)) }
+// onPooler puts a pooler of a pool mode before the shared server. It has three sessions there
+// for each database where it lends one for each transaction.
+func onPooler(mode string) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		size := "3"
+		if mode == "session" {
+			size = "30"
+		}
+		p := startPooler(t, map[string]string{"pool_mode": mode, "default_pool_size": size})
+		return func(t *testing.T) (db.Database, string) { return openPooled(t, p, newPostgresDatabase(t)) }
+	}
 }
 
-func startPooler(t *testing.T) *pgbouncer.Pooler {
+func startPooler(t *testing.T, settings map[string]string) *pgbouncer.Pooler {
 	t.Helper()
 	u, err := url.Parse(postgresServer(t).URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pgbouncer.Start(t.Context(), netip.MustParseAddrPort(u.Host), postgrescluster.Superuser,
-		map[string]string{"default_pool_size": "3", "max_client_conn": "1000"})
+	settings["max_client_conn"] = "1000"
+	settings["server_idle_timeout"] = "1" // the next cell has another database, whose sessions come on top
+	p, err := pgbouncer.Start(t.Context(), netip.MustParseAddrPort(u.Host), postgrescluster.Superuser, settings)
 	return served(t, "pgbouncer", p, err)
 }
 
-// openPooled opens the database with the address direct through a pooler.
+// openPooled opens the database with the address direct through a pooler, which nothing in
+// the address names.
 func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.Database, address string) {
 	t.Helper()
 	u, err := url.Parse(direct)
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = p.URL(postgrescluster.Superuser, strings.TrimPrefix(u.Path, "/"), "prepare=false")
+	address = p.URL(postgrescluster.Superuser, strings.TrimPrefix(u.Path, "/"), "")
 	return openPostgresURL(t, address), address
+}
+
+// behindPooler are all workloads in all modes, and each isolation.
+func behindPooler() []cell {
+	return slices.Concat(bankBehindPooler(),
+		[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
+		[]cell{kvCell("read committed", 1000), kvCell("repeatable read", 1000, "--mode", "interactive"), kvCell("serializable", 1000, "--in-flight", "8")},
+		eventsCells(200), eventsAt("read committed", "repeatable read", "serializable"), appendCells("serializable", 300))
 }
 
 func onMariaDB(snapshot string) func(t *testing.T) opener {
@@ -337,7 +353,7 @@ func losesUpdates(t *testing.T, isolation string) bool {
 }
 
 func bankBehindPooler() (list []cell) {
-	for _, isolation := range []string{"", "serializable"} {
+	for _, isolation := range []string{"", "read committed", "repeatable read", "serializable"} {
 		for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 			list = append(list, bankCell(isolation+" "+mode, 500, func(c *bank.Config) { c.Isolation, c.Mode = isolation, mode }))
 		}

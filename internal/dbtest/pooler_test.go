@@ -16,7 +16,7 @@ func TestBankOutlivesKilledPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{workload.Pipelined, workload.Interactive} {
 		t.Run(mode, func(t *testing.T) {
-			p, direct := startPooler(t), newPostgresDatabase(t)
+			p, direct := startPooler(t, map[string]string{"default_pool_size": "3"}), newPostgresDatabase(t)
 			d, _ := openPooled(t, p, direct)
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)

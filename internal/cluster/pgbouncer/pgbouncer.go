@@ -17,13 +17,19 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"stroppy/internal/cluster"
 )
 
 // Pooler is a running PgBouncer. Its methods may be called from several goroutines.
 type Pooler struct {
 	*cluster.Server
-	address string
+	address  string
+	config   string // its file
+	user     cluster.User
+	as       string // everybody's user at the server
+	settings map[string]string
 }
 
 const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connections
@@ -33,10 +39,26 @@ const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connection
 // The settings go into the section [pgbouncer] (PgBouncer documentation,
 // "Configuration"). If it is not installed the error is a cluster.MissingError.
 func Start(ctx context.Context, server netip.AddrPort, as string, settings map[string]string) (*Pooler, error) {
-	program, err := cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin")
+	program, err := find()
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp("", "stroppy-pgbouncer-")
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, program, dir, server, as, settings)
+}
+
+func find() (string, error) { return cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin") }
+
+// start is Start with the program and an empty folder, which Stop removes.
+func start(ctx context.Context, program, dir string, server netip.AddrPort, as string, settings map[string]string) (p *Pooler, err error) {
+	defer func() {
+		if err != nil {
+			p, err = nil, errors.Join(fmt.Errorf("start PgBouncer in %s: %w", dir, err), os.RemoveAll(dir))
+		}
+	}()
 	user, err := cluster.UserFor("PgBouncer", "nobody")
 	if err != nil {
 		return nil, err
@@ -45,41 +67,75 @@ func Start(ctx context.Context, server netip.AddrPort, as string, settings map[s
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "stroppy-pgbouncer-")
-	if err != nil {
-		return nil, err
+	p = &Pooler{
+		address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), config: filepath.Join(dir, "pgbouncer.ini"),
+		user: user, as: as, settings: allSettings(port, as, settings),
 	}
-	p := &Pooler{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
-	config := filepath.Join(dir, "pgbouncer.ini")
 	p.Server = cluster.NewServer(0, nil, dir, filepath.Join(dir, "server.log"), cluster.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
-			return user.Command(context.Background(), dir, program, config), nil
+			return user.Command(context.Background(), dir, program, p.config), nil
 		},
 		Ready: p.ready,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
-	err = errors.Join(os.WriteFile(config, []byte(text(port, server, as, settings)), 0o644), user.Give(dir), user.Give(config))
-	if err == nil {
+	if err = errors.Join(user.Give(dir), p.write(server)); err == nil {
 		err = p.Restart(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start PgBouncer in %s: %w", dir, err), p.Stop())
+		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
 
-// text is the configuration file.
-func text(port int, server netip.AddrPort, as string, settings map[string]string) string {
+// allSettings are the settings, and those that the caller leaves to this package.
+func allSettings(port int, as string, settings map[string]string) map[string]string {
 	all := map[string]string{
 		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(port), "unix_socket_dir": "",
-		"auth_type": "any", // the user's name is not asked for, for as is everybody's
-		"pool_mode": "transaction",
+		"auth_type":   "any", // the user's name is not asked for, for as is everybody's
+		"admin_users": as,
+		"pool_mode":   "transaction",
 		// What clients of PostgreSQL send at their start and a pooler does not know.
 		"ignore_startup_parameters": "extra_float_digits",
 	}
 	maps.Copy(all, settings)
-	return fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", server.Addr(), server.Port(), as) +
-		cluster.SettingLines(all, func(name, value string) string { return name + " = " + value })
+	return all
+}
+
+// write writes the configuration file whole, or leaves the one that is there.
+func (p *Pooler) write(server netip.AddrPort) error {
+	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", server.Addr(), server.Port(), p.as) +
+		cluster.SettingLines(p.settings, func(name, value string) string { return name + " = " + value })
+	made := p.config + ".new"
+	if err := os.WriteFile(made, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return errors.Join(p.user.Give(made), os.Rename(made, p.config))
+}
+
+// Follow sends all transactions from now on to another server, and returns when the
+// pooler's console says so.
+func (p *Pooler) Follow(ctx context.Context, server netip.AddrPort) error {
+	err := p.write(server)
+	if err == nil {
+		err = p.onConsole(ctx, func(conn *pgconn.PgConn) error {
+			_, err := conn.Exec(ctx, "RELOAD").ReadAll()
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("let PgBouncer follow the primary at %s: %w", server, err)
+	}
+	return nil
+}
+
+// onConsole does something on the pooler's console ("Admin console" in its
+// documentation).
+func (p *Pooler) onConsole(ctx context.Context, do func(*pgconn.PgConn) error) error {
+	conn, err := pgconn.Connect(ctx, p.URL(p.as, "pgbouncer", ""))
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(conn), conn.Close(ctx))
 }
 
 // Stop ends the pooler and removes its folder.

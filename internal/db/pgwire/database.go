@@ -71,9 +71,20 @@ type Flavor struct {
 	// ones.
 	Equal bool
 
+	// Pooler reads an error message that a pooler between client and server has made up
+	// itself; nil: there are none.
+	Pooler func(code, message string) PoolerError
+
 	// Product returns name and version for Info, of version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
 	Settings []string // that Info shows
+}
+
+// PoolerError is what an error of a pooler means. The zero value: it is none that is known.
+type PoolerError struct {
+	Code    string // SQLSTATE with which a server would say the same; empty: none would
+	NotSent bool   // nothing of the transaction has come to a server, its commit included
+	Advice  string // what to do about it; may be empty
 }
 
 // Meaning is what an error code means before the commit was sent.
@@ -96,6 +107,8 @@ type Database struct {
 	timeout   time.Duration
 	made      *atomic.Uint32 // connections so far
 	stateless *stateless     // nil where statements are left in a session
+	chosen    bool           // by prepare in the URL
+	pooled    bool           // a pooler stands between
 }
 
 // stateless is what all sessions have in common in which nothing is left, so that each
@@ -115,14 +128,19 @@ type stateless struct {
 //	                transaction, such as a load or a download, may take any time
 //	                while the server works
 //	prepare         false: nothing is left in a session, neither a statement nor its
-//	                isolation, because a pooler lends each transaction another one
+//	                isolation, because a pooler lends each transaction another one.
+//	                Without it this is so where a pooler is seen
 func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	d, err := parseURL(url, flavor)
 	if err != nil {
 		return nil, err
 	}
 	err = d.Control(ctx, "open "+d.Where(), func(ctx context.Context, c *Control) error {
-		if err := d.recognize(ctx, c); err != nil {
+		err := d.recognize(ctx, c)
+		if err == nil && flavor.Asked {
+			err = d.seePooler(ctx, c)
+		}
+		if err != nil {
 			return err
 		}
 		row, err := c.Row(ctx, "SHOW transaction_isolation")
@@ -212,6 +230,7 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
 		"prepare":        address.Choice(&whole, "true", "false"),
 	}
+	_, d.chosen = config.RuntimeParams["prepare"]
 	for name, read := range ours {
 		if text, given := config.RuntimeParams[name]; given {
 			if err := read(text); err != nil {
@@ -272,6 +291,9 @@ func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 		info.Name, info.Version = d.flavor.Product(row[0], row[1])
 		for i, name := range d.flavor.Settings {
 			info.Settings = append(info.Settings, db.Setting{Name: name, Value: row[2+i]})
+		}
+		if d.pooled {
+			info.Settings = append(info.Settings, db.Setting{Name: "pooler", Value: d.namePooler(ctx)})
 		}
 		return nil
 	})

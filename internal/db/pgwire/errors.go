@@ -68,19 +68,19 @@ const demandsTLS = "node is running secure mode, SSL connection required"
 // server that reports it, whose name is not translated: ClientAuthentication of auth.c finds
 // no entry in pg_hba.conf, and InitializeSessionUserId of miscinit.c no such role. In the
 // first the server may demand TLS where it says so of a connection without.
-func refusal(e *pgconn.PgError, p wire.Phase) wire.Refusal {
+func refusal(e *pgconn.PgError, code string, p wire.Phase) wire.Refusal {
 	switch {
-	case e.Code == "42501":
+	case code == "42501":
 		return wire.NoRight
 	case p != wire.Connecting:
 		return 0
 	case strings.HasPrefix(e.Message, demandsTLS):
 		return wire.NeedsTLS
-	case e.Code == "3D000":
+	case code == "3D000":
 		return wire.NoDatabase
-	case e.Code == "28000" && e.Routine == "ClientAuthentication":
+	case code == "28000" && e.Routine == "ClientAuthentication":
 		return wire.NoRight
-	case e.Code == "28P01", e.Code == "28000":
+	case code == "28P01", code == "28000":
 		return wire.WrongUser
 	}
 	return 0
@@ -122,17 +122,34 @@ func isFatal(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
+// codeOf is the SQLSTATE of an error, which for one that a pooler has made up is that of the
+// server's error that means the same.
+func (f *Flavor) codeOf(e *pgconn.PgError) (string, PoolerError) {
+	if f.Pooler == nil || !isFatal(e) {
+		return e.Code, PoolerError{}
+	}
+	by := f.Pooler(e.Code, e.Message)
+	return cmp.Or(by.Code, e.Code), by
+}
+
 // reported is the error for something that the server reported, in its own words, and
 // what to do about it.
 func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool) *db.Error {
-	m := f.classify(e.Code, p, ended || isFatal(e))
-	text := e.Message
-	for _, more := range []string{e.Detail, advice(e.Code, p)} {
+	code, by := f.codeOf(e)
+	m := f.classify(code, p, ended || isFatal(e))
+	text, todo := e.Message, by.Advice
+	if by.NotSent {
+		m = Meaning{Class: db.Unavailable}
+	}
+	if by == (PoolerError{}) {
+		todo = advice(code, p)
+	}
+	for _, more := range []string{e.Detail, todo} {
 		if more != "" {
 			text += ": " + more
 		}
 	}
-	if r := refusal(e, p); r != 0 {
+	if r := refusal(e, code, p); r != 0 {
 		text = r.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "sslmode=require"}[r])
 	}
 	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op,
@@ -218,14 +235,18 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 	var passing, refusing, deciding *pgconn.PgError
 	for _, try := range tries {
 		var e *pgconn.PgError
+		var code string
+		if errors.As(try, &e) {
+			code, _ = f.codeOf(e)
+		}
 		switch {
-		case !errors.As(try, &e):
+		case e == nil:
 			if !refusedTLS(try) && wire.Distrusts(try) == "" {
 				class = db.Unavailable
 			}
-		case f.classify(e.Code, wire.Connecting, isFatal(e)).Class != db.Fatal:
+		case f.classify(code, wire.Connecting, isFatal(e)).Class != db.Fatal:
 			passing = cmp.Or(passing, e)
-		case e.Code == "28P01", e.Code == "3D000", e.Code == "42501":
+		case code == "28P01", code == "3D000", code == "42501":
 			deciding = cmp.Or(deciding, e)
 		default:
 			refusing = cmp.Or(refusing, e)

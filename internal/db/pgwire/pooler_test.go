@@ -1,13 +1,10 @@
 package pgwire
 
 import (
-	"errors"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
@@ -19,18 +16,7 @@ import (
 // has size of them.
 func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Pooler {
 	t.Helper()
-	server := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
-	p, err := pgbouncer.Start(t.Context(), server, postgrescluster.Superuser, map[string]string{"default_pool_size": size})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
-	}
-	drivertest.Must(t, err)
-	t.Cleanup(func() {
-		if err := p.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return poolWith(t, s, map[string]string{"default_pool_size": size})
 }
 
 // TestPooled: sessions that share two of the server's, which change hands after each
@@ -128,11 +114,11 @@ func TestPooledStreams(t *testing.T) {
 	}
 }
 
-// TestPooledWrongly: statements that are left in a session do not come along, and the
-// error says what to write.
+// TestPooledWrongly: statements that are left in a session because the URL demands it do not
+// come along, and the error says what to write.
 func TestPooledWrongly(t *testing.T) {
 	server := start(t, nil)
-	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", "postgres", ""))
+	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", "postgres", "prepare=true"))
 	bank.Make(t, d, 1)
 	first, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
 	drivertest.Must(t, err)

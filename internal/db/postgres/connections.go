@@ -10,7 +10,7 @@ import (
 )
 
 // freeQuery asks for the limits of connections and for how many each of them counts. Its
-// columns are those of figures, behind the number of the session's process.
+// columns are those of figures.
 //
 // A slot of max_connections is taken by each client's process, since version 12 by no
 // others, and some slots are kept for superusers and, since 16, for a role
@@ -31,8 +31,7 @@ func freeQuery(version int) string {
 		return fmt.Sprintf(client, kinds, which) + " + " + fmt.Sprintf(hidden, which)
 	}
 	const limited = "'client backend', 'walsender'"
-	return "SELECT pg_backend_pid()" +
-		", current_setting('max_connections')::int" +
+	return "SELECT current_setting('max_connections')::int" +
 		", CASE WHEN r.rolsuper THEN 0 ELSE current_setting('superuser_reserved_connections')::int + " + reserved + " END" +
 		", a.clients" +
 		", CASE WHEN r.rolsuper THEN -1 ELSE r.rolconnlimit END, a.own" +
@@ -45,11 +44,12 @@ func freeQuery(version int) string {
 		" WHERE r.rolname = session_user AND d.datname = current_database()"
 }
 
-// FreeConnections implements db.ConnectionLimited. The key with which a session is cancelled
-// names its process (PostgreSQL documentation, 55.2.1). Where the process that answers is
-// another one, a pooler stands between, which has made up a key of its own.
+// FreeConnections implements db.ConnectionLimited. Behind a pooler nothing is known.
 func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
 	free.Server = d.Where()
+	if d.Pooled() {
+		return free, nil
+	}
 	err = d.Control(ctx, "ask "+d.Where()+" how many connections it takes", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, freeQuery(major(c.Conn.ParameterStatus("server_version"))))
 		if err != nil {
@@ -61,18 +61,15 @@ func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections
 				return db.Fatalf("read how many connections it takes", "%q is no number", text)
 			}
 		}
-		if uint32(figures[0]) != c.Conn.PID() {
-			return nil
-		}
-		most, reserved, clients := figures[1], figures[2], figures[3]
+		most, reserved, clients := figures[0], figures[1], figures[2]
 		limit := fmt.Sprintf("max_connections = %d", most)
 		if reserved > 0 {
 			limit += fmt.Sprintf(", %d of them reserved", reserved)
 		}
 		free.Tighten(most-reserved, clients, limit, "raise max_connections, or connect through a pooler")
 		const raise = "raise it, or connect through a pooler"
-		free.Tighten(figures[4], figures[5], fmt.Sprintf("the role's CONNECTION LIMIT is %d", figures[4]), raise)
-		free.Tighten(figures[6], figures[7], fmt.Sprintf("the database's CONNECTION LIMIT is %d", figures[6]), raise)
+		free.Tighten(figures[3], figures[4], fmt.Sprintf("the role's CONNECTION LIMIT is %d", figures[3]), raise)
+		free.Tighten(figures[5], figures[6], fmt.Sprintf("the database's CONNECTION LIMIT is %d", figures[5]), raise)
 		return nil
 	})
 	return free, err

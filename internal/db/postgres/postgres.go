@@ -74,6 +74,7 @@ func Flavor() *pgwire.Flavor {
 		},
 		Codes:   codes,
 		Warning: warning,
+		Pooler:  pooler,
 		Asked:   true,
 		Product: func(_, serverVersion string) (string, string) { return "PostgreSQL", serverVersion },
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",

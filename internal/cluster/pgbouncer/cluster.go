@@ -1,0 +1,241 @@
+package pgbouncer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/patroni"
+	"stroppy/internal/cluster/postgres"
+)
+
+// StartCluster starts PostgreSQL servers as patroni.Start does, and a PgBouncer in front of
+// their primary where the parameter pooler is given. It runs beside the clients, outside of
+// the nodes' hosts, so that no fault of a node is one of it. Its parameters are:
+//
+//	pooler=transaction   a session of the server is lent for one transaction
+//	pooler=session       a session of the server is a client's until it disconnects
+//	pooler.NAME=VALUE    a setting of PgBouncer, such as pooler.default_pool_size=50
+//
+// PgBouncer takes a list of hosts for servers that are equal, and cannot ask which of them
+// takes writes. So the configuration names one server, and is written anew and reloaded
+// when another one leads.
+func StartCluster(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+	p, o, err := parseParams(o)
+	if err != nil {
+		return nil, err
+	}
+	if p.mode == "" {
+		return patroni.Start(ctx, o)
+	}
+	program, err := find()
+	if err != nil {
+		return nil, err
+	}
+	servers, err := patroni.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &front{params: p}
+	var c cluster.Local
+	var dir string
+	switch s := servers.(type) {
+	case *postgres.Cluster:
+		f.servers, dir, c = s, s.Dir, &bySupervisor{f, ofSupervisor{s}}
+	case *patroni.Cluster:
+		f.servers, dir, c = s, s.Dir, &byPatroni{f, ofPatroni{s}}
+	default:
+		return nil, errors.Join(fmt.Errorf("put PgBouncer before a %T: it is no cluster of PostgreSQL", s), s.Stop())
+	}
+	if err := f.start(ctx, program, filepath.Join(dir, "pooler")); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return c, nil
+}
+
+// The clusters behind a pooler: what front has stands before what the servers have, which
+// is one level deeper.
+type (
+	bySupervisor struct {
+		*front
+		ofSupervisor
+	}
+	ofSupervisor struct{ *postgres.Cluster }
+	byPatroni    struct {
+		*front
+		ofPatroni
+	}
+	ofPatroni struct{ *patroni.Cluster }
+)
+
+var (
+	_ cluster.Mover   = (*bySupervisor)(nil)
+	_ cluster.Resizer = (*bySupervisor)(nil)
+	_ cluster.Mover   = (*byPatroni)(nil)
+)
+
+// followEvery is the time between two looks at who leads.
+const followEvery = 20 * time.Millisecond
+
+// front is a pooler and how it follows the primary.
+type front struct {
+	params  params
+	servers interface {
+		cluster.Cluster
+		Events() []cluster.Event
+		Note(format string, args ...any)
+	}
+	pooler *Pooler // nil before it has started
+
+	life context.Context
+	end  context.CancelFunc
+	task sync.WaitGroup
+
+	mu     sync.Mutex
+	leader string // which the pooler follows
+}
+
+// start starts the pooler in a folder that it makes, and lets it follow the primary.
+func (f *front) start(ctx context.Context, program, dir string) error {
+	seen := len(f.servers.Events()) // before it is asked who leads, so that no change is missed
+	number, err := f.servers.Leader(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := f.addressOf(number)
+	if err == nil {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("start PgBouncer: %w", err)
+	}
+	if f.pooler, err = start(ctx, program, dir, at, postgres.Superuser, f.params.settings); err != nil {
+		return err
+	}
+	f.leader = fmt.Sprintf("n%d", number)
+	f.life, f.end = context.WithCancel(context.Background())
+	f.task.Go(func() { f.follow(seen) })
+	return nil
+}
+
+// addressOf is where a node takes clients.
+func (f *front) addressOf(number int) (netip.AddrPort, error) {
+	u, err := url.Parse(f.servers.NodeURL(number))
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("read the address of n%d: %w", number, err)
+	}
+	return netip.ParseAddrPort(u.Host)
+}
+
+// follow lets the pooler follow the nodes that the events name from one of them on, and
+// starts one that has ended, until the cluster is stopped.
+func (f *front) follow(seen int) {
+	next := f.leader
+	for cluster.Sleep(f.life, followEvery) == nil {
+		events := f.servers.Events()
+		for _, e := range events[seen:] {
+			if e.Leader != "" {
+				next = e.Leader
+			}
+		}
+		seen = len(events)
+		if !f.pooler.Running() {
+			f.servers.Note("PgBouncer has ended, and is started again")
+			if err := f.pooler.Restart(f.life); err != nil && f.life.Err() == nil {
+				f.servers.Note("PgBouncer did not start: %v", err)
+			}
+			continue
+		}
+		if next == f.following() {
+			continue
+		}
+		if err := f.turnTo(next); err != nil && f.life.Err() == nil {
+			f.servers.Note("%v", err)
+		}
+	}
+}
+
+// consoleLimit bounds one change of the primary in the pooler.
+const consoleLimit = 2 * time.Second
+
+// turnTo lets the pooler follow a node.
+func (f *front) turnTo(name string) error {
+	ctx, cancel := context.WithTimeout(f.life, consoleLimit)
+	defer cancel()
+	var number int
+	if _, err := fmt.Sscanf(name, "n%d", &number); err != nil {
+		return fmt.Errorf("let PgBouncer follow the primary: %q is no node: %w", name, err)
+	}
+	at, err := f.addressOf(number)
+	if err == nil {
+		err = f.pooler.Follow(ctx, at)
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.leader = name
+	f.mu.Unlock()
+	f.servers.Note("PgBouncer sends transactions to %s", name)
+	return nil
+}
+
+func (f *front) following() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.leader
+}
+
+// URL is the pooler's. Where a session is a client's own it can keep prepared statements.
+func (f *front) URL() string {
+	query := "connect_timeout=2"
+	if f.params.mode == session {
+		query += "&prepare=true"
+	}
+	return f.pooler.URL(postgres.Superuser, postgres.Superuser, query)
+}
+
+// PoolerPIDs are the pooler's processes.
+func (f *front) PoolerPIDs() []int { return f.pooler.PIDs() }
+
+// WaitHealthy waits for the servers, and then until the pooler sends transactions to the
+// one that leads.
+func (f *front) WaitHealthy(ctx context.Context) error {
+	if err := f.servers.WaitHealthy(ctx); err != nil {
+		return err
+	}
+	err := cluster.Retry(ctx, func() error {
+		number, err := f.servers.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		if at := f.following(); at != fmt.Sprintf("n%d", number) {
+			return fmt.Errorf("it sends transactions to %s, and n%d leads", at, number)
+		}
+		return f.pooler.ready(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("wait until PgBouncer follows the primary: %w", err)
+	}
+	return nil
+}
+
+// Stop ends the pooler, and then the servers. It may be called again.
+func (f *front) Stop() error {
+	if f.end != nil {
+		f.end()
+	}
+	f.task.Wait()
+	var err error
+	if f.pooler != nil {
+		err = f.pooler.Stop()
+	}
+	return errors.Join(err, f.servers.Stop())
+}

@@ -1,0 +1,95 @@
+package pgbouncer
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	paramPooler = "pooler"
+	// paramSetting stands before the name of a setting of PgBouncer's.
+	paramSetting = "pooler."
+)
+
+// The pool modes in which transactions of several statements work.
+const (
+	session     = "session"
+	transaction = "transaction"
+)
+
+// ownSettings are those that stroppy itself sets.
+var ownSettings = []string{
+	"listen_addr", "listen_port", "unix_socket_dir", "auth_type", "auth_file", "auth_hba_file", "auth_query", "auth_user",
+	"admin_users", "pool_mode", "pidfile", "logfile", "syslog", "user", "conffile", "so_reuseport",
+}
+
+// poolSize is how many sessions of the server a pooler has that lends them for a
+// transaction; it is PgBouncer's own default_pool_size.
+const poolSize = 20
+
+// params are what is given behind a cluster's question mark for the pooler.
+type params struct {
+	mode     string // empty: there is no pooler
+	settings map[string]string
+}
+
+// parseParams takes the parameters of the pooler, and returns the options of the servers
+// behind it. The error is a *cluster.ParamError.
+func parseParams(o cluster.Options) (params, cluster.Options, error) {
+	given, others := url.Values{}, url.Values{}
+	for name, values := range o.Params {
+		if name == paramPooler || strings.HasPrefix(name, paramSetting) {
+			given[name] = values
+		} else {
+			others[name] = values
+		}
+	}
+	p := params{settings: map[string]string{}}
+	set := cluster.Settings("PgBouncer", "_", ownSettings, p.settings)
+	known := map[string]func(string) error{
+		paramPooler: cluster.OneOf(func(value string) { p.mode = value }, session, transaction),
+	}
+	for name := range given {
+		if setting, ok := strings.CutPrefix(name, paramSetting); ok {
+			known[name] = func(value string) error { return set(setting, value) }
+		}
+	}
+	err := cluster.Params{Known: known}.Read(given)
+	if err == nil && p.mode == "" && len(given) > 0 {
+		for name := range given {
+			err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is a setting of PgBouncer, which is not asked for: add %s=%s or %s=%s",
+				paramPooler, transaction, paramPooler, session)}
+		}
+	}
+	if err != nil || p.mode == "" {
+		o.Params = others
+		return p, o, err
+	}
+	clients := o.MaxConnections(1000)
+	size := poolSize
+	if p.mode == session { // each client has a session as long as it is connected
+		size = o.MaxConnections(100)
+	}
+	for name, value := range map[string]string{
+		"pool_mode":         p.mode,
+		"default_pool_size": strconv.Itoa(size), "max_client_conn": strconv.Itoa(clients), "listen_backlog": "4096",
+		// The defaults are 15 s each, in which a new primary would not be looked at.
+		"server_login_retry": "0.2", "server_connect_timeout": "2",
+		"tcp_user_timeout": "5000", // ms: a server whose machine acknowledges nothing is given up
+		"log_connections":  "0", "log_disconnections": "0",
+	} {
+		if _, chosen := p.settings[name]; !chosen {
+			p.settings[name] = value
+		}
+	}
+	size, err = strconv.Atoi(p.settings["default_pool_size"])
+	if err != nil || size < 1 {
+		return p, o, &cluster.ParamError{Param: paramSetting + "default_pool_size", Reason: "it must be a number of connections from 1 on"}
+	}
+	o.Connections, o.Params = size, others
+	return p, o, nil
+}

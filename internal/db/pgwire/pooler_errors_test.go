@@ -1,0 +1,222 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
+)
+
+// pooled starts a server and a pooler before it with settings, and opens the server through
+// it, which has a table.
+func pooled(t *testing.T, settings map[string]string) (s *postgrescluster.Server, p *pgbouncer.Pooler, d *Database) {
+	t.Helper()
+	s = start(t, nil)
+	p = poolWith(t, s, settings)
+	d = drivertest.Open(t, openURL, p.URL("anybody", "postgres", ""))
+	sqltest.Execute(t, drivertest.Open(t, openURL, s.URL()), "CREATE TABLE IF NOT EXISTS kept (id bigint PRIMARY KEY)", "TRUNCATE kept")
+	return s, p, d
+}
+
+var keep = &db.Statement{SQL: "INSERT INTO kept VALUES ($1)", Params: []db.Type{db.Integer}}
+
+// begun is an interactive transaction that has inserted a row and is not committed.
+func begun(t *testing.T, d *Database, id int64) *session {
+	t.Helper()
+	s := newSession(t, d, db.Interactive, "")
+	drivertest.Must(t, s.Begin(t.Context(), false))
+	_, err := s.Do(t.Context(), keep, []db.Value{{Int: id}})
+	drivertest.Must(t, err)
+	return s
+}
+
+// whole sends a transaction in one round trip.
+func whole(t *testing.T, s *session, id int64) error {
+	t.Helper()
+	drivertest.Must(t, s.Begin(t.Context(), false))
+	if _, err := s.Do(t.Context(), keep, []db.Value{{Int: id}}); err != nil {
+		return err
+	}
+	return s.Commit(t.Context())
+}
+
+// held says whether the server has a row.
+func held(t *testing.T, server *postgrescluster.Server, id string) bool {
+	t.Helper()
+	return query(t, server, "SELECT count(*)::text FROM kept WHERE id = "+id) == "1"
+}
+
+func query(t *testing.T, server *postgrescluster.Server, sql string) (text string) {
+	t.Helper()
+	d := drivertest.Open(t, openURL, server.URL())
+	err := d.Control(t.Context(), "ask the server", func(ctx context.Context, c *Control) error {
+		row, err := c.Row(ctx, sql)
+		if err == nil {
+			text = row[0]
+		}
+		return err
+	})
+	drivertest.Must(t, err)
+	return text
+}
+
+// TestPoolerIsSeen: without a word in the URL nothing is left in sessions behind a pooler of
+// any mode, which is named with its settings; before a server there is none.
+func TestPoolerIsSeen(t *testing.T) {
+	server := start(t, nil)
+	for _, mode := range []string{"transaction", "session"} {
+		d := drivertest.Open(t, openURL, poolWith(t, server, map[string]string{"pool_mode": mode}).URL("postgres", "postgres", ""))
+		if !d.Pooled() || d.stateless == nil {
+			t.Errorf("a pooler of mode %s was not seen", mode)
+		}
+		info, err := d.Info(t.Context())
+		drivertest.Must(t, err)
+		name := ""
+		for _, s := range info.Settings {
+			if s.Name == "pooler" {
+				name = s.Value
+			}
+		}
+		if !strings.Contains(name, "PgBouncer ") || !strings.Contains(name, "pool_mode "+mode) {
+			t.Errorf("a pooler of mode %s is named %q", mode, name)
+		}
+	}
+	if d := drivertest.Open(t, openURL, server.URL()); d.Pooled() || d.stateless != nil {
+		t.Error("a pooler was seen before a server that has none")
+	}
+}
+
+// TestQueryWaitTimeout: what waited for a session in vain did not happen, its commit
+// included.
+func TestQueryWaitTimeout(t *testing.T) {
+	server, _, d := pooled(t, map[string]string{"default_pool_size": "1", "query_wait_timeout": "1"})
+	waits := newSession(t, d, db.Pipelined, "")
+	drivertest.Must(t, whole(t, waits, 1)) // its statement is described now
+	holder := begun(t, d, 2)
+	err := whole(t, waits, 3)
+	sqltest.WantError(t, "a transaction that waits for the only session", err, db.Unavailable, "08P01")
+	if !strings.Contains(err.Error(), "query_wait_timeout: raise PgBouncer's default_pool_size") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+	drivertest.Must(t, holder.Commit(t.Context()))
+	if !held(t, server, "2") || held(t, server, "3") {
+		t.Error("the server has not the transactions that it was sent")
+	}
+	drivertest.Must(t, waits.Reset(t.Context()))
+	drivertest.Must(t, whole(t, waits, 4))
+}
+
+// TestMaxClientConn: a client that is one too many can come later.
+func TestMaxClientConn(t *testing.T) {
+	_, _, d := pooled(t, map[string]string{"max_client_conn": "2"})
+	newSession(t, d, db.Pipelined, "")
+	newSession(t, d, db.Pipelined, "")
+	_, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
+	sqltest.WantError(t, "a client too many", err, db.Unavailable, "08P01")
+	if !strings.Contains(err.Error(), "no more connections allowed (max_client_conn): take fewer clients, or raise PgBouncer's max_client_conn") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+}
+
+// TestClientIdleTimeout: a client that the pooler has ended because it rested has lost
+// nothing.
+func TestClientIdleTimeout(t *testing.T) {
+	server, _, d := pooled(t, map[string]string{"client_idle_timeout": "1"})
+	s := newSession(t, d, db.Pipelined, "")
+	drivertest.Must(t, whole(t, s, 1))
+	time.Sleep(3 * time.Second)
+	err := whole(t, s, 2)
+	if db.ClassOf(err) != db.Unavailable || held(t, server, "2") {
+		t.Errorf("a transaction after the pooler had ended the connection: %v", err)
+	}
+}
+
+// TestTerminatedBehindPooler: the end of the server's session in a transaction has rolled it
+// back, and the client can go on.
+func TestTerminatedBehindPooler(t *testing.T) {
+	server, _, d := pooled(t, nil)
+	s := begun(t, d, 1)
+	query(t, server, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction'")
+	err := s.Commit(t.Context())
+	// Whether the end of the connection is seen before the commit is sent is a matter of time.
+	if class := db.ClassOf(err); class != db.Unknown && class != db.Unavailable {
+		t.Errorf("the commit is %v: %v", class, err)
+	}
+	drivertest.Must(t, s.Reset(t.Context()))
+	again := begun(t, d, 2)
+	query(t, server, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction'")
+	_, err = again.Do(t.Context(), keep, []db.Value{{Int: 3}})
+	if class := db.ClassOf(err); class != db.Unavailable {
+		t.Errorf("a statement before the commit is %v: %v", class, err)
+	}
+	if held(t, server, "1") || held(t, server, "2") {
+		t.Error("the server has what it rolled back")
+	}
+}
+
+// TestPoolerKilledAtCommit: a commit whose answer the pooler lost is unknown, whether the
+// server has it or not. The server's answer waits for a lock that another session holds.
+func TestPoolerKilledAtCommit(t *testing.T) {
+	server, p, d := pooled(t, nil)
+	s := newSession(t, d, db.Pipelined, "")
+	drivertest.Must(t, whole(t, s, 1))
+	blocker := begun(t, drivertest.Open(t, openURL, server.URL()), 2)
+	ended := make(chan error, 1)
+	go func() {
+		_ = s.Begin(t.Context(), false)
+		_, err := s.Do(t.Context(), keep, []db.Value{{Int: 2}})
+		if err == nil {
+			err = s.Commit(t.Context())
+		}
+		ended <- err
+	}()
+	deadline := time.Now().Add(10 * time.Second)
+	for query(t, server, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = 'Lock'") != "1" {
+		if time.Now().After(deadline) {
+			t.Fatal("the transaction did not come to the server")
+		}
+	}
+	drivertest.Must(t, syscall.Kill(p.PIDs()[0], syscall.SIGKILL))
+	if err := <-ended; db.ClassOf(err) != db.Unknown {
+		t.Errorf("a commit whose answer was lost is %v: %v", db.ClassOf(err), err)
+	}
+	drivertest.Must(t, blocker.Close())
+	drivertest.Must(t, p.Restart(t.Context()))
+	drivertest.Must(t, s.Reset(t.Context()))
+	drivertest.Must(t, whole(t, s, 4))
+}
+
+// TestRefusedByPooler: what is wrong in a URL is the user's to change.
+func TestRefusedByPooler(t *testing.T) {
+	server := start(t, nil)
+	p := poolWith(t, server, nil)
+	_, err := openURL(t.Context(), p.URL("anybody", "nowhere", ""))
+	sqltest.WantError(t, "a database that is not there", err, db.Fatal, "08P01")
+}
+
+// poolWith starts a pooler before a server.
+func poolWith(t *testing.T, s *postgrescluster.Server, settings map[string]string) *pgbouncer.Pooler {
+	t.Helper()
+	server := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
+	p, err := pgbouncer.Start(t.Context(), server, postgrescluster.Superuser, settings)
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
+	}
+	drivertest.Must(t, err)
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}

@@ -44,15 +44,15 @@ func (g *Group) noteLeader(sights map[*member]groupStatus) {
 func (g *Group) regroup(ctx context.Context, sights map[*member]groupStatus) {
 	inside := false
 	for _, s := range sights {
-		if s.works() {
-			for m, other := range sights {
-				if other.outside() {
-					g.letIn(m, other, false)
-				}
-			}
-			return
-		}
 		inside = inside || !s.outside()
+	}
+	if works := workingViews(sights); len(works) > 0 {
+		for m, s := range sights {
+			if s.outside() && !works[m.address.String()] {
+				g.letIn(m, s, false)
+			}
+		}
+		return
 	}
 	members := g.List()
 	if inside || len(sights) < len(members) || len(members) == 0 {
@@ -66,6 +66,22 @@ func (g *Group) regroup(ctx context.Context, sights map[*member]groupStatus) {
 		return
 	}
 	g.letIn(first, sights[first], true)
+}
+
+// workingViews are the addresses of the members that are seen by those that see a majority.
+// One that is outside and still seen there has come back before it was expelled: the group
+// would refuse it, and take its answers for those of the one that it waits for.
+func workingViews(sights map[*member]groupStatus) map[string]bool {
+	seen := map[string]bool{}
+	for _, s := range sights {
+		if !s.works() {
+			continue
+		}
+		for _, one := range s.view {
+			seen[one.address] = true
+		}
+	}
+	return seen
 }
 
 // newestMember returns the one that has all transactions that any has; of several the one

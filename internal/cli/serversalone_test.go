@@ -14,6 +14,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/postgres"
 	"stroppy/internal/cluster/redis"
@@ -56,6 +57,7 @@ func replicas(t *testing.T, r *report.Result) report.Check {
 // TestServersOfAURL: nodes that the user names are compared as those of a cluster are.
 func TestServersOfAURL(t *testing.T) {
 	for kind, start := range map[string]func(*testing.T) (url string, nodes string){
+		"etcd":  func(t *testing.T) (string, string) { return startNodes(t, etcd.Start, 3, nil).URL(), "3 nodes" },
 		"redis": func(t *testing.T) (string, string) { return startNodes(t, redis.StartCluster, 2, nil).URL(), "2 nodes" },
 		"galera": func(t *testing.T) (string, string) {
 			return startNodes(t, mariadb.StartGalera, 3, nil).URL(), "3 nodes"

@@ -352,13 +352,13 @@ func losesUpdates(t *testing.T, isolation string) bool {
 	return false
 }
 
-func bankBehindPooler() (list []cell) {
-	for _, isolation := range []string{"", "read committed", "repeatable read", "serializable"} {
-		for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
-			list = append(list, bankCell(isolation+" "+mode, 500, func(c *bank.Config) { c.Isolation, c.Mode = isolation, mode }))
-		}
+func bankBehindPooler() []cell {
+	modes := []string{workload.Pipelined, workload.Interactive, workload.Procedure}
+	list := bankCells(300, []string{"read committed", "repeatable read", "serializable"}, modes...)
+	for _, mode := range modes {
+		list = append(list, bankCell("default "+mode, 300, func(c *bank.Config) { c.Mode = mode }))
 	}
-	return append(list, cell{name: "bank read committed rmw", run: func(t *testing.T, open opener) {
+	return append(list, cell{name: "bank lost updates", run: func(t *testing.T, open opener) {
 		d, _ := open(t)
 		c := small()
 		c.Isolation, c.Update, c.Accounts = "read committed", bank.RMW, 20

@@ -76,6 +76,18 @@ type Node interface {
 	Running() bool
 }
 
+// Auxiliary is a process beside the servers of the database that has none of its data, such
+// as an agent that fails over. A *Server is one. A call that returns nil has seen its effect.
+type Auxiliary interface {
+	Name() string
+	Running() bool
+	Kill(ctx context.Context) error
+	Restart(ctx context.Context) error
+	Pause(ctx context.Context) error
+	StillPaused(ctx context.Context) error
+	Resume(ctx context.Context) error
+}
+
 // LocalNode is a node whose server runs on this machine. A call that fails says
 // so; a node that is already as asked is no error. What returns nil has seen its
 // effect.

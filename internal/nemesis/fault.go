@@ -92,6 +92,10 @@ const (
 	move         = "move"
 	rolling      = "rolling-restart"
 	execute      = "exec"
+	killAgent    = "kill-agent"
+	pauseAgent   = "pause-agent"
+	killStore    = "kill-store"
+	pauseStore   = "pause-store"
 )
 
 func kinds() []kind {
@@ -102,10 +106,10 @@ func kinds() []kind {
 	layered := fit("this kind of node cannot have a file system of ours under its data", "the data of %s have no file system of ours under them: %w", Disk.Layered)
 	disk := both(layered, both(kills, restarts))
 	anything := func(*state, []cluster.Node) error { return nil }
-	return []kind{
+	return append([]kind{
 		{word: kill, usage: "kill TARGET", about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
 			able: both(kills, restarts), claims: partLife, inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-				return down(ctx, n, n.(Killer).Kill)
+				return down(ctx, n, n.(Killer).Kill, n.(Restarter).Restart)
 			}},
 		{word: stop, usage: "stop TARGET", about: "shut the node down in good order; healed by a restart",
 			able: both(stops, restarts), claims: partLife, inject: injectStop},
@@ -145,7 +149,7 @@ func kinds() []kind {
 			able: both(stops, restarts), plan: planRestart, heals: healNever},
 		{word: execute, usage: "exec 'COMMAND' ['HEAL']", about: "run a shell command of your own, and another to heal; exit code 0 says that it worked",
 			read: readCommand, able: anything, plan: planCommand},
-	}
+	}, failoverKinds()...)
 }
 
 // List returns one row a fault: how it is written, and what it does.

@@ -66,9 +66,9 @@ func blocking(p part) []part {
 }
 
 // onEach makes one effect of that on each node, all at once.
-func onEach(nodes []cluster.Node, inject func(cluster.Node) (cluster.Effect, error)) (cluster.Effect, error) {
+func onEach[N any](nodes []N, inject func(N) (cluster.Effect, error)) (cluster.Effect, error) {
 	effects := make([]cluster.Effect, len(nodes))
-	seen, err := each(nodes, func(at int, n cluster.Node) (seen string, err error) {
+	seen, err := each(nodes, func(at int, n N) (seen string, err error) {
 		effects[at], err = inject(n)
 		return effects[at].Seen, err
 	})
@@ -86,7 +86,7 @@ func onEach(nodes []cluster.Node, inject func(cluster.Node) (cluster.Effect, err
 			return nil
 		},
 		Heal: func(ctx context.Context) (string, error) {
-			return each(nodes, func(at int, _ cluster.Node) (string, error) {
+			return each(nodes, func(at int, _ N) (string, error) {
 				if heal := effects[at].Heal; heal != nil {
 					return heal(ctx)
 				}
@@ -97,7 +97,7 @@ func onEach(nodes []cluster.Node, inject func(cluster.Node) (cluster.Effect, err
 }
 
 // each calls do for all nodes at once, by their index, and joins what they return.
-func each(nodes []cluster.Node, do func(int, cluster.Node) (string, error)) (string, error) {
+func each[N any](nodes []N, do func(int, N) (string, error)) (string, error) {
 	texts, errs := make([]string, len(nodes)), make([]error, len(nodes))
 	var group sync.WaitGroup
 	for i, n := range nodes {
@@ -119,17 +119,23 @@ func hasLinks(s *state, _ []cluster.Node) error {
 }
 
 func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return down(ctx, n, n.(Terminator).Terminate)
+	return down(ctx, n, n.(Terminator).Terminate, n.(Restarter).Restart)
 }
 
-// down is the effect of a node that end has ended; its heal starts the node again.
-func down(ctx context.Context, n cluster.Node, end func(context.Context) error) (cluster.Effect, error) {
+// process is what can be seen to run: a node, or a process beside it.
+type process interface {
+	Name() string
+	Running() bool
+}
+
+// down is the effect of a process that end has ended; its heal starts the process again.
+func down(ctx context.Context, n process, end, start func(context.Context) error) (cluster.Effect, error) {
 	e := cluster.Effect{
 		Seen: n.Name() + " down",
 		Still: func(context.Context) error {
 			return check(n, false, "%s did not stay down: something else started it before its time")()
 		},
-		Heal: func(ctx context.Context) (string, error) { return up(ctx, n, n.(Restarter).Restart, " up again") },
+		Heal: func(ctx context.Context) (string, error) { return up(ctx, n, start, " up again") },
 	}
 	if err := end(ctx); err != nil {
 		return e, err
@@ -137,16 +143,16 @@ func down(ctx context.Context, n cluster.Node, end func(context.Context) error) 
 	return e, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was ended and is running yet"))
 }
 
-// up starts a node and sees that it runs.
-func up(ctx context.Context, n cluster.Node, start func(context.Context) error, seen string) (string, error) {
+// up starts a process and sees that it runs.
+func up(ctx context.Context, n process, start func(context.Context) error, seen string) (string, error) {
 	if err := start(ctx); err != nil {
 		return "", err
 	}
 	return n.Name() + seen, cluster.Until(ctx, cluster.SeenWithin, check(n, true, "%s was started and does not run"))
 }
 
-// check says what is wrong with a node unless it runs, or does not, as it should.
-func check(n cluster.Node, running bool, wrong string) func() error {
+// check says what is wrong with a process unless it runs, or does not, as it should.
+func check(n process, running bool, wrong string) func() error {
 	return func() error {
 		if n.Running() != running {
 			return fmt.Errorf(wrong, n.Name())
@@ -156,7 +162,7 @@ func check(n cluster.Node, running bool, wrong string) func() error {
 }
 
 func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	e, err := down(ctx, n, n.(Killer).Kill)
+	e, err := down(ctx, n, n.(Killer).Kill, n.(Replacer).Replace)
 	e.Heal = func(ctx context.Context) (string, error) {
 		return up(ctx, n, n.(Replacer).Replace, " up on an empty folder")
 	}
@@ -165,7 +171,7 @@ func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (clu
 
 // injectLoss ends a node so that what it did not sync is lost.
 func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	e, err := down(ctx, n, n.(Killer).Kill)
+	e, err := down(ctx, n, n.(Killer).Kill, n.(Restarter).Restart)
 	if err != nil {
 		return e, err
 	}
@@ -177,7 +183,11 @@ func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluste
 }
 
 func injectPause(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	p := n.(Pauser)
+	return still(ctx, n, n.(Pauser))
+}
+
+// still is the effect of a process that p stops where it is; its heal lets it go on.
+func still(ctx context.Context, n process, p Pauser) (cluster.Effect, error) {
 	return cluster.Effect{
 		Seen:  n.Name() + " stopped where it is",
 		Still: p.StillPaused,

@@ -225,7 +225,7 @@ func anyEffect(rng *rand.Rand) effect {
 	}
 	switch rng.IntN(11) {
 	case 0:
-		return effect{word: one(kill, stop, pause, replace), target: to}
+		return []effect{{word: one(kill, stop, pause, replace, killAgent, pauseAgent), target: to}, {word: one(killStore, pauseStore)}}[rng.IntN(2)]
 	case 1:
 		return []effect{{word: partition, shape: ring}, effect{word: partition, shape: bridge}, effect{word: partition, shape: halves, way: one(bothWays, outbound)},
 			effect{word: partition, shape: client, target: to, way: one(bothWays, outbound, inbound)}, effect{word: partition, target: "n3", way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]

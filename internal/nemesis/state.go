@@ -30,6 +30,7 @@ const (
 	partLink   part = "link"   // how fast; what several faults of one link do could not be distinguished
 	partDisk   part = "disk"   // its data
 	partClock  part = "clock"  // what time it sees
+	partStore  part = "store"  // of the whole cluster: where its agents note who leads
 	partMember part = "member" // whether it belongs to the cluster
 )
 

@@ -208,7 +208,7 @@ func others(nodes, group []cluster.Node) []cluster.Node {
 }
 
 // list is what of gives of each node.
-func list[T any](nodes []cluster.Node, of func(cluster.Node) T) []T {
+func list[N, T any](nodes []N, of func(N) T) []T {
 	all := make([]T, len(nodes))
 	for i, n := range nodes {
 		all[i] = of(n)

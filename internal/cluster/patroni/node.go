@@ -28,6 +28,9 @@ var serve string
 // of etcd.
 const shutdownLimit = 20 * time.Second
 
+// configFile is the name of Patroni's configuration in the folder of a node.
+const configFile = "patroni.yml"
+
 // node is a place of a Cluster: its folder and its ports stay. It has PostgreSQL and Patroni,
 // whose processes are all below the one that its Server starts, or an etcd server.
 type node struct {
@@ -94,7 +97,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 		c.giveUp(err)
 		return nil, err
 	}
-	path := filepath.Join(n.folder, "patroni.yml")
+	path := filepath.Join(n.folder, configFile)
 	text, err := json.MarshalIndent(n.configuration(), "", "  ") // JSON is YAML too
 	if err == nil {
 		err = os.WriteFile(path, text, 0o644)

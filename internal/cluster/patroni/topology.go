@@ -257,11 +257,13 @@ func (c *Cluster) synchronousCount(ctx context.Context, count int) error {
 // call asks Patroni on the node for something:
 // https://patroni.readthedocs.io/en/latest/rest_api.html.
 func (n *node) call(ctx context.Context, method, path string, body object) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
+	var sent bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&sent).Encode(body); err != nil {
+			return err
+		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.rest.String()+path, bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.rest.String()+path, &sent)
 	if err != nil {
 		return err
 	}

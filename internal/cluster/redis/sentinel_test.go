@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"context"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
@@ -58,6 +60,31 @@ func TestSentinelPair(t *testing.T) {
 	heal()
 	p.GoOn(20)
 	p.EndWell("cut the primary off from the replica and the third Sentinel")
+}
+
+// TestWithoutSentinels holds that nobody fails over while most of the Sentinels are dead or
+// paused, and that the others do once these are back.
+func TestWithoutSentinels(t *testing.T) {
+	c := startSentinel(t, 3, "wait=1")
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	leader, others := clustertest.Leader(t, c)
+	dead, paused := others[0].(*server).Agent(), others[1].(*server).Agent()
+	clustertest.Must(t, dead.Kill(ctx))
+	clustertest.Must(t, paused.Pause(ctx))
+	if dead.Running() || paused.StillPaused(ctx) != nil || !others[0].Running() {
+		t.Errorf("%s and %s: a Sentinel goes on, or a server does not", dead.Name(), paused.Name())
+	}
+	clustertest.Must(t, leader.Kill(ctx))
+	short, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	if number, err := c.Leader(short); err == nil {
+		t.Errorf("n%d leads by the word of one Sentinel of three", number)
+	}
+	clustertest.Must(t, dead.Restart(ctx))
+	clustertest.Must(t, paused.Resume(ctx))
+	clustertest.Succeeds(t, c, leader)
+	clustertest.Must(t, leader.Restart(ctx))
+	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
 // TestRestartedEmpty restarts a primary without persistence before the Sentinels take it

@@ -146,6 +146,14 @@ sentinel parallel-syncs %[4]s %[10]d
 	return nil
 }
 
+// agent is a Sentinel as what fails over beside a node.
+type agent struct{ *cluster.Server }
+
+func (a agent) Name() string { return "the Sentinel of " + a.Server.Name() }
+
+// Agent is the node's Sentinel.
+func (n *server) Agent() cluster.Auxiliary { return agent{n.sentinel} }
+
 // Steered says why the node's clock cannot be steered.
 func (*server) Steered() error { return errSteered }
 

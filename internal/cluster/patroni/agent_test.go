@@ -1,0 +1,66 @@
+package patroni
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/postgres"
+)
+
+// demoted waits until a node that led is a standby, or is being made one.
+func demoted(t *testing.T, n *node) {
+	t.Helper()
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+		if recovering, err := postgres.One[bool](t.Context(), n.over, "SELECT pg_is_in_recovery()"); err == nil && !recovering {
+			return fmt.Errorf("%s takes writes yet", n.Name())
+		}
+		return nil
+	}))
+}
+
+// TestAgentAndStore injects the faults of Patroni alone and of its etcd, sees what follows
+// of each, and heals it. With synchronous replication nothing may be lost.
+func TestAgentAndStore(t *testing.T) {
+	c := startCluster(t, 2, "")
+	k := kind()
+	leads := func() *node { l, _ := clustertest.Leader(t, c); return l.(*node) }
+	faults := []struct {
+		name         string
+		inject, heal func(cluster.Auxiliary, context.Context) error
+	}{
+		{"kill", cluster.Auxiliary.Kill, cluster.Auxiliary.Restart},
+		{"pause", cluster.Auxiliary.Pause, cluster.Auxiliary.Resume},
+	}
+	for _, do := range faults {
+		t.Run(do.name+" the agent", func(t *testing.T) {
+			p, ctx, n := k.Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), leads()
+			a := n.Agent()
+			clustertest.Must(t, do.inject(a, ctx))
+			if recovering, err := postgres.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()"); err != nil || recovering {
+				t.Errorf("without Patroni %s is no primary: %v", n.Name(), err)
+			}
+			clustertest.Succeeds(t, c, n)
+			clustertest.Must(t, do.heal(a, ctx))
+			if !a.Running() || a.StillPaused(ctx) == nil {
+				t.Errorf("%s does not go on", a.Name())
+			}
+			demoted(t, n)
+			p.GoOn(20)
+			p.EndWell(do.name + " the agent")
+		})
+	}
+	for _, do := range faults {
+		t.Run(do.name+" the store", func(t *testing.T) {
+			p, ctx, n := k.Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), leads()
+			store := c.Store()[0]
+			clustertest.Must(t, do.inject(store, ctx))
+			demoted(t, n)
+			clustertest.Must(t, do.heal(store, ctx))
+			p.GoOn(20)
+			p.EndWell(do.name + " the store")
+		})
+	}
+}

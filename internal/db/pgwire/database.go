@@ -72,7 +72,7 @@ type Flavor struct {
 	Equal bool
 
 	// Pooler reads an error message that a pooler between client and server has made up
-	// itself; nil: there are none.
+	// itself; nil: there are no poolers, and none is looked for.
 	Pooler func(code, message string) PoolerError
 
 	// Product returns name and version for Info, of version() and server_version.
@@ -137,7 +137,7 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	}
 	err = d.Control(ctx, "open "+d.Where(), func(ctx context.Context, c *Control) error {
 		err := d.recognize(ctx, c)
-		if err == nil && flavor.Asked {
+		if err == nil && flavor.Pooler != nil {
 			err = d.seePooler(ctx, c)
 		}
 		if err != nil {

@@ -358,11 +358,12 @@ func TestARateThatIsTooHighIsTold(t *testing.T) {
 	p := runPaced(t, nil, "--rate", "100000", "--duration", "3s", "--max-backlog", "150000", "--no-check")
 	d := p.result.Drive
 	// A transaction that a client has just begun is in nobody's queue.
-	if p.due() != 300_000 || d.Shed == 0 || d.Backlog < 150_000-16 || d.MaxBacklog != 150_000 {
+	const most, begun = 150_000, 16
+	if p.due() != 300_000 || d.Shed == 0 || d.Backlog < most-begun || d.MaxBacklog < most-begun || d.MaxBacklog > most {
 		t.Errorf("%d were due, %d shed, backlog %d, at most %d", p.due(), d.Shed, d.Backlog, d.MaxBacklog)
 	}
 	// Who could not follow is the client where the machine was too busy for both.
-	reported := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 150,000 waited at once, )?and `)
+	reported := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 1(50,000|49,9\d\d) waited at once, )?and `)
 	if !reported.MatchString(p.text) {
 		t.Errorf("%v is missing in %s", reported, p.text)
 	}

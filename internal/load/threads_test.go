@@ -19,42 +19,24 @@ func TestThreads(t *testing.T) {
 		busy []float64
 		want int
 	}{
-		{"at the beginning", 8, nil, 8},
-		{"not long enough at rest", 8, times(calm-1, 0.1), 8},
-		{"at rest", 8, times(calm, 0.1), 4},
-		{"at rest for long", 8, times(10*calm, 0.1), 1},
-		{"never below one", 1, times(10*calm, 0), 1},
-		{"an odd number", 3, times(calm, 0.1), 1},
-		{"as much as half of them do", 2, times(100, 0.7), 2},
-		{"a moment of work between", 8, []float64{0.1, 0.1, 5, 0.1, 0.1}, 8},
-		{"busy, and there are no more", 2, times(10, 2), 2},
-		{"too few", 8, append(times(10*calm, 0.1), 0.9), 2},
-		{"too few, still", 8, append(times(10*calm, 0.1), 0.9, 1.8, 3.9), 8},
-		{"up to the most alone", 3, append(times(10*calm, 0.1), 0.9, 1.8), 3},
-		{"not taken back at once", 8, append(append(times(10*calm, 0.1), 0.9), times(cooldown-1, 0.1)...), 2},
-		{"taken back later", 8, append(append(times(10*calm, 0.1), 0.9), times(cooldown+calm, 0.1)...), 1},
+		{"at the beginning", 8, nil, 1},
+		{"at rest for long", 8, times(100, 0.1), 1},
+		{"less than full", 8, times(100, full-0.01), 1},
+		{"full for a moment", 8, []float64{0.1, 1, 0.1, 1, 0.1}, 1},
+		{"too few", 8, times(lasting, full), 2},
+		{"too few, and then enough", 8, append(times(lasting, full), times(100, 1.5)...), 2},
+		{"too few, still", 8, append(append(times(lasting, 0.9), times(lasting, 1.8)...), times(lasting, 3.9)...), 8},
+		{"not taken back", 8, append(times(lasting, 0.9), times(100, 0.1)...), 2},
+		{"up to the most alone", 3, append(times(lasting, 0.9), times(lasting, 1.8)...), 3},
+		{"busy, and there are no more", 2, times(100, 2), 2},
 	} {
-		n := threads{now: test.most, most: test.most}
+		n := threads{now: 1, most: test.most}
 		for _, busy := range test.busy {
 			n.next(busy)
 		}
 		if n.now != test.want {
 			t.Errorf("%s: %d threads of %d, not %d", test.name, n.now, test.most, test.want)
 		}
-	}
-}
-
-// TestThreadsOnlyRise: near the end of the window the number does not fall, because a
-// number that was never tried might be too small.
-func TestThreadsOnlyRise(t *testing.T) {
-	n := threads{now: 4, most: 8, final: true}
-	for range 10 * calm {
-		if got := n.next(0.1); got != 4 {
-			t.Fatalf("an idle process has %d threads, not 4", got)
-		}
-	}
-	if got := n.next(3.9); got != 8 {
-		t.Errorf("a busy process has %d threads, not 8", got)
 	}
 }
 
@@ -76,7 +58,7 @@ func TestChooseThreads(t *testing.T) {
 		{"computing", 20, []float64{busyAll}, most, false},
 		{"idle, then computing", 20, append(slices.Repeat([]float64{idle}, 10), busyAll), most, false},
 		{"more than one thread can serve", 20, []float64{halves}, 2, false},
-		{"busy at the very end", 20, append(slices.Repeat([]float64{idle}, 19), 1), 2, false},
+		{"busy at the very end", 20, append(slices.Repeat([]float64{idle}, 18), 1), 2, false},
 		{"no window", 0, []float64{idle}, most, false},
 		{"no usage", 20, []float64{idle}, most, true},
 	} {
@@ -112,12 +94,12 @@ func TestChooseThreads(t *testing.T) {
 }
 
 // TestChooseThreadsEndsEarly: a load phase that ends within the window has the number
-// that was in force.
+// that was in force, which is one at the beginning.
 func TestChooseThreadsEndsEarly(t *testing.T) {
 	most := runtime.GOMAXPROCS(0)
-	restore := chooseThreads(time.Hour, nil, sampleUsage)
-	if got := restore(); got != most || runtime.GOMAXPROCS(0) != most {
-		t.Errorf("%d threads, then %d, not %d", got, runtime.GOMAXPROCS(0), most)
+	restore := chooseThreads(time.Hour, nil, func() usageAt { return usageAt{time.Now(), 1} })
+	if got := restore(); got != 1 || runtime.GOMAXPROCS(0) != most {
+		t.Errorf("%d threads, not 1; then %d, not %d", got, runtime.GOMAXPROCS(0), most)
 	}
 }
 

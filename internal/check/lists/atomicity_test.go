@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -69,10 +70,7 @@ func atomic(list []Transaction, all bool) bool {
 // TestAtomicity compares the levels between read committed and snapshot isolation with their
 // definitions.
 func TestAtomicity(t *testing.T) {
-	rounds := uint64(100_000)
-	if testing.Short() {
-		rounds = 1500
-	}
+	rounds := checktest.Rounds(1500, 30_000)
 	broken := 0
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 17))

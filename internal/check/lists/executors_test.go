@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -197,10 +198,7 @@ func TestExecutors(t *testing.T) {
 // TestMutations alters one thing in a valid history. What the definition still allows is valid, and
 // all else is caught.
 func TestMutations(t *testing.T) {
-	rounds := uint64(30_000)
-	if testing.Short() {
-		rounds = 800
-	}
+	rounds := checktest.Rounds(800, 15_000)
 	caught := 0
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 5))

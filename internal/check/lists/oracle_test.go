@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -396,10 +397,7 @@ func committed(all []Transaction, reads bool) func(order []*Transaction) bool {
 
 // TestOracle compares every decision with the definition.
 func TestOracle(t *testing.T) {
-	rounds := uint64(200_000)
-	if testing.Short() {
-		rounds = 1500
-	}
+	rounds := checktest.Rounds(1500, 40_000)
 	type outcome struct{ holds, fails, open int }
 	counts := map[isolation.Level]*outcome{}
 	for seed := range rounds {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -230,10 +231,10 @@ func (n *comparison) compare(seed uint64, c *checker, level isolation.Level, wan
 }
 
 // log says how often each level was held, and that none of them was always the same.
-func (n *comparison) log(rounds int) {
+func (n *comparison) log(rounds uint64) {
 	for level, counts := range n.counts {
 		n.t.Logf("%v: %d hold, %d do not, %d open", level, counts[graph.Holds], counts[graph.Fails], counts[graph.Open])
-		if level != isolation.ReadUncommitted && (counts[graph.Holds] < rounds/100 || counts[graph.Fails] < rounds/100) {
+		if level != isolation.ReadUncommitted && (counts[graph.Holds] < int(rounds)/100 || counts[graph.Fails] < int(rounds)/100) {
 			n.t.Errorf("%v was hardly tested: %d hold, %d do not", level, counts[graph.Holds], counts[graph.Fails])
 		}
 	}
@@ -241,12 +242,9 @@ func (n *comparison) log(rounds int) {
 
 // TestValues compares what is decided of lists that are written whole with the definitions.
 func TestValues(t *testing.T) {
-	rounds := 40_000
-	if testing.Short() {
-		rounds = 1500
-	}
+	rounds := checktest.Rounds(1500, 15_000)
 	n := comparison{t, map[isolation.Level]*[3]int{}}
-	for seed := range uint64(rounds) {
+	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		list, end := valueHistory(rng)
 		c, report := decidedAs(t, list, Values, end)
@@ -419,12 +417,9 @@ func findsOwn(t *Transaction) bool {
 
 // TestPieces compares what is decided of lists of rows with the definitions.
 func TestPieces(t *testing.T) {
-	rounds := 40_000
-	if testing.Short() {
-		rounds = 1500
-	}
+	rounds := checktest.Rounds(1500, 15_000)
 	n := comparison{t, map[isolation.Level]*[3]int{}}
-	for seed := range uint64(rounds) {
+	for seed := range rounds {
 		list := pieceHistory(rand.New(rand.NewPCG(seed, 29)))
 		c, report := decidedAs(t, list, Pieces, nil)
 		or := oracle{list}

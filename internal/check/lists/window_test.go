@@ -58,10 +58,7 @@ func doubted(rng *rand.Rand, list []Transaction) []Transaction {
 // TestWindows: a part of a valid history, of which each client begins and ends somewhere
 // else, is never invalid.
 func TestWindows(t *testing.T) {
-	rounds := uint64(20_000)
-	if testing.Short() {
-		rounds = 1500
-	}
+	rounds := checktest.Rounds(1500, 15_000)
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		list := serialHistory(rng, seed%2 == 1, false, 0)
@@ -81,10 +78,7 @@ func TestWindows(t *testing.T) {
 
 // TestWindowsOfInvalidHistories: where a part of a history breaks a claim the whole does.
 func TestWindowsOfInvalidHistories(t *testing.T) {
-	rounds := uint64(10_000)
-	if testing.Short() {
-		rounds = 1000
-	}
+	rounds := checktest.Rounds(1000, 4000)
 	claims := []isolation.Level{isolation.ReadCommitted, isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable}
 	shown, hidden := map[isolation.Level]int{}, map[isolation.Level]int{}
 	for seed := range rounds {
@@ -124,10 +118,7 @@ func TestWindowsOfInvalidHistories(t *testing.T) {
 
 // TestWindowsOfStorages: the same of lists that are written whole, and of lists of rows.
 func TestWindowsOfStorages(t *testing.T) {
-	rounds := uint64(8_000)
-	if testing.Short() {
-		rounds = 600
-	}
+	rounds := checktest.Rounds(600, 3000)
 	for _, kept := range []Storage{Values, Pieces} {
 		shown := 0
 		for seed := range rounds {
@@ -188,10 +179,7 @@ func appendsTo(t *Transaction, key uint64) bool {
 
 // TestWindowsFindPlants: what contradicts itself within a window is found there.
 func TestWindowsFindPlants(t *testing.T) {
-	rounds := uint64(1500)
-	if testing.Short() {
-		rounds = 200
-	}
+	rounds := checktest.Rounds(200, 1500)
 	for name, plant := range map[string]func(p pair) bool{ // false: there is no place for it
 		"an aborted read": func(p pair) bool {
 			p.writer.Outcome = history.Aborted

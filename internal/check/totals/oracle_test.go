@@ -108,7 +108,7 @@ func explained(w *world, real func(ended, began *history.Transaction) bool) bool
 // small histories of which about half are wrong.
 func TestOracle(t *testing.T) {
 	var counts [2][2]int
-	for seed := range rounds(4000) {
+	for seed := range checktest.Rounds(4000, 20000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
 		results := checktest.ByName(checked(w.input(isolation.StrictSerializable)))

@@ -180,7 +180,7 @@ func planted(p plant, seed uint64) (*world, map[string]string) {
 // TestPlants: each fault is found as what it is, and as nothing else.
 func TestPlants(t *testing.T) {
 	for _, p := range plants {
-		for seed := range rounds(60) {
+		for seed := range checktest.Rounds(60, 300) {
 			w, want := planted(p, seed)
 			results := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
 			for name, r := range results {

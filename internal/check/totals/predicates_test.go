@@ -257,7 +257,7 @@ func (b *branch) serial() bool {
 func TestPredicateOracle(t *testing.T) {
 	var counts [2]int
 	named := map[string]int{}
-	for seed := range rounds(2500) {
+	for seed := range checktest.Rounds(2500, 12500) {
 		b := newBranch(seed, 1+int(seed/2%2))
 		if b.balances = seed%2 == 0; b.balances {
 			b.open(0, 2)

@@ -134,14 +134,6 @@ func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64)
 	return transfer
 }
 
-// rounds is how many histories are drawn: ten times as many where nobody waits.
-func rounds(short uint64) uint64 {
-	if testing.Short() {
-		return short
-	}
-	return 10 * short
-}
-
 // sameAsExamined fails where a proof and a look at everything disagree, and says whether
 // there was a proof.
 func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
@@ -170,7 +162,7 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 // TestProof: every history of a database that commits one after another is proved, and the
 // results are those of a look at everything.
 func TestProof(t *testing.T) {
-	for seed := range rounds(2000) {
+	for seed := range checktest.Rounds(2000, 10000) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80), false)
 		in := w.input(isolation.StrictSerializable)
@@ -188,7 +180,7 @@ func TestProof(t *testing.T) {
 // rest is proved, and the results are those of a look at everything.
 func TestProofWithCircles(t *testing.T) {
 	proved, circles := 0, 0
-	for seed := range rounds(1500) {
+	for seed := range checktest.Rounds(1500, 7500) {
 		rng := rand.New(rand.NewPCG(seed, 25))
 		var w *world
 		if seed%3 == 0 {
@@ -218,7 +210,7 @@ func TestProofWithCircles(t *testing.T) {
 // whatever is changed in a healthy history or its end state.
 func TestNoFalseProof(t *testing.T) {
 	proved, refused := 0, 0
-	for seed := range rounds(6000) {
+	for seed := range checktest.Rounds(6000, 30000) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(20), seed%4 == 0)
 		bend(rng, w)
@@ -309,7 +301,7 @@ func bend(rng *rand.Rand, w *world) {
 // that the definition calls strictly serializable.
 func TestProofOracle(t *testing.T) {
 	var counts [2]int
-	for seed := range rounds(4000) {
+	for seed := range checktest.Rounds(4000, 20000) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
 		for i := range w.Txns { // each by a client of its own

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/money"
@@ -301,7 +302,7 @@ func TestSentencesAreTrue(t *testing.T) {
 		tc.make(w)
 		look(tc.name, w, w.input(isolation.StrictSerializable))
 	}
-	for seed := range rounds(1500) {
+	for seed := range checktest.Rounds(1500, 7500) {
 		rng := rand.New(rand.NewPCG(seed, 29))
 		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30), false)
 		bend(rng, w)

@@ -374,7 +374,7 @@ func deal(w *world, runs int, rng *rand.Rand, within int64) []*checktest.History
 // not known exactly when a run began, a proof may be missed, and none is found too many.
 func TestProofTogether(t *testing.T) {
 	var counts [2]int
-	for seed := range rounds(2000) {
+	for seed := range checktest.Rounds(2000, 10000) {
 		rng := rand.New(rand.NewPCG(seed, 27))
 		w := parallel(rng, 3+rng.IntN(12), 2+rng.IntN(10), 4+rng.IntN(60), seed%5 == 4)
 		bent, within := seed%2 == 1, int64(0)

@@ -37,7 +37,7 @@ func TestPartAccusesNobody(t *testing.T) {
 // missing that took an account out of a predicate, so that who did not find it accuses nobody.
 func TestPartOfPredicatesAccusesNobody(t *testing.T) {
 	related := 0
-	for seed := range rounds(800) {
+	for seed := range checktest.Rounds(800, 4000) {
 		b := newBranch(seed, 0)
 		for range 20 + b.rng.IntN(100) {
 			b.step()
@@ -65,7 +65,7 @@ func TestPartOfPredicatesAccusesNobody(t *testing.T) {
 // break that of the whole, and many that do show in a part.
 func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
 	shown, hidden, phantoms := 0, 0, 0
-	for seed := range rounds(800) {
+	for seed := range checktest.Rounds(800, 4000) {
 		b := newBranch(seed, 1+int(seed%2))
 		for range 5 + b.rng.IntN(20) {
 			b.step()
@@ -90,7 +90,7 @@ func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
 		}
 	}
 	t.Logf("%d shown, %d hidden, %d phantoms", shown, hidden, phantoms)
-	if n := int(rounds(800)); shown < n/10 || phantoms < n/50 {
+	if n := int(checktest.Rounds(800, 4000)); shown < n/10 || phantoms < n/50 {
 		t.Errorf("of %d parts %d were invalid, with %d phantoms; %d were not and the whole was", n, shown, phantoms, hidden)
 	}
 }
@@ -98,7 +98,7 @@ func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
 // TestPartOfGroupsAccusesNobody: nor is anything a violation in a part of a healthy recording
 // of sums.
 func TestPartOfGroupsAccusesNobody(t *testing.T) {
-	for seed := range rounds(600) {
+	for seed := range checktest.Rounds(600, 3000) {
 		rng := rand.New(rand.NewPCG(seed, 41))
 		g := newCounter(seed)
 		g.versions = seed%3 > 0
@@ -146,7 +146,7 @@ func TestPartTakesLittleMemory(t *testing.T) {
 func TestPartBreaksNoOtherClaim(t *testing.T) {
 	claims := []isolation.Level{isolation.ReadCommitted, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable}
 	shown, hidden := map[isolation.Level]int{}, map[isolation.Level]int{}
-	for seed := range rounds(300) {
+	for seed := range checktest.Rounds(300, 1500) {
 		rng := rand.New(rand.NewPCG(seed, 43))
 		w := weak(rng, 3+rng.IntN(4), 6+rng.IntN(30))
 		switch seed % 3 {
@@ -182,7 +182,7 @@ func TestPartBreaksNoOtherClaim(t *testing.T) {
 		}
 	}
 	t.Log(shown, hidden)
-	if n := int(rounds(300)); shown[isolation.SnapshotIsolation] < n/50 || shown[isolation.Serializable] < n/50 {
+	if n := int(checktest.Rounds(300, 1500)); shown[isolation.SnapshotIsolation] < n/50 || shown[isolation.Serializable] < n/50 {
 		t.Errorf("of %d parts these broke a claim: %v", n, shown)
 	}
 }

@@ -188,7 +188,8 @@ else
 	echo "== all tests but those that the race detector watches below"
 	# The longest come first, so that no processor waits for them in the end. Tests
 	# that wait for servers leave processors idle, hence -p and -parallel.
-	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
+	longest="./internal/dbtest ./internal/cli ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/patroni ./internal/cluster/postgres"
+	tests "$longest $unwatched" -count 1 -p 5 -parallel 4
 	if command -v gcc >/dev/null; then
 		race
 	else

@@ -25,7 +25,7 @@ type Acknowledged struct {
 
 // Overlap is a time in which two servers took writes: each acknowledged some that were
 // sent after the other had acknowledged one, or one was the leader and the other
-// acknowledged some. What they acknowledged is counted in whole tenths of a second.
+// acknowledged some. What they acknowledged is counted from its first moment to its last.
 type Overlap struct {
 	FromSeconds float64        `json:"from_s"`
 	ToSeconds   float64        `json:"to_s"`

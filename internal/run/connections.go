@@ -193,10 +193,23 @@ func (c *conductor) acknowledged(read *recordedMoves) error {
 		has = kept.Has
 	}
 	a := stats.NewAcknowledgements(len(read.names), read.moves)
-	for rec := range readable(recorded) {
-		a.Add(rec.Transaction, has)
+	count := func() {
+		for rec := range readable(recorded) {
+			a.Add(rec.Transaction, has)
+		}
 	}
-	c.result.Acknowledgements = shownAcknowledgements(a, read, leads, kept != nil)
+	count()
+	intervals := a.Intervals()
+	var overlaps []stats.Overlap
+	if read.OnePrimary {
+		overlaps = stats.Overlaps(intervals, leads)
+	}
+	if len(overlaps) > 0 { // which are known only now, and mostly there are none
+		a = stats.NewAcknowledgements(len(read.names), read.moves)
+		a.CountDuring(overlaps)
+		count()
+	}
+	c.result.Acknowledgements = shownAcknowledgements(read, intervals, overlaps, a.During(), kept != nil)
 	return nil
 }
 
@@ -214,7 +227,7 @@ func (c *conductor) kept(run uint64) (*stats.Kept, error) {
 }
 
 // shownAcknowledgements is the form of the result.
-func shownAcknowledgements(a *stats.Acknowledgements, read *recordedMoves, leads []stats.Move, ledger bool) *report.Acknowledgements {
+func shownAcknowledgements(read *recordedMoves, intervals []stats.Acknowledging, overlaps []stats.Overlap, during [][2]stats.Acknowledging, ledger bool) *report.Acknowledgements {
 	shown := func(i stats.Acknowledging) report.Acknowledged {
 		s := report.Acknowledged{
 			Server: read.names[i.Server], FromSeconds: i.From.Seconds(), ToSeconds: i.To.Seconds(), Acknowledged: i.Acknowledged,
@@ -228,17 +241,13 @@ func shownAcknowledgements(a *stats.Acknowledgements, read *recordedMoves, leads
 		return s
 	}
 	r := &report.Acknowledgements{OnePrimary: read.OnePrimary, Intervals: []report.Acknowledged{}, Overlaps: []report.Overlap{}}
-	intervals := a.Intervals()
 	for _, i := range intervals {
 		r.Intervals = append(r.Intervals, shown(i))
 	}
-	if !read.OnePrimary {
-		return r
-	}
-	for _, o := range stats.Overlaps(intervals, leads) {
+	for i, o := range overlaps {
 		both := report.Overlap{FromSeconds: o.From.Seconds(), ToSeconds: o.To.Seconds()}
-		for _, server := range o.Servers {
-			both.Servers = append(both.Servers, shown(a.During(server, o.From, o.To)))
+		for _, one := range during[i] {
+			both.Servers = append(both.Servers, shown(one))
 		}
 		r.Overlaps = append(r.Overlaps, both)
 	}

@@ -40,6 +40,9 @@ const (
 type Acknowledgements struct {
 	moves [][]Move // by client, in order
 	bins  []map[int64]*Acknowledging
+
+	overlaps []Overlap
+	during   [][2]Acknowledging // what the two servers of each overlap acknowledged in it
 }
 
 // NewAcknowledgements takes the moves of all clients, those of one client in order.
@@ -92,11 +95,39 @@ func (a *Acknowledgements) Add(tx *history.Transaction, kept func(history.ID) bo
 	if kept != nil && !kept(tx.ID) {
 		one.Lost, one.LostFrom = 1, one.To
 	}
+	a.addDuring(&one)
 	bins, n := a.bins[server], tx.End/acknowledgedBin
 	if bin := bins[n]; bin != nil {
 		bin.join(&one)
 	} else {
 		bins[n] = &one
+	}
+}
+
+// CountDuring has Add count what the two servers of each overlap acknowledged in it, from its
+// first nanosecond to its last.
+func (a *Acknowledgements) CountDuring(overlaps []Overlap) {
+	a.overlaps, a.during = overlaps, make([][2]Acknowledging, len(overlaps))
+	for i, o := range overlaps {
+		a.during[i][0].Server, a.during[i][1].Server = o.Servers[0], o.Servers[1]
+	}
+}
+
+// During is what the two servers of each overlap of CountDuring acknowledged in it.
+func (a *Acknowledgements) During() [][2]Acknowledging { return a.during }
+
+func (a *Acknowledgements) addDuring(one *Acknowledging) {
+	for i, o := range a.overlaps {
+		for k, server := range o.Servers {
+			if server != one.Server || one.From < o.From || one.To > o.To {
+				continue
+			}
+			if sum := &a.during[i][k]; sum.Acknowledged == 0 {
+				*sum = *one
+			} else {
+				sum.join(one)
+			}
+		}
 	}
 }
 
@@ -125,23 +156,6 @@ func (a *Acknowledgements) Intervals() (list []Acknowledging) {
 	}
 	slices.SortStableFunc(list, func(a, b Acknowledging) int { return cmp.Compare(a.From, b.From) })
 	return list
-}
-
-// During is what a server acknowledged from one time to another, in whole bins of a tenth of
-// a second.
-func (a *Acknowledgements) During(server int, from, to time.Duration) (sum Acknowledging) {
-	sum.Server = server
-	for n, bin := range a.bins[server] {
-		if n < int64(from)/acknowledgedBin || n > int64(to)/acknowledgedBin {
-			continue
-		}
-		if sum.Acknowledged == 0 {
-			sum = *bin
-		} else {
-			sum.join(bin)
-		}
-	}
-	return sum
 }
 
 // Overlap is a time in which two servers took writes.

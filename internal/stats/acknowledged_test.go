@@ -55,10 +55,23 @@ func TestAcknowledgements(t *testing.T) {
 	if got := a.Intervals(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got := a.During(0, 3*s, 3*s+50*ms); got.Acknowledged != 2 || got.Lost != 2 {
-		t.Errorf("%+v", got)
+}
+
+// TestCountDuring: what two servers acknowledged in an overlap is counted to the nanosecond.
+func TestCountDuring(t *testing.T) {
+	a := NewAcknowledgements(3, []Move{{0, 0, 0}, {1, 0, 1}, {2, 0, 2}})
+	a.CountDuring([]Overlap{{3 * s, 3*s + 100*ms, [2]int{0, 1}}, {5 * s, 6 * s, [2]int{1, 2}}})
+	for client := range uint64(2) {
+		every(a, client, s, 4*s, 50*ms, func(id history.ID) bool { return id.Client() == 1 })
 	}
-	if got := a.During(1, 0, s); got != (Acknowledging{Server: 1}) {
+	want := [][2]Acknowledging{
+		{
+			{Server: 0, From: 3 * s, To: 3*s + 100*ms, LastBegun: 3*s + 99*ms, Acknowledged: 3, Lost: 3, LostFrom: 3 * s},
+			{Server: 1, From: 3 * s, To: 3*s + 100*ms, LastBegun: 3*s + 99*ms, Acknowledged: 3},
+		},
+		{{Server: 1}, {Server: 2}},
+	}
+	if got := a.During(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -33,7 +33,9 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	case !known:
 		m.Class = db.Fatal
 	}
-	if p == wire.Committing && (ended || m.Class == db.Unavailable || f.openAtCommit(code)) {
+	// What a server refuses as a write is a statement before the commit.
+	sure := m.Class != db.Unavailable || code == readOnly
+	if p == wire.Committing && (ended || !sure || f.openAtCommit(code)) {
 		return Meaning{Class: db.Unknown}
 	}
 	if p != wire.Committing && m.Class == db.Unknown {
@@ -44,6 +46,12 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	}
 	return m
 }
+
+// readOnly is read_only_sql_transaction: a statement is refused before it does anything
+// (PreventCommandIfReadOnly of src/backend/tcop/utility.c, ExecCheckXactReadOnly of
+// executor/execMain.c), and its transaction is rolled back. On a server that has become a
+// standby the session lives, and is of no use.
+const readOnly = "25006"
 
 func (f *Flavor) openAtCommit(code string) bool {
 	return slices.ContainsFunc(f.OpenAtCommit, func(open string) bool { return strings.HasPrefix(code, open) })

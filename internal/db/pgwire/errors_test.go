@@ -31,7 +31,7 @@ func TestClassify(t *testing.T) {
 		"57P02": {db.Unavailable, db.Unavailable, db.Unknown, db.Unknown},
 		"57P03": {db.Unavailable, db.Unavailable, db.Unknown, db.Unknown},
 		"53300": {db.Unavailable, db.Unavailable, db.Unknown, db.Unknown},
-		"25006": {db.Unavailable, db.Unavailable, db.Unknown, db.Unknown},
+		"25006": {db.Unavailable, db.Unavailable, db.Unavailable, db.Unknown},
 		"23514": {db.Constraint, db.Constraint, db.Constraint, db.Unknown},
 		"23505": {db.Constraint, db.Constraint, db.Constraint, db.Unknown},
 		"28P01": {db.Fatal, db.Fatal, db.Fatal, db.Unknown},

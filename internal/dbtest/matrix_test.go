@@ -207,12 +207,26 @@ func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.D
 	return openPostgresURL(t, address), address
 }
 
-// behindPooler are all workloads in all modes, and each isolation.
+// behindPooler are all workloads in all modes at each isolation, and each access of append
+// in each mode.
 func behindPooler() []cell {
-	return slices.Concat(bankBehindPooler(),
-		[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
-		[]cell{kvCell("read committed", 1000), kvCell("repeatable read", 1000, "--mode", "interactive"), kvCell("serializable", 1000, "--in-flight", "8")},
-		eventsCells(200), eventsAt("read committed", "repeatable read", "serializable"), appendCells("serializable", 300))
+	isolations := []string{"read committed", "repeatable read", "serializable"}
+	list := slices.Concat(bankBehindPooler(),
+		[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")}, eventsCells(100))
+	for i, isolation := range isolations {
+		list = append(list, kvCell(isolation, 400, "--in-flight", "8"))
+		for k, mode := range []string{workload.Pipelined, workload.Interactive} {
+			list = append(list, kvCell(isolation, 400, "--mode", mode), eventsCell(isolation+" "+mode, 100, func(c *events.Config) {
+				c.Streams, c.Isolation, c.Mode = 2, isolation, mode
+			}))
+			for n, access := range accesses {
+				if isolation == "serializable" || n == 2*i+k {
+					list = append(list, appendCell(isolation, 150, "--access", access, "--mode", mode))
+				}
+			}
+		}
+	}
+	return list
 }
 
 func onMariaDB(snapshot string) func(t *testing.T) opener {

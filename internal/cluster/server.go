@@ -381,6 +381,15 @@ func (s *Server) resume(ctx context.Context, p *Process) error {
 // Awake says that the server runs and is not paused.
 func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 
+// Absent says why a server that is not Awake is not: it is paused, or down, with the end of
+// its log, for it may have ended by itself.
+func (s *Server) Absent() error {
+	if s.Running() {
+		return fmt.Errorf("%s is paused", s.Name())
+	}
+	return fmt.Errorf("%s is down%s", s.Name(), s.tail())
+}
+
 // Paused says that Pause was called and Resume was not.
 func (s *Server) Paused() bool { return s.stopped() != nil }
 

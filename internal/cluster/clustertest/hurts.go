@@ -152,6 +152,9 @@ func (s *scene) down(n cluster.LocalNode) {
 	if n.Pause(s.ctx) == nil {
 		s.Errorf("%s, which is dead, was paused", n.Name())
 	}
+	if a, ok := n.(interface{ Absent() error }); ok && !strings.Contains(a.Absent().Error(), n.Name()+" is down; its log ends: ") {
+		s.Errorf("why %s, which is dead, does not answer: %v", n.Name(), a.Absent())
+	}
 	// A busy machine takes its time until it comes to the node.
 	for limit := 100 * time.Millisecond; ; limit *= 5 {
 		short, cancel := context.WithTimeout(s.ctx, limit)

@@ -135,7 +135,7 @@ func (s status) synced() error {
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	if err := c.Each(func(n *node) error {
 		if !n.Awake() {
-			return fmt.Errorf("%s is down or paused", n.Name())
+			return n.Absent()
 		}
 		if !c.galera() {
 			return n.ping(ctx)

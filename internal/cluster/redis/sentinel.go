@@ -175,7 +175,7 @@ func (c *SentinelCluster) healthy() func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, n := range c.servers() {
 			if !n.Awake() {
-				return fmt.Errorf("%s is down or paused", n.Name())
+				return n.Absent()
 			}
 		}
 		p, v, err := c.leads(ctx)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -36,9 +37,30 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// programs are PostgreSQL's programs that a cluster needs. Debian has wrappers of some on
-// PATH and not of all, so that they have to come from one folder.
-var programs = []string{"initdb", "postgres", "pg_basebackup", "pg_isready", "pg_controldata"}
+// programs are PostgreSQL's programs that a server alone needs, and forStandbys those that
+// a cluster needs too. Debian has wrappers of some on PATH and not of all, so that they have
+// to come from one folder.
+var (
+	programs    = []string{"initdb", "postgres"}
+	forStandbys = []string{"pg_basebackup", "pg_isready", "pg_controldata"}
+)
+
+// findPrograms finds the programs. Those for standbys may be missing where there is one
+// node, as archives of servers alone lack them; a node that is added then cannot join.
+func findPrograms(o cluster.Options) (map[string]string, error) {
+	needed := programs
+	if o.Nodes > 1 {
+		needed = slices.Concat(programs, forStandbys)
+	}
+	found, err := o.FindAll(needed, DebianPackage, Folders...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range forStandbys {
+		found[name] = filepath.Join(filepath.Dir(found["postgres"]), name)
+	}
+	return found, nil
+}
 
 // StartCluster starts a primary, node 0, and its standbys, and returns when all
 // have the same data and, unless sync=off is given, the primary waits for a
@@ -59,7 +81,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := o.FindAll(programs, DebianPackage, Folders...)
+	found, err := findPrograms(o)
 	if err != nil {
 		return nil, err
 	}

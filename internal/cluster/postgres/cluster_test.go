@@ -129,29 +129,26 @@ func sharedMemory(t *testing.T, dir string) (ids []string) {
 	return ids
 }
 
-// TestPrograms sees that the servers are those of the folder that was named, or else of
-// the first on PATH.
+// TestPrograms sees that the server is that of the folder that was named, or else of the first
+// on PATH, and that one alone needs no programs for standbys, which archives of the server lack.
 func TestPrograms(t *testing.T) {
-	programs, err := cluster.Options{}.FindAll(programs, DebianPackage, Folders...)
-	if err != nil {
-		t.Skipf("skipped engine: postgres: %v", err)
+	found, err := findPrograms(cluster.Options{Nodes: 1})
+	clustertest.Need(t, "postgres", err)
+	k := kind()
+	k.Params = url.Values{"fsync": {"off"}}
+	k.Programs(t, found["postgres"])
+
+	bin := clustertest.OpenDir(t)
+	for _, name := range programs {
+		clustertest.Must(t, os.Symlink(found[name], filepath.Join(bin, name)))
 	}
-	dir := clustertest.OpenDir(t)
-	bin := filepath.Join(dir, "named")
-	clustertest.Must(t, os.Symlink(filepath.Dir(programs["postgres"]), bin))
-	for _, how := range []string{"bin", "PATH"} {
-		k := kind()
-		k.Params = url.Values{"fsync": {"off"}}
-		if how == "bin" {
-			k.Params["bin"] = []string{bin}
-		} else {
-			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-		}
-		pid := k.Start(t, cluster.Options{Nodes: 1}).Nodes()[0].(*node).PIDs()[0]
-		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || !strings.HasPrefix(string(command), filepath.Join(bin, "postgres")+"\x00") {
-			t.Errorf("by %s: the server is %q, %v, want that in %s", how, command, err, bin)
-		}
+	o := cluster.Options{Nodes: 1, Params: url.Values{"bin": {bin}}}
+	if _, err := findPrograms(o); err != nil {
+		t.Errorf("a server alone: %v", err)
+	}
+	o.Nodes = 2
+	if _, err := findPrograms(o); err == nil || !strings.Contains(err.Error(), "has no pg_basebackup") {
+		t.Errorf("two servers: %v", err)
 	}
 }
 

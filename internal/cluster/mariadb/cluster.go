@@ -1,13 +1,17 @@
 package mariadb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"stroppy/internal/cluster"
@@ -123,14 +127,38 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := c.User.Command(ctx, c.Dir, c.programs.install, "--no-defaults", "--datadir="+n.Dir(), "--tmpdir="+n.scratch,
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--extra-file="+file)
-	cmd.Args = append(cmd.Args, c.programs.basedir()...)
+	usual := append([]string{"--no-defaults", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch}, c.programs.basedir()...)
+	// What the script does not know it hands to the server, which then does not start.
+	script, err := os.ReadFile(c.programs.install)
+	if err != nil {
+		return err
+	}
+	bootstraps := !bytes.Contains(script, []byte("--extra-file")) // as it did before MariaDB 10.5
+	install := []string{"--auth-root-authentication-method=normal", "--skip-name-resolve"}
+	if !bootstraps {
+		install = append(install, "--skip-test-db", "--extra-file="+file)
+	}
+	err = run(c.User.Command(ctx, c.Dir, c.programs.install, slices.Concat(usual, install)...))
+	if err == nil && bootstraps {
+		err = c.bootstrap(ctx, usual, append(statements, "DROP DATABASE IF EXISTS test"))
+	}
+	return errors.Join(err, os.Remove(file))
+}
+
+// bootstrap has a server that takes no clients carry statements out, one a line.
+func (c *Cluster) bootstrap(ctx context.Context, flags, statements []string) error {
+	cmd := c.User.Command(ctx, c.Dir, c.programs.server, append(flags, "--bootstrap")...)
+	cmd.Stdin = strings.NewReader(strings.Join(statements, ";\n") + ";\n")
+	return run(cmd)
+}
+
+// run runs a program that makes data.
+func run(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		said := strings.Join(complaint.FindAllString(string(out), 10), " | ")
-		return fmt.Errorf("mariadb-install-db: %w: %s", err, cmp.Or(said, cluster.LastLines(out)))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, cmp.Or(said, cluster.LastLines(out)))
 	}
-	return os.Remove(file)
+	return nil
 }
 
 // firstStatements make the database and the superuser. MariaDB takes one statement a

@@ -291,6 +291,34 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramsOfAFolder sees which programs are taken where several folders have some, by
+// the names that they had before MariaDB 10.5 too.
+func TestProgramsOfAFolder(t *testing.T) {
+	make := func(names ...string) string {
+		prefix := clustertest.OpenDir(t)
+		for _, name := range names {
+			path := filepath.Join(prefix, name)
+			clustertest.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			clustertest.Must(t, os.WriteFile(path, nil, 0o755))
+		}
+		return prefix
+	}
+	now, before := make("bin/mariadbd", "scripts/mariadb-install-db"), make("bin/mysqld", "scripts/mysql_install_db")
+	t.Setenv("PATH", filepath.Join(now, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for _, c := range []struct {
+		prefix, server, install string
+		params                  url.Values
+	}{
+		{now, "bin/mariadbd", "scripts/mariadb-install-db", nil},
+		{before, "bin/mysqld", "scripts/mysql_install_db", url.Values{"bin": {filepath.Join(before, "bin")}}},
+	} {
+		p, err := findPrograms(cluster.Options{Params: c.params}, false)
+		if err != nil || p.server != filepath.Join(c.prefix, c.server) || p.install != filepath.Join(c.prefix, c.install) {
+			t.Errorf("%v: found %s and %s, %v", c.params, p.server, p.install, err)
+		}
+	}
+}
+
 func TestStartRefuses(t *testing.T) {
 	one := kind(StartCluster, nil).Launch
 	galera().Refuses(t, []string{"rsync", "mariadb-server", "galera-4"},

@@ -25,6 +25,8 @@ var (
 	// folders are where an installation has its programs, below its prefix: that of a
 	// package the first three, that of an archive bin and scripts.
 	folders = []string{"sbin", "bin", "libexec", "scripts"}
+	// formerly are the names that programs had before MariaDB 10.5.
+	formerly = map[string]string{"mariadbd": "mysqld", "mariadb-install-db": "mysql_install_db"}
 )
 
 // Bin returns the path of one of MariaDB's programs for clients, such as mariadb. If
@@ -78,16 +80,18 @@ func findPrograms(o cluster.Options, galera bool) (p programs, err error) {
 }
 
 // find returns the path of a program in a folder or, where that is one of an installation,
-// in those beside it; empty if there is none.
+// in those beside it, by its name or its former one; empty if there is none.
 func (p programs) find(bin, name string) string {
-	path, err := exec.LookPath(filepath.Join(bin, name))
-	for i := 0; err != nil && i < len(folders) && slices.Contains(folders, filepath.Base(bin)); i++ {
-		path, err = exec.LookPath(filepath.Join(p.prefix, folders[i], name))
+	for _, name := range []string{name, formerly[name]} {
+		path, err := exec.LookPath(filepath.Join(bin, name))
+		for i := 0; err != nil && i < len(folders) && slices.Contains(folders, filepath.Base(bin)); i++ {
+			path, err = exec.LookPath(filepath.Join(p.prefix, folders[i], name))
+		}
+		if err == nil && name != "" {
+			return path
+		}
 	}
-	if err != nil {
-		return ""
-	}
-	return path
+	return ""
 }
 
 // findGalera finds Galera's library, which is a product of its own and may be the

@@ -13,6 +13,9 @@ package redis
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 
 	"stroppy/internal/cluster"
 )
@@ -111,11 +114,24 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func(c *Cluster) error { return c.start(ctx) })
 }
 
-// findServer returns the path of redis-server or, where there is none, of valkey-server.
+// servers are the programs of the products, of which the first found is taken.
+var servers = []string{"redis-server", "valkey-server"}
+
+// findServer returns the path of redis-server or valkey-server: that of the folder bin, else
+// of the first folder on PATH that has one of them.
 func findServer(o cluster.Options) (string, error) {
-	program, err := o.Find("redis-server", "redis-server")
+	if !o.Params.Has("bin") {
+		for _, folder := range filepath.SplitList(os.Getenv("PATH")) {
+			for _, name := range servers {
+				if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil && filepath.IsAbs(folder) {
+					return path, nil
+				}
+			}
+		}
+	}
+	program, err := o.Find(servers[0], "redis-server")
 	if err != nil {
-		if valkey, missing := o.Find("valkey-server", ""); missing == nil {
+		if valkey, missing := o.Find(servers[1], ""); missing == nil {
 			return valkey, nil
 		}
 	}

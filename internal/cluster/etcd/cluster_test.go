@@ -227,6 +227,12 @@ func TestStartRefuses(t *testing.T) {
 	}...)
 }
 
+func TestPrograms(t *testing.T) {
+	found, err := cluster.Find("etcd", "etcd-server")
+	clustertest.Need(t, "etcd", err)
+	kind().Programs(t, found)
+}
+
 // TestParentDeath starts a cluster in another process, which is then killed: the
 // nodes must die with it.
 func TestParentDeath(t *testing.T) {

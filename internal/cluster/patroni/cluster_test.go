@@ -149,3 +149,9 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestPrograms(t *testing.T) {
+	p, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	kind().Programs(t, filepath.Join(p.bin, "postgres"))
+}

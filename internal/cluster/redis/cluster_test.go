@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -199,4 +201,23 @@ func TestStartRefuses(t *testing.T) {
 	kind().Refuses(t, []string{"redis-server"},
 		clustertest.Refusal{Query: "set.no-such-setting=1", Options: cluster.Options{Nodes: 2}, Says: "Bad directive"},
 		clustertest.Refusal{Query: "wait=1", Says: "parameter wait: "})
+}
+
+func TestPrograms(t *testing.T) {
+	found, err := findServer(cluster.Options{})
+	clustertest.Need(t, "redis", err)
+	kind().Programs(t, found)
+}
+
+// TestValkeyOnPATH sees that the first folder on PATH counts, whichever product it has.
+func TestValkeyOnPATH(t *testing.T) {
+	own := t.TempDir()
+	valkey := filepath.Join(own, "valkey-server")
+	clustertest.Must(t, os.WriteFile(valkey, nil, 0o755))
+	t.Setenv("PATH", own+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for _, o := range []cluster.Options{{}, {Params: url.Values{"bin": {own}}}} {
+		if found, err := findServer(o); err != nil || found != valkey {
+			t.Errorf("%v: found %s, %v, want %s", o.Params, found, err, valkey)
+		}
+	}
 }

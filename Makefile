@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test quick bench lint build dist
+.PHONY: run test quick versions bench lint build dist
 
 run:
 	go run -tags embedded ./cmd/stroppy run bank
@@ -9,6 +9,9 @@ test:
 
 quick:
 	./scripts/test.sh quick
+
+versions:
+	./scripts/test.sh versions
 
 bench:
 	go run ./tools/bench

@@ -41,6 +41,7 @@ func held() map[string]func(t *testing.T) {
 		// They take minutes and want a quiet machine.
 		"go run ./tools/bench": holdBench,
 		"make bench":           holdBench,
+		"make versions":        holdVersions,
 		firstCommand:           holdFirst,
 		// They install and build what every test has built, in places of their own.
 		"go install ./cmd/stroppy": func(t *testing.T) { must(t, "go", "vet", "../cmd/stroppy") },
@@ -68,6 +69,15 @@ func holdFirst(t *testing.T) {
 }
 
 func holdScript(t *testing.T) { must(t, "sh", "-n", "../scripts/test.sh") }
+
+// holdVersions holds what it can without the servers, which are many hundred MB.
+func holdVersions(t *testing.T) {
+	holdScript(t)
+	must(t, "sh", "-n", "../scripts/versions.sh")
+	if makefile := read(t, "../Makefile"); !strings.Contains(makefile, "\nversions:\n\t./scripts/test.sh versions\n") {
+		t.Error("the Makefile's target versions is not ./scripts/test.sh versions")
+	}
+}
 
 func holdBench(t *testing.T) {
 	must(t, "go", "vet", "../tools/bench")

@@ -10,6 +10,10 @@
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
+#   scripts/test.sh versions the whole matrix and a fail-over on each server that
+#                            scripts/versions.sh can fetch, which are many hundred MB, or on
+#                            those that STROPPY_WHOLE_VERSIONS names with commas, and
+#                            writes the table of versions into docs/databases.md
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
 # had is listed at the end as skipped. Without arguments, a test that fails is run
@@ -28,7 +32,7 @@ verified)
 	verified=yes
 	shift
 	;;
-quick | lint | race)
+quick | lint | race | versions)
 	tier=$1
 	shift
 	;;
@@ -92,6 +96,16 @@ need() { # program package
 	missing="$missing $2"
 }
 
+# versions fetches servers of other versions, those of the given names or all, and says in
+# STROPPY_VERSIONS where they are. What cannot be had is skipped.
+versions() {
+	if STROPPY_VERSIONS=$(./scripts/versions.sh "$@"); then
+		export STROPPY_VERSIONS
+	else
+		unset STROPPY_VERSIONS
+	fi
+}
+
 # lint runs what takes longer than gofmt and go vet.
 lint() {
 	echo "== staticcheck"
@@ -116,7 +130,7 @@ tests() {
 	packages=$1
 	shift
 	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$scratch/log" \
-		--rerun-fails="$reruns" --rerun-fails-max-failures=12 --rerun-fails-run-root-test \
+		--rerun-fails="$reruns" --rerun-fails-max-failures=12 $root \
 		--rerun-fails-abort-on-data-race --packages "$packages" -- -vet=off -timeout 25m "$@" || status=1
 	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)"(,"Test":"([^"]*)")?,"Elapsed".*/\1 \2 \4/p' "$scratch/log" | flaky >>"$scratch/flaky"
 	cat "$scratch/log" >>"$scratch/all"
@@ -154,10 +168,23 @@ export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-w" GOGC="${GOGC-40
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/all" "$scratch/flaky"
-status=0 reruns=0
+status=0 reruns=0 root=--rerun-fails-run-root-test
 
-[ $tier != full ] || install
-if [ $tier != race ]; then
+# The servers of other versions that a part of the matrix runs on are those in
+# internal/dbtest/versions_test.go.
+case $tier in
+full)
+	install
+	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.4.5 etcd-3.7.3
+	;;
+versions)
+	install
+	# shellcheck disable=SC2046 # a list
+	versions $(echo "${STROPPY_WHOLE_VERSIONS-}" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
+	export STROPPY_WHOLE_VERSIONS="${STROPPY_WHOLE_VERSIONS-all}"
+	;;
+esac
+if [ $tier != race ] && [ $tier != versions ]; then
 	echo "== gofmt"
 	unformatted=$(gofmt -l cmd internal tools)
 	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
@@ -175,6 +202,11 @@ if [ $tier = quick ]; then
 	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
 elif [ $tier = race ]; then
 	race "$@"
+elif [ $tier = versions ]; then
+	verified=yes
+	# Cells that failed are run again, and not the whole matrix.
+	reruns=2 root=
+	tests ./internal/dbtest -count 1 -run '^TestVersions$' -timeout 3h "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"

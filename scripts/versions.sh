@@ -81,7 +81,9 @@ etcd() {
 	module=go.etcd.io/etcd/server/v3
 	needs go || return 1
 	mkdir "$scratch/module"
-	printf 'module server\n\ngo 1.16\n\nrequire %s v%s\n' "$module" "$version" >"$scratch/module/go.mod"
+	its=$(cd "$scratch/module" && go mod download -json "$module@v$version" | sed -n 's/.*"GoMod": "\([^"]*\)".*/\1/p') && [ "$its" ] || return 1
+	# Its own version of Go decides which versions of what it needs are chosen.
+	printf 'module server\n\n%s\n\nrequire %s v%s\n' "$(grep '^go ' "$its")" "$module" "$version" >"$scratch/module/go.mod"
 	printf '//go:build tools\n\npackage server\n\nimport _ "%s"\n' "$module" >"$scratch/module/tools.go"
 	(cd "$scratch/module" && GOFLAGS=-mod=mod CGO_ENABLED=0 go build -trimpath -ldflags=-w -o "$new/bin/etcd" "$module" >&2)
 }

@@ -17,15 +17,16 @@ import (
 // given and without waiting for disks. It must not be killed: see startMariaDBIn.
 func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 	t.Helper()
-	return startMariaDBIn(t, true, settings)
+	return startMariaDBIn(t, "", true, settings)
 }
 
-// startMariaDBIn is startMariaDB with the data in memory or not. One in memory is not
+// startMariaDBIn is startMariaDB with the programs of a folder, unless it is empty, and the
+// data in memory or not. One in memory is not
 // for a server that is killed. InnoDB takes a log in /dev/shm for one in persistent
 // memory and maps it, and a commit then does not wait for what other threads have yet
 // to write before it in the log (log_write_up_to of MariaDB 10.11): of 25 servers so
 // killed two had lost acknowledged transfers, of 25 with their data on the disk none.
-func startMariaDBIn(t *testing.T, inMemory bool, settings map[string]string) *mariadb.Server {
+func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string]string) *mariadb.Server {
 	t.Helper()
 	needsTime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -36,6 +37,9 @@ func startMariaDBIn(t *testing.T, inMemory bool, settings map[string]string) *ma
 	}
 	alone := cluster.Alone(all)
 	alone.InMemory = inMemory
+	if bin != "" {
+		alone.Params.Set("bin", bin)
+	}
 	s, err := mariadb.Start(ctx, alone)
 	return served(t, "mariadb", s, err)
 }
@@ -57,7 +61,7 @@ func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 		t.Run(mode, func(t *testing.T) {
-			s := startMariaDBIn(t, false, nil)
+			s := startMariaDBIn(t, "", false, nil)
 			d := openMariaDB(t, s, "hurt")
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)

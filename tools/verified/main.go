@@ -1,8 +1,12 @@
-// Command verified keeps the table of README.md that says what was verified on
-// which database. It reads what tests and runs report, adds it to docs/verified.json,
-// and writes the table anew:
+// Command verified keeps two tables: that of README.md, which says what was verified on
+// which database, and that of docs/databases.md, which has the servers of each version. It
+// reads what tests and runs report, adds it to docs/verified.json and docs/versions.json,
+// and writes the tables anew:
 //
 //	go run ./tools/verified TEST_LOG|RUN_DIR…
+//
+// What TestVersions reports is for the table of versions alone, and there only of servers
+// on which the whole matrix ran.
 //
 // A test log is what go test -json prints; a test reports with a line that begins with
 // "verified". A run counts by its result.json if its verdict is valid, so that all its
@@ -64,8 +68,12 @@ func write(sources []string) error {
 	if err != nil {
 		return err
 	}
+	servers, err := readServers(versionsFile)
+	if err != nil {
+		return err
+	}
 	for _, source := range sources {
-		list, err := read(source)
+		list, newer, err := read(source)
 		if err != nil {
 			return err
 		}
@@ -75,19 +83,25 @@ func write(sources []string) error {
 			}
 			rows = add(rows, e)
 		}
+		servers = addServers(servers, newer)
 	}
-	record, err := json.MarshalIndent(rows, "", " ")
+	return errors.Join(keep(recordFile, rows, pageFile, withTable, table(rows)), keep(versionsFile, servers, versionsPage, withVersions, versionsTable(servers)))
+}
+
+// keep writes a record, and the table that is made from it into its page.
+func keep(file string, record any, page string, with func(page []byte, table string) ([]byte, error), table string) error {
+	data, err := json.MarshalIndent(record, "", " ")
 	if err != nil {
 		return err
 	}
-	page, err := os.ReadFile(pageFile)
+	text, err := os.ReadFile(page)
+	if err == nil {
+		text, err = with(text, table)
+	}
 	if err != nil {
 		return err
 	}
-	if page, err = withTable(page, table(rows)); err != nil {
-		return err
-	}
-	return errors.Join(os.WriteFile(recordFile, append(record, '\n'), 0o644), os.WriteFile(pageFile, page, 0o644))
+	return errors.Join(os.WriteFile(file, append(data, '\n'), 0o644), os.WriteFile(page, text, 0o644))
 }
 
 func readRows(file string) (rows []row, err error) {
@@ -102,20 +116,23 @@ func readRows(file string) (rows []row, err error) {
 }
 
 // read returns what a test log or the directory of a run reports.
-func read(source string) ([]evidence, error) {
+func read(source string) (list []evidence, servers []server, err error) {
 	info, err := os.Stat(source)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if info.IsDir() {
 		e, err := ofRun(source)
-		return []evidence{e}, err
+		return []evidence{e}, nil, err
 	}
 	data, err := os.ReadFile(source)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return ofTests(data)
+	if list, err = ofTests(data); err == nil {
+		servers, err = serversOf(data)
+	}
+	return list, servers, err
 }
 
 func ofRun(dir string) (evidence, error) {
@@ -157,7 +174,7 @@ func ofTests(log []byte) (list []evidence, err error) {
 			}
 			said[test] = append(said[test], v)
 		}
-		if e.Action == "pass" {
+		if e.Action == "pass" && !strings.HasPrefix(e.Test, versionsTest) {
 			list = append(list, said[test]...)
 		}
 		if e.Action == "pass" || e.Action == "fail" {
@@ -219,10 +236,18 @@ func table(rows []row) string {
 
 // withTable replaces what is between the two marks of the page.
 func withTable(page []byte, text string) ([]byte, error) {
+	return between(page, pageFile, first, last, text)
+}
+
+func withVersions(page []byte, text string) ([]byte, error) {
+	return between(page, versionsPage, versionsFirst, versionsLast, text)
+}
+
+func between(page []byte, name, first, last, text string) ([]byte, error) {
 	before, rest, found := bytes.Cut(page, []byte(first))
 	_, after, ended := bytes.Cut(rest, []byte(last))
 	if !found || !ended {
-		return nil, fmt.Errorf("%s has no place for the table: put the lines %q and %q there", pageFile, first, last)
+		return nil, fmt.Errorf("%s has no place for the table: put the lines %q and %q there", name, first, last)
 	}
 	return slices.Concat(before, []byte(first+"\n\n"+text+"\n"+last), after), nil
 }

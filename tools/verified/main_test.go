@@ -6,22 +6,61 @@ import (
 	"testing"
 )
 
-// TestThePageIsTheRecord holds that nobody has written the table by hand.
-func TestThePageIsTheRecord(t *testing.T) {
+// TestThePagesAreTheRecords holds that nobody has written a table by hand.
+func TestThePagesAreTheRecords(t *testing.T) {
 	rows, err := readRows("../../" + recordFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../" + pageFile)
+	servers, err := readServers("../../" + versionsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := withTable(page, table(rows))
+	for _, p := range []struct {
+		page, record, table string
+		with                func(page []byte, table string) ([]byte, error)
+	}{{pageFile, recordFile, table(rows), withTable}, {versionsPage, versionsFile, versionsTable(servers), withVersions}} {
+		page, err := os.ReadFile("../../" + p.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := p.with(page, p.table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(made) != string(page) {
+			t.Errorf("the table of %s is not that of %s: run go run ./tools/verified", p.page, p.record)
+		}
+	}
+}
+
+// TestServersOf counts the cells of servers on which the whole matrix ran.
+func TestServersOf(t *testing.T) {
+	const log = `{"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/postgres-14.0.0","Output":"    v_test.go:9: version {\"name\":\"postgres-14.0.0\",\"from\":\"Maven Central\",\"whole\":true}\n"}
+{"Action":"output","Test":"TestVersions/postgres-14.0.0/bank_rmw","Output":"    m_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"14.0 (x)\",\"workload\":\"bank\"}\n"}
+{"Action":"pass","Test":"TestVersions/postgres-14.0.0/bank_rmw"}
+{"Action":"fail","Test":"TestVersions/postgres-14.0.0/bank_atomic"}
+{"Action":"skip","Test":"TestVersions/postgres-14.0.0/kv"}
+{"Action":"pass","Test":"TestVersions/postgres-14.0.0/fail-over_postgres:1_kill_random"}
+{"Action":"fail","Test":"TestVersions/postgres-14.0.0"}
+{"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/etcd-3.7.3","Output":"    v_test.go:9: version {\"name\":\"etcd-3.7.3\",\"from\":\"its Go module\",\"whole\":false}\n"}
+{"Action":"pass","Test":"TestVersions/etcd-3.7.3/bank"}
+`
+	list, err := serversOf([]byte(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(made) != string(page) {
-		t.Errorf("the table of %s is not that of %s: run go run ./tools/verified", pageFile, recordFile)
+	old := []server{{Name: "postgres-9", Database: "PostgreSQL", Version: "9.6"}, {Name: "postgres-14.0.0", Database: "PostgreSQL", Version: "14.0"}}
+	const want = `| database | version | from | bank | tpcb | kv | events | append | fail-over | verdicts | date |
+|---|---|---|---|---|---|---|---|---|---|---|
+| PostgreSQL | 9.6 |  | none | none | none | none | none | none | not known |  |
+| PostgreSQL | 14.0 | Maven Central | 1 of 2 | none | none | none | none | postgres:1 kill random | not as they must be: bank atomic | 2026-11-27 |
+`
+	if got := versionsTable(addServers(old, list)); got != want {
+		t.Errorf("the table is\n%s\nnot\n%s", got, want)
+	}
+	if others, err := ofTests([]byte(log)); err != nil || len(others) > 0 {
+		t.Errorf("the table of what was verified gets %v, %v", others, err)
 	}
 }
 

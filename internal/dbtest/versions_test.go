@@ -1,0 +1,288 @@
+package dbtest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"stroppy/internal/cluster"
+	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/mariadb"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	rediscluster "stroppy/internal/cluster/redis"
+	"stroppy/internal/db"
+	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/mysql"
+)
+
+// Variables of the environment: the folder that scripts/versions.sh has filled, and the
+// servers in it that run the whole matrix, by their names with commas, or all.
+const (
+	versionsVariable = "STROPPY_VERSIONS"
+	wholeVariable    = "STROPPY_WHOLE_VERSIONS"
+)
+
+// installed stands in the name of a server that is the one of this machine.
+const installed = "installed"
+
+// version is a server of a version of its own.
+type version struct {
+	Name  string `json:"name"` // of its folder: the product and the number, as in postgres-14.0.0
+	From  string `json:"from"` // who has it
+	Whole bool   `json:"whole"`
+	bin   string // the folder of its programs; empty: those of this machine
+}
+
+func (v version) product() string {
+	product, _, _ := strings.Cut(v.Name, "-")
+	return product
+}
+
+// briefly are the oldest and the newest of those that no other suite of Debian's is needed
+// for, and some cells of the matrix of each product. The oldest etcd is Debian's own, 3.4,
+// which all cells run on anyway.
+var (
+	briefly    = []string{"postgres-14.0.0", "postgres-18.6.0", "mariadb-10.2.11", "mariadb-11.4.5", "etcd-3.7.3"}
+	briefCells = map[string][]string{
+		"postgres": {"bank serializable atomic pipelined", "bank repeatable read rmw pipelined", "bank read committed rmw interactive",
+			"bank read committed locked procedure", "kv serializable --in-flight 8", "events shared streams"},
+		"mariadb": {"bank serializable atomic pipelined", "bank repeatable read locked interactive", "bank repeatable read rmw pipelined",
+			"bank read committed atomic procedure", "kv serializable", "events shared streams"},
+		"etcd": {"bank audits of all", "kv --in-flight 4", "events shared streams"},
+	}
+)
+
+// TestVersions runs servers of other versions, from the folder that scripts/versions.sh has
+// filled: some cells of the matrix on the oldest and the newest, or the whole matrix and a
+// fail-over on those that are asked for. What it reports makes the table of versions in
+// docs/databases.md, by tools/verified.
+func TestVersions(t *testing.T) {
+	needsTime(t)
+	t.Parallel()
+	if os.Getenv(versionsVariable) == "" {
+		t.Skip("skipped engine: other versions of PostgreSQL, MariaDB and etcd: fetch them with scripts/versions.sh and name their folder in " + versionsVariable)
+	}
+	for _, v := range versions(t) {
+		t.Run(v.Name, func(t *testing.T) {
+			if !v.Whole {
+				t.Parallel()
+			}
+			v.run(t)
+		})
+	}
+}
+
+// versions returns the servers that were asked for. Those of the brief tests may be missing.
+func versions(t *testing.T) (list []version) {
+	t.Helper()
+	folder, err := filepath.Abs(os.Getenv(versionsVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string, whole bool) version {
+		v := version{Name: name, Whole: whole, From: "this machine"}
+		if !strings.HasSuffix(name, "-"+installed) {
+			from, _ := os.ReadFile(filepath.Join(folder, name, "from"))
+			v.From, v.bin = strings.TrimSpace(string(from)), filepath.Join(folder, name, "bin")
+		}
+		return v
+	}
+	whole := strings.FieldsFunc(os.Getenv(wholeVariable), func(r rune) bool { return r == ',' })
+	switch {
+	case len(whole) == 0:
+		for _, name := range briefly {
+			list = append(list, at(name, false))
+		}
+		return list
+	case slices.Equal(whole, []string{"all"}):
+		found, err := filepath.Glob(filepath.Join(folder, "*-*", "from"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = []string{"postgres-" + installed, "mariadb-" + installed, "etcd-" + installed, "redis-" + installed}
+		for _, path := range found {
+			whole = append(whole, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	for _, name := range whole {
+		list = append(list, at(name, true))
+	}
+	return list
+}
+
+func (v version) run(t *testing.T) {
+	if v.From == "" {
+		t.Skipf("skipped engine: %s: fetch it with scripts/versions.sh %s", v.Name, v.Name)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("version %s", text)
+	for _, e := range v.engines() {
+		e.run(t)
+	}
+	for _, h := range v.failovers() {
+		t.Run("fail-over "+h.name, func(t *testing.T) {
+			if !v.Whole {
+				t.Parallel()
+			}
+			h.run(t)
+		})
+	}
+}
+
+// engines are the rows of the matrix that this product is in, on this server.
+func (v version) engines() (list []engine) {
+	starts := map[string]map[string]func(t *testing.T) opener{
+		"postgres": {"postgres": v.onPostgres},
+		"mariadb": {
+			// A version that has no such setting has no snapshot isolation, and says so.
+			"mariadb":                         onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "OFF"}),
+			"mariadb with snapshot isolation": onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "ON"}),
+		},
+		"mysql":  {"mysql": onNodes(v, 1, mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
+		"etcd":   {"etcd": onNodes(v, 3, etcdcluster.Start, nil, etcd.Open)},
+		"redis":  {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
+		"valkey": {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
+	}
+	for _, e := range engines() {
+		start, ok := starts[v.product()][e.name]
+		if !ok {
+			continue
+		}
+		e.start = start
+		_, apart, has := strings.Cut(e.name, " ")
+		e.cells = slices.DeleteFunc(slices.Clone(e.cells), func(c cell) bool {
+			name := strings.Join(strings.Fields(c.name), " ")
+			return strings.HasPrefix(name, "kv in flight?") || // which start servers of their own
+				!v.Whole && (has || !slices.Contains(briefCells[v.product()], name))
+		})
+		for i := range e.cells {
+			if has { // the same cells in another row have other names
+				e.cells[i].name += " " + apart
+			}
+		}
+		if len(e.cells) > 0 {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// failovers are short runs on clusters of this version, of the kinds that its folder has the
+// programs for. An archive of a server alone has none for standbys.
+func (v version) failovers() (list []hurtRun) {
+	if !v.Whole && v.product() != "etcd" {
+		return nil
+	}
+	has := func(name string) bool {
+		found, _ := filepath.Glob(filepath.Join(v.bin, "..", "*", name))
+		return v.bin == "" || len(found) > 0
+	}
+	kinds := map[string]bool{
+		"mariadb:1": v.product() == "mariadb", "galera:3": v.product() == "mariadb" && has("wsrep_sst_rsync"),
+		"mysql:1":    v.product() == "mysql",
+		"postgres:1": v.product() == "postgres", "postgres:3": v.product() == "postgres" && has("pg_rewind"),
+		"postgres:3?failover=ideal": v.product() == "postgres" && has("pg_rewind"),
+		"etcd:3":                    v.product() == "etcd",
+		"redis:3?wait=1":            v.product() == "redis" || v.product() == "valkey", "redis:3?wait=1&failover=ideal": v.product() == "redis" || v.product() == "valkey",
+	}
+	for kind, on := range kinds {
+		if !on {
+			continue
+		}
+		run := hurtRun{name: kind + " kill random", faults: []string{"kill random at 2s for 1s"}, args: []string{"--duration", "9s"}}
+		if leads := !strings.Contains(kind, ":1") && kind != "galera:3"; leads {
+			run.name, run.faults[0] = kind+" kill leader", "kill leader at 2s for 1s"
+		}
+		if !v.Whole {
+			run.args[1] = "5s"
+		}
+		if v.product() == "mariadb" || v.product() == "mysql" { // who only reads may be shown what a crash takes back
+			run.args = append(run.args, "--audits", "0", "--read-only-share", "0")
+		}
+		run.cluster = kind + "?"
+		if strings.Contains(kind, "?") {
+			run.cluster = kind + "&"
+		}
+		if v.product() != "mariadb" && v.product() != "mysql" { // see startMariaDBIn
+			run.cluster += "memory=on&"
+		}
+		if v.bin != "" {
+			run.cluster += "bin=" + url.QueryEscape(v.bin)
+		}
+		run.cluster = strings.TrimRight(run.cluster, "?&")
+		list = append(list, run)
+	}
+	slices.SortFunc(list, func(a, b hurtRun) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// options are those of a cluster of this version.
+func (v version) options(nodes int, params url.Values) cluster.Options {
+	all := url.Values{}
+	for name, values := range params {
+		all[name] = values
+	}
+	if v.bin != "" {
+		all.Set("bin", v.bin)
+	}
+	return cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: all}
+}
+
+// onNodes is onNode with the programs of this version.
+func onNodes[C startedCluster, D db.Database](v version, nodes int, start func(context.Context, cluster.Options) (C, error),
+	params url.Values, open func(context.Context, string) (D, error),
+) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		c, err := start(t.Context(), v.options(nodes, params))
+		server := served(t, v.Name, c, err).URL()
+		return func(t *testing.T) (db.Database, string) {
+			d, err := open(t.Context(), server)
+			return opened(t, d, err), server
+		}
+	}
+}
+
+func (v version) onRedis(way string) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		c, err := rediscluster.StartCluster(t.Context(), v.options(1, url.Values{"appendfsync": {"no"}, "timeout": {"2s"}}))
+		address := served(t, v.Name, c, err).URL() + "?commit=" + way
+		return func(t *testing.T) (db.Database, string) { return openRedis(t, address), address }
+	}
+}
+
+func (v version) onPostgres(t *testing.T) opener {
+	alone := cluster.Alone(nil)
+	alone.InMemory = true
+	if v.bin != "" {
+		alone.Params.Set("bin", v.bin)
+	}
+	s, err := postgrescluster.Start(t.Context(), alone)
+	served(t, v.Name, s, err)
+	var databases atomic.Int64
+	return func(t *testing.T) (db.Database, string) {
+		name := fmt.Sprintf("bank%d", databases.Add(1))
+		conn, err := pgx.Connect(t.Context(), s.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+			t.Fatal(err)
+		}
+		address := s.URLFor(postgrescluster.Superuser, "", name)
+		return openPostgresURL(t, address), address
+	}
+}

@@ -39,6 +39,11 @@ func notes(r *Result, live bool) []PageNote {
 			n.Warn("The fault %s at %s was %s", f.Fault, seconds(f.AtSeconds), withPeriod(trouble))
 		}
 	}
+	for _, e := range r.ClusterEvents {
+		if e.Repair {
+			n.Warn("The cluster did not heal by itself. At %s: %s.", atText(e.AtSeconds), clean(e.Text))
+		}
+	}
 	if a := r.Acknowledgements; a != nil {
 		for _, o := range a.Overlaps {
 			n.Warn("%s", o.text())

@@ -118,6 +118,7 @@ func cases() map[string]*Result {
 		{Injection: Injection{Number: 6, Fault: "pause n0", Target: "n0", ScheduledSeconds: 70, AtSeconds: 70.09, HealedSeconds: number(71.0), Verified: "3 processes stopped"}, OutageSeconds: number(0.0), LongestGap: number(0.06), NoiseSeconds: number(0.12), Uncompared: "there was no second without a fault and its effect before it"},
 	}
 	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
+	hurt.ClusterEvents = []Event{{AtSeconds: 48.25, Text: "n2 does not stream from n1: Patroni does not heal that, so n2 was reinitialized", Repair: true}}
 
 	split := driven(base("invalid", "The check durable found a violation."))
 	split.Checks = Checks(results)

@@ -326,6 +326,7 @@ type Event struct {
 	AtSeconds float64 `json:"at_s"` // since the run's start
 	Text      string  `json:"text"`
 	Leader    string  `json:"leader,omitempty"` // the node that leads from then on, where the event is that it does
+	Repair    bool    `json:"repair,omitempty"` // what an operator has to do, for the cluster does not do it by itself
 }
 
 // Degradation compares the last part of the load phase without a fault with the

@@ -112,6 +112,9 @@ func (a agent) Resume(ctx context.Context) error {
 	if err == nil {
 		err = cluster.Retry(ctx, func() error { return a.well(ctx) })
 	}
+	if err == nil {
+		a.cluster.resumed()
+	}
 	return err
 }
 

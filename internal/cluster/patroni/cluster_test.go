@@ -1,15 +1,11 @@
 package patroni
 
 import (
-	"context"
-	"errors"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
@@ -18,47 +14,12 @@ import (
 func kind() clustertest.Kind {
 	return clustertest.OnPostgreSQL(clustertest.Kind{
 		Engine: "postgres-patroni", LeaderOnly: true, Params: url.Values{},
-		Launch: clustertest.Launcher(StartCluster), Mend: mend,
+		Launch: clustertest.Launcher(StartCluster),
 		// A primary that was paused may take Patroni's leader key back from the one that was
 		// promoted meanwhile: version 3.0.2 writes the key of a new lease without a look at
 		// who has it (patroni/dcs/etcd3.py, _update_leader).
 		Loses: []string{"pause the leader"},
 	})
-}
-
-// mend does what an operator does where a cluster does not come back by itself: the primary
-// is restarted, for its Patroni may be the one that knows nothing of the others, and then the
-// standbys that cannot follow get new data.
-func mend(ctx context.Context, of cluster.Local) error {
-	c := of.(*Cluster)
-	whole := func() bool {
-		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		return c.WaitHealthy(limited) == nil
-	}
-	if whole() {
-		return nil
-	}
-	number, err := c.Leader(ctx)
-	if err != nil {
-		return err
-	}
-	p := c.servers()[number]
-	c.Note("%s leads, and the cluster is not whole: it is restarted", p.Name())
-	if err := errors.Join(p.Kill(ctx), p.Restart(ctx)); err != nil || whole() {
-		return err
-	}
-	if p, err = c.leads(ctx); err != nil {
-		return err
-	}
-	v, err := look(ctx, p)
-	for _, n := range c.servers() {
-		if _, streams := v.standbys[n.Name()]; err == nil && n != p && !streams {
-			c.Note("%s does not stream from %s and is reinitialized", n.Name(), p.Name())
-			err = n.call(ctx, http.MethodPost, "/reinitialize", object{"force": true})
-		}
-	}
-	return err
 }
 
 func startCluster(t *testing.T, nodes int, query string) *Cluster {

@@ -62,7 +62,8 @@ type standing struct {
 
 // view is what a primary says of itself and of the standbys that stream from it.
 type view struct {
-	flushed  int64 // up to where its log is on its disk
+	flushed  int64  // up to where its log is on its disk
+	history  string // of its timeline; healthy alone asks for it
 	standbys map[string]standing
 }
 
@@ -88,13 +89,14 @@ func look(ctx context.Context, p *node) (v view, err error) {
 }
 
 // healthy begins a wait until every node runs and answers over the network in its role,
-// every standby streams from the primary and has replayed all that was in its log at the
-// first look, and, with synchronous replication, Patroni may promote a standby. What
+// every standby has the primary's history, streams from it and has replayed all that was in
+// its log at the first look, and, with synchronous replication, Patroni may promote a standby. What
 // Patroni says of a member is not asked: it may say running, with no lag, of one that does
-// not stream.
+// not stream. What Patroni does not heal is repaired meanwhile.
 func (c *Cluster) healthy() func(context.Context) error {
 	var target int64
 	var of *node
+	lasting := patience{}
 	return func(ctx context.Context) error {
 		for _, n := range c.List() {
 			if !n.Awake() {
@@ -109,48 +111,78 @@ func (c *Cluster) healthy() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if of != p {
-			of, target = p, v.flushed
+		if v.history, err = postgres.One[string](ctx, p.over, history); err != nil {
+			return fmt.Errorf("ask %s for the history of its timeline: %w", p.Name(), err)
 		}
+		if of != p {
+			of, target, lasting = p, v.flushed, patience{}
+		}
+		var wrong, first *unsound
 		for _, n := range c.servers() {
-			if err := c.sound(ctx, n, p, v, target); err != nil {
+			if n == p {
+				wrong, err = c.unpromotable(ctx, p, v)
+			} else {
+				wrong, err = c.sound(ctx, n, p, v, target)
+			}
+			if err != nil {
 				return err
 			}
-		}
-		if c.params.synchronous == synchronousOff {
-			return nil
-		}
-		names, err := c.synchronousStandbys(ctx, p)
-		if err != nil {
-			return err
-		}
-		for _, name := range strings.Split(names, ",") {
-			if v.standbys[name].synchronous {
-				return nil
+			if lasting.lasts(n, wrong, stuckFor) && c.begun.Load() {
+				c.repair(ctx, wrong)
+			}
+			if wrong != nil && (first == nil || first.node == p) { // that a standby does not stream is why none may be promoted
+				first = wrong
 			}
 		}
-		return fmt.Errorf("%s waits for no standby yet that Patroni may promote", p.Name())
+		if first != nil {
+			return first
+		}
+		return nil
 	}
 }
 
-// sound says what is wrong with a node; nil if nothing is.
-func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) error {
-	if n == p {
-		return nil
+// unpromotable says that Patroni may promote no standby of a primary, where it should; nil if
+// it may.
+func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, error) {
+	if c.params.synchronous == synchronousOff {
+		return nil, nil
 	}
+	names, err := c.synchronousStandbys(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range strings.Split(names, ",") {
+		if v.standbys[name].synchronous {
+			return nil, nil
+		}
+	}
+	wrong := &unsound{p, "waits for no standby yet that Patroni may promote", noRemedy}
+	if len(v.standbys) == len(c.servers())-1 {
+		wrong.remedy = restart // its Patroni knows nothing of the standbys, which stream
+	}
+	return wrong, nil
+}
+
+// sound says what is wrong with a standby; nil if nothing is.
+func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (*unsound, error) {
 	recovering, err := postgres.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
 	s, streams := v.standbys[n.Name()]
+	if err == nil && recovering {
+		if wrong, err := forked(ctx, n, p, v.history); wrong != nil || err != nil {
+			return wrong, err
+		}
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
+		return nil, fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
 	case !recovering:
-		return fmt.Errorf("%s is a primary beside %s", n.Name(), p.Name())
+		return &unsound{n, "is a primary beside " + p.Name(), restart}, nil
 	case !streams:
-		return fmt.Errorf("%s does not stream from %s", n.Name(), p.Name())
+		return &unsound{n, "does not stream from " + p.Name(), reinitialize}, nil
 	case s.replayed < target:
-		return fmt.Errorf("%s has %d bytes of the log to replay", n.Name(), target-s.replayed)
+		return &unsound{n, fmt.Sprintf("has %d bytes of the log to replay", target-s.replayed), noRemedy}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // expendable says why a node's data must not be taken away; nil if they may.
@@ -254,9 +286,20 @@ func (c *Cluster) synchronousCount(ctx context.Context, count int) error {
 	return p.call(ctx, http.MethodPatch, "/config", object{"synchronous_node_count": count})
 }
 
-// call asks Patroni on the node for something:
-// https://patroni.readthedocs.io/en/latest/rest_api.html.
+// call asks Patroni on the node for something.
 func (n *node) call(ctx context.Context, method, path string, body object) error {
+	return n.ask(ctx, method, path, body, func(answer *http.Response) error {
+		said, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		if err == nil && answer.StatusCode/100 != 2 {
+			err = fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(said)))
+		}
+		return err
+	})
+}
+
+// ask sends a request to Patroni on the node, and reads its answer:
+// https://patroni.readthedocs.io/en/latest/rest_api.html.
+func (n *node) ask(ctx context.Context, method, path string, body object, read func(*http.Response) error) error {
 	var sent bytes.Buffer
 	if body != nil {
 		if err := json.NewEncoder(&sent).Encode(body); err != nil {
@@ -270,13 +313,9 @@ func (n *node) call(ctx context.Context, method, path string, body object) error
 	request.Close = true // no connection outlives the process at its other end
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("ask Patroni on %s for %s: %w", n.Name(), path, err)
-	}
-	defer answer.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
-	if err == nil && answer.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(said)))
+	if err == nil {
+		defer answer.Body.Close()
+		err = read(answer)
 	}
 	if err != nil {
 		return fmt.Errorf("ask Patroni on %s for %s: %w", n.Name(), path, err)

@@ -86,6 +86,26 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+// TestAgentKeepsNode holds what is said of a node that is left out because of its agent: it is
+// not down.
+func TestAgentKeepsNode(t *testing.T) {
+	for fault, want := range map[string]string{
+		"kill-agent n0":  "its agent is not back yet from another fault of the script, kill-agent n0",
+		"pause-agent n0": "its agent is not back yet from another fault of the script, pause-agent n0",
+		"kill n0":        errDown.Error(),
+	} {
+		bubble(t, 3, func(t *testing.T, c *standIns) {
+			s := &state{cluster: c, injections: []*injection{{claims: []claim{{0, partLife}}, record: Injection{Fault: fault}}}}
+			if _, err := s.available("n0", situation{}, partLife, partPause); err == nil || err.Error() != want {
+				t.Errorf("after %s: %v, want %s", fault, err, want)
+			}
+			if nodes, err := s.available("n1", situation{}, partLife); err != nil || len(nodes) != 1 {
+				t.Errorf("after %s another node: %v, %v", fault, nodes, err)
+			}
+		})
+	}
+}
+
 // TestLateRepetition leaves out what is due while the one before it is not over.
 func TestLateRepetition(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {

@@ -2,8 +2,10 @@ package nemesis
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,7 +151,21 @@ func (s *state) available(t target, c situation, parts ...part) ([]cluster.Node,
 	if err != nil {
 		return nil, err
 	}
-	return s.unclaimed(nodes, errDown, parts...)
+	return s.unclaimed(nodes, s.whyDown(nodes, parts), parts...)
+}
+
+// whyDown is why none of the nodes is to be had: that the agent of one has a fault, or else
+// that a node is down or stopped.
+func (s *state) whyDown(nodes []cluster.Node, parts []part) error {
+	for _, i := range s.injections {
+		word, _, _ := strings.Cut(i.record.Fault, " ")
+		if (word == killAgent || word == pauseAgent) && slices.ContainsFunc(i.claims, func(c claim) bool {
+			return slices.Contains(parts, c.part) && slices.Contains(numbers(nodes), c.node)
+		}) {
+			return skipError(fmt.Sprintf("its agent is not back yet from another fault of the script, %s", i.record.Fault))
+		}
+	}
+	return errDown
 }
 
 // unclaimed leaves out the nodes of which another fault has claimed one of the

@@ -3,6 +3,7 @@ package patroni
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,8 @@ const (
 	// stuckFor is how long the same must be wrong with a node before it is repaired, where
 	// somebody waits until the cluster is healthy.
 	stuckFor = 15 * time.Second
+	// settleWithin is how long Patroni is asked whether it has come to an end with a node.
+	settleWithin = 3 * time.Second
 	// repairLimit bounds one repair.
 	repairLimit = 30 * time.Second
 )
@@ -42,19 +45,25 @@ type unsound struct {
 	node   *node
 	what   string
 	remedy remedy
+	cause  error // what the node said; nil: nothing
 }
 
-func (e *unsound) Error() string { return e.node.Name() + " " + e.what }
+func (e *unsound) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("%s %s: %v", e.node.Name(), e.what, e.cause)
+	}
+	return e.node.Name() + " " + e.what
+}
 
-// patience knows since when what is wrong with each node.
-type patience map[*node]struct {
+// problems knows since when what is wrong with each node.
+type problems map[*node]struct {
 	what  string
 	since time.Time
 }
 
 // lasts says whether the same has been wrong with a node for so long, after which the time
 // begins anew. Nil: nothing is wrong with it.
-func (p patience) lasts(n *node, wrong *unsound, long time.Duration) bool {
+func (p problems) lasts(n *node, wrong *unsound, long time.Duration) bool {
 	if wrong == nil || wrong.remedy == noRemedy {
 		delete(p, n)
 		return false
@@ -79,8 +88,7 @@ func (c *Cluster) repair(ctx context.Context, wrong *unsound) {
 	done := "was restarted"
 	switch wrong.remedy {
 	case reinitialize:
-		// While it copies or rewinds, it is on its way.
-		if state, asked := n.state(ctx); asked != nil || state != "running" {
+		if !n.settled(ctx) {
 			return
 		}
 		done = "was reinitialized from the primary"
@@ -94,7 +102,20 @@ func (c *Cluster) repair(ctx context.Context, wrong *unsound) {
 		c.Note("%s, and could not be repaired: %v", wrong, err)
 		return
 	}
-	c.NoteRepair("%s: Patroni does not heal that, so %s %s, as by an operator", wrong, n.Name(), done)
+	c.NoteRepair("%s %s: Patroni does not heal that, so %s %s, as by an operator", n.Name(), wrong.what, n.Name(), done)
+}
+
+// settled says that Patroni has come to an end with its PostgreSQL: it runs, or did not start.
+// While it copies, rewinds, or replays its log it is on its way. One that does not start is
+// started again and again, so that Patroni is asked several times.
+func (n *node) settled(ctx context.Context) bool {
+	return cluster.Until(ctx, settleWithin, func() error {
+		state, err := n.state(ctx)
+		if err == nil && state != "running" && state != "start failed" {
+			err = errors.New(state)
+		}
+		return err
+	}) == nil
 }
 
 // state asks Patroni what it says of its PostgreSQL, such as running or creating replica.
@@ -127,7 +148,7 @@ func forked(ctx context.Context, n, p *node, of string) (*unsound, error) {
 	if strings.HasPrefix(of, own) {
 		return nil, nil
 	}
-	return &unsound{n, fmt.Sprintf("has a timeline that %s, which leads, does not have, because Patroni's leader key was overwritten", p.Name()), reinitialize}, nil
+	return &unsound{n, fmt.Sprintf("has a timeline that %s, which leads, does not have, because Patroni's leader key was overwritten", p.Name()), reinitialize, nil}, nil
 }
 
 // resumed looks, in the background, for what follows where a node that was stopped for a
@@ -137,7 +158,7 @@ func (c *Cluster) resumed() {
 		return
 	}
 	c.Tasks.Go(func() {
-		lasting := patience{}
+		lasting := problems{}
 		for until := time.Now().Add(resumedFor); time.Now().Before(until) && cluster.Sleep(c.Life, time.Second) == nil; {
 			p, err := c.leads(c.Life)
 			if err != nil {

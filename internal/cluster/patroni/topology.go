@@ -96,7 +96,7 @@ func look(ctx context.Context, p *node) (v view, err error) {
 func (c *Cluster) healthy() func(context.Context) error {
 	var target int64
 	var of *node
-	lasting := patience{}
+	lasting := problems{}
 	return func(ctx context.Context) error {
 		for _, n := range c.List() {
 			if !n.Awake() {
@@ -115,7 +115,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 			return fmt.Errorf("ask %s for the history of its timeline: %w", p.Name(), err)
 		}
 		if of != p {
-			of, target, lasting = p, v.flushed, patience{}
+			of, target, lasting = p, v.flushed, problems{}
 		}
 		var wrong, first *unsound
 		for _, n := range c.servers() {
@@ -156,7 +156,7 @@ func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, 
 			return nil, nil
 		}
 	}
-	wrong := &unsound{p, "waits for no standby yet that Patroni may promote", noRemedy}
+	wrong := &unsound{p, "waits for no standby yet that Patroni may promote", noRemedy, nil}
 	if len(v.standbys) == len(c.servers())-1 {
 		wrong.remedy = restart // its Patroni knows nothing of the standbys, which stream
 	}
@@ -174,13 +174,14 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
+		// A standby whose data are of a timeline that the primary does not have may not start.
+		return &unsound{n, "does not answer over the network", reinitialize, err}, nil
 	case !recovering:
-		return &unsound{n, "is a primary beside " + p.Name(), restart}, nil
+		return &unsound{n, "is a primary beside " + p.Name(), restart, nil}, nil
 	case !streams:
-		return &unsound{n, "does not stream from " + p.Name(), reinitialize}, nil
+		return &unsound{n, "does not stream from " + p.Name(), reinitialize, nil}, nil
 	case s.replayed < target:
-		return &unsound{n, fmt.Sprintf("has %d bytes of the log to replay", target-s.replayed), noRemedy}, nil
+		return &unsound{n, fmt.Sprintf("has %d bytes of the log to replay", target-s.replayed), noRemedy, nil}, nil
 	}
 	return nil, nil
 }

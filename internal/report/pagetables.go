@@ -123,6 +123,9 @@ func faultRow(f Fault) PageRow {
 	if f.Unknown > 0 {
 		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", Group(f.Unknown), Group(f.FoundCommitted), Group(f.FoundAborted)))
 	}
+	if f.OutageCluster != nil && f.OutageClient != nil {
+		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s took writes, then the clients' %s", seconds(*f.OutageCluster), f.OutageLeader, seconds(*f.OutageClient)))
+	}
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
 		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}
 	}

@@ -312,10 +312,13 @@ type Fault struct {
 	Unknown          uint64   `json:"unknown"` // transactions in doubt, and what a look-up found of them
 	FoundCommitted   uint64   `json:"found_committed"`
 	FoundAborted     uint64   `json:"found_aborted"`
-	OutageAtSeconds  *float64 `json:"outage_at_s"`   // when the outage began; null where there was none
-	LongestGap       *float64 `json:"longest_gap_s"` // the longest time without a commit, within the noise or not
-	NoiseSeconds     *float64 `json:"noise_s"`       // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
-	Uncompared       string   `json:"uncompared"`    // why recovered_s cannot be known
+	OutageAtSeconds  *float64 `json:"outage_at_s"`      // when the outage began; null where there was none
+	LongestGap       *float64 `json:"longest_gap_s"`    // the longest time without a commit, within the noise or not
+	NoiseSeconds     *float64 `json:"noise_s"`          // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
+	Uncompared       string   `json:"uncompared"`       // why recovered_s cannot be known
+	OutageCluster    *float64 `json:"outage_cluster_s"` // of the outage, until another node was seen to take writes; null where none was
+	OutageClient     *float64 `json:"outage_client_s"`  // and from then on until a client committed
+	OutageLeader     string   `json:"outage_leader"`    // the node that was seen to take writes
 }
 
 // lateFrom is from how many seconds on a fault is reported to have come late.

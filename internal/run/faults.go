@@ -70,6 +70,7 @@ func (c *conductor) effects() error {
 	for n, f := range measured {
 		describe(f, &e.Faults[n])
 	}
+	c.divideOutages()
 	c.plots.Around = report.AroundRows(e.Around)
 	if longEnough(e.First) && longEnough(e.Last) && e.First.Committed > 0 {
 		r.Degradation = &report.Degradation{FirstTPS: e.First.TPS(), LastTPS: e.Last.TPS()}
@@ -107,6 +108,37 @@ func describe(f *report.Fault, e *stats.Effect) {
 	f.TPSDuring, f.P99During = phase(e.During)
 	f.TPSAfter, f.P99After = phase(e.After)
 	f.Unknown, f.FoundCommitted, f.FoundAborted = e.Unknown, e.FoundCommitted, e.FoundAborted
+}
+
+// seenWithin is, in seconds, how much later than it begins to take writes a node may be seen
+// to do so.
+const seenWithin = 0.1
+
+// divideOutages divides each outage in which another node took the lead, at the moment from
+// which that node was seen to take writes: before it nobody could commit, and from it on the
+// clients had not come to it yet. Where no node was seen to take the lead, or several were, it
+// is not known.
+func (c *conductor) divideOutages() {
+	for i := range c.result.Faults {
+		f := &c.result.Faults[i]
+		f.OutageCluster, f.OutageClient, f.OutageLeader = nil, nil, ""
+		if f.OutageAtSeconds == nil || f.OutageSeconds == nil {
+			continue
+		}
+		from := *f.OutageAtSeconds
+		to := from + *f.OutageSeconds
+		for _, e := range c.result.ClusterEvents {
+			if e.Leader == "" || e.AtSeconds < from || e.AtSeconds > to+seenWithin {
+				continue
+			}
+			if f.OutageLeader != "" {
+				f.OutageCluster, f.OutageClient, f.OutageLeader = nil, nil, ""
+				break
+			}
+			at := min(e.AtSeconds, to) // a client may have come before it was seen
+			f.OutageCluster, f.OutageClient, f.OutageLeader = new(at-from), new(to-at), e.Leader
+		}
+	}
 }
 
 // judgeFaults makes the checks of a run with a nemesis; none of a run without.

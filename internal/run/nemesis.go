@@ -101,4 +101,5 @@ func (c *conductor) clusterEvents() {
 	for _, e := range c.result.ClusterEvents {
 		c.log.Info("the cluster", "at", e.AtSeconds, "event", e.Text)
 	}
+	c.divideOutages()
 }

@@ -68,6 +68,9 @@ func (p problems) lasts(n *node, wrong *unsound, long time.Duration) bool {
 		delete(p, n)
 		return false
 	}
+	if wrong.remedy == restart {
+		long *= 2 // it may cost a fail-over
+	}
 	before, now := p[n], time.Now()
 	if before.what != wrong.what || now.Sub(before.since) >= long {
 		before.since = now

@@ -84,21 +84,35 @@ func (c *Cluster) synchronousStandbys(ctx context.Context, p *node) (names strin
 	return names, err
 }
 
-// watchEvery is the time between two looks at who leads.
-const watchEvery = 100 * time.Millisecond
+// watchEvery is the time between two looks at who leads, and awaitEvery that between two at
+// whether the node that has the leader key takes writes.
+const watchEvery, awaitEvery = 100 * time.Millisecond, 20 * time.Millisecond
 
-// watch notes when another node leads, until the cluster is stopped.
+// writes says that a transaction commits on a node, as one of a client does. What it writes is
+// a message in the log that nobody reads.
+func (n *node) writes(ctx context.Context) bool {
+	return n.over.Ask(ctx, "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'stroppy', '')") == nil
+}
+
+// watch notes when another node leads, which it does when it has Patroni's leader key and a
+// write on it was seen to commit, until the cluster is stopped.
 func (c *Cluster) watch() {
-	last := ""
-	for cluster.Sleep(c.Life, watchEvery) == nil {
+	last, awaited, every := "", "", watchEvery
+	for cluster.Sleep(c.Life, every) == nil {
+		if awaited != "" {
+			if p, err := c.leads(c.Life); err == nil && p.Name() == awaited && p.writes(c.Life) {
+				c.NoteLeader(awaited, "%s takes writes", awaited)
+				awaited, every = "", watchEvery
+			}
+		}
 		name, err := c.key(c.Life, "leader")
 		switch {
 		case err != nil && !errors.Is(err, errNoKey) || name == last:
 		case name == "":
 			c.Note("nobody has Patroni's leader key, which %s had", last)
 		default:
-			c.NoteLeader(name, "%s has Patroni's leader key", name)
-			last = name
+			c.Note("%s has Patroni's leader key", name)
+			last, awaited, every = name, name, awaitEvery
 		}
 	}
 }

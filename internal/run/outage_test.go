@@ -1,0 +1,35 @@
+package run
+
+import (
+	"testing"
+
+	"stroppy/internal/report"
+)
+
+// TestDividedOutage holds which part of an outage is the cluster's.
+func TestDividedOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		events          []report.Event
+		cluster, client float64
+		leader          string // empty: it is not known
+	}{
+		"another node":                  {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 15.5, Leader: "n1"}}, 5.5, 2.5, "n1"},
+		"two, one after the other":      {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 16, Leader: "n2"}}, 0, 0, ""},
+		"seen just after the commit":    {[]report.Event{{AtSeconds: 18.0625, Leader: "n1"}}, 8, 0, "n1"},
+		"nobody":                        {nil, 0, 0, ""},
+		"before and after":              {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 19, Leader: "n1"}}, 0, 0, ""},
+		"what is no change of the lead": {[]report.Event{{AtSeconds: 15.5, Text: "n1 has Patroni's leader key"}}, 0, 0, ""},
+	} {
+		r := &report.Result{ClusterEvents: c.events, Faults: []report.Fault{{OutageAtSeconds: new(10.0), OutageSeconds: new(8.0)}, {OutageSeconds: new(0.0)}}}
+		(&conductor{result: r}).divideOutages()
+		f := r.Faults[0]
+		switch {
+		case r.Faults[1].OutageCluster != nil:
+			t.Errorf("%s: what is no outage has parts", name)
+		case f.OutageLeader != c.leader || (f.OutageCluster == nil) != (c.leader == "") || (f.OutageClient == nil) != (c.leader == ""):
+			t.Errorf("%s: %+v", name, f)
+		case c.leader != "" && (*f.OutageCluster != c.cluster || *f.OutageClient != c.client):
+			t.Errorf("%s: %v and %v, want %v and %v", name, *f.OutageCluster, *f.OutageClient, c.cluster, c.client)
+		}
+	}
+}

@@ -38,6 +38,7 @@ func TestThePagesAreTheRecords(t *testing.T) {
 func TestServersOf(t *testing.T) {
 	const log = `{"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/postgres-14.0.0","Output":"    v_test.go:9: version {\"name\":\"postgres-14.0.0\",\"from\":\"Maven Central\",\"whole\":true}\n"}
 {"Action":"output","Test":"TestVersions/postgres-14.0.0/bank_rmw","Output":"    m_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"14.0 (x)\",\"workload\":\"bank\"}\n"}
+{"Action":"pass","Test":"TestVersions/postgres-14.0.0/bank_rmw/a_part"}
 {"Action":"pass","Test":"TestVersions/postgres-14.0.0/bank_rmw"}
 {"Action":"fail","Test":"TestVersions/postgres-14.0.0/bank_atomic"}
 {"Action":"skip","Test":"TestVersions/postgres-14.0.0/kv"}

@@ -83,7 +83,7 @@ func serversOf(log []byte) ([]server, error) {
 		if cell == "" && e.Action == "fail" && len(outcomes[name]) == 0 {
 			s.Differs = []string{"it did not start"}
 		}
-		if cell != "" && slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
+		if cell != "" && !strings.Contains(cell, "/") && slices.Contains([]string{"pass", "fail", "skip"}, e.Action) {
 			outcomes[name][cell] = e.Action
 		}
 	}

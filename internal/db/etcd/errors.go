@@ -84,6 +84,11 @@ var refusals = []refusal{
 // have said it.
 const tooLarge = "grpc: received message larger than max"
 
+// dropped is what a member answers whose Raft refuses to propose a request, before it is in
+// any log or sent to a leader: there is none, or it is handing over its lead
+// (raft.go, ErrProposalDropped; processInternalRaftRequestOnce returns it).
+const dropped = "raft proposal dropped"
+
 // classify says what err means, for the transaction that it ended and for a
 // person. What is not in the table of refusals could be anything: a deadline; a
 // connection that broke; "request timed out, possibly due to previous leader
@@ -110,6 +115,8 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 	switch {
 	case strings.HasPrefix(text, tooLarge):
 		return db.Fatal, code, text + ": " + takeLess
+	case text == dropped:
+		return db.Unavailable, code, text
 	case grpcCode == codes.Unimplemented:
 		return db.Fatal, code, text + ": the server is no etcd of version 3"
 	}

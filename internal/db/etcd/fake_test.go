@@ -99,6 +99,7 @@ func TestCommitAnswers(t *testing.T) {
 		rpctypes.ErrGRPCNotLeader:                     db.Unknown,
 		rpctypes.ErrGRPCUnhealthy:                     db.Unknown,
 		status.Error(codes.Unknown, "raft: stopped"):  db.Unknown,
+		status.Error(codes.Unknown, dropped):          db.Unavailable,
 		status.Error(codes.Internal, "x"):             db.Unknown,
 		status.Error(codes.ResourceExhausted, "x"):    db.Unknown,
 		status.Error(codes.InvalidArgument, "x"):      db.Unknown,

@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test quick versions bench lint build dist
+.PHONY: run test quick versions seeds bench lint build dist
 
 run:
 	go run -tags embedded ./cmd/stroppy run bank
@@ -12,6 +12,9 @@ quick:
 
 versions:
 	./scripts/test.sh versions
+
+seeds:
+	./scripts/test.sh seeds
 
 bench:
 	go run ./tools/bench

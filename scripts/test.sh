@@ -8,6 +8,10 @@
 #                            which install nothing and start PostgreSQL alone
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
+#   scripts/test.sh seeds    a hundred short runs with random faults over clusters that fail
+#                            over, and writes docs/seeds.md; then commits that meet each
+#                            fault. What follows goes to go run ./tools/seeds, such as
+#                            -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
 #   scripts/test.sh versions the whole matrix and a fail-over on each server that
@@ -32,7 +36,7 @@ verified)
 	verified=yes
 	shift
 	;;
-quick | lint | race | versions)
+quick | lint | race | versions | seeds)
 	tier=$1
 	shift
 	;;
@@ -173,6 +177,7 @@ status=0 reruns=0 root=--rerun-fails-run-root-test
 # The servers of other versions that a part of the matrix runs on are those in
 # internal/dbtest/versions_test.go.
 case $tier in
+seeds) install ;;
 full)
 	install
 	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.4.5 etcd-3.7.3
@@ -196,7 +201,14 @@ if [ $tier = full ] || [ $tier = lint ]; then
 fi
 [ $tier != lint ] || exit 0
 
-if [ $tier = quick ]; then
+if [ $tier = seeds ]; then
+	echo "== seeded runs with random faults"
+	go build -o "$scratch/stroppy" ./cmd/stroppy
+	go run ./tools/seeds -stroppy "$scratch/stroppy" "$@" || status=1
+	echo "== commits that meet a fault"
+	export STROPPY_TEST_FAULTS=all
+	tests ./internal/dbtest -run TestCommitsMeetFailOver
+elif [ $tier = quick ]; then
 	echo "== short tests"
 	# The clusters have few tests without a server.
 	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"

@@ -1,0 +1,147 @@
+// Command seeds carries out short runs with random faults over clusters that fail
+// over, to find false alarms: each kind of cluster suffers only what its promise
+// covers, so that every run must be VALID. A seed decides everything.
+//
+//	go run ./tools/seeds [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE]
+//	go run ./tools/seeds -list             prints the commands
+//	go run ./tools/seeds -table            writes docs/seeds.md of the runs in DIR
+//
+// A seed that has run is not run again unless its folder was renamed to SEED.REASON, such
+// as 17.overload; the table keeps what that came to, and does not count it. The exit code
+// is 1 when a run was not valid.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// longest bounds one run, its cluster's start and end included.
+const longest = 5 * time.Minute
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "seeds:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	from := flag.Int("from", 1, "the first seed")
+	count := flag.Int("count", 100, "how many seeds")
+	parallel := flag.Int("parallel", 2, "how many runs at once")
+	runs := flag.String("runs", "stroppy-runs/seeds", "the folder of the runs")
+	stroppy := flag.String("stroppy", "./stroppy", "the program")
+	list := flag.Bool("list", false, "print the commands only")
+	table := flag.Bool("table", false, "write docs/seeds.md of the runs only")
+	flag.Parse()
+	switch {
+	case *list:
+		for seed := *from; seed < *from+*count; seed++ {
+			fmt.Println(draw(seed).command())
+		}
+		return nil
+	case *table:
+		return writeTable(*runs)
+	}
+	if err := os.MkdirAll(*runs, 0o755); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	seeds, invalid := make(chan int), make(chan int, *count)
+	for range *parallel {
+		wg.Go(func() {
+			for seed := range seeds {
+				if !carryOut(*stroppy, *runs, draw(seed)) {
+					invalid <- seed
+				}
+			}
+		})
+	}
+	for seed := *from; seed < *from+*count; seed++ {
+		seeds <- seed
+	}
+	close(seeds)
+	wg.Wait()
+	if err := writeTable(*runs); err != nil {
+		return err
+	}
+	if len(invalid) > 0 {
+		return fmt.Errorf("%d of %d runs were not valid: look at their folders in %s", len(invalid), *count, *runs)
+	}
+	return nil
+}
+
+// carryOut runs a plan unless it has run, prints its verdict, and reports whether it
+// was valid.
+func carryOut(stroppy, runs string, p plan) bool {
+	dir := filepath.Join(runs, strconv.Itoa(p.seed))
+	o, err := readOutcome(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o755); err == nil {
+			err = start(stroppy, dir, p)
+		}
+		if err == nil {
+			o, err = readOutcome(dir)
+		}
+	}
+	if err != nil {
+		o = outcome{Verdict: "not run", Reason: err.Error()}
+	}
+	fmt.Printf("%d\t%s\t%s\n\t%s\n", p.seed, o.Verdict, p.command(), o.Reason)
+	return o.Verdict == "valid"
+}
+
+// start runs the program in the folder and notes the exit code and the highest load
+// of the machine. A run that fails is no error.
+func start(stroppy, dir string, p plan) error {
+	program, err := filepath.Abs(stroppy)
+	if err != nil {
+		return err
+	}
+	output, err := os.Create(filepath.Join(dir, "output.txt"))
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	cmd := exec.Command(program, append(p.arguments(), "--quiet", "--out", filepath.Join(dir, "run"))...)
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // its exit code is in ProcessState
+		close(ended)
+	}()
+	highest, timeout := 0.0, time.After(longest)
+	for {
+		select {
+		case <-ended:
+			note := fmt.Sprintf("%d %.1f\n", cmd.ProcessState.ExitCode(), highest)
+			return os.WriteFile(filepath.Join(dir, "ended.txt"), []byte(note), 0o644)
+		case <-timeout:
+			_ = cmd.Process.Signal(os.Interrupt) // it cleans up
+		case <-time.After(time.Second):
+			highest = max(highest, machineLoad())
+		}
+	}
+}
+
+// machineLoad is how many processes have wanted a processor over the last minute.
+func machineLoad() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	load, _ := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
+	return load
+}

@@ -16,7 +16,7 @@ import struct
 import sys
 
 MAGIC = b"stroppy\x1a"
-FORMATS = (3, 4)  # format 3 has no elements
+FORMATS = (3, 4, 5)  # format 3 has no elements, format 4 no bytes of broken values
 TRANSACTIONS, ACCOUNTS, LEDGER = 1, 2, 3
 OUTCOMES = ["unknown", "committed", "rejected", "aborted"]
 MASK = (1 << 64) - 1
@@ -63,6 +63,11 @@ class Payload:
     def s(self):
         value = self.u()
         return value >> 1 ^ -(value & 1)
+
+    def bytes(self):
+        length = self.u()
+        self.at += length
+        return self.data[self.at - length:self.at]
 
     def id(self, base):
         """An id as (run, client, sequence), relative to another one; None for none."""
@@ -173,9 +178,10 @@ def transaction(p, last, end, lists):
             op["last"] = p.id(parts(number))
         ops.append(op)
     loose = elements(p, ops, lists) if more & 64 else []
+    broken = p.bytes() if more & 128 else b""
     return {"number": number, "id": parts(number), "kind": kind, "outcome": OUTCOMES[outcome], "reason": reason,
             "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts, "limit": limit,
-            "due": due, "sent": sent, "try": tried, "end": end, "ops": ops, "loose": loose}
+            "due": due, "sent": sent, "try": tried, "end": end, "ops": ops, "loose": loose, "broken": broken}
 
 
 def elements(p, ops, lists):
@@ -212,9 +218,7 @@ def objects(file, unexpected):
         number, balance, last = 0, 0, (0, 0, 0)
         for _ in range(n):
             if whose == 1:
-                length = p.u()
-                unexpected.append(p.data[p.at:p.at + length].decode())
-                p.at += length
+                unexpected.append(p.bytes().decode())
                 continue
             number = number + 1 + p.s() & MASK
             balance = signed(balance + p.s())

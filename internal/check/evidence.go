@@ -195,7 +195,7 @@ func (e *Evidence) IDOf(t uint32) history.ID {
 // Report hands over a violation to who asks for them.
 func (e *Evidence) Report(check, anomaly string, id history.ID, account, what string) {
 	if e.Input.OnViolation != nil {
-		e.Input.OnViolation(Violation{check, anomaly, id, account, what})
+		e.Input.OnViolation(Violation{Check: check, Anomaly: anomaly, Transaction: id, Account: account, What: what})
 	}
 }
 

@@ -54,6 +54,7 @@ type Result struct {
 	Detail     string        // one sentence or a few, for a database engineer
 	Witness    []history.ID  // the transactions that show it
 	Anomalies  []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
+	Broken     []BrokenValue // the first few values that nobody wrote, as far as their bytes were kept
 	Where      []history.Ref // where in the recorded history the witnesses stand
 }
 
@@ -92,6 +93,23 @@ type Violation struct {
 	Transaction history.ID // 0: none
 	Account     string     // as people know it; empty: none
 	What        string     // in words
+	Pieces      []Piece    // of a value that nobody wrote and whose bytes were kept
+}
+
+// BrokenValue is a value that a transaction read and nobody wrote, and whose bytes stand where
+// in it.
+type BrokenValue struct {
+	Transaction history.ID
+	Object      string // as people know it
+	Bytes       int    // its length
+	Pieces      []Piece
+}
+
+// Piece is some bytes of a value, the first and the last from 0, and who wrote them there.
+type Piece struct {
+	From, To int
+	Known    bool       // false: nobody wrote them there, as far as is recorded
+	Writer   history.ID // 0: the load
 }
 
 // Verdict is the worst of the results that are Required: invalid before unknown

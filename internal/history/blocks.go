@@ -51,7 +51,7 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 // time; several may each have one on the same file. It allocates nothing once its buffers
 // have grown to the largest block and the largest transaction.
 type Cursor struct {
-	Transaction Transaction // the one that Next read; Next uses it, its Ops and its Elements again
+	Transaction Transaction // the one that Next read; Next uses it, its Ops, Elements and Broken again
 	Block       Block       // that is being read
 	Record      int         // of Transaction within Block, from 0
 

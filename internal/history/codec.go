@@ -19,6 +19,7 @@ const (
 	moreEscape   = 0x10 // kind and outcome follow as one byte each
 	moreLimit    = 0x20 // a varint follows; else 0
 	moreElements = 0x40 // they follow the operations; else there are none
+	moreBroken   = 0x80 // bytes of broken values follow at the end; else there are none
 )
 
 // Bits of an operation's first byte.
@@ -34,7 +35,7 @@ const (
 // The most bytes that a transaction without operations, and one operation, can
 // take; the least bytes of a transaction and of an operation.
 const (
-	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10 + 10
+	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10 + 10 + 10
 	maxOp     = 1 + 5*10 + 3
 	minRecord = 7
 	minOp     = 2
@@ -115,6 +116,12 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 		b = b[:cap(b)]
 		i = putElements(b, i, tx, c)
 	}
+	if len(tx.Broken) > 0 {
+		b = slices.Grow(b[:i], 10+len(tx.Broken))
+		b = b[:cap(b)]
+		i = put(b, i, uint64(len(tx.Broken)))
+		i += copy(b[i:], tx.Broken)
+	}
 	return b[:i]
 }
 
@@ -137,7 +144,8 @@ func bit(set bool, flag byte) byte {
 func putKind(b []byte, i int, tx *Transaction) int {
 	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
 		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) |
-		bit(tx.Limit != 0, moreLimit) | bit(len(tx.Elements) > 0, moreElements)
+		bit(tx.Limit != 0, moreLimit) | bit(len(tx.Elements) > 0, moreElements) |
+		bit(len(tx.Broken) > 0, moreBroken)
 	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
 	if second == 0 {
 		return i + 1
@@ -207,16 +215,19 @@ func takeID(b []byte, i int, base ID) (ID, int) {
 }
 
 // text takes a length and so many bytes.
-func (d *decoder) text() string {
+func (d *decoder) text() string { return string(d.bytes()) }
+
+// bytes takes a length and so many bytes, which are those of the payload.
+func (d *decoder) bytes() []byte {
 	n := d.unsigned()
 	if n > uint64(d.left()) {
 		n = d.fail()
 	}
 	d.i += int(n)
-	return string(d.b[d.i-int(n) : d.i])
+	return d.b[d.i-int(n) : d.i]
 }
 
-// transaction takes one transaction into tx, reusing its Ops and Elements.
+// transaction takes one transaction into tx, reusing its Ops, Elements and Broken.
 func (d *decoder) transaction(tx *Transaction, c *context) {
 	second := d.kind(tx)
 	b, i := d.b, d.i
@@ -241,6 +252,9 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 		d.fail()
 	} else if second&moreElements != 0 {
 		d.elements(tx, c)
+	}
+	if tx.Broken = tx.Broken[:0]; second&moreBroken != 0 {
+		tx.Broken = append(tx.Broken, d.bytes()...)
 	}
 }
 

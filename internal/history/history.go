@@ -107,6 +107,25 @@ type Transaction struct {
 	// Elements are those of the lists that the transaction has read, where objects are
 	// lists: each observed Op takes the next ones, as many as its Value says.
 	Elements []uint64
+
+	// Broken are the bytes of what was found Broken, as far as the client kept them: each such
+	// Op takes the next ones, as many as its Value says, until too few are left.
+	Broken []byte
+}
+
+// EachBroken calls do with each broken value whose bytes were kept.
+func (tx *Transaction) EachBroken(do func(op *Op, value []byte)) {
+	rest := tx.Broken
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		if len(rest) == 0 || op.Observed && op.State == Broken && op.Value > int64(len(rest)) {
+			return
+		}
+		if op.Observed && op.State == Broken && op.Value > 0 {
+			do(op, rest[:op.Value])
+			rest = rest[op.Value:]
+		}
+	}
 }
 
 // Op is what a transaction did to one object, such as an account or a record, and what

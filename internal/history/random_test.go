@@ -44,6 +44,11 @@ func randomTransaction(r *rand.Rand, ops int) Transaction {
 	if r.IntN(4) == 0 {
 		randomElements(r, &tx)
 	}
+	if r.IntN(8) == 0 {
+		for range 1 << r.IntN(10) {
+			tx.Broken = append(tx.Broken, byte(r.IntN(256)))
+		}
+	}
 	return tx
 }
 
@@ -100,12 +105,12 @@ func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 // clone copies what an iterator uses again.
 func clone(tx *Transaction) Transaction {
 	c := *tx
-	c.Ops, c.Elements = slices.Clone(tx.Ops), slices.Clone(tx.Elements)
+	c.Ops, c.Elements, c.Broken = slices.Clone(tx.Ops), slices.Clone(tx.Elements), slices.Clone(tx.Broken)
 	return c
 }
 
 func equal(a, b Transaction) bool {
-	if !slices.Equal(a.Ops, b.Ops) || !slices.Equal(a.Elements, b.Elements) {
+	if !slices.Equal(a.Ops, b.Ops) || !slices.Equal(a.Elements, b.Elements) || !slices.Equal(a.Broken, b.Broken) {
 		return false
 	}
 	return a.ID == b.ID && a.Kind == b.Kind && a.Outcome == b.Outcome && a.Reason == b.Reason &&
@@ -125,7 +130,7 @@ func TestCodecKeepsEveryField(t *testing.T) {
 			tx := randomTransaction(r, r.IntN(6))
 			before := len(b)
 			b = appendTransaction(b, &tx, &c)
-			if n, most := len(b)-before, maxRecord+maxOp*len(tx.Ops)+maxElement*len(tx.Elements); n > most || n < minRecord+minOp*len(tx.Ops) {
+			if n, most := len(b)-before, maxRecord+maxOp*len(tx.Ops)+maxElement*len(tx.Elements)+len(tx.Broken); n > most || n < minRecord+minOp*len(tx.Ops) {
 				t.Fatalf("round %d: %d bytes for %d operations, outside the bounds", round, n, len(tx.Ops))
 			}
 			want = append(want, tx)

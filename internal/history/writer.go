@@ -212,7 +212,7 @@ func (c *ClientWriter) Append(tx *Transaction) error {
 	if err := c.w.failure.get(); err != nil {
 		return err
 	}
-	most := maxRecord + maxOp*len(tx.Ops) + maxElement*len(tx.Elements)
+	most := maxRecord + maxOp*len(tx.Ops) + maxElement*len(tx.Elements) + len(tx.Broken)
 	if most > c.w.size-blockHeadSize {
 		return c.appendLarge(tx)
 	}

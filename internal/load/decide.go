@@ -31,7 +31,7 @@ func (w *worker) decide() {
 			op := &tx.Ops[i]
 			op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 		}
-		tx.Elements = tx.Elements[:0]
+		tx.Elements, tx.Broken = tx.Elements[:0], tx.Broken[:0]
 		tx.Try = w.last
 	}
 }

@@ -144,7 +144,7 @@ func (w *worker) start() bool {
 		}
 		return false
 	}
-	w.tx = history.Transaction{Ops: w.tx.Ops[:0], Elements: w.tx.Elements[:0]}
+	w.tx = history.Transaction{Ops: w.tx.Ops[:0], Elements: w.tx.Elements[:0], Broken: w.tx.Broken[:0]}
 	w.client.Next(&w.tx)
 	w.free = due >= w.last
 	if w.cut = due > w.last && !w.wait(due); w.cut {

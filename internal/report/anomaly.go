@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"unicode"
@@ -57,6 +58,7 @@ func Checks(results []check.Result) []Check {
 		c := Check{
 			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
 			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
+			Broken: brokenValues(r.Broken),
 		}
 		for _, a := range r.Anomalies {
 			one := anomalyOf(a)
@@ -117,4 +119,95 @@ func names(ids []history.ID) []string {
 		list = append(list, id.String())
 	}
 	return list
+}
+
+// BrokenValue is a value that a transaction read and that nobody wrote like this.
+type BrokenValue struct {
+	Transaction string  `json:"transaction"`
+	Object      string  `json:"object"`
+	Bytes       int     `json:"bytes"` // its length
+	Pieces      []Piece `json:"pieces"`
+}
+
+// Piece is some bytes of a value, the first and the last from 0, and the transaction that
+// wrote them there: "load" for the load, null where nobody did.
+type Piece struct {
+	From   int     `json:"from"`
+	To     int     `json:"to"`
+	Writer *string `json:"writer"`
+}
+
+// MostPieces bounds the pieces that are kept of one value.
+const MostPieces = 64
+
+// loadWriter is who wrote what was there before the first transaction.
+const loadWriter = "load"
+
+// Pieces turns what the checks found of a value into their form in the result; of many the
+// first ones.
+func Pieces(pieces []check.Piece) []Piece {
+	var list []Piece
+	for _, p := range pieces[:min(len(pieces), MostPieces)] {
+		one := Piece{From: p.From, To: p.To}
+		switch {
+		case p.Known && p.Writer == 0:
+			one.Writer = new(loadWriter)
+		case p.Known:
+			one.Writer = new(p.Writer.String())
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func brokenValues(values []check.BrokenValue) (list []BrokenValue) {
+	for _, v := range values {
+		list = append(list, BrokenValue{v.Transaction.String(), v.Object, v.Bytes, Pieces(v.Pieces)})
+	}
+	return list
+}
+
+// mostStrips is how many pieces a drawing of a value shows.
+const mostStrips = 12
+
+// drawing shows a value as a strip of its pieces, and below it who wrote each.
+func (v *BrokenValue) drawing() string {
+	const height, swatch = 16, 8
+	classes := map[string]string{} // of the writers
+	d := &sketch{y: 4}
+	at := func(b int) float64 {
+		return float64(nodesAt) + float64(textEnd-nodesAt)*float64(b)/float64(max(v.Bytes, 1))
+	}
+	class := func(p Piece) string {
+		if p.Writer == nil {
+			return "piece nobodys"
+		}
+		if classes[*p.Writer] == "" {
+			classes[*p.Writer] = fmt.Sprintf("piece writer-%d", len(classes)%5)
+		}
+		return classes[*p.Writer]
+	}
+	for _, p := range v.Pieces {
+		d.add(`<rect class="%s" fill="#7d8792" x="%.1f" y="%d" width="%.1f" height="%d"/>`, class(p), at(p.From), d.y, max(at(p.To+1)-at(p.From), 1), height)
+	}
+	d.y += height
+	for _, p := range v.Pieces[:min(len(v.Pieces), mostStrips)] {
+		d.add(`<rect class="%s" fill="#7d8792" x="%d" y="%d" width="%d" height="%d"/>`, class(p), nodesAt, d.y+drawnLine-swatch, swatch, swatch)
+		who := "nobody"
+		if p.Writer != nil {
+			who = *p.Writer
+		}
+		d.text("did", fmt.Sprintf("bytes %d to %d: %s", p.From, p.To, who))
+	}
+	if more := len(v.Pieces) - mostStrips; more > 0 {
+		d.text("soft", fmt.Sprintf("and %d more", more))
+	}
+	d.y += 6
+	title := fmt.Sprintf("Whose bytes %s read in %s", v.Transaction, v.Object)
+	return svgOf(d, title, title, "")
+}
+
+// of says that a line of a check's detail is about this value.
+func (v *BrokenValue) of(line string) bool {
+	return strings.Contains(line, fmt.Sprintf("%s read a value of %d bytes", v.Transaction, v.Bytes))
 }

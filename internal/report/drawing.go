@@ -55,10 +55,15 @@ func drawing(a *Anomaly, style string) string {
 		}
 	}
 	d.close()
+	return svgOf(d, Capital(a.Name), a.Detail, style)
+}
+
+// svgOf is a finished sketch as SVG, with a title and a description for who does not see it.
+func svgOf(d *sketch, title, description, style string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 %d %d" width="%d" height="%d" role="img" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, &quot;Liberation Mono&quot;, &quot;DejaVu Sans Mono&quot;, monospace" font-size="10" fill="none">`,
 		drawnWidth, d.y, drawnWidth, d.y)
-	out.WriteString("\n<title>" + escaped(Capital(a.Name)) + "</title>\n<desc>" + escaped(a.Detail) + "</desc>\n")
+	out.WriteString("\n<title>" + escaped(title) + "</title>\n<desc>" + escaped(description) + "</desc>\n")
 	if style != "" {
 		out.WriteString("<style>\n" + style + "</style>\n")
 	}

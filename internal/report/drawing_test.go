@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
 )
 
 // instance is an anomaly of n transactions that follow each other, with edges of the kinds.
@@ -162,6 +165,29 @@ func TestDrawingsInABrowser(t *testing.T) {
 		b.Quiet(t, name)
 		if inks["light"] == inks["dark"] {
 			t.Errorf("%s: the text is %s in light and dark", name, inks["dark"])
+		}
+	}
+}
+
+// TestBrokenValues: a value that nobody wrote is drawn where the sentence about it stands.
+func TestBrokenValues(t *testing.T) {
+	one, other := history.NewID(1, 4, 43), history.NewID(1, 15, 109)
+	list := Checks([]check.Result{{
+		Name: "values", Status: check.Invalid, Required: true,
+		Detail: "1-8-158 read a value of 1024 bytes in kv/a<b that is not as anybody wrote it: bytes 0 to 62 are of 1-4-43.",
+		Broken: []check.BrokenValue{{Transaction: history.NewID(1, 8, 158), Object: "kv/a<b", Bytes: 1024, Pieces: []check.Piece{
+			{From: 0, To: 62, Known: true, Writer: one}, {From: 63, To: 767, Known: true, Writer: other},
+			{From: 768, To: 1021, Known: true}, {From: 1022, To: 1023},
+		}}},
+	}})
+	pieces := list[0].Broken[0].Pieces
+	if *pieces[1].Writer != "1-15-109" || *pieces[2].Writer != "load" || pieces[3].Writer != nil {
+		t.Errorf("%+v", pieces)
+	}
+	findings := pageCheck(list[0]).Findings
+	for _, want := range []string{"bytes 0 to 62: 1-4-43", "bytes 768 to 1021: load", "bytes 1022 to 1023: nobody", "kv/a&lt;b"} {
+		if len(findings) != 1 || !strings.Contains(findings[0].Drawing, want) {
+			t.Errorf("%q is not drawn: %+v", want, findings)
 		}
 	}
 }

@@ -287,6 +287,11 @@ func pageCheck(c Check) PageCheck {
 				break
 			}
 		}
+		for i := range c.Broken {
+			if f.Drawing == "" && c.Broken[i].of(line) {
+				f.Drawing = c.Broken[i].drawing()
+			}
+		}
 		p.Findings = append(p.Findings, f)
 	}
 	for i := range c.Anomalies {

@@ -273,6 +273,10 @@ type Check struct {
 	Required  bool          `json:"required"`
 	Anomalies []Anomaly     `json:"anomalies"`
 	Where     []history.Ref `json:"where"` // where the witnesses are recorded
+
+	// The first few values that nobody wrote, and whose bytes stand where in them, where their
+	// bytes were kept.
+	Broken []BrokenValue `json:"broken_values,omitempty"`
 }
 
 // Injection is one fault of the run's script as it was done, and a line of

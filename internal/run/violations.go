@@ -24,6 +24,7 @@ const mostViolations = 10_000
 const (
 	mostViolationBytes = 4 << 20  // of the file
 	mostViolationText  = 16 << 10 // of what one line says; beyond it the text is cut
+	pieceBytes         = 96       // of a piece of a value, at most
 )
 
 // violations gathers what checks find, the first so many of each anomaly of each check,
@@ -58,6 +59,9 @@ type violationLine struct {
 	Transaction *string `json:"transaction"` // its id
 	Account     *string `json:"account"`
 	What        string  `json:"what"`
+
+	// Whose bytes stand where in a value that nobody wrote; left out of all others.
+	Pieces []report.Piece `json:"pieces,omitempty"`
 
 	// Where the transaction is recorded: the file, relative to its run's directory, the
 	// block's offset in it in bytes, and the number of the record within the block, from 0.
@@ -105,7 +109,7 @@ func shortened(text string) string {
 // where it is recorded, with all names of the fields, take less than 256
 // where the paths of the recordings are of a usual length.
 func lineSize(found check.Violation) int {
-	size := 256
+	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
 	for _, text := range []string{found.Check, found.Anomaly, found.Account, found.What} {
 		quoted, _ := json.Marshal(text) // of a string it cannot fail
 		size += len(quoted)
@@ -171,7 +175,7 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
 		for _, found := range list {
-			line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What}
+			line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What, Pieces: report.Pieces(found.Pieces)}
 			if found.Transaction != 0 {
 				line.Transaction = new(found.Transaction.String())
 			}

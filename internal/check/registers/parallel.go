@@ -28,8 +28,9 @@ type partFindings struct {
 }
 
 type finding struct {
-	text string
-	by   []history.ID
+	text  string
+	by    []history.ID
+	value *check.BrokenValue // nil of all others
 }
 
 // begin begins with a part.
@@ -41,6 +42,11 @@ func (f *finder) begin(a, b int64) {
 
 // find counts a violation, as the checker's does.
 func (f *finder) find(of kind, n uint64, by []history.ID, format string, args ...any) {
+	f.add(of, n, func() finding { return finding{text: fmt.Sprintf(format, args...), by: by} })
+}
+
+// add counts a violation that is put into words where somebody reads them.
+func (f *finder) add(of kind, n uint64, words func() finding) {
 	if f.now == nil {
 		f.now = &partFindings{part: f.part}
 		f.parts = append(f.parts, f.now)
@@ -50,11 +56,11 @@ func (f *finder) find(of kind, n uint64, by []history.ID, format string, args ..
 	if full && f.k.in.OnViolation == nil {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
+	one := words()
 	if !full {
-		f.now.first[of] = append(f.now.first[of], finding{text, by})
+		f.now.first[of] = append(f.now.first[of], one)
 	}
-	f.k.report(of, n, by, text)
+	f.k.report(of, n, one)
 }
 
 // settle adds to the checker's findings what workers found, in the order of the parts.
@@ -70,6 +76,9 @@ func (k *checker) settle(finders []*finder) {
 		for of, list := range p.first {
 			all := &k.found[of]
 			for _, one := range list {
+				if one.value != nil && !all.Full() {
+					k.broken = append(k.broken, *one.value)
+				}
 				all.Add(one.text, one.by...)
 			}
 			all.Count += p.counts[of] - len(list)

@@ -26,7 +26,8 @@ type viewer struct {
 	reads, scans uint64
 	foreign      map[uint64]bool
 	reading      reading
-	seen         []seen // and not looked at yet
+	seen         []seen              // and not looked at yet
+	broken       map[brokenAt][]byte // the bytes of broken values among them
 	touched      uint64
 }
 
@@ -104,6 +105,9 @@ func (k *checker) readGroup(g int) (problem error) {
 		k.scanned = k.newScanned()
 	}
 	return k.eachReading(g, first, func(v *viewer, r *reading) {
+		if first && len(r.Broken) > 0 {
+			v.keepBroken(r)
+		}
 		for i := range r.Ops {
 			if op := &r.Ops[i]; op.Observed {
 				v.see(r, op)
@@ -241,7 +245,7 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 	case s.state == history.Foreign:
 		v.wrong(s, "%v found a key that neither the load nor a transaction makes", s.by)
 	case s.state == history.Broken:
-		v.wrong(s, "%v read a value of %d bytes in %v that is not as anybody wrote it", s.by, s.bytes, k.name(n))
+		v.judgeBroken(s)
 	case s.state == history.Absent:
 		if k.loaded(n) && s.kind != k.in.Scan { // a scan's are the check scans'
 			v.wrong(s, "%v found no record %v, which the load had made", s.by, k.name(n))

@@ -22,6 +22,10 @@ type Input struct {
 	Place   func(n uint64) uint64     // where record n stands in the order of the keys
 	At      func(place uint64) uint64 // the inverse of Place
 
+	// Value appends the value that a transaction gave to record n in place of that of another
+	// one. Nil: nobody knows what it was.
+	Value func(b []byte, n uint64, writer, previous history.ID) []byte
+
 	// The kinds of the transactions that write a record which was not there, that read a
 	// record and write it, and that read records in their order.
 	Insert, Modify, Scan history.Kind
@@ -73,6 +77,7 @@ type checker struct {
 	doubtful bool            // there is a rmw whose outcome is not known
 	workers  int             // goroutines that work at once
 	lock     sync.Mutex      // for OnViolation
+	broken   []check.BrokenValue
 
 	committed    uint64 // transactions
 	reads, scans uint64 // observed records, scans

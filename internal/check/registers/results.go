@@ -55,18 +55,22 @@ func (k *checker) find(of kind, n uint64, by []history.ID, format string, args .
 	}
 	text := fmt.Sprintf(format, args...)
 	f.Add(text, by...)
-	k.report(of, n, by, text)
+	k.report(of, n, finding{text: text, by: by})
 }
 
 // report hands over a violation, one at a time.
-func (k *checker) report(of kind, n uint64, by []history.ID, text string) {
+func (k *checker) report(of kind, n uint64, one finding) {
 	if k.in.OnViolation == nil {
 		return
 	}
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	f := &k.found[of]
-	k.Report(f.Check, f.Anomaly, append(by, 0)[0], k.NameToReport(n), text)
+	found := check.Violation{Check: f.Check, Anomaly: f.Anomaly, Transaction: append(one.by, 0)[0], Account: k.NameToReport(n), What: one.text}
+	if one.value != nil {
+		found.Pieces = one.value.Pieces
+	}
+	k.in.OnViolation(found)
 }
 
 // record is a record in a sentence, which is made only where the sentence is.
@@ -126,7 +130,9 @@ func (k *checker) results(problem error) []check.Result {
 		{check.NoGhost, true, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", ends, check.Plural(k.writers, "write")), ""},
 	} {
 		r := check.Result{Name: rule.name, Required: rule.required}.Decide(k.found[:], k.undecided(rule.name, problem), rule.valid).Nothing(rule.nothing)
-		r.Witness = check.Distinct(r.Witness)
+		if r.Witness = check.Distinct(r.Witness); r.Name == Values {
+			r.Broken = k.broken
+		}
 		list = append(list, r)
 	}
 	return list

@@ -21,7 +21,11 @@ type client struct {
 	scans   *history.Transaction // the one that scans
 	left    int64                // records that it still asks for
 	scratch []byte               // for parsing their keys
-	_       [128]byte            // as the chooser has it
+
+	broken  []byte    // the values that the try has found broken, behind each other
+	keeping bool      // none of the try was left out
+	kept    int       // of all tries
+	_       [128]byte // as the chooser has it
 }
 
 // session is a session of either data model.
@@ -37,8 +41,10 @@ type session interface {
 func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	forget(tx)
 	c.setKey(tx.Ops[0].Object)
+	c.broken, c.keeping = c.broken[:0], true
 	err := c.transact(ctx, tx)
 	if err == nil {
+		tx.Broken = append(tx.Broken, c.broken...)
 		if tx.Outcome == history.Unknown {
 			tx.Outcome = history.Committed
 		}
@@ -101,16 +107,30 @@ func forget(tx *history.Transaction) {
 	if tx.Kind == scan {
 		tx.Ops = tx.Ops[:1]
 	}
+	tx.Broken = tx.Broken[:0]
 	workload.Forget(tx)
 }
 
+// A client keeps the bytes of the first few values that it finds broken, unless they are
+// long: what is wrong with a database shows in a few, and a history has room for those.
+const (
+	mostKept      = 8
+	mostKeptBytes = 64 << 10 // of each
+)
+
 // observe notes whether there is a record, and what its value says of itself: who wrote
 // it and whether it is whole.
-func (f *formula) observe(op *history.Op, found bool, value []byte) {
+func (c *client) observe(op *history.Op, found bool, value []byte) {
 	op.Observed, op.State, op.Value, op.Writer = true, history.Absent, 0, 0
-	if found {
-		op.Value = int64(len(value))
-		op.Writer, op.State = f.parse(value, op.Object)
+	if !found {
+		return
+	}
+	op.Value = int64(len(value))
+	if op.Writer, op.State = c.formula.parse(value, op.Object); op.State == history.Broken {
+		if c.keeping = c.keeping && c.kept < mostKept && len(value) <= mostKeptBytes; c.keeping {
+			c.broken = append(c.broken, value...)
+			c.kept++
+		}
 	}
 }
 
@@ -120,7 +140,7 @@ func own(op *history.Op, id history.ID) bool { return op.State == history.Whole 
 // starts: whether there is a record at that very key.
 func (c *client) beginScan(tx *history.Transaction) {
 	c.scans, c.left = tx, int64(tx.Limit)
-	c.formula.observe(&tx.Ops[0], false, nil)
+	c.observe(&tx.Ops[0], false, nil)
 }
 
 // scanned takes a record that the scan has brought.
@@ -132,10 +152,10 @@ func (c *client) scanned(key, value []byte) {
 	case !ok:
 		tx.Ops = append(tx.Ops, history.Op{Observed: true, State: history.Foreign, Value: int64(len(value))})
 	case len(tx.Ops) == 1 && tx.Ops[0].State == history.Absent && n == tx.Ops[0].Object:
-		c.formula.observe(&tx.Ops[0], true, value)
+		c.observe(&tx.Ops[0], true, value)
 	default:
 		tx.Ops = append(tx.Ops, history.Op{Object: n})
-		c.formula.observe(&tx.Ops[len(tx.Ops)-1], true, value)
+		c.observe(&tx.Ops[len(tx.Ops)-1], true, value)
 	}
 }
 

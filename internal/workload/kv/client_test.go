@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -199,6 +200,8 @@ func TestBrokenValuesAreRecorded(t *testing.T) {
 		store.KVSession = &bent{healthy, bend}
 		if tx := c.try(t, get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].State != history.Broken {
 			t.Errorf("%s: %v saw %+v", name, tx.Outcome, tx.Ops[0])
+		} else if want := bend(c.formula.value(nil, 5, 0, 0)); !bytes.Equal(tx.Broken, want) {
+			t.Errorf("%s: the bytes %q were kept, not %q", name, tx.Broken, want)
 		}
 	}
 	store.KVSession = healthy

@@ -102,14 +102,14 @@ func (s *documentSession) transact(ctx context.Context, tx *history.Transaction)
 		there, err = s.update(ctx, tx)
 		if err == nil && !there {
 			tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
-			c.formula.observe(op, false, nil)
+			c.observe(op, false, nil)
 		}
 	}
 	if err == nil {
 		err = s.Commit(ctx)
 	}
 	if err == nil && tx.Kind == insert {
-		c.formula.observe(op, false, nil)
+		c.observe(op, false, nil)
 	}
 	return err
 }
@@ -143,6 +143,6 @@ func (s *documentSession) observe(ctx context.Context, op *history.Op) error {
 	if s.found[0].Found {
 		value = s.found[0].Values[1].Text
 	}
-	s.client.formula.observe(op, s.found[0].Found, value)
+	s.client.observe(op, s.found[0].Found, value)
 	return nil
 }

@@ -86,7 +86,7 @@ func (s *kvSession) transact(ctx context.Context, tx *history.Transaction) error
 		if err := s.Read(ctx, s.keys[:], s.found[:]); err != nil {
 			return err
 		}
-		c.formula.observe(op, s.found[0].Found, s.found[0].Value)
+		c.observe(op, s.found[0].Found, s.found[0].Value)
 	}
 	if op.Write {
 		if writes, err := mayWrite(tx); !writes {

@@ -100,7 +100,7 @@ func (s *procedureSession) transact(ctx context.Context, tx *history.Transaction
 	case insert:
 		_, err := s.call(ctx, s.model.insert, db.Value{Text: c.key}, db.Value{Text: c.newValue(tx)})
 		if err == nil {
-			c.formula.observe(op, false, nil)
+			c.observe(op, false, nil)
 		}
 		return err
 	case modify:
@@ -109,7 +109,7 @@ func (s *procedureSession) transact(ctx context.Context, tx *history.Transaction
 	r, err := s.call(ctx, s.model.update, db.Value{Text: c.newValue(tx)}, db.Value{Text: c.key})
 	if err == nil && r.Affected == 0 { // an update of nothing
 		tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
-		c.formula.observe(op, false, nil)
+		c.observe(op, false, nil)
 	}
 	return err
 }
@@ -145,6 +145,6 @@ func (s *procedureSession) observe(ctx context.Context, op *history.Op) (value [
 	if found {
 		value = r.Row(0)[0].Text
 	}
-	s.client.formula.observe(op, found, value)
+	s.client.observe(op, found, value)
 	return value, nil
 }

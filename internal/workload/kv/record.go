@@ -139,6 +139,11 @@ func (f *formula) appendValue(b []byte, n uint64, writer, previous history.ID, s
 	return b
 }
 
+// value appends the whole value that writer gives to record n in place of previous's.
+func (f *formula) value(b []byte, n uint64, writer, previous history.ID) []byte {
+	return f.appendValue(b, n, writer, previous, f.size(n, writer))
+}
+
 // parse returns who wrote a value of record n. It is Whole if every byte is as it
 // was written, and written to this record, and else Broken.
 func (f *formula) parse(v []byte, n uint64) (writer history.ID, state history.State) {

@@ -237,7 +237,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	f := formulaOf(recorded.Header)
 	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward, Insert: insert, Modify: modify, Scan: scan}
-	in.Name = f.Name
+	in.Name, in.Value = f.Name, f.value
 	if recorded.Tables == nil {
 		return registers.Check(ctx, in)
 	}

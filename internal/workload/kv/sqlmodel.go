@@ -148,10 +148,10 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 			c.scanned(r.Row(i)[0].Text, r.Row(i)[1].Text)
 		}
 	case tx.Kind == insert:
-		c.formula.observe(op, false, nil)
+		c.observe(op, false, nil)
 	case r == nil || r.Affected == 0: // an update of nothing
 		tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
-		c.formula.observe(op, false, nil)
+		c.observe(op, false, nil)
 	}
 	return nil
 }
@@ -186,8 +186,8 @@ func (s *sqlSession) do(ctx context.Context, statement *db.Statement, args ...db
 // take notes what the statement that reads one record has brought.
 func (s *sqlSession) take(op *history.Op, r *db.Result) {
 	if r != nil && r.Rows() > 0 {
-		s.client.formula.observe(op, true, r.Row(0)[0].Text)
+		s.client.observe(op, true, r.Row(0)[0].Text)
 		return
 	}
-	s.client.formula.observe(op, false, nil)
+	s.client.observe(op, false, nil)
 }

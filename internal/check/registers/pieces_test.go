@@ -1,0 +1,169 @@
+package registers
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+)
+
+// costOf is what a description of a value costs, by the definition.
+func costOf(list []stretch, perPiece int) (cost int) {
+	for _, s := range list {
+		if s.source == nobodys {
+			cost += s.to - s.from
+		} else {
+			cost += perPiece
+		}
+	}
+	return cost
+}
+
+// cheapest tries all descriptions.
+func cheapest(value []byte, sources [][]byte, perPiece, from, last int) int {
+	if from == len(value) {
+		return 0
+	}
+	best := 1 + cheapest(value, sources, perPiece, from+1, nobodys)
+	for s, source := range sources {
+		if from >= len(source) || source[from] != value[from] {
+			continue
+		}
+		cost := cheapest(value, sources, perPiece, from+1, s)
+		if s != last {
+			cost += perPiece
+		}
+		best = min(best, cost)
+	}
+	return best
+}
+
+// TestStretchesAreTheCheapest compares with all descriptions of small values: a description
+// covers the value once, says nothing wrong, and none is cheaper.
+func TestStretchesAreTheCheapest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 7))
+	text := func(n int) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "abc"[rng.IntN(3)]
+		}
+		return b
+	}
+	for range 4000 {
+		value, sources := text(1+rng.IntN(8)), make([][]byte, rng.IntN(4))
+		for s := range sources {
+			sources[s] = text(rng.IntN(9))
+		}
+		if len(sources) > 1 && rng.IntN(2) == 0 { // as torn reads are
+			at := rng.IntN(min(len(value), len(sources[0]), len(sources[1])) + 1)
+			copy(value, sources[0][:at])
+			copy(value[at:], sources[1][min(at, len(sources[1])):])
+		}
+		perPiece := 1 + rng.IntN(3)
+		list, at := stretches(value, sources, perPiece), 0
+		for i, s := range list {
+			if s.from != at || s.to <= s.from || i > 0 && list[i-1].source == s.source {
+				t.Fatalf("%q of %q is %+v", value, sources, list)
+			}
+			at = s.to
+			if s.source != nobodys && (s.to > len(sources[s.source]) || string(sources[s.source][s.from:s.to]) != string(value[s.from:s.to])) {
+				t.Fatalf("%q of %q is %+v, which is not so from %d on", value, sources, list, s.from)
+			}
+		}
+		if at != len(value) {
+			t.Fatalf("%q of %q is %+v", value, sources, list)
+		}
+		if got, want := costOf(list, perPiece), cheapest(value, sources, perPiece, 0, nobodys); got != want {
+			t.Fatalf("%q of %q at %d a piece is %+v, which costs %d and not %d", value, sources, perPiece, list, got, want)
+		}
+	}
+}
+
+// TestPiecesBeginWhereMemoryDoes: of the places at which a piece may begin the one that is
+// divisible by the greatest power of two is named.
+func TestPiecesBeginWhereMemoryDoes(t *testing.T) {
+	head, tail := []byte(strings.Repeat("a", 128)), []byte(strings.Repeat("b", 128))
+	for i := 60; i < 70; i++ {
+		head[i], tail[i] = 'c', 'c'
+	}
+	value := append(slices.Clone(head[:66]), tail[66:]...)
+	want := []stretch{{0, 64, 0}, {64, 128, 1}}
+	if got := stretches(value, [][]byte{head, tail}, pieceCost); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// valueOf is the value of a transaction in these tests: 64 bytes that are its own.
+func valueOf(b []byte, n uint64, writer, previous history.ID) []byte {
+	rng := rand.New(rand.NewPCG(n, uint64(writer)))
+	for range 64 {
+		b = append(b, byte(rng.IntN(256)))
+	}
+	return b
+}
+
+func pieceOf(from, to int, known bool, writer history.ID) check.Piece {
+	return check.Piece{From: from, To: to, Known: known, Writer: writer}
+}
+
+// TestBrokenValuesNameTheirWriters: the bytes of two writes and of nobody in one value.
+func TestBrokenValuesNameTheirWriters(t *testing.T) {
+	s := newStore(2)
+	first := s.do(kindPut, 0, 0).ID
+	second := s.do(kindPut, 0, 0).ID
+	read := s.do(kindGet, 0, 0)
+	s.do(kindPut, 0, 0) // which began after the read
+	value := valueOf(nil, 0, first, 0)
+	copy(value[16:40], valueOf(nil, 0, second, 0)[16:])
+	value[50] ^= 1
+	reader := read.ID
+	read.Ops[0].State, read.Broken = history.Broken, value
+	in := s.input()
+	in.Value = valueOf
+	var reported []check.Violation
+	in.OnViolation = func(v check.Violation) { reported = append(reported, v) }
+	results, err := Check(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := checktest.ByName(results)[Values]
+	want := []check.Piece{pieceOf(0, 15, true, first), pieceOf(16, 39, true, second), pieceOf(40, 49, true, first), pieceOf(50, 50, false, 0), pieceOf(51, 63, true, first)}
+	if len(r.Broken) != 1 || r.Broken[0].Transaction != reader || r.Broken[0].Bytes != 64 || !slices.Equal(r.Broken[0].Pieces, want) {
+		t.Errorf("%+v", r.Broken)
+	}
+	if sentence := "1-0-3 read a value of 64 bytes in key 0 that is not as anybody wrote it: bytes 0 to 15 are of 1-0-1, 16 to 39 of 1-0-2, " +
+		"40 to 49 of 1-0-1, 50 as none of the 3 values of the record that it was compared with, 51 to 63 of 1-0-1."; r.Detail != sentence {
+		t.Error(r.Detail)
+	}
+	if !slices.Equal(r.Witness, []history.ID{reader, first, second}) {
+		t.Error(r.Witness)
+	}
+	if len(reported) == 0 || !slices.Equal(reported[0].Pieces, want) {
+		t.Errorf("%+v", reported)
+	}
+}
+
+// TestBrokenValueOfTheLoad: what nobody wrote since, and a value whose bytes were not kept.
+func TestBrokenValueOfTheLoad(t *testing.T) {
+	s := newStore(2)
+	for range 2 {
+		s.do(kindGet, 1, 0).Ops[0].State = history.Broken
+	}
+	s.Txns[0].Broken = valueOf(nil, 1, 0, 0)
+	s.Txns[0].Broken[0] ^= 1
+	in := s.input()
+	in.Value = valueOf
+	results, err := Check(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := checktest.ByName(results)[Values]
+	want := []check.Piece{pieceOf(0, 0, false, 0), pieceOf(1, 63, true, 0)}
+	if len(r.Broken) != 1 || !slices.Equal(r.Broken[0].Pieces, want) || !strings.Contains(r.Detail, "2 times") || !strings.Contains(r.Detail, "1 to 63 of the load") {
+		t.Errorf("%+v: %s", r.Broken, r.Detail)
+	}
+}

@@ -20,7 +20,7 @@ import (
 type meaning struct {
 	before, atCommit db.Class
 	kind             db.ConstraintKind
-	only             product  // the product that has these numbers; 0 for both
+	only             product  // the product that has these numbers; 0 for all; TiDB has those of MySQL
 	states           []string // the first two characters of SQLSTATEs (ISO/IEC 9075-2, table 38)
 	numbers          []uint16
 }
@@ -28,7 +28,8 @@ type meaning struct {
 // meanings is the table of the servers' error numbers. Names and texts are in
 // https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html and
 // https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference;
-// MariaDB and MySQL share the numbers below 1900. A number that is not here means
+// MariaDB and MySQL share the numbers below 1900; those of TiDB are in
+// https://docs.pingcap.com/tidb/stable/error-codes. A number that is not here means
 // what the class of its SQLSTATE means.
 //
 // An error leaves the transaction open unless it is a deadlock: InnoDB undoes
@@ -58,6 +59,13 @@ var meanings = [...]meaning{
 		1206, // ER_LOCK_TABLE_FULL: InnoDB rolls all back
 	}},
 	{before: db.Aborted, atCommit: db.Aborted, only: mySQL, numbers: []uint16{3101 /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */}},
+	{before: db.Aborted, atCommit: db.Aborted, only: tiDB, numbers: []uint16{
+		8002 /* of SELECT FOR UPDATE */, 8005 /* write conflict */, 8022 /* commit failed, rolled back */, 9007, /* write conflict in TiKV */
+	}},
+	{before: db.Aborted, atCommit: db.Unknown, only: tiDB, numbers: []uint16{8028 /* the schema has changed */}},
+	{before: db.Unavailable, atCommit: db.Unknown, only: tiDB, numbers: []uint16{
+		9001 /* PD: time-out */, 9002 /* TiKV: time-out */, 9003 /* TiKV: busy */, 9004 /* locks not resolved */, 9005, /* region unavailable */
+	}},
 	{before: db.Aborted, atCommit: db.Unknown, numbers: []uint16{
 		1568 /* ER_CANT_CHANGE_TX_CHARACTERISTICS */, 1412 /* ER_TABLE_DEF_CHANGED, since the snapshot */, 1615, /* ER_NEED_REPREPARE */
 		1637 /* ER_TOO_MANY_CONCURRENT_TRXS */, 1317 /* ER_QUERY_INTERRUPTED */, 1180, /* ER_ERROR_DURING_COMMIT */
@@ -123,7 +131,7 @@ func classify(p product, number uint16, state string, at wire.Phase) (db.Class, 
 	m := &meaning{before: db.Fatal, atCommit: db.Unknown}
 	for i := range meanings {
 		row := &meanings[i]
-		if slices.Contains(row.numbers, number) && (row.only == 0 || row.only == p) {
+		if slices.Contains(row.numbers, number) && (row.only == 0 || row.only == p || row.only == mySQL && p == tiDB) {
 			m = row
 			break
 		}

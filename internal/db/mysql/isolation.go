@@ -70,6 +70,10 @@ func (s *server) claim(name string) db.Claim {
 	if s.grouped() {
 		c.Source = sourceGroup
 	}
+	if s.product == tiDB {
+		c.Level, c.Source = s.claimTiDB(name)
+		return c
+	}
 	switch name {
 	case readUncommitted:
 		c.Level = isolation.ReadUncommitted

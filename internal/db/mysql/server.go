@@ -3,27 +3,10 @@ package mysql
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"stroppy/internal/db"
 )
-
-// product is who made a server.
-type product uint8
-
-const (
-	mySQL product = iota + 1 // and what is built from its source, such as Percona Server
-	mariaDB
-)
-
-func (p product) String() string {
-	if p == mariaDB {
-		return "MariaDB"
-	}
-	return "MySQL"
-}
 
 type server struct {
 	product   product
@@ -42,12 +25,13 @@ var shown = []string{
 	"innodb_deadlock_detect", "innodb_lock_wait_timeout", "read_only", "check_constraint_checks",
 	"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "group_replication_group_name",
 	"group_replication_single_primary_mode", consistency,
+	transactionMode, checkConstraints, noAutoRetry,
 	"wsrep_on", "wsrep_cluster_name", "wsrep_sync_wait", "wsrep_slave_threads", "wsrep_trx_fragment_size",
 	"innodb_buffer_pool_size", "innodb_log_file_size", "max_connections",
 }
 
 // needed are further variables that this driver itself asks for.
-var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_primary_key"}
+var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_primary_key", versionComment}
 
 // statuses are those of a Galera node that are shown.
 var statuses = []string{"wsrep_provider_version", "wsrep_cluster_size", "wsrep_cluster_status", "wsrep_ready"}
@@ -57,10 +41,7 @@ func (c *control) ask() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{product: mySQL, version: row[0]}
-	if strings.Contains(strings.ToLower(s.version), "mariadb") {
-		s.product = mariaDB
-	}
+	s := &server{product: productOf(row[0]), version: row[0]}
 	if s.variables, err = c.pairs("SHOW VARIABLES WHERE Variable_name IN ('" + strings.Join(append(needed, shown...), "', '") + "')"); err != nil {
 		return nil, err
 	}
@@ -106,34 +87,8 @@ func (s *server) keyColumn() string {
 	return "row_number_ BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
 }
 
-// check refuses a server that reads CHECK constraints and ignores them, which
-// MySQL did before 8.0.16 and MariaDB before 10.2.1
-// (https://dev.mysql.com/doc/refman/8.0/en/create-table-check-constraints.html,
-// https://mariadb.com/docs/server/reference/sql-statements/data-definition/constraint).
-func (s *server) check() error {
-	oldest := [3]int{8, 0, 16}
-	if s.product == mariaDB {
-		oldest = [3]int{10, 2, 1}
-	}
-	var version [3]int
-	if _, err := fmt.Sscanf(s.version, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
-		return fmt.Errorf("its version %q cannot be read", s.version)
-	}
-	if slices.Compare(version[:], oldest[:]) < 0 {
-		return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
-			s.product, s.version, oldest[0], oldest[1], oldest[2])
-	}
-	return nil
-}
-
 func (s *server) info() db.Info {
-	info := db.Info{Name: s.product.String(), Version: s.version}
-	switch {
-	case s.galera:
-		info.Name += " Galera Cluster"
-	case s.grouped():
-		info.Name += " Group Replication"
-	}
+	info := db.Info{Name: s.name(), Version: s.version}
 	for _, name := range shown {
 		value, there := s.variables[name]
 		if !there || strings.HasPrefix(name, "wsrep_") && !s.galera || strings.HasPrefix(name, "group_") && !s.grouped() {

@@ -1,0 +1,121 @@
+package mysql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/isolation"
+)
+
+// product is whose engine a server has.
+type product uint8
+
+const (
+	mySQL product = iota + 1 // and what is built from its source, such as Percona Server
+	mariaDB
+	tiDB // which speaks MySQL's protocol and shares no code with it
+)
+
+func (p product) String() string {
+	switch p {
+	case mariaDB:
+		return "MariaDB"
+	case tiDB:
+		return "TiDB"
+	}
+	return "MySQL"
+}
+
+// productOf tells from what VERSION() says: 11.8.3-MariaDB, 8.0.11-TiDB-v8.5.1, or a number
+// and anything of MySQL and of Percona Server.
+func productOf(version string) product {
+	switch lower := strings.ToLower(version); {
+	case strings.Contains(lower, "mariadb"):
+		return mariaDB
+	case strings.Contains(lower, "-tidb-"):
+		return tiDB
+	}
+	return mySQL
+}
+
+// versionComment is where builds from MySQL's source name themselves: "Percona Server (GPL), …"
+// and "Percona XtraDB Cluster (GPL), …".
+const versionComment = "version_comment"
+
+// name is what people call the server, with how it replicates.
+func (s *server) name() string {
+	name := s.product.String()
+	percona := s.product == mySQL && strings.Contains(s.variables[versionComment], "Percona")
+	if percona {
+		name = "Percona Server"
+	}
+	switch {
+	case percona && s.galera:
+		return "Percona XtraDB Cluster"
+	case s.galera:
+		return name + " Galera Cluster"
+	case s.grouped():
+		return name + " Group Replication"
+	}
+	return name
+}
+
+// check refuses a server that reads CHECK constraints and ignores them, which
+// MySQL did before 8.0.16, MariaDB before 10.2.1 and TiDB before 7.2, and later TiDBs where
+// they are not switched on
+// (https://dev.mysql.com/doc/refman/8.0/en/create-table-check-constraints.html,
+// https://mariadb.com/docs/server/reference/sql-statements/data-definition/constraint,
+// https://docs.pingcap.com/tidb/stable/constraints).
+func (s *server) check() error {
+	oldest := map[product][3]int{mySQL: {8, 0, 16}, mariaDB: {10, 2, 1}, tiDB: {7, 2, 0}}[s.product]
+	own := s.version
+	if s.product == tiDB {
+		own = strings.TrimPrefix(own[strings.Index(strings.ToLower(own), "-tidb-")+len("-tidb-"):], "v")
+	}
+	var version [3]int
+	if _, err := fmt.Sscanf(own, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
+		return fmt.Errorf("its version %q cannot be read", s.version)
+	}
+	switch {
+	case slices.Compare(version[:], oldest[:]) < 0:
+		return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
+			s.product, s.version, oldest[0], oldest[1], oldest[2])
+	case s.product == tiDB && !s.on(checkConstraints):
+		return fmt.Errorf("it ignores CHECK constraints, which guard the balances: run SET GLOBAL %s = ON on it", checkConstraints)
+	}
+	return nil
+}
+
+// What TiDB's transactions depend on.
+const (
+	transactionMode  = "tidb_txn_mode" // pessimistic, or optimistic, which the empty text is too
+	checkConstraints = "tidb_enable_check_constraint"
+	noAutoRetry      = "tidb_disable_txn_auto_retry" // OFF: an optimistic transaction is tried again by the server
+)
+
+// Where TiDB's promises are written.
+const (
+	sourceTiDB            = "TiDB documentation, Transaction Isolation Levels, https://docs.pingcap.com/tidb/stable/transaction-isolation-levels"
+	sourceTiDBPessimistic = "TiDB documentation, Pessimistic Transaction Mode, https://docs.pingcap.com/tidb/stable/pessimistic-transaction"
+	sourceTiDBRetry       = "TiDB documentation, Optimistic Transaction Model, https://docs.pingcap.com/tidb/stable/optimistic-transaction"
+)
+
+// claimTiDB gives the level of an isolation on TiDB. What it calls REPEATABLE READ is snapshot
+// isolation for an optimistic transaction, whose commit fails with a write conflict; where
+// the server tries such a one again by itself an update may be lost. A pessimistic
+// transaction, the default, reads from its snapshot and writes to the newest version, as
+// InnoDB's does. READ COMMITTED is for pessimistic ones alone, and optimistic ones keep their
+// snapshot. The other two are refused unless tidb_skip_isolation_level_check is on, and are
+// REPEATABLE READ then.
+func (s *server) claimTiDB(name string) (isolation.Level, string) {
+	switch mode := strings.ToLower(s.variables[transactionMode]); {
+	case name == readUncommitted:
+		return isolation.ReadUncommitted, sourceTiDB
+	case mode == "pessimistic":
+		return isolation.ReadCommitted, sourceTiDBPessimistic
+	case s.variables[noAutoRetry] != "" && !s.on(noAutoRetry):
+		return isolation.ReadCommitted, sourceTiDBRetry
+	}
+	return isolation.SnapshotIsolation, sourceTiDB
+}

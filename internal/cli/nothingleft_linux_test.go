@@ -1,0 +1,118 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+)
+
+// traces are what a run with a cluster has on the machine while it goes on.
+type traces struct {
+	pids    []string
+	folders []string // below /dev/shm, or the folder for temporary ones
+	spaces  []string // network namespaces
+}
+
+// tracesOf are those of a process and its descendants.
+func tracesOf(t *testing.T, root int, state string) (found traces) {
+	t.Helper()
+	own, err := os.Readlink("/proc/self/ns/net")
+	clustertest.Must(t, err)
+	folder := regexp.MustCompile(`(/dev/shm|` + regexp.QuoteMeta(state) + `)/stroppy-[^/\x00]+`)
+	for todo := []string{strconv.Itoa(root)}; len(todo) > 0; todo = todo[1:] {
+		children, _ := filepath.Glob("/proc/" + todo[0] + "/task/*/children")
+		for _, path := range children {
+			text, _ := os.ReadFile(path)
+			todo = append(todo, strings.Fields(string(text))...)
+		}
+		if todo[0] == strconv.Itoa(root) {
+			continue
+		}
+		found.pids = append(found.pids, todo[0])
+		line, _ := os.ReadFile("/proc/" + todo[0] + "/cmdline")
+		at, _ := os.Readlink("/proc/" + todo[0] + "/cwd") // Redis writes over its command
+		found.folders = append(found.folders, folder.FindAllString(string(line)+"\x00"+at, -1)...)
+		if space, err := os.Readlink("/proc/" + todo[0] + "/ns/net"); err == nil && space != own {
+			found.spaces = append(found.spaces, space)
+		}
+	}
+	return found
+}
+
+// left says what of the traces is there yet; nil if nothing is. A number that another
+// process has since is none of them: no folder of theirs is in its command.
+func (f traces) left() error {
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		line, _ := os.ReadFile(p + "/cmdline")
+		space, _ := os.Readlink(p + "/ns/net")
+		at, _ := os.Readlink(p + "/cwd")
+		has := func(folder string) bool { return strings.Contains(string(line)+at, folder) }
+		if slices.ContainsFunc(f.folders, has) || slices.Contains(f.spaces, space) {
+			return fmt.Errorf("the process %s is there: %q", filepath.Base(p), line)
+		}
+	}
+	for _, folder := range f.folders {
+		if _, err := os.Stat(folder); err == nil {
+			return fmt.Errorf("the folder %s is there", folder)
+		}
+	}
+	memory, _ := os.ReadFile("/proc/sysvipc/shm")
+	for _, row := range strings.Split(string(memory), "\n")[1:] {
+		// The fifth column is the process that made the segment, the seventh how many have it.
+		if c := strings.Fields(row); len(c) > 6 && slices.Contains(f.pids, c[4]) && c[6] == "0" {
+			return fmt.Errorf("the segment %s of System V is there, made by %s", c[1], c[4])
+		}
+	}
+	return nil
+}
+
+// TestNothingLeft holds that runs on clusters that fail over leave no process, folder,
+// namespace or segment of memory, however they end. What kill -9 leaves the next run clears.
+func TestNothingLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	for kind, needs := range map[string]string{"postgres:2": "patroni", "redis:2": "redis-server"} {
+		if _, err := cluster.Find(needs, needs); err != nil {
+			t.Skip("skipped engine: " + kind + ": install the Debian package " + needs)
+		}
+		for name, end := range map[string]struct {
+			signal os.Signal
+			args   []string
+		}{
+			"success": {nil, []string{"--duration", "4s"}},
+			"failure": {nil, []string{"--duration", "4s", "--threshold", "p99<1ns"}},
+			"Ctrl-C":  {os.Interrupt, []string{"--duration", "60s"}},
+			"kill -9": {os.Kill, []string{"--duration", "60s"}},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				state := clustertest.OpenDir(t)
+				t.Setenv("TMPDIR", state)
+				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--out", "r"}, end.args...)...)
+				p.drives(t, "r")
+				f := tracesOf(t, p.cmd.Process.Pid, state)
+				if len(f.pids) < 4 || len(f.folders) == 0 {
+					t.Fatalf("of the run nothing is seen, so this test proves nothing: %+v", f)
+				}
+				if end.signal != nil {
+					p.signal(t, end.signal)
+				}
+				p.wait(t)
+				if end.signal == os.Kill {
+					called(t, state, "run", "--db", "noop:", "--duration", "1s", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+				}
+				clustertest.Must(t, cluster.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
+			})
+		}
+	}
+}

@@ -3,6 +3,7 @@ package patroni
 import (
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,9 +23,20 @@ func kind() clustertest.Kind {
 	})
 }
 
+// longer are the times that versions from 3.1 on ask for, where the installed one is such.
+func longer(t *testing.T) string {
+	said, err := exec.CommandContext(t.Context(), "patroni", "--version").Output()
+	p, wrong := parseParams(url.Values{})
+	clustertest.Must(t, wrong)
+	if version := strings.TrimSpace(strings.TrimPrefix(string(said), "patroni ")); err == nil && p.refuseTimes(version) != nil {
+		return "&ttl=20s&retry_timeout=3s"
+	}
+	return ""
+}
+
 func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	t.Helper()
-	params, err := url.ParseQuery(query)
+	params, err := url.ParseQuery(strings.TrimPrefix(query+longer(t), "&"))
 	clustertest.Must(t, err)
 	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
 }
@@ -47,7 +59,7 @@ func TestParams(t *testing.T) {
 	})
 	p, err := parseParams(url.Values{})
 	clustertest.Must(t, err)
-	for version, problem := range map[string]string{"3.0.2": "", "4.0.4": "no less than 3s", "x": "no version"} {
+	for version, problem := range map[string]string{"3.0.2": "", "4.0.4": "takes no ttl below 20s and no retry_timeout below 3s: give ttl=20s&retry_timeout=3s,", "x": "no version"} {
 		if err := p.refuseTimes(version); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("Patroni %s: %v, want %q", version, err, problem)
 		}
@@ -69,7 +81,7 @@ func TestFailover(t *testing.T) {
 // TestTriple hurts one cluster in every way.
 func TestTriple(t *testing.T) {
 	c := startCluster(t, 3, "")
-	if len(c.Nodes()) != 3 || len(c.Witnesses()) != 1 || c.NodeURL(3) != "" || !strings.Contains(c.Description(), "Patroni 3") {
+	if len(c.Nodes()) != 3 || len(c.Witnesses()) != 1 || c.NodeURL(3) != "" || !strings.Contains(c.Description(), "by Patroni ") {
 		t.Errorf("%d nodes, the hosts without data %v, %s", len(c.Nodes()), c.Witnesses(), c.Description())
 	}
 	kind().Hurt(t, c)

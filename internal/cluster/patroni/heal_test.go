@@ -41,13 +41,14 @@ func TestOverwrittenLeader(t *testing.T) {
 	clustertest.Must(t, n.Resume(ctx))
 	p.GoOn(20)
 	lost := p.End("overwrite the leader key")
-	if now, _ := clustertest.Leader(t, c); now != n {
-		t.Skipf("skipped engine: patroni before 3.1: %s leads, for this version gives the key up", now.Name())
+	repaired := slices.ContainsFunc(c.Events(), func(e cluster.Event) bool { return e.Repair })
+	if now, _ := clustertest.Leader(t, c); now != n && !repaired {
+		t.Skipf("skipped engine: postgres-patroni: %s did not keep the lead that it was given", n.Name())
 	}
 	if lost == 0 {
 		t.Error("nothing is lost of what the node acknowledged that was promoted: this test proves nothing")
 	}
-	if !slices.ContainsFunc(c.Events(), func(e cluster.Event) bool { return e.Repair }) {
+	if !repaired {
 		t.Error("no event says that the cluster was repaired")
 	}
 }

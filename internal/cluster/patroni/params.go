@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -140,7 +141,7 @@ func (c *Cluster) Description() string {
 // ignored there, which would let the report say what is not so.
 var minimums = map[string]time.Duration{ttl: 20 * time.Second, retryTimeout: 3 * time.Second}
 
-// refuseTimes says which time this version of Patroni does not take; nil if none.
+// refuseTimes says which times this version of Patroni does not take; nil if none.
 func (p params) refuseTimes(version string) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
@@ -150,10 +151,17 @@ func (p params) refuseTimes(version string) error {
 		return nil
 	}
 	given := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	var short, least []string
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(minimums))) {
 		if given[name] < minimums[name] {
-			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf("Patroni %s takes no less than %v: give %s=%v, or take version 3.0", version, minimums[name], name, minimums[name])}
+			short = append(short, fmt.Sprintf("no %s below %v", name, minimums[name]))
+			least = append(least, fmt.Sprintf("%s=%v", name, minimums[name]))
 		}
 	}
-	return nil
+	if short == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(least[0], "=")
+	return &cluster.ParamError{Param: name, Reason: fmt.Sprintf("Patroni %s takes %s: give %s, or take version 3.0",
+		version, strings.Join(short, " and "), strings.Join(least, "&"))}
 }

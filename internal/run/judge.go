@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -159,6 +160,9 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
 }
 
+// onlyTimes is how often something was found that has no name.
+var onlyTimes = regexp.MustCompile(`^(at least )?[\d,]+ times$`)
+
 // worst is what the first of the failed checks found, in one sentence: the checks are in
 // the order in which people ask, the money first.
 func worst(results []check.Result) string {
@@ -168,7 +172,10 @@ func worst(results []check.Result) string {
 			if at := strings.Index(first, ". "); at >= 0 {
 				first = first[:at]
 			}
-			first, _, _ = strings.Cut(first, ", first: ")
+			count, example, several := strings.Cut(first, ", first: ")
+			if first = count; several && onlyTimes.MatchString(count) {
+				first = strings.TrimSuffix(example, ".") + " (" + count + ")"
+			}
 			return check.Capital(strings.TrimSuffix(first, ".")) + "."
 		}
 	}

@@ -86,7 +86,8 @@ func carryOut(stroppy, runs string, p plan) bool {
 	dir := filepath.Join(runs, strconv.Itoa(p.seed))
 	o, err := readOutcome(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(dir, 0o755); err == nil {
+		// What was interrupted is begun anew.
+		if err = errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err == nil {
 			err = start(stroppy, dir, p)
 		}
 		if err == nil {

@@ -78,6 +78,9 @@ func writeTable(runs string) error {
 			return err
 		}
 		o, err := readOutcome(filepath.Join(runs, entry.Name()))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it goes on, or was interrupted
+		}
 		if err != nil {
 			return err
 		}

@@ -377,7 +377,7 @@ func TestNoInit(t *testing.T) {
 // itself: Main is given it.
 func TestEnvironment(t *testing.T) {
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
-		if strings.HasPrefix(path, "cluster/") || strings.HasPrefix(path, "dbtest/") { // they start the servers of the tests
+		if strings.HasPrefix(path, "cluster/") || strings.HasPrefix(path, "dbtest/") || strings.HasPrefix(path, "check/checktest/") { // of the tests
 			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {

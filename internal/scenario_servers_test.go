@@ -21,7 +21,7 @@ func provide(t *testing.T, sh *shell, scenario string) {
 	if named == nil {
 		return
 	}
-	if os.Getenv("STROPPY_WHOLE_VERSIONS") == "" {
+	if os.Getenv("STROPPY_TEST_WHOLE_VERSIONS") == "" {
 		t.Skipf("skipped engine: %s: make versions runs its scenario", named[1])
 	}
 	cmd := exec.CommandContext(t.Context(), "../scripts/versions.sh", named[1])

@@ -16,7 +16,7 @@
 #                            into README.md
 #   scripts/test.sh versions the whole matrix and a fail-over on each server that
 #                            scripts/versions.sh can fetch, which are many hundred MB, or on
-#                            those that STROPPY_WHOLE_VERSIONS names with commas, and
+#                            those that STROPPY_TEST_WHOLE_VERSIONS names with commas, and
 #                            writes the table of versions into docs/databases.md
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
@@ -101,12 +101,12 @@ need() { # program package
 }
 
 # versions fetches servers of other versions, those of the given names or all, and says in
-# STROPPY_VERSIONS where they are. What cannot be had is skipped.
+# STROPPY_TEST_VERSIONS where they are. What cannot be had is skipped.
 versions() {
-	if STROPPY_VERSIONS=$(./scripts/versions.sh "$@"); then
-		export STROPPY_VERSIONS
+	if STROPPY_TEST_VERSIONS=$(./scripts/versions.sh "$@"); then
+		export STROPPY_TEST_VERSIONS
 	else
-		unset STROPPY_VERSIONS
+		unset STROPPY_TEST_VERSIONS
 	fi
 }
 
@@ -185,8 +185,8 @@ full)
 versions)
 	install
 	# shellcheck disable=SC2046 # a list
-	versions $(echo "${STROPPY_WHOLE_VERSIONS-}" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
-	export STROPPY_WHOLE_VERSIONS="${STROPPY_WHOLE_VERSIONS-all}"
+	versions $(echo "${STROPPY_TEST_WHOLE_VERSIONS-}" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
+	export STROPPY_TEST_WHOLE_VERSIONS="${STROPPY_TEST_WHOLE_VERSIONS-all}"
 	;;
 esac
 if [ $tier != race ] && [ $tier != versions ]; then

@@ -5,7 +5,7 @@
 #   scripts/versions.sh [NAME…]     the servers of these names, or all of the list below
 #
 # `stroppy … --cluster 'postgres:1?bin=FOLDER/postgres-14.0.0/bin'` starts one. The folder
-# is STROPPY_VERSIONS, else stroppy/versions in the user's cache, or for root in /var/cache,
+# is STROPPY_TEST_VERSIONS, else stroppy/versions in the user's cache, or for root in /var/cache,
 # because servers that refuse root have to read it. What a registry does not give is named
 # on standard error and left out; the exit code is 3 if nothing was had. What is there
 # already is not fetched again. The names are:
@@ -168,7 +168,7 @@ loader() {
 
 cache=${XDG_CACHE_HOME-$HOME/.cache}
 [ "$(id -u)" != 0 ] || cache=/var/cache
-folder=${STROPPY_VERSIONS-$cache/stroppy/versions}
+folder=${STROPPY_TEST_VERSIONS-$cache/stroppy/versions}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 arch=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64v8/')
 mkdir -p "$folder"

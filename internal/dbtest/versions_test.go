@@ -27,8 +27,8 @@ import (
 // Variables of the environment: the folder that scripts/versions.sh has filled, and the
 // servers in it that run the whole matrix, by their names with commas, or all.
 const (
-	versionsVariable = "STROPPY_VERSIONS"
-	wholeVariable    = "STROPPY_WHOLE_VERSIONS"
+	versionsVariable = "STROPPY_TEST_VERSIONS"
+	wholeVariable    = "STROPPY_TEST_WHOLE_VERSIONS"
 )
 
 // installed stands in the name of a server that is the one of this machine.

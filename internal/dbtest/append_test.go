@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ var appendMix = []string{"--clients", "6", "--lists", "10", "--seed", "5"}
 func appendOn(t *testing.T, args ...string) (int, verdict, string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	args = slices.Concat([]string{"run", appends.Name, "--json", "--out", filepath.Join(t.TempDir(), "run")}, appendMix, args)
+	args = slices.Concat([]string{"run", appends.Name, "--json", "--out", runDir(t)}, appendMix, args)
 	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
 	var v verdict
 	if out.Len() > 0 {

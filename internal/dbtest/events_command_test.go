@@ -14,7 +14,7 @@ import (
 // eventsCommand runs the events by the whole program.
 func eventsCommand(t *testing.T, args ...string) (code int, r *report.Result, dir, complaints string) {
 	t.Helper()
-	dir = filepath.Join(t.TempDir(), "run")
+	dir = runDir(t)
 	code, stdout, complaints := stroppy(append([]string{"run", "events", "--json", "--out", dir}, args...)...)
 	if stdout == "" {
 		return code, nil, dir, complaints

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,7 +41,7 @@ func drive(t *testing.T, url string, args ...string) *driving {
 	if code, _, stderr := stroppy("pop", "--db", url, "--accounts", "200", "--seed", "7"); code != 0 {
 		t.Fatalf("pop ended with %d: %s", code, stderr)
 	}
-	d := &driving{dir: filepath.Join(t.TempDir(), "run"), ended: make(chan struct{})}
+	d := &driving{dir: runDir(t), ended: make(chan struct{})}
 	args = append([]string{"run", "--no-load", "--json", "--db", url, "--out", d.dir,
 		"--clients", "4", "--duration", "6s", "--rate", "150", "--audits", "10"}, args...)
 	go func() {
@@ -315,7 +314,7 @@ func rewrite(t *testing.T, s db.KVSession, key string, change func(value []byte)
 // write is reported by name, with both transactions, the account and the versions.
 func TestLostUpdatesAreNamed(t *testing.T) {
 	t.Parallel()
-	url, dir := newPostgresDatabase(t), filepath.Join(t.TempDir(), "run")
+	url, dir := newPostgresDatabase(t), runDir(t)
 	code, stdout, stderr := stroppy("run", "--db", url, "--json", "--out", dir, "--seed", "7", "--update", "rmw",
 		"--isolation", "read committed", "--accounts", "20", "--clients", "8", "--count", "3000")
 	r, err := report.Parse([]byte(stdout))
@@ -363,7 +362,7 @@ func TestSerializableUnderContention(t *testing.T) {
 	t.Parallel()
 	for _, update := range []string{"atomic", "rmw"} {
 		t.Run(update, func(t *testing.T) {
-			code, stdout, stderr := stroppy("run", "--db", newPostgresDatabase(t), "--json", "--out", filepath.Join(t.TempDir(), "run"),
+			code, stdout, stderr := stroppy("run", "--db", newPostgresDatabase(t), "--json", "--out", runDir(t),
 				"--isolation", "serializable", "--update", update, "--zipfian", "--accounts", "12", "--clients", "16",
 				"--count", "1500", "--audits", "20", "--retries", "100")
 			r, err := report.Parse([]byte(stdout))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +24,7 @@ var kvMix = []string{
 func kvOn(t *testing.T, args ...string) (int, kvVerdict, string) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	args = append([]string{"run", "kv", "--json", "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	args = append([]string{"run", "kv", "--json", "--out", runDir(t)}, args...)
 	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
 	if why := complaints.String(); strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
 		t.Skipf("skipped engine: %s", lastLine(why))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func (v verdict) status(check string) string {
 func bankOn(t *testing.T, url string, args ...string) (int, verdict) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	args = append([]string{"run", "bank", "--json", "--db", url, "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	args = append([]string{"run", "bank", "--json", "--db", url, "--out", runDir(t)}, args...)
 	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
 	var v verdict
 	if err := json.Unmarshal(out.Bytes(), &v); err != nil {

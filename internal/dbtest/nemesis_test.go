@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -193,7 +192,7 @@ func TestNemesis(t *testing.T) {
 
 func (h hurtRun) run(t *testing.T) {
 	var out, complaints bytes.Buffer
-	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--clients", "8", "--seed", "7", "--rate", hurtRate, "--out", filepath.Join(t.TempDir(), "run")}
+	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--clients", "8", "--seed", "7", "--rate", hurtRate, "--out", runDir(t)}
 	if h.workload == "" {
 		args = append(args, "--accounts", "500")
 	}

@@ -32,7 +32,7 @@ type pacedRun struct {
 // be nil, is called when the first transactions are recorded.
 func runPaced(t *testing.T, hurt func(), args ...string) pacedRun {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "run")
+	dir := runDir(t)
 	var out, complaints bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {

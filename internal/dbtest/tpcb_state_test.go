@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -215,7 +214,7 @@ func killsTPCB(t *testing.T, mutant, name string, versions bool) {
 func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, complaints string) {
 	t.Helper()
 	var out, reported bytes.Buffer
-	args = append([]string{"run", "tpcb", "--json", "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	args = append([]string{"run", "tpcb", "--json", "--out", runDir(t)}, args...)
 	code = cli.Main(args, nil, strings.NewReader(""), &out, &reported)
 	if why := reported.String(); code == 3 && strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
 		t.Skipf("skipped engine: %s", lastLine(why))

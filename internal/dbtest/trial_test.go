@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -45,10 +46,33 @@ type trial struct {
 	results []check.Result
 }
 
+// keep leaves a copy of a run's directory where the test fails, because a verdict that
+// should not be is settled with the recording.
+func keep(t *testing.T, dir string) string {
+	t.Helper()
+	t.Cleanup(func() {
+		if _, err := os.Stat(dir); !t.Failed() || err != nil {
+			return
+		}
+		kept, err := os.MkdirTemp("", "stroppy-failed-")
+		if err == nil {
+			err = os.CopyFS(kept, os.DirFS(dir))
+		}
+		t.Logf("the run of %s is kept in %s, %v", t.Name(), kept, err)
+	})
+	return dir
+}
+
+// runDir names a run's directory, which is there yet when the test has failed and is over.
+func runDir(t *testing.T) string {
+	t.Helper()
+	return keep(t, filepath.Join(t.TempDir(), "run"))
+}
+
 // newTrial makes the directory of a run; isolation is the database's name for it.
 func newTrial(t *testing.T, database db.Database, w workload.Workload, isolation string) *trial {
 	t.Helper()
-	return &trial{database: database, workload: w, isolation: isolation, retries: 1000, dir: t.TempDir()}
+	return &trial{database: database, workload: w, isolation: isolation, retries: 1000, dir: keep(t, t.TempDir())}
 }
 
 // conduct carries out a whole run of so many transactions.

@@ -191,8 +191,16 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 		t.Errorf("a commit whose answer was lost is %v: %v", db.ClassOf(err), err)
 	}
 	drivertest.Must(t, blocker.Close())
-	drivertest.Must(t, p.Restart(t.Context()))
-	drivertest.Must(t, s.Reset(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	drivertest.Must(t, cluster.Retry(ctx, func() error {
+		if p.Running() { // and would not be started again
+			return errors.New("the killed pooler has not ended")
+		}
+		return nil
+	}))
+	drivertest.Must(t, p.Restart(ctx))
+	drivertest.Must(t, s.Reset(ctx))
 	drivertest.Must(t, whole(t, s, 4))
 }
 

@@ -31,7 +31,21 @@ func overwrite(t *testing.T, c *Cluster, n *node) {
 // meanwhile. Patroni by itself retries for ever to let the others follow.
 func TestOverwrittenLeader(t *testing.T) {
 	c := startCluster(t, 3, "")
-	p, ctx := kind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
+	const tries = 5
+	for try := range tries {
+		if overwritten(t, c) {
+			return
+		}
+		t.Logf("try %d: the node did not keep the lead that it was given", try+1)
+	}
+	t.Errorf("in %d tries no node kept the lead that it was given", tries)
+}
+
+// overwritten pauses the leader and gives it the lead back from the node that was promoted.
+// False: it did not keep it, so that there was nothing to repair.
+func overwritten(t *testing.T, c *Cluster) bool {
+	t.Helper()
+	p, ctx, before := kind().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), len(c.Events())
 	leader, _ := clustertest.Leader(t, c)
 	n := leader.(*node)
 	clustertest.Must(t, n.Pause(ctx))
@@ -41,9 +55,9 @@ func TestOverwrittenLeader(t *testing.T) {
 	clustertest.Must(t, n.Resume(ctx))
 	p.GoOn(20)
 	lost := p.End("overwrite the leader key")
-	repaired := slices.ContainsFunc(c.Events(), func(e cluster.Event) bool { return e.Repair })
+	repaired := slices.ContainsFunc(c.Events()[before:], func(e cluster.Event) bool { return e.Repair })
 	if now, _ := clustertest.Leader(t, c); now != n && !repaired {
-		t.Skipf("skipped engine: postgres-patroni: %s did not keep the lead that it was given", n.Name())
+		return false
 	}
 	if lost == 0 {
 		t.Error("nothing is lost of what the node acknowledged that was promoted: this test proves nothing")
@@ -51,4 +65,5 @@ func TestOverwrittenLeader(t *testing.T) {
 	if !repaired {
 		t.Error("no event says that the cluster was repaired")
 	}
+	return true
 }

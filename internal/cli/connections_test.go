@@ -129,11 +129,13 @@ func TestConnectionsOfMany(t *testing.T) {
 		}
 	}
 	large := filepath.Join(dir, "large.yaml")
+	atRest(t, url)
 	code, _, stderr = call(t, "compare", filepath.Join(dir, "small.yaml"), large, "--db", url, "--out", out)
 	refused(t, code, 2, stderr, "run 50 clients on PostgreSQL", "set clients to at most 16 in "+large)
 	if code, _, stderr = call(t, "pop", "--db", url, "--accounts", "100"); code != 0 {
 		t.Fatal(stderr)
 	}
+	atRest(t, url)
 	code, _, stderr = call(t, "pay", "--db", url, "--clients", "30", "--duration", "1s", "--out", out)
 	refused(t, code, 2, stderr, "run 30 clients on PostgreSQL", "give at most 16 --clients")
 	if _, err := os.Stat(out); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"stroppy/internal/cluster"
 	etcdcluster "stroppy/internal/cluster/etcd"
@@ -230,9 +229,7 @@ func (v version) failovers() (list []hurtRun) {
 // options are those of a cluster of this version.
 func (v version) options(nodes int, params url.Values) cluster.Options {
 	all := url.Values{}
-	for name, values := range params {
-		all[name] = values
-	}
+	maps.Copy(all, params)
 	if v.bin != "" {
 		all.Set("bin", v.bin)
 	}
@@ -272,14 +269,7 @@ func (v version) onPostgres(t *testing.T) opener {
 	var databases atomic.Int64
 	return func(t *testing.T) (db.Database, string) {
 		name := fmt.Sprintf("bank%d", databases.Add(1))
-		conn, err := pgx.Connect(t.Context(), s.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close(t.Context())
-		if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
-			t.Fatal(err)
-		}
+		psql(t, s.URL(), "CREATE DATABASE "+name)
 		address := s.URLFor(postgrescluster.Superuser, "", name)
 		return openPostgresURL(t, address), address
 	}

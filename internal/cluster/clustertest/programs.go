@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,9 +22,7 @@ func (k Kind) Programs(t *testing.T, from string) {
 	for _, how := range []string{"bin", "PATH"} {
 		t.Run(how, func(t *testing.T) {
 			params := url.Values{}
-			for name, value := range k.Params {
-				params[name] = slices.Clone(value)
-			}
+			maps.Copy(params, k.Params)
 			if how == "bin" {
 				params.Set("bin", bin)
 			} else {

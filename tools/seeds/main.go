@@ -4,10 +4,11 @@
 //
 //	go run ./tools/seeds [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE]
 //	go run ./tools/seeds -list             prints the commands
-//	go run ./tools/seeds -table            writes docs/seeds.md of the runs in DIR
+//	go run ./tools/seeds -table            adds the runs in DIR to docs/seeds.md
 //
 // A seed that has run is not run again unless its folder was renamed to SEED.REASON, such
-// as 17.overload; the table keeps what that came to, and does not count it. The exit code
+// as 17.overload; the table keeps what that came to, and does not count it. It keeps the runs of other
+// folders and machines too, in docs/seeds.json. The exit code
 // is 1 when a run was not valid.
 package main
 
@@ -52,6 +53,13 @@ func run() error {
 	case *table:
 		return writeTable(*runs)
 	}
+	program, err := exec.LookPath(*stroppy)
+	if err == nil {
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return fmt.Errorf("find the program: %w: build it, or name it with -stroppy", err)
+	}
 	if err := os.MkdirAll(*runs, 0o755); err != nil {
 		return err
 	}
@@ -60,7 +68,7 @@ func run() error {
 	for range *parallel {
 		wg.Go(func() {
 			for seed := range seeds {
-				if !carryOut(*stroppy, *runs, draw(seed)) {
+				if !carryOut(program, *runs, draw(seed)) {
 					invalid <- seed
 				}
 			}
@@ -82,13 +90,13 @@ func run() error {
 
 // carryOut runs a plan unless it has run, prints its verdict, and reports whether it
 // was valid.
-func carryOut(stroppy, runs string, p plan) bool {
+func carryOut(program, runs string, p plan) bool {
 	dir := filepath.Join(runs, strconv.Itoa(p.seed))
 	o, err := readOutcome(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		// What was interrupted is begun anew.
 		if err = errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err == nil {
-			err = start(stroppy, dir, p)
+			err = start(program, dir, p)
 		}
 		if err == nil {
 			o, err = readOutcome(dir)
@@ -103,11 +111,7 @@ func carryOut(stroppy, runs string, p plan) bool {
 
 // start runs the program in the folder and notes the exit code and the highest load
 // of the machine. A run that fails is no error.
-func start(stroppy, dir string, p plan) error {
-	program, err := filepath.Abs(stroppy)
-	if err != nil {
-		return err
-	}
+func start(program, dir string, p plan) error {
 	output, err := os.Create(filepath.Join(dir, "output.txt"))
 	if err != nil {
 		return err
@@ -123,14 +127,15 @@ func start(stroppy, dir string, p plan) error {
 		_ = cmd.Wait() // its exit code is in ProcessState
 		close(ended)
 	}()
-	highest, timeout := 0.0, time.After(longest)
+	highest, timeout, end := 0.0, time.After(longest), os.Interrupt // after which it cleans up
 	for {
 		select {
 		case <-ended:
 			note := fmt.Sprintf("%d %.1f\n", cmd.ProcessState.ExitCode(), highest)
 			return os.WriteFile(filepath.Join(dir, "ended.txt"), []byte(note), 0o644)
 		case <-timeout:
-			_ = cmd.Process.Signal(os.Interrupt) // it cleans up
+			_ = cmd.Process.Signal(end) // of a process that has just ended it is no error
+			timeout, end = time.After(longest), os.Kill
 		case <-time.After(time.Second):
 			highest = max(highest, machineLoad())
 		}

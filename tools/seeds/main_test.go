@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -55,8 +56,37 @@ func TestOutcome(t *testing.T) {
 	if o, err := readOutcome(dir); err != nil || o.Verdict != "valid" || o.Drive.Committed != 7 {
 		t.Errorf("a valid run: %+v, %v", o, err)
 	}
-	list := []attempt{{plan: draw(1), outcome: outcome{Verdict: "valid"}}, {plan: draw(1), outcome: outcome{Verdict: "none"}, aside: "overload"}}
-	if text := counts(list); !strings.Contains(text, "| `"+draw(1).cluster+"` |  | 1 | 0 | 0 | 0 |") {
+}
+
+// TestRecord: what ran before stays, and a run that does not count is not counted.
+func TestRecord(t *testing.T) {
+	of := func(seed int, verdict, aside string) attempt {
+		o := outcome{Verdict: verdict, Database: "etcd", Version: "3.4.23-1"}
+		return attemptOf(draw(seed), o, aside)
+	}
+	list := merged([]attempt{of(1, "unknown", ""), of(2, "valid", "")}, []attempt{of(3, "valid", ""), of(1, "none", "overload"), of(1, "valid", "")})
+	want := []attempt{of(1, "none", "overload"), of(1, "valid", ""), of(2, "valid", ""), of(3, "valid", "")}
+	if !reflect.DeepEqual(list, want) {
+		t.Errorf("the record is %+v", list)
+	}
+	if text := counts(list[:2]); !strings.Contains(text, "| `"+draw(1).cluster+"` | etcd 3.4.23 | 1 | 0 | 0 | 0 |") {
 		t.Errorf("a run that does not count is counted:\n%s", text)
+	}
+}
+
+// TestPage: the page is that of the record.
+func TestPage(t *testing.T) {
+	t.Chdir("../..")
+	page, err := os.ReadFile(pageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(recordFile)
+	var record []attempt
+	if err == nil {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil || pageOf(record) != string(page) {
+		t.Errorf("%s is not made of %s, %v: go run ./tools/seeds -table", pageFile, recordFile, err)
 	}
 }

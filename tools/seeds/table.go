@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 	"strings"
 )
 
-const pageFile = "docs/seeds.md"
+// What is kept: the page, and the record of which it is made, with the runs of other days and
+// machines.
+const pageFile, recordFile = "docs/seeds.md", "docs/seeds.json"
 
 // outcome is what a run came to.
 type outcome struct {
@@ -54,20 +57,34 @@ func readOutcome(dir string) (outcome, error) {
 // earlier are the seeds' folders that were put aside, as in 17.overload.
 var earlier = regexp.MustCompile(`^(\d+)(?:\.([a-z-]+))?$`)
 
-// attempt is one run of a seed.
+// attempt is one run of a seed, with what the seed drew then.
 type attempt struct {
-	plan
-	outcome
-	aside string // why it does not count: the name that its folder got
+	Seed      int      `json:"seed"`
+	Aside     string   `json:"aside,omitempty"` // why it does not count: the name that its folder got
+	Cluster   string   `json:"cluster"`
+	Workload  string   `json:"workload"`
+	Faults    []string `json:"faults"`
+	Server    string   `json:"server,omitempty"`
+	Verdict   string   `json:"verdict"`
+	Committed uint64   `json:"committed"`
+	Load      float64  `json:"load"` // the highest of the machine meanwhile
 }
 
-// writeTable writes the page of all runs in the folder.
-func writeTable(runs string) error {
+func attemptOf(p plan, o outcome, aside string) attempt {
+	a := attempt{Seed: p.seed, Aside: aside, Cluster: p.cluster, Workload: p.workload, Faults: p.faults, Verdict: o.Verdict, Committed: o.Drive.Committed, Load: o.Busy}
+	if o.Version != "" {
+		version, _, _ := strings.Cut(strings.Fields(o.Version)[0], "-")
+		a.Server = o.Database + " " + version
+	}
+	return a
+}
+
+// attemptsIn are the runs in a folder that have ended.
+func attemptsIn(runs string) (list []attempt, err error) {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var list []attempt
 	for _, entry := range entries {
 		name := earlier.FindStringSubmatch(entry.Name())
 		if name == nil {
@@ -75,20 +92,54 @@ func writeTable(runs string) error {
 		}
 		seed, err := strconv.Atoi(name[1])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		o, err := readOutcome(filepath.Join(runs, entry.Name()))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it goes on, or was interrupted
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		list = append(list, attempt{plan: draw(seed), outcome: o, aside: name[2]})
+		list = append(list, attemptOf(draw(seed), o, name[2]))
 	}
-	slices.SortStableFunc(list, func(a, b attempt) int {
-		return 2*(a.seed-b.seed) + strings.Compare(b.aside, a.aside) // an earlier attempt first
+	return list, nil
+}
+
+// merged puts later runs in place of those of the same seed that the record has.
+func merged(record, later []attempt) []attempt {
+	list := slices.DeleteFunc(slices.Clone(record), func(old attempt) bool {
+		return slices.ContainsFunc(later, func(a attempt) bool { return a.Seed == old.Seed && a.Aside == old.Aside })
 	})
+	list = append(list, later...)
+	slices.SortStableFunc(list, func(a, b attempt) int {
+		return cmp.Or(cmp.Compare(a.Seed, b.Seed), strings.Compare(b.Aside, a.Aside)) // an earlier attempt first
+	})
+	return list
+}
+
+// writeTable adds all runs in the folder to the record, and writes the page of it.
+func writeTable(runs string) error {
+	later, err := attemptsIn(runs)
+	if err != nil {
+		return err
+	}
+	var record []attempt
+	text, err := os.ReadFile(recordFile)
+	if err == nil {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read the runs of before in %s: %w", recordFile, err)
+	}
+	list := merged(record, later)
+	if text, err = json.MarshalIndent(list, "", " "); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(recordFile, append(text, '\n'), 0o644), os.WriteFile(pageFile, []byte(pageOf(list)), 0o644))
+}
+
+func pageOf(list []attempt) string {
 	var page strings.Builder
 	page.WriteString(`# Seeded runs
 
@@ -99,13 +150,13 @@ Written by ` + "`./scripts/test.sh seeds`" + ` of the runs that it has carried o
 	page.WriteString("\n| seed | cluster | workload | faults | committed | load | verdict |\n|---|---|---|---|---|---|---|\n")
 	for _, a := range list {
 		verdict := a.Verdict
-		if a.aside != "" {
-			verdict += " (does not count: " + strings.ReplaceAll(a.aside, "-", " ") + ")"
+		if a.Aside != "" {
+			verdict += " (does not count: " + strings.ReplaceAll(a.Aside, "-", " ") + ")"
 		}
 		fmt.Fprintf(&page, "| %d | `%s` | %s | %s | %d | %.0f | %s |\n",
-			a.seed, a.cluster, a.workload, strings.Join(a.faults, "; "), a.Drive.Committed, a.Busy, verdict)
+			a.Seed, a.Cluster, a.Workload, strings.Join(a.Faults, "; "), a.Committed, a.Load, verdict)
 	}
-	return os.WriteFile(pageFile, []byte(page.String()), 0o644)
+	return page.String()
 }
 
 // counts says how many runs of each cluster had which verdict, without those that do
@@ -113,24 +164,22 @@ Written by ` + "`./scripts/test.sh seeds`" + ` of the runs that it has carried o
 func counts(list []attempt) string {
 	var order []string
 	verdicts := map[string]map[string]int{}
-	versions := map[string]string{}
-	for _, k := range kinds() {
-		order = append(order, k.cluster)
-		verdicts[k.cluster] = map[string]int{}
-	}
+	servers := map[string]string{}
 	for _, a := range list {
-		if a.aside == "" {
-			verdicts[a.cluster][a.Verdict]++
-			if a.Version != "" {
-				version, _, _ := strings.Cut(strings.Fields(a.Version)[0], "-")
-				versions[a.cluster] = a.Database + " " + version
-			}
+		if a.Aside != "" {
+			continue
 		}
+		if verdicts[a.Cluster] == nil {
+			verdicts[a.Cluster] = map[string]int{}
+			order = append(order, a.Cluster)
+		}
+		verdicts[a.Cluster][a.Verdict]++
+		servers[a.Cluster] = cmp.Or(a.Server, servers[a.Cluster])
 	}
 	text := "| cluster | server | valid | invalid | unknown | not carried out |\n|---|---|---|---|---|---|\n"
 	for _, cluster := range order {
 		v := verdicts[cluster]
-		text += fmt.Sprintf("| `%s` | %s | %d | %d | %d | %d |\n", cluster, versions[cluster], v["valid"], v["invalid"], v["unknown"], v["none"])
+		text += fmt.Sprintf("| `%s` | %s | %d | %d | %d | %d |\n", cluster, servers[cluster], v["valid"], v["invalid"], v["unknown"], v["none"])
 	}
 	return text
 }

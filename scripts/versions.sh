@@ -50,7 +50,9 @@ maven() {
 		curl -fsSL -o "$scratch/$2-$3.jar" "https://repo1.maven.org/maven2/$(echo "$1" | tr . /)/$2/$3/$2-$3.jar" >&2; then
 		return 0
 	fi
-	needs mvn && mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=$1:$2:$3" "-DoutputDirectory=$scratch" >&2
+	needs mvn || return 1
+	mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=$1:$2:$3" "-DoutputDirectory=$scratch" >"$scratch/said" 2>&1 ||
+		{ say "Maven: $(sed -n 's/.*\[ERROR\] //p' "$scratch/said" | head -n 1)"; return 1; }
 }
 
 # unpack unpacks a jar into the folder $2.

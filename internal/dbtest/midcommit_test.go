@@ -77,7 +77,7 @@ func opens[D db.Database](open func(context.Context, string) (D, error)) func(co
 const allFaults = "STROPPY_TEST_FAULTS"
 
 // TestCommitsMeetFailOver injects each fault while each of several sessions has a commit
-// under way, and holds the class of every outcome against what is there in the end: what
+// under way, and compares the class of every outcome with what is there in the end: what
 // was acknowledged is there, and what was surely not applied is not.
 func TestCommitsMeetFailOver(t *testing.T) {
 	needsTime(t)
@@ -106,7 +106,7 @@ func TestCommitsMeetFailOver(t *testing.T) {
 				f.faults = f.faults[:1]
 			}
 			for _, fault := range f.faults {
-				if !t.Run(fault.fault, func(t *testing.T) { meet(t, c, d, fault, &ids) }) {
+				if !t.Run(fault.fault, func(t *testing.T) { meetOnce(t, c, d, fault, &ids) }) {
 					break // the cluster may not be as the next one needs it
 				}
 			}
@@ -175,8 +175,22 @@ func openWriter(t *testing.T, d db.Database, i int) writer {
 	return opened(t, kvWriter{s}, err)
 }
 
-// meet carries one fault out.
-func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *atomic.Int64) {
+// meetOnce carries a fault out until it has met commits as it must. It may not at once: on a
+// busy machine a cluster fails over by itself, and the fault then finds no leader, or a node
+// that the clients have left.
+func meetOnce(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *atomic.Int64) {
+	const tries = 4
+	for range tries {
+		if meet(t, c, d, fault, ids) || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("in %d tries the fault did not meet commits as it must", tries)
+}
+
+// meet carries a fault out, and says whether it has met commits as it must.
+func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *atomic.Int64) bool {
+	t.Helper()
 	f, err := nemesis.Parse(fault.fault)
 	if err != nil {
 		t.Fatal(err)
@@ -215,15 +229,17 @@ func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *ato
 		}
 	})
 	group.Wait()
-	if met.Failed() || met.Skipped != "" || !met.Over {
-		t.Fatalf("the fault was not what it should be: %+v", met)
-	}
 	healthy, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if err := c.WaitHealthy(healthy); err != nil {
 		t.Fatal(err)
 	}
-	judge(t, all, kept(t, d), fault, met)
+	injected := met.Over && met.Skipped == "" && !met.Failed()
+	if !injected {
+		t.Logf("the fault was not what it should be: %+v", met)
+	}
+	commits, unknown := judge(t, all, kept(t, d), fault, met)
+	return injected && commits > 0 && (unknown > 0 || !fault.unknown)
 }
 
 // kept are the ids that are there.
@@ -258,12 +274,12 @@ func kept(t *testing.T, d db.Database) map[int64]bool {
 	return there
 }
 
-// judge holds every outcome against what is there, and logs what the commits came to that
-// were under way during the fault.
-func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, met nemesis.Injection) {
+// judge compares every outcome with what is there, and logs and counts what the commits came
+// to that were under way during the fault.
+func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, met nemesis.Injection) (commits, unknown int) {
 	t.Helper()
 	classes := map[string]int{}
-	unknown, lost, acknowledged, commits := 0, 0, 0, 0
+	lost, acknowledged := 0, 0
 	ended := max(met.InEffect, met.Healing)
 	for _, w := range all {
 		class := db.ClassOf(w.err)
@@ -297,7 +313,5 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, m
 	if lost > 0 && !fault.loses {
 		t.Errorf("%d acknowledged writes are lost", lost)
 	}
-	if commits == 0 || fault.unknown && unknown == 0 {
-		t.Errorf("%d commits met the fault, %d of which have an unknown outcome", commits, unknown)
-	}
+	return commits, unknown
 }

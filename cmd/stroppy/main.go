@@ -8,6 +8,9 @@ import (
 	"stroppy/internal/cli"
 )
 
+// profiled runs the program, and writes a profile of it where it was built for that.
+var profiled = func(run func() int) int { return run() }
+
 func main() {
-	os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(profiled(func() int { return cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr) }))
 }

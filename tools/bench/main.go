@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -41,6 +42,8 @@ type suite struct {
 	dir     string
 	seconds time.Duration // of each measurement
 	repeats int           // of each load
+
+	profiles string // the folder of the profiles; empty: none are made
 
 	transactions int // of each recording that is checked
 
@@ -70,7 +73,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	seconds := flags.Duration("duration", 10*time.Second, "how long each measurement takes")
 	repeats := flags.Int("repeats", 5, "how often each load is repeated; the median is printed")
 	transactions := flags.Int("transactions", 5_000_000, "how many transactions the recordings have that are checked")
-	only := flags.String("only", "", "measure this part alone: "+strings.Join(names, ", "))
+	only := flags.String("only", "", "measure this part alone: "+strings.Join(names, ", ")+"; or several with commas between")
+	profile := flags.String("profile", "", "write a CPU profile of all that stroppy does into this file, such as "+releaseProfile+", by which releases are built")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -89,19 +93,20 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		ctx: ctx, stroppy: filepath.Join(dir, "stroppy"), dir: dir, seconds: *seconds, repeats: *repeats, transactions: *transactions,
 		out: tabwriter.NewWriter(out, 0, 4, 2, ' ', 0),
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags="+tags, "-o", s.stroppy, "./cmd/stroppy")
-	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
-	if _, err := run(build); err != nil {
+	if err := s.build(*profile != ""); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.out, "FIGURE\tSTROPPY\tPEER\tRATIO\tWANTED")
 	for _, p := range parts {
-		if *only != "" && *only != p.name {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), p.name) {
 			continue
 		}
 		if err := p.measure(s); err != nil {
 			return errors.Join(err, s.out.Flush())
 		}
+	}
+	if *profile != "" {
+		return errors.Join(s.mergeProfiles(*profile), s.out.Flush())
 	}
 	return s.out.Flush()
 }
@@ -160,7 +165,9 @@ func (s *suite) runChecked(workload string, args ...string) (*result, error) {
 	out := filepath.Join(s.dir, "run")
 	defer os.RemoveAll(out)
 	args = append([]string{"run", workload, "--json", "--out=" + out}, args...)
-	text, err := run(exec.CommandContext(s.ctx, s.stroppy, args...))
+	command := exec.CommandContext(s.ctx, s.stroppy, args...)
+	command.Env = append(os.Environ(), "CPU_PROFILES="+s.profiles)
+	text, err := run(command)
 	if err != nil {
 		return nil, err
 	}

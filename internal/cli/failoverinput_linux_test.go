@@ -1,12 +1,20 @@
 package cli_test
 
 import (
+	"fmt"
+	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/cluster/redis"
 )
 
 // TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over
@@ -23,13 +31,15 @@ func TestFailoverInput(t *testing.T) {
 		code int
 		says string
 	}{
-		"postgres:3?ttl=1s":           {"", 2, "the cluster's parameter ttl: it must be a time from 3s to 1h0m0s"},
-		"postgres:3?retry_timeout=1s": {"", 2, "the cluster's parameter retry_timeout: it must be a time from 2s"},
-		"postgres:3?bin=" + empty:     {"", 2, empty + " has no initdb"},
-		"redis:3?bin=" + empty:        {"", 2, empty + " has no redis-server"},
-		"redis:3?down-after=0s":       {"", 2, "the cluster's parameter down-after: "},
-		"redis:3":                     {filepath.Dir(own), 3, "the program redis-server is not on this machine: install the Debian package redis-server"},
-		"postgres:3":                  {filepath.Dir(own), 3, "install the Debian packages patroni, python3-etcd and etcd-server"},
+		"postgres:3?ttl=1s":               {"", 2, "the cluster's parameter ttl: it must be a time from 3s to 1h0m0s"},
+		"postgres:3?retry_timeout=1s":     {"", 2, "the cluster's parameter retry_timeout: it must be a time from 2s"},
+		"postgres:3?bin=" + empty:         {"", 2, empty + " has no initdb"},
+		"redis:3?bin=" + empty:            {"", 2, empty + " has no redis-server"},
+		"redis:3?down-after=0s":           {"", 2, "the cluster's parameter down-after: "},
+		"redis:1?wait=1":                  {"", 2, "the cluster's parameter wait: one server has no replica: take 2 nodes or more"},
+		"redis:1?min-replicas-to-write=1": {"", 2, "the cluster's parameter min-replicas-to-write: one server has no replica"},
+		"redis:3":                         {filepath.Dir(own), 3, "the program redis-server is not on this machine: install the Debian package redis-server"},
+		"postgres:3":                      {filepath.Dir(own), 3, "install the Debian packages patroni, python3-etcd and etcd-server"},
 	} {
 		t.Run(cluster, func(t *testing.T) {
 			if want.path != "" {
@@ -46,4 +56,70 @@ func TestFailoverInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRedisWithoutReplicas holds what is said of a Redis server that has no replica, with a
+// Sentinel that watches it and without: it is refused where replicas are asked for, and
+// otherwise the report warns that none can take over.
+func TestRedisWithoutReplicas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers")
+	}
+	c, err := redis.Start(t.Context(), cluster.Alone(nil))
+	server := started(t, "redis", c, err)
+	address, err := url.Parse(server.URL())
+	clustertest.Must(t, err)
+	plain, sentinel := "redis://"+address.Host+"/0", "redis://"+watch(t, address)+"/0?sentinel=bank"
+	own := goredis.NewClient(&goredis.Options{Addr: address.Host})
+	defer own.Close()
+	run := func(args ...string) (int, string) {
+		return called(t, clustertest.OpenDir(t), append(args, "--accounts", "100", "--clients", "2", "--count", "300", "--out", filepath.Join(t.TempDir(), "r"))...)
+	}
+	for _, test := range []struct {
+		least string // min-replicas-to-write of the server
+		code  int
+		says  string
+		args  []string
+	}{
+		{"0", 2, "0 replicas follow the Redis server " + address.Host + ", and wait=1 asks for more", []string{"run", "--db", plain + "?wait=1"}},
+		{"0", 2, "knows 0 replicas of bank, and wait=1 asks for more", []string{"run", "--db", sentinel + "&wait=1"}},
+		{"1", 3, "or lower its min-replicas-to-write", []string{"run", "--db", plain}},
+		{"1", 3, "or lower its min-replicas-to-write", []string{"run", "--db", sentinel}},
+		{"0", 0, "warning No replica follows the Redis server " + address.Host, []string{"run", "--db", sentinel}},
+		{"0", 0, "VALID", []string{"run", "--db", plain}},
+		{"0", 2, "nobody to hand the lead to: start more nodes", []string{"run", "--cluster", "redis:1", "--nemesis", "move leader at 1s"}},
+	} {
+		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())
+		code, out := run(test.args...)
+		said := strings.Join(strings.Fields(out), " ")
+		if code != 0 {
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			said = lines[len(lines)-1]
+		}
+		if code != test.code || !strings.Contains(said, test.says) {
+			t.Errorf("%v, min-replicas-to-write %s: exit code %d and %q, want %d and %q", test.args, test.least, code, out, test.code, test.says)
+		}
+		if test.args[2] == plain && strings.Contains(said, "No replica") {
+			t.Errorf("a server alone, of which nobody asks for a replica: %s", out)
+		}
+	}
+}
+
+// watch starts a Sentinel that watches the server as bank, and returns its address.
+func watch(t *testing.T, server *url.URL) string {
+	t.Helper()
+	program, err := cluster.Options{}.Find("redis-server", "redis-server")
+	clustertest.Must(t, err)
+	port, err := cluster.FreePort(t.Context())
+	clustertest.Must(t, err)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	clustertest.Must(t, os.WriteFile(conf, fmt.Appendf(nil, "bind 127.0.0.1\nport %d\nsentinel monitor bank %s %s 1\n", port, server.Hostname(), server.Port()), 0o600))
+	process, err := cluster.StartProcess(exec.Command(program, conf, "--sentinel"), syscall.SIGKILL)
+	clustertest.Must(t, err)
+	t.Cleanup(func() { clustertest.Must(t, process.Kill()) })
+	at := fmt.Sprintf("127.0.0.1:%d", port)
+	client := goredis.NewClient(&goredis.Options{Addr: at})
+	defer client.Close()
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return client.Ping(t.Context()).Err() }))
+	return at
 }

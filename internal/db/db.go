@@ -35,11 +35,17 @@ type Info struct {
 	Name     string    // the product, such as PostgreSQL
 	Version  string    // as the server reports it
 	Settings []Setting // what a reader must know to trust the measurements: durability above all
+	Warnings []string  // what the server lacks of what it was set up for, a sentence each, with what to do
 }
 
 // Add adds a setting, whose value is formatted.
 func (i *Info) Add(name, format string, args ...any) {
 	i.Settings = append(i.Settings, Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+}
+
+// Warn adds a warning, which is formatted.
+func (i *Info) Warn(format string, args ...any) {
+	i.Warnings = append(i.Warnings, fmt.Sprintf(format, args...))
 }
 
 type Setting struct{ Name, Value string }

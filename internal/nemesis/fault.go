@@ -227,6 +227,8 @@ func (e effect) possible(s *state) error {
 		return errors.New("a bridge needs three nodes at least")
 	case e.shape == ring && fewer(4):
 		return errors.New("a ring needs four nodes at least: of three each is the neighbour of each")
+	case e.word == move && fewer(2):
+		return errors.New("a cluster of one node has nobody to hand the lead to: start more nodes")
 	case e.word == move && !s.leads:
 		return errEquals
 	}

@@ -291,6 +291,7 @@ func TestPossible(t *testing.T) {
 		{3, "clock random by 1s", nil, "nothing can steer the clocks"},
 		{3, "disk-full random", nil, "no file system of ours"},
 		{1, "remove n0", nil, "the only node"},
+		{1, "move leader", nil, "nobody to hand the lead to"},
 	} {
 		bubble(t, c.nodes, func(t *testing.T, cluster *standIns) {
 			if c.cause != nil {

@@ -18,6 +18,9 @@ func notes(r *Result, live bool) []PageNote {
 	if !r.Finished && !live {
 		n.Warn("The run was cut off before its end: this is what was recorded until then.")
 	}
+	for _, w := range r.DatabaseWarnings {
+		n.Warn("%s", clean(w))
+	}
 	bottleneck := r.Client.bottleneck()
 	if bottleneck != "" {
 		n.Warn("The client was the bottleneck, so the measurements may be its own rather than the database's: %s", withPeriod(bottleneck))

@@ -81,12 +81,16 @@ type Result struct {
 	Finished    bool      `json:"finished"`           // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"`       // without passwords
 	Settings    []Setting `json:"database_settings"`
-	Claim       *Claim    `json:"claim"`
-	Scenario    []Setting `json:"scenario"` // every key of the run in effect
-	Phases      []Phase   `json:"phases"`
-	Command     string    `json:"command"` // repeats the run
-	Stroppy     string    `json:"stroppy_version"`
-	Machine     string    `json:"machine"` // of the clients: system, architecture, processors
+
+	// DatabaseWarnings are what the database lacks of what it was set up for, a sentence each.
+	DatabaseWarnings []string `json:"database_warnings,omitempty"`
+
+	Claim    *Claim    `json:"claim"`
+	Scenario []Setting `json:"scenario"` // every key of the run in effect
+	Phases   []Phase   `json:"phases"`
+	Command  string    `json:"command"` // repeats the run
+	Stroppy  string    `json:"stroppy_version"`
+	Machine  string    `json:"machine"` // of the clients: system, architecture, processors
 
 	Environment *Environment `json:"environment,omitempty"`
 }

@@ -262,7 +262,7 @@ func (c *conductor) describe(ctx context.Context) error {
 	for _, s := range info.Settings {
 		r.Settings = append(r.Settings, report.Setting(s))
 	}
-	r.Settings = append(r.Settings, c.o.Settings...)
+	r.Settings, r.DatabaseWarnings = append(r.Settings, c.o.Settings...), info.Warnings
 	if c.expect == isolation.Unknown {
 		c.expect = claim.Level
 	}

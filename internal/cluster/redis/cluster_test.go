@@ -165,6 +165,16 @@ func TestParams(t *testing.T) {
 	})
 }
 
+// TestParamsAlone holds what a server alone is refused, which has no replica.
+func TestParamsAlone(t *testing.T) {
+	clustertest.Params(t, func(values url.Values) (params, error) { return parseParams(values, 1, bySupervisor) }, map[string]string{
+		"wait=0&min-replicas-to-write=0": "",
+		"wait=1":                         "one server has no replica: take 2 nodes or more",
+		"min-replicas-to-write=1":        "one server has no replica: take 2 nodes or more",
+		"min-replicas-to-write=-1":       "from 0 to 0",
+	})
+}
+
 func TestParseView(t *testing.T) {
 	v, err := parseView("# Replication\r\nrole:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\nmaster_link_status:up\r\n" +
 		"master_sync_in_progress:0\r\nslave_repl_offset:70\r\nmaster_replid:abc\r\nmaster_repl_offset:70\r\n")

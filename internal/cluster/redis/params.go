@@ -54,6 +54,8 @@ var ownSettings = []string{
 // a down-after of 500 ms was too short as well.
 const leastDownAfter, leastFailover = 200 * time.Millisecond, time.Second
 
+var errNoReplica = errors.New("one server has no replica: take 2 nodes or more, or leave it out")
+
 // parseParams reads the parameters for a cluster of so many nodes, over which by says who
 // fails where the parameter failover does not. The error is a *cluster.ParamError.
 func parseParams(values url.Values, nodes int, by string) (params, error) {
@@ -64,7 +66,11 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 	set := func(name string) func(string) { return func(value string) { p.settings[name] = value } }
 	number := func(name string, most int) func(string) error {
 		return func(value string) error {
-			if n, err := strconv.Atoi(value); err != nil || n < 0 || n > most {
+			n, err := strconv.Atoi(value)
+			switch {
+			case err == nil && n > 0 && most == 0:
+				return errNoReplica
+			case err != nil || n < 0 || n > most:
 				return fmt.Errorf("it must be a number from 0 to %d", most)
 			}
 			p.settings[name] = value
@@ -81,7 +87,11 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 	}
 	known := map[string]func(string) error{
 		"wait": func(value string) (err error) {
-			if p.wait, err = strconv.Atoi(value); err != nil || p.wait < 0 || p.wait >= nodes {
+			p.wait, err = strconv.Atoi(value)
+			switch {
+			case err == nil && p.wait > 0 && nodes == 1:
+				return errNoReplica
+			case err != nil || p.wait < 0 || p.wait >= nodes:
 				return fmt.Errorf("%q is no number of replicas from 0 to %d: more would let every commit wait in vain", value, nodes-1)
 			}
 			return nil

@@ -23,9 +23,10 @@ type refusal struct {
 }
 
 const (
-	noCluster = "this driver's transactions touch keys of any slot, which a Redis Cluster refuses: name a single server, or a primary and its replicas"
-	number    = "the number after its last /, below the server's setting databases"
-	grant     = "~* +@read +@write +@transaction +@scripting +@connection +role"
+	noCluster      = "this driver's transactions touch keys of any slot, which a Redis Cluster refuses: name a single server, or a primary and its replicas"
+	number         = "the number after its last /, below the server's setting databases"
+	attachReplicas = "start replicas of it (replicaof in their redis.conf)"
+	grant          = "~* +@read +@write +@transaction +@scripting +@connection +role"
 )
 
 // refusals is the whole list of answers that are believed to mean "not applied". Each is
@@ -41,7 +42,7 @@ var refusals = []refusal{
 	// It reads its files after a start.
 	{"LOADING ", db.Unavailable, "", 0},
 	// Fewer replicas than min-replicas-to-write are connected and not late.
-	{"NOREPLICAS ", db.Unavailable, "", 0},
+	{"NOREPLICAS ", db.Unavailable, attachReplicas + ", or lower its min-replicas-to-write", 0},
 	// networking.c, instead of taking the connection.
 	{"ERR max number of clients", db.Unavailable, "raise the server's maxclients", 0},
 	// Somebody else's script runs longer than busy-reply-threshold.

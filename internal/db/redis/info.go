@@ -42,7 +42,9 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	}
 	if d.sentinels != nil {
 		info.Add("servers", "%d Sentinels in the URL, the primary is %s", len(d.config.nodes), l.node)
-		info.Add("fail-over", "%s", d.describe(ctx))
+		text, from := d.describe(ctx)
+		info.Add("fail-over", "%s", text)
+		d.warnOfReplicas(&info, l.node, from, server["connected_slaves"])
 	} else {
 		info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
 	}

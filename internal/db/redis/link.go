@@ -33,6 +33,8 @@ type link struct {
 	conn   *goredis.Conn
 	wire   *watched
 	closed func() // what its end is reported to; nil: nobody
+
+	replicas int // that had all data of the primary when it was connected to
 }
 
 // watched is the connection under the library. It remembers whether anything was
@@ -197,6 +199,7 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	if !c.stays(role) {
 		return unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", l.node)
 	}
+	l.replicas = replicasOf(role)
 	for _, question := range questions[2:] {
 		if err := question.Err(); err != nil {
 			return unreachable(l.node, err)
@@ -231,6 +234,17 @@ func (l *link) suits(hello map[string]any) error {
 func (c *config) stays(role *goredis.Cmd) bool {
 	answer, _ := role.Val().([]any)
 	return c.any || len(answer) > 0 && answer[0] == "master"
+}
+
+// replicasOf counts the replicas that have all data, by the answer of a primary to ROLE:
+// https://redis.io/docs/latest/commands/role/.
+func replicasOf(role *goredis.Cmd) int {
+	answer, _ := role.Val().([]any)
+	if len(answer) < 3 {
+		return 0
+	}
+	list, _ := answer[2].([]any)
+	return len(list)
 }
 
 // run sends commands together and reads their answers, one a command. Its error

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -74,7 +75,8 @@ var (
 //
 // and returns when all servers that answer have been asked what they are and one of them
 // is the primary. rediss:// is the same over TLS, with ca=FILE for the certificates to
-// trust. With wait a commit is a success only when so many replicas have acknowledged it.
+// trust. With wait a commit is a success only when so many replicas have acknowledged it, and
+// fewer that follow the primary are refused.
 // timeout is of each call, to which a commit adds wait_timeout. With read=any the one
 // server is read whatever its role is, and nothing is written. With sentinel=NAME the
 // servers in the URL are Sentinels, which are asked for the primary: see sentinels.go. A context that is
@@ -102,7 +104,35 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, err
 	}
 	l.close()
+	if err := d.awaitReplicas(ctx, l); err != nil {
+		_ = d.Close() // which has nothing to report
+		return nil, err
+	}
 	return d, nil
+}
+
+// A replica whose connection has ended comes back within replicaGrace, and is looked for
+// every replicaPoll.
+const replicaGrace, replicaPoll = 3 * time.Second, 100 * time.Millisecond
+
+// awaitReplicas returns when as many replicas follow the primary as each commit waits for, as
+// they did on a link to it or do soon.
+func (d *Database) awaitReplicas(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, replicaGrace)
+	defer cancel()
+	for l.replicas < d.config.wait {
+		select {
+		case <-ctx.Done():
+			return db.Fatalf(opConnect, "%d replicas follow the Redis server %s, and wait=%d asks for more, so that each commit would wait in vain: %s, or lower wait",
+				l.replicas, l.node, d.config.wait, attachReplicas)
+		case <-time.After(replicaPoll):
+		}
+		if now, err := d.primary(ctx); err == nil {
+			now.close()
+			l = now
+		}
+	}
+	return nil
 }
 
 // Close lets no session be opened or reset any more. Those that are open have

@@ -250,8 +250,9 @@ func (w *watcher) watched(ctx context.Context) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// describe is who fails over, by which settings, as the first Sentinel that answers says.
-func (d *Database) describe(ctx context.Context) string {
+// describe is who fails over, by which settings, as the first Sentinel that answers says, and
+// what that one says of the primary; its address is empty where none answers.
+func (d *Database) describe(ctx context.Context) (string, named) {
 	for _, node := range d.config.nodes {
 		w := &watcher{config: &d.config, node: node}
 		answer, err := w.ask(ctx)
@@ -270,9 +271,23 @@ func (d *Database) describe(ctx context.Context) string {
 		for _, name := range []string{"quorum", "down-after-milliseconds", "failover-timeout", "parallel-syncs"} {
 			text += fmt.Sprintf(", %s %s", name, answer.fields[name])
 		}
-		return text
+		return text, answer
 	}
-	return "not known: no Sentinel answers"
+	return "not known: no Sentinel answers", named{}
+}
+
+// warnOfReplicas warns where nobody could take over from the primary, of which a Sentinel has
+// said what it knows: it has no replica, by its own count, or the Sentinel knows none.
+func (d *Database) warnOfReplicas(info *db.Info, primary string, sentinel named, connected string) {
+	switch {
+	case sentinel.address == "":
+	case connected == "0":
+		info.Warn("No replica follows the Redis server %s, which the Sentinels watch as %s, so that none can take over from it: %s.",
+			primary, d.config.sentinel, attachReplicas)
+	case sentinel.replicas == 0:
+		info.Warn("The Sentinels know none of the replicas (%s) that follow the Redis server %s, so that none can take over from it: wait until they have asked it, which they do every 10 s, and see that no replica has replica-announced no.",
+			connected, primary)
+	}
 }
 
 func (w *watcher) close() {

@@ -33,7 +33,7 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 		case "hello":
 			return "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$10\r\nstandalone", false
 		case "role":
-			return "*3\r\n$6\r\nmaster\r\n:0\r\n*0", false
+			return "*3\r\n$6\r\nmaster\r\n:0\r\n*1\r\n*3\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n$1\r\n0", false
 		case "type":
 			if words[1] == "stroppy:index" { // which a new connection is asked once
 				connections.Add(1)

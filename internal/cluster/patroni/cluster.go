@@ -27,9 +27,10 @@ const (
 	scope = "stroppy"
 	// askLimit bounds one question.
 	askLimit = time.Second
-	// storeLimit bounds the start of the store, and bootLimit how long the first node may
+	// storeLimit bounds the start of the store, storeSilence how long it may not answer
+	// from then on until the cluster has started, and bootLimit how long the first node may
 	// take to begin the cluster in it.
-	storeLimit, bootLimit = 8 * time.Second, 8 * time.Second
+	storeLimit, storeSilence, bootLimit = 8 * time.Second, 5 * time.Second, 8 * time.Second
 )
 
 // Cluster is a running cluster under Patroni. The store is on hosts of its own in the same
@@ -124,12 +125,20 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store}
 	return cluster.Launch(ctx, kind, o, func() *Cluster {
 		c := &Cluster{params: params, programs: found, data: o.Nodes}
 		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)
 		return c
-	}, func(c *Cluster) error { return c.start(ctx) })
+	}, func(c *Cluster) error {
+		err := c.start(ctx, giveUp)
+		if errors.Is(context.Cause(ctx), errSilent) {
+			err = errSilent // what nodes say follows from it
+		}
+		return err
+	})
 }
 
 // find finds all programs.
@@ -171,13 +180,16 @@ func interpreter(program string) (string, error) {
 }
 
 // start starts the store, then the first node, which begins the cluster, and then the others.
-func (c *Cluster) start(ctx context.Context) error {
+// giveUp ends ctx, until whose end the store is to answer.
+func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	asked := make(chan error, 1)
 	go func() { asked <- c.askVersion(ctx) }()
 	err := c.startStore(ctx)
 	if err := errors.Join(<-asked, err); err != nil {
 		return err
 	}
+	starting := ctx
+	c.Tasks.Go(func() { c.guardStore(starting, giveUp) })
 	ctx, c.giveUp = context.WithCancelCause(ctx)
 	defer c.giveUp(nil)
 	first := c.servers()[0]

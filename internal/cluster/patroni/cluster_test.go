@@ -1,11 +1,17 @@
 package patroni
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"stroppy/internal/cluster"
@@ -104,23 +110,70 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni, ideal", Launch: Start})
 }
 
-// TestStoreThatDoesNotAnswer holds that a store which hangs is reported within its own limit,
-// not only when the start of the cluster has taken too long.
+// TestStoreThatDoesNotAnswer holds that a store which hangs is reported within limits of its
+// own, whenever it begins to, and not only when the start of the cluster has taken too long:
+// that has no limit.
 func TestStoreThatDoesNotAnswer(t *testing.T) {
-	dir := clustertest.OpenDir(t)
-	clustertest.Must(t, os.WriteFile(filepath.Join(dir, "etcd"), []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	c, err := kind().Launch(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 2, InMemory: true})
-	if err == nil {
-		clustertest.Must(t, c.Stop())
-		t.Fatal("a cluster whose store hangs was started")
+	p, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	for name, test := range map[string]struct {
+		hangs func(ctx context.Context, client string) error // returns when the store is to be paused
+		says  string
+	}{
+		"from the beginning": {func(context.Context, string) error { return nil }, "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs, or take failover=ideal"},
+		"before the nodes are started": {func(ctx context.Context, client string) error {
+			if _, err := get(ctx, []string{client}, "leader"); !errors.Is(err, errNoKey) {
+				return err
+			}
+			return nil
+		}, "has not answered for 5s: see why it hangs, or take failover=ideal"},
+		"while the standby is started": {func(ctx context.Context, client string) error {
+			_, err := get(ctx, []string{client}, "leader")
+			return err
+		}, "has not answered for 5s: see why it hangs, or take failover=ideal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := clustertest.OpenDir(t)
+			begun := filepath.Join(folder, "begun")
+			clustertest.Must(t, os.Chmod(folder, 0o777)) // for the servers' user
+			clustertest.Must(t, os.WriteFile(filepath.Join(folder, "etcd"),
+				fmt.Appendf(nil, "#!/bin/sh\necho $$ $* >%s.new && mv %[1]s.new %[1]s\nexec %s \"$@\"\n", begun, p.etcd), 0o755))
+			t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+			ctx := clustertest.Within(t, clustertest.WaitLimit)
+			paused := make(chan error, 1)
+			go func() { paused <- pauseWhen(ctx, begun, test.hangs) }()
+			params, err := url.ParseQuery(strings.TrimPrefix(longer(t), "&"))
+			clustertest.Must(t, err)
+			c, err := kind().Launch(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true, Params: params})
+			clustertest.Must(t, <-paused)
+			if err == nil {
+				clustertest.Must(t, c.Stop())
+				t.Fatal("a cluster whose store hangs was started")
+			}
+			if ctx.Err() != nil || !strings.Contains(err.Error(), test.says) {
+				t.Error(err)
+			}
+		})
 	}
-	if _, found := err.(cluster.MissingError); found {
-		clustertest.Need(t, "postgres-patroni", err)
-	}
-	if !strings.Contains(err.Error(), "etcd, which keeps Patroni's state, had 8s to answer") {
-		t.Error(err)
-	}
+}
+
+// pauseWhen pauses an etcd server, whose number and arguments are in a file, once it is to hang.
+func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context, client string) error) error {
+	return cluster.Retry(ctx, func() error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		words := strings.Fields(string(text))
+		pid, err := strconv.Atoi(words[0])
+		if err == nil {
+			err = hangs(ctx, strings.TrimPrefix(words[slices.Index(words, "--listen-client-urls")+1], "http://"))
+		}
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGSTOP)
+	})
 }
 
 func TestPrograms(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // startStore starts all etcd servers at once.
 func (c *Cluster) startStore(ctx context.Context) error {
-	limited, cancel := context.WithTimeoutCause(ctx, storeLimit, fmt.Errorf("etcd, which keeps Patroni's state, had %v to answer", storeLimit))
+	limited, cancel := context.WithTimeoutCause(ctx, storeLimit, fmt.Errorf("etcd, which keeps Patroni's state, had %v to answer: %s", storeLimit, withoutStore))
 	defer cancel()
 	return c.Each(func(n *node) error {
 		if !n.store {
@@ -27,6 +27,37 @@ func (c *Cluster) startStore(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// withoutStore is what to do about a store that does not answer.
+const withoutStore = "see why it hangs, or take failover=" + bySupervisor + ", stroppy's own supervisor, which needs none"
+
+// errSilent is why a cluster whose store has stopped to answer is given up.
+var errSilent = fmt.Errorf("etcd, which keeps Patroni's state, has not answered for %v: %s", storeSilence, withoutStore)
+
+// guardStore asks the store until ctx or the cluster ends, and gives up when it has not
+// answered for storeSilence: what waits for Patroni meanwhile would wait without end.
+func (c *Cluster) guardStore(ctx context.Context, giveUp func(error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.Life, cancel)()
+	for {
+		limited, done := context.WithTimeout(ctx, storeSilence)
+		err := cluster.Retry(limited, func() error {
+			_, err := c.key(limited, "leader")
+			if errors.Is(err, errNoKey) {
+				return nil
+			}
+			return err
+		})
+		done()
+		if err != nil && ctx.Err() == nil {
+			giveUp(errSilent)
+		}
+		if err != nil || cluster.Sleep(ctx, watchEvery) != nil {
+			return
+		}
+	}
 }
 
 func (n *node) storeReady(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/system"
 	"stroppy/internal/scenario"
 )
 
@@ -81,6 +82,9 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 // startCluster starts a cluster, with what variables of the environment say of its kind. An
 // unknown parameter is an error of usage.
 func startCluster(ctx context.Context, kind clusterKind, o cluster.Options, environ []string) (cluster.Cluster, error) {
+	if err := system.Supported(); err != nil {
+		return nil, err
+	}
 	for of, variable := range clusterFolders {
 		for _, entry := range environ {
 			if name, value, _ := strings.Cut(entry, "="); name == variable && of[0] == kind.name && !o.Params.Has(of[1]) {

@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/system"
 )
 
 // clearOrder is the order in which things are removed: what uses another first.
@@ -21,6 +22,9 @@ var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder}
 // belongs to a program that runs, and what no record names, is not touched. A
 // record of which something could not be removed stays, for the next time.
 func Clear(ctx context.Context) ([]string, error) {
+	if system.Supported() != nil {
+		return nil, nil // nobody can have started anything
+	}
 	unlock, err := lockRecords()
 	if err != nil {
 		return nil, err
@@ -65,7 +69,7 @@ func lockRecords() (unlock func(), err error) {
 	}
 	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		err = system.Lock(file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the folder for records of what has to be cleared: %w", err)

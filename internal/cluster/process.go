@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/system"
 )
 
 // Process is a running server: a process and all its descendants.
@@ -39,7 +41,7 @@ func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func(
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	dieWith(cmd.SysProcAttr, death)
-	cmd.SysProcAttr.Setpgid = true // an interrupt typed at a terminal is for this program alone
+	system.OwnGroup(cmd.SysProcAttr)
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
@@ -107,9 +109,9 @@ func (p *Process) pause(ctx context.Context) ([]processID, error) {
 func (p *Process) Resume() error {
 	tree, err := freeze(p.id())
 	for _, id := range tree {
-		err = errors.Join(err, id.signal(syscall.SIGCONT))
+		err = errors.Join(err, id.signal(system.Continue))
 	}
-	return errors.Join(err, p.Signal(syscall.SIGCONT))
+	return errors.Join(err, p.Signal(system.Continue))
 }
 
 // Kill ends the process and all its descendants at once with SIGKILL, and
@@ -194,7 +196,7 @@ func (p *Process) tree() []processID {
 // freeze stops a process and all its descendants and lists them, itself first. Each is
 // stopped before its own children are listed, so that it makes no more.
 func freeze(root processID) ([]processID, error) {
-	return walk(root, func(id processID) error { return id.signal(syscall.SIGSTOP) })
+	return walk(root, func(id processID) error { return id.signal(system.Stop) })
 }
 
 // walk visits a living process and then its living descendants, and lists them.
@@ -240,7 +242,7 @@ func (id processID) signal(signal syscall.Signal) error {
 	if !id.alive() {
 		return nil
 	}
-	if err := syscall.Kill(id.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := system.Kill(id.pid, signal); err != nil {
 		return fmt.Errorf("send %v to process %d: %w", signal, id.pid, err)
 	}
 	return nil

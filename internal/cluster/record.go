@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/system"
 )
 
 // LeftoverKind says what a Leftover is.
@@ -109,7 +111,7 @@ func NewRecord(kind string) (*Record, error) {
 		return nil, fmt.Errorf("begin a record of what has to be cleared: %w", err)
 	}
 	r, self := &Record{file: file}, thisProcess()
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = system.TryLock(file)
 	if err == nil {
 		err = r.write(entry{Owner: &self, Kind: kind, Began: time.Now()})
 	}
@@ -215,6 +217,9 @@ func (r *Record) Close() error {
 // stateFolder is where the records of this user are: made if need be, and
 // refused when anybody else could write it.
 func stateFolder() (string, error) {
+	if err := system.Supported(); err != nil {
+		return "", err
+	}
 	path := filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
 	// Another user's environment may have been inherited, by sudo -E for instance.
 	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) != nil {
@@ -236,7 +241,7 @@ func ownFolder(path string) os.FileInfo {
 	if err != nil || !info.IsDir() {
 		return nil
 	}
-	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() {
+	if uid, known := system.Owner(info); !known || uid != os.Geteuid() {
 		return nil
 	}
 	return info
@@ -303,7 +308,7 @@ func locked(path string) bool {
 		return false
 	}
 	defer file.Close()
-	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	return system.Locked(file)
 }
 
 // parseRecord reads a record up to the first line that is not whole.
@@ -332,7 +337,7 @@ func (i RecordInfo) Signal(signal syscall.Signal) error {
 	if !locked(i.path) {
 		return nil
 	}
-	if err := syscall.Kill(i.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := system.Kill(i.PID, signal); err != nil {
 		return fmt.Errorf("send %v to process %d, which made %s: %w", signal, i.PID, i.Kind, err)
 	}
 	return nil

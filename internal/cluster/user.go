@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"stroppy/internal/cluster/system"
 )
 
 // User is whom the servers of a product run as. The zero value is the caller.
 type User struct {
-	product    string
-	credential *syscall.Credential // nil for the caller
+	product  string
+	uid, gid uint32 // 0 for the caller, because no server of ours is to run as root
 }
 
 // UserFor returns whom a product's servers, which refuse root, are to run as: the
@@ -32,7 +34,7 @@ func UserFor(product string, names ...string) (User, error) {
 		uid, errUID := strconv.ParseUint(found.Uid, 10, 32)
 		gid, errGID := strconv.ParseUint(found.Gid, 10, 32)
 		if errUID == nil && errGID == nil && uid != 0 {
-			u.credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+			u.uid, u.gid = uint32(uid), uint32(gid)
 			return u, nil
 		}
 	}
@@ -41,23 +43,26 @@ func UserFor(product string, names ...string) (User, error) {
 
 // Give makes a file or folder the user's own.
 func (u User) Give(path string) error {
-	if u.credential == nil {
+	if u.uid == 0 {
 		return nil
 	}
-	return os.Chown(path, int(u.credential.Uid), int(u.credential.Gid))
+	return os.Chown(path, int(u.uid), int(u.gid))
 }
 
 // Command makes a command that runs as the user in a folder.
 func (u User) Command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.credential}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if u.uid != 0 {
+		system.RunAs(cmd.SysProcAttr, u.uid, u.gid)
+	}
 	return cmd
 }
 
 // enters says which folder above dir the user cannot pass.
 func (u User) enters(dir string) error {
-	if u.credential == nil {
+	if u.uid == 0 {
 		return nil
 	}
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
@@ -66,7 +71,7 @@ func (u User) enters(dir string) error {
 			return err
 		}
 		// Only the last x counts, unless the folder is the user's own.
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == u.credential.Uid) {
+		if owner, known := system.Owner(info); info.Mode()&0o001 == 0 && !(known && owner == int(u.uid)) {
 			return fmt.Errorf("%s refuses to run as root, and its user cannot enter %s: "+
 				"name another folder, or run chmod o+x %s", u.product, parent, parent)
 		}

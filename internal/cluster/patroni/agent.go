@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/system"
 )
 
 // agent is Patroni as what fails over beside a node. PostgreSQL goes on without it, and
@@ -63,7 +64,7 @@ func (a agent) Restart(ctx context.Context) error {
 	err := cluster.Retry(ctx, func() error {
 		if pids := a.PIDs(); len(pids) > 0 && !a.Running() {
 			// serve.py ignores the signal until it knows that Patroni has ended.
-			if err := syscall.Kill(pids[0], syscall.SIGUSR1); err != nil && !errors.Is(err, syscall.ESRCH) {
+			if err := system.Kill(pids[0], system.User1); err != nil {
 				return err
 			}
 		}
@@ -84,7 +85,7 @@ func (a agent) well(ctx context.Context) error {
 
 // Pause stops Patroni alone where it is.
 func (a agent) Pause(ctx context.Context) error {
-	return a.signal(ctx, "pause", syscall.SIGSTOP, func() error { return a.StillPaused(ctx) })
+	return a.signal(ctx, "pause", system.Stop, func() error { return a.StillPaused(ctx) })
 }
 
 // StillPaused says which process of Patroni goes on.
@@ -103,7 +104,7 @@ func (a agent) Resume(ctx context.Context) error {
 	if !a.Running() {
 		return nil
 	}
-	err := a.signal(ctx, "resume", syscall.SIGCONT, func() error {
+	err := a.signal(ctx, "resume", system.Continue, func() error {
 		if slices.ContainsFunc(a.processes(), stopped) {
 			return errors.New("it is stopped yet")
 		}
@@ -126,7 +127,7 @@ func (a agent) signal(ctx context.Context, what string, number syscall.Signal, s
 		err = errors.New("it is not running")
 	}
 	for _, pid := range pids {
-		if sent := syscall.Kill(pid, number); sent != nil && !errors.Is(sent, syscall.ESRCH) {
+		if sent := system.Kill(pid, number); sent != nil {
 			err = errors.Join(err, sent)
 		}
 	}

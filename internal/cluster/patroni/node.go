@@ -19,6 +19,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/system"
 )
 
 //go:embed serve.py
@@ -207,7 +208,7 @@ func (n *node) endStray() error {
 	if !alive() {
 		return nil
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := system.Kill(pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("end the postmaster of %s: %w", n.Name(), err)
 	}
 	return cluster.Until(context.Background(), cluster.SeenWithin, func() error {

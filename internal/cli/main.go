@@ -86,8 +86,11 @@ func (a *app) root() *cobra.Command {
 			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
 			"`stroppy run bank` does the whole job on an embedded database.",
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Version: version(),
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate("stroppy {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take
 	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(servants()...)
 	a.addCompletion(root)

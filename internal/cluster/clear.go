@@ -22,8 +22,8 @@ var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder}
 // belongs to a program that runs, and what no record names, is not touched. A
 // record of which something could not be removed stays, for the next time.
 func Clear(ctx context.Context) ([]string, error) {
-	if system.Supported() != nil {
-		return nil, nil // nobody can have started anything
+	if _, err := os.Lstat(statePath()); errors.Is(err, os.ErrNotExist) || system.Supported() != nil {
+		return nil, nil // nobody has started anything, and no folder is made, as where none can be
 	}
 	unlock, err := lockRecords()
 	if err != nil {

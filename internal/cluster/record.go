@@ -220,11 +220,7 @@ func stateFolder() (string, error) {
 	if err := system.Supported(); err != nil {
 		return "", err
 	}
-	path := filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
-	// Another user's environment may have been inherited, by sudo -E for instance.
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) != nil {
-		path = filepath.Join(runtime, ourPrefix)
-	}
+	path := statePath()
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder for records of what has to be cleared: %w", err)
 	}
@@ -232,6 +228,15 @@ func stateFolder() (string, error) {
 		return "", fmt.Errorf("%s must be a folder that belongs to you and that nobody else may enter: remove it or repair its owner and mode", path)
 	}
 	return path, nil
+}
+
+// statePath is the path of that folder, which need not be there.
+func statePath() string {
+	// Another user's environment may have been inherited, by sudo -E for instance.
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) != nil {
+		return filepath.Join(runtime, ourPrefix)
+	}
+	return filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
 }
 
 // ownFolder describes a folder of this user; nil for anything else, a link to one

@@ -106,3 +106,16 @@ func TestEmptyRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestClearMakesNothing holds that clearing is right where no cluster was ever started and
+// no folder can be made, as on a read-only file system.
+func TestClearMakesNothing(t *testing.T) {
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("Clear: %v, %v", lines, err)
+	}
+	if entries, err := os.ReadDir(runtime); err != nil || len(entries) > 0 {
+		t.Errorf("Clear made %v, %v", entries, err)
+	}
+}

@@ -26,4 +26,4 @@ build:
 	CGO_ENABLED=0 go build -trimpath -pgo=cmd/stroppy/release.pgo -o stroppy ./cmd/stroppy
 
 dist:
-	for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags=-s -o dist/stroppy-linux-$$arch ./cmd/stroppy || exit 1; done
+	go -C tools/dist run .

@@ -46,6 +46,15 @@ func held() map[string]func(t *testing.T) {
 		// They install and build what every test has built, in places of their own.
 		"go install ./cmd/stroppy": func(t *testing.T) { must(t, "go", "vet", "../cmd/stroppy") },
 		"make dist":                holdDist,
+		// They take files of a release, which the tests of tools/dist open.
+		"sha256sum --check SHA256SUMS":                                                 holdDist,
+		"sudo apt-get install ./stroppy-linux-amd64.deb":                               holdDist,
+		"sudo dnf install ./stroppy-linux-amd64.rpm":                                   holdDist,
+		"skopeo copy oci-archive:stroppy-image.oci.tar docker-daemon:stroppy:VERSION":  holdDist,
+		"podman load --input stroppy-image.oci.tar":                                    holdDist,
+		"ctr --namespace k8s.io images import stroppy-image.oci.tar":                   holdDist,
+		"podman run --rm --read-only --tmpfs /runs localhost/stroppy:VERSION run bank": holdDist,
+		"SOURCE_DATE_EPOCH=1767225600 make dist":                                       holdDist,
 	}
 }
 
@@ -90,11 +99,14 @@ func holdBench(t *testing.T) {
 	}
 }
 
-// holdDist holds that the Makefile builds for both machines that the documents name.
+// holdDist holds that the Makefile calls the program that makes releases, whose own tests
+// scripts/test.sh runs.
 func holdDist(t *testing.T) {
-	if makefile := read(t, "../Makefile"); !strings.Contains(makefile, "\ndist:\n\tfor arch in amd64 arm64; do") ||
-		!strings.Contains(makefile, "-o dist/stroppy-linux-$$arch ./cmd/stroppy") {
-		t.Error("the Makefile's target dist does not build dist/stroppy-linux-amd64 and dist/stroppy-linux-arm64")
+	if makefile := read(t, "../Makefile"); !strings.Contains(makefile, "\ndist:\n\tgo -C tools/dist run .\n") {
+		t.Error("the Makefile's target dist is not go -C tools/dist run .")
+	}
+	if script := read(t, "../scripts/test.sh"); !strings.Contains(script, "go -C tools/dist test ") {
+		t.Error("scripts/test.sh does not run the tests of tools/dist")
 	}
 }
 

@@ -110,10 +110,20 @@ versions() {
 	fi
 }
 
+# releases says whether tools/dist can be built, which is a module of its own with libraries
+# that nothing else needs.
+releases() {
+	go -C tools/dist mod download 2>"$scratch/modules" || { echo "skipped: the modules of tools/dist could not be had: $(tail -n 1 "$scratch/modules")"; return 1; }
+}
+
 # lint runs what takes longer than gofmt and go vet.
 lint() {
 	echo "== staticcheck"
 	go run "$STATICCHECK" ./...
+	if releases; then
+		go -C tools/dist vet ./...
+		(cd tools/dist && go run "$STATICCHECK" ./...)
+	fi
 	echo "== govulncheck"
 	vulnerabilities=$scratch/vulnerabilities
 	if go run "$GOVULNCHECK" ./... >"$vulnerabilities" 2>&1; then
@@ -235,6 +245,10 @@ else
 	# that wait for servers leave processors idle, hence -p and -parallel.
 	longest="./internal/dbtest ./internal/cli ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/patroni ./internal/cluster/postgres"
 	tests "$longest $unwatched" -count 1 -p 5 -parallel 4
+	echo "== tests of what makes releases"
+	if releases; then
+		go -C tools/dist test -vet=off -count 1 ./... || status=1
+	fi
 	if command -v gcc >/dev/null; then
 		race
 	else

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cpuguy83/go-md2man/v2/md2man"
+)
+
+// shells are those that stroppy writes a completion script for, with the file of each.
+var shells = [][2]string{
+	{"bash", "completions/stroppy.bash"}, {"fish", "completions/stroppy.fish"},
+	{"powershell", "completions/stroppy.ps1"}, {"zsh", "completions/_stroppy"},
+}
+
+// documents are the files that stand beside each binary.
+func (b *builder) documents(r *release, binaries []binary) (list []file, err error) {
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "README.md"} {
+		text, err := os.ReadFile(filepath.Join(b.root, name))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, file{name, text})
+	}
+	commands, err := os.ReadFile(filepath.Join(b.root, "docs", "commands.md"))
+	if err != nil {
+		return nil, err
+	}
+	page, err := manual(commands, r.version, r.time)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, file{"man/stroppy.1", page})
+	scripts, err := b.completions(binaries)
+	if err != nil {
+		return nil, err
+	}
+	notices, err := b.notices()
+	if err != nil {
+		return nil, err
+	}
+	return append(append(list, scripts...), file{"THIRD-PARTY-NOTICES", notices}), nil
+}
+
+// completions asks a stroppy of this machine for its scripts, which are the same everywhere.
+func (b *builder) completions(binaries []binary) (list []file, err error) {
+	var own binary
+	if i := slices.IndexFunc(binaries, func(one binary) bool { return one.target == host() }); i >= 0 {
+		own = binaries[i]
+	} else if own, err = b.build(host()); err != nil {
+		return nil, fmt.Errorf("build stroppy for this machine, to ask it for its completions: %w", err)
+	}
+	for _, shell := range shells {
+		script, err := output(exec.Command(own.path, "completion", shell[0]))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, file{shell[1], script})
+	}
+	return list, nil
+}
+
+// manualHead stands in the man page before what docs/commands.md says.
+const manualHead = `# "STROPPY" "1" "%s" "stroppy %s" "User Commands"
+
+## NAME
+
+stroppy - find out whether a database can be trusted with money, and how fast it is
+
+## SYNOPSIS
+
+**stroppy** _command_ [_argument_ ...] [_flags_]
+
+## DESCRIPTION
+
+Stroppy moves money between accounts with many clients at once, records every transaction, and then proves from the records and the end state whether the database kept its promises.
+
+`
+
+const manualEnd = `
+
+## EXIT STATUS
+
+**0**: every check is valid. **1**: a check found a violation. **2**: wrong usage or configuration. **3**: the run could not be carried out. **4**: a check could not be decided. **5**: every check is valid, and an objective was missed.
+
+## FILES
+
+*stroppy-runs/*: the folders of runs, in the working directory, unless **--out** names another.
+`
+
+// manual makes the man page of docs/commands.md, which a test holds to what the commands say
+// of themselves.
+func manual(commands []byte, version string, when time.Time) ([]byte, error) {
+	_, text, found := bytes.Cut(commands, []byte("-->\n"))
+	if !found || !bytes.Contains(text, []byte("\n## stroppy run\n")) {
+		return nil, errors.New("docs/commands.md has not its head or not the command stroppy run: go test ./internal/cli -run TestReference -update writes it")
+	}
+	head := fmt.Sprintf(manualHead, when.Format(time.DateOnly), version)
+	return md2man.Render(slices.Concat([]byte(head), text, []byte(manualEnd))), nil
+}

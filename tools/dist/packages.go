@@ -1,0 +1,109 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goreleaser/nfpm/v2"
+	"github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
+	"github.com/goreleaser/nfpm/v2/rpm"
+)
+
+// summary is what packages and image say that stroppy is.
+const summary = "Money transfers against a database under faults, proved from their recording"
+
+const description = summary + `
+Stroppy moves money between accounts with many clients at once while faults are
+injected, records every transaction, and proves from the records and the end state
+whether the database kept its promises, and how fast it was.`
+
+// places are where systems look for what stands beside the binary. What no system looks for
+// is documentation.
+var places = map[string]string{
+	"completions/stroppy.bash": "/usr/share/bash-completion/completions/stroppy",
+	"completions/stroppy.fish": "/usr/share/fish/vendor_completions.d/stroppy.fish",
+	"completions/_stroppy":     "/usr/share/zsh/site-functions/_stroppy",
+	"man/stroppy.1":            "/usr/share/man/man1/stroppy.1.gz",
+}
+
+// deb makes the package of Debian and Ubuntu.
+func (r *release) deb(out string, b binary) (string, error) {
+	own := map[string]string{
+		"completions/_stroppy": "/usr/share/zsh/vendor-completions/_stroppy",
+		"LICENSE":              "/usr/share/doc/stroppy/copyright",
+	}
+	info, err := r.describe(b, own)
+	if err != nil {
+		return "", err
+	}
+	info.Section, info.Priority = "database", "optional"
+	name := b.target.base() + ".deb"
+	return name, written(filepath.Join(out, name), func(w io.Writer) error { return deb.Default.Package(info, w) })
+}
+
+// rpm makes the package of Fedora, RHEL and SUSE.
+func (r *release) rpm(out string, b binary) (string, error) {
+	info, err := r.describe(b, map[string]string{"LICENSE": "/usr/share/licenses/stroppy/LICENSE"})
+	if err != nil {
+		return "", err
+	}
+	info.RPM = nfpm.RPM{Summary: summary, BuildHost: "localhost", Compression: "gzip", Group: "Unspecified"}
+	name := b.target.base() + ".rpm"
+	return name, written(filepath.Join(out, name), func(w io.Writer) error { return rpm.DefaultRPM.Package(info, w) })
+}
+
+// describe says what a package is and what is in it, with files in places of its own.
+func (r *release) describe(b binary, own map[string]string) (*nfpm.Info, error) {
+	staged, err := os.MkdirTemp(r.scratch, "package-")
+	if err != nil {
+		return nil, err
+	}
+	contents := files.Contents{r.content(b.path, "/usr/bin/stroppy", 0o755)}
+	for _, f := range r.shared {
+		if strings.HasSuffix(f.name, ".ps1") {
+			continue
+		}
+		place := "/usr/share/doc/stroppy/" + f.name
+		if places[f.name] != "" {
+			place = places[f.name]
+		}
+		if own[f.name] != "" {
+			place = own[f.name]
+		}
+		text := f.text
+		if strings.HasSuffix(place, ".gz") {
+			if text, err = compressed(text); err != nil {
+				return nil, err
+			}
+		}
+		path := filepath.Join(staged, strings.ReplaceAll(f.name, "/", "-"))
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, err
+		}
+		contents = append(contents, r.content(path, place, 0o644))
+	}
+	version, prerelease, metadata := parts(r.version)
+	return nfpm.WithDefaults(&nfpm.Info{
+		Name: "stroppy", Arch: b.target.arch, Platform: "linux", Maintainer: "The Stroppy project",
+		Version: version, VersionSchema: "none", Prerelease: prerelease, VersionMetadata: metadata, Release: "1",
+		Description: description, License: "Apache-2.0", MTime: r.time, DisableGlobbing: true,
+		Overridables: nfpm.Overridables{Contents: contents, Recommends: []string{"ca-certificates"}},
+	}), nil
+}
+
+func (r *release) content(path, place string, mode os.FileMode) *files.Content {
+	return &files.Content{Source: path, Destination: place, Type: files.TypeFile,
+		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: mode, MTime: r.time}}
+}
+
+// parts takes a semantic version apart, as packages write it: 1.2.0~rc.1 is before 1.2.0, and
+// a hyphen would begin the number of the package.
+func parts(text string) (version, prerelease, metadata string) {
+	text, metadata, _ = strings.Cut(text, "+")
+	version, prerelease, _ = strings.Cut(text, "-")
+	dots := strings.NewReplacer("-", ".")
+	return version, dots.Replace(prerelease), dots.Replace(metadata)
+}

@@ -180,10 +180,11 @@ func writeZip(w io.Writer, entries []entry, when time.Time) error {
 	return archive.Close()
 }
 
-// compressed packs a text with gzip, without a name or a time.
+// compressed packs a text with gzip, without a name or a time, as small as it gets: Debian asks
+// for that of man pages.
 func compressed(text []byte) ([]byte, error) {
 	var packed bytes.Buffer
-	w, err := gzip.NewWriterLevel(&packed, gzip.DefaultCompression)
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}

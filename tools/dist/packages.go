@@ -16,9 +16,9 @@ import (
 const summary = "Money transfers against a database under faults, proved from their recording"
 
 const description = summary + `
-Stroppy moves money between accounts with many clients at once while faults are
-injected, records every transaction, and proves from the records and the end state
-whether the database kept its promises, and how fast it was.`
+Stroppy moves money between accounts with many clients at once while faults
+are injected, records every transaction, and proves from the records and the
+end state whether the database kept its promises, and how fast it was.`
 
 // places are where systems look for what stands beside the binary. What no system looks for
 // is documentation.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -14,54 +13,9 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/clustertest"
-	etcdcluster "stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/patroni"
-	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
-	"stroppy/internal/db/etcd"
-	"stroppy/internal/db/mysql"
-	"stroppy/internal/db/postgres"
-	"stroppy/internal/db/redis"
 	"stroppy/internal/nemesis"
 )
-
-// failingOver is a kind of cluster that fails over, and what its commits meet.
-type failingOver struct {
-	engine string
-	params url.Values
-	start  func(context.Context, cluster.Options) (cluster.Local, error)
-	more   string // for the URL of its clients, so that they do not wait long for a silent server
-	open   func(context.Context, string) (db.Database, error)
-	faults []metFault
-}
-
-// metFault is a fault that comes while commits are under way.
-type metFault struct {
-	fault   string
-	unknown bool // some of the commits that were under way must have an unknown outcome
-	loses   bool // what was acknowledged may be lost: see docs/track-record.md
-}
-
-func failingOvers() []failingOver {
-	return []failingOver{
-		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, patroni.Start, "answer_timeout=3s", opens(postgres.Open), []metFault{
-			{fault: "kill primary at 1s for 4s", unknown: true}, {fault: "pause primary at 1s for 2s"}, {fault: "partition primary at 1s for 6s", unknown: true},
-			{fault: "move leader at 1s"}, {fault: "kill-agent primary at 1s for 6s"}, {fault: "kill-store at 1s for 5s"},
-		}},
-		{"redis-sentinel", url.Values{"wait": {"1"}, "min-replicas-to-write": {"1"}}, rediscluster.Start, "timeout=2s", opens(redis.Open), []metFault{
-			{fault: "kill primary at 1s for 5s", unknown: true}, {fault: "pause primary at 1s for 5s", unknown: true, loses: true},
-			{fault: "partition primary at 1s for 5s", unknown: true, loses: true}, {fault: "move leader at 1s", loses: true}, {fault: "kill-agent primary at 1s for 2s"},
-		}},
-		{"galera", nil, clustertest.Launcher(mariadb.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
-			{fault: "kill n0 at 1s for 3s", unknown: true}, {fault: "pause n0 at 1s for 8s", unknown: true}, {fault: "partition n0 at 1s for 9s", unknown: true}, {fault: "stop n0 at 1s for 2s"},
-		}},
-		{"etcd", nil, clustertest.Launcher(etcdcluster.Start), "timeout=1s", opens(etcd.Open), []metFault{
-			{fault: "kill leader at 1s for 3s", unknown: true}, {fault: "pause leader at 1s for 4s", unknown: true}, {fault: "partition leader at 1s for 4s", unknown: true}, {fault: "move leader at 1s"},
-		}},
-	}
-}
 
 func opens[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
 	return func(ctx context.Context, url string) (db.Database, error) {
@@ -94,8 +48,10 @@ func TestCommitsMeetFailOver(t *testing.T) {
 			if strings.Contains(c.URL(), "?") {
 				between = "&"
 			}
-			d, err := f.open(t.Context(), c.URL()+between+f.more)
+			d, err := f.open(t.Context(), c.URL())
 			d = opened(t, d, err)
+			impatient, err := f.open(t.Context(), c.URL()+between+f.more)
+			impatient = opened(t, impatient, err)
 			if sql, ok := d.(db.SQL); ok {
 				if err := sql.Exec(t.Context(), "CREATE TABLE kept (id BIGINT PRIMARY KEY)"); err != nil {
 					t.Fatal(err)
@@ -106,7 +62,7 @@ func TestCommitsMeetFailOver(t *testing.T) {
 				f.faults = f.faults[:1]
 			}
 			for _, fault := range f.faults {
-				if !t.Run(fault.fault, func(t *testing.T) { meetOnce(t, c, d, fault, &ids) }) {
+				if !t.Run(fault.fault, func(t *testing.T) { meetOnce(t, c, d, impatient, fault, &ids) }) {
 					break // the cluster may not be as the next one needs it
 				}
 			}
@@ -117,7 +73,8 @@ func TestCommitsMeetFailOver(t *testing.T) {
 // writer writes an id in a transaction of its own.
 type writer interface {
 	// write says also whether the commit was begun.
-	write(ctx context.Context, id int64) (committing bool, err error)
+	// before is called when all but the commit is done; nil does nothing.
+	write(ctx context.Context, id int64, before func()) (committing bool, err error)
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -127,19 +84,22 @@ type sqlWriter struct {
 	insert *db.Statement
 }
 
-func (s sqlWriter) write(ctx context.Context, id int64) (bool, error) {
+func (s sqlWriter) write(ctx context.Context, id int64, before func()) (bool, error) {
 	if err := s.Begin(ctx, false); err != nil {
 		return false, err
 	}
 	if _, err := s.Do(ctx, s.insert, []db.Value{{Int: id}}); err != nil {
 		return false, err
 	}
+	if before != nil {
+		before()
+	}
 	return true, s.Commit(ctx)
 }
 
 type kvWriter struct{ db.KVSession }
 
-func (s kvWriter) write(ctx context.Context, id int64) (bool, error) {
+func (s kvWriter) write(ctx context.Context, id int64, before func()) (bool, error) {
 	if err := s.Begin(ctx, false); err != nil {
 		return false, err
 	}
@@ -148,6 +108,9 @@ func (s kvWriter) write(ctx context.Context, id int64) (bool, error) {
 		return false, err
 	}
 	s.Set(key, []byte("x"))
+	if before != nil {
+		before()
+	}
 	return true, s.Commit(ctx)
 }
 
@@ -161,9 +124,10 @@ type metWrite struct {
 	from, to   int64 // nanoseconds of the nemesis's clock
 }
 
-// writers are as many as have a commit under way at any time; of SQL every second one sends
-// each statement by itself.
-const writers = 12
+// writers are as many as have a commit under way at any time. Beside them two sessions hold
+// the commit of a transaction until the fault is in effect, two begin one then, and two when
+// three quarters of the fault are over. Of SQL every second one sends each statement by itself.
+const writers, holders, starters, latecomers = 12, 2, 2, 2
 
 func openWriter(t *testing.T, d db.Database, i int) writer {
 	t.Helper()
@@ -178,18 +142,19 @@ func openWriter(t *testing.T, d db.Database, i int) writer {
 // meetOnce carries a fault out until it has met commits as it must. It may not at once: on a
 // busy machine a cluster fails over by itself, and the fault then finds no leader, or a node
 // that the clients have left.
-func meetOnce(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *atomic.Int64) {
+func meetOnce(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFault, ids *atomic.Int64) {
 	const tries = 4
 	for range tries {
-		if meet(t, c, d, fault, ids) || t.Failed() {
+		if meet(t, c, d, impatient, fault, ids) || t.Failed() {
 			return
 		}
 	}
 	t.Errorf("in %d tries the fault did not meet commits as it must", tries)
 }
 
-// meet carries a fault out, and says whether it has met commits as it must.
-func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *atomic.Int64) bool {
+// meet carries a fault out while impatient has sessions that write, and says whether it has met
+// commits as it must. By d is read what is there in the end.
+func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFault, ids *atomic.Int64) bool {
 	t.Helper()
 	f, err := nemesis.Parse(fault.fault)
 	if err != nil {
@@ -206,24 +171,49 @@ func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *ato
 	var mu sync.Mutex // of all
 	var all []metWrite
 	var group sync.WaitGroup
-	for i := range writers {
-		w := openWriter(t, d, i)
+	effect, seen := context.WithCancel(ctx)
+	defer seen()
+	for i := range writers + holders + starters + latecomers {
+		w := openWriter(t, impatient, i)
 		group.Go(func() {
-			for ctx.Err() == nil {
-				one := metWrite{id: ids.Add(1), from: clock()}
-				one.committing, one.err = w.write(t.Context(), one.id)
-				one.to = clock()
+			var before func() // a commit
+			switch {
+			case i >= writers+holders+starters:
+				<-effect.Done()
+				_ = cluster.Sleep(ctx, fault.lasts()*3/4)
+			case i >= writers+holders:
+				<-effect.Done()
+			case i >= writers:
+				before = func() { <-effect.Done() }
+			}
+			one := metWrite{}
+			note := func(err error) bool {
+				one.err, one.to = err, clock()
 				mu.Lock()
+				defer mu.Unlock()
 				all = append(all, one)
-				mu.Unlock()
-				if class := db.ClassOf(one.err); one.err != nil && (class == db.Unknown || class == db.Unavailable) {
-					_ = w.Reset(t.Context()) // the next write says why it failed
+				class := db.ClassOf(err)
+				return err != nil && (class == db.Unknown || class == db.Unavailable)
+			}
+			for ctx.Err() == nil {
+				one = metWrite{id: ids.Add(1), from: clock()}
+				var err error
+				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
+					continue
+				}
+				for ctx.Err() == nil {
+					one = metWrite{id: ids.Add(1), from: clock()} // it would have been written
+					if err := w.Reset(t.Context()); err == nil || !note(err) {
+						break
+					}
+					_ = cluster.Sleep(ctx, cluster.PollEvery)
 				}
 			}
 		})
 	}
 	var met nemesis.Injection
 	n.Run(ctx, clock, func(i nemesis.Injection) {
+		seen()
 		if met = i; i.Over {
 			time.AfterFunc(time.Second, stop) // of writes behind it
 		}
@@ -238,8 +228,8 @@ func meet(t *testing.T, c cluster.Local, d db.Database, fault metFault, ids *ato
 	if !injected {
 		t.Logf("the fault was not what it should be: %+v", met)
 	}
-	commits, unknown := judge(t, all, kept(t, d), fault, met)
-	return injected && commits > 0 && (unknown > 0 || !fault.unknown)
+	seenAll := judge(t, all, kept(t, d), fault, met)
+	return injected && seenAll
 }
 
 // kept are the ids that are there.
@@ -274,12 +264,12 @@ func kept(t *testing.T, d db.Database) map[int64]bool {
 	return there
 }
 
-// judge compares every outcome with what is there, and logs and counts what the commits came
-// to that were under way during the fault.
-func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, met nemesis.Injection) (commits, unknown int) {
+// judge compares every outcome with what is there, logs what the writes came to that were
+// under way during the fault, and says whether all outcomes were seen that it must bring.
+func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, met nemesis.Injection) bool {
 	t.Helper()
-	classes := map[string]int{}
-	lost, acknowledged := 0, 0
+	classes, codes := map[string]int{}, map[string]bool{}
+	lost, acknowledged, unknown, refused := 0, 0, 0, 0
 	ended := max(met.InEffect, met.Healing)
 	for _, w := range all {
 		class := db.ClassOf(w.err)
@@ -295,23 +285,28 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, m
 		case applied:
 			t.Errorf("a write that was surely not applied is there: %v", w.err)
 		}
-		if w.from > ended || w.to < met.Injected || !w.committing {
+		if w.from > ended || w.to < met.Injected {
 			continue
 		}
-		commits++
 		name := "committed"
 		if e, ok := errors.AsType[*db.Error](w.err); ok {
 			name = strings.TrimSpace(class.String() + " " + e.Code)
-			if class == db.Unknown {
+			switch {
+			case class == db.Unknown:
 				unknown++
 				name += map[bool]string{true: " (applied)", false: " (not applied)"}[there[w.id]]
+			case w.committing:
+				name += " at the commit"
+			}
+			if class != db.Unknown {
+				refused, codes[e.Code] = refused+1, true
 			}
 		}
 		classes[name]++
 	}
-	t.Logf("%d commits met the fault: %v; %d of all %d acknowledged are lost", commits, classes, lost, acknowledged)
+	t.Logf("%s: the writes under way came to %v; %d of all %d acknowledged are lost", fault.fault, classes, lost, acknowledged)
 	if lost > 0 && !fault.loses {
 		t.Errorf("%d acknowledged writes are lost", lost)
 	}
-	return commits, unknown
+	return acknowledged > 0 && (unknown > 0 || fault.noUnknown != "") && (refused > 0 || fault.noRefusal != "") && (codes[fault.code] || fault.code == "")
 }

@@ -66,10 +66,10 @@ func New(options Options) *Driver {
 		d.slots[kind.Number] = uint8(i + 1)
 	}
 	for i, c := range options.Clients {
-		d.workers = append(d.workers, newWorker(d, i, c, 0))
+		d.workers = append(d.workers, newWorker(d, options.First+i, c, 0))
 	}
 	for i, b := range options.Background {
-		d.workers = append(d.workers, newWorker(d, len(options.Clients)+i, b.Client, b.Every))
+		d.workers = append(d.workers, newWorker(d, options.all()+i, b.Client, b.Every))
 		d.workers[len(d.workers)-1].after = b.After
 	}
 	return d

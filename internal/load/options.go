@@ -18,10 +18,16 @@ const DefaultBacklog = 1_000_000
 
 // Options are the clients, their rate, the length of the load phase and its time-outs.
 type Options struct {
-	// Clients run the transactions; client i records as history client i.
+	// Clients run the transactions; client i records as history client First+i.
 	Clients []Client
-	// The i-th of the Background records as history client len(Clients)+i.
+	// The i-th of the Background records as history client All+i.
 	Background []Background
+
+	// First is the number of the first of the Clients among All of the load phase, where
+	// other processes have the others: rate, count and backlog are those of all together,
+	// of which each client has its part whichever process it is in. All is at least
+	// First+len(Clients); 0 is len(Clients), and then First is 0.
+	First, All int
 
 	// Kinds are those of the transactions, which are counted apart.
 	Kinds []history.Declared
@@ -90,6 +96,7 @@ func (o *Options) validate() error {
 		reason string
 	}{
 		{len(o.Clients) == 0, "no clients: at least one is needed"},
+		{o.First < 0 || o.First+len(o.Clients) > o.all(), fmt.Sprintf("clients %d to %d of %d: there are not so many", o.First, o.First+len(o.Clients)-1, o.all())},
 		{o.History == nil, "no history to record the transactions in"},
 		{o.Start.IsZero(), "the start of the run's clock is not set"},
 		{o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0, "duration, warm-up and the time to give up must not be negative"},
@@ -109,17 +116,20 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// room is how many transactions may be due and not sent at one client.
-func (o *Options) room(i int) int {
-	return int(max(part(uint64(cmp.Or(o.MaxBacklog, DefaultBacklog)), len(o.Clients), i), 1))
+// all is how many clients the load phase has, in all processes.
+func (o *Options) all() int { return cmp.Or(o.All, len(o.Clients)) }
+
+// room is how many transactions may be due and not sent at the client of a number.
+func (o *Options) room(number int) int {
+	return int(max(part(uint64(cmp.Or(o.MaxBacklog, DefaultBacklog)), o.all(), number), 1))
 }
 
-// share is how many of the transactions client i does.
-func (o *Options) share(i int) uint64 {
+// share is how many of the transactions the client of a number does.
+func (o *Options) share(number int) uint64 {
 	if o.Count == 0 {
 		return math.MaxUint64
 	}
-	return part(o.Count, len(o.Clients), i)
+	return part(o.Count, o.all(), number)
 }
 
 // part is the i-th of n parts of a number, which differ by one at most.

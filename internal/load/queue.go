@@ -20,10 +20,10 @@ type source struct {
 	next     int64  // clock when the next one is due; never where none comes
 }
 
-func newSource(o *Options, client int, begin, end int64) source {
+func newSource(o *Options, number int, begin, end int64) source {
 	s := source{
-		arrivals: pace.NewArrivals(o.Plan, o.Arrival, len(o.Clients), client, o.Seed),
-		begin:    begin, end: end, left: o.share(client),
+		arrivals: pace.NewArrivals(o.Plan, o.Arrival, o.all(), number, o.Seed),
+		begin:    begin, end: end, left: o.share(number),
 	}
 	s.set(s.arrivals.Next())
 	return s

@@ -1,10 +1,7 @@
 package load
 
 import (
-	"cmp"
 	"errors"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,14 +107,13 @@ func (m errorCounts) add(kind errorKind, err error) {
 }
 
 func mergeErrors(all []*worker) []ErrorCount {
-	merged := map[errorKind]ErrorCount{}
+	var lists [][]ErrorCount
 	for _, w := range all {
-		for kind, c := range w.errors {
-			c.Count += merged[kind].Count
-			merged[kind] = *c
+		var list []ErrorCount
+		for _, c := range w.errors {
+			list = append(list, *c)
 		}
+		lists = append(lists, list)
 	}
-	return slices.SortedFunc(maps.Values(merged), func(a, b ErrorCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Op, b.Op))
-	})
+	return joinErrors(lists...)
 }

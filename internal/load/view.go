@@ -1,7 +1,6 @@
 package load
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -9,10 +8,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
-
-// keptSeconds is how many of the last whole seconds are kept for those who look
-// on: an hour of them.
-const keptSeconds = 3600
 
 // view is a running load phase as others see it. What clients count is read where it
 // stands, so that a client that hangs hides nothing.
@@ -22,9 +17,7 @@ type view struct {
 	stopped int64     // clock from which nothing arrives any more
 	arrived []arrived // by client of an open loop
 
-	seconds []stats.Second // of the last hour, ascending
-	last    Counters       // at the end of the latest one
-	held    stats.Reading  // latencies then
+	Timeline
 }
 
 // arrived counts the arrivals of one client.
@@ -41,7 +34,7 @@ func (v *view) begin(d *Driver) {
 		return
 	}
 	for i := range d.options.Clients {
-		v.arrived = append(v.arrived, arrived{source: newSource(&d.options, i, d.begin, d.end), room: uint64(d.options.room(i))})
+		v.arrived = append(v.arrived, arrived{source: newSource(&d.options, d.workers[i].number, d.begin, d.end), room: uint64(d.options.room(d.workers[i].number))})
 	}
 }
 
@@ -161,18 +154,14 @@ func (d *Driver) Latencies() *stats.Reading {
 func (d *Driver) Seconds(from int) []stats.Second {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
-	first, _ := slices.BinarySearchFunc(d.view.seconds, from, func(s stats.Second, from int) int { return s.Second - from })
-	return slices.Clone(d.view.seconds[first:])
+	return d.view.Since(from)
 }
 
 // Second returns the last whole second, as Seconds does; false before one has passed.
 func (d *Driver) Second() (s stats.Second, passed bool) {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
-	if n := len(d.view.seconds); n > 0 {
-		return d.view.seconds[n-1], true
-	}
-	return s, false
+	return d.view.Last()
 }
 
 // sample takes the measurements of each whole second until the function that it
@@ -201,22 +190,5 @@ func (d *Driver) sample() (end func()) {
 func (d *Driver) takeSecond() {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
-	v := &d.view
-	now := d.counters()
-	s := stats.Second{
-		Second:    int(d.clock()/int64(time.Second)) - 1,
-		Committed: now.Committed - v.last.Committed, Rejected: now.Rejected - v.last.Rejected,
-		Aborted: now.Aborted - v.last.Aborted, Unknown: now.Unknown - v.last.Unknown,
-		Waiting: now.Backlog,
-	}
-	if s.Committed > 0 {
-		held := d.Latencies()
-		since := held.Since(&v.held)
-		s.P50, s.P90, s.P99, s.P999, s.Max = since.Quantile(0.50), since.Quantile(0.90), since.Quantile(0.99), since.Quantile(0.999), since.Quantile(1)
-		v.held = *held
-	}
-	if v.seconds = append(v.seconds, s); len(v.seconds) > keptSeconds {
-		v.seconds = v.seconds[1:]
-	}
-	v.last = now
+	d.view.Add(int(d.clock()/int64(time.Second))-1, d.counters(), d.Latencies)
 }

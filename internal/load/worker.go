@@ -77,7 +77,7 @@ func (w *worker) pace() {
 	case !o.Plan.Closed():
 		w.queue = &queue{source: newSource(o, w.number, w.driver.begin, w.driver.end), room: o.room(w.number)}
 	case o.Think > 0:
-		w.pauses = pace.NewPauses(o.Think, o.Arrival, len(o.Clients), w.number, o.Seed)
+		w.pauses = pace.NewPauses(o.Think, o.Arrival, o.all(), w.number, o.Seed)
 		w.next = w.driver.begin + int64(w.pauses.First())
 	}
 }

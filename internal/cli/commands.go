@@ -161,6 +161,14 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
 	}
 	cluster.complete(&options, config, workload)
+	crew, err := a.gather(s.ctx, config, url, dir.Path)
+	if err != nil {
+		return nil, "", s.abandon(err, dir, database, config.ownFiles())
+	}
+	if crew != nil {
+		options.Workers = crew
+		defer func() { err = errors.Join(err, crew.Close()) }()
+	}
 	result, err = run.Run(s.ctx, options)
 	if err != nil && !errors.As(err, new(*run.UnsavedError)) {
 		s.stop()

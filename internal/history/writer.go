@@ -13,8 +13,11 @@ import (
 // The names of the files of a history, and of the folder that Ref speaks of.
 const (
 	folder           = "history"
-	transactionsFile = "transactions.bin"
+	transactionsFile = FileName
 )
+
+// FileName is that of the transactions, in a history's folder.
+const FileName = "transactions.bin"
 
 const recording = "record the history"
 
@@ -126,6 +129,36 @@ func (w *Writer) Client(i int) *ClientWriter { return &w.clients[i] }
 // from any goroutine. From then on the history grows no more, but what was
 // written before stays readable.
 func (w *Writer) Err() error { return w.failure.get() }
+
+// Copy adds all that another recording of the same run holds, whose clients were in
+// another process, as it is. Where that one is damaged or incomplete an error says so, and
+// what was whole before is there; then this one is to Fail too, once all is copied that
+// there is. r must not grow any more.
+func (w *Writer) Copy(r *Reader) error {
+	var buffer []byte
+	for b, err := range r.Blocks() {
+		if err == nil && int(b.Client) >= len(w.clients) {
+			err = fmt.Errorf("%s in %s: there is a client %d, and a part of it is to be added to a recording of %d: take the parts of one run", recording, r.source.path, b.Client, len(w.clients))
+		}
+		if err == nil {
+			buffer, err = r.source.payload(b, buffer)
+		}
+		if err != nil {
+			return err
+		}
+		copied := &block{data: append(make([]byte, blockHeadSize, blockHeadSize+len(buffer)), buffer...), client: b.Client, records: b.Records}
+		if err := w.clients[b.Client].send(copied); err != nil {
+			return err
+		}
+	}
+	if !r.Complete() {
+		return fmt.Errorf("%s in %s: %s ends before its time: the history is not complete", recording, w.out.path, r.source.path)
+	}
+	return nil
+}
+
+// Fail has the history end with an error and stay incomplete, unless there is one already.
+func (w *Writer) Fail(err error) { w.failure.set(err) }
 
 // Close completes the history, after all clients have flushed. Where one has
 // not, or writing has failed, it says so and the history stays incomplete.

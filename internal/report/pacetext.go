@@ -29,7 +29,11 @@ func (d *Drive) phaseText() string {
 	if d.StoppedOnViolation {
 		early = "ended early by a violation"
 	}
-	return joined(Counted(uint64(max(d.Clients, 0)), "client")+" for "+length, d.loopText(), early)
+	clients := Counted(uint64(max(d.Clients, 0)), "client")
+	if d.Workers > 0 {
+		clients += " of " + Counted(uint64(d.Workers), "worker")
+	}
+	return joined(clients+" for "+length, d.loopText(), early)
 }
 
 func (d *Drive) loopText() string {

@@ -134,6 +134,7 @@ type LiveCheck struct {
 // Drive is what the load phase came to. The measurements leave the warm-up out.
 type Drive struct {
 	Clients   int         `json:"clients"`
+	Workers   int         `json:"workers,omitempty"` // processes that had the clients; 0: the run's own process
 	Seconds   float64     `json:"seconds"`
 	Rate      float64     `json:"rate"`      // asked for, per second; 0 is a closed loop
 	Committed uint64      `json:"committed"` // after the warm-up, by their end; so are those rejected, aborted and unknown
@@ -357,6 +358,15 @@ type Client struct {
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
 	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
 	Bottleneck  string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
+	Workers     []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
+}
+
+// Worker is one process of a client that has several.
+type Worker struct {
+	Clients     int      `json:"clients"`
+	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the load phase
+	MaxRSSBytes *int64   `json:"max_rss_bytes"`
+	Threads     *float64 `json:"threads,omitempty"`
 }
 
 // Server is what one server of the database cost during the load phase.

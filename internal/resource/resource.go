@@ -18,10 +18,10 @@ type Group struct {
 	PIDs func() []int
 }
 
-// Self is this program.
-func Self() Group {
-	pid := os.Getpid()
-	return Group{Name: "client", PIDs: func() []int { return []int{pid} }}
+// Self is this program, with processes of its own that generate load for it.
+func Self(workers ...int) Group {
+	pids := append([]int{os.Getpid()}, workers...)
+	return Group{Name: "client", PIDs: func() []int { return pids }}
 }
 
 // Usage is what a group cost in one interval. The zero value is not known.

@@ -13,6 +13,8 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload"
 )
 
 // showEvery is how often progress is shown during the load phase.
@@ -22,7 +24,7 @@ const showEvery = 250 * time.Millisecond
 func (c *conductor) drive(ctx context.Context) (err error) {
 	c.enter("connect")
 	options := c.loadOptions()
-	defer func() { err = errors.Join(err, closeClients(&options)) }()
+	defer func() { err = errors.Join(err, CloseClients(&options)) }()
 	connections, err := c.connect(ctx, &options)
 	if err != nil {
 		return err
@@ -30,8 +32,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.Start = time.Now()
 	c.zero = options.Start
 	connections.log(&options)
-	header := c.header(len(options.Clients), c.driveKeys())
-	writer, err := history.Create(c.o.Dir.History(), header, len(options.Clients)+len(options.Background))
+	clients := c.o.Workload.Header().Clients
+	header := c.header(clients, c.driveKeys())
+	writer, err := history.Create(c.o.Dir.History(), header, clients+background(&options))
 	if err != nil {
 		return err
 	}
@@ -51,11 +54,11 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	endConnections := connections.start()
 	endFaults := c.runNemesis(ctx, options.Start)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
-	driver := load.New(options)
+	driver := c.generator(&options)
 	endMetering := c.resourceUsage(options.Start)
 	endMonitoring := monitoring.start(ctx, options.Start)
 	endChecking := c.checkLive(ctx)
-	result, err := c.watch(ctx, driver, options)
+	result, err := c.watch(ctx, driver, &options)
 	took := time.Since(options.Start)
 	endChecking()
 	err = errors.Join(err, endMetering(), endMonitoring(), endFaults(), endConnections())
@@ -82,11 +85,28 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
+// generator is the load phase, in this process or in its workers.
+func (c *conductor) generator(o *load.Options) Generator {
+	if c.o.Workers != nil {
+		return c.o.Workers.Generator(*o)
+	}
+	return load.New(*o)
+}
+
+// mostBackground is how many background clients a workload has at most.
+const mostBackground = 1
+
+// background is how many clients the history has room for beside the measured ones; of
+// workers only they know how many there are.
+func background(o *load.Options) int { return max(len(o.Background), mostBackground) }
+
 // loadOptions are the plan's, without clients, history and start.
-func (c *conductor) loadOptions() load.Options {
-	p := &c.o.Plan
+func (c *conductor) loadOptions() load.Options { return LoadOptions(&c.o.Plan, c.o.Workload.Header()) }
+
+// LoadOptions are those of a plan, without clients, history and start.
+func LoadOptions(p *scenario.Plan, h history.Header) load.Options {
 	return load.Options{
-		Kinds: c.o.Workload.Header().Kinds,
+		Kinds: h.Kinds,
 		Plan:  p.Rate, Arrival: p.Arrivals(), Think: p.Think, MaxBacklog: int(p.MaxBacklog),
 		Duration: p.Duration, Count: p.Count, Warmup: p.Warmup,
 		Retries: p.Retries, GiveUp: p.GiveUp, Seed: p.Seed, Alone: true,
@@ -113,6 +133,22 @@ func (c *conductor) driveKeys() map[string]string {
 	return keys
 }
 
+// tries of a reading of the clock, of which the narrowest counts.
+const tries = 20
+
+// SharedClock names the clock that all processes of this machine share, and says what it
+// showed at start, in nanoseconds, to some tenths of a microsecond; false where this system
+// does not say.
+func SharedClock(start time.Time) (name string, at int64, known bool) {
+	best, known := clockAt(start)
+	for range tries {
+		if again, ok := clockAt(start); ok && again.To-again.From < best.To-best.From {
+			best = again
+		}
+	}
+	return best.ID, best.From + (best.To-best.From)/2, known
+}
+
 // header is that of a history which begins now, with the workload's keys and these.
 func (c *conductor) header(clients int, keys map[string]string) history.Header {
 	h := c.o.Workload.Header()
@@ -131,25 +167,43 @@ func (c *conductor) header(clients int, keys map[string]string) history.Header {
 func (c *conductor) connect(ctx context.Context, options *load.Options) (*connectionLog, error) {
 	clients := c.o.Workload.Header().Clients
 	connections := &connectionLog{conductor: c}
-	server := ""
-	for i := range clients {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		// Of clients that share a connection the first opens it.
-		client, err := c.o.Workload.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
-		if err != nil {
-			return nil, fmt.Errorf("open client %d of %d: %w", i+1, clients, err)
-		}
-		options.Clients = append(options.Clients, client)
-		connections.servers = append(connections.servers, server)
+	if w := c.o.Workers; w != nil {
+		servers, err := w.Connect(ctx, c.o.Workload.Header())
+		connections.servers = servers
+		return connections, err
 	}
+	servers, err := OpenClients(ctx, c.o.Workload, options, 0, clients)
+	if err != nil {
+		return nil, err
+	}
+	connections.servers = servers
 	background, err := c.o.Workload.Background(ctx)
 	options.Background = background
 	return connections, err
 }
 
-func closeClients(options *load.Options) error {
+// OpenClients opens so many clients from the first on for a load phase, and returns their
+// servers (HOST:PORT; empty: not known). Those that were open before an error are in the
+// options.
+func OpenClients(ctx context.Context, w workload.Workload, options *load.Options, first, count int) (servers []string, err error) {
+	server := ""
+	for i := first; i < first+count; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		// Of clients that share a connection the first opens it.
+		client, err := w.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
+		if err != nil {
+			return nil, fmt.Errorf("open client %d of %d: %w", i+1, w.Header().Clients, err)
+		}
+		options.Clients = append(options.Clients, client)
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// CloseClients closes all clients of a load phase.
+func CloseClients(options *load.Options) error {
 	var all error
 	for _, client := range options.Clients {
 		all = errors.Join(all, client.Close())
@@ -162,7 +216,7 @@ func closeClients(options *load.Options) error {
 
 // watch runs the driver and shows the progress. An interrupt ends the load phase and
 // nothing else; the end of ctx ends it at once.
-func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load.Options) (*load.Result, error) {
+func (c *conductor) watch(ctx context.Context, driver Generator, options *load.Options) (*load.Result, error) {
 	driving, stop := context.WithCancel(ctx)
 	defer stop()
 	release := context.AfterFunc(ctx, driver.Abort)
@@ -182,7 +236,7 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 		live := driver.Live()
 		state := State{
 			Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration,
-			Drive: driver, Clients: len(options.Clients), Counters: live,
+			Drive: driver, Clients: c.o.Workload.Header().Clients, Counters: live,
 			Target: options.Plan.At(time.Since(c.begin)), LiveCheck: c.foundLive.Load(),
 		}
 		if second, ok := driver.Second(); ok {

@@ -15,7 +15,7 @@ import (
 // measurements writes what a load phase that took so long came to into the result.
 func (c *conductor) measurements(options *load.Options, l *load.Result, took time.Duration) {
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
-	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
+	d.Clients, d.Style = c.o.Workload.Header().Clients, c.o.Workload.Header().Keys
 	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
 	select {
 	case <-c.violated:
@@ -35,6 +35,9 @@ func (c *conductor) measurements(options *load.Options, l *load.Result, took tim
 	}
 	c.result.Drive = d
 	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes), Threads: known(float64(l.Threads))}
+	if c.o.Workers != nil {
+		c.result.Client.Workers, d.Workers = c.o.Workers.Shares(), c.o.Plan.Workers
+	}
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
 }
 

@@ -26,7 +26,11 @@ const (
 // resourceUsage measures client and servers until the function that it returns is
 // called, which puts the measurements into the result and ResourcesFile in place.
 func (c *conductor) resourceUsage(start time.Time) func() error {
-	meter := resource.New(time.Since(start), append([]resource.Group{resource.Self()}, c.o.Servers...)...)
+	var workers []int
+	if c.o.Workers != nil {
+		workers = c.o.Workers.PIDs()
+	}
+	meter := resource.New(time.Since(start), append([]resource.Group{resource.Self(workers...)}, c.o.Servers...)...)
 	var samples []resource.Sample
 	sample := func() { samples = append(samples, meter.Sample(time.Since(start))) }
 	endSampling := everySince(start, meterEvery, sample)

@@ -81,6 +81,9 @@ type Options struct {
 	// Embedded says that the database works in this process and has no servers.
 	Embedded bool
 
+	// Workers generate the load in processes of their own; nil: this process does.
+	Workers Workers
+
 	Progress Progress
 	// Interrupt, once closed, ends the load phase early. It may be nil.
 	Interrupt <-chan struct{}
@@ -418,6 +421,29 @@ type Drive interface {
 	Errors() map[string]uint64
 }
 
+// Generator is a load phase before, while and after it runs (load.Driver, and that of Workers).
+type Generator interface {
+	Drive
+	Run(ctx context.Context) (*load.Result, error)
+	Abort()
+	Live() load.Counters
+	Second() (stats.Second, bool)
+}
+
+// Workers are processes that each have a part of the clients.
+type Workers interface {
+	// Connect has each open its clients on the data and for the run that the header
+	// describes, and returns the clients' servers (HOST:PORT; empty: not known).
+	Connect(ctx context.Context, header history.Header) (servers []string, err error)
+	// Generator returns their load phase. It uses the options' Start, History, Ended and
+	// Connected.
+	Generator(o load.Options) Generator
+	// PIDs are those of the workers that are processes of this machine.
+	PIDs() []int
+	// Shares are what each has cost, after the load phase.
+	Shares() []report.Worker
+}
+
 // KindCount counts the transactions of one kind.
 type KindCount = load.KindCount
 
@@ -442,7 +468,7 @@ func (c *conductor) publish(driven *report.Drive) {
 // asked is the drive before anything was done.
 func (c *conductor) asked(options *load.Options) *report.Drive {
 	d := &report.Drive{
-		Clients: len(options.Clients), WarmupSeconds: options.Warmup.Seconds(), Style: c.o.Workload.Header().Keys,
+		Clients: c.o.Workload.Header().Clients, WarmupSeconds: options.Warmup.Seconds(), Style: c.o.Workload.Header().Keys,
 		TPS: &report.Throughput{}, Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
 	}
 	pacing(d, options, &load.Result{Measurements: new(stats.Measurements)})

@@ -21,6 +21,7 @@ import (
 // The bounds of a scenario. A transaction's id has room for one client more, the auditor.
 const (
 	MaxClients = 1<<17 - 2
+	MaxWorkers = 1024
 	maxBacklog = 1_000_000_000
 	MaxCount   = math.MaxInt64
 )
@@ -47,6 +48,7 @@ type Scenario struct {
 	LocalAddress string // addresses of this machine, with commas, that connections are made from; empty: the system's choice
 
 	Clients  int
+	Workers  int           // processes that the clients are spread over; 0: this one has them all
 	Duration time.Duration // of the run; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
 	Warmup   time.Duration // run before and not counted in the measurements
@@ -118,6 +120,11 @@ func (s *Scenario) Validate() error {
 
 func (s *Scenario) howLong() error {
 	switch {
+	case s.Workers > s.Clients:
+		return fmt.Errorf("workers is %d and there are %d clients: each worker has one at least, so give at most %d", s.Workers, s.Clients, s.Clients)
+	case s.Workers > 0 && (s.LiveCheck || s.StopOnViolation):
+		return fmt.Errorf("workers is %d and live-check is on: what the workers record comes together at the end, so leave out one of them", s.Workers)
+
 	case s.Count > 0 && s.Duration > 0:
 		return fmt.Errorf("count is %d and duration is %v: give one of them, because each says when the run ends", s.Count, s.Duration)
 	case s.Count == 0 && s.Duration == 0:

@@ -67,6 +67,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; where one is missed the exit code is 5; may be given several times").In(setting.Proof),
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
+		setting.Small(&s.Workers, "workers", "processes of this program that the clients are spread over; 0 has them all in one").In(setting.Load).Between(0, MaxWorkers),
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),

@@ -24,6 +24,10 @@ type Workload interface {
 	// Load is followed by Attach too.
 	Attach(ctx context.Context) (Loaded, error)
 
+	// Join makes Attach find the data of that load id and use the run number that another
+	// process has taken, instead of taking one. It is called before Attach.
+	Join(loadID string, run uint64)
+
 	// AttachReadOnly finds the same and takes no run number: it only reads, as a user
 	// does who may not write. EndState is all that can follow it.
 	AttachReadOnly(ctx context.Context) (Loaded, error)

@@ -100,6 +100,7 @@ type Set struct {
 	load  string   // the id of the load that Load made; empty: it was not called
 	found Metadata // what Attach or AttachReadOnly found
 	run   uint64   // the run that Attach took
+	taken *taken   // what another process has attached to; nil: Attach takes a run
 	doing string   // what is done with the data, in words; empty: whatever is there is reported
 }
 
@@ -347,6 +348,9 @@ func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
 		return s.attachVolatile(ctx)
 	}
+	if s.taken != nil {
+		return s.attachTaken(ctx)
+	}
 	for try := 1; ; try++ {
 		m, err := s.readFitting(ctx)
 		if err != nil {
@@ -407,6 +411,9 @@ func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
 		return workload.Loaded{}, err
 	}
 	before := min(s.run, maxRun-1)
+	if s.taken != nil {
+		before = s.taken.run - 1
+	}
 	m := Metadata{Found: true, Schema: s.kind.Schema, State: stateLoaded, Seed: w.Seed, Size: w.Size, Run: before, Facts: facts}
 	return s.attach(m, ""), w.Take(&m)
 }

@@ -1,0 +1,359 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/stats"
+)
+
+const (
+	// startIn is how long after the order to start the load phase begins: long enough that
+	// every worker has the order, and too short to show.
+	startIn = 5 * time.Millisecond
+	// abortLimit bounds how long workers that have to end at once may take.
+	abortLimit = 30 * time.Second
+)
+
+// Generator is the load phase of all workers, as load.Driver is that of one process.
+type Generator struct {
+	coordinator *Coordinator
+	options     load.Options
+	abort       context.Context
+	cancel      context.CancelFunc
+
+	mu       sync.Mutex
+	timeline load.Timeline
+}
+
+// Generator returns the load phase of the workers that Connect has connected: of the options
+// it uses Start, History, Ended and Connected.
+func (c *Coordinator) Generator(o load.Options) *Generator {
+	g := &Generator{coordinator: c, options: o}
+	g.abort, g.cancel = context.WithCancel(context.Background())
+	return g
+}
+
+// Abort implements what load.Driver does.
+func (g *Generator) Abort() { g.cancel() }
+
+// phase is what Run knows of the load phase while it goes on.
+type phase struct {
+	g       *Generator
+	left    map[*member]bool // workers that have not ended
+	busy    map[*member]bool // workers that may still start something
+	ended   chan struct{}    // closed when Options.Ended has returned; nil before it is called
+	stopped bool             // the workers have the order to stop
+	asked   bool             // for their recordings
+	cpu     float64          // seconds that this process had used when the last result came
+	failure error            // the first
+}
+
+// Run begins the load phase and returns when all workers have ended and their recordings are
+// in Options.History. A worker that is lost ends it with an error, and the history stays
+// incomplete.
+func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
+	defer g.cancel()
+	cpu, _ := load.Usage()
+	p := &phase{g: g, left: map[*member]bool{}, busy: map[*member]bool{}}
+	_, zero, _ := g.coordinator.options.Clock(g.options.Start)
+	begin := start{zero, time.Since(g.options.Start) + startIn}
+	for _, w := range g.coordinator.members {
+		p.left[w], p.busy[w] = true, true
+		w.recording = &collected{path: filepath.Join(g.coordinator.folder(w.number), "sent", history.FileName)}
+		if err := w.channel.send(&message{Start: &begin}); err != nil {
+			p.lose(w, w.lost(err))
+		}
+	}
+	endSampling := g.sample()
+	p.watch(ctx)
+	endSampling()
+	p.over()
+	<-p.ended
+	result := p.merge()
+	if _, rss := load.Usage(); result != nil {
+		result.CPUSeconds += max(p.cpu-cpu, 0)
+		result.MaxRSSBytes += rss
+	}
+	for _, w := range g.coordinator.members {
+		_ = w.channel.send(&message{Done: true})
+	}
+	return result, p.failure
+}
+
+// watch handles what the workers say until none is left.
+func (p *phase) watch(ctx context.Context) {
+	stop, abort := ctx.Done(), p.g.abort.Done()
+	var limit <-chan time.Time
+	var ended <-chan struct{}
+	for len(p.left) > 0 {
+		if len(p.busy) == 0 && p.ended == nil {
+			p.over()
+			ended = p.ended
+		}
+		p.collect()
+		select {
+		case <-stop:
+			stop = nil
+			p.stop()
+		case <-abort:
+			abort, limit = nil, time.After(abortLimit)
+			p.tell(&message{Abort: true})
+		case <-limit:
+			for w := range p.left {
+				p.lose(w, fmt.Errorf("worker %d has not ended %v after it had to", w.number+1, abortLimit))
+			}
+		case <-ended:
+			ended = nil
+			p.tell(&message{Release: true})
+		case e := <-p.g.coordinator.events:
+			p.take(&e)
+		}
+	}
+}
+
+// take handles what one worker has said.
+func (p *phase) take(e *event) {
+	w := e.from
+	if e.lost != nil {
+		p.lose(w, e.lost)
+		return
+	}
+	switch m := &e.message; {
+	case m.Moved != nil:
+		if p.g.options.Connected != nil {
+			p.g.options.Connected(m.Moved.Client, m.Moved.At, m.Moved.Server)
+		}
+	case m.Over:
+		delete(p.busy, w)
+	case m.Result != nil:
+		delete(p.busy, w)
+		w.result = m.Result
+		if m.Failed != "" {
+			p.fail(fmt.Errorf("worker %d: %s", w.number+1, m.Failed))
+		}
+	case m.Failed != "":
+		p.lose(w, fmt.Errorf("worker %d: %s", w.number+1, m.Failed))
+	case m.Recording != nil:
+		done, err := w.recording.add(m.Recording)
+		if err != nil {
+			p.lose(w, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
+		} else if done {
+			delete(p.left, w)
+		}
+	}
+}
+
+// collect asks for the recordings once nobody generates load any more.
+func (p *phase) collect() {
+	for w := range p.left {
+		if w.result == nil {
+			return
+		}
+	}
+	if !p.asked {
+		p.asked = true
+		p.cpu, _ = load.Usage()
+		p.tell(&message{Collect: true})
+	}
+}
+
+// lose gives a worker up: nothing more comes of it.
+func (p *phase) lose(w *member, err error) {
+	if !p.left[w] {
+		return
+	}
+	delete(p.left, w)
+	delete(p.busy, w)
+	_ = w.channel.Close()
+	p.fail(err)
+}
+
+// fail has the load phase end with an error.
+func (p *phase) fail(err error) {
+	if p.failure == nil {
+		p.failure = err
+	}
+	p.stop()
+}
+
+func (p *phase) stop() {
+	if !p.stopped {
+		p.stopped = true
+		p.tell(&message{Stop: true})
+	}
+}
+
+// tell sends an order to all workers that are left. One that does not take it is found lost
+// by who listens to it.
+func (p *phase) tell(m *message) {
+	for w := range p.left {
+		_ = w.channel.send(m)
+	}
+}
+
+// over calls Options.Ended, once.
+func (p *phase) over() {
+	if p.ended != nil {
+		return
+	}
+	p.ended = make(chan struct{})
+	go func() {
+		defer close(p.ended)
+		if f := p.g.options.Ended; f != nil {
+			f()
+		}
+	}()
+}
+
+// merge adds up the results, and puts the recordings together, of which one that is not
+// whole leaves the history incomplete. It is nil where no worker has a result.
+func (p *phase) merge() (all *load.Result) {
+	var lacking error
+	for _, w := range p.g.coordinator.members {
+		if w.result != nil {
+			if all == nil {
+				all = new(load.Result)
+			}
+			all.Join(w.result)
+		}
+		from := w.recording.path
+		if !w.recording.whole { // what a lost one has left on this machine
+			from = filepath.Join(p.g.coordinator.folder(w.number), OwnFolder, history.FileName)
+		}
+		if err := copyTo(p.g.options.History, filepath.Dir(from)); err != nil {
+			lacking = cmp.Or(p.failure, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
+		}
+	}
+	if lacking != nil {
+		p.g.options.History.Fail(lacking)
+		p.fail(lacking)
+	}
+	return all
+}
+
+// sample notes what was done in each whole second.
+func (g *Generator) sample() (end func()) {
+	ended := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			passed := time.Since(g.options.Start)
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Second - passed%time.Second):
+				all := g.snapshot()
+				g.mu.Lock()
+				g.timeline.Add(int(time.Since(g.options.Start)/time.Second)-1, all.Counters, func() *stats.Reading { return all.Latencies })
+				g.mu.Unlock()
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		group.Wait()
+	}
+}
+
+// snapshot is what all workers have said that they have done.
+func (g *Generator) snapshot() *load.Snapshot {
+	all := &load.Snapshot{Errors: map[string]uint64{}, Latencies: new(stats.Reading)}
+	for _, w := range g.coordinator.members {
+		w.mu.Lock()
+		all.Join(&w.status)
+		w.mu.Unlock()
+	}
+	return all
+}
+
+// Live, Kinds, Errors, Latencies, Seconds and Second are those of load.Driver, as the workers
+// have last said them, a tenth of a second ago or less.
+func (g *Generator) Live() load.Counters { return g.snapshot().Counters }
+
+func (g *Generator) Kinds() []load.KindCount { return g.snapshot().Kinds }
+
+func (g *Generator) Errors() map[string]uint64 { return g.snapshot().Errors }
+
+func (g *Generator) Latencies() *stats.Reading { return g.snapshot().Latencies }
+
+func (g *Generator) Seconds(from int) []stats.Second {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.timeline.Since(from)
+}
+
+func (g *Generator) Second() (stats.Second, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.timeline.Last()
+}
+
+// Member is one worker of a load phase.
+type Member struct {
+	PID, Clients, Threads int
+	CPUSeconds            float64 // during the load phase
+	MaxRSSBytes           int64
+}
+
+// Members are the workers whose results have come, after Run.
+func (g *Generator) Members() (list []Member) {
+	for _, w := range g.coordinator.members {
+		if r := w.result; r != nil {
+			list = append(list, Member{w.pid, w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
+		}
+	}
+	return list
+}
+
+// collected is a recording that arrives in pieces.
+type collected struct {
+	path string
+	file *os.File
+	size int64
+	sum  uint32
+
+	whole bool // all of it has come
+}
+
+// add takes the next piece; done says that it was the last one. A piece that is missing,
+// doubled or altered is an error.
+func (r *collected) add(p *piece) (done bool, err error) {
+	if r.file == nil {
+		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
+			return false, err
+		}
+		if r.file, err = os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
+			return false, err
+		}
+	}
+	r.sum = crc32.Update(r.sum, castagnoli, p.Data)
+	if p.Offset != r.size || p.Sum != r.sum {
+		return false, fmt.Errorf("a piece of it at offset %d of %d was altered, lost or sent twice", p.Offset, r.size)
+	}
+	n, err := r.file.Write(p.Data)
+	r.size += int64(n)
+	if err == nil && p.Last {
+		err = r.file.Close()
+		r.whole = err == nil
+	}
+	return p.Last, err
+}
+
+// copyTo adds the recording in a folder to that of the run.
+func copyTo(into *history.Writer, folder string) error {
+	reader, err := history.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(into.Copy(reader), reader.Close())
+}

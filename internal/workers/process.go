@@ -1,0 +1,92 @@
+package workers
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Command starts a worker on this machine.
+type Command struct {
+	Path string
+	Args []string
+	Env  []string
+}
+
+// endLimit bounds how long a worker whose run has ended may take to end.
+const endLimit = 5 * time.Second
+
+// process is a worker that this program has started.
+type process struct {
+	command *exec.Cmd
+	ended   chan struct{} // closed
+	err     error         // of its end
+	output  tail
+}
+
+// startProcess starts a worker that no signal of the terminal reaches: an interrupt ends the
+// load phase through the coordinator.
+func startProcess(c Command) (*process, error) {
+	p := &process{command: exec.Command(c.Path, c.Args...), ended: make(chan struct{})}
+	p.command.Env, p.command.Stderr = c.Env, &p.output
+	apart(p.command)
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(p.ended)
+		p.err = p.command.Wait()
+	}()
+	return p, nil
+}
+
+func (p *process) pid() int { return p.command.Process.Pid }
+
+// said is how the process ended and what it printed last. It has ended.
+func (p *process) said() string {
+	how := "it ended by itself"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	if said := p.output.String(); said != "" {
+		return fmt.Sprintf("%s (%s)", said, how)
+	}
+	return how
+}
+
+// end returns when the process has ended, by itself where it does soon.
+func (p *process) end() {
+	select {
+	case <-p.ended:
+	case <-time.After(endLimit):
+		_ = p.command.Process.Kill()
+		<-p.ended
+	}
+}
+
+// tail keeps the end of what is written.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const mostTail = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	t.text = t.text[max(0, len(t.text)-mostTail):]
+	return len(p), nil
+}
+
+// String is the last line.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(string(bytes.TrimSpace(t.text)), "\n")
+	return lines[len(lines)-1]
+}

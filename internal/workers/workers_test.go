@@ -1,0 +1,375 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/run"
+)
+
+// asWorker has the folder of the process that this test's program is as a worker.
+const asWorker = "TEST_WORKER_FOLDER"
+
+// TestMain is a worker where a test has started it as one.
+func TestMain(m *testing.M) {
+	folder := os.Getenv(asWorker)
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	w := Worker{Version: "test", Clock: run.SharedClock, Folder: folder, Open: openStandIns}
+	if err := w.Join(context.Background(), os.Getenv("TEST_ADDRESS"), os.Getenv("TEST_SECRET")); err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+const kindTransfer = 1 * history.Numbered
+
+// standIn stands in for a client of a workload: it commits after a millisecond.
+type standIn struct {
+	number, made uint64
+}
+
+func (c *standIn) Next(tx *history.Transaction) {
+	c.made++
+	tx.ID, tx.Kind = history.NewID(7, c.number, c.made), kindTransfer
+	tx.Ops = append(tx.Ops[:0], history.Op{Object: c.number, Write: true, Amount: 1})
+}
+
+func (c *standIn) Attempt(_ context.Context, tx *history.Transaction) error {
+	time.Sleep(time.Millisecond)
+	tx.Outcome = history.Committed
+	return nil
+}
+
+func (c *standIn) ResolveUnknown(context.Context, *history.Transaction) error { return nil }
+func (c *standIn) Reset(context.Context) error                                { return nil }
+func (c *standIn) Close() error                                               { return nil }
+
+// header is that of the test's run.
+func header(clients int) history.Header {
+	return history.Header{Workload: "test", LoadID: "L", Run: 7, Clients: clients, Kinds: []history.Declared{history.Kind(kindTransfer).Named("transfer")}}
+}
+
+// openStandIns opens a part of the clients: the settings say how many transactions all
+// together do, 0 for until they are stopped, and what is wrong.
+func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
+	o := load.Options{First: a.First, All: a.All, Kinds: header(0).Kinds, Count: 1000}
+	part := &Opened{Header: header(a.All), Close: func() error { return nil }}
+	switch string(a.Settings) {
+	case "endless":
+		o.Count, o.Duration = 0, time.Hour
+	case "other data":
+		part.Header.LoadID = "M"
+	case "refused":
+		return nil, errors.New("the database is closed on Sundays")
+	}
+	for i := range a.Clients {
+		o.Clients = append(o.Clients, &standIn{number: uint64(a.First + i)})
+		part.Servers = append(part.Servers, "h:"+string(rune('a'+a.First+i)))
+	}
+	part.Options = o
+	return part, nil
+}
+
+// gathered starts workers that take the settings.
+func gathered(t *testing.T, count int, settings string) *Coordinator {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "workers")
+	c, err := Gather(t.Context(), Options{
+		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings),
+		Command: func(_ int, address, secret, folder string) Command {
+			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_SECRET="+secret)}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, pid := range c.PIDs() {
+			if syscall.Kill(pid, 0) == nil {
+				t.Errorf("worker %d is still there", pid)
+			}
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the workers' folder is still there: %v", err)
+		}
+	})
+	return c
+}
+
+// loadPhase connects so many clients and returns their load phase, and what it records.
+func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Generator, string) {
+	t.Helper()
+	servers, err := c.Connect(t.Context(), header(clients))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, server := range servers {
+		if server != "h:"+string(rune('a'+i)) {
+			t.Errorf("client %d is connected to %q", i, server)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "history")
+	writer, err := history.Create(dir, header(clients), clients+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { writer.Close() })
+	return c.Generator(load.Options{Start: time.Now(), History: writer, Ended: ended}), dir
+}
+
+// recorded are the sequences by client, and whether the recording is complete.
+func recorded(t *testing.T, dir string) (map[uint64][]uint64, bool) {
+	t.Helper()
+	r, err := history.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all := map[uint64][]uint64{}
+	for rec, err := range r.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := rec.Transaction.ID
+		all[id.Client()] = append(all[id.Client()], id.Sequence())
+	}
+	return all, r.Complete()
+}
+
+// TestLoadPhase: three processes do what one was asked for, and their recordings are one.
+func TestLoadPhase(t *testing.T) {
+	const clients = 7
+	var ended atomic.Int32
+	g, dir := loadPhase(t, gathered(t, 3, ""), clients, func() { ended.Add(1) })
+	result, err := g.Run(t.Context())
+	if err := errors.Join(err, g.options.History.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if n := result.Measurements.Latency.Count; n != 1000 || result.Interrupted || result.Elapsed < 100*time.Millisecond {
+		t.Errorf("%d transactions were measured: %+v", n, result)
+	}
+	if ended.Load() != 1 {
+		t.Errorf("the end was told %d times", ended.Load())
+	}
+	if live := g.Live(); live.Done != 1000 || live.Committed != 1000 || g.Latencies().Count() != 1000 || g.Kinds()[0].Committed != 1000 || len(g.Errors()) == 0 {
+		t.Errorf("what was seen of it is %+v", live)
+	}
+	all, complete := recorded(t, dir)
+	if !complete || len(all) != clients {
+		t.Errorf("the recording has %d clients, complete %v", len(all), complete)
+	}
+	for client, list := range all {
+		for i, sequence := range list {
+			if sequence != uint64(i+1) {
+				t.Fatalf("client %d has %v", client, list)
+			}
+		}
+	}
+	members := g.Members()
+	if len(members) != 3 || members[0].Clients+members[1].Clients+members[2].Clients != clients || members[0].PID == members[1].PID {
+		t.Errorf("the workers were %+v", members)
+	}
+}
+
+// TestStopped: a load phase that is stopped or aborted ends soon, says so, and is recorded.
+func TestStopped(t *testing.T) {
+	for name, end := range map[string]func(g *Generator, cancel func()){
+		"stopped": func(_ *Generator, cancel func()) { cancel() }, "aborted": func(g *Generator, _ func()) { g.Abort() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			g, dir := loadPhase(t, gathered(t, 2, "endless"), 4, nil)
+			time.AfterFunc(1200*time.Millisecond, func() { end(g, cancel) })
+			result, err := g.Run(ctx)
+			if err := errors.Join(err, g.options.History.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if name == "stopped" && !result.Interrupted {
+				t.Errorf("it was not interrupted: %+v", result)
+			}
+			if second, ok := g.Second(); !ok || second.Committed == 0 || len(g.Seconds(0)) == 0 {
+				t.Errorf("of its first second is known %v %+v", ok, second)
+			}
+			if all, complete := recorded(t, dir); len(all) != 4 || !complete {
+				t.Errorf("%d clients are recorded, complete %v", len(all), complete)
+			}
+		})
+	}
+}
+
+// TestWorkerKilled: the load phase ends with an error that names the worker; what all have
+// recorded is kept, and counts as cut off.
+func TestWorkerKilled(t *testing.T) {
+	c := gathered(t, 2, "endless")
+	var ended atomic.Int32
+	g, dir := loadPhase(t, c, 4, func() { ended.Add(1) })
+	time.AfterFunc(2500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[1], syscall.SIGKILL) })
+	result, err := g.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 2 is lost") || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the load phase ends with %v", err)
+	}
+	if result == nil || result.Measurements.Latency.Count == 0 || ended.Load() != 1 {
+		t.Errorf("of the other worker there is %+v", result)
+	}
+	if err := g.options.History.Close(); err == nil {
+		t.Error("the recording is closed as if it were complete")
+	}
+	all, complete := recorded(t, dir)
+	if len(all) != 4 || complete {
+		t.Errorf("%d clients are recorded, complete %v", len(all), complete)
+	}
+}
+
+// TestNotOpened: what a worker cannot open is the error of the run.
+func TestNotOpened(t *testing.T) {
+	for settings, want := range map[string]string{"refused": "closed on Sundays", "other data": "it has found other data than the run"} {
+		if _, err := gathered(t, 2, settings).Connect(t.Context(), header(4)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "worker ") {
+			t.Errorf("%s: the clients are open, or %v", settings, err)
+		}
+	}
+}
+
+// TestNotStarted: a worker that ends before it joins is named with what it said.
+func TestNotStarted(t *testing.T) {
+	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Command: func(int, string, string, string) Command {
+		return Command{Path: "/bin/sh", Args: []string{"-c", "echo no money left >&2; exit 7"}}
+	}}
+	if _, err := Gather(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no money left (exit status 7)") {
+		t.Errorf("it is started, or %v", err)
+	}
+	o.Clock = func(time.Time) (string, int64, bool) { return "", 0, false }
+	if _, err := Gather(t.Context(), o); err == nil || !strings.Contains(err.Error(), "leave --workers out") {
+		t.Errorf("without a clock that is shared: %v", err)
+	}
+}
+
+// TestStrangers: who has not the secret is not let in, keeps nobody waiting, and a worker
+// takes no other program for its run.
+func TestStrangers(t *testing.T) {
+	ours, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := newIdentity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	admitted := make(chan error)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c, err := ours.admit(conn)
+			if err == nil {
+				_ = c.Close()
+			}
+			admitted <- err
+		}
+	}()
+	forged := *ours // the right certificate and another token
+	forged.secret = other.secret[:40] + ours.secret[40:]
+	for name, c := range map[string]struct {
+		secret   string
+		joins    bool
+		admitted bool
+	}{
+		"ours": {ours.secret, true, true}, "another run's": {other.secret, false, false},
+		"another token": {forged.secret, true, false},
+	} {
+		ch, err := join(t.Context(), l.Addr().String(), c.secret)
+		if (err == nil) != c.joins {
+			t.Errorf("%s: joined with %v", name, err)
+		}
+		if err := <-admitted; (err == nil) != c.admitted {
+			t.Errorf("%s: admitted with %v", name, err)
+		}
+		if ch != nil {
+			_ = ch.Close()
+		}
+	}
+	for _, secret := range []string{"", "!", "abc", ours.secret + "A"} {
+		if _, err := join(t.Context(), l.Addr().String(), secret); err == nil {
+			t.Errorf("%q is a secret", secret)
+		}
+	}
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+	if err := <-admitted; err == nil {
+		t.Error("a browser is admitted")
+	}
+	_ = conn.Close()
+}
+
+// TestPieces: of a recording nothing can be left out, doubled or altered on its way.
+func TestPieces(t *testing.T) {
+	pieces := func() (list []piece) {
+		sum := uint32(0)
+		for i, text := range []string{"all ", "the ", "money", ""} {
+			offset := int64(4 * i)
+			if i == 3 {
+				offset = 13
+			}
+			sum = crc32.Update(sum, castagnoli, []byte(text))
+			list = append(list, piece{Offset: offset, Data: []byte(text), Sum: sum, Last: i == 3})
+		}
+		return list
+	}
+	take := func(list []piece) error {
+		r := collected{path: filepath.Join(t.TempDir(), "sent", "x")}
+		for i := range list {
+			if done, err := r.add(&list[i]); err != nil {
+				return err
+			} else if done != list[i].Last {
+				t.Error("it is done too early or too late")
+			}
+		}
+		data, err := os.ReadFile(r.path)
+		if err == nil && string(data) != "all the money" {
+			t.Errorf("%q came", data)
+		}
+		return err
+	}
+	if err := take(pieces()); err != nil {
+		t.Error(err)
+	}
+	altered := pieces()
+	altered[1].Data[0] ^= 1
+	for name, list := range map[string][]piece{
+		"altered": altered, "lost": slices.Delete(pieces(), 1, 2), "doubled": slices.Insert(pieces(), 1, pieces()[0]),
+		"moved": {pieces()[1], pieces()[0], pieces()[2], pieces()[3]},
+	} {
+		if err := take(list); err == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+	}
+}

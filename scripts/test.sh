@@ -47,7 +47,7 @@ esac
 # short, so that everything runs them under the race detector alone. The longest of
 # both come first.
 racy="./internal/dbtest ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
-watched="./internal/db/mysql ./internal/db/pgwire ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
+watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
 	./internal/resource ./internal/workload/... ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
 	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 

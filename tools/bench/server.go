@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -19,6 +21,9 @@ type server struct {
 	pgbench, psql string
 }
 
+// shutdownLimit bounds how long a server takes to end in good order.
+const shutdownLimit = time.Minute
+
 // serve starts a server, hands it to measure and stops it.
 func (s *suite) serve(options cluster.Options, measure func(*server) error) error {
 	pgbench, err := postgres.PGBin("pgbench")
@@ -33,7 +38,12 @@ func (s *suite) serve(options cluster.Options, measure func(*server) error) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = started.Stop() }()
+	defer func() {
+		// A server that is killed leaves its POSIX shared memory behind.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), shutdownLimit)
+		defer cancel()
+		_ = errors.Join(started.Terminate(ctx), started.Stop())
+	}()
 	return measure(&server{s, started, pgbench, psql})
 }
 

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -105,8 +106,8 @@ func limits(groups, root string) (processors float64, memory int64) {
 			} else if _, err := os.Stat(base); err != nil {
 				base = filepath.Join(root, controller)
 			}
-			for path := filepath.Clean("/" + fields[2]); ; path = filepath.Dir(path) {
-				dir := filepath.Join(base, path)
+			for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+				dir := filepath.Join(base, group)
 				switch controller {
 				case "":
 					quota, period, _ := strings.Cut(line(filepath.Join(dir, "cpu.max")), " ")
@@ -117,7 +118,7 @@ func limits(groups, root string) (processors float64, memory int64) {
 				case "memory":
 					leastMemory(line(filepath.Join(dir, "memory.limit_in_bytes")))
 				}
-				if path == "/" {
+				if group == "/" {
 					break
 				}
 			}

@@ -127,6 +127,7 @@ func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
 	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(trivial, e.Name()) }) {
 		return false, err
 	}
+	_ = d.Close() // Windows removes no open file; what the log lacks is removed with it
 	err = os.RemoveAll(d.Path)
 	return err == nil, err
 }
@@ -185,12 +186,15 @@ func (d *Directory) WriteFrom(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Close closes the log.
+// Close closes the log; once more does nothing.
 func (d *Directory) Close() error {
 	if d.log == nil {
 		return nil
 	}
-	return d.log.Close()
+	if err := d.log.Close(); !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // logger writes to the run's log; scrub takes secrets out of every value.

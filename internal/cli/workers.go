@@ -122,6 +122,8 @@ func (c *crew) Generator(o load.Options) run.Generator {
 	return c.generator
 }
 
+func (c *crew) Collect() error { return c.generator.Collect() }
+
 func (c *crew) Shares() (list []report.Worker) {
 	for _, m := range c.generator.Members() {
 		w := report.Worker{Clients: m.Clients}

@@ -63,6 +63,13 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	endChecking()
 	err = errors.Join(err, endMetering(), endMonitoring(), endFaults(), endConnections())
 	c.leave()
+	if c.o.Workers != nil {
+		c.enter("collect")
+		if collecting := c.o.Workers.Collect(); collecting != nil && !errors.Is(err, collecting) {
+			err = errors.Join(err, collecting)
+		}
+		c.leave()
+	}
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
 	}

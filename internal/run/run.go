@@ -438,6 +438,9 @@ type Workers interface {
 	// Generator returns their load phase. It uses the options' Start, History, Ended and
 	// Connected.
 	Generator(o load.Options) Generator
+	// Collect puts what they recorded into the History of the load phase, after it and
+	// whatever came of it.
+	Collect() error
 	// PIDs are those of the workers that are processes of this machine.
 	PIDs() []int
 	// Shares are what each has cost, after the load phase.

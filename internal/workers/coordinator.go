@@ -114,6 +114,7 @@ func Gather(ctx context.Context, o Options) (_ *Coordinator, err error) {
 			return nil, fmt.Errorf("start the workers: %w", context.Cause(ctx))
 		}
 	}
+	_ = c.listener.Close() // nobody else joins
 	return c, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Generator struct {
 	options     load.Options
 	abort       context.Context
 	cancel      context.CancelFunc
+	phase       *phase // once Run has begun
 
 	mu       sync.Mutex
 	timeline load.Timeline
@@ -46,25 +48,23 @@ func (c *Coordinator) Generator(o load.Options) *Generator {
 // Abort implements what load.Driver does.
 func (g *Generator) Abort() { g.cancel() }
 
-// phase is what Run knows of the load phase while it goes on.
+// phase is what is known of the load phase while it goes on, and until all is collected.
 type phase struct {
 	g       *Generator
-	left    map[*member]bool // workers that have not ended
+	left    map[*member]bool // workers that are not lost
 	busy    map[*member]bool // workers that may still start something
 	ended   chan struct{}    // closed when Options.Ended has returned; nil before it is called
 	stopped bool             // the workers have the order to stop
-	asked   bool             // for their recordings
-	cpu     float64          // seconds that this process had used when the last result came
 	failure error            // the first
 }
 
-// Run begins the load phase and returns when all workers have ended and their recordings are
-// in Options.History. A worker that is lost ends it with an error, and the history stays
-// incomplete.
+// Run begins the load phase and returns when all workers have ended it. One that is lost
+// ends it with an error. Collect has to follow in any case.
 func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 	defer g.cancel()
 	cpu, _ := load.Usage()
 	p := &phase{g: g, left: map[*member]bool{}, busy: map[*member]bool{}}
+	g.phase = p
 	_, zero, _ := g.coordinator.options.Clock(g.options.Start)
 	begin := start{zero, time.Since(g.options.Start) + startIn}
 	for _, w := range g.coordinator.members {
@@ -79,28 +79,71 @@ func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 	endSampling()
 	p.over()
 	<-p.ended
-	result := p.merge()
-	if _, rss := load.Usage(); result != nil {
-		result.CPUSeconds += max(p.cpu-cpu, 0)
-		result.MaxRSSBytes += rss
-	}
+	var result *load.Result
 	for _, w := range g.coordinator.members {
-		_ = w.channel.send(&message{Done: true})
+		if w.result != nil {
+			if result == nil {
+				result = new(load.Result)
+			}
+			result.Join(w.result)
+		}
+	}
+	if now, rss := load.Usage(); result != nil {
+		result.CPUSeconds += now - cpu
+		result.MaxRSSBytes += rss
 	}
 	return result, p.failure
 }
 
-// watch handles what the workers say until none is left.
+// Collect puts the recordings of all workers into Options.History, which stays incomplete
+// where one is not whole, and then ends the workers. It follows Run.
+func (g *Generator) Collect() error {
+	p := g.phase
+	if p == nil { // Run was not called
+		return nil
+	}
+	p.tell(&message{Collect: true})
+	for slices.ContainsFunc(g.coordinator.members, func(w *member) bool { return p.left[w] && !w.recording.whole }) {
+		e := <-g.coordinator.events
+		p.take(&e)
+	}
+	var lacking error
+	for _, w := range g.coordinator.members {
+		from := w.recording.path
+		if !w.recording.whole { // what a lost one has left on this machine
+			from = filepath.Join(g.coordinator.folder(w.number), OwnFolder, history.FileName)
+		}
+		if err := copyTo(g.options.History, filepath.Dir(from)); err != nil {
+			lacking = cmp.Or(lacking, p.failure, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
+		}
+	}
+	if lacking != nil {
+		g.options.History.Fail(lacking)
+	}
+	p.tell(&message{Done: true})
+	return lacking
+}
+
+// waiting says whether a worker has to say yet what it came to.
+func (p *phase) waiting() bool {
+	for w := range p.left {
+		if w.result == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// watch handles what the workers say until each has ended the load phase.
 func (p *phase) watch(ctx context.Context) {
 	stop, abort := ctx.Done(), p.g.abort.Done()
 	var limit <-chan time.Time
 	var ended <-chan struct{}
-	for len(p.left) > 0 {
+	for p.waiting() {
 		if len(p.busy) == 0 && p.ended == nil {
 			p.over()
 			ended = p.ended
 		}
-		p.collect()
 		select {
 		case <-stop:
 			stop = nil
@@ -144,26 +187,9 @@ func (p *phase) take(e *event) {
 	case m.Failed != "":
 		p.lose(w, fmt.Errorf("worker %d: %s", w.number+1, m.Failed))
 	case m.Recording != nil:
-		done, err := w.recording.add(m.Recording)
-		if err != nil {
+		if err := w.recording.add(m.Recording); err != nil {
 			p.lose(w, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
-		} else if done {
-			delete(p.left, w)
 		}
-	}
-}
-
-// collect asks for the recordings once nobody generates load any more.
-func (p *phase) collect() {
-	for w := range p.left {
-		if w.result == nil {
-			return
-		}
-	}
-	if !p.asked {
-		p.asked = true
-		p.cpu, _ = load.Usage()
-		p.tell(&message{Collect: true})
 	}
 }
 
@@ -213,32 +239,6 @@ func (p *phase) over() {
 			f()
 		}
 	}()
-}
-
-// merge adds up the results, and puts the recordings together, of which one that is not
-// whole leaves the history incomplete. It is nil where no worker has a result.
-func (p *phase) merge() (all *load.Result) {
-	var lacking error
-	for _, w := range p.g.coordinator.members {
-		if w.result != nil {
-			if all == nil {
-				all = new(load.Result)
-			}
-			all.Join(w.result)
-		}
-		from := w.recording.path
-		if !w.recording.whole { // what a lost one has left on this machine
-			from = filepath.Join(p.g.coordinator.folder(w.number), OwnFolder, history.FileName)
-		}
-		if err := copyTo(p.g.options.History, filepath.Dir(from)); err != nil {
-			lacking = cmp.Or(p.failure, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
-		}
-	}
-	if lacking != nil {
-		p.g.options.History.Fail(lacking)
-		p.fail(lacking)
-	}
-	return all
 }
 
 // sample notes what was done in each whole second.
@@ -325,20 +325,19 @@ type collected struct {
 	whole bool // all of it has come
 }
 
-// add takes the next piece; done says that it was the last one. A piece that is missing,
-// doubled or altered is an error.
-func (r *collected) add(p *piece) (done bool, err error) {
+// add takes the next piece. One that is missing, doubled or altered is an error.
+func (r *collected) add(p *piece) (err error) {
 	if r.file == nil {
 		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
-			return false, err
+			return err
 		}
 		if r.file, err = os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
-			return false, err
+			return err
 		}
 	}
 	r.sum = crc32.Update(r.sum, castagnoli, p.Data)
 	if p.Offset != r.size || p.Sum != r.sum {
-		return false, fmt.Errorf("a piece of it at offset %d of %d was altered, lost or sent twice", p.Offset, r.size)
+		return fmt.Errorf("a piece of it at offset %d of %d was altered, lost or sent twice", p.Offset, r.size)
 	}
 	n, err := r.file.Write(p.Data)
 	r.size += int64(n)
@@ -346,7 +345,7 @@ func (r *collected) add(p *piece) (done bool, err error) {
 		err = r.file.Close()
 		r.whole = err == nil
 	}
-	return p.Last, err
+	return err
 }
 
 // copyTo adds the recording in a folder to that of the run.

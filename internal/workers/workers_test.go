@@ -161,7 +161,7 @@ func TestLoadPhase(t *testing.T) {
 	var ended atomic.Int32
 	g, dir := loadPhase(t, gathered(t, 3, ""), clients, func() { ended.Add(1) })
 	result, err := g.Run(t.Context())
-	if err := errors.Join(err, g.options.History.Close()); err != nil {
+	if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if n := result.Measurements.Latency.Count; n != 1000 || result.Interrupted || result.Elapsed < 100*time.Millisecond {
@@ -201,7 +201,7 @@ func TestStopped(t *testing.T) {
 			g, dir := loadPhase(t, gathered(t, 2, "endless"), 4, nil)
 			time.AfterFunc(1200*time.Millisecond, func() { end(g, cancel) })
 			result, err := g.Run(ctx)
-			if err := errors.Join(err, g.options.History.Close()); err != nil {
+			if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if name == "stopped" && !result.Interrupted {
@@ -230,6 +230,9 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	if result == nil || result.Measurements.Latency.Count == 0 || ended.Load() != 1 {
 		t.Errorf("of the other worker there is %+v", result)
+	}
+	if err := g.Collect(); err == nil {
+		t.Error("all is collected")
 	}
 	if err := g.options.History.Close(); err == nil {
 		t.Error("the recording is closed as if it were complete")
@@ -347,10 +350,10 @@ func TestPieces(t *testing.T) {
 	take := func(list []piece) error {
 		r := collected{path: filepath.Join(t.TempDir(), "sent", "x")}
 		for i := range list {
-			if done, err := r.add(&list[i]); err != nil {
+			if err := r.add(&list[i]); err != nil {
 				return err
-			} else if done != list[i].Last {
-				t.Error("it is done too early or too late")
+			} else if r.whole != list[i].Last {
+				t.Error("it is whole too early or too late")
 			}
 		}
 		data, err := os.ReadFile(r.path)

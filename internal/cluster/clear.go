@@ -112,8 +112,8 @@ func (l Leftover) clear() (was bool, err error) {
 }
 
 // endLimit bounds the wait for processes that were sent SIGKILL; one that is
-// in the middle of a disk's work ends when that is done.
-const endLimit = 10 * time.Second
+// in the middle of a disk's work ends when that is done, and a namespace when all in it have.
+const endLimit = time.Minute
 
 // removeFolder removes a folder with all that is in it, unless something is
 // still mounted there. Servers that are just being killed may write meanwhile.

@@ -63,7 +63,7 @@ func importRules() []importRule {
 		{name: "internal/check", imports: []string{"internal/check", "internal/check/chains", "internal/check/graph", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/exchange", imports: []string{"internal/exchange", "internal/check", "internal/check/lists", "internal/check/sessions", "internal/history", "internal/isolation"}},
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
-		{name: "internal/workers", imports: []string{"internal/load", "internal/history", "internal/stats"}},
+		{name: "internal/workers", imports: []string{"internal/load", "internal/history", "internal/stats", "internal/cluster/system"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster", "internal/cluster/system"}},
 		{name: "internal/cluster/system", leaf: true},

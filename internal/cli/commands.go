@@ -161,13 +161,13 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
 	}
 	cluster.complete(&options, config, workload)
-	crew, err := a.gather(s.ctx, config, url, dir.Path)
+	workers, err := a.startWorkers(s.ctx, config, url, dir.Path)
 	if err != nil {
 		return nil, "", s.abandon(err, dir, database, config.ownFiles())
 	}
-	if crew != nil {
-		options.Workers = crew
-		defer func() { err = errors.Join(err, crew.Close()) }()
+	if workers != nil {
+		options.Workers = workers
+		defer func() { err = errors.Join(err, workers.Close()) }()
 	}
 	result, err = run.Run(s.ctx, options)
 	if err != nil && !errors.As(err, new(*run.UnsavedError)) {
@@ -215,7 +215,7 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place makes the run's directory, where SQLite's default file is, and opens the
 // database. Where one of them cannot be had, nothing is left of the other.
 func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
-	if err := config.loadedElsewhere(); err != nil {
+	if err := cmp.Or(config.loadedElsewhere(), config.oneProcess()); err != nil {
 		return nil, nil, err
 	}
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")

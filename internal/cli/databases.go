@@ -34,6 +34,7 @@ type database struct {
 	about    string
 	port     string // of a server whose address has none
 	embedded bool   // it runs in this process
+	inMemory bool   // what it holds is in the memory of this process alone
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
 	bindable bool // connections to it can be made from --local-address
@@ -56,7 +57,7 @@ func databases() []database {
 		{schemes: []string{ownScheme}, about: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
 			embedded: true, file: true, open: opener(sqlite.Open), claim: sqlite.Claim},
 		{schemes: []string{"memory"}, about: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
-			embedded: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
+			embedded: true, inMemory: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
 		{schemes: []string{"noop"}, about: "noop:  answers at once and keeps nothing; measures stroppy itself",
 			embedded: true, open: opener(openNoop)},
 	}

@@ -56,7 +56,7 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 	if _, err := wantedServers(config); err != nil {
 		return nil, err
 	}
-	if err := config.loadedElsewhere(); err != nil {
+	if err := cmp.Or(config.loadedElsewhere(), config.oneProcess()); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	if _, err := config.connectFrom(context.Background()); err != nil {
@@ -90,6 +90,9 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 		say("seed", "that of what is loaded")
 	}
 	say("clients", "%d, %s", config.Clients, config.pace())
+	if config.Workers > 0 {
+		say("workers", "%d processes that the clients are spread over", config.Workers)
+	}
 	rows = append(rows, config.phases(steps)...)
 	rows = append(rows, config.faults()...)
 	if steps.Check {

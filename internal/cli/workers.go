@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -37,19 +36,25 @@ type assigned struct {
 	Named    []string
 }
 
-// crew are the workers of one run; of nil the run has none.
-type crew struct {
+// runWorkers are the workers of one run.
+type runWorkers struct {
 	*workers.Coordinator
 	generator *workers.Generator
 }
 
-// gather starts the workers that the configuration asks for; nil where it asks for none.
-func (a *app) gather(ctx context.Context, config *config, url, dir string) (*crew, error) {
+// oneProcess refuses workers on a database that is in the memory of one process.
+func (c *config) oneProcess() error {
+	kind, err := databaseOf(c.runDatabase(""))
+	if c.Workers == 0 || err != nil || !kind.inMemory {
+		return nil
+	}
+	return usagef("workers is %d and %s: is in the memory of one process: leave --workers out, or take another database", c.Workers, kind.schemes[0])
+}
+
+// startWorkers starts those that the configuration asks for; nil where it asks for none.
+func (a *app) startWorkers(ctx context.Context, config *config, url, dir string) (*runWorkers, error) {
 	if config.Workers == 0 {
 		return nil, nil
-	}
-	if kind, err := databaseOf(url); err == nil && slices.Contains(kind.schemes, "memory") {
-		return nil, usagef("workers is %d and memory: is in the memory of one process: leave --workers out, or take another database", config.Workers)
 	}
 	settings, err := json.Marshal(config.assign(url))
 	if err != nil {
@@ -59,7 +64,7 @@ func (a *app) gather(ctx context.Context, config *config, url, dir string) (*cre
 	if err != nil {
 		return nil, fmt.Errorf("find this program, to start the workers: %w", err)
 	}
-	c, err := workers.Gather(ctx, workers.Options{
+	c, err := workers.Start(ctx, workers.Options{
 		Count: config.Workers, Version: version(), Clock: run.SharedClock, Settings: settings,
 		Folder: filepath.Join(dir, workersFolder),
 		Command: func(_ int, address, secret, folder string) workers.Command {
@@ -69,7 +74,7 @@ func (a *app) gather(ctx context.Context, config *config, url, dir string) (*cre
 	if err != nil {
 		return nil, err
 	}
-	return &crew{Coordinator: c}, nil
+	return &runWorkers{Coordinator: c}, nil
 }
 
 // workerEnvironment is this call's without the settings, which the workers are given.
@@ -112,31 +117,27 @@ func (l *assigned) config() (c config, err error) {
 	return c, err
 }
 
-// Connect, Generator and Shares implement run.Workers.
-func (c *crew) Connect(ctx context.Context, header history.Header) ([]string, error) {
-	return c.Coordinator.Connect(ctx, header)
+// Generator, Collect and Shares implement run.Workers, as Connect and PIDs of the Coordinator do.
+func (w *runWorkers) Generator(o load.Options) run.Generator {
+	w.generator = w.Coordinator.Generator(o)
+	return w.generator
 }
 
-func (c *crew) Generator(o load.Options) run.Generator {
-	c.generator = c.Coordinator.Generator(o)
-	return c.generator
-}
+func (w *runWorkers) Collect() error { return w.generator.Collect() }
 
-func (c *crew) Collect() error { return c.generator.Collect() }
-
-func (c *crew) Shares() (list []report.Worker) {
-	for _, m := range c.generator.Members() {
-		w := report.Worker{Clients: m.Clients}
+func (w *runWorkers) Shares() (list []report.Worker) {
+	for _, m := range w.generator.Members() {
+		share := report.Worker{Clients: m.Clients}
 		if m.CPUSeconds > 0 {
-			w.CPUSeconds = &m.CPUSeconds
+			share.CPUSeconds = &m.CPUSeconds
 		}
 		if m.MaxRSSBytes > 0 {
-			w.MaxRSSBytes = &m.MaxRSSBytes
+			share.MaxRSSBytes = &m.MaxRSSBytes
 		}
 		if m.Threads > 0 {
-			w.Threads = new(float64(m.Threads))
+			share.Threads = new(float64(m.Threads))
 		}
-		list = append(list, w)
+		list = append(list, share)
 	}
 	return list
 }

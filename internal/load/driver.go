@@ -94,7 +94,7 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 		d.poll = max(min(d.poll, g/10), time.Millisecond)
 	}
 
-	cpu, _ := usage()
+	cpu, _ := Usage()
 	d.begin = d.clock()
 	d.end = math.MaxInt64
 	if d.options.Duration > 0 {
@@ -120,7 +120,7 @@ func (d *Driver) runWorkers() (finish int64) {
 	defer d.timers.end.Stop()
 	defer d.timers.grace.Stop()
 	d.view.begin(d)
-	endSampling := d.sample()
+	endSampling := EachSecond(d.options.Start, d.takeSecond)
 	defer endSampling()
 	if d.options.Alone {
 		ticker := time.NewTicker(adaptEvery)
@@ -271,7 +271,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		d.fail(err)
 	}
 	r := &Result{Errors: mergeErrors(d.workers)}
-	now, rss := usage()
+	now, rss := Usage()
 	r.CPUSeconds, r.MaxRSSBytes, r.Threads = now-cpu, rss, d.threads
 
 	stopped := min(d.end, d.stoppedAt, finish)

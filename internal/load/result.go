@@ -117,7 +117,3 @@ func mergeErrors(all []*worker) []ErrorCount {
 	}
 	return joinErrors(lists...)
 }
-
-// Usage is the user and system time of this process so far, in seconds, and the largest
-// memory that it ever had, in bytes; 0 where the platform does not report them.
-func Usage() (cpu float64, rss int64) { return usage() }

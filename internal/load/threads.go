@@ -61,7 +61,7 @@ type usageAt struct {
 }
 
 func sampleUsage() usageAt {
-	seconds, _ := usage()
+	seconds, _ := Usage()
 	return usageAt{time.Now(), seconds}
 }
 

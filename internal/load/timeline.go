@@ -2,6 +2,8 @@ package load
 
 import (
 	"slices"
+	"sync"
+	"time"
 
 	"stroppy/internal/stats"
 )
@@ -52,4 +54,26 @@ func (t *Timeline) Last() (s stats.Second, passed bool) {
 		return t.seconds[n-1], true
 	}
 	return s, false
+}
+
+// EachSecond calls take whenever a whole second since start has passed, with that second's
+// number from 0, until end is called, which waits for a call under way. If the machine stood
+// still, the seconds that passed meanwhile are left out but the last.
+func EachSecond(start time.Time, take func(second int)) (end func()) {
+	ended := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(time.Second - time.Since(start)%time.Second):
+				take(int(time.Since(start)/time.Second) - 1)
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		group.Wait()
+	}
 }

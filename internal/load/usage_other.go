@@ -2,5 +2,5 @@
 
 package load
 
-// usage is not known on this platform.
-func usage() (cpuSeconds float64, maxRSSBytes int64) { return 0, 0 }
+// Usage is not known on this platform.
+func Usage() (cpuSeconds float64, maxRSSBytes int64) { return 0, 0 }

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// usage returns the seconds of user and system time that this process has used,
+// Usage returns the seconds of user and system time that this process has used,
 // and its largest resident memory so far in bytes. getrusage(2) counts the
 // latter in kibibytes, but in bytes on Darwin.
-func usage() (cpuSeconds float64, maxRSSBytes int64) {
+func Usage() (cpuSeconds float64, maxRSSBytes int64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, 0

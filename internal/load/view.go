@@ -2,7 +2,6 @@ package load
 
 import (
 	"sync"
-	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -164,31 +163,10 @@ func (d *Driver) Second() (s stats.Second, passed bool) {
 	return d.view.Last()
 }
 
-// sample takes the measurements of each whole second until the function that it
-// returns is called.
-func (d *Driver) sample() (end func()) {
-	ended := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			select {
-			case <-ended:
-				return
-			case <-time.After(time.Second - time.Duration(d.clock())%time.Second): // the clock's next whole second
-				d.takeSecond()
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		group.Wait()
-	}
-}
-
 // takeSecond adds the second that has just passed. If the machine stood still for
 // longer, what was done in the meantime counts in that one.
-func (d *Driver) takeSecond() {
+func (d *Driver) takeSecond(second int) {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
-	d.view.Add(int(d.clock()/int64(time.Second))-1, d.counters(), d.Latencies)
+	d.view.Add(second, d.counters(), d.Latencies)
 }

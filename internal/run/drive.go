@@ -34,7 +34,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	connections.log(&options)
 	clients := c.o.Workload.Header().Clients
 	header := c.header(clients, c.driveKeys())
-	writer, err := history.Create(c.o.Dir.History(), header, clients+background(&options))
+	writer, err := history.Create(c.o.Dir.History(), header, clients+c.background(&options))
 	if err != nil {
 		return err
 	}
@@ -100,12 +100,13 @@ func (c *conductor) generator(o *load.Options) Generator {
 	return load.New(*o)
 }
 
-// mostBackground is how many background clients a workload has at most.
-const mostBackground = 1
-
-// background is how many clients the history has room for beside the measured ones; of
-// workers only they know how many there are.
-func background(o *load.Options) int { return max(len(o.Background), mostBackground) }
+// background is how many clients there are beside the measured ones.
+func (c *conductor) background(o *load.Options) int {
+	if attended, ok := c.o.Plan.Config.(workload.Attended); ok && c.o.Workers != nil { // which open them
+		return attended.BackgroundClients()
+	}
+	return len(o.Background)
+}
 
 // loadOptions are the plan's, without clients, history and start.
 func (c *conductor) loadOptions() load.Options { return LoadOptions(&c.o.Plan, c.o.Workload.Header()) }
@@ -140,15 +141,15 @@ func (c *conductor) driveKeys() map[string]string {
 	return keys
 }
 
-// tries of a reading of the clock, of which the narrowest counts.
-const tries = 20
+// clockReadings is how often the clock is read, of which the narrowest reading counts.
+const clockReadings = 20
 
 // SharedClock names the clock that all processes of this machine share, and says what it
 // showed at start, in nanoseconds, to some tenths of a microsecond; false where this system
 // does not say.
 func SharedClock(start time.Time) (name string, at int64, known bool) {
 	best, known := clockAt(start)
-	for range tries {
+	for range clockReadings {
 		if again, ok := clockAt(start); ok && again.To-again.From < best.To-best.From {
 			best = again
 		}

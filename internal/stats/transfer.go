@@ -138,9 +138,6 @@ func (d *transferred) counts(p precision) (dense []uint64, sum uint64) {
 			dense = make([]uint64, p.size())
 		}
 		dense[next+empty], sum, next = n, sum+n, next+empty+1
-		if next == uint64(p.size()) && used > 1 {
-			d.bad = true
-		}
 	}
 	return dense, sum
 }

@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/load"
 )
 
-// gatherLimit bounds how long workers on this machine take to join.
-const gatherLimit = 30 * time.Second
+// startLimit bounds how long workers on this machine take to join.
+const startLimit = 30 * time.Second
 
 // Options are the workers of one run.
 type Options struct {
@@ -43,6 +43,7 @@ type Coordinator struct {
 	listener net.Listener
 	members  []*member
 	events   chan event
+	silence  time.Duration // after which a worker is lost
 	done     chan struct{} // closed when nobody asks for events any more
 	closed   sync.Once
 }
@@ -52,9 +53,8 @@ type member struct {
 	number  int
 	first   int // of its clients
 	clients int
-	process *process // nil: it is none of this machine's
-	channel *channel
-	pid     int
+	process *process
+	channel *channel // nil until it has joined
 
 	mu        sync.Mutex
 	status    load.Snapshot
@@ -69,9 +69,9 @@ type event struct {
 	lost error
 }
 
-// Gather starts the workers and returns when all have joined.
-func Gather(ctx context.Context, o Options) (_ *Coordinator, err error) {
-	c := &Coordinator{options: o, events: make(chan event), done: make(chan struct{})}
+// Start starts the workers and returns when all have joined.
+func Start(ctx context.Context, o Options) (_ *Coordinator, err error) {
+	c := &Coordinator{options: o, events: make(chan event), done: make(chan struct{}), silence: silence}
 	if _, _, known := o.Clock(time.Now()); !known {
 		return nil, errors.New("start the workers: this system does not name its clock, so that the times of several processes could not be compared: leave --workers out")
 	}
@@ -86,7 +86,7 @@ func Gather(ctx context.Context, o Options) (_ *Coordinator, err error) {
 			c.Close()
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, gatherLimit, fmt.Errorf("not all of them have joined after %v", gatherLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not all of them have joined after %v", startLimit))
 	defer cancel()
 	failed := make(chan error, o.Count)
 	for n := range o.Count {
@@ -168,8 +168,7 @@ func (c *Coordinator) admit(ch *channel) error {
 		_ = ch.Close()
 		return fmt.Errorf("take in worker with process id %d: %w", m.Hello.PID, err)
 	}
-	w := c.members[i]
-	w.channel, w.pid = ch, m.Hello.PID
+	c.members[i].channel = ch
 	return nil
 }
 
@@ -185,7 +184,7 @@ func (c *Coordinator) Connect(ctx context.Context, header history.Header) ([]str
 		}
 		first += w.clients
 		err := w.channel.send(&message{Assign: &Assignment{
-			Worker: w.number, Workers: len(c.members), First: w.first, Clients: w.clients, All: header.Clients,
+			First: w.first, Clients: w.clients, All: header.Clients,
 			Background: w.number == 0, Settings: c.options.Settings, LoadID: header.LoadID, Run: header.Run,
 		}})
 		if err != nil {
@@ -241,12 +240,17 @@ func sameRun(ours, theirs history.Header) error {
 // listen hands on what a worker says, until it is lost.
 func (c *Coordinator) listen(w *member) {
 	for {
+		_ = w.channel.SetReadDeadline(time.Now().Add(c.silence))
 		m, err := w.channel.receive()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("it has said nothing for %v", c.silence)
+		}
 		if err != nil {
 			c.tell(event{from: w, lost: w.lost(err)})
 			return
 		}
 		switch {
+		case *m == (message{}): // it is there
 		case m.Status != nil:
 			w.mu.Lock()
 			w.status = *m.Status
@@ -267,12 +271,10 @@ func (c *Coordinator) tell(e event) {
 // lost says that a worker is gone, and what it said last.
 func (w *member) lost(err error) error {
 	said := ""
-	if w.process != nil {
-		select {
-		case <-w.process.ended:
-			said = ": " + w.process.said()
-		case <-time.After(time.Second):
-		}
+	select {
+	case <-w.process.ended:
+		said = ": " + w.process.said()
+	case <-time.After(time.Second):
 	}
 	return fmt.Errorf("worker %d is lost (%w)%s: what its clients did last is not recorded", w.number+1, err, said)
 }
@@ -280,7 +282,7 @@ func (w *member) lost(err error) error {
 // PIDs are those of the workers, all of which run on this machine.
 func (c *Coordinator) PIDs() (list []int) {
 	for _, w := range c.members {
-		list = append(list, w.pid)
+		list = append(list, w.process.pid())
 	}
 	return list
 }

@@ -74,7 +74,7 @@ func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 			p.lose(w, w.lost(err))
 		}
 	}
-	endSampling := g.sample()
+	endSampling := load.EachSecond(g.options.Start, g.takeSecond)
 	p.watch(ctx)
 	endSampling()
 	p.over()
@@ -241,28 +241,12 @@ func (p *phase) over() {
 	}()
 }
 
-// sample notes what was done in each whole second.
-func (g *Generator) sample() (end func()) {
-	ended := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		for {
-			passed := time.Since(g.options.Start)
-			select {
-			case <-ended:
-				return
-			case <-time.After(time.Second - passed%time.Second):
-				all := g.snapshot()
-				g.mu.Lock()
-				g.timeline.Add(int(time.Since(g.options.Start)/time.Second)-1, all.Counters, func() *stats.Reading { return all.Latencies })
-				g.mu.Unlock()
-			}
-		}
-	})
-	return func() {
-		close(ended)
-		group.Wait()
-	}
+// takeSecond notes what was done in a whole second that has passed.
+func (g *Generator) takeSecond(second int) {
+	all := g.snapshot()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.timeline.Add(second, all.Counters, func() *stats.Reading { return all.Latencies })
 }
 
 // snapshot is what all workers have said that they have done.
@@ -309,7 +293,7 @@ type Member struct {
 func (g *Generator) Members() (list []Member) {
 	for _, w := range g.coordinator.members {
 		if r := w.result; r != nil {
-			list = append(list, Member{w.pid, w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
+			list = append(list, Member{w.process.pid(), w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
 		}
 	}
 	return list

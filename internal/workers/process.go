@@ -6,7 +6,10 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"stroppy/internal/cluster/system"
 )
 
 // Command starts a worker on this machine.
@@ -32,7 +35,8 @@ type process struct {
 func startProcess(c Command) (*process, error) {
 	p := &process{command: exec.Command(c.Path, c.Args...), ended: make(chan struct{})}
 	p.command.Env, p.command.Stderr = c.Env, &p.output
-	apart(p.command)
+	p.command.SysProcAttr = new(syscall.SysProcAttr)
+	system.OwnGroup(p.command.SysProcAttr)
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}

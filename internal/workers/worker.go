@@ -17,6 +17,9 @@ import (
 // statusEvery is how often a worker says what it has done.
 const statusEvery = 100 * time.Millisecond
 
+// hereEvery is how often a worker says that it is there.
+const hereEvery = time.Second
+
 // pieceSize is how much of a recording goes into one message.
 const pieceSize = 1 << 20
 
@@ -63,11 +66,27 @@ func (w *Worker) Join(ctx context.Context, address, secret string) error {
 			}
 		}
 	}()
+	go sayHere(ctx, c)
 	if err := w.work(ctx, c, orders); err != nil {
 		_ = c.send(&message{Failed: err.Error()})
 		return err
 	}
 	return nil
+}
+
+// sayHere says that the worker is there until ctx ends: one that stands still, or whose
+// machine does, is found by its silence.
+func sayHere(ctx context.Context, c *channel) {
+	ticker := time.NewTicker(hereEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = c.send(&message{}) // a lost connection ends the worker anyway
+		}
+	}
 }
 
 // next waits for the next order.

@@ -17,13 +17,12 @@ import (
 
 // Assignment is what a worker has to know to open its part of the clients.
 type Assignment struct {
-	Worker, Workers int    // its number, from 0, of so many
-	First, Clients  int    // of the clients that are its own
-	All             int    // clients of all workers together
-	Background      bool   // it runs the background clients too
-	Settings        []byte // of the run, as the program that assigned them writes them
-	LoadID          string // of the data
-	Run             uint64 // the run number that the coordinator has taken
+	First, Clients int    // of the clients that are its own
+	All            int    // clients of all workers together
+	Background     bool   // it runs the background clients too
+	Settings       []byte // of the run, as the program that assigned them writes them
+	LoadID         string // of the data
+	Run            uint64 // the run number that the coordinator has taken
 }
 
 // Opened is a worker's part of the load phase before it begins.
@@ -35,7 +34,8 @@ type Opened struct {
 	Close   func() error
 }
 
-// message is what goes between coordinator and worker; one field is set.
+// message is what goes between coordinator and worker; one field is set, or none in what only
+// says that a worker is there.
 type message struct {
 	Hello     *hello      // of a worker, the first one
 	Assign    *Assignment // to a worker
@@ -98,13 +98,14 @@ func newChannel(conn net.Conn) *channel {
 	return &channel{Conn: conn, encoder: gob.NewEncoder(conn), decoder: gob.NewDecoder(conn)}
 }
 
-// sendLimit bounds how long the other side may take nothing.
-const sendLimit = 30 * time.Second
+// silence bounds how long the other side may take nothing, and a worker say nothing. Each
+// says something every second, whatever it does.
+const silence = 30 * time.Second
 
 func (c *channel) send(m *message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.SetWriteDeadline(time.Now().Add(sendLimit)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(silence)); err != nil {
 		return err
 	}
 	return c.encoder.Encode(m)

@@ -90,7 +90,7 @@ func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
 func gathered(t *testing.T, count int, settings string) *Coordinator {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "workers")
-	c, err := Gather(t.Context(), Options{
+	c, err := Start(t.Context(), Options{
 		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings),
 		Command: func(_ int, address, secret, folder string) Command {
 			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_SECRET="+secret)}
@@ -168,7 +168,7 @@ func TestLoadPhase(t *testing.T) {
 		t.Errorf("%d transactions were measured: %+v", n, result)
 	}
 	if ended.Load() != 1 {
-		t.Errorf("the end was told %d times", ended.Load())
+		t.Errorf("the end was reported %d times", ended.Load())
 	}
 	if live := g.Live(); live.Done != 1000 || live.Committed != 1000 || g.Latencies().Count() != 1000 || g.Kinds()[0].Committed != 1000 || len(g.Errors()) == 0 {
 		t.Errorf("what was seen of it is %+v", live)
@@ -243,6 +243,21 @@ func TestWorkerKilled(t *testing.T) {
 	}
 }
 
+// TestWorkerStandsStill: a worker that says nothing is lost, and keeps nobody waiting.
+func TestWorkerStandsStill(t *testing.T) {
+	c := gathered(t, 2, "endless")
+	c.silence = 3 * hereEvery
+	g, _ := loadPhase(t, c, 4, nil)
+	time.AfterFunc(500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[0], syscall.SIGSTOP) })
+	_, err := g.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 1 is lost (it has said nothing for 3s)") {
+		t.Errorf("the load phase ends with %v", err)
+	}
+	if err := g.Collect(); err == nil {
+		t.Error("all is collected")
+	}
+}
+
 // TestNotOpened: what a worker cannot open is the error of the run.
 func TestNotOpened(t *testing.T) {
 	for settings, want := range map[string]string{"refused": "closed on Sundays", "other data": "it has found other data than the run"} {
@@ -257,11 +272,11 @@ func TestNotStarted(t *testing.T) {
 	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Command: func(int, string, string, string) Command {
 		return Command{Path: "/bin/sh", Args: []string{"-c", "echo no money left >&2; exit 7"}}
 	}}
-	if _, err := Gather(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no money left (exit status 7)") {
+	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no money left (exit status 7)") {
 		t.Errorf("it is started, or %v", err)
 	}
 	o.Clock = func(time.Time) (string, int64, bool) { return "", 0, false }
-	if _, err := Gather(t.Context(), o); err == nil || !strings.Contains(err.Error(), "leave --workers out") {
+	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "leave --workers out") {
 		t.Errorf("without a clock that is shared: %v", err)
 	}
 }

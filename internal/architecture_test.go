@@ -68,6 +68,9 @@ func importRules() []importRule {
 		{name: "internal/cluster", imports: []string{"internal/cluster", "internal/cluster/system"}},
 		{name: "internal/cluster/system", leaf: true},
 		{name: "internal/cluster/patroni", imports: []string{"internal/cluster", "internal/cluster/system", "internal/cluster/etcd", "internal/cluster/postgres"}},
+		{name: "internal/cluster/kubernetes", imports: []string{"internal/cluster", "internal/cluster/system"}},
+		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/etcd"}},
+		{name: "internal/cluster/kubernetes/postgres", imports: []string{"internal/cluster", "internal/cluster/kubernetes"}},
 		{name: "internal/cluster/pgbouncer", imports: []string{"internal/cluster", "internal/cluster/patroni", "internal/cluster/postgres"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
@@ -145,7 +148,7 @@ func TestEmbeddedBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := []string{"google.golang.org/", "github.com/prometheus/", "github.com/vishvananda/", "github.com/google/nftables",
-		"github.com/hanwen/", "github.com/jackc/", "github.com/redis/", "go.etcd.io/", "go.mongodb.org/", "gonum.org/v1/gonum/lapack"}
+		"github.com/hanwen/", "github.com/jackc/", "github.com/redis/", "go.etcd.io/", "go.mongodb.org/", "k8s.io/", "gonum.org/v1/gonum/lapack"}
 	const most = 320
 	packages := strings.Fields(string(out))
 	if len(packages) > most {

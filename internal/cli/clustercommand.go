@@ -145,7 +145,7 @@ func (a *app) clusterHold(text string) (err error) {
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
-	if _, err := cluster.Clear(ctx); err != nil {
+	if _, err := cluster.Clear(ctx, objectsClearer()); err != nil {
 		return err
 	}
 	record, err := cluster.NewRecord(heldPrefix + text)
@@ -237,7 +237,7 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 
 // clearLeftovers takes away what an earlier stroppy that was killed has left.
 func (a *app) clearLeftovers(ctx context.Context) error {
-	cleared, err := cluster.Clear(ctx)
+	cleared, err := cluster.Clear(ctx, objectsClearer())
 	for _, line := range cleared {
 		fmt.Fprintln(a.stderr, "cleared:", line)
 	}

@@ -24,6 +24,12 @@ type clusterKind struct {
 	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
 }
 
+// kubernetesPrefix begins the names of the kinds that are started in Kubernetes.
+const kubernetesPrefix = "k8s/"
+
+// elsewhere says that the cluster's nodes are not on this machine.
+func (k *clusterKind) elsewhere() bool { return strings.HasPrefix(k.name, kubernetesPrefix) }
+
 func clusterKinds() (kinds []clusterKind) {
 	for _, d := range databases() {
 		kinds = append(kinds, d.clusters...)
@@ -62,6 +68,10 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 	if err != nil {
 		return kind, o, usagef("the cluster %s cannot be read after its question mark: give name=value, with & between them", text)
 	}
+	o.Params = params
+	if kind.elsewhere() { // they have parameters of their own
+		return kind, o, nil
+	}
 	for name, to := range map[string]*bool{"memory": &o.InMemory, "loopback": &o.Loopback, "layer": &o.FaultFS} {
 		if !params.Has(name) {
 			continue
@@ -75,14 +85,13 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 		}
 		params.Del(name)
 	}
-	o.Params = params
 	return kind, o, nil
 }
 
 // startCluster starts a cluster, with what variables of the environment say of its kind. An
 // unknown parameter is an error of usage.
 func startCluster(ctx context.Context, kind clusterKind, o cluster.Options, environ []string) (cluster.Cluster, error) {
-	if err := system.Supported(); err != nil {
+	if err := system.Supported(); err != nil && !kind.elsewhere() {
 		return nil, err
 	}
 	for of, variable := range clusterFolders {
@@ -116,7 +125,7 @@ func clusterLines() (lines []string) {
 		form, about, _ := strings.Cut(k.about, "  ")
 		lines = append(lines, fmt.Sprintf("%-42s %s", form, about))
 	}
-	return append(lines, "", "Parameters of any kind, after a question mark:",
+	return append(lines, "", "Parameters of any kind but those of Kubernetes, after a question mark:",
 		"  memory=on    the data in /dev/shm, where fsync costs nothing and means nothing",
 		"  loopback=on  all nodes on 127.0.0.1, without network namespaces and the faults that need them",
 		"  layer=on     a file system under every node's data that can fill up, be slow, and lose what was not synced",

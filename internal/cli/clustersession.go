@@ -59,6 +59,9 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	}
 	s.note("cluster %s is up after %.2g s", config.Cluster, time.Since(began).Seconds())
 	var links nemesis.Network
+	if own, ok := c.(nemesis.Network); ok {
+		links = own
+	}
 	if local, ok := c.(cluster.Local); ok {
 		links = local.Network()
 		if why := links.Loopback(); why != "" {

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,9 @@ import (
 	etcdcluster "stroppy/internal/cluster/etcd"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
+	"stroppy/internal/cluster/kubernetes"
+	etcdkubernetes "stroppy/internal/cluster/kubernetes/etcd"
+	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/cluster/pgbouncer"
@@ -34,6 +38,7 @@ import (
 // clusterServants serve the clusters of several databases.
 func clusterServants() []*cobra.Command {
 	return []*cobra.Command{
+		servant(kubernetes.ProbeCommand, "Say which pods this pod reaches", kubernetes.Probe),
 		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
 	}
 }
@@ -45,6 +50,7 @@ func servers() []database {
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?failover=ideal&pooler=transaction]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(pgbouncer.StartCluster)},
+				inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG or Zalando's", 3, 9),
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
 			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{
@@ -53,6 +59,7 @@ func servers() []database {
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
 			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
+				inKubernetes(etcdkubernetes.Kind(), "etcd, by a StatefulSet", 3, 9),
 			}},
 		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
 			file: true, open: foundationdb.Open, clusters: []clusterKind{
@@ -86,6 +93,17 @@ func servers() []database {
 			}},
 	}
 }
+
+// inKubernetes is a kind that is started in a Kubernetes cluster that is there.
+func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) clusterKind {
+	return clusterKind{kubernetesPrefix + k.Name, kubernetesPrefix + k.Name + ":N[?namespace=NAME&cpu=2&memory=4Gi&disk=10Gi&version=V]  " + about, nodes, most,
+		func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+			return kubernetes.Start(ctx, k, o, version())
+		}}
+}
+
+// objectsClearer removes what a run that was killed has left in Kubernetes.
+func objectsClearer() cluster.Clearer { return kubernetes.Clear }
 
 // parameter reads a server alone by a parameter of its URL; without a name the URL is enough.
 func parameter(name, value string) func(url.Values) bool {

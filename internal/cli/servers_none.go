@@ -2,7 +2,11 @@
 
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/cluster"
+)
 
 // What concerns databases with servers is empty in a build with the tag embedded.
 func servers() []database { return nil }
@@ -10,3 +14,5 @@ func servers() []database { return nil }
 func clusterServants() []*cobra.Command { return nil }
 
 var clusterFolders map[[2]string]string
+
+func objectsClearer() cluster.Clearer { return nil }

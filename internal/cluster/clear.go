@@ -15,13 +15,17 @@ import (
 )
 
 // clearOrder is the order in which things are removed: what uses another first.
-var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder}
+var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder, LeftObjects}
+
+// Clearer removes one thing by the name that its record has, and says whether it was there.
+type Clearer func(ctx context.Context, name string) (was bool, err error)
 
 // Clear removes what programs of this user that were killed have left behind, as
 // their records say, and returns one line for each thing that it removed. What
 // belongs to a program that runs, and what no record names, is not touched. A
-// record of which something could not be removed stays, for the next time.
-func Clear(ctx context.Context) ([]string, error) {
+// record of which something could not be removed stays, for the next time. objects removes what
+// is in Kubernetes; nil: this program cannot, and their records stay.
+func Clear(ctx context.Context, objects Clearer) ([]string, error) {
 	if _, err := os.Lstat(statePath()); errors.Is(err, os.ErrNotExist) || system.Supported() != nil {
 		return nil, nil // nobody has started anything, and no folder is made, as where none can be
 	}
@@ -44,7 +48,10 @@ func Clear(ctx context.Context) ([]string, error) {
 			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
 			break
 		}
-		lines, errOne := r.clear(boot)
+		if objects == nil && slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }) {
+			continue
+		}
+		lines, errOne := r.clear(ctx, boot, objects)
 		cleared = append(cleared, lines...)
 		if errOne == nil {
 			errOne = os.Remove(r.path)
@@ -77,15 +84,15 @@ func lockRecords() (unlock func(), err error) {
 	return func() { file.Close() }, nil // which unlocks it
 }
 
-// clear removes what one record names. Nothing but folders outlives a restart of the
+// clear removes what one record names. Processes and mounts do not outlive a restart of the
 // machine.
-func (i RecordInfo) clear(boot string) (cleared []string, err error) {
+func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer) (cleared []string, err error) {
 	for _, kind := range clearOrder {
 		for _, l := range slices.Backward(i.Made) { // what was made last first
-			if l.Kind != kind || kind != LeftFolder && i.Boot != boot {
+			if l.Kind != kind || (kind == LeftProcess || kind == LeftMount) && i.Boot != boot {
 				continue
 			}
-			was, errOne := l.clear()
+			was, errOne := l.clear(ctx, objects)
 			if was {
 				cleared = append(cleared, fmt.Sprintf("%s, left by process %d (%s)", l, i.PID, i.Kind))
 			}
@@ -96,8 +103,10 @@ func (i RecordInfo) clear(boot string) (cleared []string, err error) {
 }
 
 // clear removes one thing, and says whether it was there.
-func (l Leftover) clear() (was bool, err error) {
+func (l Leftover) clear(ctx context.Context, objects Clearer) (was bool, err error) {
 	switch l.Kind {
+	case LeftObjects:
+		was, err = objects(ctx, l.Name)
 	case LeftProcess:
 		was, err = killTree(processID{pid: l.PID, start: l.Start})
 	case LeftMount:

@@ -28,13 +28,14 @@ const (
 	LeftMount   LeftoverKind = "mount"   // a file system mounted below a folder whose name begins with stroppy-
 	LeftFolder  LeftoverKind = "folder"  // a folder whose own name begins with stroppy-, with all that is in it
 	LeftProcess LeftoverKind = "process" // a process with its descendants
+	LeftObjects LeftoverKind = "objects" // what a run has in Kubernetes, as that package names it
 )
 
 // Leftover is one thing that stays when this program is killed before it could
 // remove it.
 type Leftover struct {
 	Kind  LeftoverKind `json:"kind"`
-	Name  string       `json:"name,omitempty"` // path of a mount or a folder
+	Name  string       `json:"name,omitempty"` // path of a mount or a folder, or what names objects
 	PID   int          `json:"pid,omitempty"`  // of a process
 	Start string       `json:"start,omitempty"`
 }
@@ -58,7 +59,7 @@ func (l Leftover) String() string {
 // check refuses what cannot be ours.
 func (l Leftover) check() error {
 	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
-	if l.Kind == LeftProcess && l.PID > 1 ||
+	if l.Kind == LeftProcess && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+ourPrefix+"-") ||
 		l.Kind == LeftFolder && clean && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") ||
 		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+ourPrefix+"-") {
 		return nil

@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 	if text, err := os.ReadFile(got.path); err != nil || strings.Contains(string(text), "secret") {
 		t.Errorf("the record has the password: %v", err)
 	}
-	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+	if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
 		t.Errorf("Clear of a living program: %v, %v", lines, err)
 	}
 	for range 2 {
@@ -98,7 +98,7 @@ func TestEmptyRecords(t *testing.T) {
 		if err := os.Chtimes(path, then, then); err != nil {
 			t.Fatal(err)
 		}
-		if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+		if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
 			t.Errorf("Clear: %v, %v", lines, err)
 		}
 		if _, err := os.Lstat(path); (err == nil) != (age == 0) {
@@ -112,7 +112,7 @@ func TestEmptyRecords(t *testing.T) {
 func TestClearMakesNothing(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+	if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
 		t.Errorf("Clear: %v, %v", lines, err)
 	}
 	if entries, err := os.ReadDir(runtime); err != nil || len(entries) > 0 {

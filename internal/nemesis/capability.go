@@ -51,6 +51,10 @@ type (
 	}
 )
 
+// SelfRestarter is a node that does not stay down, because what it runs on starts it again at
+// once: its Kill and Terminate have seen its end when they return.
+type SelfRestarter interface{ RestartsItself() }
+
 // Disk is a node whose disk can have faults.
 type Disk interface {
 	// Layered says why the disk of this node cannot, nil if it can.

@@ -137,6 +137,10 @@ func down(ctx context.Context, n process, end, start func(context.Context) error
 		},
 		Heal: func(ctx context.Context) (string, error) { return up(ctx, n, start, " up again") },
 	}
+	if _, ok := n.(SelfRestarter); ok {
+		e.Seen, e.Still = n.Name()+" ended", nil
+		return e, end(ctx)
+	}
 	if err := end(ctx); err != nil {
 		return e, err
 	}

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	askTimeout    = time.Second      // of a question to one node, which may hang
-	changeTimeout = 10 * time.Second // of a change of the membership, to which etcd gives 6 s
+	AskTimeout    = time.Second      // of a question to one node, which may hang
+	ChangeTimeout = 10 * time.Second // of a change of the membership, to which etcd gives 6 s
 )
 
 func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
-	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+	return ask(ctx, n, AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
 		return c.Status(ctx, n.client.String())
 	})
 }
 
 // members returns the list as the node knows it, which may be old.
 func (n *node) members(ctx context.Context) (*clientv3.MemberListResponse, error) {
-	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+	return ask(ctx, n, AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
 		return c.MemberList(ctx, clientv3.WithSerializable())
 	})
 }
@@ -33,7 +33,7 @@ func (n *node) members(ctx context.Context) (*clientv3.MemberListResponse, error
 // cluster had committed before. A read without the right to it is answered after
 // that too (server/etcdserver/v3_server.go, Range).
 func (n *node) read(ctx context.Context) error {
-	_, err := ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+	_, err := ask(ctx, n, AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
 		return c.Get(ctx, "\x00", clientv3.WithCountOnly())
 	})
 	if errors.Is(err, rpctypes.ErrUserEmpty) {

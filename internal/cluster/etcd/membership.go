@@ -57,7 +57,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			if leader == target {
 				return nil
 			}
-			_, err := ask(ctx, leader, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+			_, err := ask(ctx, leader, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
 				return c.MoveLeader(ctx, target.id.Load())
 			})
 			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
@@ -133,7 +133,7 @@ func (n *node) join(ctx context.Context) error {
 		if err := n.expel(ctx, via); err != nil {
 			return err
 		}
-		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+		_, err := ask(ctx, via, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
 			return c.MemberAdd(ctx, []string{"http://" + n.peer.String()})
 		})
 		return err
@@ -179,7 +179,7 @@ func (n *node) expel(ctx context.Context, via *node) error {
 		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer.String()) {
 			continue
 		}
-		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
+		_, err := ask(ctx, via, ChangeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
 			return c.MemberRemove(ctx, m.ID)
 		})
 		if err != nil {

@@ -1,0 +1,194 @@
+// Package kubernetes runs databases in a Kubernetes cluster that is there: it applies the
+// resources of a kind, waits until the database answers, reaches its pods from this program,
+// kills and replaces them, has Chaos Mesh cut their network, and takes all away again. A
+// folder below it holds one kind. It changes nothing that it has not made.
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Access says which Kubernetes cluster is used, and what of it.
+type Access struct {
+	Kubeconfig string // a file; empty: what kubectl takes, or the service account of this pod
+	Context    string // of the kubeconfig; empty: its current one
+	Namespace  string // empty: the context's, or default
+}
+
+// API is a namespace of a Kubernetes cluster. Its methods may be called from several
+// goroutines.
+type API struct {
+	Namespace string
+	config    *rest.Config
+	dynamic   dynamic.Interface
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	plain     *http.Client
+}
+
+const (
+	// connectLimit bounds how long the API server may take for its first answer.
+	connectLimit = 10 * time.Second
+	// requests a second, and at once, that are made of the API server at most: client-go's own
+	// 5 a second are too few where an effect has to be seen soon.
+	queries, burst = 50, 100
+)
+
+// Connect finds the API server, and returns when that has said who we are. The error is one
+// sentence.
+func Connect(ctx context.Context, a Access) (*API, error) {
+	fail := func(err error) error { return fmt.Errorf("connect to Kubernetes: %w", err) }
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fail(noConfig(a, rules, err))
+	}
+	config.QPS, config.Burst, config.UserAgent = queries, burst, manager
+	config.WarningHandler = rest.NoWarnings{} // they would be printed among the run's own lines
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fail(err)
+	}
+	if a.Namespace != "" {
+		namespace = a.Namespace
+	}
+	api := &API{Namespace: namespace, config: config}
+	if api.plain, err = rest.HTTPClientFor(config); err != nil {
+		return nil, fail(err)
+	}
+	if api.dynamic, err = dynamic.NewForConfigAndClient(config, api.plain); err != nil {
+		return nil, fail(err)
+	}
+	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, api.plain)
+	if err != nil {
+		return nil, fail(err)
+	}
+	api.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
+	limited, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	if err := finder.RESTClient().Get().AbsPath("/version").Do(limited).Error(); err != nil {
+		return nil, fail(api.explain(err))
+	}
+	return api, nil
+}
+
+// Host is the API server's address.
+func (a *API) Host() string { return a.config.Host }
+
+// noConfig says why there is no usable kubeconfig.
+func noConfig(a Access, rules *clientcmd.ClientConfigLoadingRules, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("there is no kubeconfig %s: name the file that kubectl uses", a.Kubeconfig)
+	case clientcmd.IsContextNotFound(err), a.Context != "" && strings.Contains(err.Error(), "does not exist"):
+		known := "none"
+		if all, errLoad := rules.Load(); errLoad == nil && len(all.Contexts) > 0 {
+			known = strings.Join(slices.Sorted(maps.Keys(all.Contexts)), ", ")
+		}
+		return fmt.Errorf("the kubeconfig has no context %q, and these: %s", a.Context, known)
+	case clientcmd.IsEmptyConfig(err):
+		return errors.New("there is no kubeconfig: set KUBECONFIG, or give ?kubeconfig=FILE")
+	}
+	return fmt.Errorf("the kubeconfig cannot be used: %w", err)
+}
+
+// explain makes of an API server's error what a person can do about it.
+func (a *API) explain(err error) error {
+	var reached *url.Error
+	var network net.Error
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server at %s does not accept the credentials of the kubeconfig: log in again", a.Host())
+	case meta.IsNoMatchError(err):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the API server at %s does not answer", a.Host())
+	case errors.As(err, &reached), errors.As(err, &network):
+		return fmt.Errorf("the API server at %s cannot be reached: %w", a.Host(), err)
+	}
+	return err
+}
+
+// resource returns the client of a kind of object in the namespace, or without one where the
+// kind is of the whole cluster.
+func (a *API) resource(kind schema.GroupVersionKind) (dynamic.ResourceInterface, error) {
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) { // it may have been installed since
+		a.mapper.Reset()
+		mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	client := a.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return client.Namespace(a.Namespace), nil
+	}
+	return client, nil
+}
+
+// has says whether the API server knows a kind of object.
+func (a *API) has(kind schema.GroupVersionKind) (bool, error) {
+	_, err := a.resource(kind)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, a.explain(err)
+}
+
+// url is a path of the API server.
+func (a *API) url(path string) *url.URL {
+	base, _, err := rest.DefaultServerURL(a.config.Host, a.config.APIPath, schema.GroupVersion{}, true)
+	if err != nil { // with such an address Connect had failed
+		base = &url.URL{Scheme: "https", Host: a.config.Host}
+	}
+	u := *base
+	path, u.RawQuery, _ = strings.Cut(path, "?")
+	u.Path = strings.TrimSuffix(u.Path, "/") + path
+	return &u
+}
+
+// get reads a path of the API server that is no object.
+func (a *API) get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url(path).String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.plain.Do(request)
+	if err != nil {
+		return nil, a.explain(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRead))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
+	}
+	return text, err
+}
+
+// mostRead bounds an answer that is no object, in bytes.
+const mostRead = 1 << 20

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+)
+
+// Chaos Mesh's resources are those of its API version v1alpha1
+// (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).
+const chaosGroup = "chaos-mesh.org"
+
+const (
+	// cleanAnnotation with the value forced has Chaos Mesh let an object go whose faults it
+	// cannot heal.
+	cleanAnnotation = "chaos-mesh.chaos-mesh.org/cleanFinalizer"
+	// stuckAfter is how long Chaos Mesh may take to heal what is deleted.
+	stuckAfter = 20 * time.Second
+	// injectLimit bounds how long it may take to inject.
+	injectLimit  = 30 * time.Second
+	installChaos = "helm install chaos-mesh chaos-mesh/chaos-mesh --namespace chaos-mesh --create-namespace"
+)
+
+func chaosKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: chaosGroup, Version: "v1alpha1", Kind: kind}
+}
+
+// chaosKinds are those that this program makes objects of.
+func chaosKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{chaosKind("NetworkChaos"), chaosKind("IOChaos"), chaosKind("TimeChaos")}
+}
+
+func isChaos(o *Object) bool { return o.GroupVersionKind().Group == chaosGroup }
+
+// faults counts the objects, whose names it makes different.
+var faults atomic.Int64
+
+// chaos is a fault of Chaos Mesh that is injected.
+type chaos struct {
+	cluster *Cluster
+	objects []*Object
+}
+
+// inject makes Chaos Mesh objects with these specifications, and returns when it says of each
+// that all is injected. After an error nothing of them is left, or the error says so.
+func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]any) (*chaos, error) {
+	there, err := c.api.has(chaosKind(kind))
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("inject a %s: Chaos Mesh is not installed: `%s`", kind, installChaos)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, injectLimit, fmt.Errorf("not injected by Chaos Mesh within %v", injectLimit))
+	defer cancel()
+	x := &chaos{cluster: c}
+	for _, spec := range specs {
+		name := fmt.Sprintf("%s-%d", c.spec.Name, faults.Add(1))
+		o := NewObject(chaosGroup+"/v1alpha1", kind, name, map[string]any{"spec": spec})
+		if _, err = c.api.Apply(ctx, c.spec.Name, o); err != nil {
+			break
+		}
+		x.objects = append(x.objects, o)
+	}
+	if err == nil {
+		err = each(x.objects, func(o *Object) error { return c.api.injected(ctx, o) })
+	}
+	if err != nil {
+		healing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*stuckAfter)
+		defer cancel()
+		if errHeal := x.heal(healing); errHeal != nil {
+			err = fmt.Errorf("%w; and it could not be taken back: %w", err, errHeal)
+		}
+		return nil, err
+	}
+	return x, nil
+}
+
+// injected waits until Chaos Mesh says that a fault is injected into all its pods.
+func (a *API) injected(ctx context.Context, o *Object) error {
+	err := cluster.RetryEvery(ctx, removeEvery, func() error {
+		now, err := a.Get(ctx, o.GroupVersionKind(), o.GetName())
+		if err != nil {
+			return err
+		}
+		if condition(now, "AllInjected") && condition(now, "Selected") {
+			return nil
+		}
+		return fmt.Errorf("%s is not injected%s", describe(o), records(now))
+	})
+	if err == nil {
+		return nil
+	}
+	for _, w := range a.warnings(context.WithoutCancel(ctx), o.GetName()) {
+		err = fmt.Errorf("%w; %s: %s", err, w.reason, strings.TrimSpace(w.message))
+	}
+	return err
+}
+
+// condition says whether a condition of an object is true.
+func condition(o *Object, name string) bool {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, one := range all {
+		c, _ := one.(map[string]any)
+		if c["type"] == name {
+			return c["status"] == "True"
+		}
+	}
+	return false
+}
+
+// records is what Chaos Mesh says of the pods that a fault is to be injected into.
+func records(o *Object) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "experiment", "containerRecords")
+	var said []string
+	for _, one := range all {
+		r, _ := one.(map[string]any)
+		log, _, _ := unstructured.NestedSlice(r, eventResource())
+		last := ""
+		if len(log) > 0 {
+			e, _ := log[len(log)-1].(map[string]any)
+			if text, _ := e["message"].(string); text != "" {
+				last = ": " + strings.TrimSpace(text)
+			}
+		}
+		said = append(said, fmt.Sprintf("%v is %v%s", r["id"], r["phase"], last))
+	}
+	if len(said) == 0 {
+		return ", and Chaos Mesh has chosen no pod for it"
+	}
+	return " (" + strings.Join(said, "; ") + ")"
+}
+
+// heal deletes the objects and returns when they have gone, which they do once their faults
+// are healed. One that does not go is made to, and the error says so, because nobody has seen
+// its fault end then.
+func (x *chaos) heal(ctx context.Context) error {
+	return each(x.objects, func(o *Object) error {
+		forced := false
+		err := cluster.RetryEvery(ctx, removeEvery, func() error {
+			there, err := x.cluster.api.list(ctx, o.GroupVersionKind(), RunLabel+"="+x.cluster.spec.Name)
+			if err != nil {
+				return x.cluster.api.explain(err)
+			}
+			for i := range there {
+				now := &there[i]
+				if now.GetName() != o.GetName() {
+					continue
+				}
+				at := now.GetDeletionTimestamp()
+				forced = forced || at != nil && time.Since(at.Time) > stuckAfter
+				if err := x.cluster.api.release(ctx, now); err != nil {
+					return err
+				}
+				return fmt.Errorf("%s is there yet%s", describe(o), records(now))
+			}
+			return nil
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("heal a fault by Chaos Mesh: %w", err)
+		case forced:
+			return fmt.Errorf("%s was not healed by Chaos Mesh within %v, so that it was released by its annotation %s", describe(o), stuckAfter, cleanAnnotation)
+		}
+		return nil
+	})
+}
+
+// forceFinalizers has Chaos Mesh let an object go that it has not healed.
+func (a *API) forceFinalizers(ctx context.Context, o *Object) error {
+	return a.Patch(ctx, o.GroupVersionKind(), o.GetName(), map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{cleanAnnotation: "forced"}}})
+}

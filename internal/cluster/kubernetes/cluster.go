@@ -1,0 +1,360 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/system"
+)
+
+// Cluster is a database that this program has made in Kubernetes. Its methods may be called
+// from several goroutines.
+type Cluster struct {
+	kind     *Kind
+	api      *API
+	spec     *Spec
+	record   *cluster.Record // nil where this machine keeps none
+	owner    *ownership
+	pods     *podWatch
+	nodes    []*node
+	database Database
+	*network // of the pods; a nemesis.Network
+
+	holding sync.Mutex // while the pods' template is another one
+	stop    sync.Once
+	stopErr error
+}
+
+// leftover is what finds the objects of a run again, and is the name of a cluster.LeftObjects
+// as JSON.
+type leftover struct{ Kubeconfig, Context, Namespace, Run string }
+
+// Start makes a database of the kind, and returns when all its nodes answer. Its parameters
+// are those of Kind.read. An error leaves nothing behind; it is a *cluster.ParamError where a
+// parameter is wrong. The cluster is a cluster.Mover where the database is a Mover. version is
+// that of this program, which names its own image.
+func Start(ctx context.Context, k *Kind, o cluster.Options, version string) (cluster.Cluster, error) {
+	c, err := start(ctx, k, o, version)
+	if err != nil {
+		return nil, err
+	}
+	if mover, ok := c.database.(Mover); ok {
+		return &movable{c, mover}, nil
+	}
+	return c, nil
+}
+
+// movable is a cluster that can hand its lead over.
+type movable struct {
+	*Cluster
+	Mover
+}
+
+func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *Cluster, err error) {
+	asked, err := k.read(o, version)
+	if err != nil {
+		return nil, err
+	}
+	api, err := Connect(ctx, asked.Access)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{kind: k, api: api, spec: &asked.Spec}
+	var name [4]byte
+	_, _ = rand.Read(name[:]) // which never fails (crypto/rand)
+	c.spec.Name = namePrefix + hex.EncodeToString(name[:])
+	if c.spec.Operator, err = k.operator(api); err != nil {
+		return nil, err
+	}
+	objects := k.Render(c.spec)
+	if err := c.allowed(ctx, objects); err != nil {
+		return nil, err
+	}
+	if _, err := api.clearDead(ctx, time.Now()); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	if err := c.begin(ctx, asked.Access, objects); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, asked.wait, fmt.Errorf("it is not well after %v", asked.wait))
+	defer cancel()
+	if err := c.startUp(limited, objects); err != nil {
+		return nil, fmt.Errorf("start k8s/%s:%d in the namespace %s: %w", k.Name, c.spec.Nodes, api.Namespace, c.diagnose(err))
+	}
+	return c, nil
+}
+
+// allowed refuses what would fail half way.
+func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
+	if err := c.api.namespaceThere(ctx); err != nil {
+		return err
+	}
+	rights := append(ownRights(), c.kind.Rights...)
+	for _, kind := range kindsOf(objects) {
+		mapping, err := c.api.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return fmt.Errorf("look for %s: %w", kind.Kind, c.api.explain(err))
+		}
+		rights = append(rights, Right{Group: kind.Group, Resource: mapping.Resource.Resource, Verbs: managed()})
+	}
+	return c.api.Require(ctx, rights)
+}
+
+// begin notes, here and in Kubernetes, what is about to be made.
+func (c *Cluster) begin(ctx context.Context, a Access, objects []*Object) (err error) {
+	if system.Supported() == nil { // elsewhere the lease alone finds it again
+		if c.record, err = cluster.NewRecord(fmt.Sprintf("k8s/%s:%d", c.kind.Name, c.spec.Nodes)); err != nil {
+			return err
+		}
+		text, err := json.Marshal(leftover{a.Kubeconfig, a.Context, c.api.Namespace, c.spec.Name})
+		if err != nil {
+			return err
+		}
+		if err := c.record.Add(cluster.Leftover{Kind: cluster.LeftObjects, Name: string(text)}); err != nil {
+			return err
+		}
+	}
+	selector := c.kind.Pods(c.spec).String()
+	c.owner, err = c.api.own(ctx, c.spec.Name, made{append(kindsOf(objects), chaosKinds()...), selector})
+	return err
+}
+
+// startUp applies the objects and waits until the database is well.
+func (c *Cluster) startUp(ctx context.Context, objects []*Object) (err error) {
+	if c.pods, err = c.api.watchPods(ctx, c.kind.Pods(c.spec).String(), c.podGone); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if _, err := c.api.Apply(ctx, c.spec.Name, o); err != nil {
+			return err
+		}
+	}
+	for i := range c.spec.Nodes {
+		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: c.kind.Pod(c.spec, i)})
+	}
+	if err := c.waitPods(ctx); err != nil {
+		return err
+	}
+	direct := reachable(ctx, c.nodes[0].current(), c.kind.Port)
+	var addresses []string
+	for _, n := range c.nodes {
+		if n.relay, err = c.api.newRelay(c.kind.Port, direct, n.current); err != nil {
+			return err
+		}
+		addresses = append(addresses, n.relay.address())
+	}
+	if c.database, err = c.kind.Connect(ctx, c.api, c.spec, addresses); err != nil {
+		return err
+	}
+	c.network = &network{cluster: c}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	return c.WaitHealthy(ctx)
+}
+
+// settle has pods that come later join what there is, instead of making a cluster anew.
+func (c *Cluster) settle(ctx context.Context) error {
+	if !c.kind.StatefulSet {
+		return nil
+	}
+	c.spec.Formed = true
+	return c.applyAgain(ctx)
+}
+
+// applyAgain applies what the kind renders now.
+func (c *Cluster) applyAgain(ctx context.Context) error {
+	for _, o := range c.kind.Render(c.spec) {
+		if o.GetKind() != statefulSetKind.Kind {
+			continue
+		}
+		if _, err := c.api.Apply(ctx, c.spec.Name, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var statefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+
+// errHopeless is what waiting does not change.
+type errHopeless string
+
+func (e errHopeless) Error() string { return string(e) }
+
+// waitPods waits until all pods are ready, unless one never will be.
+func (c *Cluster) waitPods(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	asked := 0
+	return c.pods.until(ctx, func() error {
+		var wrong []error
+		for _, n := range c.nodes {
+			pod := n.current()
+			wrong = append(wrong, ready(pod, n.pod))
+			if pod != nil {
+				if why := hopelessPod(pod); why != "" {
+					fail(errHopeless(why))
+				}
+			}
+		}
+		err := errors.Join(wrong...)
+		if asked++; err != nil && asked%askQuota == 0 {
+			if why := c.api.quota(ctx, c.spec.Name); why != "" {
+				fail(errHopeless(why))
+			}
+		}
+		return oneOf(err, wrong)
+	})
+}
+
+// askQuota is after how many looks at the pods Kubernetes is asked whether they are allowed.
+const askQuota = 3
+
+// oneOf is the first of several errors, for a sentence.
+func oneOf(err error, all []error) error {
+	for _, one := range all {
+		if one != nil {
+			return one
+		}
+	}
+	return err
+}
+
+// diagnose makes of an error in starting what a person can do something about.
+func (c *Cluster) diagnose(err error) error {
+	var hopeless errHopeless
+	if errors.As(err, &hopeless) {
+		return hopeless
+	}
+	var pods []*corev1.Pod
+	if c.pods != nil {
+		pods = c.pods.all()
+	}
+	return c.api.diagnose(err, c.spec.Name, pods)
+}
+
+// podGone ends the connections to a pod that is there no more.
+func (c *Cluster) podGone(pod *corev1.Pod) {
+	for _, n := range c.nodes {
+		if n.pod == pod.Name && n.relay != nil {
+			n.relay.cut()
+		}
+	}
+}
+
+// URL implements cluster.Cluster, as the methods below do.
+func (c *Cluster) URL() string { return c.database.URL() }
+
+func (c *Cluster) NodeURL(i int) string {
+	if i < 0 || i >= len(c.nodes) {
+		return ""
+	}
+	return c.database.NodeURL(i)
+}
+
+func (c *Cluster) Nodes() (list []cluster.Node) {
+	for _, n := range c.nodes {
+		list = append(list, n.capable())
+	}
+	return list
+}
+
+func (c *Cluster) Leader(ctx context.Context) (int, error) { return c.database.Leader(ctx) }
+
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
+	return c.pods.until(ctx, func() error {
+		for _, n := range c.nodes {
+			if err := ready(n.current(), n.pod); err != nil {
+				return err
+			}
+		}
+		if c.kind.Status != nil {
+			if err := c.kind.Status(ctx, c.api, c.spec); err != nil {
+				return err
+			}
+		}
+		return c.database.Whole(ctx)
+	})
+}
+
+// Description names how the database was made, for the report.
+func (c *Cluster) Description() string {
+	by := "a StatefulSet of stroppy's own"
+	if c.spec.Operator != nil {
+		by = "the operator " + c.spec.Operator.Name
+	}
+	way := "through the API server"
+	if len(c.nodes) > 0 && c.nodes[0].relay != nil && c.nodes[0].relay.direct {
+		way = "at their own addresses, over a relay in this process"
+	}
+	return strings.TrimSpace(fmt.Sprintf("Kubernetes, by %s; the pods are reached %s", by, way))
+}
+
+// Stop removes all that was made. It may be called again.
+func (c *Cluster) Stop() error {
+	c.stop.Do(func() {
+		var errs []error
+		if c.database != nil {
+			errs = append(errs, c.database.Close())
+		}
+		for _, n := range c.nodes {
+			if n.relay != nil {
+				n.relay.stop()
+			}
+		}
+		if c.network != nil {
+			c.network.stop()
+		}
+		if c.owner != nil {
+			errs = append(errs, c.owner.giveUp())
+		}
+		if c.pods != nil {
+			c.pods.stop()
+		}
+		if c.record != nil && errors.Join(errs...) == nil {
+			errs = append(errs, c.record.Close())
+		}
+		c.stopErr = errors.Join(errs...)
+	})
+	return c.stopErr
+}
+
+// Clear removes what a run of this machine that was killed has left, by the name that its
+// record has; false: nothing is left.
+func Clear(ctx context.Context, name string) (bool, error) {
+	var l leftover
+	if err := json.Unmarshal([]byte(name), &l); err != nil || !strings.HasPrefix(l.Run, namePrefix) {
+		return false, fmt.Errorf("clear what a run has left in Kubernetes: its record is damaged")
+	}
+	api, err := Connect(ctx, Access{Kubeconfig: l.Kubeconfig, Context: l.Context, Namespace: l.Namespace})
+	if err != nil {
+		return false, err
+	}
+	leases, err := api.list(ctx, leaseKind, RunLabel+"="+l.Run)
+	if err != nil {
+		return false, fmt.Errorf("look for what %s has left: %w", l.Run, api.explain(err))
+	}
+	for i := range leases {
+		if _, err := api.clearLease(ctx, &leases[i]); err != nil {
+			return false, err
+		}
+	}
+	return len(leases) > 0, nil
+}

@@ -1,0 +1,108 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// shownEvents and shownLines are how much of what Kubernetes and a container have said an
+	// error shows.
+	shownEvents, shownLines = 3, 3
+	// askLimit bounds a question that only makes an error better.
+	askLimit = 5 * time.Second
+)
+
+// event is what Kubernetes reports of an object.
+type event struct {
+	object, reason, message string
+	last                    string // RFC 3339
+}
+
+// warnings are the newest warnings about the objects whose names begin with prefix.
+func (a *API) warnings(ctx context.Context, prefix string) (list []event) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	client, err := a.resource(eventKind)
+	if err != nil {
+		return nil
+	}
+	all, err := client.List(ctx, metav1.ListOptions{FieldSelector: "type=Warning"})
+	if err != nil {
+		return nil
+	}
+	for i := range all.Items {
+		text := func(path ...string) string {
+			s, _, _ := unstructured.NestedString(all.Items[i].Object, path...)
+			return s
+		}
+		e := event{object: text("involvedObject", "name"), reason: text("reason"), message: text("message"),
+			last: cmp.Or(text("lastTimestamp"), text("series", "lastObservedTime"), text("eventTime"))}
+		if strings.HasPrefix(e.object, prefix) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b event) int { return strings.Compare(b.last, a.last) })
+	return list[:min(len(list), shownEvents)]
+}
+
+// lastWords are the last lines that a pod's first container wrote, of its run before this one
+// where it has ended.
+func (a *API) lastWords(ctx context.Context, pod *corev1.Pod) string {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if len(pod.Spec.Containers) == 0 || len(pod.Status.ContainerStatuses) == 0 {
+		return ""
+	}
+	status := pod.Status.ContainerStatuses[0]
+	query := fmt.Sprintf("?container=%s&tailLines=%d", status.Name, shownLines)
+	if status.State.Running == nil && status.RestartCount > 0 {
+		query += "&previous=true"
+	}
+	text, err := a.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log%s", a.Namespace, pod.Name, query))
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Split(strings.TrimSpace(string(text)), "\n"), " | ")
+}
+
+// diagnose adds to an error what Kubernetes says about the objects and pods of a cluster.
+func (a *API) diagnose(err error, name string, pods []*corev1.Pod) error {
+	ctx := context.Background() // the one of who waited has ended
+	var more []string
+	for _, e := range a.warnings(ctx, name) {
+		more = append(more, fmt.Sprintf("%s: %s %s", e.object, e.reason, strings.TrimSpace(e.message)))
+	}
+	for _, p := range pods {
+		if ready(p, p.Name) == nil {
+			continue
+		}
+		if said := a.lastWords(ctx, p); said != "" {
+			more = append(more, fmt.Sprintf("the log of %s ends with: %s", p.Name, said))
+			break
+		}
+	}
+	if len(more) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, strings.Join(more, "; "))
+}
+
+// quota is the first warning that says that a quota lets no pod of these names be made; empty
+// if none does.
+func (a *API) quota(ctx context.Context, name string) string {
+	for _, e := range a.warnings(ctx, name) {
+		if e.reason == "FailedCreate" && (strings.Contains(e.message, "exceeded quota") || strings.Contains(e.message, "is forbidden")) {
+			return fmt.Sprintf("the pods of %s are not allowed: %s", e.object, e.message)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,246 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/cluster"
+)
+
+// TestDirections holds that the directions cut what the cuts say, all of it and nothing else.
+func TestDirections(t *testing.T) {
+	cut := func(pairs ...int) (list []cluster.Cut) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, cluster.Cut{From: pairs[i], To: pairs[i+1]})
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		cuts  []cluster.Cut
+		count int
+	}{
+		"one from two":   {cut(0, 1, 0, 2, 1, 0, 2, 0), 2},
+		"one way":        {cut(0, 1, 0, 2), 1},
+		"each alone":     {cut(0, 1, 0, 2, 1, 0, 1, 2, 2, 0, 2, 1), 3},
+		"halves of four": {cut(0, 2, 0, 3, 1, 2, 1, 3, 2, 0, 2, 1, 3, 0, 3, 1), 2},
+		"none":           {nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []cluster.Cut
+			list := directions(c.cuts)
+			for _, d := range list {
+				for _, from := range d.from {
+					for _, to := range d.to {
+						got = append(got, cluster.Cut{From: from, To: to})
+					}
+				}
+			}
+			order := func(a, b cluster.Cut) int { return 10*(a.From-b.From) + a.To - b.To }
+			want := slices.Clone(c.cuts)
+			slices.SortFunc(want, order)
+			slices.SortFunc(got, order)
+			if !slices.Equal(got, want) || len(list) != c.count {
+				t.Errorf("%d directions cut %v, want %d that cut %v", len(list), got, c.count, want)
+			}
+		})
+	}
+}
+
+// TestParameters holds that what is asked for is understood, and what cannot be is refused by
+// its name.
+func TestParameters(t *testing.T) {
+	k := &Kind{Name: "thing", Image: "example/thing", Version: "1", Disk: "1Gi", Settings: func(name, _ string) error {
+		if name == "own" {
+			return errors.New("the cluster sets it itself")
+		}
+		return nil
+	}}
+	read := func(query string) (*asked, error) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.read(cluster.Options{Nodes: 3, Params: values}, "v9")
+	}
+	a, err := read("namespace=bank&context=c&cpu=500m&memory=2Gi&disk=10Gi&storage-class=fast&version=2&wait=1m&pull=Never&set.x=y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Namespace != "bank" || a.Context != "c" || a.Image != "example/thing:2" || a.wait != time.Minute || a.ToolImage != "stroppy:v9" || a.Pull != "Never" ||
+		a.StorageClass != "fast" || !slices.Equal(a.Settings, [][2]string{{"x", "y"}}) {
+		t.Errorf("it was read as %+v", a)
+	}
+	if got, want := fmt.Sprint(a.Resources()), "map[limits:map[cpu:500m memory:2Gi] requests:map[cpu:500m memory:2Gi]]"; got != want {
+		t.Errorf("the resources are %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(a.ClaimSpec()); !strings.Contains(got, "10Gi") || !strings.Contains(got, "fast") {
+		t.Errorf("the volume claim is %s", got)
+	}
+	for query, wrong := range map[string]string{
+		"cpu=many": "cpu", "memory=-1Gi": "memory", "disk=": "disk", "namespace=": "namespace", "pull=Often": "pull",
+		"wait=soon": "wait", "bin=/usr/bin": "bin", "set.own=1": "set.own", "loopback=on": "loopback", "version=1&version=2": "version",
+	} {
+		_, err := read(query)
+		var param *cluster.ParamError
+		if !errors.As(err, &param) || param.Param != wrong {
+			t.Errorf("%s: the error is %v, want one of the parameter %s", query, err, wrong)
+		}
+	}
+}
+
+// podAt is a pod with an address and a number of its own.
+func podAt(ip, uid string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name, p.UID, p.Status.PodIP = "pod", types.UID(uid), ip
+	return p
+}
+
+// TestRelay holds that a relay leads to the pod that is there, that its connections end with
+// their pod, and that it leaves none.
+func TestRelay(t *testing.T) {
+	serve := func(ip, greeting string) int {
+		l, err := net.Listen("tcp", ip+":0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					_, _ = io.WriteString(c, greeting)
+					_, _ = io.Copy(c, c)
+				}()
+			}
+		}()
+		return l.Addr().(*net.TCPAddr).Port
+	}
+	port := serve("127.0.0.1", "a")
+	var now *corev1.Pod
+	r, err := (&API{}).newRelay(port, true, func() *corev1.Pod { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.stop)
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", r.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		return c
+	}
+	if text, _ := io.ReadAll(dial()); len(text) > 0 {
+		t.Errorf("without a pod somebody said %q", text)
+	}
+	now = podAt("127.0.0.1", "1")
+	c := dial()
+	first := make([]byte, 4)
+	if _, err := io.WriteString(c, "xyz"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, first); err != nil || string(first) != "axyz" {
+		t.Errorf("the pod said %q, %v; want axyz", first, err)
+	}
+	r.cut()
+	if _, err := c.Read(first); err == nil {
+		t.Error("the connection goes on although its pod has ended")
+	}
+	again := dial()
+	if _, err := io.ReadFull(again, first[:1]); err != nil {
+		t.Errorf("the next pod is not reached: %v", err)
+	}
+	r.stop()
+	if _, err := again.Read(first); err == nil {
+		t.Error("the connection outlives the relay")
+	}
+	if _, err := net.Dial("tcp", r.address()); err == nil {
+		t.Error("somebody listens yet")
+	}
+}
+
+// TestProbing holds that a probe tells a server that answers from one that refuses and one
+// that is silent, and answers those alone who have its token.
+func TestProbing(t *testing.T) {
+	server := httptest.NewServer(probing("secret"))
+	t.Cleanup(server.Close)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	ask := func(token, to string, count int) (dialed, int) {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/dial?to="+url.QueryEscape(to)+"&count="+strconv.Itoa(count), nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var d dialed
+		_ = json.NewDecoder(answer.Body).Decode(&d)
+		return d, answer.StatusCode
+	}
+	if d, code := ask("secret", l.Addr().String(), 3); code != http.StatusOK || len(d.Times) != 3 || d.Lost > 0 || d.Error != "" {
+		t.Errorf("of a server that answers it says %+v", d)
+	}
+	if d, _ := ask("secret", closed.Addr().String(), 1); d.Error == "" || len(d.Times) > 0 {
+		t.Errorf("of a server that refuses it says %+v", d)
+	}
+	if _, code := ask("other", l.Addr().String(), 1); code != http.StatusForbidden {
+		t.Errorf("who has another token gets %d", code)
+	}
+	if _, code := ask("secret", l.Addr().String(), lossTries+1); code != http.StatusBadRequest {
+		t.Errorf("who asks for too much gets %d", code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d := dialAll(ctx, l.Addr().String(), 1); len(d.Times) > 0 {
+		t.Errorf("after its end it says %+v", d)
+	}
+}
+
+// TestWorse holds when a link counts as worse than it was.
+func TestWorse(t *testing.T) {
+	ms := time.Millisecond
+	for _, c := range []struct {
+		before, now measured
+		link        cluster.Link
+		worse       bool
+	}{
+		{measured{5, 0, ms}, measured{5, 0, 101 * ms}, cluster.Link{Delay: 100 * ms}, true},
+		{measured{5, 0, ms}, measured{5, 0, 30 * ms}, cluster.Link{Delay: 100 * ms}, false},
+		{measured{5, 0, ms}, measured{5, 0, 70 * ms}, cluster.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
+		{measured{200, 0, ms}, measured{200, 12, ms}, cluster.Link{Loss: 0.1}, true},
+		{measured{200, 0, ms}, measured{200, 0, ms}, cluster.Link{Loss: 0.1}, false},
+	} {
+		if got := c.now.worse(c.before, c.link) == nil; got != c.worse {
+			t.Errorf("%v after %v with %+v: worse is %v", c.now, c.before, c.link, got)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// network is the links of the pods, which Chaos Mesh cuts and slows down. What it does is seen
+// by a pod of its own, the probe, which each cut takes in on the side that nothing arrives at.
+type network struct {
+	cluster *Cluster
+	mu      sync.Mutex
+	probe   *probe // nil until a fault needs it
+}
+
+// Loopback says why links cannot have faults, empty if they can.
+func (n *network) Loopback() string {
+	there, err := n.cluster.api.has(chaosKind("NetworkChaos"))
+	switch {
+	case err != nil:
+		return err.Error()
+	case !there:
+		return "Chaos Mesh is not installed in Kubernetes: `" + installChaos + "`"
+	}
+	return ""
+}
+
+// Partition lets no packet through in any of the directions.
+func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
+	for _, c := range cuts {
+		if c.From == cluster.Client || c.To == cluster.Client {
+			return cluster.Effect{}, errors.New("this program reaches the pods through Kubernetes, so that its own way to them cannot be cut: cut the pods off from each other")
+		}
+	}
+	seen, err := n.observer(ctx)
+	if err != nil {
+		return cluster.Effect{}, err
+	}
+	var specs []map[string]any
+	for _, d := range directions(cuts) {
+		specs = append(specs, map[string]any{
+			"action": "partition", "mode": "all", "direction": "to",
+			"selector": n.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.selects(append(d.to, probeNumber)...)},
+		})
+	}
+	from := senders(cuts)
+	return n.effect(ctx, specs, from, func(ctx context.Context) (string, error) {
+		return ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
+	}, func(ctx context.Context) (string, error) {
+		return n.names(from) + " reach the probe again", each(from, func(i int) error { return seen.answers(ctx, i) })
+	})
+}
+
+func ways(n int) string {
+	if n == 1 {
+		return "1 way"
+	}
+	return fmt.Sprintf("%d ways", n)
+}
+
+// direction is a set of pods whose packets do not arrive at another set.
+type direction struct{ from, to []int }
+
+// directions are cuts as few directions: pods that are cut off from the same ones are together.
+func directions(cuts []cluster.Cut) (list []direction) {
+	to := map[int][]int{}
+	for _, c := range cuts {
+		to[c.From] = append(to[c.From], c.To)
+	}
+	for _, from := range slices.Sorted(maps.Keys(to)) {
+		slices.Sort(to[from])
+		same := slices.IndexFunc(list, func(d direction) bool { return slices.Equal(d.to, to[from]) })
+		if same >= 0 {
+			list[same].from = append(list[same].from, from)
+			continue
+		}
+		list = append(list, direction{[]int{from}, to[from]})
+	}
+	return list
+}
+
+func senders(cuts []cluster.Cut) (list []int) {
+	for _, c := range cuts {
+		list = append(list, c.From)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Degrade makes the links of the nodes slow or lossy.
+func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
+	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.selects(nodes...)}
+	switch {
+	case link.Bandwidth > 0:
+		return cluster.Effect{}, errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
+	case link.Loss > 0:
+		spec["action"], spec["loss"] = "loss", map[string]any{"loss": fmt.Sprintf("%g", 100*link.Loss)}
+	default:
+		spec["action"], spec["delay"] = "delay", map[string]any{"latency": link.Delay.String(), "jitter": link.Jitter.String()}
+	}
+	seen, err := n.observer(ctx)
+	if err != nil {
+		return cluster.Effect{}, err
+	}
+	before := make([]measured, len(nodes))
+	at := map[int]int{}
+	for i, node := range nodes {
+		at[node] = i
+	}
+	if err := each(nodes, func(i int) (err error) { before[at[i]], err = seen.measure(ctx, i, link); return err }); err != nil {
+		return cluster.Effect{}, err
+	}
+	var mu sync.Mutex
+	var now []string
+	return n.effect(ctx, []map[string]any{spec}, nodes, func(ctx context.Context) (string, error) {
+		err := each(nodes, func(i int) error {
+			m, err := seen.measure(ctx, i, link)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			now = append(now, fmt.Sprintf("n%d: %s", i, m))
+			mu.Unlock()
+			return m.worse(before[at[i]], link)
+		})
+		slices.Sort(now)
+		return "from the probe, " + strings.Join(now, ", "), err
+	}, func(ctx context.Context) (string, error) {
+		return n.names(nodes) + " answer the probe as before", each(nodes, func(i int) error {
+			m, err := seen.measure(ctx, i, link)
+			if err == nil && m.worse(before[at[i]], link) == nil {
+				err = fmt.Errorf("the link of n%d is as bad as it was made: %s", i, m)
+			}
+			return err
+		})
+	})
+}
+
+// seenWithin bounds how long an effect may take to be seen after Chaos Mesh has said that it
+// is there.
+const seenWithin = 10 * time.Second
+
+// effect injects faults of the network, sees by seen that they are there, and by ended that
+// they have gone.
+func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e cluster.Effect, err error) {
+	x, err := n.cluster.inject(ctx, "NetworkChaos", specs...)
+	if err != nil {
+		return e, err
+	}
+	look := func(ctx context.Context, see func(context.Context) (string, error)) (text string, err error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, seenWithin, fmt.Errorf("it was not seen within %v", seenWithin))
+		defer cancel()
+		err = cluster.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
+		return text, err
+	}
+	e.Heal = func(ctx context.Context) (string, error) {
+		if err := x.heal(ctx); err != nil {
+			return "", err
+		}
+		return look(ctx, ended)
+	}
+	if e.Seen, err = look(ctx, seen); err != nil {
+		err = fmt.Errorf("what Chaos Mesh says that it has injected into %s has no effect: %w", n.names(nodes), err)
+	} else {
+		e.Seen += ", by Chaos Mesh"
+	}
+	return e, err
+}
+
+// selects are the pods of nodes as Chaos Mesh chooses them, by their names.
+func (n *network) selects(nodes ...int) map[string]any {
+	var pods []any
+	for _, i := range nodes {
+		if i == probeNumber {
+			pods = append(pods, n.cluster.probeName())
+			continue
+		}
+		pods = append(pods, n.cluster.nodes[i].pod)
+	}
+	return map[string]any{"pods": map[string]any{n.cluster.api.Namespace: pods}}
+}
+
+func (n *network) names(nodes []int) string {
+	var list []string
+	for _, i := range nodes {
+		list = append(list, n.cluster.nodes[i].Name())
+	}
+	return strings.Join(list, ", ")
+}
+
+// observer is the probe, which is made when it is needed first.
+func (n *network) observer(ctx context.Context) (*probe, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.probe != nil {
+		return n.probe, nil
+	}
+	p, err := n.cluster.startProbe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start the pod that sees faults of the network: %w", err)
+	}
+	n.probe = p
+	return p, nil
+}
+
+func (n *network) stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.probe != nil {
+		n.probe.stop()
+	}
+}
+
+// measured is a link as the probe sees it.
+type measured struct {
+	sent, lost int
+	median     time.Duration // of a connection's making, of those that were made
+}
+
+func (m measured) String() string {
+	return fmt.Sprintf("%d of %d lost, %v a round trip", m.lost, m.sent, m.median.Round(time.Microsecond))
+}
+
+// worse says why a link is not as much worse than it was as it is to be.
+func (m measured) worse(before measured, link cluster.Link) error {
+	if link.Loss > 0 {
+		if m.lost <= before.lost {
+			return fmt.Errorf("%d of %d packets were lost, and %d before", m.lost, m.sent, before.lost)
+		}
+		return nil
+	}
+	least := max(link.Delay-link.Jitter, link.Delay/2)
+	if m.median-before.median < least {
+		return fmt.Errorf("a round trip takes %v, and took %v before", m.median, before.median)
+	}
+	return nil
+}
+
+// medianOf is the middle of some times; zero of none.
+func medianOf(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.SortFunc(times, cmp.Compare)
+	return times[len(times)/2]
+}

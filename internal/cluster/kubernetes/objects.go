@@ -1,0 +1,236 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/cluster"
+)
+
+// manager is this program as the field manager of what it applies, and as that which manages
+// objects by the recommended labels of Kubernetes.
+const manager = "stroppy"
+
+// Labels of all objects that this program makes.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// RunLabel has the name of the cluster that an object belongs to. Only what has it is
+	// changed or deleted.
+	RunLabel = "stroppy.io/run"
+)
+
+// Object is one that a kind renders: of any type, as its YAML is.
+type Object = unstructured.Unstructured
+
+// NewObject returns an object without a content.
+func NewObject(apiVersion, kind, name string, content map[string]any) *Object {
+	o := &Object{Object: map[string]any{}}
+	for key, value := range content {
+		o.Object[key] = value
+	}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetName(name)
+	return o
+}
+
+func describe(o *Object) string { return strings.ToLower(o.GetKind()) + " " + o.GetName() }
+
+// label marks an object as the run's.
+func label(o *Object, run string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[ManagedByLabel], labels[RunLabel] = manager, run
+	o.SetLabels(labels)
+}
+
+// Apply makes an object of the run, or changes it to what is given, and returns what the API
+// server has made of it. An object of the same name that is not the run's is left alone, and
+// is an error.
+func (a *API) Apply(ctx context.Context, run string, o *Object) (*Object, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("apply %s in the namespace %s: %w", describe(o), a.Namespace, a.explain(err))
+	}
+	client, err := a.resource(o.GroupVersionKind())
+	if err != nil {
+		return nil, fail(err)
+	}
+	there, err := client.Get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case err == nil && there.GetLabels()[RunLabel] != run:
+		return nil, fail(errors.New("there is one of this name that this run has not made: nothing of it was changed"))
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, fail(err)
+	}
+	label(o, run)
+	applied, err := client.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager})
+	if err != nil {
+		return nil, fail(err)
+	}
+	return applied, nil
+}
+
+// Get returns an object of the namespace.
+func (a *API) Get(ctx context.Context, kind schema.GroupVersionKind, name string) (*Object, error) {
+	client, err := a.resource(kind)
+	if err == nil {
+		var o *Object
+		if o, err = client.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("read %s %s: %w", strings.ToLower(kind.Kind), name, a.explain(err))
+}
+
+// Patch merges a change into an object, or into its status where subresource says so.
+func (a *API) Patch(ctx context.Context, kind schema.GroupVersionKind, name string, change map[string]any, subresource ...string) error {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	client, err := a.resource(kind)
+	if err == nil {
+		_, err = client.Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{FieldManager: manager}, subresource...)
+	}
+	if err != nil {
+		return fmt.Errorf("change %s %s: %w", strings.ToLower(kind.Kind), name, a.explain(err))
+	}
+	return nil
+}
+
+// list returns the objects of a kind that have labels.
+func (a *API) list(ctx context.Context, kind schema.GroupVersionKind, selector string) ([]Object, error) {
+	client, err := a.resource(kind)
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, err
+	}
+	return all.Items, nil
+}
+
+// remove deletes an object, at once if asked, and does not wait. One that is not there is no
+// error; one that was made anew under the same name is left alone.
+func (a *API) remove(ctx context.Context, o *Object, atOnce bool) error {
+	client, err := a.resource(o.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	id := o.GetUID()
+	options := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	if id != "" {
+		options.Preconditions = &metav1.Preconditions{UID: &id}
+	}
+	if atOnce {
+		options.GracePeriodSeconds = new(int64)
+	}
+	err = client.Delete(ctx, o.GetName(), options)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+var (
+	podKind   = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	claimKind = schema.GroupVersionKind{Version: "v1", Kind: "PersistentVolumeClaim"}
+	eventKind = schema.GroupVersionKind{Version: "v1", Kind: "Event"}
+)
+
+// eventResource is the name of the resource of events.
+func eventResource() string { return strings.ToLower(eventKind.Kind) + "s" }
+
+// removeAll deletes what a run has made: first the objects that it has applied, whose
+// controllers would make others anew; then pods, at once, and volume claims. It returns when
+// nothing of them is left. A kind that the API server does not know has no objects.
+func (a *API) removeAll(ctx context.Context, run string, what made) error {
+	type group struct {
+		kind     schema.GroupVersionKind
+		selector string
+	}
+	var all []group
+	for _, kind := range append(slices.Clone(what.Kinds), podKind, claimKind) {
+		all = append(all, group{kind, RunLabel + "=" + run})
+	}
+	if what.Selector != "" {
+		all = append(all, group{podKind, what.Selector}, group{claimKind, what.Selector})
+	}
+	err := cluster.RetryEvery(ctx, removeEvery, func() error {
+		var left []string
+		for _, g := range all {
+			kind := g.kind
+			objects, err := a.list(ctx, kind, g.selector)
+			if meta.IsNoMatchError(err) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("list each %s of %s: %w", strings.ToLower(kind.Kind), run, a.explain(err))
+			}
+			for i := range objects {
+				o := &objects[i]
+				left = append(left, describe(o))
+				if err := a.release(ctx, o); err != nil {
+					return err
+				}
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("they are there yet: %s", strings.Join(left, ", "))
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove what stroppy has made in the namespace %s: %w", a.Namespace, err)
+	}
+	return nil
+}
+
+// removeEvery is the time between two looks whether all is gone.
+const removeEvery = 200 * time.Millisecond
+
+// release deletes an object, and has a chaos object go whose finalizer holds it although it
+// was to go a while ago.
+func (a *API) release(ctx context.Context, o *Object) error {
+	var err error
+	switch at := o.GetDeletionTimestamp(); {
+	case at == nil || o.GetKind() == podKind.Kind && at.After(time.Now()): // a pod may have its grace period yet
+		err = a.remove(ctx, o, o.GetKind() == podKind.Kind)
+	case isChaos(o) && time.Since(at.Time) > stuckAfter:
+		err = a.forceFinalizers(ctx, o)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", describe(o), a.explain(err))
+	}
+	return nil
+}
+
+// each calls f for all at once, and joins their errors.
+func each[T any](list []T, f func(T) error) error {
+	var group sync.WaitGroup
+	failed := make([]error, len(list))
+	for i, one := range list {
+		group.Go(func() { failed[i] = f(one) })
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+// Now is the time as objects have it: RFC 3339 with microseconds.
+func Now() string { return time.Now().UTC().Format(metav1.RFC3339Micro) }

@@ -1,0 +1,151 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+var leaseKind = schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}
+
+const (
+	// leaseLasts is how long after its last sign of life the owner of a run counts as dead for
+	// others than the machine that it ran on.
+	leaseLasts = time.Minute
+	renewEvery = 10 * time.Second
+	// madeAnnotation of a lease has what the run makes, as JSON.
+	madeAnnotation = "stroppy.io/made"
+	// removeLimit bounds how long the objects of a run may take to go.
+	removeLimit = 2 * time.Minute
+)
+
+// ownership is a Lease that says that the run which made all objects of its name is alive. It
+// is made before them and goes after them, so that whoever finds it without a living owner
+// knows what to remove.
+type ownership struct {
+	api  *API
+	run  string
+	made made
+
+	end  context.CancelFunc
+	done sync.WaitGroup
+	once sync.Once
+	err  error
+}
+
+// made is what there may be of a run.
+type made struct {
+	Kinds    []schema.GroupVersionKind // of the objects that were applied, in the order in which they go
+	Selector string                    // labels of the pods and volume claims that others make of them
+}
+
+// own makes the lease of a run.
+func (a *API) own(ctx context.Context, run string, what made) (*ownership, error) {
+	o := &ownership{api: a, run: run, made: what}
+	if err := o.renew(ctx); err != nil {
+		return nil, fmt.Errorf("make the lease of this run: %w", err)
+	}
+	life, end := context.WithCancel(context.Background())
+	o.end = end
+	o.done.Go(func() {
+		ticker := time.NewTicker(renewEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-life.Done():
+				return
+			case <-ticker.C:
+				_ = o.renew(life) // the next one is soon; a lease that has run out is not the run's end
+			}
+		}
+	})
+	return o, nil
+}
+
+func (o *ownership) renew(ctx context.Context) error {
+	what, err := json.Marshal(o.made)
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	lease := NewObject("coordination.k8s.io/v1", "Lease", o.run, map[string]any{"spec": map[string]any{
+		"holderIdentity":       fmt.Sprintf("%s/%d", host, os.Getpid()),
+		"leaseDurationSeconds": int64(leaseLasts.Seconds()),
+		"renewTime":            Now(),
+	}})
+	lease.SetAnnotations(map[string]string{madeAnnotation: string(what)})
+	_, err = o.api.Apply(ctx, o.run, lease)
+	return err
+}
+
+// giveUp removes all objects of the run, and the lease when nothing else is left. It may be
+// called again.
+func (o *ownership) giveUp() error {
+	o.once.Do(func() {
+		o.end()
+		o.done.Wait()
+		ctx, cancel := context.WithTimeoutCause(context.Background(), removeLimit, fmt.Errorf("they have not gone within %v", removeLimit))
+		defer cancel()
+		o.err = o.api.clearRun(ctx, o.run, o.made)
+	})
+	return o.err
+}
+
+// clearRun removes the objects of a run, and then its lease.
+func (a *API) clearRun(ctx context.Context, run string, what made) error {
+	if err := a.removeAll(ctx, run, what); err != nil {
+		return err
+	}
+	lease := NewObject("coordination.k8s.io/v1", "Lease", run, nil)
+	if err := a.remove(ctx, lease, false); err != nil {
+		return fmt.Errorf("delete the lease %s: %w", run, a.explain(err))
+	}
+	return nil
+}
+
+// clearDead removes what runs have left whose owner has given no sign of life for long, and
+// returns a line for each.
+func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err error) {
+	leases, err := a.list(ctx, leaseKind, ManagedByLabel+"="+manager)
+	if err != nil {
+		return nil, fmt.Errorf("look for what earlier runs have left in the namespace %s: %w", a.Namespace, a.explain(err))
+	}
+	for i := range leases {
+		lease := &leases[i]
+		text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+		renewed, errTime := time.Parse(metav1.RFC3339Micro, text)
+		if errTime == nil && now.Sub(renewed) < leaseLasts {
+			continue
+		}
+		line, errOne := a.clearLease(ctx, lease)
+		if err = errors.Join(err, errOne); errOne == nil {
+			lines = append(lines, line)
+		}
+	}
+	return lines, err
+}
+
+// clearLease removes what the run of a lease has made.
+func (a *API) clearLease(ctx context.Context, lease *Object) (line string, err error) {
+	run := lease.GetName()
+	if lease.GetLabels()[RunLabel] != run || !strings.HasPrefix(run, namePrefix) {
+		return "", fmt.Errorf("the lease %s in the namespace %s is labelled as one of stroppy's and is none: look at it", run, a.Namespace)
+	}
+	var what made
+	if err := json.Unmarshal([]byte(lease.GetAnnotations()[madeAnnotation]), &what); err != nil {
+		return "", fmt.Errorf("the lease %s in the namespace %s does not say what its run has made: delete what has the label %s=%s: %w", run, a.Namespace, RunLabel, run, err)
+	}
+	if err := a.clearRun(ctx, run, what); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("all of %s in the namespace %s of %s", run, a.Namespace, a.Host()), nil
+}

@@ -1,0 +1,223 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"stroppy/internal/cluster"
+)
+
+// podWatch knows the pods with some labels, as the API server reports their changes. Its
+// methods may be called from several goroutines.
+type podWatch struct {
+	end  context.CancelFunc
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	pods    map[string]*corev1.Pod // by name
+	changed chan struct{}          // closed at the next change
+	gone    func(pod *corev1.Pod)  // is called when a pod has ended, without the lock
+}
+
+// watchPods begins to watch, and returns when all pods that are there now are known. gone is
+// called for each that is there no more.
+func (a *API) watchPods(ctx context.Context, selector string, gone func(*corev1.Pod)) (*podWatch, error) {
+	client, err := a.resource(podKind)
+	if err != nil {
+		return nil, fmt.Errorf("watch the pods: %w", a.explain(err))
+	}
+	life, end := context.WithCancel(context.Background())
+	w := &podWatch{end: end, pods: map[string]*corev1.Pod{}, changed: make(chan struct{}), gone: gone}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				o.LabelSelector = selector
+				return client.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				o.LabelSelector = selector
+				return client.Watch(ctx, o)
+			},
+		},
+		ObjectType: &Object{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    w.see,
+			UpdateFunc: func(_, now any) { w.see(now) },
+			DeleteFunc: w.lose,
+		},
+	})
+	w.done.Go(func() { informer.RunWithContext(life) })
+	if err := cluster.Retry(ctx, func() error {
+		if !informer.HasSynced() {
+			return fmt.Errorf("the API server at %s has not listed them", a.Host())
+		}
+		return nil
+	}); err != nil {
+		w.stop()
+		return nil, fmt.Errorf("watch the pods: %w", err)
+	}
+	return w, nil
+}
+
+func (w *podWatch) stop() {
+	w.end()
+	w.done.Wait()
+}
+
+// see notes what a pod is now.
+func (w *podWatch) see(object any) {
+	pod := new(corev1.Pod)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(*Object).Object, pod); err != nil {
+		return // of a server that knows other pods; who waits for one says that it is not there
+	}
+	w.mu.Lock()
+	before := w.pods[pod.Name]
+	w.pods[pod.Name] = pod
+	w.tell()
+	w.mu.Unlock()
+	if before != nil && before.UID != pod.UID {
+		w.gone(before)
+	}
+}
+
+func (w *podWatch) lose(object any) {
+	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
+	}
+	o, ok := object.(*Object)
+	if !ok {
+		return
+	}
+	w.mu.Lock()
+	pod := w.pods[o.GetName()]
+	if pod != nil && pod.UID == o.GetUID() {
+		delete(w.pods, o.GetName())
+		w.tell()
+	} else {
+		pod = nil
+	}
+	w.mu.Unlock()
+	if pod != nil {
+		w.gone(pod)
+	}
+}
+
+// tell wakes who waits. The lock is held.
+func (w *podWatch) tell() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// get returns a pod, nil if there is none of the name.
+func (w *podWatch) get(name string) *corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pods[name]
+}
+
+// all are the pods by name.
+func (w *podWatch) all() (list []*corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return compareNames(a.Name, b.Name) })
+	return list
+}
+
+// compareNames puts pod-9 before pod-10.
+func compareNames(a, b string) int {
+	if len(a) != len(b) {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
+}
+
+// until waits until see, which is called after each change, returns nil. When ctx ends, the
+// error has why and what see said last.
+func (w *podWatch) until(ctx context.Context, see func() error) error {
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		err := see()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second): // what see asks may not be of a pod
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// ready says why a pod takes no connections, nil if it does.
+func ready(p *corev1.Pod, name string) error {
+	if p == nil {
+		return fmt.Errorf("the pod %s is not there", name)
+	}
+	if p.DeletionTimestamp != nil {
+		return fmt.Errorf("the pod %s is going", name)
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	if why := waiting(p); why != "" {
+		return fmt.Errorf("the pod %s is not ready: %s", name, why)
+	}
+	return fmt.Errorf("the pod %s is not ready: it is %s", name, strings.ToLower(string(p.Status.Phase)))
+}
+
+// waiting is why a pod's containers do not run, empty where it does not say.
+func waiting(p *corev1.Pod) string {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		switch state := c.State; {
+		case state.Waiting != nil && state.Waiting.Reason != "ContainerCreating" && state.Waiting.Reason != "PodInitializing":
+			return strings.TrimSuffix("container "+c.Name+": "+state.Waiting.Reason+" "+state.Waiting.Message, " ")
+		case state.Terminated != nil && state.Terminated.ExitCode != 0:
+			return fmt.Sprintf("container %s ended with exit code %d (%s) %s", c.Name, state.Terminated.ExitCode, state.Terminated.Reason, state.Terminated.Message)
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// hopeless are reasons of a container that waiting does not change.
+var hopeless = []string{"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"}
+
+// hopelessPod says why a pod will never run, empty if it may.
+func hopelessPod(p *corev1.Pod) string {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		pulls := w.Reason == "ImagePullBackOff" || w.Reason == "ErrImagePull"
+		if slices.Contains(hopeless, w.Reason) || pulls && time.Since(p.CreationTimestamp.Time) > pullLimit {
+			return fmt.Sprintf("the image %s of the pod %s cannot be had (%s %s): name another by image= or version=", c.Image, p.Name, w.Reason, w.Message)
+		}
+	}
+	return ""
+}
+
+// pullLimit is how long an image that could not be pulled is tried again.
+const pullLimit = 20 * time.Second

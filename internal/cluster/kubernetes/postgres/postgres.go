@@ -1,0 +1,288 @@
+// Package postgres is the kind k8s/postgres: PostgreSQL with synchronous standbys, by the
+// operator CloudNativePG or Zalando's, whichever Kubernetes has. Neither operator's program
+// could be run where this was written: what is applied was accepted by the schemas of both,
+// and no more is known.
+package postgres
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+)
+
+const (
+	port = 5432
+	// user owns the database of the same name.
+	user       = "stroppy"
+	askTimeout = 2 * time.Second // of a question to one server, which may hang
+)
+
+var (
+	cnpgKind    = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "Cluster"}
+	zalandoKind = schema.GroupVersionKind{Group: "acid.zalan.do", Version: "v1", Kind: "postgresql"}
+	secretKind  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+)
+
+// Kind is the kind as package kubernetes knows it.
+func Kind() *kubernetes.Kind {
+	return &kubernetes.Kind{
+		Name: "postgres", Port: port, Version: "17", Disk: "10Gi",
+		Operators: []kubernetes.Operator{
+			{Name: "CloudNativePG", Kind: cnpgKind, Install: "helm install cnpg cloudnative-pg --repo https://cloudnative-pg.github.io/charts --namespace cnpg-system --create-namespace"},
+			{Name: "Zalando's Postgres Operator", Kind: zalandoKind, Install: "helm install postgres-operator postgres-operator --repo https://opensource.zalando.com/postgres-operator/charts/postgres-operator"},
+		},
+		Rights: []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
+		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
+		Settings: func(string, string) error { return nil },
+	}
+}
+
+func isZalando(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == zalandoKind }
+
+func render(s *kubernetes.Spec) []*kubernetes.Object {
+	if isZalando(s) {
+		return []*kubernetes.Object{zalando(s)}
+	}
+	return []*kubernetes.Object{cloudNativePG(s)}
+}
+
+// settings are those of the server that are asked for.
+func settings(s *kubernetes.Spec) map[string]any {
+	all := map[string]any{}
+	for _, one := range s.Settings {
+		all[one[0]] = one[1]
+	}
+	return all
+}
+
+// cloudNativePG is a Cluster, a majority of whose servers acknowledges each commit
+// (cloudnative-pg.io, "Replication").
+func cloudNativePG(s *kubernetes.Spec) *kubernetes.Object {
+	storage := map[string]any{"size": s.Disk}
+	if s.StorageClass != "" {
+		storage["storageClass"] = s.StorageClass
+	}
+	server := map[string]any{"parameters": settings(s)}
+	if s.Nodes > 1 {
+		server["synchronous"] = map[string]any{"method": "any", "number": int64(s.Nodes / 2), "dataDurability": "required"}
+	}
+	image := s.Image
+	if image == "" {
+		image = "ghcr.io/cloudnative-pg/postgresql:" + s.Version
+	}
+	return kubernetes.NewObject("postgresql.cnpg.io/v1", "Cluster", s.Name, map[string]any{"spec": map[string]any{
+		"instances": int64(s.Nodes), "imageName": image, "imagePullPolicy": s.Pull, "storage": storage, "resources": s.Resources(),
+		"postgresql": server, "bootstrap": map[string]any{"initdb": map[string]any{"database": user, "owner": user}},
+		"inheritedMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
+	}})
+}
+
+// zalando is a postgresql, whose Patroni runs in strict synchronous mode
+// (postgres-operator.readthedocs.io, "Cluster manifest reference").
+func zalando(s *kubernetes.Spec) *kubernetes.Object {
+	volume := map[string]any{"size": s.Disk}
+	if s.StorageClass != "" {
+		volume["storageClass"] = s.StorageClass
+	}
+	spec := map[string]any{
+		"teamId": user, "numberOfInstances": int64(s.Nodes), "volume": volume,
+		"users": map[string]any{user: []any{"createdb"}}, "databases": map[string]any{user: user},
+		"postgresql": map[string]any{"version": s.Version, "parameters": settings(s)},
+	}
+	if s.Nodes > 1 {
+		spec["patroni"] = map[string]any{"synchronous_mode": true, "synchronous_mode_strict": true}
+	}
+	if s.Image != "" {
+		spec["dockerImage"] = s.Image
+	}
+	if amounts := s.Resources(); len(amounts) > 0 {
+		spec["resources"] = amounts
+	}
+	return kubernetes.NewObject("acid.zalan.do/v1", "postgresql", s.Name, map[string]any{"spec": spec})
+}
+
+// pods are the labels that each operator gives its pods and volume claims.
+func pods(s *kubernetes.Spec) labels.Set {
+	if isZalando(s) {
+		return labels.Set{"cluster-name": s.Name}
+	}
+	return labels.Set{"cnpg.io/cluster": s.Name}
+}
+
+// pod counts from 0 with Zalando's operator, and from 1 with CloudNativePG.
+func pod(s *kubernetes.Spec, node int) string {
+	if isZalando(s) {
+		return fmt.Sprintf("%s-%d", s.Name, node)
+	}
+	return fmt.Sprintf("%s-%d", s.Name, node+1)
+}
+
+// status is the operator's own word: PhaseHealthy of CloudNativePG (api/v1/cluster_types.go),
+// ClusterStatusRunning of Zalando's (pkg/apis/acid.zalan.do/v1/const.go).
+func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	path, well, kind := []string{"status", "phase"}, "Cluster in healthy state", cnpgKind
+	if isZalando(s) {
+		path, well, kind = []string{"status", "PostgresClusterStatus"}, "Running", zalandoKind
+	}
+	o, err := a.Get(ctx, kind, s.Name)
+	if err != nil {
+		return err
+	}
+	if said, _, _ := unstructured.NestedString(o.Object, path...); said != well {
+		reason, _, _ := unstructured.NestedString(o.Object, "status", "phaseReason")
+		return fmt.Errorf("its operator says %q %s", said, reason)
+	}
+	return nil
+}
+
+// secretName is that of the owner's name and password.
+func secretName(s *kubernetes.Spec) string {
+	if isZalando(s) {
+		return fmt.Sprintf("%s.%s.credentials.postgresql.acid.zalan.do", user, s.Name)
+	}
+	return s.Name + "-app"
+}
+
+// database is PostgreSQL as its owner knows it.
+type database struct {
+	api      *kubernetes.API
+	spec     *kubernetes.Spec
+	password string
+	servers  []string
+}
+
+func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
+	secret, err := a.Get(ctx, secretKind, secretName(s))
+	if err != nil {
+		return nil, err
+	}
+	text, _, _ := unstructured.NestedString(secret.Object, "data", "password")
+	password, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(password) == 0 {
+		return nil, fmt.Errorf("the secret %s has no password of the owner", secretName(s))
+	}
+	return &database{a, s, string(password), addresses}, nil
+}
+
+func (d *database) address(hosts, query string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, d.password), Host: hosts, Path: "/" + user, RawQuery: query}
+	return u.String()
+}
+
+// URL implements kubernetes.Database, as the methods below do. Both operators' servers take
+// TLS connections with certificates of their own.
+func (d *database) URL() string {
+	return d.address(strings.Join(d.servers, ","), "sslmode=require&target_session_attrs=read-write")
+}
+
+func (d *database) NodeURL(i int) string {
+	return d.address(d.servers[i], "sslmode=require&target_session_attrs=any")
+}
+
+func (d *database) Close() error { return nil }
+
+// server is what a server says of itself.
+type server struct {
+	standby   bool
+	streaming int // standbys that receive what it writes
+}
+
+func (d *database) ask(ctx context.Context, i int) (s server, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, d.NodeURL(i))
+	if err != nil {
+		return s, fmt.Errorf("n%d does not answer: %w", i, err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')").Scan(&s.standby, &s.streaming)
+	return s, err
+}
+
+// askAll asks all servers at once.
+func (d *database) askAll(ctx context.Context) ([]server, []error) {
+	list, failed := make([]server, len(d.servers)), make([]error, len(d.servers))
+	var group sync.WaitGroup
+	for i := range d.servers {
+		group.Go(func() { list[i], failed[i] = d.ask(ctx, i) })
+	}
+	group.Wait()
+	return list, failed
+}
+
+func (d *database) Whole(ctx context.Context) error {
+	list, failed := d.askAll(ctx)
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	primaries := 0
+	for i, s := range list {
+		if s.standby {
+			continue
+		}
+		if primaries++; s.streaming != len(list)-1 {
+			return fmt.Errorf("n%d leads, and %d of %d standbys follow it", i, s.streaming, len(list)-1)
+		}
+	}
+	if primaries != 1 {
+		return fmt.Errorf("%d servers take writes", primaries)
+	}
+	return nil
+}
+
+func (d *database) Leader(ctx context.Context) (leader int, err error) {
+	err = cluster.Retry(ctx, func() error {
+		list, failed := d.askAll(ctx)
+		leader = -1
+		for i, s := range list {
+			if failed[i] != nil || s.standby {
+				continue
+			}
+			if leader >= 0 {
+				return fmt.Errorf("n%d and n%d both take writes", leader, i)
+			}
+			leader = i
+		}
+		if leader < 0 {
+			return errors.Join(append(failed, errors.New("no server takes writes"))...)
+		}
+		return nil
+	})
+	return leader, err
+}
+
+// MoveLeader implements kubernetes.Mover, for CloudNativePG as its own `kubectl cnpg promote`
+// does it (internal/cmd/plugin/promote). Zalando's operator has no such way.
+func (d *database) MoveLeader(ctx context.Context, to int) error {
+	if isZalando(d.spec) {
+		return errors.New("there is no way to hand the lead over with Zalando's operator: take kill leader")
+	}
+	target := pod(d.spec, to)
+	err := d.api.Patch(ctx, cnpgKind, d.spec.Name, map[string]any{"status": map[string]any{
+		"targetPrimary": target, "targetPrimaryTimestamp": kubernetes.Now(),
+		"phase": "Switchover in progress", "phaseReason": "Switching over to " + target,
+	}}, "status")
+	if err != nil {
+		return err
+	}
+	return cluster.RetryEvery(ctx, askTimeout/4, func() error {
+		leader, err := d.Leader(ctx)
+		if err == nil && leader != to {
+			err = fmt.Errorf("n%d leads yet", leader)
+		}
+		return err
+	})
+}

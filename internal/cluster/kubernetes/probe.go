@@ -1,0 +1,230 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"stroppy/internal/cluster"
+)
+
+// probeNumber stands for the probe among the numbers of nodes.
+const probeNumber = -2
+
+const (
+	probePort = 8080
+	// dialLimit bounds how long a connection may take that counts as one.
+	dialLimit = time.Second
+	// lossTries is how many connections a measurement of loss makes, each of which is lost with
+	// its first packet; those of a delay are fewer.
+	lossTries, delayTries = 200, 5
+)
+
+// ProbeCommand is the name of the command by which this program is a probe.
+const ProbeCommand = "probe"
+
+// Probe answers, at all addresses of its pod, GET /dial?to=HOST:PORT&count=N of those who have
+// the token, which is its argument, by making N connections. It returns at a signal to end.
+func Probe(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("`stroppy %s` is started in a pod by a run on Kubernetes", ProbeCommand)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listener, err := net.Listen("tcp", ":"+strconv.Itoa(probePort))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: probing(args[0]), ReadHeaderTimeout: dialLimit}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// dialed is an answer of a probe.
+type dialed struct {
+	Times []time.Duration // of the connections that were made
+	Lost  int             // that were not made within a second
+	Error string          // of the last one that was refused
+}
+
+func probing(token string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /dial", func(w http.ResponseWriter, r *http.Request) {
+		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
+			http.Error(w, "the token is another run's", http.StatusForbidden)
+			return
+		}
+		count, err := strconv.Atoi(r.URL.Query().Get("count"))
+		if err != nil || count < 1 || count > lossTries {
+			http.Error(w, "count is no number of connections", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(dialAll(r.Context(), r.URL.Query().Get("to"), count))
+	})
+	return mux
+}
+
+// dialAll makes connections, all at once, and closes them.
+func dialAll(ctx context.Context, to string, count int) (d dialed) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for range count {
+		group.Go(func() {
+			began := time.Now()
+			conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", to)
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			var late net.Error
+			switch {
+			case err == nil:
+				d.Times = append(d.Times, took)
+				_ = conn.Close()
+			case errors.As(err, &late) && late.Timeout():
+				d.Lost++
+			default:
+				d.Error = err.Error()
+			}
+		})
+	}
+	group.Wait()
+	return d
+}
+
+// probe is a pod that says which pods it reaches.
+type probe struct {
+	cluster *Cluster
+	pods    *podWatch
+	relay   *relay
+	token   string
+}
+
+func (c *Cluster) probeName() string { return c.spec.Name + "-probe" }
+
+// startProbe makes the pod, and returns when it answers.
+func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
+	var token [16]byte
+	_, _ = rand.Read(token[:]) // which never fails (crypto/rand)
+	p = &probe{cluster: c, token: hex.EncodeToString(token[:])}
+	pod := NewObject("v1", podKind.Kind, c.probeName(), map[string]any{"spec": map[string]any{
+		"automountServiceAccountToken": false, "terminationGracePeriodSeconds": int64(0),
+		"securityContext": RestrictedPod(),
+		"containers": []any{map[string]any{
+			"name": "probe", "image": c.spec.ToolImage, "imagePullPolicy": c.spec.Pull, "args": []any{ProbeCommand, p.token},
+			"securityContext": RestrictedContainer(),
+		}},
+	}})
+	if p.pods, err = c.api.watchPods(ctx, RunLabel+"="+c.spec.Name, func(*corev1.Pod) {}); err != nil {
+		return nil, err
+	}
+	if _, err = c.api.Apply(ctx, c.spec.Name, pod); err == nil {
+		err = p.pods.until(ctx, func() error { return ready(p.pods.get(c.probeName()), c.probeName()) })
+	}
+	if err == nil {
+		direct := reachable(ctx, p.pods.get(c.probeName()), probePort)
+		p.relay, err = c.api.newRelay(probePort, direct, func() *corev1.Pod { return p.pods.get(c.probeName()) })
+	}
+	if err != nil {
+		p.stop()
+		return nil, c.diagnose(err)
+	}
+	return p, nil
+}
+
+func (p *probe) stop() {
+	if p.relay != nil {
+		p.relay.stop()
+	}
+	p.pods.stop()
+}
+
+// ask has the probe make connections to a node.
+func (p *probe) ask(ctx context.Context, node, count int) (d dialed, err error) {
+	pod := p.cluster.nodes[node].current()
+	if pod == nil || pod.Status.PodIP == "" {
+		return d, fmt.Errorf("n%d has no pod now", node)
+	}
+	to := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(p.cluster.kind.Port))
+	query := url.Values{"to": {to}, "count": {strconv.Itoa(count)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.relay.address()+"/dial?"+query.Encode(), nil)
+	if err != nil {
+		return d, err
+	}
+	request.Header.Set("Authorization", "Bearer "+p.token)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * dialLimit}
+	answer, err := client.Do(request)
+	if err != nil {
+		return d, fmt.Errorf("ask the probe: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRead))
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("ask the probe: it answered %s: %.100s", answer.Status, text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
+	return d, err
+}
+
+// silent says why a node counts as one whose packets do not reach the probe.
+func (p *probe) silent(ctx context.Context, node int) error {
+	d, err := p.ask(ctx, node, 1)
+	switch {
+	case err != nil:
+		return err
+	case d.Lost == 1:
+		return nil
+	case d.Error != "":
+		return fmt.Errorf("n%d answered the probe: %s", node, d.Error)
+	}
+	return fmt.Errorf("packets of n%d reach the probe although they are cut", node)
+}
+
+// answers says why a node does not answer the probe.
+func (p *probe) answers(ctx context.Context, node int) error {
+	d, err := p.ask(ctx, node, 1)
+	switch {
+	case err != nil:
+		return err
+	case d.Lost > 0:
+		return fmt.Errorf("no packet of n%d reaches the probe", node)
+	case d.Error != "":
+		return fmt.Errorf("n%d does not answer the probe: %s", node, d.Error)
+	}
+	return nil
+}
+
+// measure sees what a node's link is like.
+func (p *probe) measure(ctx context.Context, node int, link cluster.Link) (measured, error) {
+	count := delayTries
+	if link.Loss > 0 {
+		count = lossTries
+	}
+	d, err := p.ask(ctx, node, count)
+	if err == nil && d.Error != "" {
+		err = fmt.Errorf("n%d does not answer the probe: %s", node, d.Error)
+	}
+	// A packet that is lost is sent again after a second (RFC 6298), when the connection counts
+	// as lost.
+	return measured{sent: count, lost: d.Lost, median: medianOf(d.Times)}, err
+}

@@ -1,0 +1,116 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Right is what an account may do with objects of one resource in the namespace.
+type Right struct {
+	Group, Resource string // such as apps and statefulsets; a subresource behind a slash
+	Verbs           []string
+}
+
+// ownRights are those that every kind needs.
+func ownRights() []Right {
+	return []Right{
+		{"", "pods", []string{"get", "list", "watch", "delete", "deletecollection", "patch"}},
+		{"", "pods/log", []string{"get"}},
+		{"", "pods/portforward", []string{"create"}},
+		{"", eventResource(), []string{"list"}},
+		{"", "persistentvolumeclaims", []string{"get", "list", "delete", "deletecollection"}},
+		{"coordination.k8s.io", "leases", []string{"create", "get", "list", "patch", "delete"}},
+	}
+}
+
+// managed are the verbs for objects that are applied, and deleted afterwards.
+func managed() []string { return []string{"create", "get", "list", "patch", "delete"} }
+
+var accessReview = schema.GroupVersionKind{Group: "authorization.k8s.io", Version: "v1", Kind: "SelfSubjectAccessReview"}
+
+// Require returns an error that names what this account may not do, nil if it may do all.
+func (a *API) Require(ctx context.Context, rights []Right) error {
+	reviews, err := a.resource(accessReview)
+	if err != nil {
+		return fmt.Errorf("ask Kubernetes for the rights of this account: %w", a.explain(err))
+	}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	var lacks []string
+	var failed error
+	for _, r := range rights {
+		for _, verb := range r.Verbs {
+			group.Go(func() {
+				allowed, err := a.may(ctx, reviews.Create, r, verb)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					failed = err
+				} else if !allowed {
+					lacks = append(lacks, verb+" "+r.name())
+				}
+			})
+		}
+	}
+	group.Wait()
+	if failed != nil {
+		return fmt.Errorf("ask Kubernetes for the rights of this account: %w", a.explain(failed))
+	}
+	if len(lacks) > 0 {
+		slices.Sort(lacks)
+		return fmt.Errorf("this account may not %s in the namespace %s: have the rights of docs/kubernetes.md granted", strings.Join(lacks, ", "), a.Namespace)
+	}
+	return nil
+}
+
+func (r Right) name() string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}
+
+type creates func(context.Context, *unstructured.Unstructured, metav1.CreateOptions, ...string) (*unstructured.Unstructured, error)
+
+// may asks whether one verb is allowed.
+func (a *API) may(ctx context.Context, create creates, r Right, verb string) (bool, error) {
+	resource, subresource, _ := strings.Cut(r.Resource, "/")
+	review := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"resourceAttributes": map[string]any{
+		"namespace": a.Namespace, "verb": verb, "group": r.Group, "resource": resource, "subresource": subresource,
+	}}}}
+	review.SetGroupVersionKind(accessReview)
+	answer, err := create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	return allowed, err
+}
+
+// namespaceThere refuses a namespace that does not exist. An account that may not look is
+// believed: what it makes there is refused then.
+func (a *API) namespaceThere(ctx context.Context) error {
+	namespaces, err := a.resource(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	if err == nil {
+		_, err = namespaces.Get(ctx, a.Namespace, metav1.GetOptions{})
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("the namespace %s does not exist: make it with `kubectl create namespace %s`, or name another by namespace=", a.Namespace, a.Namespace)
+	case apierrors.IsForbidden(err):
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the API server at %s does not answer", a.Host())
+	}
+	return a.explain(err)
+}

@@ -114,8 +114,12 @@ func (c *Cursor) Ref() Ref {
 // The error is the first one in the order of the file, of the file's damage and of what do
 // returned alike. Of the blocks before it all were done, of those behind it some.
 func (r *Reader) EachBlock(workers int, do func(worker int, c *Cursor) error) error {
+	return r.eachBlock(r.Blocks(), workers, do)
+}
+
+func (r *Reader) eachBlock(blocks iter.Seq2[Block, error], workers int, do func(worker int, c *Cursor) error) error {
 	cursors := make([]*Cursor, workers)
-	return deal(r.Blocks(), workers, func(worker int, b Block) error {
+	return deal(blocks, workers, func(worker int, b Block) error {
 		c := cursors[worker]
 		if c == nil {
 			c = r.Cursor()

@@ -20,6 +20,9 @@ type Header struct {
 	Database string            `json:"database"`
 	Keys     map[string]string `json:"keys,omitempty"` // further facts that a workload needs for its checks
 
+	// Clocks are those of the clients where they had several. Their errors are in ClocksFile.
+	Clocks []ClockError `json:"clocks,omitempty"`
+
 	// What the workload declares, so that a reader needs no table of its own.
 	Kinds   []Declared `json:"kinds,omitempty"`   // of its transactions
 	Reasons []Declared `json:"reasons,omitempty"` // for which it rejects one

@@ -24,7 +24,7 @@ func Open(dir string) (*Reader, error) {
 	}
 	r := &Reader{source: s, end: s.end()}
 	if err = s.unmarshal(&r.header); err == nil {
-		err = r.plausible()
+		err = cmp.Or(r.plausible(), r.plausibleClocks(), r.readClocks(dir))
 	}
 	if err != nil {
 		_ = s.close()

@@ -138,7 +138,7 @@ func (w *Writer) Copy(r *Reader) error {
 	var buffer []byte
 	for b, err := range r.Blocks() {
 		if err == nil && int(b.Client) >= len(w.clients) {
-			err = fmt.Errorf("%s in %s: there is a client %d, and a part of it is to be added to a recording of %d: take the parts of one run", recording, r.source.path, b.Client, len(w.clients))
+			err = r.manyClients(b.Client, len(w.clients))
 		}
 		if err == nil {
 			buffer, err = r.source.payload(b, buffer)
@@ -151,10 +151,20 @@ func (w *Writer) Copy(r *Reader) error {
 			return err
 		}
 	}
-	if !r.Complete() {
-		return fmt.Errorf("%s in %s: %s ends before its time: the history is not complete", recording, w.out.path, r.source.path)
+	return w.copiedWhole(r)
+}
+
+// manyClients says that a recording has a client that this one cannot have.
+func (r *Reader) manyClients(client uint32, of int) error {
+	return fmt.Errorf("%s in %s: there is a client %d, and a part of it is to be added to a recording of %d: take the parts of one run", recording, r.source.path, client, of)
+}
+
+// copiedWhole says that a recording of which all was copied has no end.
+func (w *Writer) copiedWhole(r *Reader) error {
+	if r.Complete() {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s in %s: %s ends before its time: the history is not complete", recording, w.out.path, r.source.path)
 }
 
 // Fail has the history end with an error and stay incomplete, unless there is one already.

@@ -30,7 +30,8 @@ import (
 // Recording is a closed recording, and when it began on a clock that is one for all of them.
 type Recording struct {
 	check.Source
-	Zero int64 // ns; where it is not known exactly, the earliest time
+	Zero  int64 // ns
+	Error int64 // of Zero either way, ns; the times of one recording are exact among themselves
 }
 
 // Input is what a proof is about: the recordings of all runs, and the end state that was
@@ -65,6 +66,10 @@ type Proof struct {
 	// Cyclic are the transactions that have no serial order among themselves. All others
 	// have one, before or behind each circle of these, and everything else holds for all.
 	Cyclic []history.ID
+
+	// Doubt are the transactions of which the errors of the recordings leave open whether the
+	// order agrees with real time. It does by the times as they are given.
+	Doubt check.Doubt
 
 	// Legs are the rows of the ledger of some transactions, among them all whose clients did
 	// not see which versions they made, or saw others.
@@ -174,6 +179,7 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	p.proof.Dependencies = p.order.dependencies
 	p.proof.Applied += p.order.unknown
 	p.proof.Cyclic = p.order.cyclic
+	p.proof.Doubt = p.order.doubt
 	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum
 	return p.order.err
 }

@@ -63,6 +63,7 @@ type feed struct {
 	mutex sync.Mutex // of look
 	look  func(tx *history.Transaction) error
 	left  map[history.ID]int // blocks of each client that were not handed over
+	file  map[history.ID]int // which recording has a client: two are not to have the same one
 
 	piece   int // how many records of a block are decoded at once
 	batches sync.Pool
@@ -91,14 +92,12 @@ const (
 const ahead = 16
 
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
-	f := &feed{in: in, look: in.Look(), legs: legs, left: map[history.ID]int{}, lookedUp: map[history.ID]bool{}, stop: func() {}}
+	f := &feed{in: in, look: in.Look(), legs: legs, left: map[history.ID]int{}, file: map[history.ID]int{}, lookedUp: map[history.ID]bool{}, stop: func() {}}
 	f.batches.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.batches} }
-	runs := map[uint64]bool{}
 	for _, r := range in.History {
-		if runs[r.Header().Run] || max(r.Zero, -r.Zero) > latest {
-			return nil, unproved("run %d is there twice, or began at no time", r.Header().Run)
+		if max(r.Zero, -r.Zero) > latest || r.Error < 0 || r.Error > latest {
+			return nil, unproved("run %d began at no time", r.Header().Run)
 		}
-		runs[r.Header().Run] = true
 	}
 	if files := in.files(); files != nil {
 		return f, f.deal(files)
@@ -246,7 +245,9 @@ func (f *feed) gather(w *check.Watch) (problem error) {
 				b = f.batches.Get().(*batch)
 				b.reset(client, file, r.Zero)
 				b.ready <- struct{}{}
-				f.left[client]++
+				if err := f.count(client, file); err != nil {
+					return err
+				}
 				open[client], list = b, append(list, b)
 			}
 			if b.err == nil {
@@ -260,6 +261,17 @@ func (f *feed) gather(w *check.Watch) (problem error) {
 	f.order = make(chan *batch, len(list))
 	for _, b := range list {
 		f.order <- b
+	}
+	return nil
+}
+
+// count counts a block of a client.
+func (f *feed) count(client history.ID, file int) error {
+	if f.left[client]++; f.left[client] == 1 {
+		f.file[client] = file
+	}
+	if f.file[client] != file {
+		return unproved("client %d of run %d is in two recordings", client.Client(), client.Run())
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func recorded(t *testing.T, runs, clients, count int, swapped bool) (list []Reco
 		reader, err := history.Open(dirs[run])
 		must(err)
 		t.Cleanup(func() { _ = reader.Close() })
-		list = append(list, Recording{reader, zero(run)})
+		list = append(list, Recording{Source: reader, Zero: zero(run)})
 	}
 	end, err = history.OpenEnd(dirs[0])
 	must(err)

@@ -37,7 +37,9 @@ func (f *feed) places(files []blocks) (list []place, err error) {
 		q := &queues[first]
 		p := place{first, q.blocks[0]}
 		list = append(list, p)
-		f.left[f.client(p)]++
+		if err := f.count(f.client(p), p.file); err != nil {
+			return nil, err
+		}
 		q.blocks = q.blocks[1:]
 		if err := q.look(len(files) > 1); err != nil {
 			return nil, err

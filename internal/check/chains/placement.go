@@ -51,6 +51,12 @@ type placement struct {
 	touched uint32                   // keeps what warm does from being left out
 	err     error
 
+	// Where the recordings' times have errors: of each recording, and by object the latest
+	// beginnings of what stands before the last version, and of who read it.
+	errors           []int64
+	writers, readers []check.Latest
+	doubt            check.Doubt
+
 	dependencies int
 	unknown      int                 // applied, of unknown outcome
 	lookedUp     map[history.ID]bool // and not applied
@@ -71,6 +77,15 @@ func newPlacement(in Input) *placement {
 	}
 	for n := range p.objects {
 		p.objects[n].value = in.Opening(uint64(n))
+	}
+	for i, r := range in.History {
+		if p.errors == nil && r.Error > 0 && len(in.History) > 1 {
+			p.errors = make([]int64, len(in.History))
+			p.writers, p.readers = make([]check.Latest, in.Objects), make([]check.Latest, in.Objects)
+		}
+		if p.errors != nil {
+			p.errors[i] = r.Error
+		}
 	}
 	return p
 }
@@ -313,6 +328,9 @@ func (p *placement) place(t *transaction) {
 		p.unknown++
 	}
 	ops := t.operations()
+	if p.errors != nil {
+		p.doubted(t, ops)
+	}
 	for i := range ops {
 		op := &ops[i]
 		o := &p.objects[op.object()]

@@ -26,6 +26,9 @@ func (c *checker) decide() error {
 	if c.decision = c.graph.Decide(c.RealTime); c.watch.Err != nil {
 		return c.watch.Err
 	}
+	if c.RealTime && c.clock != nil && c.decision.Cores[graph.Real] == nil {
+		c.doubt = c.graph.Doubt(graph.Uncertain{Begin: c.begin, End: c.end, Group: c.clock, Error: c.Errors})
+	}
 	c.unreadUpdates()
 	c.forkedUpdates()
 	if c.forked {
@@ -219,6 +222,9 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 			if o == graph.Real && !c.RealTime && level.Includes(isolation.StrongReadUncommitted) && l == level {
 				worst = max(worst, graph.Open)
 			}
+			if o == graph.Real && c.doubted() && l == level {
+				worst = max(worst, graph.Open)
+			}
 			if l != isolation.Unknown && level.Includes(l) {
 				worst = max(worst, c.decision.States[o][t])
 			}
@@ -237,6 +243,12 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 		return graph.Open
 	}
 	return worst
+}
+
+// doubted says that real time may contradict the order of the transactions. Where they have none
+// by what is sure, which weaker orders it contradicts is not looked at.
+func (c *checker) doubted() bool {
+	return c.doubt.Count > 0 || c.clock != nil && c.decision.Cores[graph.Real] != nil
 }
 
 // unordered says that a level depends on the order of appends to one list of which none was

@@ -19,7 +19,7 @@ func (c *checker) depend() error {
 	if len(c.ranges) > 0 {
 		d.sortLists()
 	}
-	c.graph = graph.New(len(c.id), len(c.hubs), []graph.Times{{Begin: c.begin, End: c.end}}, &c.watch, func(b *graph.Builder) {
+	c.graph = graph.New(len(c.id), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
 		d.Builder = b
 		d.writes()
 		d.reads()
@@ -36,7 +36,7 @@ func (c *checker) depend() error {
 // written that list before.
 func (c *checker) torn() bool {
 	d := &dependencies{checker: c}
-	g := graph.New(len(c.id), len(c.hubs), []graph.Times{{Begin: c.begin, End: c.end}}, &c.watch, func(b *graph.Builder) {
+	g := graph.New(len(c.id), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
 		d.Builder = b
 		d.writes()
 		d.reads()
@@ -261,13 +261,15 @@ func (d *dependencies) missing(t, op, list uint32, kind uint8) {
 	by := d.deleter(list)
 	perhaps, open := d.perhaps[list]
 	switch {
-	case by == check.None && open && d.end[t] >= d.begin[perhaps]:
+	case by == check.None && open && !d.ended(t, perhaps):
 		d.overwritten(t, list, 0, graph.GuessRw)
 	case by == check.None:
 		d.overwritten(t, list, 0, kind)
 	case d.hasDeleted(t, op, list):
-	case by == t || d.end[t] < d.begin[by]:
+	case by == t || d.ended(t, by):
 		d.overwritten(t, list, 0, kind)
+	case d.apart(t, by) > 0:
+		d.overwritten(t, list, 0, graph.GuessRw)
 	case d.begin[t] >= d.begin[by]:
 		d.Add(by, t, graph.GuessWr)
 	default:

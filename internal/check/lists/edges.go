@@ -37,7 +37,7 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	switch s.Kind {
 	case graph.Rt:
 		e.Kind = check.RealTime
-		e.Text = fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(c.begin[s.To]-c.end[s.From]), to)
+		e.Text = fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To)), to)
 		return e
 	case graph.Process:
 		e.Kind = check.ProcessOrder

@@ -99,7 +99,7 @@ func (c *checker) lostBefore(t, list, version uint32) bool {
 		over = c.parent(list, over)
 	}
 	by := c.effect(list, over)
-	return c.RealTime && by != check.None && c.end[t] < c.begin[by] && c.forbidsLostUpdates()
+	return c.RealTime && by != check.None && c.ended(t, by) && c.forbidsLostUpdates()
 }
 
 func (c *checker) forbidsDirtyReads() bool {

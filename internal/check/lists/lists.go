@@ -64,6 +64,7 @@ type Transaction struct {
 	Client     uint64
 	Outcome    history.Outcome // a rejected one is one that was aborted
 	Begin, End int64           // ns of one clock
+	Clock      uint32          // which has measured them: a place in Errors of Input. Those of one are exact beside each other
 	Ops        []Op            // in the order in which they were done
 }
 
@@ -74,6 +75,7 @@ type Input struct {
 	End          iter.Seq2[Row, error]          // every list that is there in the end; nil: it was not downloaded
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are of one clock
+	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
 	Undecided    string                         // why nothing may be called valid; empty if it may
 
 	Storage func(key uint64) Storage    // how a list is kept; nil: all are Objects

@@ -29,7 +29,8 @@ const nowhere = check.None
 // transactions are the transactions in the order of the input, in parallel arrays.
 type transactions struct {
 	id         []history.ID
-	begin, end []int64 // graph.Never and its negative of what has no place in real time
+	begin, end []int64  // graph.Never and its negative of what has no place in real time
+	clock      []uint32 // the number of the clock; nil: all are of one
 	client     []uint32
 	before     []uint32 // the transaction of the client that it had the answer of; None is none
 	state      []uint8  // the outcome, or observed
@@ -66,6 +67,7 @@ type checker struct {
 	clients []clientState
 	byName  map[uint64]uint32 // the number of a client
 	last    uint32            // the number of the client of the last transaction
+	doubt   check.Doubt       // whether real time contradicts the order, where the clocks leave it open
 
 	keys  keyTable
 	lists [][]uint64 // by number of the key, the longest that was read; of a tree what each version added
@@ -225,6 +227,42 @@ func (c *checker) addTimes(n uint32, t *Transaction) {
 	}
 	c.begin, c.end = append(c.begin, begin), append(c.end, end)
 	c.client, c.before = append(c.client, c.last), append(c.before, before)
+	if c.Errors != nil {
+		c.clock = append(c.clock, t.Clock)
+	}
+}
+
+// times are those of the transactions, of which real time is what is sure.
+func (c *checker) times() []graph.Times {
+	if c.clock == nil {
+		return []graph.Times{{Begin: c.begin, End: c.end}}
+	}
+	begin, end := slices.Clone(c.begin), slices.Clone(c.end)
+	for n, clock := range c.clock {
+		if begin[n] != -graph.Never {
+			begin[n] -= c.Errors[clock]
+		}
+		if end[n] != graph.Never {
+			end[n] += c.Errors[clock]
+		}
+	}
+	return []graph.Times{{Begin: c.begin, End: c.end, Group: c.clock}, {Begin: begin, End: end}}
+}
+
+// apart is how far the times of two transactions may be wrong beside each other, ns.
+func (c *checker) apart(a, b uint32) int64 {
+	if c.clock == nil || c.clock[a] == c.clock[b] {
+		return 0
+	}
+	return c.Errors[c.clock[a]] + c.Errors[c.clock[b]]
+}
+
+// ended says that a transaction had ended before another began, for sure.
+func (c *checker) ended(t, began uint32) bool {
+	if c.end[t] == graph.Never || c.begin[began] == -graph.Never {
+		return c.end[t] < c.begin[began]
+	}
+	return c.end[t]+c.apart(t, began) < c.begin[began]
 }
 
 func (c *checker) op(list, arg uint32) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
@@ -248,6 +249,8 @@ func (c *checker) whyOpen(l isolation.Level) string {
 		return c.why
 	case !c.RealTime && l.Includes(isolation.StrongReadUncommitted):
 		return "the history has no times of one clock"
+	case c.doubted() && l.Includes(isolation.StrongReadUncommitted):
+		return fmt.Sprintf("nothing contradicts real time for sure, but clients have different clocks, whose times are known to within %v of each other", c.uncertainty())
 	case c.open && c.unknownValues(l):
 		return "transactions overwrote the same value of a list, and which of them came first is not known"
 	case c.unknownValues(l):
@@ -256,6 +259,20 @@ func (c *checker) whyOpen(l isolation.Level) string {
 		return "several transactions appended to one list what nobody has read, and whether each of them saw those before it is not known"
 	}
 	return "a list was read as absent that was made and deleted, and whether before the one or after the other is not known"
+}
+
+// uncertainty is how far the times of two clocks may be wrong beside each other.
+func (c *checker) uncertainty() time.Duration {
+	var first, second int64
+	for _, error := range c.Errors {
+		switch {
+		case error > first:
+			first, second = error, first
+		default:
+			second = max(second, error)
+		}
+	}
+	return time.Duration(first + second)
 }
 
 func (c *checker) validText(o graph.Order, report *Report) string {

@@ -17,6 +17,8 @@ type streamWalk struct {
 	latest   map[uint64]*uint64   // by run and client: the latest sequence of an acknowledged append
 	tries    map[uint16]*lateness // by history
 
+	surely, perhaps check.Latest // beginning of all histories on one clock, at the earliest and at the latest
+
 	client   uint64 // of the append that was followed last
 	source   uint16
 	sequence *uint64   // of that client in latest; nil at first
@@ -192,9 +194,31 @@ func (e *checker) follow(i uint32, stands string) {
 	if t.End < s.late.try {
 		e.find(behindLater, i, "was acknowledged before %v began, and %s behind it", e.IDOf(s.late.by), stands)
 	}
+	if e.together != nil && e.together[t.Source] {
+		e.followOthers(i, stands)
+	}
 	if s.late.by == check.None || t.Try > s.late.try {
 		*s.late = lateness{t.Try, i}
 	}
+}
+
+// followOthers is follow for appends of other histories on the same clock, as far as their times
+// are known.
+func (e *checker) followOthers(i uint32, stands string) {
+	t, s := &e.Txns.List[i], &e.stream
+	clock, group := e.Clocks[t.Source], uint32(t.Source)
+	if at, ok := s.surely.Beside(group); ok && at > t.End+clock.To {
+		for source, other := range s.tries {
+			if source != t.Source && e.together[source] && other.by != check.None && other.try+e.Clocks[source].From == at {
+				e.find(behindLater, i, "was acknowledged before %v began, and %s behind it", e.IDOf(other.by), stands)
+				break
+			}
+		}
+	} else if at, ok := s.perhaps.Beside(group); ok && at > t.End+clock.From {
+		e.doubt.Note(at - t.End - clock.From)
+	}
+	s.surely.Add(t.Try+clock.From, group)
+	s.perhaps.Add(t.Try+clock.To, group)
 }
 
 // turn makes sequence and late be those of a client and of a history. Mostly they are

@@ -60,6 +60,8 @@ type checker struct {
 	odd                       map[uint32]map[uint32]bool
 	stream                    streamWalk
 	found                     [kinds]check.Findings
+	together                  []bool // of each history: it is on one clock with another, as all of these are
+	doubt                     check.Doubt
 	latest                    [kinds]history.ID // the last transaction of each that find was given
 }
 
@@ -117,6 +119,23 @@ func (e *checker) readAppends() (problem error) {
 		grow := func(n int) { e.places = check.Lengthen(e.places, n) }
 		if err := e.Txns.AddAll(&e.Watch, source, number, workers, grow, add); err != nil {
 			return err
+		}
+	}
+	e.together = e.onOneClock()
+	return nil
+}
+
+// onOneClock says of each history that it is on the first clock that several are on; nil is none.
+func (e *checker) onOneClock() []bool {
+	for i, c := range e.Clocks {
+		together, n := make([]bool, len(e.Clocks)), 0
+		for j := i; j < len(e.Clocks); j++ {
+			if together[j] = e.Clocks[j].ID == c.ID; together[j] {
+				n++
+			}
+		}
+		if n > 1 {
+			return together
 		}
 	}
 	return nil

@@ -117,6 +117,10 @@ func (e *checker) decide() []check.Result {
 			why = e.Foreign()
 		case rule.name == check.NoGhost && !e.Complete():
 			why = "the recording was cut off, so what was sent last is not known"
+		case rule.name == Order && e.Apart():
+			why = "within each worker the order agrees with real time, but the workers' clocks were not compared"
+		case rule.name == Order:
+			why = e.Why(e.doubt)
 		}
 		if !stop {
 			if r = r.Decide(e.found[:], why, rule.valid); rule.nothing {

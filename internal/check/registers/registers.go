@@ -50,7 +50,11 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 		in.End = nil
 	}
 	k := newChecker(ctx, in)
-	results := k.results(k.read())
+	problem := k.read()
+	if problem == nil && k.Uncertainty() > 0 {
+		problem = k.compareParts(ctx)
+	}
+	results := k.results(problem)
 	in.SetCommitted(k.committed)
 	check.Locate(in.History, &k.Watch, results)
 	k.explain(results)
@@ -64,6 +68,8 @@ type checker struct {
 	check.Evidence
 	in       Input
 	found    [kinds]check.Findings
+	doubts   map[string]int // by check, what would break it if the clocks were wrong enough
+	times    timesAs
 	group    []int           // of each history: the first one that is on the same clock
 	groups   []int           // all of these
 	slabs    [][]write       // all writes, as write numbers them
@@ -153,6 +159,16 @@ type register struct {
 	broken   bool          // it is not linearizable
 }
 
+// timesAs says how the times of several histories on one clock are taken that are known within
+// bounds.
+type timesAs uint8
+
+const (
+	surely  timesAs = iota // what has surely ended before something began
+	apart                  // each history alone, whose times are exact
+	perhaps                // what may have ended before something began
+)
+
 // groupClocks finds the histories that are on one clock. One that shares its clock
 // with none keeps its own times, which are exact.
 func (k *checker) groupClocks() {
@@ -160,8 +176,11 @@ func (k *checker) groupClocks() {
 		k.AddSource(i, source)
 	}
 	for i := range k.Clocks {
-		same := func(c check.Clock) bool { return c.ID == k.Clocks[i].ID }
+		same := func(c check.Clock) bool { return c.ID == k.Clocks[i].ID && k.times != apart }
 		first := slices.IndexFunc(k.Clocks, same)
+		if k.times == apart {
+			first = i
+		}
 		k.group = append(k.group, first)
 		if first < i {
 			continue
@@ -169,6 +188,11 @@ func (k *checker) groupClocks() {
 		k.groups = append(k.groups, i)
 		if !slices.ContainsFunc(k.Clocks[i+1:], same) {
 			k.Clocks[i].From, k.Clocks[i].To = 0, 0
+		}
+	}
+	for i := range k.Clocks {
+		if c := &k.Clocks[i]; k.times == perhaps {
+			c.From, c.To = c.To, c.From
 		}
 	}
 }

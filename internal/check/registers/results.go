@@ -149,6 +149,8 @@ func (k *checker) undecided(name string, problem error) string {
 		return k.WhyNoEnd()
 	case !k.Complete():
 		return "the recording was cut off, so what the last transactions did and saw is not known"
+	case k.doubts[name] > 0:
+		return k.Doubtful(k.doubts[name], "record")
 	case name == Scans && k.in.Records > mostPlaces && k.scanned != nil:
 		return fmt.Sprintf("whether scans are complete is not looked at where the load made more than %d records", mostPlaces)
 	case name == Scans:

@@ -28,14 +28,31 @@ type transition struct {
 	known  bool  // before was read
 	before int64 // balance
 	amount int64
-	begin  int64 // ns of the runs' clock; when the deciding try began, at the earliest
-	end    int64 // when the client knew the outcome, at the latest; the largest number if it never did
+	begin  int64 // ns of the runs' clock; when the deciding try began; the least number if nobody knows
+	end    int64 // when the client knew the outcome; the largest number if it never did
+	error  int64 // of both, either way; those of one source are exact among themselves
+	source uint16
+}
+
+// ended says that e had ended before f began: surely, or perhaps.
+func (e *transition) ended(f *transition, perhaps bool) bool {
+	switch error := e.error + f.error; {
+	case e.end == math.MaxInt64 || f.begin == math.MinInt64:
+		return false
+	case e.source == f.source:
+		return e.end < f.begin
+	case perhaps:
+		return e.end-error < f.begin
+	default:
+		return e.end+error < f.begin
+	}
 }
 
 // paths are what was found of the accounts.
 type paths struct {
 	broken  few[transition] // of the accounts without a path, a transaction that shows it
 	late    few[transition] // of those without one that agrees with real time
+	doubt   check.Doubt     // accounts of which no order agrees with real time if the times are wrong enough
 	unsure  int             // accounts whose order could not be decided
 	unsureT int             // accounts whose real-time order could not be decided
 	count   int             // transactions
@@ -80,6 +97,7 @@ func (t *groups) unordered() string {
 func (t *groups) edges() []transition {
 	b, list := t.balances, []transition(nil)
 	apart := b.CountClocks() > 1 // then times say nothing
+	uncertain := b.Uncertainty() > 0
 	err := b.Each(func(n uint32, tx *history.Transaction) {
 		x := &b.Txns.List[n]
 		if !x.Applied() || len(tx.Ops) == 0 || tx.Ops[0].Object >= b.in.Accounts {
@@ -88,10 +106,13 @@ func (t *groups) edges() []transition {
 		op := &tx.Ops[0]
 		e := transition{
 			row: op.Object, txn: n, known: op.Observed && tx.Outcome == history.Committed,
-			before: op.Value, amount: op.Amount, begin: x.Try, end: x.End,
+			before: op.Value, amount: op.Amount, begin: x.Try, end: x.End, source: x.Source,
 		}
 		clock := b.Clocks[x.Source]
-		e.begin, e.end = e.begin+clock.From, e.end+clock.To
+		e.begin, e.end = e.begin+clock.Middle(), e.end+clock.Middle()
+		if uncertain {
+			e.error = clock.Error()
+		}
 		if tx.Outcome != history.Committed {
 			e.end = math.MaxInt64
 		}
@@ -136,6 +157,9 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 	s := search{list: list, at: opening}
 	switch s.run() {
 	case searchFound:
+		if perhaps := (search{list: list, at: opening, perhaps: true}); perhaps.uncertain() > 0 && perhaps.run() != searchFound {
+			f.doubt.Note(perhaps.uncertain())
+		}
 		return
 	case searchFailed:
 		f.late.add(list[len(list)-1])
@@ -212,6 +236,8 @@ func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
 			return "is one of the transactions on this account of which no order agrees with real time",
 				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time", account)
 		})
+	case f.doubt.Count > 0:
+		why = t.balances.Doubtful(f.doubt.Count, "account")
 	case f.unsureT > 0:
 		why = fmt.Sprintf("the order on %s is not known from what was read; --versions records it", check.Plural(f.unsureT, "account"))
 	}

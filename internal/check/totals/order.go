@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,7 @@ type order struct {
 	anomalies []check.Anomaly                 // without real time, the weakest level's first
 	realtime  []check.Anomaly                 // with real time only
 	torn      []history.ID                    // audits that saw no consistent cut
+	doubt     check.Doubt                     // whether it agrees with real time
 	cycles    [][]graph.Step                  // found so far: each must come before the next, the last before the first
 	records   map[uint32]*history.Transaction // of the cycles; nil where it could not be read
 }
@@ -31,6 +33,8 @@ func (b *balances) order() *order {
 	b.edges = nil
 	if b.graph.Unordered(graph.All, true) != nil {
 		o.find(b.graph)
+	} else {
+		o.doubt = b.doubt()
 	}
 	if !b.Watch.Cancelled() {
 		o.explainAll()
@@ -101,6 +105,24 @@ func (b *balances) timesOf(group func(source uint16) (group uint32, clock check.
 		}
 	}
 	return times
+}
+
+// doubt is whether real time may contradict the order, where the errors of the clocks leave it
+// open.
+func (b *balances) doubt() check.Doubt {
+	if b.Uncertainty() == 0 {
+		return check.Doubt{}
+	}
+	middle := b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
+		clock = b.Clocks[source]
+		clock.From, clock.To = clock.Middle(), clock.Middle()
+		return uint32(source), clock, true
+	})
+	t := graph.Uncertain{Begin: middle.Begin, End: middle.End, Group: middle.Group}
+	for _, c := range b.Clocks {
+		t.Error = append(t.Error, c.Error())
+	}
+	return b.graph.Doubt(t)
 }
 
 // withoutLostUpdates returns the dependencies but for those between two transactions that
@@ -230,7 +252,7 @@ func (o *order) strict(claim isolation.Level) check.Result {
 		why = fmt.Sprintf("within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
 			"that were not compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
 	}
-	return found.decide(r, why, "The order of all transactions agrees with real time.").Nothing(o.nothing())
+	return found.decide(r, cmp.Or(why, o.b.Why(o.doubt)), "The order of all transactions agrees with real time.").Nothing(o.nothing())
 }
 
 // notStrict is what strict says where serializable said all.

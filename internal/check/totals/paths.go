@@ -1,6 +1,9 @@
 package totals
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // What a search for a path came to.
 type searched uint8
@@ -17,15 +20,17 @@ const (
 // 1993). What is left is nearly always one edge or two. The edges are in the order of
 // their ends.
 type search struct {
-	list  []transition
-	at    int64 // the balance
-	used  []bool
-	first int               // the first edge that is not used: the one that ended first
-	from  map[int64][]int32 // the edges that leave a balance
-	blind []int32           // those of which nobody knows which balance they left
-	path  []int32           // the edges that were taken
-	tried []int             // for each step how many of its choices have been tried
-	steps int
+	list    []transition
+	perhaps bool  // what may have ended before an edge began counts as if it had
+	widest  int64 // how far two times may be wrong beside each other
+	at      int64 // the balance
+	used    []bool
+	first   int               // the first edge that is not used: the one that ended first
+	from    map[int64][]int32 // the edges that leave a balance
+	blind   []int32           // those of which nobody knows which balance they left
+	path    []int32           // the edges that were taken
+	tried   []int             // for each step how many of its choices have been tried
+	steps   int
 }
 
 // searchSteps bounds a search, for each edge and for all.
@@ -38,6 +43,7 @@ func (s *search) run() searched {
 	if len(s.list) == 1 && (!s.list[0].known || s.list[0].before == s.at) {
 		return searchFound
 	}
+	s.widest = s.uncertain()
 	s.used, s.from = make([]bool, len(s.list)), make(map[int64][]int32, len(s.list))
 	for i := range s.list {
 		if e := &s.list[i]; e.known {
@@ -77,11 +83,34 @@ func (s *search) next(choice int) (next int32, number int) {
 		} else {
 			i = s.blind[choice-len(left)]
 		}
-		if !s.used[i] && s.list[i].begin <= s.list[s.first].end {
+		if !s.used[i] && !s.held(int(i)) {
 			return i, choice
 		}
 	}
 	return -1, 0
+}
+
+// held says that an edge that is left had ended before edge i began.
+func (s *search) held(i int) bool {
+	e := &s.list[i]
+	for j := s.first; j < len(s.list) && e.begin != math.MinInt64; j++ {
+		other := &s.list[j]
+		if other.end == math.MaxInt64 || other.end >= e.begin+s.widest {
+			return false
+		}
+		if !s.used[j] && j != i && other.ended(e, s.perhaps) {
+			return true
+		}
+	}
+	return false
+}
+
+// uncertain is how far the times of two edges may be wrong beside each other, at most.
+func (s *search) uncertain() (widest int64) {
+	for i := range s.list {
+		widest = max(widest, 2*s.list[i].error)
+	}
+	return widest
 }
 
 func (s *search) take(i int32) {

@@ -57,9 +57,8 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 // not closed, where they have no clock in common, or where it is not known when what an
 // audit saw was so.
 //
-// Of a run it may be known only within two bounds when it began on that clock. The earliest
-// time is taken, which makes more pairs of transactions follow each other in real time than
-// surely do: a proof for these holds for the others too.
+// Of a run, or of the clients of a worker, it may be known only within two bounds when it began
+// on that clock.
 func onOneClock(sources []check.Source) (list []chains.Recording) {
 	var first check.Clock
 	for i, source := range sources {
@@ -70,7 +69,11 @@ func onOneClock(sources []check.Source) (list []chains.Recording) {
 		if !source.Complete() || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
 			return nil
 		}
-		list = append(list, chains.Recording{Source: source, Zero: clock.From - first.From})
+		recording := chains.Recording{Source: source}
+		if len(sources) > 1 {
+			recording.Zero, recording.Error = clock.Middle()-first.Middle(), clock.Error()
+		}
+		list = append(list, recording)
 	}
 	return list
 }
@@ -97,7 +100,7 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 		check.Locate(b.Input.History, &b.Watch, results)
 		return results
 	}
-	return b.decideAll(&order{b: b})
+	return b.decideAll(&order{b: b, doubt: proof.Doubt})
 }
 
 // orderOf is what the dependency graph says of some transactions. All its circles are among

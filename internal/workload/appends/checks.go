@@ -24,6 +24,9 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		Element:     elementName,
 		OnViolation: recorded.OnViolation,
 	}
+	if errors, ok := workerClocks(recorded.History); ok {
+		in.RealTime, in.Errors = true, errors
+	}
 	if recorded.End != nil && len(recorded.Early) == 0 {
 		in.End = endRows(recorded.End, kept)
 	}
@@ -35,6 +38,23 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		unexpected(report.Results, recorded.End.Unexpected())
 	}
 	return report.Results, nil
+}
+
+// workerClocks are the errors of the clocks of one run's workers, each of which has a source; false where
+// there are none, or they cannot be compared.
+func workerClocks(sources []check.Source) (errors []int64, ok bool) {
+	if len(sources) < 2 {
+		return nil, false
+	}
+	first, _ := check.ClockOf(sources[0].Header())
+	for _, source := range sources {
+		clock, known := check.ClockOf(source.Header())
+		if !known || clock.ID != first.ID || source.Header().Run != sources[0].Header().Run {
+			return nil, false
+		}
+		errors = append(errors, clock.Error())
+	}
+	return errors, true
 }
 
 // storages are how the lists of each run are kept.
@@ -93,9 +113,9 @@ func transactions(in check.Input, bases bool) iter.Seq2[*lists.Transaction, erro
 	return func(yield func(*lists.Transaction, error) bool) {
 		committed := uint64(0)
 		defer func() { in.SetCommitted(committed) }()
-		for _, source := range in.History {
+		for clock, source := range in.History {
 			ranges := source.Header().Keys["access"] == Predicate
-			a := adapter{ranges: ranges, bases: bases}
+			a := adapter{ranges: ranges, bases: bases, clock: uint32(clock)}
 			for record, err := range source.Transactions() {
 				if err != nil {
 					yield(nil, err)
@@ -116,6 +136,7 @@ func transactions(in check.Input, bases bool) iter.Seq2[*lists.Transaction, erro
 type adapter struct {
 	ranges bool
 	bases  bool // what was read in order to append is a read
+	clock  uint32
 	tx     lists.Transaction
 	rows   []lists.Row
 }
@@ -126,7 +147,7 @@ var garbage = []uint64{0}
 func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 	to := &a.tx
 	*to = lists.Transaction{
-		ID: tx.ID, Client: tx.ID.Run()<<history.ClientBits | tx.ID.Client(), Outcome: tx.Outcome, Begin: tx.Try, End: tx.End, Ops: to.Ops[:0],
+		ID: tx.ID, Client: tx.ID.Run()<<history.ClientBits | tx.ID.Client(), Outcome: tx.Outcome, Begin: tx.Try, End: tx.End, Clock: a.clock, Ops: to.Ops[:0],
 	}
 	if tx.Outcome != history.Committed && tx.Outcome != history.Unknown {
 		to.Begin = tx.Sent // one that was applied all the same was so at some time after it was sent first

@@ -148,18 +148,36 @@ func (r runs) close() {
 	}
 }
 
-// sources are the recordings in which there is a run, or the only one. Among several,
-// places in their files are named with their directories.
+// sources are the recordings in which there is a run, or the only one; one whose clients had
+// several clocks is one source for each. Among several, places in their files are named with their
+// directories.
 func (r runs) sources() (list []check.Source) {
-	if len(r) == 1 {
-		return []check.Source{r[0].Reader}
-	}
 	for _, one := range r {
-		if check.Driven(one.Header()) {
-			list = append(list, placed{one.Reader, one.dir})
+		var parts []recorded
+		for _, part := range check.Parts(one.Reader) {
+			parts = append(parts, part)
+		}
+		if len(parts) == 0 {
+			parts = []recorded{one.Reader}
+		}
+		for _, part := range parts {
+			switch {
+			case len(r) == 1:
+				list = append(list, part)
+			case check.Driven(one.Header()):
+				list = append(list, placed{part, one.dir})
+			}
 		}
 	}
 	return list
+}
+
+// recorded is a recording, or a part of one, as several goroutines can read it.
+type recorded interface {
+	check.Source
+	check.Blocks
+	Blocks() iter.Seq2[history.Block, error]
+	Cursor() *history.Cursor
 }
 
 // last picks the recording whose end state was downloaded last; nil if there is none.
@@ -246,14 +264,14 @@ func (s *recording) count(ctx context.Context) error {
 
 // placed is a recording that names places in its files with its directory.
 type placed struct {
-	*history.Reader
+	recorded
 	dir string
 }
 
 func (p placed) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
 		var within, file string
-		for record, err := range p.Reader.Transactions() {
+		for record, err := range p.recorded.Transactions() {
 			if record.Ref.File != within {
 				within, file = record.Ref.File, filepath.ToSlash(filepath.Join(p.dir, record.Ref.File))
 			}

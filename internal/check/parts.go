@@ -1,0 +1,161 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// parter is a source of which the transactions of some clients can be read alone;
+// *history.Reader is one.
+type parter interface {
+	Part(h history.Header, of func(client uint32) bool) *history.Part
+}
+
+// Parts returns a recording as one source for each clock of its clients, where they had
+// several. Each says by KeyClock how far its times may be from those of the others, so that the
+// checks compare them as intervals, and those of one clock exactly.
+func Parts(source interface {
+	Source
+	parter
+}) []*history.Part {
+	h := source.Header()
+	errors := map[int]int64{}
+	several := false
+	for _, c := range h.Clocks {
+		if old, ok := errors[c.Clock]; !ok || c.Error == history.Unbounded || old != history.Unbounded && c.Error > old {
+			errors[c.Clock] = c.Error
+		}
+		several = several || c.Error != 0
+	}
+	if !several {
+		return nil
+	}
+	clock, ok := ClockOf(h)
+	if !ok {
+		clock.ID = fmt.Sprintf("run-%d", h.Run)
+	}
+	var list []*history.Part
+	for _, number := range h.Clocked() {
+		own, most := clock, errors[number]
+		if most == history.Unbounded {
+			own.ID = fmt.Sprintf("%s/clock-%d", clock.ID, number)
+		} else {
+			own.From, own.To = clock.From-most, clock.To+most
+		}
+		header := h
+		header.Clocks = nil
+		header.Keys = maps.Clone(h.Keys)
+		if header.Keys == nil {
+			header.Keys = map[string]string{}
+		}
+		header.Keys[KeyClock] = own.String()
+		list = append(list, source.Part(header, func(client uint32) bool { return h.ClockOf(uint64(client)) == number }))
+	}
+	return list
+}
+
+// Middle is where a run's times begin on the clock, with an error of Error either way.
+func (c Clock) Middle() int64 { return c.From + (c.To-c.From)/2 }
+
+// Error is how far Middle is from where they begin, at most.
+func (c Clock) Error() int64 { return (c.To - c.From + 1) / 2 }
+
+// Uncertainty is by how much the times of two histories on one clock may be wrong beside each
+// other, at most; 0 where there are no two.
+func (e *Evidence) Uncertainty() time.Duration {
+	first, second := map[string]int64{}, map[string]int64{}
+	widest, on := int64(0), map[string]int{}
+	for _, c := range e.Clocks {
+		on[c.ID]++
+		switch error := c.Error(); {
+		case error > first[c.ID]:
+			first[c.ID], second[c.ID] = error, first[c.ID]
+		case error > second[c.ID]:
+			second[c.ID] = error
+		}
+	}
+	for id, n := range on {
+		if n > 1 {
+			widest = max(widest, first[id]+second[id])
+		}
+	}
+	return time.Duration(widest)
+}
+
+// Doubt is how often real time could contradict an order, because it is not known well enough:
+// nothing does for sure.
+type Doubt struct {
+	Count int   // transactions
+	By    int64 // ns by which the times would have to be wrong beside each other for the last of these doubts to be gone
+}
+
+// Note counts one more.
+func (d *Doubt) Note(by int64) { d.Count, d.By = d.Count+1, max(d.By, by) }
+
+// Why says what a doubt leaves undecided, to stand in a sentence; empty where there is none.
+func (e *Evidence) Why(d Doubt) string { return e.Doubtful(d.Count, "transaction") }
+
+// Doubtful says that real time could contradict so many of a kind, to stand in a sentence; empty
+// for none.
+func (e *Evidence) Doubtful(n int, noun string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("nothing contradicts real time for sure, but times of clients with different clocks are known to within %v of each other, and for %s that is too little",
+		e.Uncertainty(), Plural(n, noun))
+}
+
+// Apart says that of one run some clients have a clock that was not compared with that of others.
+func (e *Evidence) Apart() bool {
+	for i, run := range e.Txns.Runs {
+		for j := range i {
+			if e.Txns.Runs[j] == run && e.Clocks[i].ID != e.Clocks[j].ID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Latest is the latest time of some groups, and the latest of all groups but that one. The zero
+// one has none.
+type Latest struct {
+	first, second int64
+	of, other     uint32
+	known         uint8 // how many of the two there are
+}
+
+// Add adds a time of a group.
+func (l *Latest) Add(at int64, group uint32) {
+	switch {
+	case l.known == 0:
+		l.first, l.of, l.known = at, group, 1
+	case group == l.of:
+		l.first = max(l.first, at)
+	case at > l.first:
+		l.second, l.other, l.first, l.of, l.known = l.first, l.of, at, group, 2
+	case l.known == 1 || at > l.second:
+		l.second, l.other, l.known = at, group, 2
+	}
+}
+
+// Join adds all of another.
+func (l *Latest) Join(m *Latest) {
+	if m.known > 0 {
+		l.Add(m.first, m.of)
+	}
+	if m.known > 1 {
+		l.Add(m.second, m.other)
+	}
+}
+
+// Beside returns the latest time of all groups but one; false where there is none.
+func (l *Latest) Beside(group uint32) (at int64, ok bool) {
+	if l.known > 0 && l.of != group {
+		return l.first, true
+	}
+	return l.second, l.known > 1
+}

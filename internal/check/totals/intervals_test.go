@@ -1,0 +1,69 @@
+package totals
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// TestIntervalOracle compares strict with its definition where the times of two workers are
+// known within bounds: it is valid exactly if some order explains all reads for every pair of
+// errors within them, and invalid only if none does for any. Within a worker times are exact.
+func TestIntervalOracle(t *testing.T) {
+	counts := map[string]int{}
+	for seed := range checktest.Rounds(3000, 30000) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(5))
+		for i := range w.Txns { // times of the size of the errors
+			tx := &w.Txns[i]
+			tx.Try, tx.End = tx.Try/100, tx.End/100+rng.Int64N(3)
+			tx.Due, tx.Sent = tx.Try, tx.Try
+		}
+		errors := [2]int64{rng.Int64N(15), rng.Int64N(15)}
+		runs := split(w, 2, rng, true)
+		for i, r := range runs {
+			clock, ok := check.ClockOf(history.Header{Keys: r.Keys})
+			if !ok {
+				t.Fatal("a run has no clock")
+			}
+			clock.From, clock.To = clock.From-errors[i], clock.To+errors[i]
+			r.Keys[check.KeyClock] = clock.String()
+		}
+		in := w.inputOf(isolation.StrictSerializable, runs)
+		got := checktest.ByName(checked(in))[check.Strict].Status
+		all, none := true, true
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
+			ok := explained(w, func(ended, began *history.Transaction) bool {
+				end, try := ended.End, began.Try
+				if ended.ID.Run() == 2 {
+					end += by
+				}
+				if began.ID.Run() == 2 {
+					try += by
+				}
+				return end < try
+			})
+			all, none = all && ok, none && !ok
+		}
+		switch {
+		case all != (got == check.Valid):
+			t.Fatalf("seed %d, errors %v: strict is %v, and an order is there for every error: %v", seed, errors, got, all)
+		case got == check.Invalid && !none:
+			t.Fatalf("seed %d, errors %v: strict is invalid, and for some errors an order is there", seed, errors)
+		}
+		counts[got.String()]++
+		if none && got == check.Unknown {
+			counts["violated in different ways"]++
+		}
+	}
+	for _, status := range []string{"valid", "invalid", "unknown"} {
+		if counts[status] < 100 {
+			t.Errorf("too few histories are %s: %v", status, counts)
+		}
+	}
+	t.Logf("%v", counts)
+}

@@ -1,0 +1,200 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// ClockError is how far the times of some clients may be from the clock of the history, where
+// they were taken with another clock and put on it. Those of one Clock are exact among
+// themselves: they were taken with one clock, and put on the other by one growing function.
+type ClockError struct {
+	Clock   int   `json:"clock"` // numbers the clocks, from 0
+	First   int   `json:"first"` // of the clients, which follow each other
+	Clients int   `json:"clients"`
+	Error   int64 `json:"error_ns"` // at most, either way; Unbounded: not known
+}
+
+// Unbounded is the error of a clock that nobody compared.
+const Unbounded int64 = -1
+
+// ClocksFile has the errors, in a history's folder: they are known when all is recorded.
+const ClocksFile = "clocks.json"
+
+// clocksFile is what it holds.
+type clocksFile struct {
+	Identity Identity     `json:"identity"`
+	Clocks   []ClockError `json:"clocks"`
+}
+
+// KeepClocks writes ClocksFile for the history in dir.
+func KeepClocks(dir string, clocks []ClockError) error {
+	id, err := IdentityIn(dir)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, ClocksFile)
+	text, err := json.MarshalIndent(clocksFile{id, clocks}, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return explain(recording, path, err)
+	}
+	return nil
+}
+
+// readClocks fills in the errors that the header does not know yet. Where the file is missing
+// they stay unbounded.
+func (r *Reader) readClocks(dir string) error {
+	if len(r.header.Clocks) == 0 {
+		return nil
+	}
+	path := filepath.Join(dir, ClocksFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var kept clocksFile
+	if err == nil {
+		err = json.Unmarshal(text, &kept)
+	}
+	if err != nil {
+		return fmt.Errorf("read the history in %s: %w: restore it from a copy", path, err)
+	}
+	if h := r.header; kept.Identity != (Identity{h.Workload, h.LoadID, h.Run, r.source.preamble}) {
+		return fmt.Errorf("read the history in %s: it is of %s and not of the history beside it: put the files of one run together", path, kept.Identity)
+	}
+	for i := range r.header.Clocks {
+		c := &r.header.Clocks[i]
+		for _, k := range kept.Clocks {
+			if k.Clock == c.Clock && k.First == c.First && k.Clients == c.Clients {
+				c.Error = k.Error
+			}
+		}
+	}
+	return nil
+}
+
+// plausibleClocks refuses clocks that no run has: of each client there is one, and one has no
+// client of another before all of its own.
+func (r *Reader) plausibleClocks() error {
+	next := 0
+	for _, c := range r.header.Clocks {
+		if c.First != next || c.Clients < 1 || c.Clients > r.header.Clients-next || c.Clock < 0 || c.Error < Unbounded {
+			return r.source.damaged(preambleSize, "its description of the clients' clocks makes no sense")
+		}
+		next += c.Clients
+	}
+	if next != 0 && next != r.header.Clients {
+		return r.source.damaged(preambleSize, "its description of the clients' clocks leaves some out")
+	}
+	return nil
+}
+
+// ClockOf returns the number of a client's clock in Clocks; those of the background are beside
+// the first client.
+func (h *Header) ClockOf(client uint64) int {
+	for _, c := range h.Clocks {
+		if client >= uint64(c.First) && client < uint64(c.First+c.Clients) {
+			return c.Clock
+		}
+	}
+	if len(h.Clocks) > 0 {
+		return h.Clocks[0].Clock
+	}
+	return 0
+}
+
+// Part is a history without the blocks of some clients, in the order of the file.
+type Part struct {
+	*Reader
+	of     func(client uint32) bool
+	header Header
+}
+
+// Part returns the part of the clients for which of is true. It has the header that it is given.
+func (r *Reader) Part(h Header, of func(client uint32) bool) *Part { return &Part{r, of, h} }
+
+// Header returns what the part says about the run.
+func (p *Part) Header() Header { return p.header }
+
+// Blocks is the Reader's, for these clients.
+func (p *Part) Blocks() iter.Seq2[Block, error] {
+	return func(yield func(Block, error) bool) {
+		for b, err := range p.Reader.Blocks() {
+			if (err != nil || p.of(b.Client)) && !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// EachBlock is the Reader's, for these clients.
+func (p *Part) EachBlock(workers int, do func(worker int, c *Cursor) error) error {
+	return p.eachBlock(p.Blocks(), workers, do)
+}
+
+// Transactions is the Reader's, for these clients.
+func (p *Part) Transactions() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		c := p.Cursor()
+		for b, err := range p.Blocks() {
+			if err == nil {
+				for c.Open(b); c.Next(); {
+					if !yield(Record{Transaction: &c.Transaction, Ref: c.Ref()}, nil) {
+						return
+					}
+				}
+				err = c.Err()
+			}
+			if err != nil {
+				yield(Record{Ref: c.Ref()}, err)
+				return
+			}
+		}
+	}
+}
+
+// Clocked returns the numbers of the clocks of the history, in order.
+func (h *Header) Clocked() (list []int) {
+	for _, c := range h.Clocks {
+		if !slices.Contains(list, c.Clock) {
+			list = append(list, c.Clock)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// CopyTimes is Copy of a recording whose times were taken with another clock: at puts them on
+// that of this one, and grows with them.
+func (w *Writer) CopyTimes(r *Reader, at func(ns int64) int64) error {
+	c := r.Cursor()
+	for b, err := range r.Blocks() {
+		if err != nil {
+			return err
+		}
+		if int(b.Client) >= len(w.clients) {
+			return r.manyClients(b.Client, len(w.clients))
+		}
+		to := w.Client(int(b.Client))
+		for c.Open(b); c.Next(); {
+			tx := &c.Transaction
+			tx.Due, tx.Sent, tx.Try, tx.End = at(tx.Due), at(tx.Sent), at(tx.Try), at(tx.End)
+			if err := to.Append(tx); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(c.Err(), to.Flush()); err != nil {
+			return err
+		}
+	}
+	return w.copiedWhole(r)
+}

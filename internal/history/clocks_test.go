@@ -1,0 +1,146 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// clocked records a transaction a second of each of six clients, of which the first two have
+// one clock and the others another, which goes wrong by a thousandth, and copies them together.
+func clocked(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	h := Header{Workload: "bank", Run: 3, Clients: 6, Clocks: []ClockError{{0, 0, 2, 0}, {1, 2, 4, Unbounded}}}
+	all, err := Create(filepath.Join(dir, "all"), h, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string][]int{"0": {0, 1, 6}, "1": {2, 3, 4, 5}} {
+		w, err := Create(filepath.Join(dir, name), Header{Workload: "bank", Run: 3, Clients: 6}, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, client := range of {
+			for i := range 5 {
+				at := int64(i) * 1e9
+				tx := Transaction{ID: NewID(3, uint64(client), uint64(i+1)), Outcome: Committed, Attempts: 1, Due: at, Sent: at, Try: at, End: at + 1000}
+				if err := w.Client(client).Append(&tx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Client(client).Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "0" {
+			err = all.Copy(r)
+		} else {
+			err = all.CopyTimes(r, func(at int64) int64 { return at + at/1000 + 7 })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+	}
+	if err := all.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "all")
+}
+
+// TestParts: a part has the transactions of its clients, whose times were put on one clock.
+func TestParts(t *testing.T) {
+	r, err := Open(clocked(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	h := r.Header()
+	for number, want := range map[int]int{0: 15, 1: 20} {
+		p := r.Part(Header{Run: 4}, func(client uint32) bool { return h.ClockOf(uint64(client)) == number })
+		seen := map[ID]bool{}
+		take := func(tx *Transaction) {
+			seen[tx.ID] = true
+			at := int64(tx.ID.Sequence()-1) * 1e9
+			end := at + 1000
+			if number == 1 {
+				at, end = at+at/1000+7, end+end/1000+7
+			}
+			if h.ClockOf(tx.ID.Client()) != number || tx.Due != at || tx.Sent != at || tx.Try != at || tx.End != end {
+				t.Fatalf("clock %d has %v from %d to %d, and not from %d to %d", number, tx.ID, tx.Try, tx.End, at, end)
+			}
+		}
+		for rec, err := range p.Transactions() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			take(rec.Transaction)
+		}
+		if len(seen) != want || p.Header().Run != 4 || !p.Complete() {
+			t.Errorf("clock %d has %d transactions and not %d", number, len(seen), want)
+		}
+		clear(seen)
+		if err := p.EachBlock(1, func(_ int, c *Cursor) error {
+			for c.Next() {
+				take(&c.Transaction)
+			}
+			return nil
+		}); err != nil || len(seen) != want {
+			t.Errorf("clock %d has %d transactions in its blocks and not %d: %v", number, len(seen), want, err)
+		}
+	}
+}
+
+// TestKeepClocks: the errors of the clocks are read with the history that they are of.
+func TestKeepClocks(t *testing.T) {
+	dir := clocked(t)
+	errorOf := func(dir string) (int64, error) {
+		r, err := Open(dir)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Close()
+		return r.Header().Clocks[1].Error, nil
+	}
+	if got, err := errorOf(dir); err != nil || got != Unbounded {
+		t.Errorf("without the file the error is %d, %v", got, err)
+	}
+	if err := KeepClocks(dir, []ClockError{{0, 0, 2, 0}, {1, 2, 4, 1234}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := errorOf(dir); err != nil || got != 1234 {
+		t.Errorf("the error is %d, %v", got, err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ClocksFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]string{"of the workload": strings.Replace(string(text), `"run": 3`, `"run": 4`, 1), "restore it": string(text[:40])} {
+		if err := os.WriteFile(filepath.Join(dir, ClocksFile), []byte(other), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := errorOf(dir); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+	for name, clocks := range map[string][]ClockError{"a gap": {{0, 0, 2, 0}, {1, 3, 3, 0}}, "some left out": {{0, 0, 2, 0}}, "too many": {{0, 0, 9, 0}}} {
+		bad := t.TempDir()
+		w, err := Create(bad, Header{Clients: 6, Clocks: clocks}, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		if _, err := Open(bad); err == nil || !strings.Contains(err.Error(), "clocks") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

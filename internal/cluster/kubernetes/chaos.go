@@ -62,9 +62,9 @@ func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]a
 	defer cancel()
 	x := &chaos{cluster: c}
 	for _, spec := range specs {
-		name := fmt.Sprintf("%s-%d", c.spec.Name, faults.Add(1))
+		name := fmt.Sprintf("%s-%d", c.run, faults.Add(1))
 		o := NewObject(chaosGroup+"/v1alpha1", kind, name, map[string]any{"spec": spec})
-		if _, err = c.api.Apply(ctx, c.spec.Name, o); err != nil {
+		if _, err = c.api.Apply(ctx, c.run, o); err != nil {
 			break
 		}
 		x.objects = append(x.objects, o)
@@ -145,7 +145,7 @@ func (x *chaos) heal(ctx context.Context) error {
 	return each(x.objects, func(o *Object) error {
 		forced := false
 		err := cluster.RetryEvery(ctx, removeEvery, func() error {
-			there, err := x.cluster.api.list(ctx, o.GroupVersionKind(), RunLabel+"="+x.cluster.spec.Name)
+			there, err := x.cluster.api.list(ctx, o.GroupVersionKind(), RunLabel+"="+x.cluster.run)
 			if err != nil {
 				return x.cluster.api.explain(err)
 			}

@@ -24,6 +24,7 @@ type Cluster struct {
 	kind     *Kind
 	api      *API
 	spec     *Spec
+	run      string          // names what is made: the database, or the faults and the probe alone
 	record   *cluster.Record // nil where this machine keeps none
 	owner    *ownership
 	pods     *podWatch
@@ -70,14 +71,16 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{kind: k, api: api, spec: &asked.Spec}
-	var name [4]byte
-	_, _ = rand.Read(name[:]) // which never fails (crypto/rand)
-	c.spec.Name = namePrefix + hex.EncodeToString(name[:])
+	c := &Cluster{kind: k, api: api, spec: &asked.Spec, run: drawName()}
+	c.network = &network{cluster: c}
 	if c.spec.Operator, err = k.operator(api); err != nil {
 		return nil, err
 	}
-	objects := k.Render(c.spec)
+	var objects []*Object
+	if asked.selector == "" {
+		c.spec.Name = c.run
+		objects = k.Render(c.spec)
+	}
 	if err := c.allowed(ctx, objects); err != nil {
 		return nil, err
 	}
@@ -89,15 +92,22 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	if err := c.begin(ctx, asked.Access, objects); err != nil {
-		return nil, err
-	}
 	limited, cancel := context.WithTimeoutCause(ctx, asked.wait, fmt.Errorf("it is not well after %v", asked.wait))
 	defer cancel()
-	if err := c.startUp(limited, objects); err != nil {
-		return nil, fmt.Errorf("start k8s/%s:%d in the namespace %s: %w", k.Name, c.spec.Nodes, api.Namespace, c.diagnose(err))
+	if err = c.begin(ctx, asked, objects); err == nil {
+		err = c.startUp(limited, asked, objects)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start k8s/%s in the namespace %s: %w", k.Name, api.Namespace, c.diagnose(err))
 	}
 	return c, nil
+}
+
+// drawName returns a name that no other run has.
+func drawName() string {
+	var name [4]byte
+	_, _ = rand.Read(name[:]) // which never fails (crypto/rand)
+	return namePrefix + hex.EncodeToString(name[:])
 }
 
 // allowed refuses what would fail half way.
@@ -117,12 +127,12 @@ func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
 }
 
 // begin notes, here and in Kubernetes, what is about to be made.
-func (c *Cluster) begin(ctx context.Context, a Access, objects []*Object) (err error) {
+func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err error) {
 	if system.Supported() == nil { // elsewhere the lease alone finds it again
 		if c.record, err = cluster.NewRecord(fmt.Sprintf("k8s/%s:%d", c.kind.Name, c.spec.Nodes)); err != nil {
 			return err
 		}
-		text, err := json.Marshal(leftover{a.Kubeconfig, a.Context, c.api.Namespace, c.spec.Name})
+		text, err := json.Marshal(leftover{a.Kubeconfig, a.Context, c.api.Namespace, c.run})
 		if err != nil {
 			return err
 		}
@@ -130,27 +140,51 @@ func (c *Cluster) begin(ctx context.Context, a Access, objects []*Object) (err e
 			return err
 		}
 	}
-	selector := c.kind.Pods(c.spec).String()
-	c.owner, err = c.api.own(ctx, c.spec.Name, made{append(kindsOf(objects), chaosKinds()...), selector})
+	what := made{Kinds: append(kindsOf(objects), chaosKinds()...)}
+	if a.selector == "" {
+		what.Selector = c.kind.Pods(c.spec).String()
+	}
+	c.owner, err = c.api.own(ctx, c.run, what)
 	return err
 }
 
-// startUp applies the objects and waits until the database is well.
-func (c *Cluster) startUp(ctx context.Context, objects []*Object) (err error) {
-	if c.pods, err = c.api.watchPods(ctx, c.kind.Pods(c.spec).String(), c.podGone); err != nil {
+// startUp applies the objects, if the database is not there yet, and waits until it is well.
+func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err error) {
+	selector := a.selector
+	if selector == "" {
+		selector = c.kind.Pods(c.spec).String()
+	}
+	if c.pods, err = c.api.watchPods(ctx, selector, c.podGone); err != nil {
 		return err
 	}
+	if a.selector != "" {
+		if err := c.adopt(selector); err != nil {
+			return err
+		}
+	}
 	for _, o := range objects {
-		if _, err := c.api.Apply(ctx, c.spec.Name, o); err != nil {
+		if _, err := c.api.Apply(ctx, c.run, o); err != nil {
 			return err
 		}
 	}
 	for i := range c.spec.Nodes {
-		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: c.kind.Pod(c.spec, i)})
+		c.spec.Pods = append(c.spec.Pods, c.kind.Pod(c.spec, i))
+		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: c.spec.Pods[i]})
 	}
 	if err := c.waitPods(ctx); err != nil {
 		return err
 	}
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	return c.WaitHealthy(ctx)
+}
+
+// reach opens a way to each pod, and connects to the database.
+func (c *Cluster) reach(ctx context.Context) (err error) {
 	direct := reachable(ctx, c.nodes[0].current(), c.kind.Port)
 	var addresses []string
 	for _, n := range c.nodes {
@@ -159,14 +193,24 @@ func (c *Cluster) startUp(ctx context.Context, objects []*Object) (err error) {
 		}
 		addresses = append(addresses, n.relay.address())
 	}
-	if c.database, err = c.kind.Connect(ctx, c.api, c.spec, addresses); err != nil {
-		return err
+	c.database, err = c.kind.Connect(ctx, c.api, c.spec, addresses)
+	return err
+}
+
+// adopt takes the pods that are there for the database's. What made them starts them again.
+func (c *Cluster) adopt(selector string) error {
+	pods := c.pods.all()
+	if len(pods) == 0 {
+		return errHopeless(fmt.Sprintf("no pod in the namespace %s has the labels %s: `kubectl get pods --show-labels` shows what they have", c.api.Namespace, selector))
 	}
-	c.network = &network{cluster: c}
-	if err := c.settle(ctx); err != nil {
-		return err
+	kind := *c.kind
+	kind.StatefulSet = false
+	kind.Pod = func(_ *Spec, i int) string { return pods[i].Name }
+	c.kind, c.spec.Nodes = &kind, len(pods)
+	if kind.NameOf != nil {
+		c.spec.Name = kind.NameOf(pods[0].Labels)
 	}
-	return c.WaitHealthy(ctx)
+	return nil
 }
 
 // settle has pods that come later join what there is, instead of making a cluster anew.
@@ -184,7 +228,7 @@ func (c *Cluster) applyAgain(ctx context.Context) error {
 		if o.GetKind() != statefulSetKind.Kind {
 			continue
 		}
-		if _, err := c.api.Apply(ctx, c.spec.Name, o); err != nil {
+		if _, err := c.api.Apply(ctx, c.run, o); err != nil {
 			return err
 		}
 	}
@@ -216,7 +260,7 @@ func (c *Cluster) waitPods(ctx context.Context) error {
 		}
 		err := errors.Join(wrong...)
 		if asked++; err != nil && asked%askQuota == 0 {
-			if why := c.api.quota(ctx, c.spec.Name); why != "" {
+			if why := c.api.quota(ctx, c.run); why != "" {
 				fail(errHopeless(why))
 			}
 		}
@@ -247,7 +291,7 @@ func (c *Cluster) diagnose(err error) error {
 	if c.pods != nil {
 		pods = c.pods.all()
 	}
-	return c.api.diagnose(err, c.spec.Name, pods)
+	return c.api.diagnose(err, c.run, pods)
 }
 
 // podGone ends the connections to a pod that is there no more.
@@ -297,6 +341,9 @@ func (c *Cluster) WaitHealthy(ctx context.Context) error {
 // Description names how the database was made, for the report.
 func (c *Cluster) Description() string {
 	by := "a StatefulSet of stroppy's own"
+	if c.spec.Name != c.run {
+		by = "somebody else"
+	}
 	if c.spec.Operator != nil {
 		by = "the operator " + c.spec.Operator.Name
 	}
@@ -319,9 +366,7 @@ func (c *Cluster) Stop() error {
 				n.relay.stop()
 			}
 		}
-		if c.network != nil {
-			c.network.stop()
-		}
+		c.network.close()
 		if c.owner != nil {
 			errs = append(errs, c.owner.giveUp())
 		}

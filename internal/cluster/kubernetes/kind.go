@@ -43,6 +43,9 @@ type Kind struct {
 	// changes none of them by itself (updateStrategy OnDelete): then a node stays down for as
 	// long as a fault lasts, and can be replaced by an empty one.
 	StatefulSet bool
+	// NameOf is the name of the database whose pods have labels, for one that is there already;
+	// nil: it is not needed.
+	NameOf func(labels map[string]string) string
 	// Settings says why a setting of the server's own cannot be given; nil: none can.
 	Settings func(name, value string) error
 }
@@ -89,7 +92,8 @@ type Spec struct {
 	StorageClass string // empty: the default one
 	ToolImage    string // of stroppy, for the probe
 	Settings     [][2]string
-	Formed       bool // the first nodes have become a cluster
+	Pods         []string // names of the nodes' pods, by node, once they are known
+	Formed       bool     // the first nodes have become a cluster
 }
 
 // namePrefix begins the name of each cluster that this program makes.
@@ -102,7 +106,8 @@ const startLimit = 5 * time.Minute
 type asked struct {
 	Spec
 	Access
-	wait time.Duration
+	wait     time.Duration
+	selector string // labels of the pods of a database that is there already; empty: make one
 }
 
 // read reads the parameters. The error is a *cluster.ParamError.
@@ -120,6 +125,14 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		"kubeconfig": text(&a.Kubeconfig), "context": text(&a.Context), "namespace": text(&a.Namespace),
 		"cpu": quantity(&a.CPU), "memory": quantity(&a.Memory), "disk": quantity(&a.Disk), "storage-class": text(&a.StorageClass),
 		"version": text(&a.Version), "image": text(&a.Image), "tool-image": text(&a.ToolImage),
+		"selector": func(value string) error {
+			parsed, err := labels.Parse(value)
+			if err != nil || parsed.Empty() {
+				return errors.New("it must be labels as kubectl takes them, such as app=bank")
+			}
+			a.selector = parsed.String()
+			return nil
+		},
 		"pull": cluster.OneOf(func(v string) { a.Pull = v }, "Always", "IfNotPresent", "Never"),
 		"wait": cluster.Between(&a.wait, time.Second, 24*time.Hour, "10m"),
 	}

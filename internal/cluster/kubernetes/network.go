@@ -47,10 +47,7 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 	}
 	var specs []map[string]any
 	for _, d := range directions(cuts) {
-		specs = append(specs, map[string]any{
-			"action": "partition", "mode": "all", "direction": "to",
-			"selector": n.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.selects(append(d.to, probeNumber)...)},
-		})
+		specs = append(specs, partitionSpec(n, d))
 	}
 	from := senders(cuts)
 	return n.effect(ctx, specs, from, func(ctx context.Context) (string, error) {
@@ -58,6 +55,15 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 	}, func(ctx context.Context) (string, error) {
 		return n.names(from) + " reach the probe again", each(from, func(i int) error { return seen.answers(ctx, i) })
 	})
+}
+
+// partitionSpec is a NetworkChaos by which no packet of one set of pods arrives at another one,
+// nor at the probe.
+func partitionSpec(n *network, d direction) map[string]any {
+	return map[string]any{
+		"action": "partition", "mode": "all", "direction": "to",
+		"selector": n.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.selects(slices.Concat(d.to, []int{probeNumber})...)},
+	}
 }
 
 func ways(n int) string {
@@ -98,14 +104,8 @@ func senders(cuts []cluster.Cut) (list []int) {
 
 // Degrade makes the links of the nodes slow or lossy.
 func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
-	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.selects(nodes...)}
-	switch {
-	case link.Bandwidth > 0:
+	if link.Bandwidth > 0 {
 		return cluster.Effect{}, errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
-	case link.Loss > 0:
-		spec["action"], spec["loss"] = "loss", map[string]any{"loss": fmt.Sprintf("%g", 100*link.Loss)}
-	default:
-		spec["action"], spec["delay"] = "delay", map[string]any{"latency": link.Delay.String(), "jitter": link.Jitter.String()}
 	}
 	seen, err := n.observer(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 	}
 	var mu sync.Mutex
 	var now []string
-	return n.effect(ctx, []map[string]any{spec}, nodes, func(ctx context.Context) (string, error) {
+	return n.effect(ctx, []map[string]any{degradeSpec(n, nodes, link)}, nodes, func(ctx context.Context) (string, error) {
 		err := each(nodes, func(i int) error {
 			m, err := seen.measure(ctx, i, link)
 			if err != nil {
@@ -143,6 +143,17 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 			return err
 		})
 	})
+}
+
+// degradeSpec is a NetworkChaos that delays or loses packets of pods.
+func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
+	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.selects(nodes...)}
+	if link.Loss > 0 {
+		spec["action"], spec["loss"] = "loss", map[string]any{"loss": fmt.Sprintf("%g", 100*link.Loss)}
+	} else {
+		spec["action"], spec["delay"] = "delay", map[string]any{"latency": link.Delay.String(), "jitter": link.Jitter.String()}
+	}
+	return spec
 }
 
 // seenWithin bounds how long an effect may take to be seen after Chaos Mesh has said that it
@@ -212,7 +223,7 @@ func (n *network) observer(ctx context.Context) (*probe, error) {
 	return p, nil
 }
 
-func (n *network) stop() {
+func (n *network) close() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.probe != nil {

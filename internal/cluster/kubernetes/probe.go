@@ -118,7 +118,7 @@ type probe struct {
 	token   string
 }
 
-func (c *Cluster) probeName() string { return c.spec.Name + "-probe" }
+func (c *Cluster) probeName() string { return c.run + "-probe" }
 
 // startProbe makes the pod, and returns when it answers.
 func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
@@ -133,10 +133,10 @@ func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
 			"securityContext": RestrictedContainer(),
 		}},
 	}})
-	if p.pods, err = c.api.watchPods(ctx, RunLabel+"="+c.spec.Name, func(*corev1.Pod) {}); err != nil {
+	if p.pods, err = c.api.watchPods(ctx, RunLabel+"="+c.run, func(*corev1.Pod) {}); err != nil {
 		return nil, err
 	}
-	if _, err = c.api.Apply(ctx, c.spec.Name, pod); err == nil {
+	if _, err = c.api.Apply(ctx, c.run, pod); err == nil {
 		err = p.pods.until(ctx, func() error { return ready(p.pods.get(c.probeName()), c.probeName()) })
 	}
 	if err == nil {

@@ -5,6 +5,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -47,6 +48,9 @@ func Kind() *kubernetes.Kind {
 		Rights: []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
 		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
 		Settings: func(string, string) error { return nil },
+		NameOf: func(labels map[string]string) string {
+			return cmp.Or(labels["cnpg.io/cluster"], labels["cluster-name"])
+		},
 	}
 }
 
@@ -160,7 +164,9 @@ func secretName(s *kubernetes.Spec) string {
 type database struct {
 	api      *kubernetes.API
 	spec     *kubernetes.Spec
+	user     string
 	password string
+	name     string // of the database
 	servers  []string
 }
 
@@ -169,16 +175,24 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	if err != nil {
 		return nil, err
 	}
-	text, _, _ := unstructured.NestedString(secret.Object, "data", "password")
-	password, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(password) == 0 {
+	d := &database{api: a, spec: s, servers: addresses}
+	for key, to := range map[string]*string{"username": &d.user, "password": &d.password, "dbname": &d.name} {
+		text, _, _ := unstructured.NestedString(secret.Object, "data", key)
+		value, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("the secret %s has a %s that cannot be read", secretName(s), key)
+		}
+		*to = string(value)
+	}
+	if d.password == "" {
 		return nil, fmt.Errorf("the secret %s has no password of the owner", secretName(s))
 	}
-	return &database{a, s, string(password), addresses}, nil
+	d.user, d.name = cmp.Or(d.user, user), cmp.Or(d.name, user)
+	return d, nil
 }
 
 func (d *database) address(hosts, query string) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, d.password), Host: hosts, Path: "/" + user, RawQuery: query}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(d.user, d.password), Host: hosts, Path: "/" + d.name, RawQuery: query}
 	return u.String()
 }
 
@@ -270,7 +284,7 @@ func (d *database) MoveLeader(ctx context.Context, to int) error {
 	if isZalando(d.spec) {
 		return errors.New("there is no way to hand the lead over with Zalando's operator: take kill leader")
 	}
-	target := pod(d.spec, to)
+	target := d.spec.Pods[to]
 	err := d.api.Patch(ctx, cnpgKind, d.spec.Name, map[string]any{"status": map[string]any{
 		"targetPrimary": target, "targetPrimaryTimestamp": kubernetes.Now(),
 		"phase": "Switchover in progress", "phaseReason": "Switching over to " + target,

@@ -110,6 +110,17 @@ versions() {
 	fi
 }
 
+# kubernetes builds an API server, and says in STROPPY_TEST_KUBERNETES where. What needs one is
+# skipped where it cannot be had.
+kubernetes() {
+	echo "== Kubernetes"
+	if STROPPY_TEST_KUBERNETES=$(./scripts/kubernetes.sh control); then
+		export STROPPY_TEST_KUBERNETES
+	else
+		unset STROPPY_TEST_KUBERNETES
+	fi
+}
+
 # releases says whether tools/dist can be built, which is a module of its own with libraries
 # that nothing else needs.
 releases() {
@@ -191,6 +202,7 @@ seeds) install ;;
 full)
 	install
 	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.4.5 etcd-3.7.3
+	kubernetes
 	;;
 versions)
 	install

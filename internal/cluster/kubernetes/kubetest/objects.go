@@ -1,0 +1,198 @@
+package kubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"stroppy/internal/cluster"
+)
+
+// Definitions that scripts/kubernetes.sh has copied from the modules that have them: the
+// arguments of Define.
+const (
+	ChaosMesh   = "chaos-mesh"
+	MongoDB     = "mongodb"     // the community operator: mongodbcommunity.mongodb.com/v1
+	CockroachDB = "cockroachdb" // the operator: crdb.cockroachlabs.com
+)
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// Define installs custom resource definitions and returns when the API server serves them: those
+// of a name above, or of a YAML file at a path. It skips the test where the name's are not there.
+func (c *ControlPlane) Define(t testing.TB, names ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	var made []string
+	for _, name := range names {
+		files := []string{name}
+		if !filepath.IsAbs(name) && filepath.Ext(name) == "" {
+			files, _ = filepath.Glob(filepath.Join(c.assets, "crds", name, "*.yaml"))
+			if len(files) == 0 {
+				t.Skipf("skipped engine: Kubernetes: STROPPY_TEST_KUBERNETES has no definitions of %s: run scripts/kubernetes.sh", name)
+			}
+		}
+		for _, file := range files {
+			objects, err := readYAML(file)
+			must(t, err)
+			for _, object := range objects {
+				_, err := c.Client.Resource(definitions).Create(ctx, object, metav1.CreateOptions{})
+				if err != nil && !apierrors.IsAlreadyExists(err) {
+					t.Fatalf("define what is in %s: %v", file, err)
+				}
+				made = append(made, object.GetName())
+			}
+		}
+	}
+	for _, name := range made {
+		must(t, cluster.RetryEvery(ctx, 200*time.Millisecond, func() error { return c.served(ctx, name) }))
+	}
+}
+
+// served says why the API server does not serve a definition yet.
+func (c *ControlPlane) served(ctx context.Context, name string) error {
+	object, err := c.Client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	for _, entry := range conditions {
+		if condition, ok := entry.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
+			return c.listed(ctx, object)
+		}
+	}
+	return fmt.Errorf("the definition %s is not established: %v", name, conditions)
+}
+
+// listed asks for objects of a definition, which the API server serves some time after it says so.
+func (c *ControlPlane) listed(ctx context.Context, definition *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return err
+	}
+	for _, entry := range versions {
+		version, ok := entry.(map[string]any)
+		if !ok || version["served"] != true {
+			continue
+		}
+		resource := schema.GroupVersionResource{Group: group, Version: fmt.Sprint(version["name"]), Resource: plural}
+		if _, err := c.Client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readYAML reads the documents of a YAML file.
+func readYAML(path string) (list []*unstructured.Unstructured, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for decoder := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		case len(object.Object) > 0:
+			list = append(list, object)
+		}
+	}
+}
+
+// Namespace makes a namespace with a name that nobody else has. Nothing takes it away: without a
+// controller a namespace that is deleted stays in deletion for ever.
+func (c *ControlPlane) Namespace(t testing.TB) string {
+	t.Helper()
+	return c.create(t, "v1", "Namespace", "namespaces", "", map[string]any{"metadata": map[string]any{"generateName": "test-"}})
+}
+
+// Account makes a service account that has these rights in its namespace and no others, and
+// returns the path of a kubeconfig with a token of it.
+func (c *ControlPlane) Account(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) (kubeconfig string) {
+	t.Helper()
+	return c.account(t, namespace, "Role", namespace, rules)
+}
+
+// ClusterAccount is Account with rights in all namespaces, and over what is in none.
+func (c *ControlPlane) ClusterAccount(t testing.TB, namespace string, rules ...rbacv1.PolicyRule) (kubeconfig string) {
+	t.Helper()
+	return c.account(t, namespace, "ClusterRole", "", rules)
+}
+
+// account makes a service account, a role, which is in a namespace or in none, and its binding.
+func (c *ControlPlane) account(t testing.TB, namespace, role, within string, rules []rbacv1.PolicyRule) (kubeconfig string) {
+	t.Helper()
+	name := c.create(t, "v1", "ServiceAccount", "serviceaccounts", namespace, map[string]any{"metadata": map[string]any{"generateName": "account-"}})
+	list := make([]any, len(rules))
+	for i := range rules {
+		rule, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rules[i])
+		must(t, err)
+		list[i] = rule
+	}
+	named := map[string]any{"name": name}
+	c.create(t, authorization, role, strings.ToLower(role)+"s", within, map[string]any{"metadata": named, "rules": list})
+	c.create(t, authorization, role+"Binding", strings.ToLower(role)+"bindings", within, map[string]any{
+		"metadata": named,
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": namespace}},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": role, "name": name},
+	})
+	return c.token(t, namespace, name)
+}
+
+const authorization = rbacv1.GroupName + "/v1"
+
+// token writes a kubeconfig of a service account.
+func (c *ControlPlane) token(t testing.TB, namespace, account string) (kubeconfig string) {
+	t.Helper()
+	request := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": account},
+		"spec": map[string]any{"expirationSeconds": int64((4 * time.Hour).Seconds())},
+	}}
+	accounts := c.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Namespace(namespace)
+	request, err := accounts.Create(t.Context(), request, metav1.CreateOptions{}, "token")
+	must(t, err)
+	token, found, err := unstructured.NestedString(request.Object, "status", "token")
+	if err != nil || !found {
+		t.Fatalf("the API server gave no token for the service account %s: %v", account, err)
+	}
+	path := filepath.Join(c.Dir, namespace+"-"+account+".kubeconfig")
+	must(t, c.authority.writeConfig(path, c.Config.Host, account, &api.AuthInfo{Token: token}, namespace))
+	return path
+}
+
+// create makes an object, in a namespace if one is named, and returns its name.
+func (c *ControlPlane) create(t testing.TB, version, kind, resource, namespace string, object map[string]any) (name string) {
+	t.Helper()
+	object["apiVersion"], object["kind"] = version, kind
+	group, err := schema.ParseGroupVersion(version)
+	must(t, err)
+	made, err := c.Client.Resource(group.WithResource(resource)).Namespace(namespace).
+		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	must(t, err)
+	return made.GetName()
+}

@@ -98,6 +98,12 @@ type Witnessed interface {
 	Witnesses() []int
 }
 
+// ChaosTaker is a cluster that has Chaos Mesh inject what a file of its objects says. The effect
+// is what Chaos Mesh says of it: what those objects do is known to who wrote them.
+type ChaosTaker interface {
+	Chaos(ctx context.Context, file string) (cluster.Effect, error)
+}
+
 // able says why nodes of a cluster can never suffer a fault, nil if they can.
 type able func(s *state, nodes []cluster.Node) error
 

@@ -92,6 +92,7 @@ const (
 	move         = "move"
 	rolling      = "rolling-restart"
 	execute      = "exec"
+	chaos        = "chaos"
 	killAgent    = "kill-agent"
 	pauseAgent   = "pause-agent"
 	killStore    = "kill-store"
@@ -149,6 +150,8 @@ func kinds() []kind {
 			able: both(stops, restarts), plan: planRestart, heals: healNever},
 		{word: execute, usage: "exec 'COMMAND' ['HEAL']", about: "run a shell command of your own, and another to heal; exit code 0 says that it worked",
 			read: readCommand, able: anything, plan: planCommand},
+		{word: chaos, usage: "chaos 'FILE'", about: "apply the Chaos Mesh objects in a YAML file, such as an IOChaos or a Workflow, in the namespace of a cluster in Kubernetes; healed by their deletion",
+			read: readFile, able: is[ChaosTaker]("only a cluster in Kubernetes, k8s/KIND:N, takes objects of Chaos Mesh"), plan: planChaos},
 	}, failoverKinds()...)
 }
 

@@ -254,3 +254,9 @@ func planCommand(e effect, _ *state, _ situation) (*injection, error) {
 		return done, err
 	}}, nil
 }
+
+func planChaos(e effect, s *state, _ situation) (*injection, error) {
+	return &injection{target: e.inject, inject: func(ctx context.Context) (cluster.Effect, error) {
+		return s.cluster.(ChaosTaker).Chaos(ctx, e.inject)
+	}}, nil
+}

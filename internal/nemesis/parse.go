@@ -396,10 +396,20 @@ func readCommand(e *effect, r *reader) error {
 	return nil
 }
 
+func readFile(e *effect, r *reader) error {
+	if quoted(r.peek()) {
+		e.inject = unquote(r.take())
+	}
+	if strings.TrimSpace(e.inject) == "" {
+		return errors.New("chaos takes a file in single quotes, as in chaos 'io.yaml'")
+	}
+	return nil
+}
+
 // unknown says that a word means nothing here, and which known one is nearest.
 func unknown(t, what string, known []string) error {
 	if quoted(t) {
-		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec takes quoted commands", clip(t), what)
+		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec and chaos take a quoted text", clip(t), what)
 	}
 	near := slices.MinFunc(known, func(a, b string) int {
 		return cmp.Compare(levenshtein.ComputeDistance(clip(t), a), levenshtein.ComputeDistance(clip(t), b))

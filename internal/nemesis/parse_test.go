@@ -134,6 +134,9 @@ func TestRefuse(t *testing.T) {
 		{"partition halves one-way in", "left to chance"},
 		{"remove all", "one at a time"},
 		{"add", `"node" is missing`},
+		{"chaos", "a file in single quotes"},
+		{"chaos io.yaml", "a file in single quotes"},
+		{"chaos ' '", "a file in single quotes"},
 		{"move leader to leader", "cannot be moved to leader"},
 		{"mix kill n1", "a colon must stand"},
 		{"mix: kill n1 at 5s", "belongs before the colon"},
@@ -247,10 +250,7 @@ func anyEffect(rng *rand.Rand) effect {
 	case 9:
 		return []effect{{word: add}, effect{word: rolling}, effect{word: remove, target: random}, effect{word: move}, effect{word: move, target: "n2"}}[rng.IntN(5)]
 	default:
-		if rng.IntN(2) == 0 {
-			return effect{word: execute, inject: text()}
-		}
-		return effect{word: execute, inject: text(), heal: text()}
+		return []effect{{word: execute, inject: text()}, {word: execute, inject: text(), heal: text()}, {word: chaos, inject: text()}}[rng.IntN(3)]
 	}
 }
 

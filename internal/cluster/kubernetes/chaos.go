@@ -2,20 +2,27 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"stroppy/internal/cluster"
 )
 
 // Chaos Mesh's resources are those of its API version v1alpha1
 // (github.com/chaos-mesh/chaos-mesh, api/v1alpha1).
-const chaosGroup = "chaos-mesh.org"
+const (
+	chaosGroup   = "chaos-mesh.org"
+	chaosVersion = chaosGroup + "/v1alpha1"
+)
 
 const (
 	// cleanAnnotation with the value forced has Chaos Mesh let an object go whose faults it
@@ -32,11 +39,6 @@ func chaosKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: chaosGroup, Version: "v1alpha1", Kind: kind}
 }
 
-// chaosKinds are those that this program makes objects of.
-func chaosKinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{chaosKind("NetworkChaos"), chaosKind("IOChaos"), chaosKind("TimeChaos")}
-}
-
 func isChaos(o *Object) bool { return o.GroupVersionKind().Group == chaosGroup }
 
 // faults counts the objects, whose names it makes different.
@@ -48,22 +50,37 @@ type chaos struct {
 	objects []*Object
 }
 
-// inject makes Chaos Mesh objects with these specifications, and returns when it says of each
-// that all is injected. After an error nothing of them is left, or the error says so.
+// inject makes Chaos Mesh objects with these specifications: see injectAll.
 func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]any) (*chaos, error) {
-	there, err := c.api.has(chaosKind(kind))
-	if err != nil {
-		return nil, err
+	var objects []*Object
+	for _, spec := range specs {
+		objects = append(objects, NewObject(chaosVersion, kind, "", map[string]any{"spec": spec}))
 	}
-	if !there {
-		return nil, fmt.Errorf("inject a %s: Chaos Mesh is not installed: `%s`", kind, installChaos)
+	return c.injectAll(ctx, objects)
+}
+
+// injectAll makes Chaos Mesh objects, which get names of their own, and returns when it says of
+// each that all is injected. After an error nothing of them is left, or the error says so.
+func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, error) {
+	for _, kind := range kindsOf(objects) {
+		there, err := c.api.has(kind)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, fmt.Errorf("inject a %s: Chaos Mesh is not installed: `%s`", kind.Kind, installChaos)
+		}
+		if err := c.owner.willMake(ctx, kind); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, injectLimit, fmt.Errorf("not injected by Chaos Mesh within %v", injectLimit))
 	defer cancel()
 	x := &chaos{cluster: c}
-	for _, spec := range specs {
-		name := fmt.Sprintf("%s-%d", c.run, faults.Add(1))
-		o := NewObject(chaosGroup+"/v1alpha1", kind, name, map[string]any{"spec": spec})
+	var err error
+	for _, o := range objects {
+		o.SetName(fmt.Sprintf("%s-%d", c.run, faults.Add(1)))
+		o.SetNamespace(c.api.Namespace)
 		if _, err = c.api.Apply(ctx, c.run, o); err != nil {
 			break
 		}
@@ -90,7 +107,7 @@ func (a *API) injected(ctx context.Context, o *Object) error {
 		if err != nil {
 			return err
 		}
-		if condition(now, "AllInjected") && condition(now, "Selected") {
+		if o.GetKind() == workflow && condition(now, "Scheduled") || condition(now, "AllInjected") && condition(now, "Selected") {
 			return nil
 		}
 		return fmt.Errorf("%s is not injected%s", describe(o), records(now))
@@ -171,6 +188,55 @@ func (x *chaos) heal(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// workflow is the kind of a Workflow of faults, which injects them by and by.
+const workflow = "Workflow"
+
+// Chaos has Chaos Mesh inject what a YAML file of its objects says, in the namespace of the
+// cluster and under names of this run. The effect is Chaos Mesh's own word.
+func (c *Cluster) Chaos(ctx context.Context, file string) (cluster.Effect, error) {
+	objects, err := readChaos(file)
+	if err != nil {
+		return cluster.Effect{}, err
+	}
+	x, err := c.injectAll(ctx, objects)
+	if err != nil {
+		return cluster.Effect{}, err
+	}
+	return cluster.Effect{Seen: "injected, as Chaos Mesh says", Heal: func(ctx context.Context) (string, error) {
+		return "gone, as Chaos Mesh says", x.heal(ctx)
+	}}, nil
+}
+
+// readChaos reads Chaos Mesh objects.
+func readChaos(file string) (objects []*Object, err error) {
+	fail := func(err error) error { return fmt.Errorf("read the Chaos Mesh objects in %s: %w", file, err) }
+	text, err := os.Open(file)
+	if err != nil {
+		return nil, fail(err)
+	}
+	defer text.Close()
+	decoder := yaml.NewYAMLOrJSONDecoder(text, 4096)
+	for {
+		o := new(Object)
+		err := decoder.Decode(&o.Object)
+		switch {
+		case errors.Is(err, io.EOF) && len(objects) == 0:
+			return nil, fail(errors.New("there is none"))
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fail(err)
+		case len(o.Object) == 0: // between two lines of ---
+		case !isChaos(o):
+			return nil, fail(fmt.Errorf("there is a %s of %q, which is none of Chaos Mesh's", o.GetKind(), o.GetAPIVersion()))
+		case o.GetKind() == "Schedule":
+			return nil, fail(errors.New("a Schedule does not say when it has injected: give its object, and `every` in the script"))
+		default:
+			objects = append(objects, NewObject(o.GetAPIVersion(), o.GetKind(), "", map[string]any{"spec": o.Object["spec"]}))
+		}
+	}
 }
 
 // forceFinalizers has Chaos Mesh let an object go that it has not healed.

@@ -140,7 +140,7 @@ func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err e
 			return err
 		}
 	}
-	what := made{Kinds: append(kindsOf(objects), chaosKinds()...)}
+	what := made{Kinds: kindsOf(objects)}
 	if a.selector == "" {
 		what.Selector = c.kind.Pods(c.spec).String()
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,8 +33,10 @@ const (
 // is made before them and goes after them, so that whoever finds it without a living owner
 // knows what to remove.
 type ownership struct {
-	api  *API
-	run  string
+	api *API
+	run string
+
+	mu   sync.Mutex
 	made made
 
 	end  context.CancelFunc
@@ -72,7 +75,9 @@ func (a *API) own(ctx context.Context, run string, what made) (*ownership, error
 }
 
 func (o *ownership) renew(ctx context.Context) error {
+	o.mu.Lock()
 	what, err := json.Marshal(o.made)
+	o.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -85,6 +90,21 @@ func (o *ownership) renew(ctx context.Context) error {
 	lease.SetAnnotations(map[string]string{madeAnnotation: string(what)})
 	_, err = o.api.Apply(ctx, o.run, lease)
 	return err
+}
+
+// willMake notes, before it is made, that the run will have objects of one more kind. They go
+// before those that were there first.
+func (o *ownership) willMake(ctx context.Context, kind schema.GroupVersionKind) error {
+	o.mu.Lock()
+	known := slices.Contains(o.made.Kinds, kind)
+	if !known {
+		o.made.Kinds = append([]schema.GroupVersionKind{kind}, o.made.Kinds...)
+	}
+	o.mu.Unlock()
+	if known {
+		return nil
+	}
+	return o.renew(ctx)
 }
 
 // giveUp removes all objects of the run, and the lease when nothing else is left. It may be

@@ -1,0 +1,150 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// chosen is a cluster whose pods need not run.
+func chosen(t *testing.T, a *API, run string) *Cluster {
+	t.Helper()
+	c := &Cluster{kind: plain(), api: a, run: run, spec: &Spec{Name: run, Nodes: 3}}
+	for i := range 3 {
+		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: fmt.Sprintf("%s-%d", run, i)})
+	}
+	c.network = &network{cluster: c}
+	var err error
+	c.owner, err = a.own(t.Context(), run, made{})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.owner.giveUp()) })
+	return c
+}
+
+// testChaos holds that the real schemas of Chaos Mesh take what is made for each fault, that a
+// fault that Chaos Mesh does not inject is an error, and that nothing is left of it then.
+func testChaos(t *testing.T, c *kubetest.ControlPlane) {
+	x := chosen(t, connect(t, c), "stroppy-chaos")
+	if why := x.Loopback(); why != "" {
+		t.Errorf("links can have no faults: %s", why)
+	}
+	for name, spec := range map[string]map[string]any{
+		"partition": partitionSpec(x.network, direction{[]int{0}, []int{1, 2}}),
+		"delay":     degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond}),
+		"loss":      degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, err := x.inject(ctx, "NetworkChaos", spec)
+			says(t, err, "is not injected", "chosen no pod")
+			faultsLeft(t, x.api)
+		})
+	}
+	_, err := x.inject(t.Context(), "NetworkChaos", map[string]any{"action": "no such action", "mode": "all", "selector": map[string]any{}})
+	says(t, err, "apply networkchaos", "no such action")
+	faultsLeft(t, x.api)
+	_, err = x.Partition(t.Context(), []cluster.Cut{{From: cluster.Client, To: 0}})
+	says(t, err, "cannot be cut")
+	_, err = x.Degrade(t.Context(), []int{0}, cluster.Link{Bandwidth: 1})
+	says(t, err, "cannot be limited")
+}
+
+// faultsLeft fails if a namespace has an object of Chaos Mesh.
+func faultsLeft(t *testing.T, a *API) {
+	t.Helper()
+	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "Workflow"} {
+		list, err := a.list(t.Context(), chaosKind(kind), "")
+		must(t, err)
+		for i := range list {
+			t.Errorf("it is left: %s", describe(&list[i]))
+		}
+	}
+}
+
+// testChaosFile holds that the objects of a file are those that are made, under names of this
+// run, and that what is none of Chaos Mesh's is refused.
+func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
+	a := connect(t, c)
+	x := chosen(t, a, "stroppy-file")
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "chaos.yaml")
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const kill = "apiVersion: chaos-mesh.org/v1alpha1\nkind: PodChaos\nmetadata: {name: theirs, namespace: elsewhere}\nspec: {action: pod-failure, mode: one, selector: {labelSelectors: {app: plain}}}\n"
+	for name, refused := range map[string]struct{ text, says string }{
+		"nothing":     {"", "there is none"},
+		"no yaml":     {"a: b: c", "read the Chaos Mesh objects"},
+		"other":       {kill + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "none of Chaos Mesh's"},
+		"schedule":    {"apiVersion: chaos-mesh.org/v1alpha1\nkind: Schedule\n", "`every` in the script"},
+		"no action":   {strings.Replace(kill, "pod-failure", "nothing", 1), "nothing"},
+		"no such pod": {kill, "chosen no pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			_, err := x.Chaos(ctx, write(refused.text))
+			says(t, err, refused.says)
+			faultsLeft(t, a)
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go standInOf(ctx, a, "PodChaos", "")
+	e, err := x.Chaos(t.Context(), write("---\n"+kill+"---\n"+kill))
+	must(t, err)
+	list, err := a.list(t.Context(), chaosKind("PodChaos"), RunLabel+"=stroppy-file")
+	must(t, err)
+	if len(list) != 2 || !strings.HasPrefix(list[0].GetName(), "stroppy-file-") {
+		t.Errorf("there are %d objects, such as %v", len(list), list)
+	}
+	if seen, err := e.Heal(t.Context()); err != nil || seen == "" {
+		t.Errorf("healed: %q, %v", seen, err)
+	}
+	faultsLeft(t, a)
+}
+
+// testStuckChaos holds that an object that Chaos Mesh does not let go is released by its
+// annotation, and that the heal does not count. A stand-in of Chaos Mesh injects, and lets go
+// only what is forced.
+func testStuckChaos(t *testing.T, c *kubetest.ControlPlane) {
+	a := connect(t, c)
+	x := chosen(t, a, "stroppy-stuck")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go standInOf(ctx, a, "NetworkChaos", "chaos-mesh/records")
+	fault, err := x.inject(t.Context(), "NetworkChaos", partitionSpec(x.network, direction{[]int{0}, []int{1}}))
+	must(t, err)
+	says(t, fault.heal(t.Context()), "was not healed by Chaos Mesh", cleanAnnotation)
+	faultsLeft(t, a)
+}
+
+// standInOf stands in for Chaos Mesh: it says of each object of a kind that it is injected, and
+// holds it by a finalizer, if one is named, until it is forced.
+func standInOf(ctx context.Context, a *API, kind, finalizer string) {
+	for ctx.Err() == nil {
+		all, _ := a.list(ctx, chaosKind(kind), ManagedByLabel+"="+manager)
+		for i := range all {
+			o := &all[i]
+			finalizers := []any{finalizer}
+			if finalizer == "" || o.GetAnnotations()[cleanAnnotation] == "forced" {
+				finalizers = []any{}
+			}
+			if o.GetDeletionTimestamp() == nil || len(finalizers) == 0 {
+				_ = a.Patch(ctx, o.GroupVersionKind(), o.GetName(), map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+			}
+			_ = a.Patch(ctx, o.GroupVersionKind(), o.GetName(), map[string]any{"status": map[string]any{
+				"experiment": map[string]any{"desiredPhase": "Run", "containerRecords": []any{}},
+				"conditions": []any{map[string]any{"type": "Selected", "status": "True"}, map[string]any{"type": "AllInjected", "status": "True"}}}})
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"context"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// TestOperators holds that the resource of the operator that is there is applied, and goes
+// again. There is no operator: its definitions are the least of them (testdata), so that this
+// does not show that the operators' own schemas take it.
+func TestOperators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	c := kubetest.Start(t)
+	start := func(namespace string) error {
+		_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
+			"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"2s"}, "cpu": {"2"}, "memory": {"4Gi"},
+			"storage-class": {"fast"}, "set.shared_buffers": {"1GB"},
+		}}, "v1")
+		return err
+	}
+	if err := start(c.Namespace(t)); err == nil || !strings.Contains(err.Error(), "install CloudNativePG (`helm install") || !strings.Contains(err.Error(), "Zalando") {
+		t.Errorf("without an operator: %v", err)
+	}
+	definitions, err := filepath.Abs("testdata/operators.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Define(t, definitions)
+	namespace := c.Namespace(t)
+	seen := make(chan *unstructured.Unstructured, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	clusters := c.Client.Resource(schema.GroupVersionResource{Group: cnpgKind.Group, Version: "v1", Resource: "clusters"}).Namespace(namespace)
+	go func() {
+		for ctx.Err() == nil {
+			if list, err := clusters.List(ctx, metav1.ListOptions{}); err == nil && len(list.Items) == 1 {
+				seen <- &list.Items[0]
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-1 is not there") {
+		t.Errorf("an operator that makes no pods: %v", err)
+	}
+	select {
+	case o := <-seen:
+		if n, _, _ := unstructured.NestedInt64(o.Object, "spec", "postgresql", "synchronous", "number"); n != 1 {
+			t.Errorf("%d of 3 servers acknowledge with the primary", n)
+		}
+		if v, _, _ := unstructured.NestedString(o.Object, "spec", "postgresql", "parameters", "shared_buffers"); v != "1GB" {
+			t.Errorf("its shared_buffers are %q", v)
+		}
+	default:
+		t.Error("no resource of the operator was applied")
+	}
+	if list, err := clusters.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
+		t.Errorf("its resource is left: %v, %v", list, err)
+	}
+}
+
+// TestRender holds what differs between the operators.
+func TestRender(t *testing.T) {
+	k := Kind()
+	for i, want := range []struct{ pod, secret, labels, path string }{
+		{"stroppy-1-1", "stroppy-1-app", "cnpg.io/cluster=stroppy-1", "instances"},
+		{"stroppy-1-0", "stroppy.stroppy-1.credentials.postgresql.acid.zalan.do", "cluster-name=stroppy-1", "numberOfInstances"},
+	} {
+		s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Disk: "1Gi", Version: "17", Operator: &k.Operators[i]}
+		if got := k.Pod(s, 0); got != want.pod {
+			t.Errorf("the first pod is %s, want %s", got, want.pod)
+		}
+		if got := secretName(s); got != want.secret {
+			t.Errorf("the secret is %s, want %s", got, want.secret)
+		}
+		if got := k.Pods(s).String(); got != want.labels {
+			t.Errorf("the labels are %s, want %s", got, want.labels)
+		}
+		objects := k.Render(s)
+		if n, _, _ := unstructured.NestedInt64(objects[0].Object, "spec", want.path); len(objects) != 1 || n != 3 {
+			t.Errorf("it renders %v", objects)
+		}
+		if got := k.NameOf(k.Pods(s)); got != "stroppy-1" {
+			t.Errorf("by its pods it is called %q", got)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func (a *app) clusterHold(text string) (err error) {
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
-	if _, err := cluster.Clear(ctx, objectsClearer()); err != nil {
+	if err := a.clearLeftovers(ctx); err != nil {
 		return err
 	}
 	record, err := cluster.NewRecord(heldPrefix + text)
@@ -235,11 +235,24 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 	return fmt.Errorf("stop %s: process %d, which holds it, has not ended within %v", r.Kind, r.PID, downLimit)
 }
 
-// clearLeftovers takes away what an earlier stroppy that was killed has left.
+// clearLeftovers takes away what an earlier stroppy that was killed has left. That a Kubernetes
+// cluster cannot be reached now keeps nobody from using something else.
 func (a *app) clearLeftovers(ctx context.Context) error {
-	cleared, err := cluster.Clear(ctx, objectsClearer())
+	cleared, err := cluster.Clear(ctx)
+	if remove := objectsClearer(); remove != nil {
+		limited, cancel := context.WithTimeout(ctx, objectsLimit)
+		defer cancel()
+		lines, errObjects := cluster.ClearObjects(limited, remove)
+		cleared = append(cleared, lines...)
+		if errObjects != nil {
+			fmt.Fprintln(a.stderr, "not cleared:", errObjects)
+		}
+	}
 	for _, line := range cleared {
 		fmt.Fprintln(a.stderr, "cleared:", line)
 	}
 	return err
 }
+
+// objectsLimit bounds how long what an earlier run has left in Kubernetes may take to go.
+const objectsLimit = time.Minute

@@ -23,9 +23,17 @@ type Clearer func(ctx context.Context, name string) (was bool, err error)
 // Clear removes what programs of this user that were killed have left behind, as
 // their records say, and returns one line for each thing that it removed. What
 // belongs to a program that runs, and what no record names, is not touched. A
-// record of which something could not be removed stays, for the next time. objects removes what
-// is in Kubernetes; nil: this program cannot, and their records stay.
-func Clear(ctx context.Context, objects Clearer) ([]string, error) {
+// record of which something could not be removed stays, for the next time. What is in
+// Kubernetes is for ClearObjects.
+func Clear(ctx context.Context) ([]string, error) { return clearRecords(ctx, nil) }
+
+// ClearObjects is Clear for what is in Kubernetes, which may not be reached now.
+func ClearObjects(ctx context.Context, remove Clearer) ([]string, error) {
+	return clearRecords(ctx, remove)
+}
+
+// clearRecords clears the records that name objects, by a Clearer, or without one the others.
+func clearRecords(ctx context.Context, objects Clearer) ([]string, error) {
 	if _, err := os.Lstat(statePath()); errors.Is(err, os.ErrNotExist) || system.Supported() != nil {
 		return nil, nil // nobody has started anything, and no folder is made, as where none can be
 	}
@@ -48,7 +56,7 @@ func Clear(ctx context.Context, objects Clearer) ([]string, error) {
 			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
 			break
 		}
-		if objects == nil && slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }) {
+		if names := slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }); names != (objects != nil) {
 			continue
 		}
 		lines, errOne := r.clear(ctx, boot, objects)
@@ -115,7 +123,7 @@ func (l Leftover) clear(ctx context.Context, objects Clearer) (was bool, err err
 		was, err = removeFolder(l.Name)
 	}
 	if err != nil {
-		return false, fmt.Errorf("clear the %s: %w", l, err)
+		return false, fmt.Errorf("clear %s: %w", l, err)
 	}
 	return was, nil
 }

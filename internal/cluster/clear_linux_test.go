@@ -144,7 +144,7 @@ func TestClear(t *testing.T) {
 					t.Fatalf("process %d, which heeds no signal, has not outlived its program", pid)
 				}
 			}
-			lines, err := Clear(t.Context(), nil)
+			lines, err := Clear(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,7 +161,7 @@ func TestClear(t *testing.T) {
 				t.Errorf("the folder %s was not cleared: %v", made.Folder, err)
 			}
 			stillWhole(t, kind, living)
-			if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
+			if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
 				t.Errorf("a second Clear: %v, %v", lines, err)
 			}
 			endOwner(t, living)
@@ -231,7 +231,7 @@ func endOwner(t *testing.T, living owned) {
 		}
 	}
 	for limit := time.Now().Add(time.Minute); len(records) > 0; time.Sleep(10 * time.Millisecond) {
-		if _, err := Clear(t.Context(), nil); err != nil {
+		if _, err := Clear(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if records, err = Records(); err != nil {
@@ -318,7 +318,7 @@ func TestClearKnowsWhose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Clear(t.Context(), nil); err != nil {
+		if _, err := Clear(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		_ = file.Close()

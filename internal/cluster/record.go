@@ -50,8 +50,11 @@ func ProcessLeftover(p *Process) Leftover {
 }
 
 func (l Leftover) String() string {
-	if l.Kind == LeftProcess {
+	switch l.Kind {
+	case LeftProcess:
 		return "process " + strconv.Itoa(l.PID)
+	case LeftObjects:
+		return "what was made in Kubernetes"
 	}
 	return string(l.Kind) + " " + l.Name
 }

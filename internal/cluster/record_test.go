@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +43,7 @@ func TestRecord(t *testing.T) {
 	if text, err := os.ReadFile(got.path); err != nil || strings.Contains(string(text), "secret") {
 		t.Errorf("the record has the password: %v", err)
 	}
-	if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
+	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
 		t.Errorf("Clear of a living program: %v, %v", lines, err)
 	}
 	for range 2 {
@@ -98,7 +100,7 @@ func TestEmptyRecords(t *testing.T) {
 		if err := os.Chtimes(path, then, then); err != nil {
 			t.Fatal(err)
 		}
-		if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
+		if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
 			t.Errorf("Clear: %v, %v", lines, err)
 		}
 		if _, err := os.Lstat(path); (err == nil) != (age == 0) {
@@ -112,10 +114,57 @@ func TestEmptyRecords(t *testing.T) {
 func TestClearMakesNothing(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	if lines, err := Clear(t.Context(), nil); err != nil || len(lines) > 0 {
+	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
 		t.Errorf("Clear: %v, %v", lines, err)
 	}
 	if entries, err := os.ReadDir(runtime); err != nil || len(entries) > 0 {
 		t.Errorf("Clear made %v, %v", entries, err)
+	}
+}
+
+// TestClearObjects holds that what a dead program has in Kubernetes is removed by who can, that
+// its record stays until then, and that nobody else is kept waiting for it.
+func TestClearObjects(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	r, err := NewRecord("k8s/thing:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = `{"Run":"stroppy-1"}`
+	if err := r.Add(Leftover{Kind: LeftObjects, Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(Leftover{Kind: LeftObjects, Name: `{"Run":"theirs"}`}); err == nil {
+		t.Error("what cannot be ours was recorded")
+	}
+	text, err := os.ReadFile(r.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(filepath.Dir(r.file.Name()), "dead"+recordSuffix) // which nobody has locked
+	if err := os.WriteFile(dead, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("without a way to Kubernetes: %v, %v", lines, err)
+	}
+	away := errors.New("the API server does not answer")
+	_, err = ClearObjects(t.Context(), func(context.Context, string) (bool, error) { return false, away })
+	if !errors.Is(err, away) {
+		t.Errorf("the error is %v", err)
+	}
+	var asked []string
+	lines, err := ClearObjects(t.Context(), func(_ context.Context, name string) (bool, error) {
+		asked = append(asked, name)
+		return true, nil
+	})
+	if err != nil || len(lines) != 1 || !strings.Contains(lines[0], "what was made in Kubernetes, left by process") || len(asked) != 1 || asked[0] != name {
+		t.Errorf("it cleared %v and said %v, %v", asked, lines, err)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the record of the dead program is there: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -103,7 +103,7 @@ func TestCrash(t *testing.T) {
 			if mounts := mountsIn(t, parent); (len(mounts) > 0) != both {
 				t.Errorf("mounts: %v", mounts)
 			}
-			cleared, err := cluster.Clear(t.Context(), nil)
+			cleared, err := cluster.Clear(t.Context())
 			if err != nil || !strings.Contains(strings.Join(cleared, "\n"), "folder "+parent) {
 				t.Errorf("cleared %q, %v", cleared, err)
 			}

@@ -90,7 +90,10 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 		say("seed", "that of what is loaded")
 	}
 	say("clients", "%d, %s", config.Clients, config.pace())
-	if config.Workers > 0 {
+	switch {
+	case config.WorkersListen != "":
+		say("workers", "%d that join at %s, of which each has a part of the clients", config.Workers, config.WorkersListen)
+	case config.Workers > 0:
 		say("workers", "%d processes that the clients are spread over", config.Workers)
 	}
 	rows = append(rows, config.phases(steps)...)

@@ -92,6 +92,7 @@ stroppy run --cluster etcd:3 --nemesis 'kill leader every 20s for 5s' --duration
 stroppy run bank --cluster etcd:3 --nemesis 'kill leader every 20s for 5s' -d 2m
 stroppy run kv --rate 1000 --threshold 'p99<50ms' --db redis://localhost
 stroppy run -f lost-update --db postgres://me@localhost/test
+stroppy run bank --db postgres://me@10.0.0.9/test --workers 2 --workers-listen 0.0.0.0:7070 --workers-token-file token
 stroppy run tpcb --cluster postgres:3 --dry-run`,
 		"stroppy pop":  `stroppy pop --db postgres://me@localhost/test --accounts 1000000`,
 		"stroppy load": `stroppy load --db postgres://me@localhost/test --accounts 1000000`,
@@ -107,6 +108,7 @@ stroppy check --format elle history.edn --expect serializable`,
 		"stroppy export": `stroppy export --format elle stroppy-runs/20250101-120000-append-sqlite -o history.edn`,
 		"stroppy history": `stroppy history stroppy-runs/20250101-120000-bank-sqlite 1-2-345
 stroppy history stroppy-runs/20250101-120000-bank-sqlite --around 1-2-345 --within 10ms`,
+		"stroppy worker": `stroppy worker --join 10.0.0.1:7070 --token-file token`,
 		"stroppy cluster": `stroppy cluster up postgres:3
 stroppy cluster status
 stroppy cluster down postgres:3`,

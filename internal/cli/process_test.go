@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,10 +26,17 @@ type process struct {
 // start starts stroppy in a working directory of its own.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith starts stroppy by another command, if any.
+func startWith(t *testing.T, by []string, args ...string) *process {
+	t.Helper()
 	p := &process{dir: t.TempDir(), ended: make(chan struct{})}
 	streams := t.TempDir()
 	p.stdout, p.stderr = filepath.Join(streams, "out"), filepath.Join(streams, "err")
-	p.cmd = exec.Command("stroppy", args...)
+	command := append(append(slices.Clone(by), "stroppy"), args...)
+	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Dir = p.dir
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
 	var files [2]*os.File

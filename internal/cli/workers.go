@@ -1,31 +1,32 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/cluster/system"
+	"stroppy/internal/live"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workers"
 )
-
-// workerCommand is the name of the command by which this program is a worker.
-const workerCommand = "worker"
-
-// secretVariable has what a worker joins a run by.
-const secretVariable = "STROPPY_WORKER_SECRET"
 
 // workersFolder is where a run's workers record, in its directory.
 const workersFolder = "workers"
@@ -46,13 +47,29 @@ type runWorkers struct {
 func (c *config) oneProcess() error {
 	kind, err := databaseOf(c.runDatabase(""))
 	if c.Workers == 0 || err != nil || !kind.inMemory {
-		return nil
+		return c.oneMachine()
 	}
 	return usagef("workers is %d and %s: is in the memory of one process: leave --workers out, or take another database", c.Workers, kind.schemes[0])
 }
 
-// startWorkers starts those that the configuration asks for; nil where it asks for none.
-func (a *app) startWorkers(ctx context.Context, config *config, url, dir string) (*runWorkers, error) {
+// oneMachine refuses workers of other machines on a database that only this one can open, or where
+// they cannot join.
+func (c *config) oneMachine() error {
+	if c.WorkersListen == "" {
+		return nil
+	}
+	if url := c.runDatabase(""); c.Cluster == "" && embedded(url) {
+		return usagef("workers join from other machines, and %s is a file of this one: leave --workers-listen out, or name a server with --db", scenario.Redact(url))
+	}
+	if _, err := live.Address(c.WorkersListen); err != nil {
+		return usagef("workers-listen: %w", err)
+	}
+	return nil
+}
+
+// startWorkers starts those that the configuration asks for, or lets them join; nil where it asks
+// for none.
+func (a *app) startWorkers(s *session, config *config, url, dir string) (*runWorkers, error) {
 	if config.Workers == 0 {
 		return nil, nil
 	}
@@ -60,21 +77,37 @@ func (a *app) startWorkers(ctx context.Context, config *config, url, dir string)
 	if err != nil {
 		return nil, err
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program, to start the workers: %w", err)
-	}
-	c, err := workers.Start(ctx, workers.Options{
+	o := workers.Options{
 		Count: config.Workers, Version: version(), Clock: run.SharedClock, Settings: settings,
-		Folder: filepath.Join(dir, workersFolder),
-		Command: func(_ int, address, secret, folder string) workers.Command {
-			return workers.Command{Path: program, Args: []string{workerCommand, address, folder}, Env: append(a.workerEnvironment(), secretVariable+"="+secret)}
-		},
-	})
+		Folder: filepath.Join(dir, workersFolder), Token: workers.NewToken(),
+	}
+	remove := func() error { return nil }
+	if config.WorkersListen != "" {
+		remove, err = a.letJoin(s, config, &o)
+	} else {
+		err = a.startHere(&o)
+	}
 	if err != nil {
 		return nil, err
 	}
+	c, err := workers.Start(s.ctx, o)
+	if err := errors.Join(err, remove()); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(o.Folder))
+	}
 	return &runWorkers{Coordinator: c}, nil
+}
+
+// startHere has the workers started as processes of this machine.
+func (a *app) startHere(o *workers.Options) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, to start the workers: %w", err)
+	}
+	environment := append(a.workerEnvironment(), scenario.TokenVariable+"="+o.Token)
+	o.Command = func(_ int, address, folder string) workers.Command {
+		return workers.Command{Path: program, Args: []string{workerCommand, address, folder}, Env: environment}
+	}
+	return nil
 }
 
 // workerEnvironment is this call's without the settings, which the workers are given.
@@ -97,7 +130,7 @@ func (c *config) assign(url string) assigned {
 }
 
 // notAssigned are the settings that concern the run alone.
-var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-listen", "workers-token-file", "workers-wait", "expect", "no-load", "no-check"}
 
 // config is what assign has made an assignment of.
 func (l *assigned) config() (c config, err error) {
@@ -140,20 +173,6 @@ func (w *runWorkers) Shares() (list []report.Worker) {
 		list = append(list, share)
 	}
 	return list
-}
-
-// workerServant is this program as a worker that a run has started.
-func (a *app) workerServant() *cobra.Command {
-	return servant(workerCommand, "Be a worker of a run", func(args []string) error {
-		secret := a.getenv(secretVariable)
-		if len(args) != 2 || secret == "" {
-			return usagef("`stroppy %s` is started by a run with --workers", workerCommand)
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		w := workers.Worker{Version: version(), Clock: run.SharedClock, Folder: args[1], Open: openPart}
-		return w.Join(ctx, args[0], secret)
-	})
 }
 
 // openPart opens a worker's part of the clients.
@@ -199,4 +218,220 @@ func openPart(ctx context.Context, a *workers.Assignment) (part *workers.Opened,
 		o.Background, err = w.Background(ctx)
 	}
 	return part, err
+}
+
+// workerCommand is the name of the command by which this program is a worker.
+const workerCommand = "worker"
+
+// indexVariable is the number of a pod of a Kubernetes Job whose completion mode is Indexed.
+const indexVariable = "JOB_COMPLETION_INDEX"
+
+// letJoin lets workers join from other machines, and says how. What it returns removes what was
+// made for that and is needed no more once they have.
+func (a *app) letJoin(s *session, config *config, o *workers.Options) (remove func() error, err error) {
+	remove = func() error { return nil }
+	if o.Listen, err = live.Address(config.WorkersListen); err != nil {
+		return remove, usagef("workers-listen: %w", err)
+	}
+	file := config.WorkersTokenFile
+	switch given := a.getenv(scenario.TokenVariable); {
+	case given != "" && file != "":
+		return remove, usagef("both %s and --workers-token-file say what the workers join by: leave one of them out", scenario.TokenVariable)
+	case given != "":
+		if err := workers.CheckToken(given); err != nil {
+			return remove, usagef("%s is no token: %w", scenario.TokenVariable, err)
+		}
+		o.Token = given
+	default:
+		var made bool
+		file = cmp.Or(file, filepath.Join(o.Folder, "token"))
+		if o.Token, made, err = a.tokenIn(file, o.Token); err != nil {
+			return remove, err
+		}
+		if made {
+			remove = func() error { return os.Remove(file) }
+		}
+	}
+	a.hide(scenario.Scrubber("", o.Token))
+	o.Wait = config.WorkersWait
+	o.Listening = func(address string) { s.note("%s", joinText(config.Workers, address, file)) }
+	o.Joined = func(what string) { s.note("%s", what) }
+	return remove, nil
+}
+
+// tokenIn reads the token of a file, or writes a new one where there is none.
+func (a *app) tokenIn(path, fresh string) (token string, made bool, err error) {
+	if token, err = readToken(path); !errors.Is(err, fs.ErrNotExist) {
+		return token, false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", false, fmt.Errorf("write the workers' token: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = file.WriteString(fresh + "\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("write the workers' token: %w", err)
+	}
+	return fresh, true, nil
+}
+
+// readToken reads a token; where there is no file the error is fs.ErrNotExist.
+func readToken(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if err := workers.CheckToken(token); err != nil {
+		return "", usagef("%s has no token: %w", path, err)
+	}
+	return token, nil
+}
+
+// joinText says what a person types on the other machines.
+func joinText(count int, address, file string) string {
+	host, port, _ := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	command := "stroppy " + workerCommand + " --join " + scenario.Quote(net.JoinHostPort(host, port))
+	if file == "" {
+		return fmt.Sprintf("waiting for %d workers: start each, with %s set as here, with: %s", count, scenario.TokenVariable, command)
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		path = file
+	}
+	return fmt.Sprintf("waiting for %d workers: copy %s to their machines, and start each with: %s --token-file %s", count, path, command, scenario.Quote(filepath.Base(path)))
+}
+
+// workerFlags are those of the command.
+type workerFlags struct {
+	join, tokenFile string
+	index           int
+	wait            time.Duration
+}
+
+// workerCommand is this program as a worker: of a run on another machine, or one that a run on this
+// one has started, with its address and a folder as arguments.
+func (a *app) workerCommand() *cobra.Command {
+	f := workerFlags{index: -1, wait: time.Minute}
+	c := &cobra.Command{
+		Use: workerCommand + " --join HOST:PORT", Short: "Drive a part of the clients of a run on another machine",
+		Long: "Drive a part of the clients of a run on another machine, which waits for its workers with\n" +
+			"--workers and --workers-listen. Both need the same token, which proves each to the other:\n" +
+			"from a file, or from the variable " + scenario.TokenVariable + ". The worker ends with the run.",
+	}
+	c.Flags().StringVar(&f.join, "join", "", "`HOST:PORT` at which the run waits for workers")
+	c.Flags().StringVar(&f.tokenFile, "token-file", "", "`FILE` with the run's token; "+scenario.TokenVariable+" if not given")
+	c.Flags().IntVar(&f.index, "index", -1, "number among the workers, from 0; the next that is free if not given, or that of "+indexVariable)
+	c.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait until the run is there")
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 && (f.join != "" || len(args) != 2) {
+			return usagef("`stroppy %s` takes no argument, and was given %q", workerCommand, args[0])
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		w := workers.Worker{Version: version(), Clock: run.SharedClock, Index: -1, Open: openPart}
+		if len(args) == 2 {
+			w.Folder = args[1]
+			return w.Join(ctx, args[0], a.getenv(scenario.TokenVariable))
+		}
+		token, err := a.workerToken(c, &f)
+		if err != nil {
+			return err
+		}
+		return a.work(ctx, &w, &f, token)
+	}
+	return c
+}
+
+// workerToken reads the flags and the variables of a worker.
+func (a *app) workerToken(c *cobra.Command, f *workerFlags) (token string, err error) {
+	token = a.getenv(scenario.TokenVariable)
+	host, port, err := net.SplitHostPort(f.join)
+	number, wrong := strconv.ParseUint(port, 10, 16)
+	switch {
+	case f.join == "":
+		return "", usagef("--join is missing: give the HOST:PORT at which the run waits for its workers, as it says")
+	case err != nil || wrong != nil || host == "" || number == 0:
+		return "", usagef("--join is %q: it must be HOST:PORT, such as 10.0.0.1:7070", f.join)
+	case token != "" && f.tokenFile != "":
+		return "", usagef("both %s and --token-file say what to join by: leave one of them out", scenario.TokenVariable)
+	case token == "" && f.tokenFile == "":
+		return "", usagef("the run's token is missing: give its file with --token-file, or set %s", scenario.TokenVariable)
+	case f.wait < 0:
+		return "", usagef("--wait is %v: it must be 0 or more", f.wait)
+	case c.Flags().Changed("index") && f.index < 0:
+		return "", usagef("--index is %d: it must be 0 or more", f.index)
+	}
+	if given := a.getenv(indexVariable); given != "" && f.index < 0 {
+		index, err := strconv.ParseUint(given, 10, 16)
+		if err != nil {
+			return "", usagef("%s is %q: it must be a number from 0", indexVariable, given)
+		}
+		f.index = int(index)
+	}
+	if f.tokenFile != "" {
+		if token, err = readToken(f.tokenFile); err != nil {
+			return "", &exitError{exitUsage, err}
+		}
+	} else if err := workers.CheckToken(token); err != nil {
+		return "", usagef("%s is no token: %w", scenario.TokenVariable, err)
+	}
+	a.hide(scenario.Scrubber("", token))
+	return token, nil
+}
+
+// workerFolders begins the names of the folders in which workers record.
+const workerFolders = "stroppy-worker-"
+
+// work is a worker in a folder of its own, which it removes.
+func (a *app) work(ctx context.Context, w *workers.Worker, f *workerFlags, token string) error {
+	folder, unlock, err := workerFolder()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	w.Folder, w.Index, w.Wait = folder, f.index, f.wait
+	w.Host, _ = os.Hostname()
+	w.Joined = func(number int) {
+		if !a.quiet {
+			fmt.Fprintf(a.stderr, "joined the run at %s as worker %d\n", f.join, number+1)
+		}
+	}
+	err = w.Join(ctx, f.join, token)
+	return errors.Join(err, os.RemoveAll(folder))
+}
+
+// workerFolder makes a folder that is locked while this process lives, and removes those that
+// workers left which were killed.
+func workerFolder() (folder string, unlock func(), err error) {
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), workerFolders+"*"))
+	for _, left := range old {
+		if lock, err := os.Open(filepath.Join(left, "lock")); err == nil {
+			if system.TryLock(lock) == nil {
+				_ = os.RemoveAll(left) // that of another user stays
+			}
+			_ = lock.Close()
+		}
+	}
+	folder, err = os.MkdirTemp("", workerFolders)
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder for the recording: %w", err)
+	}
+	lock, err := os.Create(filepath.Join(folder, "lock"))
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("make a folder for the recording: %w", err), os.RemoveAll(folder))
+	}
+	_ = system.TryLock(lock) // where there are no locks nothing is removed
+	return folder, func() { _ = lock.Close() }, nil
 }

@@ -4,7 +4,12 @@ package cli_test
 
 import (
 	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"stroppy/internal/report"
@@ -45,4 +50,106 @@ func TestWorkersGiveTheSameVerdict(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWorkersFromElsewhere: workers that join by themselves give the verdict of one process, with
+// clocks of their own where this machine can give them some: times are compared within what is
+// known of them, so a healthy database is never accused.
+func TestWorkersFromElsewhere(t *testing.T) {
+	server := startPostgres(t)
+	for _, c := range []struct {
+		name, verdict string
+		invalid       []string // checks
+		args          []string
+	}{
+		{"lost updates", "invalid", []string{"total", "ledger", "serializable"}, []string{"--isolation", "read committed", "--update", "rmw", "--accounts", "20"}},
+		{"serializable", "valid", nil, []string{"--isolation", "serializable", "--accounts", "50", "--two-account-share", "0.4", "--retries", "100"}},
+		{"kv", "valid", nil, []string{"--isolation", "serializable", "--records", "20", "--retries", "100"}},
+	} {
+		workload := "bank"
+		if c.name == "kv" {
+			workload = "kv"
+		}
+		token := filepath.Join(t.TempDir(), "token")
+		out := filepath.Join(t.TempDir(), "out")
+		at := freeAddress(t)
+		args := append([]string{"run", workload, "--db", server.URL(), "--clients", "6", "--count", "2000", "--json", "--workers", "3", "--out", out,
+			"--workers-listen", at, "--workers-token-file", token}, c.args...)
+		p := start(t, args...)
+		p.goesOn(t, func() bool { return strings.Contains(read(t, p.stderr), "waiting for 3 workers") })
+		info, err := os.Stat(token)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("%s: the token has the mode %v: %v", c.name, info, err)
+		}
+		secret := strings.TrimSpace(read(t, token))
+		var workers []*process
+		for i := range 3 {
+			command := []string{"worker", "--join", at, "--token-file", token, "--index", strconv.Itoa(i)}
+			workers = append(workers, startWith(t, clockOfItsOwn(i), command...))
+		}
+		code, stdout, stderr := p.wait(t)
+		for i, w := range workers {
+			if code, _, said := w.wait(t); code != 0 || !strings.Contains(said, "joined the run at "+at+" as worker "+strconv.Itoa(i+1)) {
+				t.Errorf("%s: worker %d ends with %d: %s", c.name, i, code, said)
+			}
+		}
+		r := new(report.Result)
+		if err := json.Unmarshal([]byte(stdout), r); err != nil {
+			t.Fatalf("%s: %d, %v: %s", c.name, code, err, stderr)
+		}
+		// Of kv what is durable depends on real time, of which too little may be known.
+		if r.Verdict != c.verdict && (workload != "kv" || r.Verdict != "unknown" || strings.Contains(r.Reason, "values")) {
+			t.Errorf("%s: the verdict is %s: %s", c.name, r.Verdict, r.Reason)
+		}
+		for _, name := range c.invalid {
+			if got := status(r, name); got != "invalid" {
+				t.Errorf("%s: %s is %s", c.name, name, got)
+			}
+		}
+		for _, name := range []string{"strict", "linearizable", "fresh"} {
+			if got := status(r, name); len(c.invalid) == 0 && got == "invalid" {
+				t.Errorf("%s: %s is %s", c.name, name, got)
+			}
+		}
+		if r.Drive.Workers != 3 || len(r.Client.Workers) != 3 || r.Client.Workers[0].CPUSeconds == nil {
+			t.Errorf("%s: the load phase is %+v of %+v", c.name, r.Drive, r.Client)
+		}
+		if clocks, err := os.ReadFile(filepath.Join(out, "history", "clocks.json")); clockOfItsOwn(0) != nil && (err != nil || !strings.Contains(string(clocks), `"clock": 2`)) {
+			t.Errorf("%s: the clocks are %s: %v", c.name, clocks, err)
+		}
+		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "stroppy-worker-*"))
+		if _, err := os.Stat(token); !os.IsNotExist(err) || len(left) > 0 {
+			t.Errorf("%s: the token is still there (%v), and %v", c.name, err, left)
+		}
+		_ = filepath.WalkDir(out, func(path string, d os.DirEntry, _ error) error {
+			if !d.IsDir() && strings.Contains(read(t, path), secret) {
+				t.Errorf("%s: %s has the token", c.name, path)
+			}
+			return nil
+		})
+		if strings.Contains(stderr, secret) {
+			t.Errorf("%s: the token was printed", c.name)
+		}
+	}
+}
+
+// clockOfItsOwn is what a command is started by with another clock than this machine's; nil where
+// that cannot be had, or it is to have the machine's.
+func clockOfItsOwn(number int) []string {
+	path, err := exec.LookPath("unshare")
+	if err != nil || number == 2 || exec.Command(path, "--time", "--fork", "true").Run() != nil {
+		return nil
+	}
+	return []string{path, "--time", "--monotonic", strconv.Itoa(200 * (number + 1)), "--fork", "--kill-child"}
+}
+
+// freeAddress is one of this machine at which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }

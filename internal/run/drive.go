@@ -34,6 +34,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	connections.log(&options)
 	clients := c.o.Workload.Header().Clients
 	header := c.header(clients, c.driveKeys())
+	if c.o.Workers != nil {
+		header.Clocks = c.o.Workers.Clocks()
+	}
 	writer, err := history.Create(c.o.Dir.History(), header, clients+c.background(&options))
 	if err != nil {
 		return err
@@ -63,13 +66,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	endChecking()
 	err = errors.Join(err, endMetering(), endMonitoring(), endFaults(), endConnections())
 	c.leave()
-	if c.o.Workers != nil {
-		c.enter("collect")
-		if collecting := c.o.Workers.Collect(); collecting != nil && !errors.Is(err, collecting) {
-			err = errors.Join(err, collecting)
-		}
-		c.leave()
-	}
+	err = c.collect(err)
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
 	}
@@ -90,6 +87,23 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	d := c.result.Drive
 	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, result.Threads, d.Pacing, c.o.Embedded)
 	return ctx.Err()
+}
+
+// collect takes in what the workers have recorded, if there are any, after a load phase that
+// ended with err.
+func (c *conductor) collect(err error) error {
+	if c.o.Workers == nil {
+		return err
+	}
+	c.enter("collect")
+	defer c.leave()
+	if collecting := c.o.Workers.Collect(); collecting != nil && !errors.Is(err, collecting) {
+		err = errors.Join(err, collecting)
+	}
+	if clocks := c.o.Workers.Clocks(); clocks != nil {
+		err = errors.Join(err, history.KeepClocks(c.o.Dir.History(), clocks))
+	}
+	return err
 }
 
 // generator is the load phase, in this process or in its workers.

@@ -445,6 +445,9 @@ type Workers interface {
 	PIDs() []int
 	// Shares are what each has cost, after the load phase.
 	Shares() []report.Worker
+	// Clocks are those of the clients, once Connect has connected them, with their errors after
+	// Collect; none where all have that of this process.
+	Clocks() []history.ClockError
 }
 
 // KindCount counts the transactions of one kind.

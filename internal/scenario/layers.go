@@ -18,6 +18,9 @@ const Prefix = "STROPPY_"
 // FileVariable names the scenario file, as --scenario does.
 const FileVariable = Prefix + "SCENARIO"
 
+// TokenVariable has what workers join a run by. It is no setting: no file and no flag has it.
+const TokenVariable = Prefix + "WORKER_TOKEN"
+
 // Setting is one key with its value as text, and where it was said.
 type Setting struct {
 	Key, Value string
@@ -289,6 +292,7 @@ func (w Workloads) Environment(environ []string) (settings []Setting, file strin
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
 		case !strings.HasPrefix(name, Prefix), strings.HasPrefix(name, Prefix+"TEST_"): // of the project's own tests
+		case name == TokenVariable:
 		case name == FileVariable:
 			file = value
 		default:

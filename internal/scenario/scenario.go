@@ -47,8 +47,13 @@ type Scenario struct {
 
 	LocalAddress string // addresses of this machine, with commas, that connections are made from; empty: the system's choice
 
-	Clients  int
-	Workers  int           // processes that the clients are spread over; 0: this one has them all
+	Clients int
+	Workers int // processes that the clients are spread over; 0: this one has them all
+
+	WorkersListen    string        // where workers join by themselves; empty: this program starts them
+	WorkersTokenFile string        // what they join by; empty: one in the run's directory
+	WorkersWait      time.Duration // for all of them
+
 	Duration time.Duration // of the run; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
 	Warmup   time.Duration // run before and not counted in the measurements
@@ -96,7 +101,7 @@ func (w Workloads) Default() Scenario { return w.of(w[0]) }
 func (w Workloads) of(spec workload.Spec) Scenario {
 	return Scenario{
 		Workload: spec.Name, Config: spec.Config(),
-		Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute, MaxBacklog: 1_000_000,
+		Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute, MaxBacklog: 1_000_000, WorkersWait: time.Minute,
 	}
 }
 

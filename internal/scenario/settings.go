@@ -68,6 +68,9 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
 		setting.Small(&s.Workers, "workers", "processes of this program that the clients are spread over; 0 has them all in one").In(setting.Load).Between(0, MaxWorkers),
+		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "let the workers join from other machines, by 'stroppy worker', at this address: PORT of this machine alone, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),
+		setting.Text(&s.WorkersTokenFile, "workers-token-file", "FILE", "what the workers join by: a file that is there, or is made for the run; 'workers/token' in the run's directory if neither it nor STROPPY_WORKER_TOKEN is given").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
+		setting.Duration(&s.WorkersWait, "workers-wait", "how long to wait until all workers have joined").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
@@ -89,6 +92,21 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
 		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run when no client has reached the database for so long").In(setting.Load).Formerly("give-up"),
 	}
+}
+
+// withoutWorkers and withoutJoining say why nothing reads a setting of workers that join.
+func (s *Scenario) withoutWorkers() string {
+	if s.Workers > 0 {
+		return ""
+	}
+	return "workers is 0: give how many there are, such as --workers 2"
+}
+
+func (s *Scenario) withoutJoining() string {
+	if s.WorkersListen != "" {
+		return ""
+	}
+	return "no worker joins by itself: give --workers-listen"
 }
 
 func parseLevel(text string) (isolation.Level, error) {

@@ -31,9 +31,20 @@ type Options struct {
 	Folder string
 	// Settings are those of the run, for the workers.
 	Settings []byte
+	// Token is what the workers join with.
+	Token string
+
 	// Command is that of a worker with this number on this machine: it joins the run at the
-	// address with the secret, and records in the folder.
-	Command func(number int, address, secret, folder string) Command
+	// address, and records in the folder. Nil: the workers join by themselves.
+	Command func(number int, address, folder string) Command
+
+	// Of workers that join by themselves.
+	Listen    string               // where; port 0 is any
+	Wait      time.Duration        // for all of them
+	Listening func(address string) // called once where they can join
+	Joined    func(worker string)  // called with each that has
+
+	read func(t time.Time) int64 // of a test: the coordinator's clock
 }
 
 // Coordinator is the process of the run as its workers know it.
@@ -41,11 +52,18 @@ type Coordinator struct {
 	options  Options
 	identity *identity
 	listener net.Listener
+	clock    ownClock
+	read     func(t time.Time) int64 // of clock
 	members  []*member
 	events   chan event
 	silence  time.Duration // after which a worker is lost
+	resume   time.Duration // within which one has to go on with its upload
+	gathered chan struct{} // closed when nobody may join any more
 	done     chan struct{} // closed when nobody asks for events any more
 	closed   sync.Once
+
+	mu   sync.Mutex
+	keys map[string]*member
 }
 
 // member is a worker as the coordinator knows it.
@@ -53,13 +71,27 @@ type member struct {
 	number  int
 	first   int // of its clients
 	clients int
-	process *process
+	process *process // nil: it has joined by itself
 	channel *channel // nil until it has joined
+	host    string
+	pid     int
 
-	mu        sync.Mutex
-	status    load.Snapshot
-	result    *load.Result
-	recording *collected
+	clock  string      // its name; empty: no other worker has it
+	apart  *comparison // nil: its clock is the coordinator's
+	zero   int64       // of the history, on its clock
+	upload upload
+
+	mu     sync.Mutex
+	status load.Snapshot
+	result *load.Result
+}
+
+// String names a worker to people.
+func (w *member) String() string {
+	if w.host != "" && w.process == nil {
+		return fmt.Sprintf("worker %d (%s)", w.number+1, w.host)
+	}
+	return fmt.Sprintf("worker %d", w.number+1)
 }
 
 // event is a message of a worker, or that it is lost.
@@ -69,16 +101,22 @@ type event struct {
 	lost error
 }
 
-// Start starts the workers and returns when all have joined.
+// Start starts the workers, or lets them join, and returns when all have joined.
 func Start(ctx context.Context, o Options) (_ *Coordinator, err error) {
-	c := &Coordinator{options: o, events: make(chan event), done: make(chan struct{}), silence: silence}
-	if _, _, known := o.Clock(time.Now()); !known {
+	c := &Coordinator{
+		options: o, events: make(chan event), gathered: make(chan struct{}), done: make(chan struct{}), silence: silence, resume: resumeLimit,
+		clock: o.Clock.own(), keys: map[string]*member{},
+	}
+	if c.read = o.read; c.read == nil {
+		c.read = c.clock.read
+	}
+	if c.clock.name == "" && o.Command != nil {
 		return nil, errors.New("start the workers: this system does not name its clock, so that the times of several processes could not be compared: leave --workers out")
 	}
-	if c.identity, err = newIdentity(); err != nil {
+	if c.identity, err = identityOf(o.Token); err != nil {
 		return nil, err
 	}
-	if c.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if c.listener, err = net.Listen("tcp", cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
 		return nil, fmt.Errorf("listen for the workers: %w", err)
 	}
 	defer func() { // what was started
@@ -86,91 +124,56 @@ func Start(ctx context.Context, o Options) (_ *Coordinator, err error) {
 			c.Close()
 		}
 	}()
+	joined := make(chan joiner)
+	go c.accept(joined)
+	defer close(c.gathered)
+	if o.Command != nil {
+		return c, c.startAll(ctx, joined)
+	}
+	if o.Listening != nil {
+		o.Listening(c.listener.Addr().String())
+	}
+	return c, c.awaitAll(ctx, joined)
+}
+
+// startAll starts the workers on this machine.
+func (c *Coordinator) startAll(ctx context.Context, joined <-chan joiner) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not all of them have joined after %v", startLimit))
 	defer cancel()
-	failed := make(chan error, o.Count)
-	for n := range o.Count {
-		p, err := startProcess(o.Command(n, c.listener.Addr().String(), c.identity.secret, c.folder(n)))
+	failed := make(chan error, c.options.Count)
+	for n := range c.options.Count {
+		p, err := startProcess(c.options.Command(n, c.listener.Addr().String(), c.folder(n)))
 		if err != nil {
-			return nil, fmt.Errorf("start worker %d: %w", n+1, err)
+			return fmt.Errorf("start worker %d: %w", n+1, err)
 		}
-		c.members = append(c.members, &member{number: n, process: p})
+		c.members = append(c.members, c.newMember(n, p))
 		go func() {
 			<-p.ended
 			failed <- fmt.Errorf("worker %d has ended: %s", n+1, p.said())
 		}()
 	}
-	joined := make(chan *channel)
-	go c.accept(ctx, joined)
-	for range o.Count {
+	for range c.options.Count {
 		select {
-		case ch := <-joined:
-			if err := c.admit(ch); err != nil {
-				return nil, err
+		case j := <-joined:
+			if err := c.admit(j); err != nil {
+				return fmt.Errorf("take in worker with process id %d: %w", j.PID, err)
 			}
 		case err := <-failed:
-			return nil, fmt.Errorf("start the workers: %w", err)
+			return fmt.Errorf("start the workers: %w", err)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("start the workers: %w", context.Cause(ctx))
+			return fmt.Errorf("start the workers: %w", context.Cause(ctx))
 		}
 	}
-	_ = c.listener.Close() // nobody else joins
-	return c, nil
+	return nil
+}
+
+func (c *Coordinator) newMember(number int, p *process) *member {
+	w := &member{number: number, process: p}
+	w.upload.path = filepath.Join(c.folder(number), "sent", history.FileName)
+	return w
 }
 
 func (c *Coordinator) folder(n int) string { return filepath.Join(c.options.Folder, strconv.Itoa(n)) }
-
-// accept takes connections until the listener is closed. One that does not prove itself is
-// closed, and keeps nobody waiting.
-func (c *Coordinator) accept(ctx context.Context, joined chan<- *channel) {
-	for {
-		conn, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			ch, err := c.identity.admit(conn)
-			if err != nil {
-				return
-			}
-			select {
-			case joined <- ch:
-			case <-ctx.Done():
-				_ = ch.Close()
-			}
-		}()
-	}
-}
-
-// admit takes a worker in by its first message.
-func (c *Coordinator) admit(ch *channel) error {
-	_ = ch.SetReadDeadline(time.Now().Add(joinLimit))
-	m, err := ch.receive()
-	_ = ch.SetReadDeadline(time.Time{})
-	if err == nil && m.Hello == nil {
-		err = errors.New("it did not say what it is")
-	}
-	if err != nil {
-		_ = ch.Close()
-		return fmt.Errorf("take in a worker: %w", err)
-	}
-	name, _, _ := c.options.Clock(time.Now())
-	if m.Hello.Version != c.options.Version {
-		err = fmt.Errorf("it is version %s and this is %s: use the same program", m.Hello.Version, c.options.Version)
-	} else if m.Hello.Clock != name {
-		err = errClock
-	}
-	i := slices.IndexFunc(c.members, func(w *member) bool { return w.process.pid() == m.Hello.PID && w.channel == nil })
-	if err == nil && i < 0 {
-		err = errors.New("this run did not start it")
-	}
-	if err != nil {
-		_ = ch.Close()
-		return fmt.Errorf("take in worker with process id %d: %w", m.Hello.PID, err)
-	}
-	c.members[i].channel = ch
-	return nil
-}
 
 // Connect has each worker open its part of the clients, which are header's, on the data that
 // it describes, and returns the clients' servers (HOST:PORT; empty: not known).
@@ -190,7 +193,6 @@ func (c *Coordinator) Connect(ctx context.Context, header history.Header) ([]str
 		if err != nil {
 			return nil, w.lost(err)
 		}
-		go c.listen(w)
 	}
 	servers := make([]string, header.Clients)
 	for range c.members {
@@ -200,14 +202,31 @@ func (c *Coordinator) Connect(ctx context.Context, header history.Header) ([]str
 				return nil, err
 			}
 			if err := sameRun(header, e.Ready.Header); err != nil {
-				return nil, fmt.Errorf("worker %d: %w", e.from.number+1, err)
+				return nil, fmt.Errorf("%v: %w", e.from, err)
 			}
 			copy(servers[e.from.first:], e.Ready.Servers)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	return servers, nil
+	return servers, c.compareClocks(ctx)
+}
+
+// compareClocks waits until the offsets of all clocks are known.
+func (c *Coordinator) compareClocks(ctx context.Context) error {
+	for _, w := range c.members {
+		if w.apart == nil {
+			continue
+		}
+		select {
+		case <-w.apart.some:
+		case <-time.After(joinLimit):
+			return fmt.Errorf("compare the clock of %v: it has not answered after %v: see to the network between the machines", w, joinLimit)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // refused is why a worker has not opened its clients; nil where it has.
@@ -216,9 +235,9 @@ func (e *event) refused() error {
 	case e.lost != nil:
 		return e.lost
 	case e.Failed != "":
-		return fmt.Errorf("worker %d: %s", e.from.number+1, e.Failed)
+		return fmt.Errorf("%v: %s", e.from, e.Failed)
 	case e.Ready == nil:
-		return fmt.Errorf("worker %d did not say that it is ready", e.from.number+1)
+		return fmt.Errorf("%v did not say that it is ready", e.from)
 	}
 	return nil
 }
@@ -238,10 +257,10 @@ func sameRun(ours, theirs history.Header) error {
 }
 
 // listen hands on what a worker says, until it is lost.
-func (c *Coordinator) listen(w *member) {
+func (c *Coordinator) listen(w *member, ch *channel) {
 	for {
-		_ = w.channel.SetReadDeadline(time.Now().Add(c.silence))
-		m, err := w.channel.receive()
+		_ = ch.SetReadDeadline(time.Now().Add(c.silence))
+		m, err := ch.receive()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = fmt.Errorf("it has said nothing for %v", c.silence)
 		}
@@ -271,40 +290,54 @@ func (c *Coordinator) tell(e event) {
 // lost says that a worker is gone, and what it said last.
 func (w *member) lost(err error) error {
 	said := ""
-	select {
-	case <-w.process.ended:
-		said = ": " + w.process.said()
-	case <-time.After(time.Second):
+	if w.process != nil {
+		select {
+		case <-w.process.ended:
+			said = ": " + w.process.said()
+		case <-time.After(time.Second):
+		}
 	}
-	return fmt.Errorf("worker %d is lost (%w)%s: what its clients did last is not recorded", w.number+1, err, said)
+	return fmt.Errorf("%v is lost (%w)%s: what its clients did last is not recorded", w, err, said)
 }
 
-// PIDs are those of the workers, all of which run on this machine.
+// PIDs are those of the workers that this program has started.
 func (c *Coordinator) PIDs() (list []int) {
 	for _, w := range c.members {
-		list = append(list, w.process.pid())
+		if w.process != nil {
+			list = append(list, w.process.pid())
+		}
 	}
 	return list
 }
 
 // Close ends the workers that are left and removes their recordings. It returns when nothing
-// of them is left.
+// of them is left on this machine.
 func (c *Coordinator) Close() error {
 	var err error
 	c.closed.Do(func() {
 		_ = c.listener.Close()
 		close(c.done)
+		c.mu.Lock()
 		for _, w := range c.members {
 			if w.channel != nil {
 				_ = w.channel.Close()
 			}
+			w.upload.close()
 		}
+		c.mu.Unlock()
 		for _, w := range c.members {
-			w.process.end()
+			if w.process != nil {
+				w.process.end()
+			}
 		}
 		if c.options.Folder != "" {
 			err = os.RemoveAll(c.options.Folder)
 		}
 	})
 	return err
+}
+
+// byNumber puts the workers in the order of their numbers.
+func (c *Coordinator) byNumber() {
+	slices.SortFunc(c.members, func(a, b *member) int { return a.number - b.number })
 }

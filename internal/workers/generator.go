@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/stats"
 )
@@ -65,11 +62,13 @@ func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 	cpu, _ := load.Usage()
 	p := &phase{g: g, left: map[*member]bool{}, busy: map[*member]bool{}}
 	g.phase = p
-	_, zero, _ := g.coordinator.options.Clock(g.options.Start)
-	begin := start{zero, time.Since(g.options.Start) + startIn}
 	for _, w := range g.coordinator.members {
 		p.left[w], p.busy[w] = true, true
-		w.recording = &collected{path: filepath.Join(g.coordinator.folder(w.number), "sent", history.FileName)}
+		w.zero = g.coordinator.zeroOf(w, g.options.Start)
+	}
+	in := time.Since(g.options.Start) + startIn
+	for _, w := range g.coordinator.members {
+		begin := start{w.zero, in}
 		if err := w.channel.send(&message{Start: &begin}); err != nil {
 			p.lose(w, w.lost(err))
 		}
@@ -103,18 +102,25 @@ func (g *Generator) Collect() error {
 		return nil
 	}
 	p.tell(&message{Collect: true})
-	for slices.ContainsFunc(g.coordinator.members, func(w *member) bool { return p.left[w] && !w.recording.whole }) {
-		e := <-g.coordinator.events
-		p.take(&e)
+	began := time.Now()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for slices.ContainsFunc(g.coordinator.members, func(w *member) bool { return p.left[w] && !w.upload.is().Whole }) {
+		select {
+		case e := <-g.coordinator.events:
+			p.take(&e)
+		case <-ticker.C:
+			p.loseIdle(began)
+		}
 	}
 	var lacking error
 	for _, w := range g.coordinator.members {
-		from := w.recording.path
-		if !w.recording.whole { // what a lost one has left on this machine
-			from = filepath.Join(g.coordinator.folder(w.number), OwnFolder, history.FileName)
+		from := filepath.Dir(w.upload.path)
+		if !w.upload.is().Whole && w.process != nil { // what a lost one has left on this machine
+			from = filepath.Join(g.coordinator.folder(w.number), OwnFolder)
 		}
-		if err := copyTo(g.options.History, filepath.Dir(from)); err != nil {
-			lacking = cmp.Or(lacking, p.failure, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
+		if err := g.coordinator.copyTo(g.options.History, w, from, g.options.Start); err != nil {
+			lacking = cmp.Or(lacking, p.failure, fmt.Errorf("collect the recording of %v: %w", w, err))
 		}
 	}
 	if lacking != nil {
@@ -122,6 +128,15 @@ func (g *Generator) Collect() error {
 	}
 	p.tell(&message{Done: true})
 	return lacking
+}
+
+// loseIdle gives up the workers whose uploads stand still.
+func (p *phase) loseIdle(since time.Time) {
+	for w := range p.left {
+		if !w.upload.is().Whole && w.upload.stoodStill(since) > p.g.coordinator.resume {
+			p.lose(w, fmt.Errorf("collect the recording of %v: nothing of it has come for %v, after %d bytes", w, p.g.coordinator.resume, w.upload.is().Offset))
+		}
+	}
 }
 
 // waiting says whether a worker has to say yet what it came to.
@@ -153,7 +168,7 @@ func (p *phase) watch(ctx context.Context) {
 			p.tell(&message{Abort: true})
 		case <-limit:
 			for w := range p.left {
-				p.lose(w, fmt.Errorf("worker %d has not ended %v after it had to", w.number+1, abortLimit))
+				p.lose(w, fmt.Errorf("%v has not ended %v after it had to", w, abortLimit))
 			}
 		case <-ended:
 			ended = nil
@@ -168,13 +183,16 @@ func (p *phase) watch(ctx context.Context) {
 func (p *phase) take(e *event) {
 	w := e.from
 	if e.lost != nil {
-		p.lose(w, e.lost)
+		// One that has joined by itself may go on with its upload over another connection.
+		if w.process != nil || w.result == nil || !w.resumes(e.lost) {
+			p.lose(w, e.lost)
+		}
 		return
 	}
 	switch m := &e.message; {
 	case m.Moved != nil:
 		if p.g.options.Connected != nil {
-			p.g.options.Connected(m.Moved.Client, m.Moved.At, m.Moved.Server)
+			p.g.options.Connected(m.Moved.Client, p.g.coordinator.onAxis(w, m.Moved.At, p.g.options.Start), m.Moved.Server)
 		}
 	case m.Over:
 		delete(p.busy, w)
@@ -182,16 +200,16 @@ func (p *phase) take(e *event) {
 		delete(p.busy, w)
 		w.result = m.Result
 		if m.Failed != "" {
-			p.fail(fmt.Errorf("worker %d: %s", w.number+1, m.Failed))
+			p.fail(fmt.Errorf("%v: %s", w, m.Failed))
 		}
 	case m.Failed != "":
-		p.lose(w, fmt.Errorf("worker %d: %s", w.number+1, m.Failed))
-	case m.Recording != nil:
-		if err := w.recording.add(m.Recording); err != nil {
-			p.lose(w, fmt.Errorf("collect the recording of worker %d: %w", w.number+1, err))
-		}
+		p.lose(w, fmt.Errorf("%v: %s", w, m.Failed))
 	}
 }
+
+// resumes says that a worker whose connection has ended may join again: nothing was wrong with
+// what it sent.
+func (w *member) resumes(lost error) bool { return !errors.Is(lost, errPiece) }
 
 // lose gives a worker up: nothing more comes of it.
 func (p *phase) lose(w *member, err error) {
@@ -293,50 +311,8 @@ type Member struct {
 func (g *Generator) Members() (list []Member) {
 	for _, w := range g.coordinator.members {
 		if r := w.result; r != nil {
-			list = append(list, Member{w.process.pid(), w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
+			list = append(list, Member{w.pid, w.clients, r.Threads, r.CPUSeconds, r.MaxRSSBytes})
 		}
 	}
 	return list
-}
-
-// collected is a recording that arrives in pieces.
-type collected struct {
-	path string
-	file *os.File
-	size int64
-	sum  uint32
-
-	whole bool // all of it has come
-}
-
-// add takes the next piece. One that is missing, doubled or altered is an error.
-func (r *collected) add(p *piece) (err error) {
-	if r.file == nil {
-		if err := os.MkdirAll(filepath.Dir(r.path), 0o755); err != nil {
-			return err
-		}
-		if r.file, err = os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err != nil {
-			return err
-		}
-	}
-	r.sum = crc32.Update(r.sum, castagnoli, p.Data)
-	if p.Offset != r.size || p.Sum != r.sum {
-		return fmt.Errorf("a piece of it at offset %d of %d was altered, lost or sent twice", p.Offset, r.size)
-	}
-	n, err := r.file.Write(p.Data)
-	r.size += int64(n)
-	if err == nil && p.Last {
-		err = r.file.Close()
-		r.whole = err == nil
-	}
-	return err
-}
-
-// copyTo adds the recording in a folder to that of the run.
-func copyTo(into *history.Writer, folder string) error {
-	reader, err := history.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(into.Copy(reader), reader.Close())
 }

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"stroppy/internal/history"
@@ -20,58 +19,152 @@ const statusEvery = 100 * time.Millisecond
 // hereEvery is how often a worker says that it is there.
 const hereEvery = time.Second
 
-// pieceSize is how much of a recording goes into one message.
-const pieceSize = 1 << 20
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Worker is what a process needs to be a worker.
 type Worker struct {
 	Version string // of the program, which is the coordinator's too
 	Clock   Clock
-	Folder  string // for the recording, until the coordinator has it
+	Folder  string        // for the recording, until the coordinator has it
+	Host    string        // what people call this machine
+	Index   int           // the number that it is to have, from 0; -1: any
+	Wait    time.Duration // for the run to be there; 0: it is
 	// Open opens a part of the clients.
-	Open func(ctx context.Context, a *Assignment) (*Opened, error)
+	Open   func(ctx context.Context, a *Assignment) (*Opened, error)
+	Joined func(number int) // called once it has joined; may be nil
 }
 
 // errEnded ends a worker whose coordinator is gone, or ends it.
 var errEnded = errors.New("the run has ended without this worker")
 
+// session is a worker that has joined a run.
+type session struct {
+	*Worker
+	*channel
+	identity *identity
+	address  string
+	clock    ownClock
+	welcome  welcome
+	orders   chan *message
+	sending  *sender
+	sent     chan error  // what became of the upload
+	over     atomic.Bool // the result was sent: an upload may go on over another connection
+	lost     chan struct{}
+}
+
 // Join takes part in the run at address, and returns when that has all that was done. An
 // error was reported to the run, where it could be.
-func (w *Worker) Join(ctx context.Context, address, secret string) error {
-	c, err := join(ctx, address, secret)
+func (w *Worker) Join(ctx context.Context, address, token string) error {
+	identity, err := identityOf(token)
 	if err != nil {
+		return fmt.Errorf("join the run at %s: %w", address, err)
+	}
+	s := &session{Worker: w, identity: identity, address: address, clock: w.Clock.own(), orders: make(chan *message, 8), sent: make(chan error, 1), lost: make(chan struct{})}
+	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	defer c.Close()
-	name, _, _ := w.Clock(time.Now())
-	if err := c.send(&message{Hello: &hello{Version: w.Version, PID: os.Getpid(), Clock: name}}); err != nil {
-		return err
+	defer s.Close()
+	if w.Joined != nil {
+		w.Joined(s.welcome.Number)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	orders := make(chan *message, 8)
-	go func() { // the end of the connection is the end of the run
-		for {
-			m, err := c.receive()
-			if err != nil {
-				cancel(fmt.Errorf("%w: %w", errEnded, err))
-				return
-			}
-			select {
-			case orders <- m:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	go sayHere(ctx, c)
-	if err := w.work(ctx, c, orders); err != nil {
-		_ = c.send(&message{Failed: err.Error()})
+	go s.hear(ctx, cancel)
+	go sayHere(ctx, s.channel)
+	if s.welcome.Apart {
+		go s.compareClock(ctx)
+	}
+	if err := s.work(ctx); err != nil {
+		_ = s.send(&message{Failed: err.Error()})
 		return err
 	}
 	return nil
+}
+
+// enter joins the run, as soon as it is there.
+func (s *session) enter(ctx context.Context) error {
+	until := time.Now().Add(s.Wait)
+	for {
+		ch, err := s.identity.join(ctx, s.address)
+		if err == nil {
+			s.channel = ch
+			return s.introduce()
+		}
+		if ctx.Err() != nil || errors.Is(err, errOther) || time.Now().After(until) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(resumeEvery):
+		}
+	}
+}
+
+// introduce says who joins, and hears whether it may.
+func (s *session) introduce() error {
+	err := s.send(&message{Hello: &hello{Version: s.Version, PID: os.Getpid(), Host: s.Host, Clock: s.clock.name, Index: s.Index}})
+	var m *message
+	if err == nil {
+		m, err = s.greeting()
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("it does not answer, so that it has another token, or no workers: %w", err)
+	case m.Refused != "":
+		err = fmt.Errorf("it refuses this worker: %s", m.Refused)
+	case m.Welcome == nil:
+		err = errors.New("it answers something else than a run")
+	default:
+		s.welcome = *m.Welcome
+		return nil
+	}
+	_ = s.Close()
+	return fmt.Errorf("join the run at %s: %w", s.address, err)
+}
+
+// further is one more connection to the run.
+func (s *session) further(ctx context.Context, purpose purpose) (*channel, error) {
+	ch, err := s.identity.join(ctx, s.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := ch.send(&message{Hello: &hello{Version: s.Version, For: purpose, Key: s.welcome.Key}}); err != nil {
+		_ = ch.Close()
+		return nil, err
+	}
+	return ch, nil
+}
+
+// compareClock has the worker's clock compared until ctx ends.
+func (s *session) compareClock(ctx context.Context) {
+	for ctx.Err() == nil {
+		if ch, err := s.further(ctx, exchanges); err == nil {
+			stop := context.AfterFunc(ctx, func() { _ = ch.Close() })
+			_ = s.clock.answer(ch)
+			stop()
+			_ = ch.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(resumeEvery):
+		}
+	}
+}
+
+// hear takes orders. The end of the connection is the end of the run, but for an upload.
+func (s *session) hear(ctx context.Context, cancel context.CancelCauseFunc) {
+	for {
+		m, err := s.receive()
+		if err != nil {
+			if close(s.lost); !s.over.Load() || s.sending == nil {
+				cancel(fmt.Errorf("%w: %w", errEnded, err))
+			}
+			return
+		}
+		select {
+		case s.orders <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // sayHere says that the worker is there until ctx ends: one that stands still, or whose
@@ -102,69 +195,92 @@ func next(ctx context.Context, orders <-chan *message) (*message, error) {
 	}
 }
 
-func (w *Worker) work(ctx context.Context, c *channel, orders <-chan *message) (err error) {
-	m, err := next(ctx, orders)
+func (s *session) work(ctx context.Context) (err error) {
+	m, err := next(ctx, s.orders)
 	if err != nil {
 		return err
 	}
 	if m.Assign == nil {
 		return fmt.Errorf("take a part of the run: it gave none")
 	}
-	part, err := w.Open(ctx, m.Assign)
+	part, err := s.Open(ctx, m.Assign)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, part.Close()) }()
 	o := &part.Options
-	if o.History, err = history.Create(filepath.Join(w.Folder, OwnFolder), part.Header, o.All+len(o.Background)); err != nil {
+	if o.History, err = history.Create(filepath.Join(s.Folder, OwnFolder), part.Header, o.All+len(o.Background)); err != nil {
 		return err
 	}
-	if err := c.send(&message{Ready: &ready{part.Header, part.Servers}}); err != nil {
+	if err := s.send(&message{Ready: &ready{part.Header, part.Servers}}); err != nil {
 		return err
 	}
-	m, err = next(ctx, orders)
+	m, err = next(ctx, s.orders)
 	if err == nil && m.Start == nil {
 		err = errors.New("begin the load phase: the run did not say when")
 	}
 	if err != nil {
 		return errors.Join(err, o.History.Close())
 	}
-	if err := w.generate(ctx, c, orders, part, m.Start); err != nil {
+	complete := make(chan struct{})
+	s.sending = &sender{path: filepath.Join(s.Folder, OwnFolder, history.FileName), complete: complete, limit: resumeLimit,
+		connect: func(ctx context.Context) (*channel, error) { return s.further(ctx, uploads) }}
+	if s.welcome.Stream {
+		s.startSending(ctx)
+	}
+	if err := s.generate(ctx, part, m.Start); err != nil {
 		return err
 	}
+	close(complete)
+	return s.finish(ctx)
+}
+
+// startSending begins the upload.
+func (s *session) startSending(ctx context.Context) {
+	go func() { s.sent <- s.sending.run(ctx) }()
+}
+
+// finish waits until the coordinator has all.
+func (s *session) finish(ctx context.Context) error {
+	whole, lost := false, s.lost
 	for { // an order to stop may cross the result
 		select {
-		case m := <-orders:
+		case m := <-s.orders:
 			switch {
 			case m.Done:
 				return nil
-			case m.Collect:
-				if err := w.upload(c); err != nil {
-					return err
-				}
+			case m.Collect && !s.welcome.Stream:
+				s.startSending(ctx)
+			}
+		case err := <-s.sent:
+			if whole = err == nil; !whole {
+				return err
+			}
+		case <-lost: // it was not needed any more, or the upload goes on
+			lost = nil
+			if !s.welcome.Stream && !whole {
+				return errEnded
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if whole && lost == nil {
+			return nil
 		}
 	}
 }
 
 // generate is the worker's part of the load phase.
-func (w *Worker) generate(ctx context.Context, c *channel, orders <-chan *message, part *Opened, begin *start) (err error) {
-	now := time.Now()
-	_, here, known := w.Clock(now)
-	if !known {
-		return errClock
-	}
+func (s *session) generate(ctx context.Context, part *Opened, begin *start) (err error) {
 	o := part.Options
-	o.Start = now.Add(time.Duration(begin.At - here))
+	o.Start = s.clock.base.Add(time.Duration(begin.At - s.clock.at))
 	released, release := context.WithCancel(ctx)
 	defer release()
 	o.Connected = func(client int, at int64, server string) {
-		_ = c.send(&message{Moved: &moved{client, at, server}}) // a lost connection ends the worker anyway
+		_ = s.send(&message{Moved: &moved{client, at, server}}) // a lost connection ends the worker anyway
 	}
 	o.Ended = func() {
-		_ = c.send(&message{Over: true})
+		_ = s.send(&message{Over: true})
 		<-released.Done()
 	}
 	select {
@@ -172,7 +288,7 @@ func (w *Worker) generate(ctx context.Context, c *channel, orders <-chan *messag
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	result, err := w.drive(ctx, c, orders, load.New(o), release)
+	result, err := s.drive(ctx, load.New(o), release)
 	err = errors.Join(err, o.History.Close())
 	if result == nil {
 		return err
@@ -181,11 +297,12 @@ func (w *Worker) generate(ctx context.Context, c *channel, orders <-chan *messag
 	if err != nil {
 		sent.Failed = err.Error()
 	}
-	return c.send(sent)
+	s.over.Store(true)
+	return s.send(sent)
 }
 
 // drive runs the driver, which the coordinator's orders end, and reports what it does.
-func (w *Worker) drive(ctx context.Context, c *channel, orders <-chan *message, driver *load.Driver, release func()) (*load.Result, error) {
+func (s *session) drive(ctx context.Context, driver *load.Driver, release func()) (*load.Result, error) {
 	driving, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, driver.Abort)()
@@ -199,7 +316,7 @@ func (w *Worker) drive(ctx context.Context, c *channel, orders <-chan *message, 
 			select {
 			case <-ended:
 				return
-			case m := <-orders:
+			case m := <-s.orders:
 				switch {
 				case m.Stop:
 					stop()
@@ -210,7 +327,7 @@ func (w *Worker) drive(ctx context.Context, c *channel, orders <-chan *message, 
 				}
 			case <-ticker.C:
 				snapshot := driver.Snapshot()
-				_ = c.send(&message{Status: &snapshot})
+				_ = s.send(&message{Status: &snapshot})
 			}
 		}
 	}()
@@ -218,29 +335,5 @@ func (w *Worker) drive(ctx context.Context, c *channel, orders <-chan *message, 
 	close(ended)
 	<-watched
 	last := driver.Snapshot()
-	return result, errors.Join(err, c.send(&message{Status: &last}))
-}
-
-// upload sends the recording.
-func (w *Worker) upload(c *channel) error {
-	file, err := os.Open(filepath.Join(w.Folder, OwnFolder, history.FileName))
-	if err != nil {
-		return fmt.Errorf("send the recording: %w", err)
-	}
-	defer file.Close()
-	p := piece{Data: make([]byte, pieceSize)}
-	for !p.Last {
-		n, err := io.ReadFull(file, p.Data[:pieceSize])
-		p.Last = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !p.Last {
-			return fmt.Errorf("send the recording: %w", err)
-		}
-		p.Data = p.Data[:n]
-		p.Sum = crc32.Update(p.Sum, castagnoli, p.Data)
-		if err := c.send(&message{Recording: &p}); err != nil {
-			return fmt.Errorf("send the recording: %w", err)
-		}
-		p.Offset += int64(n)
-	}
-	return nil
+	return result, errors.Join(err, s.send(&message{Status: &last}))
 }

@@ -1,7 +1,8 @@
 // Package workers spreads the clients of one load phase over several processes. A
-// coordinator, which is the process of the run, starts the workers or lets them join, has
-// each open its part of the clients, starts all at one moment, adds up what they do, and
-// collects their recordings into that of the run. It knows neither databases nor workloads.
+// coordinator, which is the process of the run, starts the workers or lets them join from
+// other machines, has each open its part of the clients, starts all at one moment, adds up what
+// they do, and collects their recordings into that of the run, with their times on its own
+// clock. It knows neither databases nor workloads.
 package workers
 
 import (
@@ -38,6 +39,8 @@ type Opened struct {
 // says that a worker is there.
 type message struct {
 	Hello     *hello      // of a worker, the first one
+	Welcome   *welcome    // to a worker, the answer
+	Refused   string      // or why it may not join
 	Assign    *Assignment // to a worker
 	Ready     *ready      // the clients are open
 	Start     *start      // to a worker
@@ -50,14 +53,38 @@ type message struct {
 	Result    *load.Result // of the load phase
 	Collect   bool         // to a worker: send the recording
 	Recording *piece
+	Ack       *ack
 	Failed    string // what the worker cannot do, and why
 	Done      bool   // to a worker: all has arrived
 }
 
+// hello is what a worker says first on a connection, which has the token.
 type hello struct {
 	Version string
 	PID     int
+	Host    string
 	Clock   string // on which clock Start is given; empty: the system does not say
+	Index   int    // the number that it is to have, from 0; -1: any
+
+	// Of a further connection: what it is for, and the Key of the worker's Welcome.
+	For purpose
+	Key string
+}
+
+type purpose uint8
+
+const (
+	orders    purpose = iota
+	exchanges         // of clocks
+	uploads           // of the recording
+)
+
+// welcome takes a worker in.
+type welcome struct {
+	Number int
+	Key    string // by which its further connections are known
+	Apart  bool   // its clock is another: it has it compared
+	Stream bool   // it sends what it records while it does
 }
 
 type ready struct {
@@ -65,8 +92,8 @@ type ready struct {
 	Servers []string
 }
 
-// start is the zero of the history's times, in nanoseconds on the clock that coordinator
-// and worker share, and how long after it the load phase begins.
+// start is the zero of the history's times, in nanoseconds on the worker's clock, and how long
+// after it the load phase begins.
 type start struct {
 	At int64
 	In time.Duration
@@ -81,9 +108,16 @@ type moved struct {
 // piece is a part of a recording, in order.
 type piece struct {
 	Offset int64
-	Data   []byte
+	Data   []byte // compressed (zstd)
 	Sum    uint32 // CRC-32C of all up to the end of this piece
 	Last   bool
+}
+
+// ack says how much of a recording has come, and is kept.
+type ack struct {
+	Offset int64
+	Sum    uint32 // CRC-32C of it
+	Whole  bool   // the last piece too
 }
 
 // channel sends messages and receives them. Any goroutine may send; one receives.
@@ -116,12 +150,16 @@ func (c *channel) receive() (*message, error) {
 	return m, c.decoder.Decode(m)
 }
 
+// greeting receives the first message of a connection.
+func (c *channel) greeting() (*message, error) {
+	_ = c.SetReadDeadline(time.Now().Add(joinLimit))
+	m, err := c.receive()
+	_ = c.SetReadDeadline(time.Time{})
+	return m, err
+}
+
 // OwnFolder is the folder below a worker's own in which it records.
 const OwnFolder = "recorded"
 
-// Clock reads the clock that all processes of this machine share, in nanoseconds, as t is
-// on it, and names that clock; false where the system does not say.
-type Clock func(t time.Time) (name string, at int64, known bool)
-
-// errClock says why a worker cannot take part.
+// errClock says why a worker that the run has started cannot take part.
 var errClock = errors.New("its clock is not that of this process, so that times could not be compared: run the workers on the machine of the run")

@@ -3,12 +3,8 @@ package workers
 import (
 	"context"
 	"errors"
-	"hash/crc32"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -29,8 +25,8 @@ func TestMain(m *testing.M) {
 	if folder == "" {
 		os.Exit(m.Run())
 	}
-	w := Worker{Version: "test", Clock: run.SharedClock, Folder: folder, Open: openStandIns}
-	if err := w.Join(context.Background(), os.Getenv("TEST_ADDRESS"), os.Getenv("TEST_SECRET")); err != nil {
+	w := Worker{Version: "test", Clock: run.SharedClock, Folder: folder, Index: -1, Open: openStandIns}
+	if err := w.Join(context.Background(), os.Getenv("TEST_ADDRESS"), os.Getenv("TEST_TOKEN")); err != nil {
 		os.Stderr.WriteString(err.Error() + "\n")
 		os.Exit(1)
 	}
@@ -89,11 +85,11 @@ func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
 // gathered starts workers that take the settings.
 func gathered(t *testing.T, count int, settings string) *Coordinator {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "workers")
+	dir, token := filepath.Join(t.TempDir(), "workers"), NewToken()
 	c, err := Start(t.Context(), Options{
-		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings),
-		Command: func(_ int, address, secret, folder string) Command {
-			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_SECRET="+secret)}
+		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings), Token: token,
+		Command: func(_ int, address, folder string) Command {
+			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_TOKEN="+token)}
 		},
 	})
 	if err != nil {
@@ -269,7 +265,7 @@ func TestNotOpened(t *testing.T) {
 
 // TestNotStarted: a worker that ends before it joins is named with what it said.
 func TestNotStarted(t *testing.T) {
-	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Command: func(int, string, string, string) Command {
+	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Command: func(int, string, string) Command {
 		return Command{Path: "/bin/sh", Args: []string{"-c", "echo no money left >&2; exit 7"}}
 	}}
 	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no money left (exit status 7)") {
@@ -278,116 +274,5 @@ func TestNotStarted(t *testing.T) {
 	o.Clock = func(time.Time) (string, int64, bool) { return "", 0, false }
 	if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "leave --workers out") {
 		t.Errorf("without a clock that is shared: %v", err)
-	}
-}
-
-// TestStrangers: who has not the secret is not let in, keeps nobody waiting, and a worker
-// takes no other program for its run.
-func TestStrangers(t *testing.T) {
-	ours, err := newIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := newIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	admitted := make(chan error)
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c, err := ours.admit(conn)
-			if err == nil {
-				_ = c.Close()
-			}
-			admitted <- err
-		}
-	}()
-	forged := *ours // the right certificate and another token
-	forged.secret = other.secret[:40] + ours.secret[40:]
-	for name, c := range map[string]struct {
-		secret   string
-		joins    bool
-		admitted bool
-	}{
-		"ours": {ours.secret, true, true}, "another run's": {other.secret, false, false},
-		"another token": {forged.secret, true, false},
-	} {
-		ch, err := join(t.Context(), l.Addr().String(), c.secret)
-		if (err == nil) != c.joins {
-			t.Errorf("%s: joined with %v", name, err)
-		}
-		if err := <-admitted; (err == nil) != c.admitted {
-			t.Errorf("%s: admitted with %v", name, err)
-		}
-		if ch != nil {
-			_ = ch.Close()
-		}
-	}
-	for _, secret := range []string{"", "!", "abc", ours.secret + "A"} {
-		if _, err := join(t.Context(), l.Addr().String(), secret); err == nil {
-			t.Errorf("%q is a secret", secret)
-		}
-	}
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
-	if err := <-admitted; err == nil {
-		t.Error("a browser is admitted")
-	}
-	_ = conn.Close()
-}
-
-// TestPieces: of a recording nothing can be left out, doubled or altered on its way.
-func TestPieces(t *testing.T) {
-	pieces := func() (list []piece) {
-		sum := uint32(0)
-		for i, text := range []string{"all ", "the ", "money", ""} {
-			offset := int64(4 * i)
-			if i == 3 {
-				offset = 13
-			}
-			sum = crc32.Update(sum, castagnoli, []byte(text))
-			list = append(list, piece{Offset: offset, Data: []byte(text), Sum: sum, Last: i == 3})
-		}
-		return list
-	}
-	take := func(list []piece) error {
-		r := collected{path: filepath.Join(t.TempDir(), "sent", "x")}
-		for i := range list {
-			if err := r.add(&list[i]); err != nil {
-				return err
-			} else if r.whole != list[i].Last {
-				t.Error("it is whole too early or too late")
-			}
-		}
-		data, err := os.ReadFile(r.path)
-		if err == nil && string(data) != "all the money" {
-			t.Errorf("%q came", data)
-		}
-		return err
-	}
-	if err := take(pieces()); err != nil {
-		t.Error(err)
-	}
-	altered := pieces()
-	altered[1].Data[0] ^= 1
-	for name, list := range map[string][]piece{
-		"altered": altered, "lost": slices.Delete(pieces(), 1, 2), "doubled": slices.Insert(pieces(), 1, pieces()[0]),
-		"moved": {pieces()[1], pieces()[0], pieces()[2], pieces()[3]},
-	} {
-		if err := take(list); err == nil {
-			t.Errorf("%s: it is taken", name)
-		}
 	}
 }

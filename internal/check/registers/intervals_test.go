@@ -23,6 +23,21 @@ func byWorkers(s *store, errors [2]int64) (list []check.Source) {
 	return list
 }
 
+// foreseen says that a value was read before the only try of its write began, which nobody can.
+func (o definitions) foreseen() bool {
+	for i := range o.s.Txns {
+		r := &o.s.Txns[i]
+		op := &r.Ops[0]
+		if r.Outcome != history.Committed || !op.Observed || op.Writer == 0 {
+			continue
+		}
+		if w := o.write(op.Object, op.Writer); w != nil && w.Sent == w.Try && r.End < w.Try {
+			return true
+		}
+	}
+	return false
+}
+
 // TestIntervalsAgainstPorcupine compares linearizable with its definition where the times of two
 // workers are known within bounds: it is valid only if every record has an order for every pair of
 // errors within them, and invalid only if one has none for any.
@@ -35,7 +50,7 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 		in := s.input()
 		in.History = byWorkers(s, errors)
 		r := checkKV(t, in)[Linearizable]
-		all, none := true, true
+		all, none, feasible := true, true, false
 		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
 			moved := definitions{&store{End: s.End, loaded: s.loaded}}
 			for _, tx := range s.Txns {
@@ -44,10 +59,16 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 				}
 				moved.s.Txns = append(moved.s.Txns, tx)
 			}
+			if moved.foreseen() {
+				continue // so the clocks cannot have been
+			}
+			feasible = true
 			ok := moved.linearizable(0) && moved.linearizable(numberOfInsert(0))
 			all, none = all && ok, none && !ok
 		}
 		switch {
+		case !feasible:
+			continue
 		case r.Status == check.Valid && !all:
 			t.Fatalf("history %d, errors %v: it is valid, and not for every error\n%s", i, errors, storeText(s))
 		case r.Status == check.Invalid && !none:

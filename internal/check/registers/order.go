@@ -143,13 +143,10 @@ func (z *zone) take(w *write, timed bool) bool {
 	if timed {
 		try, end = w.try, w.end
 	}
-	if end < z.lastStart {
+	if end < z.lastStart || w.readsEnd < z.lastStart { // what read it did not end before it began
 		return false
 	}
 	z.lastStart = max(z.lastStart, try)
-	if w.readsEnd < z.lastStart {
-		return false
-	}
 	z.lastStart = max(z.lastStart, w.readsStart)
 	z.firstEnd = min(z.firstEnd, end, w.readsEnd)
 	return true

@@ -176,7 +176,7 @@ func (v *viewer) observe(s *seen, w *write) {
 		}
 	}
 	if s.timed && w != nil && !w.refused() {
-		w.seen(s.began, s.ended, k.timed(w, s.group))
+		k.noteSeen(w, s.began, s.ended, k.timed(w, s.group))
 	}
 }
 
@@ -204,12 +204,30 @@ func (w *write) seen(began, ended int64, timed bool) {
 		atomic.OrUint32(&w.flags, early)
 		return
 	}
+	w.bound(began, ended)
+}
+
+// bound narrows when what returned the value ended first, and began last.
+func (w *write) bound(began, ended int64) {
 	for old := atomic.LoadInt64(&w.readsEnd); ended < old && !atomic.CompareAndSwapInt64(&w.readsEnd, old, ended); {
 		old = atomic.LoadInt64(&w.readsEnd)
 	}
 	for old := atomic.LoadInt64(&w.readsStart); began > old && !atomic.CompareAndSwapInt64(&w.readsStart, old, began); {
 		old = atomic.LoadInt64(&w.readsStart)
 	}
+}
+
+// noteSeen is seen, but where times are taken as they may have been: nobody knew the value of a
+// transaction before its only try began, so what saw it did not end before that.
+func (k *checker) noteSeen(w *write, began, ended int64, timed bool) {
+	if k.times == perhaps && timed && ended < w.try && !k.retried[w.id] {
+		c := k.Clocks[w.source]
+		if ended = max(ended, w.try-(c.From-c.To)); ended < w.try {
+			w.bound(began, ended)
+			return
+		}
+	}
+	w.seen(began, ended, timed)
 }
 
 // proveUnknown notes what an unknown transaction had read that somebody saw: it was
@@ -229,7 +247,7 @@ func (k *checker) proveUnknown(o *ordering, key *register, g int) {
 				began = w.try
 			}
 			before := p.readsEnd
-			p.seen(began, w.readsEnd, k.timed(p, g))
+			k.noteSeen(p, began, w.readsEnd, k.timed(p, g))
 			if p.readsEnd == before {
 				break
 			}
@@ -255,7 +273,7 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 	case who != sent:
 	case w.refused():
 		v.dirty(s, "%v read the value of %v in %v, which was reported as not applied")
-	case k.timed(w, s.group) && s.ended < w.try:
+	case k.timed(w, s.group) && s.ended < w.try && (k.times != perhaps || k.retried[w.id]):
 		v.dirty(s, "%v had read the value of %v in %v before the try of it began that was not refused")
 	}
 }

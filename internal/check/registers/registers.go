@@ -70,19 +70,20 @@ type checker struct {
 	found    [kinds]check.Findings
 	doubts   map[string]int // by check, what would break it if the clocks were wrong enough
 	times    timesAs
-	group    []int           // of each history: the first one that is on the same clock
-	groups   []int           // all of these
-	slabs    [][]write       // all writes, as write numbers them
-	numbers  []uint32        // of the writes, by record and id
-	keys     []register      // the records that were written, in the order of numbers
-	index    index           // of the records in keys
-	places   *places         // the numbers of the writes, by their ids
-	foreign  map[uint64]bool // the runs of which values were seen, and whose histories were not given
-	scanned  *scanned        // nil where there is no scan
-	damaged  bool            // not all writes could be read
-	doubtful bool            // there is a rmw whose outcome is not known
-	workers  int             // goroutines that work at once
-	lock     sync.Mutex      // for OnViolation
+	retried  map[history.ID]bool // where times are perhaps: who wrote in a later try than the first
+	group    []int               // of each history: the first one that is on the same clock
+	groups   []int               // all of these
+	slabs    [][]write           // all writes, as write numbers them
+	numbers  []uint32            // of the writes, by record and id
+	keys     []register          // the records that were written, in the order of numbers
+	index    index               // of the records in keys
+	places   *places             // the numbers of the writes, by their ids
+	foreign  map[uint64]bool     // the runs of which values were seen, and whose histories were not given
+	scanned  *scanned            // nil where there is no scan
+	damaged  bool                // not all writes could be read
+	doubtful bool                // there is a rmw whose outcome is not known
+	workers  int                 // goroutines that work at once
+	lock     sync.Mutex          // for OnViolation
 	broken   []check.BrokenValue
 
 	committed    uint64 // transactions

@@ -176,6 +176,14 @@ func (k *checker) describe(w *write, source int, tx *history.Transaction) {
 	case history.Aborted:
 		w.try = k.start(source, tx.Sent) // if it was applied after all, nobody knows by which try
 	}
+	if k.times == perhaps && tx.Sent < tx.Try {
+		k.lock.Lock()
+		if k.retried == nil {
+			k.retried = map[history.ID]bool{}
+		}
+		k.retried[tx.ID] = true
+		k.lock.Unlock()
+	}
 	switch {
 	case !op.Observed || tx.Outcome == history.Rejected:
 	case tx.Kind == k.in.Modify && op.State == history.Whole:

@@ -1,0 +1,231 @@
+package workers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// joiner is who wants to be a worker.
+type joiner struct {
+	*channel
+	*hello
+}
+
+// accept takes connections until the listener is closed. One that does not prove itself is
+// closed, and keeps nobody waiting.
+func (c *Coordinator) accept(joined chan<- joiner) {
+	for {
+		conn, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			ch, err := c.identity.admit(conn)
+			if err != nil {
+				return
+			}
+			m, err := ch.greeting()
+			switch {
+			case err != nil || m.Hello == nil:
+				_ = ch.Close()
+			case m.Hello.For != orders:
+				c.attach(ch, m.Hello)
+			default:
+				select {
+				case joined <- joiner{ch, m.Hello}:
+				case <-c.gathered:
+					ch.refuse(errors.New("the run has all its workers, or has ended"))
+				}
+			}
+		}()
+	}
+}
+
+// refuse says why, and ends the connection.
+func (c *channel) refuse(err error) {
+	_ = c.send(&message{Refused: err.Error()}) // who does not hear it sees the end
+	_ = c.Close()
+}
+
+// awaitAll lets workers join until there are enough. One that is gone again makes room for
+// another, and one that is refused ends nothing.
+func (c *Coordinator) awaitAll(ctx context.Context, joined <-chan joiner) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.Wait, fmt.Errorf("waited %v for them", c.options.Wait))
+	defer cancel()
+	var refused error
+	for len(c.members) < c.options.Count {
+		select {
+		case j := <-joined:
+			if err := c.admit(j); err != nil {
+				refused = err
+				j.refuse(err)
+			}
+		case e := <-c.events:
+			if e.lost != nil {
+				c.drop(e.from)
+			}
+		case <-ctx.Done():
+			said := ""
+			if refused != nil {
+				said = fmt.Sprintf(", and refused one: %v", refused)
+			}
+			return fmt.Errorf("%d of %d workers have joined: %w%s: start more of them with `stroppy worker --join`, or wait longer with --workers-wait",
+				len(c.members), c.options.Count, context.Cause(ctx), said)
+		}
+	}
+	c.byNumber()
+	return nil
+}
+
+// drop forgets a worker that had joined.
+func (c *Coordinator) drop(w *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m == w })
+	for key, m := range c.keys {
+		if m == w {
+			delete(c.keys, key)
+		}
+	}
+}
+
+// admit takes a worker in.
+func (c *Coordinator) admit(j joiner) error {
+	if j.Version != c.options.Version {
+		return fmt.Errorf("it is version %s and this is %s: use the same program", j.Version, c.options.Version)
+	}
+	apart := j.Clock == "" || j.Clock != c.clock.name
+	w, err := c.seat(j.hello)
+	if err == nil && apart && c.options.Command != nil {
+		err = errClock
+	}
+	if err != nil {
+		return err
+	}
+	key := rand.Text()
+	c.mu.Lock()
+	w.channel, w.host, w.pid, w.clock = j.channel, j.Host, j.PID, j.Clock
+	if apart {
+		w.apart = c.comparisonOf(w)
+	}
+	c.keys[key] = w
+	c.mu.Unlock()
+	if err := w.channel.send(&message{Welcome: &welcome{Number: w.number, Key: key, Apart: apart, Stream: w.process == nil}}); err != nil {
+		return err
+	}
+	if w.process == nil {
+		c.mu.Lock()
+		c.members = append(c.members, w)
+		c.mu.Unlock()
+		if c.options.Joined != nil {
+			c.options.Joined(fmt.Sprintf("%v has joined, %d of %d", w, len(c.members), c.options.Count))
+		}
+	}
+	go c.listen(w, w.channel)
+	return nil
+}
+
+// comparisonOf is that of a worker's clock: workers on one clock have one.
+func (c *Coordinator) comparisonOf(w *member) *comparison {
+	for _, m := range c.members {
+		if m != w && m.apart != nil && m.clock != "" && m.clock == w.clock {
+			return m.apart
+		}
+	}
+	return newComparison()
+}
+
+// seat is the place of a worker: that of a process which was started, or the number that it wants,
+// or the first that is free.
+func (c *Coordinator) seat(h *hello) (*member, error) {
+	if c.options.Command != nil {
+		i := slices.IndexFunc(c.members, func(w *member) bool { return w.process.pid() == h.PID && w.channel == nil })
+		if i < 0 {
+			return nil, errors.New("this run did not start it")
+		}
+		return c.members[i], nil
+	}
+	taken := func(n int) bool { return slices.ContainsFunc(c.members, func(w *member) bool { return w.number == n }) }
+	number := h.Index
+	switch {
+	case number >= c.options.Count:
+		return nil, fmt.Errorf("its index is %d, and of %d workers the last one is %d", number, c.options.Count, c.options.Count-1)
+	case number >= 0 && taken(number):
+		return nil, fmt.Errorf("its index is %d, and another worker has that", number)
+	case number < 0:
+		for number = 0; taken(number); number++ {
+		}
+	}
+	return c.newMember(number, nil), nil
+}
+
+// attach gives a worker a further connection.
+func (c *Coordinator) attach(ch *channel, h *hello) {
+	c.mu.Lock()
+	w := c.keys[h.Key]
+	c.mu.Unlock()
+	switch {
+	case w == nil:
+		ch.refuse(errors.New("it is none of this run's workers"))
+	case h.For == exchanges && w.apart != nil:
+		_ = w.apart.ask(ch, func() int64 { return c.read(time.Now()) }, c.done) // without it the error grows
+		_ = ch.Close()
+	case h.For == uploads:
+		if err := w.upload.take(ch); err != nil {
+			c.tell(event{from: w, lost: fmt.Errorf("collect the recording of %v: %w", w, err)})
+		} else if w.upload.is().Whole {
+			c.tell(event{from: w, message: message{Ack: new(w.upload.is())}})
+		}
+	default:
+		ch.refuse(errors.New("it is not asked for that"))
+	}
+}
+
+// zeroOf is where the zero of the history, t, is on a worker's clock, as far as it is known yet.
+func (c *Coordinator) zeroOf(w *member, t time.Time) int64 {
+	zero := c.read(t)
+	if w.apart == nil {
+		return zero
+	}
+	o := w.apart.offsets()
+	return zero - o.offset[len(o.offset)-1]
+}
+
+// onAxis puts a time of a worker on the clock of the run, as far as it is known yet.
+func (c *Coordinator) onAxis(w *member, at int64, zero time.Time) int64 {
+	if w.apart == nil {
+		return at
+	}
+	o := w.apart.offsets()
+	return w.zero + at + o.of(w.zero+at) - c.read(zero)
+}
+
+// Clocks are those of the clients: none where all are of one. The errors are known once all is
+// collected.
+func (c *Coordinator) Clocks() (list []history.ClockError) {
+	numbers, apart := map[*comparison]int{}, false
+	for _, w := range c.members {
+		one := history.ClockError{First: w.first, Clients: w.clients}
+		if w.apart != nil {
+			apart = true
+			if numbers[w.apart] == 0 {
+				numbers[w.apart] = len(numbers) + 1
+			}
+			one.Clock, one.Error = numbers[w.apart], history.Unbounded
+			if w.apart.settled != nil { // all is collected
+				one.Error = w.apart.settled.worst
+			}
+		}
+		list = append(list, one)
+	}
+	if !apart {
+		return nil
+	}
+	return list
+}

@@ -1,0 +1,346 @@
+package workers
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/run"
+)
+
+// elsewhere is a clock of another machine: its name, and how far it is ahead.
+type elsewhere struct {
+	name  string
+	ahead time.Duration
+}
+
+func (e elsewhere) clock(t time.Time) (string, int64, bool) {
+	_, at, known := run.SharedClock(t)
+	return e.name, at + int64(e.ahead), known
+}
+
+// fleet is a coordinator whose workers join by themselves, and what became of these.
+type fleet struct {
+	c       *Coordinator
+	token   string
+	address string
+	ended   []chan error
+}
+
+// joining starts a worker, whose index is -1 for any.
+func (f *fleet) joining(t *testing.T, e elsewhere, index int) {
+	t.Helper()
+	ended := make(chan error, 1)
+	f.ended = append(f.ended, ended)
+	w := Worker{Version: "test", Clock: e.clock, Folder: t.TempDir(), Host: e.name, Index: index, Wait: 5 * time.Second, Open: openStandIns}
+	ctx := t.Context()
+	go func() { ended <- w.Join(ctx, f.address, f.token) }()
+}
+
+// gathering lets workers join.
+func gathering(t *testing.T, settings string, read func(time.Time) int64, clocks ...elsewhere) *fleet {
+	t.Helper()
+	f := &fleet{token: NewToken()}
+	listening, started := make(chan string, 1), make(chan error, 1)
+	go func() (err error) {
+		defer func() { started <- err }()
+		f.c, err = Start(t.Context(), Options{
+			Count: len(clocks), Version: "test", Clock: run.SharedClock, Folder: filepath.Join(t.TempDir(), "workers"), Settings: []byte(settings), Token: f.token,
+			Wait: 20 * time.Second, Listening: func(address string) { listening <- address }, read: read,
+		})
+		return err
+	}()
+	f.address = <-listening
+	for _, e := range clocks {
+		f.joining(t, e, -1)
+	}
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.c.Close() })
+	return f
+}
+
+// recordsOf are the transactions of a history by client.
+func recordsOf(t *testing.T, dir string) (map[uint64][]history.Transaction, history.Header) {
+	t.Helper()
+	r, err := history.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all := map[uint64][]history.Transaction{}
+	for rec, err := range r.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[rec.ID.Client()] = append(all[rec.ID.Client()], *rec.Transaction)
+	}
+	return all, r.Header()
+}
+
+// TestFromElsewhere: workers with other clocks take part; their times are put on the clock of the
+// run, in order and as exactly as is said, whatever those clocks show, and however fast that of the
+// run goes within the bound.
+func TestFromElsewhere(t *testing.T) {
+	began := time.Now()
+	drifting := func(t time.Time) int64 {
+		since := int64(t.Sub(began))
+		return 5_000_000_000 + since + since*400/1_000_000
+	}
+	own, _, _ := run.SharedClock(began)
+	for name, c := range map[string]struct {
+		read   func(time.Time) int64
+		clocks []elsewhere
+		want   []int // the clock of each worker
+	}{
+		"two machines, and this one": {nil, []elsewhere{{"east", 200 * time.Millisecond}, {own, 0}, {"west", -200 * time.Millisecond}}, []int{1, 0, 2}},
+		"two of one machine":         {nil, []elsewhere{{"east", 200 * time.Millisecond}, {"east", 200 * time.Millisecond}}, []int{1, 1}},
+		"a drift":                    {drifting, []elsewhere{{"east", 200 * time.Millisecond}, {"west", -200 * time.Millisecond}}, []int{1, 2}},
+		"clocks without names":       {nil, []elsewhere{{"", 7 * time.Millisecond}, {"", 0}}, []int{1, 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := gathering(t, "", c.read, c.clocks...)
+			var started atomic.Int64
+			g, dir := loadPhase(t, f.c, 6, nil)
+			zero := g.options.Start
+			axis := f.c.read
+			started.Store(axis(time.Now()) - axis(zero))
+			_, err := g.Run(t.Context())
+			ended := axis(time.Now()) - axis(zero)
+			if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil {
+				t.Fatal(err)
+			}
+			for i, ended := range f.ended {
+				if err := <-ended; err != nil {
+					t.Errorf("worker %d ends with %v", i, err)
+				}
+			}
+			clocks := f.c.Clocks()
+			byName := map[string]int{}
+			for i, w := range f.c.members {
+				byName[w.host] = clocks[i].Clock
+				if apart := clocks[i].Clock != 0; apart != (clocks[i].Error > 0) || clocks[i].Error > 20_000_000 {
+					t.Errorf("the clock of %v is known within %d ns", w, clocks[i].Error)
+				}
+				t.Logf("%v: %+v", w, clocks[i])
+			}
+			for i, e := range c.clocks {
+				if (byName[e.name] == 0) != (c.want[i] == 0) {
+					t.Errorf("the clock of worker %d has the number %d", i, byName[e.name])
+				}
+			}
+			all, _ := recordsOf(t, dir)
+			n := 0
+			for client, list := range all {
+				w := clocks[f.of(client)]
+				for i, tx := range list {
+					n++
+					if i > 0 && tx.Try < list[i-1].End || tx.End < tx.Try || tx.Try < started.Load()-w.Error || tx.End > ended+w.Error {
+						t.Fatalf("client %d: %v is from %d to %d, after %d, of a run from %d to %d", client, tx.ID, tx.Try, tx.End, list[max(0, i-1)].End, started.Load(), ended)
+					}
+				}
+			}
+			if n != 1000 {
+				t.Errorf("%d transactions are recorded", n)
+			}
+		})
+	}
+}
+
+// of is which worker has a client.
+func (f *fleet) of(client uint64) int {
+	for i, w := range f.c.members {
+		if int(client) >= w.first && int(client) < w.first+w.clients {
+			return i
+		}
+	}
+	return 0
+}
+
+// TestRefused: who may not join hears why, and the run waits for others.
+func TestRefused(t *testing.T) {
+	f := &fleet{token: NewToken()}
+	listening, started := make(chan string, 1), make(chan error, 1)
+	joined := make(chan string, 4)
+	go func() {
+		c, err := Start(t.Context(), Options{
+			Count: 2, Version: "test", Clock: run.SharedClock, Folder: filepath.Join(t.TempDir(), "workers"), Token: f.token, Wait: 20 * time.Second,
+			Listening: func(address string) { listening <- address }, Joined: func(w string) { joined <- w },
+		})
+		f.c = c
+		started <- err
+	}()
+	f.address = <-listening
+	try := func(change func(w *Worker), token string) error {
+		w := Worker{Version: "test", Clock: elsewhere{"far", 0}.clock, Folder: t.TempDir(), Host: "far", Index: -1, Open: openStandIns}
+		change(&w)
+		return w.Join(t.Context(), f.address, token)
+	}
+	f.joining(t, elsewhere{"east", 0}, 1)
+	if w := <-joined; w != "worker 2 (east) has joined, 1 of 2" {
+		t.Errorf("who has joined is %q", w)
+	}
+	for want, err := range map[string]error{
+		"another token than this worker": try(func(*Worker) {}, NewToken()),
+		"use the same program":           try(func(w *Worker) { w.Version = "old" }, f.token),
+		"another worker has that":        try(func(w *Worker) { w.Index = 1 }, f.token),
+		"the last one is 1":              try(func(w *Worker) { w.Index = 2 }, f.token),
+		"characters":                     try(func(*Worker) {}, "short"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "join the run at "+f.address) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	f.joining(t, elsewhere{"west", 0}, -1)
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	if f.c.members[0].host != "west" || f.c.members[1].host != "east" {
+		t.Errorf("the workers are %v and %v", f.c.members[0], f.c.members[1])
+	}
+	if err := try(func(*Worker) {}, f.token); err == nil || !strings.Contains(err.Error(), "has all its workers") {
+		t.Errorf("one too many: %v", err)
+	}
+	_ = f.c.Close()
+	for i, ended := range f.ended {
+		if err := <-ended; !errors.Is(err, errEnded) {
+			t.Errorf("worker %d of a run that has ended ends with %v", i, err)
+		}
+	}
+}
+
+// TestTooFew: a run whose workers do not come says how many did, and what to do.
+func TestTooFew(t *testing.T) {
+	_, err := Start(t.Context(), Options{Count: 2, Version: "test", Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Wait: 100 * time.Millisecond})
+	if err == nil || !strings.Contains(err.Error(), "0 of 2 workers have joined: waited 100ms") || !strings.Contains(err.Error(), "--workers-wait") {
+		t.Errorf("it ends with %v", err)
+	}
+	w := Worker{Version: "test", Clock: run.SharedClock, Index: -1}
+	began := time.Now()
+	w.Wait = 500 * time.Millisecond
+	if err := w.Join(t.Context(), "127.0.0.1:1", NewToken()); err == nil || time.Since(began) < 400*time.Millisecond {
+		t.Errorf("without a run it ends after %v with %v", time.Since(began), err)
+	}
+}
+
+// relay passes connections on, and cuts all of them off when it is asked to.
+type relay struct {
+	l    net.Listener
+	to   string
+	mu   sync.Mutex
+	live []net.Conn
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{l: l, to: to}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", r.to)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			r.mu.Lock()
+			r.live = append(r.live, near, far)
+			r.mu.Unlock()
+			for _, pair := range [][2]net.Conn{{near, far}, {far, near}} {
+				go func() {
+					buffer := make([]byte, 4096)
+					for {
+						n, err := pair[0].Read(buffer)
+						if err == nil {
+							_, err = pair[1].Write(buffer[:n])
+						}
+						if err != nil {
+							_ = pair[1].Close()
+							return
+						}
+					}
+				}()
+			}
+		}
+	}()
+	return r
+}
+
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.live {
+		_ = c.Close()
+	}
+	r.live = nil
+}
+
+// TestCutOffWhileCollecting: a worker whose connections all end while its recording is collected
+// joins again, and nothing is missing.
+func TestCutOffWhileCollecting(t *testing.T) {
+	f := &fleet{token: NewToken()}
+	listening, started := make(chan string, 1), make(chan error, 1)
+	go func() {
+		c, err := Start(t.Context(), Options{
+			Count: 1, Version: "test", Clock: run.SharedClock, Folder: filepath.Join(t.TempDir(), "workers"), Token: f.token, Wait: 20 * time.Second,
+			Listening: func(address string) { listening <- address },
+		})
+		f.c = c
+		started <- err
+	}()
+	r := newRelay(t, <-listening)
+	f.address = r.l.Addr().String()
+	f.joining(t, elsewhere{"east", time.Second}, -1)
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	defer f.c.Close()
+	g, dir := loadPhase(t, f.c, 4, func() {})
+	if _, err := g.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.cut()
+	if err := errors.Join(g.Collect(), g.options.History.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-f.ended[0]; err != nil {
+		t.Errorf("the worker ends with %v", err)
+	}
+	if all, complete := recorded(t, dir); len(all) != 4 || !complete {
+		t.Errorf("%d clients are recorded, complete %v", len(all), complete)
+	}
+}
+
+// TestLostElsewhere: of a worker that is gone during the load phase nearly all is recorded, because
+// it has sent it already, and the run says which it was.
+func TestLostElsewhere(t *testing.T) {
+	f := gathering(t, "endless", nil, elsewhere{"east", 0}, elsewhere{"west", 0})
+	g, dir := loadPhase(t, f.c, 4, nil)
+	time.AfterFunc(4500*time.Millisecond, func() { _ = f.c.members[1].channel.Close() })
+	result, err := g.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "worker 2 (") || !strings.Contains(err.Error(), "is lost") {
+		t.Errorf("the load phase ends with %v", err)
+	}
+	if result == nil || g.Collect() == nil {
+		t.Error("all is collected")
+	}
+	_ = g.options.History.Close()
+	all, complete := recorded(t, dir)
+	if len(all) != 4 || complete || len(all[3]) < 1000 {
+		t.Errorf("%d clients are recorded, complete %v; of the last one %d transactions", len(all), complete, len(all[3]))
+	}
+}

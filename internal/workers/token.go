@@ -1,0 +1,129 @@
+package workers
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"time"
+)
+
+// A token is what a run and its workers know each other by: whoever has it may join, and knows
+// the key of the coordinator, which follows from it. It is never sent.
+
+// The bounds of a token's length. What its key follows from can be tried out by whoever sees the
+// certificate, so that a token has to be random: half of the least length is enough of that.
+const (
+	leastToken = 32
+	mostToken  = 1024
+)
+
+// joinLimit bounds how long a connection may take to prove itself.
+const joinLimit = 10 * time.Second
+
+// NewToken draws a token.
+func NewToken() string {
+	token := make([]byte, 32)
+	_, _ = rand.Read(token) // which never fails (crypto/rand)
+	return base64.RawURLEncoding.EncodeToString(token)
+}
+
+// CheckToken says what is wrong with a token that somebody else has made.
+func CheckToken(token string) error {
+	switch {
+	case token == "":
+		return errors.New("it is empty")
+	case len(token) < leastToken:
+		return fmt.Errorf("it has %d characters, and has to have %d at least, drawn at random", len(token), leastToken)
+	case len(token) > mostToken:
+		return fmt.Errorf("it has %d characters, and may have %d", len(token), mostToken)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("it has other characters than letters, digits and signs without spaces")
+	}
+	return nil
+}
+
+// identity is what follows from a token, by HKDF (RFC 5869): the coordinator's key, with a
+// certificate for it, and what a worker proves by that it has the token.
+type identity struct {
+	certificate tls.Certificate
+	key         ed25519.PublicKey
+	proof       []byte
+}
+
+func identityOf(token string) (*identity, error) {
+	if err := CheckToken(token); err != nil {
+		return nil, fmt.Errorf("the token is none: %w", err)
+	}
+	seed, failed := hkdf.Key(sha256.New, []byte(token), nil, "stroppy worker: key of the coordinator", ed25519.SeedSize)
+	proof, err := hkdf.Key(sha256.New, []byte(token), nil, "stroppy worker: proof of a worker", sha256.Size)
+	if err := errors.Join(failed, err); err != nil {
+		return nil, fmt.Errorf("derive the keys of the workers: %w", err)
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	public := key.Public().(ed25519.PublicKey)
+	template := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, public, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for the workers: %w", err)
+	}
+	return &identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, public, proof}, nil
+}
+
+// admit makes a channel of a connection whose other side has the token.
+func (i *identity) admit(conn net.Conn) (*channel, error) {
+	secured := tls.Server(conn, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate}})
+	proof := make([]byte, len(i.proof))
+	err := secured.SetDeadline(time.Now().Add(joinLimit))
+	if err == nil {
+		_, err = io.ReadFull(secured, proof)
+	}
+	if err == nil && subtle.ConstantTimeCompare(proof, i.proof) != 1 {
+		err = errors.New("its token is another run's")
+	}
+	if err == nil {
+		err = secured.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return newChannel(secured), nil
+}
+
+// errOther says that whoever answers does not have the token.
+var errOther = errors.New("whoever answers there has another token than this worker: give the run's own")
+
+// join connects to the coordinator that has the same token.
+func (i *identity) join(ctx context.Context, address string) (*channel, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{
+		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, // its key says who it is
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey); !ok || subtle.ConstantTimeCompare(key, i.key) != 1 {
+				return errOther
+			}
+			return nil
+		},
+	}}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
+	if err == nil {
+		if _, err = conn.Write(i.proof); err == nil {
+			return newChannel(conn), nil
+		}
+		_ = conn.Close()
+	}
+	return nil, fmt.Errorf("join the run at %s: %w", address, err)
+}

@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test quick versions seeds bench lint build dist
+.PHONY: run test quick test-kubernetes versions seeds bench lint build dist
 
 run:
 	go run -tags embedded ./cmd/stroppy run bank
@@ -9,6 +9,9 @@ test:
 
 quick:
 	./scripts/test.sh quick
+
+test-kubernetes:
+	./scripts/test.sh kubernetes
 
 versions:
 	./scripts/test.sh versions

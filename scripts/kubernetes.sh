@@ -78,6 +78,15 @@ if [ "$part" = node ]; then
 	for name in kubelet kube-controller-manager kube-scheduler; do
 		build tools/k8s "$name" "k8s.io/kubernetes/cmd/$name" -ldflags="$stamp" || failed=yes
 	done
+	if [ ! -x "$folder/bin/pause" ]; then # the process that keeps a pod's namespaces
+		source=$(go -C tools/k8s list -m -f '{{.Dir}}' k8s.io/kubernetes)/build/pause/linux/pause.c
+		if gcc -Os -static -DVERSION=3.10 -o "$work/pause" "$source" >"$work/said" 2>&1; then
+			mv "$work/pause" "$folder/bin/pause"
+		else
+			say "pause could not be built: $(tail -n 1 "$work/said")"
+			failed=yes
+		fi
+	fi
 	build tools/k8s/dns coredns . -ldflags='-s -w' || failed=yes
 	chaos=github.com/chaos-mesh/chaos-mesh/cmd
 	build tools/k8s/chaos chaos-controller-manager $chaos/chaos-controller-manager -ldflags='-s -w' || failed=yes

@@ -14,6 +14,9 @@
 #                            -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
+#   scripts/test.sh kubernetes
+#                            what runs in Kubernetes, on a node with Chaos Mesh, which it builds;
+#                            as root. It changes nothing of the machine but for Debian packages
 #   scripts/test.sh versions the whole matrix and a fail-over on each server that
 #                            scripts/versions.sh can fetch, which are many hundred MB, or on
 #                            those that STROPPY_TEST_WHOLE_VERSIONS names with commas, and
@@ -36,7 +39,7 @@ verified)
 	verified=yes
 	shift
 	;;
-quick | lint | race | versions | seeds)
+quick | lint | race | versions | seeds | kubernetes)
 	tier=$1
 	shift
 	;;
@@ -74,6 +77,11 @@ install() {
 	need chromium chromium
 	[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
 	[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
+	fetch
+}
+
+# fetch installs the packages of $missing.
+fetch() {
 	if [ -n "$missing" ]; then
 		sudo=
 		[ "$(id -u)" = 0 ] || sudo=sudo
@@ -110,11 +118,11 @@ versions() {
 	fi
 }
 
-# kubernetes builds an API server, and says in STROPPY_TEST_KUBERNETES where. What needs one is
-# skipped where it cannot be had.
-kubernetes() {
+# kubernetes builds an API server, or a node too, and says in STROPPY_TEST_KUBERNETES where. What
+# needs it is skipped where it cannot be had.
+kubernetes() { # control or node
 	echo "== Kubernetes"
-	if STROPPY_TEST_KUBERNETES=$(./scripts/kubernetes.sh control); then
+	if STROPPY_TEST_KUBERNETES=$(./scripts/kubernetes.sh "$1"); then
 		export STROPPY_TEST_KUBERNETES
 	else
 		unset STROPPY_TEST_KUBERNETES
@@ -202,7 +210,20 @@ seeds) install ;;
 full)
 	install
 	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.4.5 etcd-3.7.3
-	kubernetes
+	kubernetes control
+	;;
+kubernetes)
+	missing=
+	need gcc gcc
+	need ip iproute2
+	need containerd containerd
+	need runc runc
+	need /usr/lib/cni/bridge containernetworking-plugins
+	need ipset ipset
+	need iptables iptables
+	fetch
+	kubernetes node
+	export STROPPY_TEST_KUBERNETES_NODE=on
 	;;
 versions)
 	install
@@ -211,7 +232,7 @@ versions)
 	export STROPPY_TEST_WHOLE_VERSIONS="${STROPPY_TEST_WHOLE_VERSIONS-all}"
 	;;
 esac
-if [ $tier != race ] && [ $tier != versions ]; then
+if [ $tier != race ] && [ $tier != versions ] && [ $tier != kubernetes ]; then
 	echo "== gofmt"
 	unformatted=$(gofmt -l cmd internal tools)
 	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
@@ -236,6 +257,9 @@ elif [ $tier = quick ]; then
 	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
 elif [ $tier = race ]; then
 	race "$@"
+elif [ $tier = kubernetes ]; then
+	echo "== tests in Kubernetes"
+	tests "./internal/cluster/kubernetes/..." -count 1 -p 1 "$@"
 elif [ $tier = versions ]; then
 	verified=yes
 	# Cells that failed are run again, and not the whole matrix.

@@ -1,6 +1,6 @@
 // Package kubetest is a real Kubernetes for tests: kube-apiserver and etcd on loopback, without
 // a node, so that objects, their schemas and rights are what a cluster has and no pod ever runs
-// (Start).
+// (Start); or with a node that runs pods, in namespaces of its own (OnNode).
 //
 // The programs are what scripts/kubernetes.sh builds; the tests have their folder from
 // STROPPY_TEST_KUBERNETES, without which they skip.
@@ -26,7 +26,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/system"
 )
+
+// loopback is the address of a control plane without a node.
+const loopback = "127.0.0.1"
 
 // startLimit bounds the start of one part of Kubernetes, on a machine that is busy with others.
 const startLimit = 2 * time.Minute
@@ -49,7 +53,7 @@ type ControlPlane struct {
 // no scheduler and no node.
 func Start(t testing.TB) *ControlPlane {
 	t.Helper()
-	c := newControlPlane(t, "127.0.0.1")
+	c := newControlPlane(t, loopback)
 	c.start(t, "--disable-admission-plugins=ServiceAccount") // nobody makes the accounts by which pods would run
 	return c
 }
@@ -98,8 +102,11 @@ func (c *ControlPlane) start(t testing.TB, flags ...string) {
 	etcd, err := cluster.FreePort(ctx)
 	must(t, err)
 	c.startEtcd(t, etcd)
-	port, err := cluster.FreePort(ctx)
-	must(t, err)
+	port := 443 // where pods ask, by the service kubernetes
+	if c.address == loopback {
+		port, err = cluster.FreePort(ctx)
+		must(t, err)
+	}
 	server := c.startServer(t, etcd, port, flags)
 
 	c.Kubeconfig = filepath.Join(c.Dir, "admin.kubeconfig")
@@ -182,29 +189,34 @@ func (c *ControlPlane) logs(t testing.TB) {
 	}
 }
 
-// remover removes a folder when its input ends, which the kernel sees to however the test
-// ends. Those who write to the folder are killed at the same time, so that it tries until
-// nothing is left.
-const remover = `trap "" HUP INT QUIT TERM
-read -r end
-until rm -rf "$1" 2>/dev/null; do sleep 0.05; done`
-
 // folder makes a folder that ends with the test, also when that is killed.
 func folder(t testing.TB) string {
 	t.Helper()
 	path, err := os.MkdirTemp(cluster.TempDir(true), "stroppy-kubernetes-")
 	must(t, err)
-	cmd := exec.Command("sh", "-c", remover, "sh", path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no signal of a terminal is for it
+	if os.Getenv(insideName) != "" {
+		return path // in memory that ends with the namespaces; containers use it for as long
+	}
+	// Those who write to the folder are killed at the same time.
+	atEnd(t, `until rm -rf "$1" 2>/dev/null; do sleep 0.05; done`, path)
+	return path
+}
+
+// atEnd runs a shell script with one argument when the test has ended, also when it is killed:
+// the script's process waits for the end of its input, which the kernel sees to.
+func atEnd(t testing.TB, script, argument string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "trap '' HUP INT QUIT TERM\nread -r end\n"+script, "sh", argument)
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	system.OwnGroup(cmd.SysProcAttr) // no signal of a terminal is for it
 	pipe, err := cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		if err := errors.Join(pipe.Close(), cmd.Wait()); err != nil {
-			t.Errorf("remove the folder %s: %v", path, err)
+			t.Errorf("remove %s: %v", argument, err)
 		}
 	})
-	return path
 }
 
 func must(t testing.TB, err error) {
@@ -235,9 +247,10 @@ func (c *ControlPlane) answers(t testing.TB, name string, p *cluster.Process, cl
 			return err
 		}
 		defer answer.Body.Close()
-		if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s: %w: %s", url, answer.Status, err, text)
+		text, err := io.ReadAll(answer.Body)
+		if err == nil && answer.StatusCode != http.StatusOK {
+			err = fmt.Errorf("%s answers %s: %s", url, answer.Status, text)
 		}
-		return nil
+		return err
 	}))
 }

@@ -71,16 +71,21 @@ func (c *ControlPlane) served(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
-	if err != nil {
-		return err
+	if !conditionOf(object, "Established") {
+		return fmt.Errorf("the definition %s is not established", name)
 	}
+	return c.listed(ctx, object)
+}
+
+// conditionOf says whether a condition of an object is true.
+func conditionOf(object *unstructured.Unstructured, name string) bool {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, entry := range conditions {
-		if condition, ok := entry.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
-			return c.listed(ctx, object)
+		if condition, ok := entry.(map[string]any); ok && condition["type"] == name {
+			return condition["status"] == "True"
 		}
 	}
-	return fmt.Errorf("the definition %s is not established: %v", name, conditions)
+	return false
 }
 
 // listed asks for objects of a definition, which the API server serves some time after it says so.

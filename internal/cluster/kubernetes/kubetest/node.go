@@ -1,0 +1,213 @@
+package kubetest
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+)
+
+// Addresses in the node's network namespace.
+const (
+	nodeAddress = "10.213.255.1"
+	podNetwork  = "10.213.0.0/24"
+)
+
+// nodeName is the name of the only node.
+const nodeName = "node"
+
+// insideName is set in the environment of a test that runs in the node's namespaces.
+const insideName = "STROPPY_TEST_KUBERNETES_INSIDE"
+
+//go:embed node.sh
+var nodeScript string
+
+// Node is a Kubernetes cluster of one node that runs pods: kubelet over containerd and runc, with
+// the controllers, the scheduler, names by CoreDNS and volumes by a class of storage. Pods have
+// addresses that the test reaches, and no way out. There is no kube-proxy: of services those
+// without an address of their own work, and that of the API server.
+type Node struct {
+	*ControlPlane
+}
+
+// OnNode runs a test in namespaces where a node was started, with these images; a pod that is to
+// use one of them must not pull it (imagePullPolicy Never or IfNotPresent). t must be a test of its
+// own and no subtest, because another process of this program runs it there. It is skipped unless
+// STROPPY_TEST_KUBERNETES_NODE is on and this is root.
+func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
+	t.Helper()
+	folder := assets(t, "etcd", "kube-apiserver")
+	if os.Getenv("STROPPY_TEST_KUBERNETES_NODE") != "on" {
+		t.Skip("skipped engine: Kubernetes node: make test-kubernetes starts one")
+	}
+	for _, p := range []string{"kubelet", "kube-controller-manager", "kube-scheduler", "coredns", "pause"} {
+		if _, err := os.Stat(filepath.Join(folder, "bin", p)); err != nil {
+			t.Skipf("skipped engine: Kubernetes node: STROPPY_TEST_KUBERNETES has no %s: run scripts/kubernetes.sh node", p)
+		}
+	}
+	for program, of := range map[string]string{"containerd": "containerd", "runc": "runc", "/usr/lib/cni/bridge": "containernetworking-plugins", "ip": "iproute2"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("skipped engine: Kubernetes node: install the Debian package " + of)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("skipped engine: Kubernetes node: run as root")
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/memory"); err != nil {
+		t.Skip("skipped engine: Kubernetes node: this machine has no control groups of version 1")
+	}
+	if os.Getenv(insideName) == "" {
+		runInside(t)
+		return
+	}
+	n := &Node{newControlPlane(t, nodeAddress)}
+	n.start(t, "--bind-address=0.0.0.0", "--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority="+n.authority.path("ca.crt"))
+	n.startNode(t, images)
+	test(t, n)
+}
+
+// runInside runs the test in another process and shows what it wrote.
+func runInside(t *testing.T) {
+	t.Helper()
+	script := filepath.Join(folder(t), "node.sh")
+	must(t, os.WriteFile(script, []byte(nodeScript), 0o600))
+	group := filepath.Base(filepath.Dir(script)) // whose name nobody else has
+	atEnd(t, removeGroups, group)
+	args := []string{script, "outside", group, nodeAddress, os.Args[0], "-test.run=^" + regexp.QuoteMeta(t.Name()) + "$", "-test.v", "-test.count=1"}
+	if deadline, ok := t.Deadline(); ok {
+		args = append(args, "-test.timeout="+time.Until(deadline).Round(time.Second).String())
+	}
+	cmd := exec.Command("sh", args...)
+	cmd.Env = append(os.Environ(), insideName+"=yes")
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	p, err := cluster.StartProcess(cmd, syscall.SIGKILL)
+	must(t, err)
+	err = p.Err()
+	// The lines are not to be taken for those of this test.
+	t.Log("in the node's namespaces:\n| " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\n| "))
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case strings.Contains(out.String(), "\n--- SKIP: "+t.Name()+" "):
+		t.SkipNow()
+	}
+}
+
+// removeGroups removes control groups when its processes have ended.
+const removeGroups = `until ! ls -d /sys/fs/cgroup/*/"$1" >/dev/null 2>&1; do
+	find /sys/fs/cgroup/*/"$1" -depth -type d -exec rmdir {} + 2>/dev/null
+	sleep 0.05
+done`
+
+// startNode starts all that runs pods, and returns when the node is ready.
+func (n *Node) startNode(t testing.TB, images []Image) {
+	t.Helper()
+	began := time.Now()
+	n.startContainerd(t)
+	n.Load(t, append(images, Image{Name: pauseImage, Files: map[string]string{"/pause": filepath.Join(n.assets, "bin", "pause")}, Entrypoint: []string{"/pause"}})...)
+	a, server := n.authority, n.Config.Host
+	as := func(file, user string, groups ...string) string {
+		path := filepath.Join(n.Dir, file+".kubeconfig")
+		must(t, a.writeKubeconfig(path, server, user, groups...))
+		return "--kubeconfig=" + path
+	}
+	n.run(t, "kube-controller-manager", as("controllers", "system:kube-controller-manager", "system:masters"), "--leader-elect=false", "--bind-address=127.0.0.1",
+		"--service-account-private-key-file="+a.path("accounts.key"), "--root-ca-file="+a.path("ca.crt"), "--pvclaimbinder-sync-period=1s")
+	n.run(t, "kube-scheduler", as("scheduler", "system:kube-scheduler"), "--leader-elect=false", "--bind-address=127.0.0.1")
+	n.startDNS(t, as("dns", "system:dns", "system:masters"))
+	n.startStorage(t)
+	config := filepath.Join(n.Dir, "kubelet.yaml")
+	must(t, os.WriteFile(config, []byte(n.kubeletConfig()), 0o600))
+	kubelet := n.run(t, "kubelet", as("kubelet", "system:node:"+nodeName, "system:nodes"), "--config="+config,
+		"--root-dir="+filepath.Join(n.Dir, "kubelet"), "--hostname-override="+nodeName, "--node-ip="+nodeAddress)
+	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	defer cancel()
+	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+		select {
+		case <-kubelet.Done():
+			cancel()
+			return fmt.Errorf("kubelet has ended: %w: %s", kubelet.Err(), n.logEnd("kubelet"))
+		default:
+		}
+		return n.nodeReady(ctx)
+	}))
+	t.Logf("node ready in %v", time.Since(began).Round(time.Millisecond))
+}
+
+var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+
+func (n *Node) nodeReady(ctx context.Context) error {
+	node, err := n.Client.Resource(nodes).Get(ctx, nodeName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if !conditionOf(node, "Ready") {
+		return errors.New("the node is not ready")
+	}
+	return nil
+}
+
+// kubeletConfig changes nothing of the machine: kubelet makes no control groups for kinds of
+// pods, and evicts none because a disk is full.
+func (n *Node) kubeletConfig() string {
+	a := n.authority
+	return strings.NewReplacer("ADDRESS", nodeAddress, "CA", a.path("ca.crt"), "CERT", a.path("server.crt"), "KEY", a.path("server.key"), "DIR", n.Dir).Replace(`
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: ADDRESS
+tlsCertFile: CERT
+tlsPrivateKeyFile: KEY
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: CA}}
+authorization: {mode: Webhook}
+clusterDNS: [ADDRESS]
+clusterDomain: cluster.local
+resolvConf: ""
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+cgroupDriver: cgroupfs
+cgroupsPerQOS: false
+enforceNodeAllocatable: []
+failCgroupV1: false
+failSwapOn: false
+localStorageCapacityIsolation: false
+imageGCHighThresholdPercent: 100
+evictionHard: {memory.available: "0%", nodefs.available: "0%", imagefs.available: "0%"}
+podLogsDir: DIR/pods
+volumePluginDir: DIR/plugins
+nodeStatusUpdateFrequency: 2s
+maxPods: 60
+`)
+}
+
+func (n *Node) startDNS(t testing.TB, kubeconfig string) {
+	t.Helper()
+	config := filepath.Join(n.Dir, "Corefile")
+	must(t, os.WriteFile(config, []byte(strings.NewReplacer("ADDRESS", nodeAddress, "KUBECONFIG", strings.TrimPrefix(kubeconfig, "--kubeconfig=")).Replace(`
+.:53 {
+	bind ADDRESS
+	ready 127.0.0.1:8181
+	errors
+	kubernetes cluster.local {
+		kubeconfig KUBECONFIG
+		ttl 1
+	}
+}
+`)), 0o600))
+	p := n.run(t, "coredns", "-conf="+config)
+	n.answers(t, "coredns", p, http.DefaultClient, "http://127.0.0.1:8181/ready")
+}

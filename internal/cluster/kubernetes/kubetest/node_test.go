@@ -1,0 +1,109 @@
+package kubetest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+)
+
+var (
+	sets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+)
+
+// TestNode holds that pods of a StatefulSet run, find each other by name, have volumes, and are
+// reached from here.
+func TestNode(t *testing.T) {
+	OnNode(t, func(t *testing.T, n *Node) {
+		space := n.Namespace(t)
+		began := time.Now()
+		startEtcd(t, n, space)
+		n.waitFor(t, space, "db", 3)
+		t.Logf("three members of etcd ready in %v", time.Since(began).Round(time.Millisecond))
+		for i := range 3 {
+			address := n.podAddress(t, space, fmt.Sprintf("db-%d", i))
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort(address, "2379"), time.Second)
+			must(t, err)
+			must(t, conn.Close())
+		}
+	}, etcdImage(t))
+}
+
+// etcdImage is the etcd that the API server uses, as an image.
+func etcdImage(t *testing.T) Image {
+	t.Helper()
+	return Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{"/usr/local/bin/etcd": filepath.Join(assets(t, "etcd"), "bin", "etcd")}}
+}
+
+// startEtcd makes a cluster of three by the names of its pods, which is ready when each member
+// answers.
+func startEtcd(t *testing.T, n *Node, space string) {
+	t.Helper()
+	labels := map[string]any{"app": "db"}
+	n.create(t, "v1", "Service", "services", space, map[string]any{
+		"metadata": map[string]any{"name": "db"},
+		"spec": map[string]any{"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": true,
+			"ports": []any{map[string]any{"port": int64(2379)}}},
+	})
+	n.create(t, "apps/v1", "StatefulSet", "statefulsets", space, map[string]any{
+		"metadata": map[string]any{"name": "db"},
+		"spec": map[string]any{
+			"serviceName": "db", "replicas": int64(3), "podManagementPolicy": "Parallel", "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
+				"terminationGracePeriodSeconds": int64(1),
+				"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": int64(65532), "fsGroup": int64(65532),
+					"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+				"containers": []any{map[string]any{
+					"name": "etcd", "image": "stroppy.test/etcd:3.6.8", "imagePullPolicy": "Never", "command": []any{"/usr/local/bin/etcd"},
+					"args": []any{"--name=$(POD)", "--data-dir=/data/member", "--listen-client-urls=http://0.0.0.0:2379", "--listen-peer-urls=http://0.0.0.0:2380",
+						"--advertise-client-urls=http://$(POD).db:2379", "--initial-advertise-peer-urls=http://$(POD).db:2380",
+						"--initial-cluster=db-0=http://db-0.db:2380,db-1=http://db-1.db:2380,db-2=http://db-2.db:2380"},
+					"env":            []any{map[string]any{"name": "POD", "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": "metadata.name"}}}},
+					"readinessProbe": map[string]any{"httpGet": map[string]any{"path": "/health", "port": int64(2379)}, "periodSeconds": int64(1)},
+					"volumeMounts":   []any{map[string]any{"name": "data", "mountPath": "/data"}},
+				}},
+			}},
+			"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": "data"},
+				"spec": map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}}},
+		},
+	})
+}
+
+// waitFor waits until so many pods of a StatefulSet are ready.
+func (n *Node) waitFor(t *testing.T, space, name string, ready int64) {
+	t.Helper()
+	must(t, cluster.Until(t.Context(), startLimit, func() error {
+		set, err := n.Client.Resource(sets).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas"); now != ready {
+			return fmt.Errorf("%d of %d pods are ready", now, ready)
+		}
+		return nil
+	}))
+}
+
+// podAddress is a pod's own address.
+func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
+	t.Helper()
+	must(t, cluster.Until(t.Context(), startLimit, func() error {
+		pod, err := n.Client.Resource(pods).Namespace(space).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if address, _, _ = unstructured.NestedString(pod.Object, "status", "podIP"); address == "" {
+			return errors.New(name + " has no address")
+		}
+		return nil
+	}))
+	return address
+}

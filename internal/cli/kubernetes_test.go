@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// TestKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is
+// interrupted, and when it was killed and any command has followed. The API server is real;
+// without a controller no pod is ever made, so that the run waits for them.
+func TestKubernetesLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	control := kubetest.Start(t)
+	for _, c := range []struct {
+		name, wait string
+		signal     os.Signal
+		code       int
+		says       string
+	}{
+		{"fails", "2s", nil, 3, "it is not well after 2s"},
+		{"interrupted", "5m", os.Interrupt, 3, ""},
+		{"terminated", "5m", syscall.SIGTERM, 3, ""},
+		{"killed", "5m", os.Kill, -1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state, namespace := t.TempDir(), control.Namespace(t)
+			t.Setenv("TMPDIR", state)
+			left := func() (names []string) {
+				for _, resource := range []schema.GroupVersionResource{
+					{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "services"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+				} {
+					list, err := control.Client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i := range list.Items {
+						names = append(names, resource.Resource+" "+list.Items[i].GetName())
+					}
+				}
+				return names
+			}
+			p := start(t, "run", "bank", "--cluster", "k8s/etcd:3?kubeconfig="+control.Kubeconfig+"&namespace="+namespace+"&wait="+c.wait)
+			if c.signal != nil {
+				p.goesOn(t, func() bool { return len(left()) == 3 })
+				p.signal(t, c.signal)
+			}
+			code, _, stderr := p.wait(t)
+			if code != c.code || !strings.Contains(stderr, c.says) {
+				t.Errorf("it ended with %d, want %d: %s", code, c.code, stderr)
+			}
+			if c.signal == os.Kill {
+				if len(left()) == 0 {
+					t.Error("a run that is killed has cleared itself")
+				}
+				began := time.Now()
+				if _, out := called(t, state, "run", "bank", "--db", "memory:", "--count", "10", "--accounts", "10"); !strings.Contains(out, "cleared: what was made in Kubernetes") {
+					t.Errorf("the next command says: %s", out)
+				}
+				t.Logf("the next command took %v", time.Since(began).Round(time.Millisecond))
+			}
+			if names := left(); len(names) > 0 {
+				t.Errorf("it is left: %s", strings.Join(names, ", "))
+			}
+		})
+	}
+}

@@ -190,6 +190,9 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	if described, ok := r.cluster.(interface{ Description() string }); ok {
 		o.Settings = append(o.Settings, report.Setting{Name: report.FailoverSetting, Value: described.Description()})
 	}
+	if deployed, ok := r.cluster.(interface{ Deployment() string }); ok {
+		o.Settings = append(o.Settings, report.Setting{Name: "deployment", Value: deployed.Deployment()})
+	}
 	if own, ok := r.cluster.(eventful); ok {
 		o.Events = eventsOf(own)
 	} else if r.leaders != nil {

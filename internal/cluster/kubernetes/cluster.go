@@ -338,8 +338,8 @@ func (c *Cluster) WaitHealthy(ctx context.Context) error {
 	})
 }
 
-// Description names how the database was made, for the report.
-func (c *Cluster) Description() string {
+// Deployment says how the database was made and is reached, for the report.
+func (c *Cluster) Deployment() string {
 	by := "a StatefulSet of stroppy's own"
 	if c.spec.Name != c.run {
 		by = "somebody else"

@@ -37,7 +37,7 @@ type relay struct {
 }
 
 // reachLimit bounds how long a pod's address may take to answer.
-const reachLimit = 2 * time.Second
+const reachLimit = time.Second
 
 // newRelay begins to listen on 127.0.0.1.
 func (a *API) newRelay(port int, direct bool, pod func() *corev1.Pod) (*relay, error) {

@@ -50,6 +50,21 @@ type Node struct {
 // STROPPY_TEST_KUBERNETES_NODE is on and this is root.
 func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 	t.Helper()
+	onNode(t)
+	if os.Getenv(insideName) == "" {
+		runInside(t)
+		return
+	}
+	n := &Node{newControlPlane(t, nodeAddress)}
+	n.start(t, "--bind-address=0.0.0.0", "--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-certificate-authority="+n.authority.path("ca.crt"))
+	n.startNode(t, images)
+	test(t, n)
+}
+
+// onNode skips the test where no node can be started.
+func onNode(t testing.TB) {
+	t.Helper()
 	folder := assets(t, "etcd", "kube-apiserver")
 	if os.Getenv("STROPPY_TEST_KUBERNETES_NODE") != "on" {
 		t.Skip("skipped engine: Kubernetes node: make test-kubernetes starts one")
@@ -70,15 +85,6 @@ func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 	if _, err := os.Stat("/sys/fs/cgroup/memory"); err != nil {
 		t.Skip("skipped engine: Kubernetes node: this machine has no control groups of version 1")
 	}
-	if os.Getenv(insideName) == "" {
-		runInside(t)
-		return
-	}
-	n := &Node{newControlPlane(t, nodeAddress)}
-	n.start(t, "--bind-address=0.0.0.0", "--kubelet-preferred-address-types=InternalIP",
-		"--kubelet-certificate-authority="+n.authority.path("ca.crt"))
-	n.startNode(t, images)
-	test(t, n)
 }
 
 // runInside runs the test in another process and shows what it wrote.

@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -106,4 +110,92 @@ func (n *Node) podAddress(t *testing.T, space, name string) (address string) {
 		return nil
 	}))
 	return address
+}
+
+// TestPostgreSQL holds that an image of programs of this machine runs, with their libraries.
+func TestPostgreSQL(t *testing.T) {
+	const name = "stroppy.test/postgres:debian"
+	OnNode(t, func(t *testing.T, n *Node) {
+		space := n.Namespace(t)
+		n.create(t, "v1", "Pod", "pods", space, map[string]any{
+			"metadata": map[string]any{"name": "db"},
+			"spec": map[string]any{"terminationGracePeriodSeconds": int64(1), "containers": []any{map[string]any{
+				"name": "postgres", "image": name, "imagePullPolicy": "Never",
+				"command": []any{"sh", "-c", "initdb -D /tmp/data -U postgres --auth=trust --locale=C -E UTF8 &&" +
+					" echo 'host all all all trust' >>/tmp/data/pg_hba.conf && exec postgres -D /tmp/data -k /tmp -h 0.0.0.0"},
+			}}},
+		})
+		address := n.podAddress(t, space, "db")
+		must(t, cluster.Until(t.Context(), startLimit, func() error {
+			conn, err := pgx.Connect(t.Context(), "postgres://postgres@"+address+"/postgres?sslmode=disable&connect_timeout=2")
+			if err != nil {
+				return err
+			}
+			defer conn.Close(t.Context())
+			var version string
+			if err := conn.QueryRow(t.Context(), "SELECT version()").Scan(&version); err != nil {
+				return err
+			}
+			t.Log(version)
+			return nil
+		}))
+	}, PostgreSQL(t, name))
+}
+
+// TestNodeKilled holds that a test on a node that is killed leaves nothing: control groups go when
+// no process is in them.
+func TestNodeKilled(t *testing.T) {
+	const name = "KUBETEST_NODE_KILLED"
+	if os.Getenv(name) != "" {
+		OnNode(t, func(t *testing.T, n *Node) {
+			startEtcd(t, n, n.Namespace(t))
+			time.Sleep(time.Hour)
+		}, etcdImage(t))
+		return
+	}
+	onNode(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestNodeKilled$")
+	cmd.Env = append(os.Environ(), name+"=yes")
+	must(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	folder := ""
+	must(t, cluster.Until(t.Context(), startLimit, func() error {
+		scripts, err := filepath.Glob("/dev/shm/stroppy-kubernetes-*/node.sh")
+		if err != nil {
+			return err
+		}
+		for _, script := range scripts {
+			if owned(t, cmd.Process.Pid, script) {
+				folder = filepath.Dir(script)
+			}
+		}
+		running, err := filepath.Glob("/sys/fs/cgroup/memory/" + filepath.Base(folder) + "/k8s.io/*")
+		if err == nil && (folder == "" || len(running) < 4) {
+			err = fmt.Errorf("%d containers run", len(running))
+		}
+		return err
+	}))
+	must(t, cmd.Process.Kill())
+	must(t, cluster.Until(t.Context(), startLimit, func() error {
+		left, err := filepath.Glob("/sys/fs/cgroup/*/" + filepath.Base(folder))
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%s is there yet", left[0])
+		}
+		if _, errStat := os.Stat(folder); err == nil && errStat == nil {
+			err = fmt.Errorf("%s is there yet", folder)
+		}
+		return err
+	}))
+}
+
+// owned says whether a process has a child whose command names a file.
+func owned(t *testing.T, parent int, file string) bool {
+	t.Helper()
+	for _, p := range processesOf(t, file) {
+		if text, err := os.ReadFile(filepath.Join(p, "stat")); err == nil && strings.Contains(string(text), fmt.Sprintf(") S %d ", parent)) {
+			return true
+		}
+	}
+	return false
 }

@@ -32,8 +32,8 @@ type Image struct {
 	Files      map[string]string // path in the image → a file or a folder here, with all that is in it
 	Texts      map[string]string // path in the image → what the file says
 	Entrypoint []string
-	User       string // a number, and :GROUP; empty: root
-	Env        []string
+	User       string   // a number, and :GROUP; empty: root
+	Env        []string // NAME=VALUE
 }
 
 // startContainerd starts it with the runtime runc and a bridge that joins the pods.
@@ -105,9 +105,13 @@ func (i *Image) write(file string) error {
 	if err != nil {
 		return fmt.Errorf("make the image %s: %w", i.Name, err)
 	}
+	env := i.Env
+	if !slices.ContainsFunc(env, func(one string) bool { return strings.HasPrefix(one, "PATH=") }) {
+		env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, env...)
+	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": append([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, i.Env...)},
+		"config": map[string]any{"Entrypoint": i.Entrypoint, "User": i.User, "Env": env, "WorkingDir": "/"},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + sum}},
 	})
 	if err != nil {

@@ -1,0 +1,57 @@
+package kubetest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// library matches what ldd(1) says of one: its path.
+var library = regexp.MustCompile(`(?m)(?:=> |^\t)(/\S+) \(0x`)
+
+// WithLibraries are the files of an image in which these programs of this machine run: they and the
+// libraries that they are linked to, each at its own path.
+func WithLibraries(t testing.TB, programs ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, program := range programs {
+		out, err := exec.Command("ldd", program).Output()
+		if err != nil {
+			t.Fatalf("ldd %s: %v", program, err)
+		}
+		files[program] = program
+		for _, found := range library.FindAllStringSubmatch(string(out), -1) {
+			files[found[1]] = found[1]
+		}
+	}
+	return files
+}
+
+// PostgreSQL is the newest that Debian has installed on this machine, as an image of a name. Its
+// programs are on PATH, with a shell, for the user 65532. Without one the test is skipped.
+func PostgreSQL(t testing.TB, name string) Image {
+	t.Helper()
+	all, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	must(t, err)
+	if len(all) == 0 {
+		t.Skip("skipped engine: postgres: install the Debian package postgresql")
+	}
+	bin := filepath.Dir(slices.Max(all))
+	programs := []string{"/bin/sh", "/bin/cat", "/bin/mkdir", "/bin/rm"}
+	for _, program := range []string{"postgres", "initdb", "pg_ctl", "psql", "pg_basebackup", "pg_isready"} {
+		// psql is a script in Debian's /usr/bin, and a program here.
+		programs = append(programs, filepath.Join(bin, program))
+	}
+	i := Image{
+		Name: name, Files: WithLibraries(t, programs...), User: "65532:65532",
+		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\npostgres:x:65532:65532::/tmp:/bin/sh\n", "/etc/group": "postgres:x:65532:\n"},
+		Env:   []string{"PATH=" + bin + ":/bin"},
+	}
+	version := filepath.Base(filepath.Dir(bin))
+	for _, folder := range []string{filepath.Join("/usr/lib/postgresql", version, "lib"), filepath.Join("/usr/share/postgresql", version), "/usr/share/zoneinfo"} {
+		i.Files[folder] = folder
+	}
+	return i
+}

@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -66,4 +67,52 @@ func TestIntervalOracle(t *testing.T) {
 		}
 	}
 	t.Logf("%v", counts)
+}
+
+// TestPathIntervals compares the search for a path with all permutations, for every pair of errors of
+// two clocks.
+func TestPathIntervals(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	counts := map[string]int{}
+	for range checktest.Rounds(4000, 20_000) {
+		list, opening := randomEdges(rng)
+		errors := [2]int64{rng.Int64N(8), rng.Int64N(8)}
+		for i := range list {
+			list[i].source = uint16(rng.IntN(2))
+			list[i].error = errors[list[i].source]
+		}
+		sure := search{list: list, at: opening}
+		perhaps := search{list: list, at: opening, perhaps: true}
+		broken, valid := sure.run() == searchFailed, perhaps.run() == searchFound
+		all, none := true, true
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ {
+			moved := append([]transition(nil), list...)
+			for i := range moved {
+				later := int64(1000) // so that no time is below 0
+				if moved[i].source == 1 {
+					later += by
+				}
+				if moved[i].begin += later; moved[i].end != math.MaxInt64 {
+					moved[i].end += later
+				}
+			}
+			_, timely := allOrders(moved, opening)
+			all, none = all && timely, none && !timely
+		}
+		if broken && !none || valid && !all {
+			t.Fatalf("broken %v, valid %v, and an order is there for every error: %v, for none: %v\n%+v from %d, errors %v", broken, valid, all, none, list, opening, errors)
+		}
+		switch {
+		case broken:
+			counts["broken"]++
+		case valid:
+			counts["valid"]++
+		default:
+			counts["open"]++
+		}
+	}
+	t.Logf("%v", counts)
+	if counts["broken"] < 100 || counts["valid"] < 100 || counts["open"] < 50 {
+		t.Errorf("too few of one kind: %v", counts)
+	}
 }

@@ -124,10 +124,11 @@ func (e *Evidence) Complete() bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s Source) bool { return !s.Complete() })
 }
 
-// Recorded says that all that a run sent is in the histories given.
-func (e *Evidence) Recorded(run uint64) bool {
-	for i, r := range e.Txns.Runs {
-		if r == run && e.Input.History[i].Complete() {
+// Recorded says that all that the client of a transaction sent is in the histories given.
+func (e *Evidence) Recorded(id history.ID) bool {
+	for i, run := range e.Txns.Runs {
+		source := e.Input.History[i]
+		if part, ok := source.(interface{ Has(client uint64) bool }); run == id.Run() && source.Complete() && (!ok || part.Has(id.Client())) {
 			return true
 		}
 	}

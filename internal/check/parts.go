@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"stroppy/internal/history"
@@ -11,48 +12,48 @@ import (
 // parter is a source of which the transactions of some clients can be read alone;
 // *history.Reader is one.
 type parter interface {
-	Part(h history.Header, of func(client uint32) bool) *history.Part
+	Part(h history.Header, cut bool, of func(client uint32) bool) *history.Part
 }
 
-// Parts returns a recording as one source for each clock of its clients, where they had
-// several. Each says by KeyClock how far its times may be from those of the others, so that the
-// checks compare them as intervals, and those of one clock exactly.
+// Parts returns a recording as one source for each clock of its clients, where they had several, and
+// for those of them whose processes were lost. Each says by KeyClock how far its times may be from
+// those of the others, so that the checks compare them as intervals, and those of one clock exactly.
 func Parts(source interface {
 	Source
 	parter
-}) []*history.Part {
+}) (list []*history.Part) {
 	h := source.Header()
-	errors := map[int]int64{}
-	several := false
+	errors := map[int]int64{} // of the clocks
 	for _, c := range h.Clocks {
 		if old, ok := errors[c.Clock]; !ok || c.Error == history.Unbounded || old != history.Unbounded && c.Error > old {
 			errors[c.Clock] = c.Error
 		}
-		several = several || c.Error != 0
 	}
-	if !several {
+	if !slices.ContainsFunc(h.Clocks, func(c history.ClockError) bool { return c.Error != 0 || c.Cut }) {
 		return nil
 	}
 	clock, ok := ClockOf(h)
 	if !ok {
 		clock.ID = fmt.Sprintf("run-%d", h.Run)
 	}
-	var list []*history.Part
-	for _, number := range h.Clocked() {
-		own, most := clock, errors[number]
+	for number := range len(h.Clocks) + 1 {
+		most, known := errors[number]
+		own := clock
 		if most == history.Unbounded {
 			own.ID = fmt.Sprintf("%s/clock-%d", clock.ID, number)
 		} else {
 			own.From, own.To = clock.From-most, clock.To+most
 		}
 		header := h
-		header.Clocks = nil
-		header.Keys = maps.Clone(h.Keys)
-		if header.Keys == nil {
-			header.Keys = map[string]string{}
-		}
+		header.Clocks, header.Keys = nil, map[string]string{}
+		maps.Copy(header.Keys, h.Keys)
 		header.Keys[KeyClock] = own.String()
-		list = append(list, source.Part(header, func(client uint32) bool { return h.ClockOf(uint64(client)) == number }))
+		for _, cut := range []bool{false, true} {
+			of := func(c *history.ClockError) bool { return c.Clock == number && c.Cut == cut }
+			if known && slices.ContainsFunc(h.Clocks, func(c history.ClockError) bool { return of(&c) }) {
+				list = append(list, source.Part(header, cut, func(client uint32) bool { return of(h.ClockOf(uint64(client))) }))
+			}
+		}
 	}
 	return list
 }

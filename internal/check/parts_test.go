@@ -47,6 +47,15 @@ func TestParts(t *testing.T) {
 	if e.Uncertainty() != 32*time.Nanosecond || !e.Apart() || keys[KeyClock] != "boot 100 102" {
 		t.Errorf("the clocks are known to %v, apart %v", e.Uncertainty(), e.Apart())
 	}
+	h.Clocks = []history.ClockError{{First: 0, Clients: 2}, {First: 2, Clients: 4, Cut: true}}
+	e = Evidence{}
+	for i, p := range Parts(recordedWith(t, h)) {
+		e.Input.History = append(e.Input.History, p)
+		e.AddSource(i, p)
+	}
+	if len(e.Clocks) != 2 || e.Complete() || e.Uncertainty() != 2 || !e.Recorded(history.NewID(1, 1, 9)) || e.Recorded(history.NewID(1, 2, 9)) || e.Recorded(history.NewID(2, 1, 9)) {
+		t.Errorf("with clients that were cut off there are %d parts, complete %v, known to %v", len(e.Clocks), e.Complete(), e.Uncertainty())
+	}
 	h.Clocks = []history.ClockError{{Clock: 0, First: 0, Clients: 2}, {Clock: 1, First: 2, Clients: 4}}
 	if parts := Parts(recordedWith(t, h)); parts != nil {
 		t.Errorf("clocks without an error make %d parts", len(parts))

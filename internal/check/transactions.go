@@ -267,9 +267,9 @@ func (t *Transactions) Find(id history.ID) (uint32, bool) {
 }
 
 // Gap returns a transaction that is not there although its client sent others after it that
-// are: the numbers of a client follow each other from 1. Only runs of which whole says that
+// are: the numbers of a client follow each other from 1. Only clients of which whole says that
 // nothing is left out are looked at, before any entry is made from a ledger.
-func (t *Transactions) Gap(whole func(run uint64) bool) (missing history.ID, found bool) {
+func (t *Transactions) Gap(whole func(client history.ID) bool) (missing history.ID, found bool) {
 	apart := map[uint64][]uint64{} // by client, what does not follow the one before it
 	for id := range t.sparse {
 		key := uint64(id) >> history.SequenceBits
@@ -277,7 +277,7 @@ func (t *Transactions) Gap(whole func(run uint64) bool) (missing history.ID, fou
 	}
 	for key, c := range t.clients {
 		base, rest := history.ID(key<<history.SequenceBits), apart[key]
-		if !whole(base.Run()) {
+		if !whole(base) {
 			continue
 		}
 		slices.Sort(rest)

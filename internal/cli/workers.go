@@ -79,7 +79,8 @@ func (a *app) startWorkers(s *session, config *config, url, dir string) (*runWor
 	}
 	o := workers.Options{
 		Count: config.Workers, Version: version(), Clock: run.SharedClock, Settings: settings,
-		Folder: filepath.Join(dir, workersFolder), Token: workers.NewToken(),
+		Folder: filepath.Join(dir, workersFolder), Token: workers.NewToken(), Lost: config.WorkersLost,
+		OnLost: func(why error) { s.note("%v: the others go on", why) },
 	}
 	remove := func() error { return nil }
 	if config.WorkersListen != "" {
@@ -130,7 +131,7 @@ func (c *config) assign(url string) assigned {
 }
 
 // notAssigned are the settings that concern the run alone.
-var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-listen", "workers-token-file", "workers-wait", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // config is what assign has made an assignment of.
 func (l *assigned) config() (c config, err error) {

@@ -8,17 +8,19 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 )
 
-// ClockError is how far the times of some clients may be from the clock of the history, where
-// they were taken with another clock and put on it. Those of one Clock are exact among
-// themselves: they were taken with one clock, and put on the other by one growing function.
+// ClockError is how far the times of some clients, those of one process, may be from the clock of
+// the history, where they were taken with another clock and put on it. Those of one Clock are exact
+// among themselves: they were taken with one clock, and put on the other by one growing function.
 type ClockError struct {
 	Clock   int   `json:"clock"` // numbers the clocks, from 0
 	First   int   `json:"first"` // of the clients, which follow each other
 	Clients int   `json:"clients"`
 	Error   int64 `json:"error_ns"` // at most, either way; Unbounded: not known
+
+	// Cut says that the process was lost: records are missing at the end of these clients.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Unbounded is the error of a clock that nobody compared.
@@ -75,7 +77,7 @@ func (r *Reader) readClocks(dir string) error {
 		c := &r.header.Clocks[i]
 		for _, k := range kept.Clocks {
 			if k.Clock == c.Clock && k.First == c.First && k.Clients == c.Clients {
-				c.Error = k.Error
+				c.Error, c.Cut = k.Error, k.Cut
 			}
 		}
 	}
@@ -87,7 +89,7 @@ func (r *Reader) readClocks(dir string) error {
 func (r *Reader) plausibleClocks() error {
 	next := 0
 	for _, c := range r.header.Clocks {
-		if c.First != next || c.Clients < 1 || c.Clients > r.header.Clients-next || c.Clock < 0 || c.Error < Unbounded {
+		if c.First != next || c.Clients < 1 || c.Clients > r.header.Clients-next || c.Clock < 0 || c.Clock > len(r.header.Clocks) || c.Error < Unbounded {
 			return r.source.damaged(preambleSize, "its description of the clients' clocks makes no sense")
 		}
 		next += c.Clients
@@ -98,18 +100,18 @@ func (r *Reader) plausibleClocks() error {
 	return nil
 }
 
-// ClockOf returns the number of a client's clock in Clocks; those of the background are beside
-// the first client.
-func (h *Header) ClockOf(client uint64) int {
-	for _, c := range h.Clocks {
-		if client >= uint64(c.First) && client < uint64(c.First+c.Clients) {
-			return c.Clock
+// ClockOf returns what Clocks has of a client; those of the background are beside the first
+// client. Nil: it has nothing.
+func (h *Header) ClockOf(client uint64) *ClockError {
+	for i := range h.Clocks {
+		if c := &h.Clocks[i]; client >= uint64(c.First) && client < uint64(c.First+c.Clients) {
+			return c
 		}
 	}
 	if len(h.Clocks) > 0 {
-		return h.Clocks[0].Clock
+		return &h.Clocks[0]
 	}
-	return 0
+	return nil
 }
 
 // Part is a history without the blocks of some clients, in the order of the file.
@@ -117,10 +119,20 @@ type Part struct {
 	*Reader
 	of     func(client uint32) bool
 	header Header
+	cut    bool
 }
 
-// Part returns the part of the clients for which of is true. It has the header that it is given.
-func (r *Reader) Part(h Header, of func(client uint32) bool) *Part { return &Part{r, of, h} }
+// Part returns the part of the clients for which of is true. It has the header that it is given, and
+// is not complete if it is cut.
+func (r *Reader) Part(h Header, cut bool, of func(client uint32) bool) *Part {
+	return &Part{r, of, h, cut}
+}
+
+// Has says that the part has the transactions of a client.
+func (p *Part) Has(client uint64) bool { return p.of(uint32(client)) }
+
+// Complete is the Reader's, for these clients.
+func (p *Part) Complete() bool { return !p.cut && p.Reader.Complete() }
 
 // Header returns what the part says about the run.
 func (p *Part) Header() Header { return p.header }
@@ -160,17 +172,6 @@ func (p *Part) Transactions() iter.Seq2[Record, error] {
 			}
 		}
 	}
-}
-
-// Clocked returns the numbers of the clocks of the history, in order.
-func (h *Header) Clocked() (list []int) {
-	for _, c := range h.Clocks {
-		if !slices.Contains(list, c.Clock) {
-			list = append(list, c.Clock)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // CopyTimes is Copy of a recording whose times were taken with another clock: at puts them on

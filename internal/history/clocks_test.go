@@ -12,7 +12,7 @@ import (
 func clocked(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	h := Header{Workload: "bank", Run: 3, Clients: 6, Clocks: []ClockError{{0, 0, 2, 0}, {1, 2, 4, Unbounded}}}
+	h := Header{Workload: "bank", Run: 3, Clients: 6, Clocks: []ClockError{{First: 0, Clients: 2}, {Clock: 1, First: 2, Clients: 4, Error: Unbounded, Cut: true}}}
 	all, err := Create(filepath.Join(dir, "all"), h, 7)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,8 @@ func TestParts(t *testing.T) {
 	defer r.Close()
 	h := r.Header()
 	for number, want := range map[int]int{0: 15, 1: 20} {
-		p := r.Part(Header{Run: 4}, func(client uint32) bool { return h.ClockOf(uint64(client)) == number })
+		of := func(client uint64) int { return h.ClockOf(client).Clock }
+		p := r.Part(Header{Run: 4}, number == 1, func(client uint32) bool { return of(uint64(client)) == number })
 		seen := map[ID]bool{}
 		take := func(tx *Transaction) {
 			seen[tx.ID] = true
@@ -75,7 +76,7 @@ func TestParts(t *testing.T) {
 			if number == 1 {
 				at, end = at+at/1000+7, end+end/1000+7
 			}
-			if h.ClockOf(tx.ID.Client()) != number || tx.Due != at || tx.Sent != at || tx.Try != at || tx.End != end {
+			if of(tx.ID.Client()) != number || !p.Has(tx.ID.Client()) || tx.Due != at || tx.Sent != at || tx.Try != at || tx.End != end {
 				t.Fatalf("clock %d has %v from %d to %d, and not from %d to %d", number, tx.ID, tx.Try, tx.End, at, end)
 			}
 		}
@@ -85,7 +86,7 @@ func TestParts(t *testing.T) {
 			}
 			take(rec.Transaction)
 		}
-		if len(seen) != want || p.Header().Run != 4 || !p.Complete() {
+		if len(seen) != want || p.Header().Run != 4 || p.Complete() != (number == 0) {
 			t.Errorf("clock %d has %d transactions and not %d", number, len(seen), want)
 		}
 		clear(seen)
@@ -103,21 +104,23 @@ func TestParts(t *testing.T) {
 // TestKeepClocks: the errors of the clocks are read with the history that they are of.
 func TestKeepClocks(t *testing.T) {
 	dir := clocked(t)
+	cut := false
 	errorOf := func(dir string) (int64, error) {
 		r, err := Open(dir)
 		if err != nil {
 			return 0, err
 		}
 		defer r.Close()
+		cut = r.Header().Clocks[1].Cut
 		return r.Header().Clocks[1].Error, nil
 	}
-	if got, err := errorOf(dir); err != nil || got != Unbounded {
+	if got, err := errorOf(dir); err != nil || got != Unbounded || !cut {
 		t.Errorf("without the file the error is %d, %v", got, err)
 	}
-	if err := KeepClocks(dir, []ClockError{{0, 0, 2, 0}, {1, 2, 4, 1234}}); err != nil {
+	if err := KeepClocks(dir, []ClockError{{First: 0, Clients: 2}, {Clock: 1, First: 2, Clients: 4, Error: 1234}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := errorOf(dir); err != nil || got != 1234 {
+	if got, err := errorOf(dir); err != nil || got != 1234 || cut {
 		t.Errorf("the error is %d, %v", got, err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, ClocksFile))
@@ -132,7 +135,7 @@ func TestKeepClocks(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}
 	}
-	for name, clocks := range map[string][]ClockError{"a gap": {{0, 0, 2, 0}, {1, 3, 3, 0}}, "some left out": {{0, 0, 2, 0}}, "too many": {{0, 0, 9, 0}}} {
+	for name, clocks := range map[string][]ClockError{"a gap": {{Clients: 2}, {Clock: 1, First: 3, Clients: 3}}, "some left out": {{Clients: 2}}, "too many": {{Clients: 9}}} {
 		bad := t.TempDir()
 		w, err := Create(bad, Header{Clients: 6, Clocks: clocks}, 6)
 		if err != nil {

@@ -32,6 +32,9 @@ func (d *Drive) phaseText() string {
 	clients := Counted(uint64(max(d.Clients, 0)), "client")
 	if d.Workers > 0 {
 		clients += " of " + Counted(uint64(d.Workers), "worker")
+		if d.WorkersLost > 0 {
+			clients += fmt.Sprintf(", %d of them lost", d.WorkersLost)
+		}
 	}
 	return joined(clients+" for "+length, d.loopText(), early)
 }

@@ -133,19 +133,20 @@ type LiveCheck struct {
 
 // Drive is what the load phase came to. The measurements leave the warm-up out.
 type Drive struct {
-	Clients   int         `json:"clients"`
-	Workers   int         `json:"workers,omitempty"` // processes that had the clients; 0: the run's own process
-	Seconds   float64     `json:"seconds"`
-	Rate      float64     `json:"rate"`      // asked for, per second; 0 is a closed loop
-	Committed uint64      `json:"committed"` // after the warm-up, by their end; so are those rejected, aborted and unknown
-	Rejected  Rejected    `json:"rejected"`
-	Aborted   uint64      `json:"aborted"`
-	Unknown   uint64      `json:"unknown"`
-	Retries   uint64      `json:"retries"`
-	Conflicts uint64      `json:"conflicts"`
-	TPS       *Throughput `json:"tps"`
-	Latency   *Latency    `json:"latency_ms"` // from when it was due
-	Service   *Latency    `json:"service_ms"` // from when it was sent
+	Clients     int         `json:"clients"`
+	Workers     int         `json:"workers,omitempty"`      // processes that had the clients; 0: the run's own process
+	WorkersLost int         `json:"workers_lost,omitempty"` // of them, during the load phase: what these have measured is not in the result
+	Seconds     float64     `json:"seconds"`
+	Rate        float64     `json:"rate"`      // asked for, per second; 0 is a closed loop
+	Committed   uint64      `json:"committed"` // after the warm-up, by their end; so are those rejected, aborted and unknown
+	Rejected    Rejected    `json:"rejected"`
+	Aborted     uint64      `json:"aborted"`
+	Unknown     uint64      `json:"unknown"`
+	Retries     uint64      `json:"retries"`
+	Conflicts   uint64      `json:"conflicts"`
+	TPS         *Throughput `json:"tps"`
+	Latency     *Latency    `json:"latency_ms"` // from when it was due
+	Service     *Latency    `json:"service_ms"` // from when it was sent
 
 	WarmupSeconds float64 `json:"warmup_seconds"`
 	Interrupted   bool    `json:"interrupted"` // it ended early

@@ -37,6 +37,7 @@ func (c *conductor) measurements(options *load.Options, l *load.Result, took tim
 	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes), Threads: known(float64(l.Threads))}
 	if c.o.Workers != nil {
 		c.result.Client.Workers, d.Workers = c.o.Workers.Shares(), c.o.Plan.Workers
+		d.WorkersLost = d.Workers - len(c.result.Client.Workers)
 	}
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
 }

@@ -53,6 +53,7 @@ type Scenario struct {
 	WorkersListen    string        // where workers join by themselves; empty: this program starts them
 	WorkersTokenFile string        // what they join by; empty: one in the run's directory
 	WorkersWait      time.Duration // for all of them
+	WorkersLost      int           // that may be lost during the load phase
 
 	Duration time.Duration // of the run; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
@@ -127,6 +128,8 @@ func (s *Scenario) howLong() error {
 	switch {
 	case s.Workers > s.Clients:
 		return fmt.Errorf("workers is %d and there are %d clients: each worker has one at least, so give at most %d", s.Workers, s.Clients, s.Clients)
+	case s.WorkersLost > 0 && s.WorkersLost >= s.Workers:
+		return fmt.Errorf("workers-lost is %d and workers is %d: one at least has to be left, so give at most %d", s.WorkersLost, s.Workers, max(0, s.Workers-1))
 	case s.Workers > 0 && (s.LiveCheck || s.StopOnViolation):
 		return fmt.Errorf("workers is %d and live-check is on: what the workers record comes together at the end, so leave out one of them", s.Workers)
 

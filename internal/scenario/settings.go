@@ -71,6 +71,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "let the workers join from other machines, by 'stroppy worker', at this address: PORT of this machine alone, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),
 		setting.Text(&s.WorkersTokenFile, "workers-token-file", "FILE", "what the workers join by: a file that is there, or is made for the run; 'workers/token' in the run's directory if neither it nor STROPPY_WORKER_TOKEN is given").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
 		setting.Duration(&s.WorkersWait, "workers-wait", "how long to wait until all workers have joined").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
+		setting.Small(&s.WorkersLost, "workers-lost", "workers that may be lost during the load phase: the others go on, and what depends on what was not recorded is unknown").In(setting.Load).Between(0, MaxWorkers).IdleIf(s.withoutWorkers),
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load).Short("d").Also("time"),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),

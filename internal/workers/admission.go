@@ -206,12 +206,12 @@ func (c *Coordinator) onAxis(w *member, at int64, zero time.Time) int64 {
 	return w.zero + at + o.of(w.zero+at) - c.read(zero)
 }
 
-// Clocks are those of the clients: none where all are of one. The errors are known once all is
-// collected.
+// Clocks are those of the clients: none where all are of one and no worker may be lost. The errors,
+// and who was lost, are known once all is collected.
 func (c *Coordinator) Clocks() (list []history.ClockError) {
-	numbers, apart := map[*comparison]int{}, false
+	numbers, apart := map[*comparison]int{}, c.options.Lost > 0
 	for _, w := range c.members {
-		one := history.ClockError{First: w.first, Clients: w.clients}
+		one := history.ClockError{First: w.first, Clients: w.clients, Cut: w.cut || !c.whole && c.options.Lost > 0}
 		if w.apart != nil {
 			apart = true
 			if numbers[w.apart] == 0 {

@@ -33,6 +33,10 @@ type Options struct {
 	Settings []byte
 	// Token is what the workers join with.
 	Token string
+	// Lost is how many workers may be lost during the load phase: the others go on.
+	Lost int
+	// OnLost is called with each that was, and why; it may be nil.
+	OnLost func(why error)
 
 	// Command is that of a worker with this number on this machine: it joins the run at the
 	// address, and records in the folder. Nil: the workers join by themselves.
@@ -60,6 +64,7 @@ type Coordinator struct {
 	resume   time.Duration // within which one has to go on with its upload
 	gathered chan struct{} // closed when nobody may join any more
 	done     chan struct{} // closed when nobody asks for events any more
+	whole    bool          // all is collected
 	closed   sync.Once
 
 	mu   sync.Mutex
@@ -76,6 +81,7 @@ type member struct {
 	host    string
 	pid     int
 
+	cut    bool        // it was lost, and that may be
 	clock  string      // its name; empty: no other worker has it
 	apart  *comparison // nil: its clock is the coordinator's
 	zero   int64       // of the history, on its clock

@@ -52,6 +52,7 @@ type phase struct {
 	busy    map[*member]bool // workers that may still start something
 	ended   chan struct{}    // closed when Options.Ended has returned; nil before it is called
 	stopped bool             // the workers have the order to stop
+	lost    int              // workers
 	failure error            // the first
 }
 
@@ -119,13 +120,14 @@ func (g *Generator) Collect() error {
 		if !w.upload.is().Whole && w.process != nil { // what a lost one has left on this machine
 			from = filepath.Join(g.coordinator.folder(w.number), OwnFolder)
 		}
-		if err := g.coordinator.copyTo(g.options.History, w, from, g.options.Start); err != nil {
+		if err := g.coordinator.copyTo(g.options.History, w, from, g.options.Start); err != nil && !w.cut {
 			lacking = cmp.Or(lacking, p.failure, fmt.Errorf("collect the recording of %v: %w", w, err))
 		}
 	}
 	if lacking != nil {
 		g.options.History.Fail(lacking)
 	}
+	g.coordinator.whole = true
 	p.tell(&message{Done: true})
 	return lacking
 }
@@ -211,7 +213,7 @@ func (p *phase) take(e *event) {
 // what it sent.
 func (w *member) resumes(lost error) bool { return !errors.Is(lost, errPiece) }
 
-// lose gives a worker up: nothing more comes of it.
+// lose gives a worker up: nothing more comes of it. The load phase ends with more than may be lost.
 func (p *phase) lose(w *member, err error) {
 	if !p.left[w] {
 		return
@@ -219,7 +221,15 @@ func (p *phase) lose(w *member, err error) {
 	delete(p.left, w)
 	delete(p.busy, w)
 	_ = w.channel.Close()
-	p.fail(err)
+	o := &p.g.coordinator.options
+	if p.lost++; p.lost > o.Lost || len(p.left) == 0 {
+		p.fail(err)
+		return
+	}
+	w.cut = true
+	if o.OnLost != nil {
+		o.OnLost(err)
+	}
 }
 
 // fail has the load phase end with an error.

@@ -1,12 +1,14 @@
 package workers
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -342,5 +344,34 @@ func TestLostElsewhere(t *testing.T) {
 	all, complete := recorded(t, dir)
 	if len(all) != 4 || complete || len(all[3]) < 1000 {
 		t.Errorf("%d clients are recorded, complete %v; of the last one %d transactions", len(all), complete, len(all[3]))
+	}
+}
+
+// TestMayBeLost: as many workers as may be lost end nothing; the recording says whose is cut off, and
+// has all of the others.
+func TestMayBeLost(t *testing.T) {
+	c := gathered(t, 3, "endless")
+	c.options.Lost = 1
+	var lost []error
+	c.options.OnLost = func(why error) { lost = append(lost, why) }
+	g, dir := loadPhase(t, c, 6, nil)
+	if before := c.Clocks(); len(before) != 3 || !before[0].Cut || !before[2].Cut {
+		t.Errorf("before it is known, the recordings are %+v", before)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.AfterFunc(2500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[1], syscall.SIGKILL) })
+	time.AfterFunc(4*time.Second, cancel)
+	result, err := g.Run(ctx)
+	if err := errors.Join(err, g.Collect(), g.options.History.Close()); err != nil || len(lost) != 1 || !strings.Contains(lost[0].Error(), "worker 2 is lost") {
+		t.Fatalf("it ends with %v, and lost %v", err, lost)
+	}
+	clocks := c.Clocks()
+	if len(clocks) != 3 || clocks[0].Cut || !clocks[1].Cut || clocks[2].Cut || clocks[1].First != 2 {
+		t.Errorf("the recordings are %+v", clocks)
+	}
+	all, complete := recorded(t, dir)
+	if !complete || len(all) != 6 || len(all[2]) < 500 || len(all[0]) < len(all[2])+500 || result.Measurements.Latency.Count == 0 {
+		t.Errorf("of a lost client %d transactions are recorded, of another %d, complete %v", len(all[2]), len(all[0]), complete)
 	}
 }

@@ -222,7 +222,7 @@ func (k *checker) writerOf(n uint64, id history.ID, foreign map[uint64]bool) (wh
 	case !k.Txns.Covers(run):
 		foreign[run] = true
 		return unknown, nil
-	case k.damaged || !k.Recorded(run):
+	case k.damaged || !k.Recorded(id):
 		return unknown, nil
 	}
 	return nobody, nil

@@ -185,7 +185,7 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	ledger := b.Input.End != nil
 	switch {
 	case !ok:
-		if ledger || op.Writer == 0 || b.Recorded(op.Writer.Run()) {
+		if ledger || op.Writer == 0 || b.Recorded(op.Writer) {
 			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, odd)
 		}
 	case !b.Txns.List[seen].Applied():

@@ -268,6 +268,12 @@ type placed struct {
 	dir string
 }
 
+// Has says that it has the transactions of a client.
+func (p placed) Has(client uint64) bool {
+	part, ok := p.recorded.(*history.Part)
+	return !ok || part.Has(client)
+}
+
 func (p placed) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
 		var within, file string

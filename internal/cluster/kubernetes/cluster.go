@@ -174,7 +174,7 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 	if err := c.waitPods(ctx); err != nil {
 		return err
 	}
-	if err := c.reach(ctx); err != nil {
+	if err := c.reach(ctx, a.forward); err != nil {
 		return err
 	}
 	if err := c.settle(ctx); err != nil {
@@ -183,9 +183,10 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 	return c.WaitHealthy(ctx)
 }
 
-// reach opens a way to each pod, and connects to the database.
-func (c *Cluster) reach(ctx context.Context) (err error) {
-	direct := reachable(ctx, c.nodes[0].current(), c.kind.Port)
+// reach opens a way to each pod, through the API server if that is asked for or if the pods do
+// not answer at their own addresses, and connects to the database.
+func (c *Cluster) reach(ctx context.Context, forward bool) (err error) {
+	direct := !forward && reachable(ctx, c.nodes[0].current(), c.kind.Port)
 	var addresses []string
 	for _, n := range c.nodes {
 		if n.relay, err = c.api.newRelay(c.kind.Port, direct, n.current); err != nil {
@@ -290,6 +291,15 @@ func (c *Cluster) diagnose(err error) error {
 	var pods []*corev1.Pod
 	if c.pods != nil {
 		pods = c.pods.all()
+	}
+	for _, n := range c.nodes {
+		if n.relay == nil {
+			continue
+		}
+		if why := n.relay.failure(); why != nil {
+			err = fmt.Errorf("%w; the way to %s failed: %w", err, n.Name(), why)
+			break
+		}
 	}
 	return c.api.diagnose(err, c.run, pods)
 }

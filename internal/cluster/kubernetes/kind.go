@@ -107,6 +107,7 @@ type asked struct {
 	Spec
 	Access
 	wait     time.Duration
+	forward  bool   // pods are reached through the API server, whether or not they answer at their addresses
 	selector string // labels of the pods of a database that is there already; empty: make one
 }
 
@@ -125,6 +126,7 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		"kubeconfig": text(&a.Kubeconfig), "context": text(&a.Context), "namespace": text(&a.Namespace),
 		"cpu": quantity(&a.CPU), "memory": quantity(&a.Memory), "disk": quantity(&a.Disk), "storage-class": text(&a.StorageClass),
 		"version": text(&a.Version), "image": text(&a.Image), "tool-image": text(&a.ToolImage),
+		"reach": cluster.OneOf(func(v string) { a.forward = v == "forward" }, "auto", "forward"),
 		"selector": func(value string) error {
 			parsed, err := labels.Parse(value)
 			if err != nil || parsed.Empty() {

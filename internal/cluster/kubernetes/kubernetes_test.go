@@ -93,7 +93,7 @@ func TestParameters(t *testing.T) {
 	}
 	for query, wrong := range map[string]string{
 		"cpu=many": "cpu", "memory=-1Gi": "memory", "disk=": "disk", "namespace=": "namespace", "pull=Often": "pull",
-		"wait=soon": "wait", "bin=/usr/bin": "bin", "set.own=1": "set.own", "loopback=on": "loopback", "version=1&version=2": "version",
+		"wait=soon": "wait", "reach=away": "reach", "bin=/usr/bin": "bin", "set.own=1": "set.own", "loopback=on": "loopback", "version=1&version=2": "version",
 	} {
 		_, err := read(query)
 		var param *cluster.ParamError
@@ -152,6 +152,9 @@ func TestRelay(t *testing.T) {
 	}
 	if text, _ := io.ReadAll(dial()); len(text) > 0 {
 		t.Errorf("without a pod somebody said %q", text)
+	}
+	if err := r.failure(); err == nil || !strings.Contains(err.Error(), "the pod is not there") {
+		t.Errorf("it does not say why: %v", err)
 	}
 	now = podAt("127.0.0.1", "1")
 	c := dial()

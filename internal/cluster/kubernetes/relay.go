@@ -33,6 +33,7 @@ type relay struct {
 	tunnel httpstream.Connection // through the API server; nil until one is needed
 	into   string                // UID of the pod that the tunnel leads into
 	next   int                   // number of the next connection in the tunnel
+	failed error                 // why the last connection could not be made, of those that could not
 	closed bool
 }
 
@@ -70,6 +71,9 @@ func (r *relay) join(conn net.Conn) {
 	defer r.drop(conn)
 	other, err := r.dial()
 	if err != nil {
+		r.mu.Lock()
+		r.failed = err
+		r.mu.Unlock()
 		return // the client sees that its connection has ended
 	}
 	defer other.Close()
@@ -88,6 +92,13 @@ func (r *relay) join(conn net.Conn) {
 	both.Go(func() { copyAll(other, conn) })
 	both.Go(func() { copyAll(conn, other) })
 	both.Wait()
+}
+
+// failure is why a connection to the pod could not be made, nil if all could.
+func (r *relay) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
 
 // keep notes an open connection; false, and it is closed, once the relay is.

@@ -173,13 +173,13 @@ func (n *Node) nodeReady(ctx context.Context) error {
 // pods, and evicts none because a disk is full.
 func (n *Node) kubeletConfig() string {
 	a := n.authority
-	return strings.NewReplacer("ADDRESS", nodeAddress, "CA", a.path("ca.crt"), "CERT", a.path("server.crt"), "KEY", a.path("server.key"), "DIR", n.Dir).Replace(`
+	return strings.NewReplacer("ADDRESS", nodeAddress, "AUTHORITY", a.path("ca.crt"), "CERT", a.path("server.crt"), "KEY", a.path("server.key"), "DIR", n.Dir).Replace(`
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: ADDRESS
 tlsCertFile: CERT
 tlsPrivateKeyFile: KEY
-authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: CA}}
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: AUTHORITY}}
 authorization: {mode: Webhook}
 clusterDNS: [ADDRESS]
 clusterDomain: cluster.local

@@ -161,7 +161,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
 	}
 	cluster.complete(&options, config, workload)
-	workers, err := a.startWorkers(s, config, url, dir.Path)
+	workers, err := a.startWorkers(s, config, cluster, url, dir.Path)
 	if err != nil {
 		return nil, "", s.abandon(err, dir, database, config.ownFiles())
 	}

@@ -69,9 +69,15 @@ func (c *config) oneMachine() error {
 
 // startWorkers starts those that the configuration asks for, or lets them join; nil where it asks
 // for none.
-func (a *app) startWorkers(s *session, config *config, url, dir string) (*runWorkers, error) {
+func (a *app) startWorkers(s *session, config *config, servers *clusterSession, url, dir string) (_ *runWorkers, err error) {
 	if config.Workers == 0 {
 		return nil, nil
+	}
+	var pods podCluster
+	if config.WorkersOn == scenario.Pods {
+		if pods, url, err = servers.podsFor(); err != nil {
+			return nil, err
+		}
 	}
 	settings, err := json.Marshal(config.assign(url))
 	if err != nil {
@@ -83,19 +89,65 @@ func (a *app) startWorkers(s *session, config *config, url, dir string) (*runWor
 		OnLost: func(why error) { s.note("%v: the others go on", why) },
 	}
 	remove := func() error { return nil }
-	if config.WorkersListen != "" {
+	ctx, fail := context.WithCancelCause(s.ctx)
+	defer fail(nil)
+	switch {
+	case pods != nil:
+		err = a.startPods(ctx, fail, config, pods, &o)
+	case config.WorkersListen != "":
 		remove, err = a.letJoin(s, config, &o)
-	} else {
+	default:
 		err = a.startHere(&o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := workers.Start(s.ctx, o)
+	c, err := workers.Start(ctx, o)
 	if err := errors.Join(err, remove()); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(o.Folder))
 	}
 	return &runWorkers{Coordinator: c}, nil
+}
+
+// podCluster is a cluster beside whose nodes workers can run.
+type podCluster interface {
+	InsideURL() (string, error) // of the database, for them
+	NearAddress() (string, error)
+	StartWorkers(ctx context.Context, count int, address, token string) error
+}
+
+// podsFor is the cluster of the run where workers can be pods, and the database's URL for them.
+func (r *clusterSession) podsFor() (pods podCluster, url string, err error) {
+	if r != nil {
+		if pods, ok := r.cluster.(podCluster); ok {
+			url, err = pods.InsideURL()
+			return pods, url, err
+		}
+	}
+	return nil, "", usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, kubernetesPrefix)
+}
+
+// startPods has the workers started as pods, which join this program where they reach it. What
+// keeps them from it ends the wait for them by fail.
+func (a *app) startPods(ctx context.Context, fail context.CancelCauseFunc, config *config, pods podCluster, o *workers.Options) (err error) {
+	if config.WorkersListen != "" {
+		o.Listen, err = live.Address(config.WorkersListen)
+	} else if o.Listen, err = pods.NearAddress(); err == nil {
+		o.Listen = net.JoinHostPort(o.Listen, "0")
+	}
+	if err != nil {
+		return err
+	}
+	a.hide(scenario.Scrubber("", o.Token))
+	o.Wait = config.WorkersWait
+	o.Listening = func(address string) {
+		go func() {
+			if err := pods.StartWorkers(ctx, config.Workers, address, o.Token); err != nil {
+				fail(err)
+			}
+		}()
+	}
+	return nil
 }
 
 // startHere has the workers started as processes of this machine.
@@ -131,7 +183,7 @@ func (c *config) assign(url string) assigned {
 }
 
 // notAssigned are the settings that concern the run alone.
-var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // config is what assign has made an assignment of.
 func (l *assigned) config() (c config, err error) {

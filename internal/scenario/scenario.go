@@ -18,6 +18,12 @@ import (
 	"stroppy/internal/workload"
 )
 
+// What workers run on.
+const (
+	Machines = "machines"
+	Pods     = "pods"
+)
+
 // The bounds of a scenario. A transaction's id has room for one client more, the auditor.
 const (
 	MaxClients = 1<<17 - 2
@@ -50,6 +56,7 @@ type Scenario struct {
 	Clients int
 	Workers int // processes that the clients are spread over; 0: this one has them all
 
+	WorkersOn        string        // what they run on: Pods of Kubernetes; empty: machines
 	WorkersListen    string        // where workers join by themselves; empty: this program starts them
 	WorkersTokenFile string        // what they join by; empty: one in the run's directory
 	WorkersWait      time.Duration // for all of them

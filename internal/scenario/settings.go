@@ -68,6 +68,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
 		setting.Small(&s.Workers, "workers", "processes of this program that the clients are spread over; 0 has them all in one").In(setting.Load).Between(0, MaxWorkers),
+		setting.Text(&s.WorkersOn, "workers-on", "NAME", "pods: each worker is a pod of an Indexed Job beside the cluster in Kubernetes; machines (the default): this one, or those that join").In(setting.Load).OneOf(Machines, Pods).IdleIf(s.withoutWorkers),
 		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "let the workers join from other machines, by 'stroppy worker', at this address: PORT of this machine alone, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),
 		setting.Text(&s.WorkersTokenFile, "workers-token-file", "FILE", "what the workers join by: a file that is there, or is made for the run; 'workers/token' in the run's directory if neither it nor STROPPY_WORKER_TOKEN is given").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
 		setting.Duration(&s.WorkersWait, "workers-wait", "how long to wait until all workers have joined").In(setting.Load).LocalOnly().IdleIf(s.withoutJoining),
@@ -104,7 +105,7 @@ func (s *Scenario) withoutWorkers() string {
 }
 
 func (s *Scenario) withoutJoining() string {
-	if s.WorkersListen != "" {
+	if s.WorkersListen != "" || s.WorkersOn == Pods {
 		return ""
 	}
 	return "no worker joins by itself: give --workers-listen"

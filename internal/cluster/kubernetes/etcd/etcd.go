@@ -27,15 +27,14 @@ func Kind() *kubernetes.Kind {
 		Name: "etcd", Port: clientPort, Disk: "1Gi",
 		Image: "gcr.io/etcd-development/etcd", Version: "v3.6.8",
 		Render: render, StatefulSet: true,
-		Pods:     func(s *kubernetes.Spec) labels.Set { return labels.Set{kubernetes.RunLabel: s.Name, component: "etcd"} },
+		Pods: func(s *kubernetes.Spec) labels.Set {
+			return labels.Set{kubernetes.RunLabel: s.Name, kubernetes.ComponentLabel: "etcd"}
+		},
 		Pod:      func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
 		Connect:  connect,
 		Settings: setting,
 	}
 }
-
-// component is the label that tells the servers' pods from others of the run.
-const component = "app.kubernetes.io/component"
 
 // setting refuses the flags by which the nodes find each other and their data.
 func setting(name, _ string) error {
@@ -48,7 +47,7 @@ func setting(name, _ string) error {
 
 // render returns a Service by which the members find each other, and their StatefulSet.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
-	chosen := map[string]any{kubernetes.RunLabel: s.Name, component: "etcd"}
+	chosen := map[string]any{kubernetes.RunLabel: s.Name, kubernetes.ComponentLabel: "etcd"}
 	service := kubernetes.NewObject("v1", "Service", s.Name, map[string]any{"spec": map[string]any{
 		"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen,
 		"ports": []any{
@@ -136,6 +135,15 @@ func (d *database) URL() string { return "etcd://" + strings.Join(d.addresses, "
 func (d *database) NodeURL(i int) string { return "etcd://" + d.addresses[i] }
 
 func (d *database) Close() error { return nil }
+
+// InsideURL implements kubernetes.Inside: pods of the namespace find members by their names.
+func (d *database) InsideURL() string {
+	var hosts []string
+	for i := range d.addresses {
+		hosts = append(hosts, fmt.Sprintf("%s-%d.%s:%d", d.name, i, d.name, clientPort))
+	}
+	return "etcd://" + strings.Join(hosts, ",")
+}
 
 func (d *database) status(ctx context.Context, i int) (*clientv3.StatusResponse, error) {
 	return etcd.Ask(ctx, d.addresses[i:i+1], etcd.AskTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {

@@ -126,7 +126,7 @@ func TestForwarded(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		theirs := start("selector", component+"=etcd")
+		theirs := start("selector", kubernetes.ComponentLabel+"=etcd")
 		if len(theirs.Nodes()) != 3 {
 			t.Errorf("it has %d nodes", len(theirs.Nodes()))
 		}

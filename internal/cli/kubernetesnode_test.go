@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// onKubernetes runs a test on a real node with the images of etcd and of this program. where is
+// the cluster that a run makes there, in a namespace of its own.
+func onKubernetes(t *testing.T, test func(t *testing.T, n *kubetest.Node, namespace, where string)) {
+	t.Helper()
+	stroppy, err := exec.LookPath("stroppy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
+		namespace := n.Namespace(t)
+		test(t, n, namespace, "k8s/etcd:3?kubeconfig="+n.Kubeconfig+"&namespace="+namespace+"&image=stroppy.test/etcd:3.6.8&pull=Never&tool-image=stroppy.test/stroppy:test")
+	}, kubetest.Image{Name: "stroppy.test/etcd:3.6.8", Files: map[string]string{"/usr/local/bin/etcd": filepath.Join(os.Getenv("STROPPY_TEST_KUBERNETES"), "bin", "etcd")}},
+		kubetest.Image{Name: "stroppy.test/stroppy:test", Files: map[string]string{"/stroppy": stroppy}, Entrypoint: []string{"/stroppy"}})
+}
+
+// nothingIn fails if a namespace has anything that a run makes.
+func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
+	t.Helper()
+	for _, resource := range []schema.GroupVersionResource{
+		{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
+		{Version: "v1", Resource: "persistentvolumeclaims"}, {Version: "v1", Resource: "secrets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
+		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, {Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"},
+	} {
+		list, err := n.Client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) { // the kind is not defined
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			t.Errorf("it is left: %s %s", resource.Resource, list.Items[i].GetName())
+		}
+	}
+}
+
+// TestKubernetesWorkers: the load comes from the pods of an Indexed Job, which are this program's
+// own image, and every transfer is proved in one history.
+func TestKubernetesWorkers(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--workers", "2", "--workers-on", "pods",
+			"--duration", "10s", "--seed", "7", "--out", "run", "--nemesis", "kill random at 4s for 2s")
+		code, stdout, stderr := p.wait(t)
+		t.Logf("%s\n%s", stdout, stderr)
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(stdout, "8 clients of 2 workers") {
+			t.Errorf("it ended with %d", code)
+		}
+		nothingIn(t, n, namespace)
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -181,6 +182,12 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 	}
 	for _, left := range written.Left {
 		fmt.Fprintln(a.stderr, left)
+	}
+	switch uncertain := header.Uncertainty(); {
+	case uncertain == history.Unbounded:
+		fmt.Fprintln(a.stderr, "the clients had several clocks, which were not compared: their times say nothing of each other, and no check of real time may be made of them")
+	case uncertain > 0:
+		fmt.Fprintf(a.stderr, "the clients had several clocks, whose times are known to within %v of each other: what another checker says of real time below that is not sure\n", time.Duration(uncertain))
 	}
 	if !recorded.Complete() {
 		fmt.Fprintln(a.stderr, "the run was cut off: what its clients did last is not recorded")

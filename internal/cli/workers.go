@@ -302,7 +302,12 @@ func (a *app) letJoin(s *session, config *config, o *workers.Options) (remove fu
 			return remove, err
 		}
 		if made {
-			remove = func() error { return os.Remove(file) }
+			remove = func() error {
+				if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) { // with its folder, where no worker came
+					return err
+				}
+				return nil
+			}
 		}
 	}
 	a.hide(scenario.Scrubber("", o.Token))

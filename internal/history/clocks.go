@@ -114,6 +114,26 @@ func (h *Header) ClockOf(client uint64) *ClockError {
 	return nil
 }
 
+// Uncertainty is how far times of two clients may be wrong beside each other, at most; Unbounded
+// where that is not known.
+func (h *Header) Uncertainty() int64 {
+	errors := map[int]int64{}
+	for _, c := range h.Clocks {
+		if c.Error == Unbounded {
+			return Unbounded
+		}
+		errors[c.Clock] = max(errors[c.Clock], c.Error)
+	}
+	first, second := int64(0), int64(0)
+	for _, error := range errors {
+		first, second = max(first, error), max(second, min(first, error))
+	}
+	if len(errors) < 2 {
+		return 0
+	}
+	return first + second
+}
+
 // Part is a history without the blocks of some clients, in the order of the file.
 type Part struct {
 	*Reader

@@ -147,3 +147,15 @@ func TestKeepClocks(t *testing.T) {
 		}
 	}
 }
+
+// TestUncertainty: two clocks are as uncertain as both together; of one there is nothing to compare.
+func TestUncertainty(t *testing.T) {
+	for want, clocks := range map[int64][]ClockError{
+		0: {{Clients: 2}, {First: 2, Clients: 1, Cut: true}}, 12: {{Clock: 1, Clients: 1, Error: 5}, {Clock: 2, First: 1, Clients: 1, Error: 7}, {Clock: 1, First: 2, Clients: 1, Error: 3}},
+		9: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: 9}}, Unbounded: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: Unbounded}},
+	} {
+		if got := (&Header{Clocks: clocks}).Uncertainty(); got != want {
+			t.Errorf("%+v: %d and not %d", clocks, got, want)
+		}
+	}
+}

@@ -202,7 +202,7 @@ func (c *conductor) acknowledged(read *recordedMoves) error {
 	intervals := a.Intervals()
 	var overlaps []stats.Overlap
 	if read.OnePrimary {
-		overlaps = stats.Overlaps(intervals, leads)
+		overlaps = surely(stats.Overlaps(intervals, leads), recorded.Header())
 	}
 	if len(overlaps) > 0 { // which are known only now, and mostly there are none
 		a = stats.NewAcknowledgements(len(read.names), read.moves)
@@ -211,6 +211,14 @@ func (c *conductor) acknowledged(read *recordedMoves) error {
 	}
 	c.result.Acknowledgements = shownAcknowledgements(read, intervals, overlaps, a.During(), kept != nil)
 	return nil
+}
+
+// surely leaves the overlaps that are longer than what is not known of the clients' clocks.
+func surely(list []stats.Overlap, h history.Header) []stats.Overlap {
+	uncertain := h.Uncertainty()
+	return slices.DeleteFunc(list, func(o stats.Overlap) bool {
+		return uncertain == history.Unbounded || uncertain > 0 && int64(o.To-o.From) <= uncertain
+	})
 }
 
 // kept is what the ledger of the end state has of a run; nil where there is none.

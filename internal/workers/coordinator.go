@@ -48,7 +48,9 @@ type Options struct {
 	Listening func(address string) // called once where they can join
 	Joined    func(worker string)  // called with each that has
 
-	read func(t time.Time) int64 // of a test: the coordinator's clock
+	// Of a test: the coordinator's clock, and after what silence a worker is lost.
+	read    func(t time.Time) int64
+	silence time.Duration
 }
 
 // Coordinator is the process of the run as its workers know it.
@@ -110,7 +112,7 @@ type event struct {
 // Start starts the workers, or lets them join, and returns when all have joined.
 func Start(ctx context.Context, o Options) (_ *Coordinator, err error) {
 	c := &Coordinator{
-		options: o, events: make(chan event), gathered: make(chan struct{}), done: make(chan struct{}), silence: silence, resume: resumeLimit,
+		options: o, events: make(chan event), gathered: make(chan struct{}), done: make(chan struct{}), silence: cmp.Or(o.silence, silence), resume: resumeLimit,
 		clock: o.Clock.own(), keys: map[string]*member{},
 	}
 	if c.read = o.read; c.read == nil {

@@ -85,9 +85,15 @@ func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
 // gathered starts workers that take the settings.
 func gathered(t *testing.T, count int, settings string) *Coordinator {
 	t.Helper()
+	return gatheredBy(t, count, settings, 0)
+}
+
+// gatheredBy starts workers that are lost after a silence; 0 is the usual one.
+func gatheredBy(t *testing.T, count int, settings string, silence time.Duration) *Coordinator {
+	t.Helper()
 	dir, token := filepath.Join(t.TempDir(), "workers"), NewToken()
 	c, err := Start(t.Context(), Options{
-		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings), Token: token,
+		Count: count, Version: "test", Clock: run.SharedClock, Folder: dir, Settings: []byte(settings), Token: token, silence: silence,
 		Command: func(_ int, address, folder string) Command {
 			return Command{Path: os.Args[0], Env: append(os.Environ(), asWorker+"="+folder, "TEST_ADDRESS="+address, "TEST_TOKEN="+token)}
 		},
@@ -241,8 +247,7 @@ func TestWorkerKilled(t *testing.T) {
 
 // TestWorkerStandsStill: a worker that says nothing is lost, and keeps nobody waiting.
 func TestWorkerStandsStill(t *testing.T) {
-	c := gathered(t, 2, "endless")
-	c.silence = 3 * hereEvery
+	c := gatheredBy(t, 2, "endless", 3*hereEvery)
 	g, _ := loadPhase(t, c, 4, nil)
 	time.AfterFunc(500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[0], syscall.SIGSTOP) })
 	_, err := g.Run(t.Context())

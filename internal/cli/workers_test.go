@@ -57,6 +57,7 @@ func TestWorkersGiveTheSameVerdict(t *testing.T) {
 // known of them, so a healthy database is never accused.
 func TestWorkersFromElsewhere(t *testing.T) {
 	server := startPostgres(t)
+	t.Setenv("TMPDIR", t.TempDir()) // in which nobody else has workers
 	for _, c := range []struct {
 		name, verdict string
 		invalid       []string // checks

@@ -19,13 +19,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -42,8 +39,8 @@ type API struct {
 	Namespace string
 	config    *rest.Config
 	dynamic   dynamic.Interface
-	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	plain     *http.Client
+	kinds     kinds
 }
 
 const (
@@ -81,15 +78,10 @@ func Connect(ctx context.Context, a Access) (*API, error) {
 	if api.dynamic, err = dynamic.NewForConfigAndClient(config, api.plain); err != nil {
 		return nil, fail(err)
 	}
-	finder, err := discovery.NewDiscoveryClientForConfigAndClient(config, api.plain)
-	if err != nil {
-		return nil, fail(err)
-	}
-	api.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(finder))
 	limited, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	if err := finder.RESTClient().Get().AbsPath("/version").Do(limited).Error(); err != nil {
-		return nil, fail(api.explain(err))
+	if _, err := api.get(limited, "/version"); err != nil {
+		return nil, fail(err)
 	}
 	return api, nil
 }
@@ -123,41 +115,12 @@ func (a *API) explain(err error) error {
 		return nil
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server at %s does not accept the credentials of the kubeconfig: log in again", a.Host())
-	case meta.IsNoMatchError(err):
-		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the API server at %s does not answer", a.Host())
 	case errors.As(err, &reached), errors.As(err, &network):
 		return fmt.Errorf("the API server at %s cannot be reached: %w", a.Host(), err)
 	}
 	return err
-}
-
-// resource returns the client of a kind of object in the namespace, or without one where the
-// kind is of the whole cluster.
-func (a *API) resource(kind schema.GroupVersionKind) (dynamic.ResourceInterface, error) {
-	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) { // it may have been installed since
-		a.mapper.Reset()
-		mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	}
-	if err != nil {
-		return nil, err
-	}
-	client := a.dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return client.Namespace(a.Namespace), nil
-	}
-	return client, nil
-}
-
-// has says whether the API server knows a kind of object.
-func (a *API) has(kind schema.GroupVersionKind) (bool, error) {
-	_, err := a.resource(kind)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	return err == nil, a.explain(err)
 }
 
 // url is a path of the API server.
@@ -184,11 +147,17 @@ func (a *API) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRead))
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
+	switch {
+	case err != nil || answer.StatusCode == http.StatusOK:
+		return text, err
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusNotFound:
+		return nil, a.explain(&apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(answer.StatusCode), Reason: reasons[answer.StatusCode], Message: answer.Status}})
 	}
-	return text, err
+	return nil, fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
 }
+
+// reasons are those that API machinery knows of some answers.
+var reasons = map[int]metav1.StatusReason{http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusNotFound: metav1.StatusReasonNotFound}
 
 // mostRead bounds an answer that is no object, in bytes.
 const mostRead = 1 << 20

@@ -117,11 +117,11 @@ func (c *Cluster) allowed(ctx context.Context, objects []*Object) error {
 	}
 	rights := append(ownRights(), c.kind.Rights...)
 	for _, kind := range kindsOf(objects) {
-		mapping, err := c.api.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		r, err := c.api.lookUp(kind)
 		if err != nil {
-			return fmt.Errorf("look for %s: %w", kind.Kind, c.api.explain(err))
+			return err
 		}
-		rights = append(rights, Right{Group: kind.Group, Resource: mapping.Resource.Resource, Verbs: managed()})
+		rights = append(rights, Right{Group: kind.Group, Resource: r.Name, Verbs: managed()})
 	}
 	return c.api.Require(ctx, rights)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -177,7 +176,7 @@ func (a *API) removeAll(ctx context.Context, run string, what made) error {
 		for _, g := range all {
 			kind := g.kind
 			objects, err := a.list(ctx, kind, g.selector)
-			if meta.IsNoMatchError(err) {
+			if isNoKind(err) {
 				continue
 			}
 			if err != nil {

@@ -4,12 +4,14 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -100,6 +102,13 @@ func (a *authority) sign(subject pkix.Name, addresses ...string) (certificate, k
 		return nil, nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), nil
+}
+
+// client trusts the servers of the authority.
+func (a *authority) client() *http.Client {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
 }
 
 // write writes a certificate and its key as NAME.crt and NAME.key.

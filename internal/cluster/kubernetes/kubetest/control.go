@@ -1,6 +1,6 @@
 // Package kubetest is a real Kubernetes for tests: kube-apiserver and etcd on loopback, without
 // a node, so that objects, their schemas and rights are what a cluster has and no pod ever runs
-// (Start); or with a node that runs pods, in namespaces of its own (OnNode).
+// (Start); or with a node that runs pods, in namespaces of its own (OnNode), and Chaos Mesh.
 //
 // The programs are what scripts/kubernetes.sh builds; the tests have their folder from
 // STROPPY_TEST_KUBERNETES, without which they skip.

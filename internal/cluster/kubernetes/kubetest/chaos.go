@@ -1,0 +1,95 @@
+package kubetest
+
+import (
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// ChaosNamespace is where Chaos Mesh is said to be installed.
+const ChaosNamespace = "chaos-mesh"
+
+const (
+	daemonPort  = 31767
+	webhookPort = 9443
+	metricsPort = 10080
+)
+
+// StartChaosMesh starts Chaos Mesh as two processes on the node: its controller-manager, whose
+// webhooks the API server asks for objects of these kinds, and its daemon. This kernel need not
+// have netem: then partitions work, and delays and losses are refused by the daemon. It skips
+// the test where the programs are not there.
+func (n *Node) StartChaosMesh(t testing.TB) {
+	t.Helper()
+	for _, p := range []string{"chaos-controller-manager", "chaos-daemon"} {
+		if _, err := os.Stat(filepath.Join(n.assets, "bin", p)); err != nil {
+			t.Skipf("skipped engine: Chaos Mesh: STROPPY_TEST_KUBERNETES has no %s: run scripts/kubernetes.sh node", p)
+		}
+	}
+	for _, p := range []string{"ipset", "iptables"} {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip("skipped engine: Chaos Mesh: install the Debian package " + p)
+		}
+	}
+	n.Define(t, ChaosMesh)
+	n.create(t, "v1", "Namespace", "namespaces", "", map[string]any{"metadata": map[string]any{"name": ChaosNamespace}})
+	// By which the controller finds the daemon of a node.
+	n.create(t, "discovery.k8s.io/v1", "EndpointSlice", "endpointslices", ChaosNamespace, map[string]any{
+		"metadata": map[string]any{"name": "chaos-daemon-node"}, "addressType": "IPv4",
+		"endpoints": []any{map[string]any{"addresses": []any{nodeAddress}, "nodeName": nodeName}},
+		"ports":     []any{map[string]any{"name": "grpc", "port": int64(daemonPort)}},
+	})
+	n.run(t, "chaos-daemon", "--runtime=containerd", "--runtime-socket-path=/run/containerd/containerd.sock",
+		"--grpc-port="+strconv.Itoa(daemonPort), "--http-port=31766")
+
+	hooks := filepath.Join(n.Dir, "webhooks")
+	must(t, os.Mkdir(hooks, 0o700))
+	certificate, key, err := n.authority.sign(pkix.Name{CommonName: "chaos-mesh"}, loopback)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(hooks, "tls.crt"), certificate, 0o600))
+	must(t, os.WriteFile(filepath.Join(hooks, "tls.key"), key, 0o600))
+	config := filepath.Join(n.Dir, "chaos.kubeconfig")
+	must(t, n.authority.writeKubeconfig(config, n.Config.Host, "system:chaos-mesh", "system:masters"))
+	cmd := exec.Command(filepath.Join(n.assets, "bin", "chaos-controller-manager"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "NAMESPACE="+ChaosNamespace, "TEMPLATE_NAMESPACE="+ChaosNamespace,
+		"CERTS_DIR="+hooks, "WEBHOOK_HOST="+loopback, "WEBHOOK_PORT="+strconv.Itoa(webhookPort),
+		"METRICS_HOST="+loopback, "METRICS_PORT="+strconv.Itoa(metricsPort), "ENABLE_LEADER_ELECTION=false",
+		"CHAOS_DAEMON_SERVICE_PORT="+strconv.Itoa(daemonPort), "SECURITY_MODE=false", "CHAOSD_SECURITY_MODE=false",
+		"POD_FAILURE_PAUSE_IMAGE="+pauseImage)
+	p := n.runCommand(t, "chaos-controller-manager", cmd)
+	// A request without a review is answered with 200, and says in its body that it is refused.
+	n.answers(t, "chaos-controller-manager", p, n.authority.client(), webhook("mutate", "networkchaos"))
+	n.registerWebhooks(t)
+}
+
+// chaosKinds are those whose objects the webhooks complete and validate, as resources.
+func chaosKinds() []string {
+	return []string{"podchaos", "networkchaos", "iochaos", "timechaos", "stresschaos"}
+}
+
+func webhook(what, resource string) string {
+	return "https://" + loopback + ":" + strconv.Itoa(webhookPort) + "/" + what + "-chaos-mesh-org-v1alpha1-" + resource
+}
+
+// registerWebhooks has the API server ask Chaos Mesh about new objects. Its Helm chart has it asked
+// about changes too: here it was seen to refuse its own controller's, as changes of a specification.
+func (n *Node) registerWebhooks(t testing.TB) {
+	t.Helper()
+	for what, kind := range map[string]string{"mutate": "MutatingWebhookConfiguration", "validate": "ValidatingWebhookConfiguration"} {
+		var list []any
+		for _, resource := range chaosKinds() {
+			list = append(list, map[string]any{
+				"name": what + "." + resource + ".chaos-mesh.org", "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": []any{"v1"},
+				"clientConfig": map[string]any{"url": webhook(what, resource), "caBundle": base64.StdEncoding.EncodeToString(n.authority.pem)},
+				"rules": []any{map[string]any{"apiGroups": []any{"chaos-mesh.org"}, "apiVersions": []any{"v1alpha1"},
+					"operations": []any{"CREATE"}, "resources": []any{resource}}},
+			})
+		}
+		resource := map[string]string{"mutate": "mutatingwebhookconfigurations", "validate": "validatingwebhookconfigurations"}[what]
+		n.create(t, "admissionregistration.k8s.io/v1", kind, resource, "", map[string]any{"metadata": map[string]any{"name": "chaos-mesh"}, "webhooks": list})
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +50,31 @@ func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
 			t.Errorf("it is left: %s %s", resource.Resource, list.Items[i].GetName())
 		}
 	}
+}
+
+// TestKubernetesRun is the whole path on a real node: a database is deployed, loaded, hurt by
+// Kubernetes and by Chaos Mesh, every transfer is proved, and nothing is left.
+func TestKubernetesRun(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		n.StartChaosMesh(t)
+		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "40s", "--seed", "7", "--out", "run",
+			"--nemesis", "kill leader at 5s for 4s", "--nemesis", "partition leader at 16s for 5s", "--nemesis", "replace random at 28s")
+		began := time.Now()
+		p.drives(t, "run")
+		t.Logf("the first transactions came %v after the command", time.Since(began).Round(time.Millisecond))
+		code, stdout, stderr := p.wait(t)
+		t.Logf("%s\n%s", stdout, stderr)
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
+			t.Errorf("it ended with %d", code)
+		}
+		faults := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
+		for _, fault := range []string{"kill leader", "partition leader", "replace random"} {
+			if !regexp.MustCompile(`"fault":"` + fault + `"[^\n]*"healed_s":[0-9]`).MatchString(faults) {
+				t.Errorf("%s was not injected and healed: %s", fault, faults)
+			}
+		}
+		nothingIn(t, n, namespace)
+	})
 }
 
 // TestKubernetesWorkers: the load comes from the pods of an Indexed Job, which are this program's

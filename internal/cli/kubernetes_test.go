@@ -27,7 +27,7 @@ func TestKubernetesLeft(t *testing.T) {
 		code       int
 		says       string
 	}{
-		{"fails", "2s", nil, 3, "it is not well after 2s"},
+		{"fails", "15s", nil, 3, "it is not well after 15s"},
 		{"interrupted", "5m", os.Interrupt, 3, ""},
 		{"terminated", "5m", syscall.SIGTERM, 3, ""},
 		{"killed", "5m", os.Kill, -1, ""},

@@ -98,8 +98,9 @@ func TestWorkersFromElsewhere(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), r); err != nil {
 			t.Fatalf("%s: %d, %v: %s", c.name, code, err, stderr)
 		}
-		// Of kv what is durable depends on real time, of which too little may be known.
-		if r.Verdict != c.verdict && (workload != "kv" || r.Verdict != "unknown" || strings.Contains(r.Reason, "values")) {
+		// Of kv what its values and what is durable say depends on real time, of which too little
+		// may be known on a busy machine.
+		if r.Verdict != c.verdict && (workload != "kv" || r.Verdict != "unknown" || !clocksDecide(r)) {
 			t.Errorf("%s: the verdict is %s: %s", c.name, r.Verdict, r.Reason)
 		}
 		for _, name := range c.invalid {
@@ -153,4 +154,14 @@ func freeAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// clocksDecide says that whatever is unknown is so because too little is known of clocks.
+func clocksDecide(r *report.Result) bool {
+	for _, c := range r.Checks {
+		if c.Required && c.Status == "unknown" && !strings.Contains(c.Detail, "clocks") {
+			return false
+		}
+	}
+	return true
 }

@@ -135,25 +135,45 @@ func (a *API) url(path string) *url.URL {
 	return &u
 }
 
+// now is the time by the API server's clock, to a second.
+func (a *API) now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	_, header, err := a.ask(ctx, "/version")
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return t, fmt.Errorf("the API server at %s does not say what time it is: %w", a.Host(), err)
+	}
+	return t, nil
+}
+
 // get reads a path of the API server that is no object.
 func (a *API) get(ctx context.Context, path string) ([]byte, error) {
+	text, _, err := a.ask(ctx, path)
+	return text, err
+}
+
+func (a *API) ask(ctx context.Context, path string) ([]byte, http.Header, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url(path).String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	answer, err := a.plain.Do(request)
 	if err != nil {
-		return nil, a.explain(err)
+		return nil, nil, a.explain(err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRead))
 	switch {
 	case err != nil || answer.StatusCode == http.StatusOK:
-		return text, err
+		return text, answer.Header, err
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusNotFound:
-		return nil, a.explain(&apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(answer.StatusCode), Reason: reasons[answer.StatusCode], Message: answer.Status}})
+		return nil, nil, a.explain(&apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(answer.StatusCode), Reason: reasons[answer.StatusCode], Message: answer.Status}})
 	}
-	return nil, fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
+	return nil, nil, fmt.Errorf("the API server answered %s: %.200s", answer.Status, text)
 }
 
 // reasons are those that API machinery knows of some answers.

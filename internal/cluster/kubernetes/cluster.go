@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,6 +46,9 @@ type leftover struct{ Kubeconfig, Context, Namespace, Run string }
 // that of this program, which names its own image.
 func Start(ctx context.Context, k *Kind, o cluster.Options, version string) (cluster.Cluster, error) {
 	c, err := start(ctx, k, o, version)
+	if err != nil && ctx.Err() != nil { // what was going on just then is not why
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,11 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	if err := c.allowed(ctx, objects); err != nil {
 		return nil, err
 	}
-	if _, err := api.clearDead(ctx, time.Now()); err != nil {
+	now, err := api.now(ctx)
+	if err == nil {
+		_, err = api.clearDead(ctx, now)
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer func() {

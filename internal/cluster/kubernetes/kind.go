@@ -130,7 +130,7 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 		"selector": func(value string) error {
 			parsed, err := labels.Parse(value)
 			if err != nil || parsed.Empty() {
-				return errors.New("it must be labels as kubectl takes them, such as app=bank")
+				return errors.New("it must be labels as kubectl takes them, such as app=ledger-db")
 			}
 			a.selector = parsed.String()
 			return nil

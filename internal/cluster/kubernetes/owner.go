@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -132,8 +130,8 @@ func (a *API) clearRun(ctx context.Context, run string, what made) error {
 	return nil
 }
 
-// clearDead removes what runs have left whose owner has given no sign of life for long, and
-// returns a line for each.
+// clearDead removes what runs have left whose owner has given no sign of life for long before
+// now, by the API server's clock, and returns a line for each.
 func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err error) {
 	leases, err := a.list(ctx, leaseKind, ManagedByLabel+"="+manager)
 	if err != nil {
@@ -141,9 +139,7 @@ func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err
 	}
 	for i := range leases {
 		lease := &leases[i]
-		text, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
-		renewed, errTime := time.Parse(metav1.RFC3339Micro, text)
-		if errTime == nil && now.Sub(renewed) < leaseLasts {
+		if now.Sub(lastApplied(lease)) < leaseLasts {
 			continue
 		}
 		line, errOne := a.clearLease(ctx, lease)
@@ -152,6 +148,17 @@ func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err
 		}
 	}
 	return lines, err
+}
+
+// lastApplied is when an object was changed last, by the API server's clock: those of the owner
+// and of this machine may differ by more than a lease lasts.
+func lastApplied(o *Object) (last time.Time) {
+	for _, f := range o.GetManagedFields() {
+		if f.Time != nil && f.Time.After(last) {
+			last = f.Time.Time
+		}
+	}
+	return last
 }
 
 // clearLease removes what the run of a lease has made.

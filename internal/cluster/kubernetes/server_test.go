@@ -190,6 +190,10 @@ func options(c *kubetest.ControlPlane, namespace, wait string) cluster.Options {
 	return cluster.Options{Nodes: 3, Params: url.Values{"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {wait}}}
 }
 
+// shortWait is how long a start that will not succeed is waited for: longer than a busy machine
+// takes to apply its objects.
+const shortWait = "15s"
+
 // nothingLeft fails if a namespace has anything that stroppy has made.
 func nothingLeft(t *testing.T, a *API) {
 	t.Helper()
@@ -205,8 +209,8 @@ func nothingLeft(t *testing.T, a *API) {
 
 func testFailedStart(t *testing.T, c *kubetest.ControlPlane) {
 	a := connect(t, c)
-	_, err := Start(t.Context(), plain(), options(c, a.Namespace, "2s"), "v1")
-	says(t, err, "start k8s/plain in the namespace "+a.Namespace, "it is not well after 2s", "is not there")
+	_, err := Start(t.Context(), plain(), options(c, a.Namespace, shortWait), "v1")
+	says(t, err, "start k8s/plain in the namespace "+a.Namespace, "it is not well after "+shortWait, "is not there")
 	nothingLeft(t, a)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(time.Second, func() { cancel(errors.New("somebody has interrupted it")) })
@@ -321,8 +325,13 @@ func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 		return o
 	}
 	begin("stroppy-dead")
-	later := time.Now().Add(leaseLasts + time.Second)
-	if lines, err := a.clearDead(ctx, time.Now()); err != nil || len(lines) > 0 {
+	now, err := a.now(ctx)
+	must(t, err)
+	if off := time.Since(now); off < -time.Second || off > 10*time.Second {
+		t.Errorf("the API server's clock is %v behind this one, which is its own", off)
+	}
+	later := now.Add(leaseLasts + time.Minute)
+	if lines, err := a.clearDead(ctx, now); err != nil || len(lines) > 0 {
 		t.Errorf("a run that lives is cleared: %v, %v", lines, err)
 	}
 	lines, err := a.clearDead(ctx, later)

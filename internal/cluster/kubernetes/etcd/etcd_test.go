@@ -59,9 +59,9 @@ func TestAccepted(t *testing.T) {
 		}
 	}()
 	_, err = kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
-		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"3s"}, "cpu": {"500m"}, "memory": {"1Gi"}, "set.snapshot-count": {"1000"},
+		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"15s"}, "cpu": {"500m"}, "memory": {"1Gi"}, "set.snapshot-count": {"1000"},
 	}}, "v1")
-	if err == nil || !strings.Contains(err.Error(), "is not well after 3s") {
+	if err == nil || !strings.Contains(err.Error(), "is not well after 15s") {
 		t.Errorf("without a controller: %v", err)
 	}
 	if err := <-made; err != nil {

@@ -27,7 +27,7 @@ func TestOperators(t *testing.T) {
 	c := kubetest.Start(t)
 	start := func(namespace string) error {
 		_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
-			"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"2s"}, "cpu": {"2"}, "memory": {"4Gi"},
+			"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"15s"}, "cpu": {"2"}, "memory": {"4Gi"},
 			"storage-class": {"fast"}, "set.shared_buffers": {"1GB"},
 		}}, "v1")
 		return err

@@ -19,11 +19,11 @@ func (p *placement) doubted(t *transaction, ops []operation) {
 		}
 	}
 	group := uint32(t.batch.file)
-	error := p.errors[group]
-	if at, ok := before.Beside(group); ok && !t.has(unknown) && at > t.end-error {
-		p.doubt.Note(at - t.end + error)
+	within := p.errors[group]
+	if at, ok := before.Beside(group); ok && !t.has(unknown) && at > t.end-within {
+		p.doubt.Note(at - t.end + within)
 	}
-	before.Add(t.try+error, group)
+	before.Add(t.try+within, group)
 	for i := range ops {
 		n := ops[i].object()
 		if ops[i].write() {

@@ -215,18 +215,19 @@ func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	e := Effect{Seen: ways(len(cuts)) + " cut: no packet came through"}
+	e := Effect{Seen: Ways(len(cuts)) + " cut: no packet came through"}
 	e.Heal = healing(SeenWithin, mend, func(ctx context.Context) (string, error) {
 		open := w.open(cuts)
 		if len(open) == 0 {
 			return "its ways are cut by another fault yet", nil
 		}
-		return ways(len(open)) + " open again", reaches(ctx, w, open, " although the cut is healed")
+		return Ways(len(open)) + " open again", reaches(ctx, w, open, " although the cut is healed")
 	})
 	return e, reaches(ctx, w, cuts, "")
 }
 
-func ways(n int) string {
+// Ways says how many directions are cut, or open again.
+func Ways(n int) string {
 	if n == 1 {
 		return "1 way"
 	}

@@ -61,14 +61,22 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 // other and their data.
 var decided = []string{"name", "data-dir", "wal-dir", "config-file", "listen-", "advertise-", "initial-", "log-outputs"}
 
+// CheckFlag says why a flag of a node cannot be given, nil if it can.
+func CheckFlag(name string) error {
+	if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(name, own) }) {
+		return errors.New("the cluster sets this flag itself, to find its nodes and their data")
+	}
+	return nil
+}
+
 // flagsOf turns the parameters into flags of etcd. The error is a
 // *cluster.ParamError.
 func flagsOf(params url.Values) (flags []string, err error) {
 	err = cluster.Params{
 		Unknown: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000, or bin",
 		Set: func(flag, value string) error {
-			if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(flag, own) }) {
-				return errors.New("the cluster sets this flag itself, to find its nodes and their data")
+			if err := CheckFlag(flag); err != nil {
+				return err
 			}
 			flags = append(flags, "--"+flag+"="+value)
 			return nil

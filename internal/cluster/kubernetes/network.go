@@ -51,7 +51,7 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 	}
 	from := senders(cuts)
 	return n.effect(ctx, specs, from, func(ctx context.Context) (string, error) {
-		return ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
+		return cluster.Ways(len(cuts)) + " cut: no packet of " + n.names(from) + " reaches a probe on the other side", each(from, func(i int) error { return seen.silent(ctx, i) })
 	}, func(ctx context.Context) (string, error) {
 		return n.names(from) + " reach the probe again", each(from, func(i int) error { return seen.answers(ctx, i) })
 	})
@@ -64,13 +64,6 @@ func partitionSpec(n *network, d direction) map[string]any {
 		"action": "partition", "mode": "all", "direction": "to",
 		"selector": n.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.selects(slices.Concat(d.to, []int{probeNumber})...)},
 	}
-}
-
-func ways(n int) string {
-	if n == 1 {
-		return "1 way"
-	}
-	return fmt.Sprintf("%d ways", n)
 }
 
 // direction is a set of pods whose packets do not arrive at another set.

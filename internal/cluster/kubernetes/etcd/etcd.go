@@ -32,17 +32,8 @@ func Kind() *kubernetes.Kind {
 		},
 		Pod:      func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
 		Connect:  connect,
-		Settings: setting,
+		Settings: func(name, _ string) error { return etcd.CheckFlag(name) },
 	}
-}
-
-// setting refuses the flags by which the nodes find each other and their data.
-func setting(name, _ string) error {
-	own := []string{"name", "data-dir", "wal-dir", "config-file", "listen-", "advertise-", "initial-", "log-outputs"}
-	if slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-		return errors.New("the cluster sets this flag itself, to find its nodes and their data")
-	}
-	return nil
 }
 
 // render returns a Service by which the members find each other, and their StatefulSet.

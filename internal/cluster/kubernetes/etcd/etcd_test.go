@@ -89,7 +89,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("a later member makes a cluster of its own: %v", list)
 	}
 	for name, refused := range map[string]bool{"data-dir": true, "initial-cluster": true, "snapshot-count": false} {
-		if err := setting(name, "x"); (err != nil) != refused {
+		if err := Kind().Settings(name, "x"); (err != nil) != refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -135,6 +135,11 @@ releases() {
 	go -C tools/dist mod download 2>"$scratch/modules" || { echo "skipped: the modules of tools/dist could not be had: $(tail -n 1 "$scratch/modules")"; return 1; }
 }
 
+# charts says the same of tools/chart, which renders the Helm chart for tests.
+charts() {
+	go -C tools/chart mod download 2>"$scratch/modules" || { echo "skipped: the modules of tools/chart could not be had: $(tail -n 1 "$scratch/modules")"; return 1; }
+}
+
 # lint runs what takes longer than gofmt and go vet.
 lint() {
 	echo "== staticcheck"
@@ -142,6 +147,10 @@ lint() {
 	if releases; then
 		go -C tools/dist vet ./...
 		(cd tools/dist && go run "$STATICCHECK" ./...)
+	fi
+	if charts; then
+		go -C tools/chart vet ./...
+		(cd tools/chart && go run "$STATICCHECK" ./...)
 	fi
 	echo "== govulncheck"
 	vulnerabilities=$scratch/vulnerabilities
@@ -259,7 +268,12 @@ elif [ $tier = race ]; then
 	race "$@"
 elif [ $tier = kubernetes ]; then
 	echo "== tests in Kubernetes"
-	tests "./internal/cluster/kubernetes/..." -count 1 -p 1 "$@"
+	if [ $# -gt 0 ]; then
+		tests "./internal/cluster/kubernetes/... ./internal/cli" -count 1 -p 1 "$@"
+	else
+		tests "./internal/cluster/kubernetes/..." -count 1 -p 1
+		tests ./internal/cli -count 1 -run 'Kubernetes|Chart'
+	fi
 elif [ $tier = versions ]; then
 	verified=yes
 	# Cells that failed are run again, and not the whole matrix.
@@ -281,9 +295,12 @@ else
 	# that wait for servers leave processors idle, hence -p and -parallel.
 	longest="./internal/dbtest ./internal/cli ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/patroni ./internal/cluster/postgres"
 	tests "$longest $unwatched" -count 1 -p 5 -parallel 4
-	echo "== tests of what makes releases"
+	echo "== tests of what makes releases, and of what is deployed"
 	if releases; then
 		go -C tools/dist test -vet=off -count 1 ./... || status=1
+	fi
+	if charts; then
+		go -C tools/chart test -vet=off -count 1 ./... || status=1
 	fi
 	if command -v gcc >/dev/null; then
 		race

@@ -124,7 +124,9 @@ type release struct {
 	commit  string    // empty where the sources have none
 	time    time.Time // of the commit, and of every file
 	shared  []file    // what stands beside each binary
-	scratch string
+	// chartFiles are those of the Helm chart.
+	chartFiles []file
+	scratch    string
 }
 
 // release reads from the binaries what they were built from, and makes what stands beside them.
@@ -138,6 +140,9 @@ func (b *builder) release(binaries []binary) (*release, error) {
 	r.version, r.commit = versionOf(info), settingOf(info, "vcs.revision")
 	if r.shared, err = b.documents(r, binaries); err != nil {
 		return nil, err
+	}
+	if r.chartFiles, err = chartFiles(b.root, r.version); err != nil {
+		return nil, fmt.Errorf("read the Helm chart: %w", err)
 	}
 	return r, nil
 }

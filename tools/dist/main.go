@@ -111,6 +111,10 @@ func (r *release) write(out string, binaries []binary, log io.Writer) error {
 		}
 		report(log, out, name)
 	}
+	if err := r.chart(out); err != nil {
+		return fmt.Errorf("pack the Helm chart: %w", err)
+	}
+	report(log, out, chartName)
 	if err := writeSums(out); err != nil {
 		return fmt.Errorf("write the checksums: %w", err)
 	}

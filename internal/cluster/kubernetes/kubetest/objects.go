@@ -109,6 +109,24 @@ func (c *ControlPlane) listed(ctx context.Context, definition *unstructured.Unst
 	return nil
 }
 
+// Create makes the objects of a text in YAML, in a namespace.
+func (c *ControlPlane) Create(t testing.TB, namespace string, text []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "objects.yaml")
+	must(t, os.WriteFile(path, text, 0o644))
+	objects, err := readYAML(path)
+	must(t, err)
+	for _, o := range objects {
+		c.create(t, o.GetAPIVersion(), o.GetKind(), strings.ToLower(o.GetKind())+"s", namespace, o.Object)
+	}
+}
+
+// AccountConfig returns the path of a kubeconfig with a token of a service account that is there.
+func (c *ControlPlane) AccountConfig(t testing.TB, namespace, account string) (kubeconfig string) {
+	t.Helper()
+	return c.token(t, namespace, account)
+}
+
 // readYAML reads the documents of a YAML file.
 func readYAML(path string) (list []*unstructured.Unstructured, err error) {
 	file, err := os.Open(path)

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestChart: the chart of a release is the project's, with the release's version, in one folder.
+func TestChart(t *testing.T) {
+	r, binaries := fakeRelease(t)
+	var err error
+	if r.chartFiles, err = chartFiles("../..", r.version); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	if err := r.write(out, binaries, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	files := untar(t, read(t, out, chartName), true)
+	for _, want := range []string{"name: stroppy\n", "\nversion: 1.2.0-rc.1+dirty\n", "\nappVersion: 1.2.0-rc.1+dirty\n"} {
+		if got := files["stroppy/Chart.yaml"].text; !strings.Contains(got, want) {
+			t.Errorf("Chart.yaml has no %q: %s", want, got)
+		}
+	}
+	for _, name := range []string{"values.yaml", "values.schema.json", "templates/role.yaml", "files/rights.yaml"} {
+		if files["stroppy/"+name].text == "" {
+			t.Errorf("the chart has no %s", name)
+		}
+	}
+	if _, err := chartFiles(t.TempDir(), "1.0.0"); err == nil {
+		t.Error("a project without a chart has one")
+	}
+}

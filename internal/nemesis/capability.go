@@ -101,6 +101,8 @@ type Witnessed interface {
 // ChaosTaker is a cluster that has Chaos Mesh inject what a file of its objects says. The effect
 // is what Chaos Mesh says of it: what those objects do is known to who wrote them.
 type ChaosTaker interface {
+	// ChaosFile says why what a file says can never be injected; it is asked before the load.
+	ChaosFile(file string) error
 	Chaos(ctx context.Context, file string) (cluster.Effect, error)
 }
 

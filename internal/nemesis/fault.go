@@ -220,6 +220,8 @@ func (e effect) possible(s *state) error {
 	}
 	fewer := func(least int) bool { return len(nodes) < least && !s.grows }
 	switch {
+	case e.word == chaos:
+		return s.cluster.(ChaosTaker).ChaosFile(e.inject)
 	case e.word == replace && fewer(2):
 		return errors.New("a cluster of one node has nobody to take the data from: kill it instead, or start more nodes")
 	case e.word == remove && fewer(2):

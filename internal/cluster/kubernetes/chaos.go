@@ -63,13 +63,6 @@ func (c *Cluster) inject(ctx context.Context, kind string, specs ...map[string]a
 // each that all is injected. After an error nothing of them is left, or the error says so.
 func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, error) {
 	for _, kind := range kindsOf(objects) {
-		there, err := c.api.has(kind)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
-			return nil, fmt.Errorf("inject a %s: Chaos Mesh is not installed: `%s`", kind.Kind, installChaos)
-		}
 		if err := c.owner.willMake(ctx, kind); err != nil {
 			return nil, err
 		}
@@ -207,6 +200,37 @@ func (c *Cluster) Chaos(ctx context.Context, file string) (cluster.Effect, error
 	return cluster.Effect{Seen: "injected, as Chaos Mesh says", Heal: func(ctx context.Context) (string, error) {
 		return "gone, as Chaos Mesh says", x.heal(ctx)
 	}}, nil
+}
+
+// ChaosFile says why the objects in a file can never be made.
+func (c *Cluster) ChaosFile(file string) error {
+	objects, err := readChaos(file)
+	if err != nil {
+		return err
+	}
+	return c.chaosAllowed(kindsOf(objects), nil)
+}
+
+// chaosAllowed says why objects of Chaos Mesh cannot be made: it is not there, or this account
+// lacks a right to them, or one of the further ones.
+func (c *Cluster) chaosAllowed(kinds []schema.GroupVersionKind, rights []Right) error {
+	for _, kind := range kinds {
+		there, err := c.api.has(kind)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return fmt.Errorf("Chaos Mesh is not installed in Kubernetes, or has no %s: `%s`", kind.Kind, installChaos)
+		}
+		resource, err := c.api.lookUp(kind)
+		if err != nil {
+			return err
+		}
+		rights = append(rights, Right{Group: kind.Group, Resource: resource.Name, Verbs: managed()})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), connectLimit)
+	defer cancel()
+	return c.api.Require(ctx, rights)
 }
 
 // readChaos reads Chaos Mesh objects.

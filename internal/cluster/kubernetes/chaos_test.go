@@ -84,19 +84,32 @@ func testChaosFile(t *testing.T, c *kubetest.ControlPlane) {
 		return path
 	}
 	const kill = "apiVersion: chaos-mesh.org/v1alpha1\nkind: PodChaos\nmetadata: {name: theirs, namespace: elsewhere}\nspec: {action: pod-failure, mode: one, selector: {labelSelectors: {app: plain}}}\n"
-	for name, refused := range map[string]struct{ text, says string }{
-		"nothing":     {"", "there is none"},
-		"no yaml":     {"a: b: c", "read the Chaos Mesh objects"},
-		"other":       {kill + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "none of Chaos Mesh's"},
-		"schedule":    {"apiVersion: chaos-mesh.org/v1alpha1\nkind: Schedule\n", "`every` in the script"},
-		"no action":   {strings.Replace(kill, "pod-failure", "nothing", 1), "nothing"},
-		"no such pod": {kill, "chosen no pod"},
+	for name, refused := range map[string]struct {
+		text, says string
+		late       bool // only Chaos Mesh sees it
+	}{
+		"nothing":     {"", "there is none", false},
+		"no yaml":     {"a: b: c", "read the Chaos Mesh objects", false},
+		"other":       {kill + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}\n", "none of Chaos Mesh's", false},
+		"schedule":    {"apiVersion: chaos-mesh.org/v1alpha1\nkind: Schedule\n", "`every` in the script", false},
+		"no kind":     {strings.Replace(kill, "PodChaos", "PodOrder", 1), "has no PodOrder", false},
+		"no action":   {strings.Replace(kill, "pod-failure", "nothing", 1), "nothing", true},
+		"no such pod": {kill, "chosen no pod", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), injectWithin)
 			defer cancel()
-			_, err := x.Chaos(ctx, write(refused.text))
-			says(t, err, refused.says)
+			file := write(refused.text)
+			if err := x.ChaosFile(file); refused.late {
+				must(t, err)
+			} else {
+				says(t, err, refused.says)
+			}
+			if _, err := x.Chaos(ctx, file); refused.late {
+				says(t, err, refused.says)
+			} else if err == nil {
+				t.Error("it was injected")
+			}
 			faultsLeft(t, a)
 		})
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"stroppy/internal/cluster"
 )
 
@@ -24,12 +26,9 @@ type network struct {
 
 // Loopback says why links cannot have faults, empty if they can.
 func (n *network) Loopback() string {
-	there, err := n.cluster.api.has(chaosKind("NetworkChaos"))
-	switch {
-	case err != nil:
+	err := n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
+	if err != nil {
 		return err.Error()
-	case !there:
-		return "Chaos Mesh is not installed in Kubernetes: `" + installChaos + "`"
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -132,11 +133,25 @@ const writers, holders, starters, latecomers = 12, 2, 2, 2
 func openWriter(t *testing.T, d db.Database, i int) writer {
 	t.Helper()
 	if sql, ok := d.(db.SQL); ok {
-		s, err := sql.Session(t.Context(), db.SessionOptions{Mode: []db.Mode{db.Pipelined, db.Interactive}[i%2]})
-		return opened(t, sqlWriter{s, &db.Statement{SQL: "INSERT INTO kept VALUES (" + sql.Dialect().Placeholder(1) + ")", Params: []db.Type{db.Integer}}}, err)
+		s := openAgain(t, func() (db.SQLSession, error) {
+			return sql.Session(t.Context(), db.SessionOptions{Mode: []db.Mode{db.Pipelined, db.Interactive}[i%2]})
+		})
+		return sqlWriter{s, &db.Statement{SQL: "INSERT INTO kept VALUES (" + sql.Dialect().Placeholder(1) + ")", Params: []db.Type{db.Integer}}}
 	}
-	s, err := d.(db.KV).KVSession(t.Context(), db.SessionOptions{})
-	return opened(t, kvWriter{s}, err)
+	return kvWriter{openAgain(t, func() (db.KVSession, error) { return d.(db.KV).KVSession(t.Context(), db.SessionOptions{}) })}
+}
+
+// openAgain opens a session until it succeeds, because on a busy machine a cluster that was healthy
+// may fail over by itself just then.
+func openAgain[S io.Closer](t *testing.T, open func() (S, error)) (s S) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := cluster.Retry(ctx, func() (err error) {
+		s, err = open()
+		return err
+	})
+	return opened(t, s, err)
 }
 
 // meetOnce carries a fault out until it has met commits as it must. It may not at once: on a
@@ -239,24 +254,18 @@ func kept(t *testing.T, d db.Database) map[int64]bool {
 	var err error
 	switch d := d.(type) {
 	case db.SQL:
-		var s db.SQLSession
-		if s, err = d.Session(t.Context(), db.SessionOptions{Mode: db.Interactive}); err == nil {
-			defer s.Close()
-			err = s.Query(t.Context(), &db.Statement{SQL: "SELECT id FROM kept", Columns: []db.Type{db.Integer}}, nil, func(row []db.Value) error {
-				there[row[0].Int] = true
-				return nil
-			})
-		}
+		s := openAgain(t, func() (db.SQLSession, error) { return d.Session(t.Context(), db.SessionOptions{Mode: db.Interactive}) })
+		err = s.Query(t.Context(), &db.Statement{SQL: "SELECT id FROM kept", Columns: []db.Type{db.Integer}}, nil, func(row []db.Value) error {
+			there[row[0].Int] = true
+			return nil
+		})
 	case db.KV:
-		var s db.KVSession
-		if s, err = d.KVSession(t.Context(), db.SessionOptions{}); err == nil {
-			defer s.Close()
-			err = s.Scan(t.Context(), []byte("kept/"), []byte("kept0"), func(key, _ []byte) error {
-				id, err := strconv.ParseInt(strings.TrimPrefix(string(key), "kept/"), 10, 64)
-				there[id] = true
-				return err
-			})
-		}
+		s := openAgain(t, func() (db.KVSession, error) { return d.KVSession(t.Context(), db.SessionOptions{}) })
+		err = s.Scan(t.Context(), []byte("kept/"), []byte("kept0"), func(key, _ []byte) error {
+			id, err := strconv.ParseInt(strings.TrimPrefix(string(key), "kept/"), 10, 64)
+			there[id] = true
+			return err
+		})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,10 @@ const (
 	// storeLimit bounds the start of the store, storeSilence how long it may not answer
 	// from then on until the cluster has started, and bootLimit how long the first node may
 	// take to begin the cluster in it.
-	storeLimit, storeSilence, bootLimit = 8 * time.Second, 5 * time.Second, 8 * time.Second
+	storeLimit, storeSilence, bootLimit = 8 * time.Second, 5 * time.Second, 30 * time.Second
+	// startEvery is the time between two questions whether a node has started, which takes
+	// seconds. The questions of all nodes would take a processor from Patroni otherwise.
+	startEvery = 50 * time.Millisecond
 )
 
 // Cluster is a running cluster under Patroni. The store is on hosts of its own in the same
@@ -199,7 +202,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	go func() { ended <- first.Server.Restart(ctx); cancel(errors.New("the first node has ended")) }()
 	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("the first node had %v to begin the cluster in etcd", bootLimit))
 	defer stop()
-	err = cluster.Retry(limited, func() error {
+	err = cluster.RetryEvery(limited, startEvery, func() error {
 		_, err := c.key(limited, "initialize")
 		return err
 	})

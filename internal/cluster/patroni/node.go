@@ -167,7 +167,7 @@ func inSeconds(d time.Duration) int { return int(d / time.Second) }
 
 // ready returns when the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Retry(ctx, func() error { return n.over.Ask(ctx, "SELECT") })
+	return cluster.RetryEvery(ctx, startEvery, func() error { return n.over.Ask(ctx, "SELECT") })
 }
 
 // storeCommand makes the command that starts an etcd server.

@@ -126,16 +126,15 @@ func TestTwoPrimaries(t *testing.T) {
 	primary, standby := c.NodeURL(leader), c.NodeURL(1-leader)
 	hosts := [2]string{hostOf(t, standby), hostOf(t, primary)}
 	address := strings.Replace(standby, hosts[0], hosts[0]+","+hosts[1], 1) + "&target_session_attrs=read-write"
-	split := make(chan error, 1)
-	time.AfterFunc(3*time.Second, func() {
-		_, promoting := clustertest.Execute(context.Background(), standby, "SELECT pg_promote()")
-		_, ending := clustertest.Execute(context.Background(), primary,
-			"SELECT pg_terminate_backend(pid) FROM (SELECT pid, row_number() OVER () AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) AS s WHERE n % 2 = 0")
-		split <- errors.Join(promoting, ending)
-	})
-	dir := filepath.Join(t.TempDir(), "run")
-	code, stdout, stderr := call(t, "run", "bank", "--db", address, "--accounts", "2000", "--clients", "8", "--duration", "8s", "--out", dir)
-	if err := <-split; err != nil || code != 1 {
+	p := start(t, "run", "bank", "--db", address, "--accounts", "2000", "--clients", "8", "--duration", "8s", "--out", "run")
+	p.drives(t, "run")
+	time.Sleep(2 * time.Second)
+	_, promoting := clustertest.Execute(t.Context(), standby, "SELECT pg_promote()")
+	_, ending := clustertest.Execute(t.Context(), primary,
+		"SELECT pg_terminate_backend(pid) FROM (SELECT pid, row_number() OVER () AS n FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()) AS s WHERE n % 2 = 0")
+	dir := filepath.Join(p.dir, "run")
+	code, stdout, stderr := p.wait(t)
+	if err := errors.Join(promoting, ending); err != nil || code != 1 {
 		t.Fatalf("code %d, %v: %s", code, err, stderr)
 	}
 	if !strings.Contains(stdout, "Two nodes took writes for ") {

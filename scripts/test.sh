@@ -9,9 +9,9 @@
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh seeds    a hundred short runs with random faults over clusters that fail
-#                            over, and writes docs/seeds.md; then commits that meet each
-#                            fault. What follows goes to go run ./tools/seeds, such as
-#                            -from 7 -count 1
+#                            over, and writes docs/seeds.md; then commits that meet each fault,
+#                            and the checkers with all seeds, of which everything takes a part.
+#                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
 #   scripts/test.sh kubernetes
@@ -258,8 +258,10 @@ if [ $tier = seeds ]; then
 	go build -o "$scratch/stroppy" ./cmd/stroppy
 	go run ./tools/seeds -stroppy "$scratch/stroppy" "$@" || status=1
 	echo "== commits that meet a fault"
-	export STROPPY_TEST_FAULTS=all
+	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
 	tests ./internal/dbtest -run TestCommitsMeetFailOver
+	echo "== checkers against brute force, and planted faults, with all seeds"
+	tests "./internal/dbtest ./internal/check/..." -run 'Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'
 elif [ $tier = quick ]; then
 	echo "== short tests"
 	# The clusters have few tests without a server.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/cli"
 	"stroppy/internal/db/memory"
 )
@@ -48,11 +49,15 @@ func twentyThousand(seed int) []string {
 	return []string{"--clients", "64", "--count", "23000", "--accounts", "1000", "--seed", fmt.Sprint(seed)}
 }
 
-// seeds are the seeds of a test that has to hold for the first n. In short tests, and
-// under the race detector, which looks for something else, few will do.
+// seeds are the seeds of a test that has to hold for the first n, all of which `make seeds`
+// asks for. The run of all tests takes a quarter; in short tests, and under the race detector,
+// which looks for something else, few will do.
 func seeds(n int) []int {
-	if raceEnabled || testing.Short() {
+	switch {
+	case raceEnabled || testing.Short():
 		n = max(1, n/40)
+	case checktest.Factor() == 0:
+		n = max(1, n/4)
 	}
 	list := make([]int, n)
 	for i := range list {

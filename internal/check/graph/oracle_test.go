@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/isolation"
 )
 
@@ -198,10 +199,7 @@ type counts struct{ picked, met, missed [Phenomena]int }
 
 // TestOracle compares orders, components, decisions and cycles with their definitions.
 func TestOracle(t *testing.T) {
-	rounds := uint64(60_000)
-	if testing.Short() {
-		rounds = 4000
-	}
+	rounds := checktest.Rounds(4000, 60_000)
 	var c counts
 	for seed := range rounds {
 		g, s := draw(t, rand.New(rand.NewPCG(seed, 1)))

@@ -78,10 +78,7 @@ func busyClients(rng *rand.Rand, count int) *store {
 
 // TestWindowsOfValidHistories: no window of a valid history shows a violation.
 func TestWindowsOfValidHistories(t *testing.T) {
-	rounds := uint64(6000)
-	if testing.Short() {
-		rounds = 600
-	}
+	rounds := checktest.Rounds(600, 6000)
 	seen := 0
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 31))

@@ -339,6 +339,9 @@ func bankCells(count uint64, isolations []string, modes ...string) (list []cell)
 						d, _ := open(t)
 						c := small()
 						c.Isolation, c.Update, c.Mode = isolation, update, mode
+						if update != bank.RMW { // those have to meet
+							c.Clients /= 2
+						}
 						runBankAt(t, d, c, count)
 					},
 				})

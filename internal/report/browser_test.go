@@ -36,7 +36,8 @@ func OpenBrowser(t *testing.T) *Browser {
 	if err != nil {
 		t.Skip("skipped engine: chromium: install the Debian package chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()))
+	// Chromium leaves folders where temporary files are.
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.Env("TMPDIR="+t.TempDir()))
 	if os.Geteuid() == 0 { // Chromium refuses root in its sandbox
 		options = append(options, chromedp.NoSandbox)
 	}

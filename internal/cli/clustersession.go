@@ -75,6 +75,9 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	config.live = c.URL()
 	a.keepSecret(config.live)
 	r := &clusterSession{cluster: c, nemesis: faults}
+	if why := r.unmetered(); why != "" {
+		s.note("what its servers use of their machines is not known: %s", why)
+	}
 	if _, reports := c.(eventful); !reports && len(c.Nodes()) > 1 {
 		r.leaders = watchLeaders(c)
 	}
@@ -447,12 +450,27 @@ func whereServers(embedded bool, database string) string {
 	return ""
 }
 
-// servers are the nodes of the cluster that are processes of this machine.
+// unmetered says why a cluster elsewhere does not know what its servers use, empty if it does.
+func (r *clusterSession) unmetered() string {
+	if far, ok := r.cluster.(interface{ Unmetered() string }); ok {
+		return far.Unmetered()
+	}
+	return ""
+}
+
+// servers are the nodes of the cluster that are processes of this machine, or whose machine says
+// what they use.
 func (r *clusterSession) servers() []resource.Group {
 	var groups []resource.Group
 	for _, n := range r.cluster.Nodes() {
 		if local, ok := n.(interface{ PIDs() []int }); ok {
 			groups = append(groups, resource.Group{Name: n.Name(), PIDs: local.PIDs})
+		}
+		if far, ok := n.(interface{ Used() (cluster.Usage, bool) }); ok && r.unmetered() == "" {
+			groups = append(groups, resource.Group{Name: n.Name(), Read: func() (resource.Reading, bool) {
+				u, known := far.Used()
+				return resource.Reading{Of: u.Of, At: u.At, CPU: u.CPUSeconds, RSS: u.MemoryBytes}, known
+			}})
 		}
 	}
 	if front, ok := r.cluster.(interface{ PoolerPIDs() []int }); ok {

@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster/kubernetes/kubetest"
+	"stroppy/internal/report"
 )
 
 // onKubernetes runs a test on a real node with the images of etcd and of this program. where is
@@ -72,6 +75,23 @@ func TestKubernetesRun(t *testing.T) {
 			if !regexp.MustCompile(`"fault":"` + fault + `"[^\n]*"healed_s":[0-9]`).MatchString(faults) {
 				t.Errorf("%s was not injected and healed: %s", fault, faults)
 			}
+		}
+		var result report.Result
+		if err := json.Unmarshal([]byte(read(t, filepath.Join(p.dir, "run", "result.json"))), &result); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range result.Servers {
+			if s.CPUSeconds == nil || *s.CPUSeconds <= 0 || s.MaxRSSBytes == nil || *s.MaxRSSBytes < 1<<20 {
+				t.Errorf("what %s used is not known: %+v", s.Name, s)
+			} else {
+				t.Logf("%s used %.1f s of processors and %d MB", s.Name, *s.CPUSeconds, *s.MaxRSSBytes>>20)
+			}
+			if s.Name != fmt.Sprintf("n%d", i) {
+				t.Errorf("server %d is %s", i, s.Name)
+			}
+		}
+		if len(result.Servers) != 3 {
+			t.Errorf("there are %d servers", len(result.Servers))
 		}
 		nothingIn(t, n, namespace)
 	})

@@ -88,6 +88,15 @@ type Auxiliary interface {
 	Resume(ctx context.Context) error
 }
 
+// Usage is what a server elsewhere has used of its machine since it began, as who looks after it
+// says.
+type Usage struct {
+	Of          string    // what has used it; another one began at nothing
+	At          time.Time // when that was looked at, by the clock there
+	CPUSeconds  float64   // user and system
+	MemoryBytes int64     // at that time
+}
+
 // LocalNode is a node whose server runs on this machine. A call that fails says
 // so; a node that is already as asked is no error. What returns nil has seen its
 // effect.

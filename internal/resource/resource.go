@@ -1,6 +1,7 @@
 // Package resource measures what processes of this machine cost, second by
 // second: processor time and memory. It looks from outside, through the
 // operating system, so that it measures databases as well as this program.
+// Of processes elsewhere it takes what their machine reads, whenever it does.
 package resource
 
 import (
@@ -16,6 +17,17 @@ type Group struct {
 	// PIDs are the processes as they are now. It is asked at every sample, so
 	// that a server that was started again is found again.
 	PIDs func() []int
+	// Read is, in place of PIDs, the last reading of processes on another machine; false: there
+	// is none.
+	Read func() (Reading, bool)
+}
+
+// Reading is what processes on another machine have used since they began.
+type Reading struct {
+	Of  string    // whose it is; another one began at nothing
+	At  time.Time // of the reading, by any clock that does not jump
+	CPU float64   // seconds of user and system time
+	RSS int64     // memory in bytes then
 }
 
 // Self is this program, with processes of its own that generate load for it.
@@ -28,6 +40,9 @@ func Self(workers ...int) Group {
 type Usage struct {
 	Known bool
 	CPU   float64 // seconds of user and system time
+	// Over is the time in which CPU was used, where that is not the interval: a reading covers
+	// the time since the one before it, and intervals without a reading know nothing.
+	Over time.Duration
 	// RSS is resident memory at the interval's end in bytes: what each process
 	// has for itself, and of what they share the largest share once.
 	RSS int64
@@ -54,6 +69,7 @@ type Total struct {
 type Meter struct {
 	groups []Group
 	last   []map[int]used // what the processes of each group had used at the last sample
+	read   []Reading      // of each group that has them, the last
 	at     time.Duration
 	totals []Total
 }
@@ -66,10 +82,14 @@ type used struct {
 
 // New returns a meter whose first interval begins at now.
 func New(now time.Duration, groups ...Group) *Meter {
-	m := &Meter{groups: groups, at: now}
-	for _, g := range groups {
-		_, processes := measure(g.PIDs(), nil)
-		m.last, m.totals = append(m.last, processes), append(m.totals, Total{Name: g.Name})
+	m := &Meter{groups: groups, at: now, last: make([]map[int]used, len(groups)), read: make([]Reading, len(groups)), totals: make([]Total, len(groups))}
+	for i, g := range groups {
+		m.totals[i].Name = g.Name
+		if g.Read != nil {
+			m.read[i], _ = g.Read()
+		} else {
+			_, m.last[i] = measure(g.PIDs(), nil)
+		}
 	}
 	return m
 }
@@ -79,13 +99,37 @@ func (m *Meter) Sample(now time.Duration) Sample {
 	s := Sample{From: m.at, To: now, Groups: make([]Usage, len(m.groups))}
 	m.at = now
 	for i, g := range m.groups {
-		usage, processes := measure(g.PIDs(), m.last[i])
-		m.last[i], s.Groups[i] = processes, usage
+		var usage Usage
+		if g.Read != nil {
+			usage = m.reading(i)
+		} else {
+			usage, m.last[i] = measure(g.PIDs(), m.last[i])
+		}
+		s.Groups[i] = usage
 		if t := &m.totals[i]; usage.Known {
 			t.Known, t.CPU, t.MaxRSS = true, t.CPU+usage.CPU, max(t.MaxRSS, usage.RSS)
 		}
 	}
 	return s
+}
+
+// reading is what a group has used since its reading before, if there is a new one. What was
+// used until the first reading of all is not known; what another one has used by its first is.
+func (m *Meter) reading(i int) (u Usage) {
+	before := m.read[i]
+	now, known := m.groups[i].Read()
+	if !known || now.Of == before.Of && !now.At.After(before.At) {
+		return u
+	}
+	m.read[i] = now
+	if before.Of == "" {
+		return u
+	}
+	u = Usage{Known: true, RSS: now.RSS, Over: now.At.Sub(before.At), CPU: now.CPU}
+	if now.Of == before.Of {
+		u.CPU = max(0, now.CPU-before.CPU)
+	}
+	return u
 }
 
 // Totals are those of all samples until now, in the order of New.

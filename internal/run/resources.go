@@ -80,6 +80,7 @@ func everySince(start time.Time, interval time.Duration, f func()) (end func()) 
 
 // resources turns samples into rows: by the second in which an interval ended.
 func resources(samples []resource.Sample) []report.Resource {
+	spread(samples)
 	rows := make([]report.Resource, 0, len(samples))
 	for _, s := range samples {
 		took := (s.To - s.From).Seconds()
@@ -92,6 +93,23 @@ func resources(samples []resource.Sample) []report.Resource {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// spread gives each interval that a reading covers its share: what is known of ten seconds is
+// their mean. The reading is drawn where it came, a little after the time that it is of.
+func spread(samples []resource.Sample) {
+	for i := range samples {
+		for g, u := range samples[i].Groups {
+			if u.Over <= 0 {
+				continue
+			}
+			for j, left := i, u.Over; j >= 0 && left > 0 && (j == i || !samples[j].Groups[g].Known); j-- {
+				took := samples[j].To - samples[j].From
+				samples[j].Groups[g] = resource.Usage{Known: true, CPU: u.CPU * took.Seconds() / u.Over.Seconds(), RSS: u.RSS}
+				left -= took
+			}
+		}
+	}
 }
 
 // sum adds up groups; nothing is known unless one of them is.

@@ -170,6 +170,8 @@ func (a *API) ask(ctx context.Context, path string) ([]byte, http.Header, error)
 	switch {
 	case err != nil || answer.StatusCode == http.StatusOK:
 		return text, answer.Header, err
+	case answer.StatusCode == http.StatusForbidden:
+		return nil, nil, fmt.Errorf("this account may not get %s", strings.TrimPrefix(request.URL.Path, "/"))
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusNotFound:
 		return nil, nil, a.explain(&apierrors.StatusError{ErrStatus: metav1.Status{Code: int32(answer.StatusCode), Reason: reasons[answer.StatusCode], Message: answer.Status}})
 	}
@@ -180,4 +182,4 @@ func (a *API) ask(ctx context.Context, path string) ([]byte, http.Header, error)
 var reasons = map[int]metav1.StatusReason{http.StatusUnauthorized: metav1.StatusReasonUnauthorized, http.StatusNotFound: metav1.StatusReasonNotFound}
 
 // mostRead bounds an answer that is no object, in bytes.
-const mostRead = 1 << 20
+const mostRead = 16 << 20

@@ -31,6 +31,9 @@ type Cluster struct {
 	database Database
 	*network // of the pods; a nemesis.Network
 
+	meter     *meter // nil where nothing can be read
+	unmetered string // why
+
 	holding sync.Mutex // while the pods' template is another one
 	stop    sync.Once
 	stopErr error
@@ -186,7 +189,13 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	return c.WaitHealthy(ctx)
+	if err := c.WaitHealthy(ctx); err != nil {
+		return err
+	}
+	if err := c.startMeter(ctx); err != nil && ctx.Err() == nil {
+		c.unmetered = err.Error()
+	}
+	return ctx.Err()
 }
 
 // reach opens a way to each pod, through the API server if that is asked for or if the pods do
@@ -374,6 +383,9 @@ func (c *Cluster) Deployment() string {
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		var errs []error
+		if c.meter != nil {
+			c.meter.end()
+		}
 		if c.database != nil {
 			errs = append(errs, c.database.Close())
 		}

@@ -1,0 +1,119 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/cluster"
+)
+
+// meter reads what the servers' pods have used, from the kubelets of the machines that they are
+// on: the summary API (k8s.io/kubelet/pkg/apis/stats/v1alpha1), by way of the API server. A
+// kubelet looks at its pods every ten seconds or so.
+type meter struct {
+	cluster *Cluster
+	stop    context.CancelFunc
+	ended   chan struct{}
+
+	mu     sync.Mutex
+	latest map[types.UID]cluster.Usage
+}
+
+// usageEvery is the time between two questions, usageLimit bounds one.
+const usageEvery, usageLimit = 5 * time.Second, 3 * time.Second
+
+// startMeter begins to read until Stop. The error says why nothing can be read.
+func (c *Cluster) startMeter(ctx context.Context) error {
+	m := &meter{cluster: c, latest: map[types.UID]cluster.Usage{}, ended: make(chan struct{})}
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	ctx, m.stop = context.WithCancel(context.Background())
+	c.meter = m
+	go func() {
+		defer close(m.ended)
+		for cluster.Sleep(ctx, usageEvery) == nil {
+			_ = m.read(ctx) // what is not read this time is not known for that time
+		}
+	}()
+	return nil
+}
+
+func (m *meter) end() {
+	m.stop()
+	<-m.ended
+}
+
+// read asks each machine that has one of the pods.
+func (m *meter) read(ctx context.Context) error {
+	machines := map[string]bool{}
+	for _, n := range m.cluster.nodes {
+		if pod := n.current(); pod != nil && pod.Spec.NodeName != "" {
+			machines[pod.Spec.NodeName] = true
+		}
+	}
+	var wrong error
+	for machine := range machines {
+		limited, cancel := context.WithTimeout(ctx, usageLimit)
+		text, err := m.cluster.api.get(limited, "/api/v1/nodes/"+machine+"/proxy/stats/summary?only_cpu_and_memory=true")
+		cancel()
+		if err == nil {
+			err = m.take(text)
+		}
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("read what the pods on %s use: %w", machine, err))
+		}
+	}
+	return wrong
+}
+
+// take notes what a summary says.
+func (m *meter) take(text []byte) error {
+	var summary struct {
+		Pods []struct {
+			PodRef struct{ UID types.UID }
+			CPU    *struct {
+				Time                 time.Time
+				UsageCoreNanoSeconds *uint64
+			}
+			Memory *struct{ WorkingSetBytes *uint64 }
+		}
+	}
+	if err := json.Unmarshal(text, &summary); err != nil {
+		return fmt.Errorf("the kubelet's summary is none: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range summary.Pods {
+		if p.CPU == nil || p.CPU.UsageCoreNanoSeconds == nil || p.Memory == nil || p.Memory.WorkingSetBytes == nil {
+			continue
+		}
+		m.latest[p.PodRef.UID] = cluster.Usage{
+			Of: string(p.PodRef.UID), At: p.CPU.Time,
+			CPUSeconds: float64(*p.CPU.UsageCoreNanoSeconds) / 1e9, MemoryBytes: int64(*p.Memory.WorkingSetBytes),
+		}
+	}
+	return nil
+}
+
+// Used is what the node's pod has used until its kubelet looked at it last; false where that is
+// not known.
+func (n *node) Used() (cluster.Usage, bool) {
+	m, pod := n.cluster.meter, n.current()
+	if m == nil || pod == nil {
+		return cluster.Usage{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u, known := m.latest[pod.UID]
+	return u, known
+}
+
+// Unmetered says why it is not known what the pods use, empty if it is.
+func (c *Cluster) Unmetered() string { return c.unmetered }

@@ -131,13 +131,14 @@ func TestAppendMutants(t *testing.T) {
 // last ones of others, which may be a fractured read, so that read atomic may hold or not.
 func TestAppendClaims(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	type claim struct {
 		mutant, claim string
 		forbidden     bool
-	}{
-		{"lost-update", "read-committed", false}, {"lost-update", "repeatable-read", true}, {"lost-update", "snapshot-isolation", true},
+	}
+	for _, c := range cases([]claim{
+		{"lost-update", "repeatable-read", true}, {"lost-update", "read-committed", false}, {"lost-update", "snapshot-isolation", true},
 		{"dirty-read", "read-uncommitted", false}, {"dirty-read", "read-committed", true},
-	} {
+	}...) {
 		t.Run(c.mutant+"/"+c.claim, func(t *testing.T) {
 			t.Parallel()
 			address := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=1", c.mutant)

@@ -197,6 +197,9 @@ func TestTPCBMutantsOfAdds(t *testing.T) {
 
 // killsTPCB holds that a check finds a mutant.
 func killsTPCB(t *testing.T, mutant, name string, versions bool) {
+	if raceEnabled && mutant != "torn" { // the detector sees the same code in each
+		return
+	}
 	for _, seed := range seeds(2) {
 		t.Run(fmt.Sprintf("%s/seed=%d", mutant, seed), func(t *testing.T) {
 			t.Parallel()

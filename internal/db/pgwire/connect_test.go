@@ -41,7 +41,7 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || d.where != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.stateless != nil {
+		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || d.where != "h1:1,h2:2" || len(c.RuntimeParams) != 1 || d.stateless != nil {
 			t.Errorf("%q: %v %v %v %v %v", parameter, d.where, c.ConnectTimeout, d.timeout, c.RuntimeParams, d.stateless)
 		}
 	}

@@ -242,8 +242,15 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	if whole {
 		d.stateless = new(stateless)
 	}
+	if _, given := config.RuntimeParams[applicationName]; !given {
+		config.RuntimeParams[applicationName] = "stroppy"
+	}
 	return d, nil
 }
+
+// applicationName is the setting by which an administrator tells connections apart
+// (pg_stat_activity).
+const applicationName = "application_name"
 
 // withPorts gives the servers of a URL that have no port the product's own.
 func (f *Flavor) withPorts(authority string) string {

@@ -101,3 +101,20 @@ func TestFreeConnectionsPooled(t *testing.T) {
 		}
 	}
 }
+
+// TestApplicationName: connections have this program's name for who looks at the server, or the
+// one of the URL.
+func TestApplicationName(t *testing.T) {
+	address := servers.Shared(t).URL()
+	for query, want := range map[string]string{"": "stroppy", "&application_name=teller": "teller"} {
+		s := sqltest.Session(t, drivertest.Open(t, Open, address+query), db.Interactive, "")
+		var name string
+		err := s.Query(t.Context(), &db.Statement{SQL: "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()", Columns: []db.Type{db.Text}}, nil, func(row []db.Value) error {
+			name = string(row[0].Text)
+			return nil
+		})
+		if err != nil || name != want {
+			t.Errorf("with %q it is %q, %v", query, name, err)
+		}
+	}
+}

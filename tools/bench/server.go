@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,11 +115,28 @@ func (s *server) theirs(name string, args ...string) contender {
 // first is another one in each turn, because tables grow. before begins a turn and
 // between follows each measurement, unless they are nil.
 func contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
-	rates, costs := map[string][]float64{}, map[string][]float64{}
+	rates, costs, err := inTurns(turns, all, before, between)
+	if err != nil {
+		return nil, err
+	}
+	return medians(rates, costs), nil
+}
+
+func medians(rates, costs map[string][]float64) map[string]speed {
+	all := map[string]speed{}
+	for name := range rates {
+		all[name] = speed{stats.Median(rates[name]), stats.Median(costs[name])}
+	}
+	return all
+}
+
+// inTurns is contest, and returns what each contender reached in each turn.
+func inTurns(turns int, all []contender, before, between func() error) (rates, costs map[string][]float64, err error) {
+	rates, costs = map[string][]float64{}, map[string][]float64{}
 	for turn := range turns {
 		if before != nil {
 			if err := before(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		for i := range all {
@@ -127,16 +146,33 @@ func contest(turns int, all []contender, before, between func() error) (map[stri
 				err = between()
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			rates[c.name], costs[c.name] = append(rates[c.name], reached.rate), append(costs[c.name], reached.cost)
 		}
 	}
-	medians := map[string]speed{}
-	for _, c := range all {
-		medians[c.name] = speed{stats.Median(rates[c.name]), stats.Median(costs[c.name])}
+	return rates, costs, nil
+}
+
+// paired is the median of the ratios of two sides that were measured side by side, turn by turn,
+// and the values between which that of all turns lies in 19 of 20 cases: order statistics, by the
+// binomial distribution (Conover, Practical Nonparametric Statistics, 3.2). A machine that is
+// slower for a while is so for both sides of a turn.
+func paired(ours, peer []float64) (median, low, high float64) {
+	ratios := make([]float64, len(ours))
+	for i := range ours {
+		ratios[i] = ours[i] / peer[i]
 	}
-	return medians, nil
+	slices.Sort(ratios)
+	n := len(ratios)
+	// The chance of fewer than k of n on one side.
+	below, chance, k := 0.0, math.Pow(0.5, float64(n)), 0
+	for below+chance <= 0.025 {
+		below += chance
+		k++
+		chance *= float64(n-k+1) / float64(k)
+	}
+	return stats.Median(ratios), ratios[max(k-1, 0)], ratios[n-max(k, 1)]
 }
 
 // loads measures both loads alternately, A B B A, because what a load finds of the one

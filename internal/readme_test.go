@@ -365,7 +365,7 @@ func (sh *shell) run(t *testing.T, line string) (code int, stdout, stderr string
 
 // The first two lines of a scenario say which verdict is expected, and which
 // database is to be given where the scenario names none.
-var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster)\n(?:# brief: (.*)\n)?#\n# [A-Za-z]`)
+var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster)\n(?:# brief: (.*)\n)?(?:# only: make versions\n)?#\n# [A-Za-z]`)
 
 var (
 	scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)

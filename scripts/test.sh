@@ -281,7 +281,7 @@ elif [ $tier = versions ]; then
 	# Cells that failed are run again, and not the whole matrix.
 	reruns=2 root=
 	tests ./internal/dbtest -count 1 -run '^TestVersions$' -timeout 3h "$@"
-	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^etcd-inconsistent' "$@"
+	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^(etcd-inconsistent|mariadb-mapped-log)' "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"

@@ -61,7 +61,7 @@ var forUsers = []string{
 	"docs/track-record.md", "docs/faq.md", "docs/workloads.md",
 }
 
-var scenarioName = regexp.MustCompile(`(?m)--scenario ([a-z][a-z-]*)(?:[^a-z/.-]|$)`)
+var scenarioName = regexp.MustCompile(`(?m)--scenario ([a-z][a-z0-9/-]*)(?:[^a-z0-9/.-]|$)`)
 
 // tryFlags holds that no page names a flag or a scenario that does not exist.
 func tryFlags(t *testing.T, list func(args string) string) {

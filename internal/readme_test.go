@@ -380,15 +380,24 @@ func tryScenarios(t *testing.T, stroppy string) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no scenario: %v", err)
 	}
+	studies, err := filepath.Glob("../scenarios/study/*.yaml")
+	if err != nil || len(studies) == 0 {
+		t.Fatalf("there is no scenario of a study: %v", err)
+	}
+	for _, path := range studies { // without a brief form it takes machines as the study had
+		if strings.Contains(read(t, path), "\n# brief: ") {
+			files = append(files, path)
+		}
+	}
 	cookbook := read(t, "../docs/cookbook.md")
 	for _, path := range files {
-		name := filepath.Base(path)
+		name := strings.TrimPrefix(path, "../scenarios/")
 		t.Run(name, func(t *testing.T) {
 			head := scenarioHead.FindStringSubmatch(read(t, path))
 			if head == nil {
 				t.Fatal("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, `#`, and says what it shows")
 			}
-			row := regexp.MustCompile(fmt.Sprintf(`\| \[[a-z-]+\]\(\.\./scenarios/%s\) \| [A-Za-z]+ \| %s \|`, regexp.QuoteMeta(name), head[1]))
+			row := regexp.MustCompile(fmt.Sprintf(`\| \[[a-z0-9/-]+\]\(\.\./scenarios/%s\) \| [A-Za-z]+ \| %s \|`, regexp.QuoteMeta(name), head[1]))
 			if !row.MatchString(cookbook) {
 				t.Errorf("docs/cookbook.md has no row for it with the verdict %s", head[1])
 			}
@@ -412,7 +421,7 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 	if head[3] != "" {
 		short = " " + head[3]
 	}
-	line := "stroppy run " + workload + " --scenario scenarios/" + filepath.Base(path) + short
+	line := "stroppy run " + workload + " --scenario " + strings.TrimPrefix(path, "../") + short
 	switch head[2] {
 	case "postgres", "etcd":
 		address, missing := sh.servers.address(t, head[2]+"://bank@localhost")

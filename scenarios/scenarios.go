@@ -1,19 +1,20 @@
-// Package scenarios has the files of this folder, so that they are in the binary.
+// Package scenarios has the files of this folder and of study, so that they are in the binary.
 package scenarios
 
 import (
 	"embed"
+	"io/fs"
 	"iter"
 	"path"
 	"strings"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml study/*.yaml
 var files embed.FS
 
 // Scenario is a run worth repeating.
 type Scenario struct {
-	Name     string // of the file, without .yaml
+	Name     string // of the file, with its folder and without .yaml, such as study/fdb-3
 	Verdict  string // that it is to have: valid or invalid
 	Database string // that it is written for
 	About    string // what it shows, a sentence
@@ -22,22 +23,23 @@ type Scenario struct {
 
 // All returns the scenarios by name.
 func All() (list []Scenario) {
-	entries, err := files.ReadDir(".")
+	err := fs.WalkDir(files, ".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := files.ReadFile(file)
+		list = append(list, parse(strings.TrimSuffix(file, path.Ext(file)), data))
+		return err
+	})
 	if err != nil {
 		panic(err) // the folder is part of the program
-	}
-	for _, e := range entries {
-		data, err := files.ReadFile(e.Name())
-		if err != nil {
-			panic(err)
-		}
-		list = append(list, parse(strings.TrimSuffix(e.Name(), path.Ext(e.Name())), data))
 	}
 	return list
 }
 
 // parse reads the comment that each file begins with: verdict and database, an empty line,
-// and text. Of one for a cluster the database is the cluster's kind.
+// and text. Of one for a cluster the database is the cluster's kind; of a study's, which has
+// the resources of each node behind it, these are left out.
 func parse(name string, data []byte) Scenario {
 	s := Scenario{Name: name, Data: data}
 	var text []string
@@ -49,6 +51,9 @@ func parse(name string, data []byte) Scenario {
 			s.Verdict = value
 		case key == "# database" && value != "cluster", key == "cluster":
 			s.Database = strings.Trim(value, "'\"")
+			if strings.HasPrefix(name, "study/") {
+				s.Database, _, _ = strings.Cut(s.Database, "?")
+			}
 		}
 	}
 	s.About, _, _ = strings.Cut(strings.Join(text, " "), ". ")

@@ -14,6 +14,12 @@ func TestAll(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+	studies, err := filepath.Glob("study/*.yaml")
+	if err != nil || len(studies) == 0 {
+		t.Fatal(studies, err)
+	}
+	files = append(files, studies...)
+	slices.Sort(files)
 	list := All()
 	if len(list) != len(files) {
 		t.Errorf("%d of %d", len(list), len(files))

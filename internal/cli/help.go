@@ -188,9 +188,7 @@ func list(kind string, kinds []string) (lines []string, err error) {
 			}
 		}
 	case "scenarios":
-		for _, s := range scenarios.All() {
-			lines = append(lines, fmt.Sprintf("%-18s %-21s %-8s %s", s.Name, s.Database, s.Verdict, s.About))
-		}
+		lines = scenarioLines()
 	case "formats":
 		for _, f := range formats() {
 			lines = append(lines, fmt.Sprintf("%-15s %s", f.Name, f.About))
@@ -318,6 +316,19 @@ func levelNames() (names []string) {
 		names = append(names, l.String())
 	}
 	return names
+}
+
+// scenarioLines are what is listed of the scenarios in this program; those of a study have
+// the longest names.
+func scenarioLines() (lines []string) {
+	all, width := scenarios.All(), 0
+	for _, s := range all {
+		width = max(width, len(s.Name))
+	}
+	for _, s := range all {
+		lines = append(lines, fmt.Sprintf("%-*s %-21s %-8s %s", width, s.Name, s.Database, s.Verdict, s.About))
+	}
+	return lines
 }
 
 func scenarioNames() (names []string) {

@@ -63,7 +63,7 @@ func servers() []database {
 			}},
 		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
 			file: true, open: foundationdb.Open, clusters: []clusterKind{
-				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 9, starter(foundationdbcluster.Start)},
+				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 25, starter(foundationdbcluster.Start)},
 			}},
 		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
 			open: dqlite.Open, clusters: []clusterKind{

@@ -98,7 +98,7 @@ func TestFakeRelease(t *testing.T) {
 			want = append(want, base+".tar.gz")
 		}
 	}
-	want = append(want, imageName)
+	want = append(want, imageName, chartName)
 	slices.Sort(want)
 	if !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)

@@ -150,6 +150,9 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
 	}
+	if by := config.scaled(); by != "" {
+		s.note("scaled down %s", by)
+	}
 	url := config.runDatabase(dir.Path)
 	options := run.Options{
 		Spec: config.spec(), Workload: workload, Database: database, Dir: dir, Steps: steps,

@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
+	"stroppy/internal/setting"
 	"stroppy/scenarios"
 )
 
@@ -158,6 +159,19 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, err
+}
+
+// scaled says by what the scenario's sizes were divided, and what became of each; empty if
+// by nothing.
+func (c *config) scaled() string {
+	switch s := c.Scale; {
+	case s.By == 0:
+		return ""
+	case s.Changes == "":
+		return "by " + setting.Number(s.By)
+	default:
+		return fmt.Sprintf("by %s: %s", setting.Number(s.By), s.Changes)
+	}
 }
 
 // toPaste writes a command for a person to paste, behind what it is for.

@@ -152,6 +152,24 @@ func (p Plan) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// Divided returns the plan with its rates and the times of its stages divided, both by 1 or
+// more. A rate above 0 that would come below least becomes that, or stays if it is less.
+func (p Plan) Divided(rates, times, least float64) (Plan, error) {
+	var stages []stage
+	for _, s := range p.stages {
+		divide := func(rate float64) float64 { return min(rate, max(rate/rates, least)) }
+		length := time.Duration(float64(s.length) / times).Round(time.Millisecond)
+		if s.length > 0 {
+			length = max(length, min(s.length, time.Millisecond))
+		}
+		stages = append(stages, stage{from: divide(s.from), to: divide(s.to), length: length})
+	}
+	if len(stages) == 0 {
+		return p, nil
+	}
+	return build(stages)
+}
+
 // Closed reports whether this is the zero Plan, which asks for no rate.
 func (p Plan) Closed() bool { return len(p.stages) == 0 }
 

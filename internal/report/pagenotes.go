@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stroppy/internal/stats"
 )
@@ -17,6 +18,9 @@ func notes(r *Result, live bool) []PageNote {
 	n := &Notes{}
 	if !r.Finished && !live {
 		n.Warn("The run was cut off before its end: this is what was recorded until then.")
+	}
+	if r.ScaledDownBy > 0 {
+		n.Warn("Scaled down by %g, so these are not the measurements of the scenario as it was written%s.", r.ScaledDownBy, strings.Join(labelled(": ", clean(r.ScaledDown)), ""))
 	}
 	for _, w := range r.DatabaseWarnings {
 		n.Warn("%s", clean(w))

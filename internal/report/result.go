@@ -87,10 +87,16 @@ type Result struct {
 
 	Claim    *Claim    `json:"claim"`
 	Scenario []Setting `json:"scenario"` // every key of the run in effect
-	Phases   []Phase   `json:"phases"`
-	Command  string    `json:"command"` // repeats the run
-	Stroppy  string    `json:"stroppy_version"`
-	Machine  string    `json:"machine"` // of the clients: system, architecture, processors
+
+	// ScaledDownBy is by what the scenario's sizes were divided, and ScaledDown what became of
+	// each; 0: the run is the scenario as it was written.
+	ScaledDownBy float64 `json:"scaled_down_by,omitempty"`
+	ScaledDown   string  `json:"scaled_down,omitempty"`
+
+	Phases  []Phase `json:"phases"`
+	Command string  `json:"command"` // repeats the run
+	Stroppy string  `json:"stroppy_version"`
+	Machine string  `json:"machine"` // of the clients: system, architecture, processors
 
 	Environment *Environment `json:"environment,omitempty"`
 }

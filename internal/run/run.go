@@ -319,6 +319,7 @@ func (c *conductor) attach(ctx context.Context) error {
 	r.Seed, r.LoadID, r.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
 	plan.NoLoad, plan.NoCheck = !c.o.Steps.Load, !c.o.Steps.Check // the same as a run of these parts
 	plan = plan.InEffect(c.chosen(header.Keys))
+	r.ScaledDownBy, r.ScaledDown = plan.Scale.By, plan.Scale.Changes
 	for _, s := range plan.Shown() {
 		r.Scenario = append(r.Scenario, report.Setting{Name: s[0], Value: s[1]})
 	}

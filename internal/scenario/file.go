@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"stroppy/internal/setting"
 )
 
 // MaxFile is the largest scenario file that is read, in bytes.
@@ -94,6 +96,9 @@ func plain(value *yaml.Node, lines bool) (string, error) {
 func (s *Scenario) YAML() []byte {
 	var out bytes.Buffer
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
+	if s.Scale.By > 0 {
+		fmt.Fprintf(&out, "# Scaled down by %s: what is below was divided already.\n", setting.Number(s.Scale.By))
+	}
 	var without []string
 	for _, k := range s.Settings() {
 		value, removed := k.Get(), false

@@ -54,6 +54,9 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	if !m.named["count"] && !m.named["duration"] {
 		s.lastLong()
 	}
+	if err := m.scaleDown(); err != nil {
+		return *s, m.named, err
+	}
 	if m.named["db"] && s.DB == "" { // as from a variable of a script that is not set
 		return *s, m.named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", m.sources["db"])
 	}

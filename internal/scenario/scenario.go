@@ -53,6 +53,8 @@ type Scenario struct {
 
 	LocalAddress string // addresses of this machine, with commas, that connections are made from; empty: the system's choice
 
+	Scale Scale // by what the sizes were divided
+
 	Clients int
 	Workers int // processes that the clients are spread over; 0: this one has them all
 

@@ -51,7 +51,7 @@ func (s *Scenario) count() setting.Setting {
 		}
 		return fmt.Errorf("it must be 1 or more")
 	}
-	return unlessZero(count, &s.Count)
+	return unlessZero(count, &s.Count).Sized(nil)
 }
 
 // general are those that every workload has.
@@ -66,7 +66,8 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
 		setting.Lines(&s.Thresholds, "threshold", "FIGURE<LIMIT", "a limit on a figure of result.json, such as 'p99<50ms' or 'tps>1000'; where one is missed the exit code is 5; may be given several times").In(setting.Proof),
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
-		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus"),
+		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients).Short("c").Also("threads", "connections", "vus").Sized(nil),
+		s.scaleDown(),
 		setting.Small(&s.Workers, "workers", "processes of this program that the clients are spread over; 0 has them all in one").In(setting.Load).Between(0, MaxWorkers),
 		setting.Text(&s.WorkersOn, "workers-on", "NAME", "pods: each worker is a pod of an Indexed Job beside the cluster in Kubernetes; machines (the default): this one, or those that join").In(setting.Load).OneOf(Machines, Pods).IdleIf(s.withoutWorkers),
 		setting.Text(&s.WorkersListen, "workers-listen", "ADDR", "let the workers join from other machines, by 'stroppy worker', at this address: PORT of this machine alone, or HOST:PORT; port 0 is any").In(setting.Load).LocalOnly().IdleIf(s.withoutWorkers),

@@ -53,6 +53,9 @@ type Setting struct {
 	// Idle says why nothing would read the value, and what to give with it, to stand
 	// in a sentence; empty where something does. Nil: something always does.
 	Idle func() string
+	// Fit returns the smallest value of n or more that a size can have beside the other
+	// settings. Nil: it is no size, and stays where a scenario is scaled down.
+	Fit func(n uint64) uint64
 }
 
 // Alias is a further name of a setting.
@@ -147,6 +150,14 @@ func (s Setting) Between(low, high float64) Setting {
 			return nil
 		}
 		return fmt.Errorf("%s is %s: it must be from %s to %s", s.Name, s.Get(), Number(low), Number(high))
+	}
+	return s
+}
+
+// Sized makes it a size, which is 1 at least where fit is nil.
+func (s Setting) Sized(fit func(n uint64) uint64) Setting {
+	if s.Fit = fit; fit == nil {
+		s.Fit = func(n uint64) uint64 { return max(n, 1) }
 	}
 	return s
 }

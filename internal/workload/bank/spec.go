@@ -80,7 +80,7 @@ func format() workload.Format {
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	return append([]setting.Setting{
-		setting.Whole(&c.Accounts, "accounts", "accounts of the bank").OfData().Between(minAccounts, MaxAccounts),
+		setting.Whole(&c.Accounts, "accounts", "accounts of the bank").OfData().Between(minAccounts, MaxAccounts).Sized(c.enough),
 		setting.Text(&c.Update, "update", "STYLE", "style of the transaction: atomic, locked or rmw").OneOf(Atomic, Locked, RMW),
 		setting.Real(&c.Audits, "audits", "audits per second that run beside the transfers").Between(0, maxAudits),
 		setting.Whole(&c.AuditSample, "audit-sample", "accounts that one audit reads; 0 reads all of up to 100,000, and 10,000 of more"),
@@ -298,6 +298,15 @@ func (c *Config) checkAccounts(accounts uint64) error {
 		return fmt.Errorf("audit-sample is %d, but there are %d accounts: take at most those, or 0, which reads all of up to %d and %d of more", c.AuditSample, accounts, wholeAudit, sampledAudit)
 	}
 	return nil
+}
+
+// enough is the smallest number of accounts, of n or more, that the transactions fit.
+func (c *Config) enough(n uint64) uint64 {
+	n = max(n, minAccounts, c.AuditSample)
+	if c.PayrollShare > 0 {
+		n = max(n, uint64(c.PayrollLegs)+1)
+	}
+	return n + n%2
 }
 
 func (c *Config) auditSize(accounts uint64) uint64 {

@@ -193,7 +193,7 @@ func (c *Config) Settings() []setting.Setting {
 	}}
 	return []setting.Setting{
 		preset,
-		setting.Whole(&c.Records, "records", "records that are loaded").OfData().Between(1, maxLoaded),
+		setting.Whole(&c.Records, "records", "records that are loaded").OfData().Between(1, maxLoaded).Sized(nil),
 		setting.Whole(&c.KeySize, "key-size", "bytes of a key").OfData().Between(float64(leastKey), mostKey),
 		setting.Bytes(&c.ValueLow, &c.ValueHigh, leastValue, mostValue, "value-size", "bytes of a value, or a range such as 100..2000 from which each is drawn").OfData(),
 		setting.Share(&c.Reads, "read-share", "share of transactions that read one key, 0 to 1"),

@@ -54,7 +54,7 @@ func loaded(h history.Header) map[string]string {
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	return append([]setting.Setting{
-		setting.Whole(&c.Scale, "scale", "how often the rows of --ratio are there").OfData().Between(1, 1_000_000),
+		setting.Whole(&c.Scale, "scale", "how often the rows of --ratio are there").OfData().Between(1, 1_000_000).Sized(nil),
 		c.ratio().OfData(),
 		setting.Switch(&c.History, "history", "each transaction adds a row to the history"),
 		c.versions().OfData(),

@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/setting"
+)
+
+// Scale says by what the sizes of a scenario were divided, so that it fits a smaller
+// environment. Its zero value: by nothing.
+type Scale struct {
+	By      float64 // all together; 0: they are as they were written
+	Changes string  // what became of each, such as "clients 512 to 6"; empty where that was done before
+	asked   float64 // what they are yet to be divided by; 0: nothing
+}
+
+// applied marks a factor by which the sizes beside it were divided already.
+const applied = " applied"
+
+// scaleDown is read as a factor, or as one that was applied. It is written as the latter.
+func (s *Scenario) scaleDown() setting.Setting {
+	return setting.Setting{
+		Name: "scale-down", Value: "F", Group: setting.Load,
+		Help: "divide by F what the scenario file says of data, clients, transactions, rates, resources, and of the time of a run that time ends; nodes, faults and isolation stay",
+		Set: func(text string) error {
+			number, done := strings.CutSuffix(text, applied)
+			factor, err := strconv.ParseFloat(number, 64)
+			if err != nil || !(factor >= 1) || math.IsInf(factor, 0) {
+				return errors.New("it must be a number from 1 on, such as 100")
+			}
+			if done {
+				s.Scale = Scale{By: factor}
+			} else {
+				s.Scale.asked = factor
+			}
+			return nil
+		},
+		Get: func() string {
+			switch {
+			case s.Scale.asked > 0:
+				return setting.Number(s.Scale.asked)
+			case s.Scale.By > 0:
+				return setting.Number(s.Scale.By) + applied
+			}
+			return ""
+		},
+	}
+}
+
+// The least that scaling down makes of what is not counted; what was less stays.
+const (
+	leastRate = 1.0 // a second
+	leastTime = time.Second
+)
+
+// leastResources are those of each node, by their parameter of a cluster: processors, bytes.
+var leastResources = map[string]float64{"cpu": 0.5, "memory": 1e9, "disk": 1e9}
+
+// scaleDown divides what files named. What a flag or a variable named stays as it was given.
+func (m *merging) scaleDown() error {
+	s := &m.s
+	factor := s.Scale.asked
+	if s.Scale.asked = 0; factor <= 1 {
+		return nil
+	}
+	filed := func(name string) bool {
+		return m.named[name] && (&Setting{Source: m.sources[name]}).filed()
+	}
+	before := s.texts()
+	for _, one := range s.Settings() {
+		if one.Fit == nil || !filed(one.Name) {
+			continue
+		}
+		old, err := strconv.ParseUint(one.Get(), 10, 64)
+		if err != nil || old == 0 { // it says nothing, or leaves it to something else
+			continue
+		}
+		least := one.Fit(uint64(math.Round(float64(old) / factor)))
+		if err := one.Set(strconv.FormatUint(min(old, least), 10)); err != nil {
+			return fmt.Errorf("scale %s down by %s: %w", one.Name, setting.Number(factor), err)
+		}
+	}
+	if err := s.shorten(factor, filed, m.named); err != nil {
+		return fmt.Errorf("scale the rate down by %s: %w", setting.Number(factor), err)
+	}
+	if filed("cluster") {
+		s.Cluster = dividedResources(s.Cluster, factor)
+	}
+	s.Workers = min(s.Workers, s.Clients)
+	if s.Scale.Changes = changed(before, s.texts()); s.Scale.Changes == "" {
+		return fmt.Errorf("scale-down is %s and nothing that the scenario says is divided by it: name a scenario that says how many clients, accounts or transactions, or how long or how fast, or leave it out", setting.Number(factor))
+	}
+	s.Scale.By = factor * max(1, s.Scale.By)
+	return nil
+}
+
+// texts are the values of all settings.
+func (s *Scenario) texts() (list [][2]string) {
+	for _, one := range s.Settings() {
+		list = append(list, [2]string{one.Name, one.Get()})
+	}
+	return list
+}
+
+// changed lists what differs, in words.
+func changed(before, after [][2]string) string {
+	var list []string
+	for i, b := range before {
+		if a := after[i]; a != b && b[0] != "scale-down" {
+			list = append(list, fmt.Sprintf("%s %s to %s", b[0], b[1], a[1]))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// shorten divides the rate, and the time where that is what ends the run.
+func (s *Scenario) shorten(factor float64, filed func(string) bool, named Set) (err error) {
+	_, bounded := s.Rate.Length()
+	shorter, old := 1.0, s.Duration
+	if timed := filed("duration") || filed("rate") && bounded && !named["duration"]; timed && old > 0 {
+		s.Duration = min(old, max(s.leastDuration(), time.Duration(float64(old)/factor).Round(time.Millisecond)))
+		shorter = old.Seconds() / s.Duration.Seconds()
+	}
+	if filed("warmup") && shorter > 1 {
+		s.Warmup = time.Duration(float64(s.Warmup) / shorter).Round(time.Millisecond)
+	}
+	if filed("rate") && !s.Rate.Closed() {
+		if s.Rate, err = s.Rate.Divided(factor, shorter, leastRate); err != nil {
+			return err
+		}
+		if length, bounded := s.Rate.Length(); bounded && s.Duration > 0 {
+			s.Duration = min(s.Duration, length)
+		}
+	}
+	return nil
+}
+
+// leastDuration is that of a run in which each fault comes once and is healed.
+func (s *Scenario) leastDuration() time.Duration {
+	least := leastTime
+	script, _ := parseScript(s.Nemesis) // Plan reports what is wrong with it
+	for _, fault := range script {
+		least = max(least, fault.Done(1)+quiet)
+	}
+	return least
+}
+
+// quantity is an amount as Kubernetes writes it.
+var quantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
+
+// units are what the letters behind an amount stand for.
+var units = map[string]float64{
+	"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
+	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50,
+}
+
+// dividedResources divides what a cluster's text asks for each node. What is no amount, such as
+// memory=on, stays.
+func dividedResources(text string, factor float64) string {
+	name, params, found := strings.Cut(text, "?")
+	if !found {
+		return text
+	}
+	list := strings.Split(params, "&")
+	for i, param := range list {
+		key, value, _ := strings.Cut(param, "=")
+		least, of := leastResources[key]
+		parts := quantity.FindStringSubmatch(value)
+		if !of || parts == nil {
+			continue
+		}
+		amount, err := strconv.ParseFloat(parts[1], 64)
+		if err != nil {
+			continue
+		}
+		unit := units[parts[2]]
+		if divided := max(least, amount*unit/factor); divided < amount*unit {
+			list[i] = key + "=" + amountText(divided, unit, parts[2])
+		}
+	}
+	return name + "?" + strings.Join(list, "&")
+}
+
+// amountText writes an amount in its unit, or in thousandths of it where it is no whole number.
+func amountText(amount, unit float64, letters string) string {
+	if n := amount / unit; n == math.Trunc(n) {
+		return strconv.FormatFloat(n, 'f', -1, 64) + letters
+	}
+	switch {
+	case letters == "" && amount >= 1e3: // bytes
+		return strconv.FormatFloat(math.Ceil(amount), 'f', -1, 64)
+	case letters == "", letters == "m":
+		return strconv.FormatFloat(math.Ceil(amount*1e3), 'f', -1, 64) + "m"
+	}
+	return strconv.FormatFloat(math.Ceil(amount/1e6), 'f', -1, 64) + "M"
+}

@@ -70,6 +70,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/patroni", imports: []string{"internal/cluster", "internal/cluster/system", "internal/cluster/etcd", "internal/cluster/postgres"}},
 		{name: "internal/cluster/kubernetes", imports: []string{"internal/cluster", "internal/cluster/system"}},
 		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/etcd"}},
+		{name: "internal/cluster/kubernetes/mysql", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/mariadb"}},
 		{name: "internal/cluster/kubernetes/postgres", imports: []string{"internal/cluster", "internal/cluster/kubernetes"}},
 		{name: "internal/cluster/kubernetes/kubetest", imports: []string{"internal/cluster", "internal/cluster/system"}},
 		{name: "internal/cluster/pgbouncer", imports: []string{"internal/cluster", "internal/cluster/patroni", "internal/cluster/postgres"}},

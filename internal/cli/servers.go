@@ -17,6 +17,7 @@ import (
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/kubernetes"
 	etcdkubernetes "stroppy/internal/cluster/kubernetes/etcd"
+	mysqlkubernetes "stroppy/internal/cluster/kubernetes/mysql"
 	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
@@ -74,6 +75,7 @@ func servers() []database {
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
+				inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
 			}},
 		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
 			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), clusters: []clusterKind{

@@ -120,6 +120,12 @@ func (p *params) set(name, value string) error {
 	return nil
 }
 
+// CheckSetting says why a setting of a MariaDB server cannot be given, nil if it can.
+func CheckSetting(name, value string) error {
+	p := params{own: ownSettings}
+	return p.set(name, value)
+}
+
 // groupOptions are the times of Galera's group communication for a time after
 // which a silent node is suspected
 // (https://galeracluster.com/library/documentation/galera-parameters.html). The

@@ -121,6 +121,34 @@ func (c *ControlPlane) Create(t testing.TB, namespace string, text []byte) {
 	}
 }
 
+// First gives the first object of a resource that there is in a namespace, as soon as there is one.
+func (c *ControlPlane) First(t testing.TB, namespace string, resource schema.GroupVersionResource) <-chan *unstructured.Unstructured {
+	seen := make(chan *unstructured.Unstructured, 1)
+	ctx := t.Context()
+	go func() {
+		for ctx.Err() == nil {
+			if list, err := c.Client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{}); err == nil && len(list.Items) > 0 {
+				seen <- &list.Items[0]
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	return seen
+}
+
+// Left fails the test if there are objects of these resources in a namespace.
+func (c *ControlPlane) Left(t testing.TB, namespace string, resources ...schema.GroupVersionResource) {
+	t.Helper()
+	for _, r := range resources {
+		list, err := c.Client.Resource(r).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		must(t, err)
+		for i := range list.Items {
+			t.Errorf("it is left: %s %s", r.Resource, list.Items[i].GetName())
+		}
+	}
+}
+
 // AccountConfig returns the path of a kubeconfig with a token of a service account that is there.
 func (c *ControlPlane) AccountConfig(t testing.TB, namespace, account string) (kubeconfig string) {
 	t.Helper()

@@ -7,7 +7,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
@@ -34,7 +33,6 @@ const (
 var (
 	cnpgKind    = schema.GroupVersionKind{Group: "postgresql.cnpg.io", Version: "v1", Kind: "Cluster"}
 	zalandoKind = schema.GroupVersionKind{Group: "acid.zalan.do", Version: "v1", Kind: "postgresql"}
-	secretKind  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 )
 
 // Kind is the kind as package kubernetes knows it.
@@ -171,24 +169,17 @@ type database struct {
 }
 
 func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
-	secret, err := a.Get(ctx, secretKind, secretName(s))
+	secret, err := a.Secret(ctx, secretName(s))
 	if err != nil {
 		return nil, err
 	}
-	d := &database{api: a, spec: s, servers: addresses}
-	for key, to := range map[string]*string{"username": &d.user, "password": &d.password, "dbname": &d.name} {
-		text, _, _ := unstructured.NestedString(secret.Object, "data", key)
-		value, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, fmt.Errorf("the secret %s has a %s that cannot be read", secretName(s), key)
-		}
-		*to = string(value)
-	}
-	if d.password == "" {
+	if secret["password"] == "" {
 		return nil, fmt.Errorf("the secret %s has no password of the owner", secretName(s))
 	}
-	d.user, d.name = cmp.Or(d.user, user), cmp.Or(d.name, user)
-	return d, nil
+	return &database{
+		api: a, spec: s, servers: addresses,
+		user: cmp.Or(secret["username"], user), password: secret["password"], name: cmp.Or(secret["dbname"], user),
+	}, nil
 }
 
 func (d *database) address(hosts, query string) string {

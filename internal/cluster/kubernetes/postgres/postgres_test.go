@@ -1,14 +1,11 @@
 package postgres
 
 import (
-	"context"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -41,19 +38,8 @@ func TestOperators(t *testing.T) {
 	}
 	c.Define(t, definitions)
 	namespace := c.Namespace(t)
-	seen := make(chan *unstructured.Unstructured, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	clusters := c.Client.Resource(schema.GroupVersionResource{Group: cnpgKind.Group, Version: "v1", Resource: "clusters"}).Namespace(namespace)
-	go func() {
-		for ctx.Err() == nil {
-			if list, err := clusters.List(ctx, metav1.ListOptions{}); err == nil && len(list.Items) == 1 {
-				seen <- &list.Items[0]
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
+	clusters := schema.GroupVersionResource{Group: cnpgKind.Group, Version: "v1", Resource: "clusters"}
+	seen := c.First(t, namespace, clusters)
 	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-1 is not there") {
 		t.Errorf("an operator that makes no pods: %v", err)
 	}
@@ -68,9 +54,7 @@ func TestOperators(t *testing.T) {
 	default:
 		t.Error("no resource of the operator was applied")
 	}
-	if list, err := clusters.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
-		t.Errorf("its resource is left: %v, %v", list, err)
-	}
+	c.Left(t, namespace, clusters)
 }
 
 // TestRender holds what differs between the operators.

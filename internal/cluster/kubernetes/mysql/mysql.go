@@ -1,0 +1,243 @@
+// Package mysql is the kind k8s/mysql: MariaDB with Galera, all of whose servers take writes, by
+// the operator mariadb-operator. Its program could not be run where this was written: what is
+// applied was accepted by its schema, and the servers' part was seen on pods that a test had made
+// as the operator makes them.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	client "github.com/go-sql-driver/mysql"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/mariadb"
+)
+
+const (
+	port = 3306
+	// user is the superuser: the operator's own initial user may have 20 connections at most
+	// (internal/controller/mariadb_controller.go).
+	user     = "root"
+	name     = "stroppy"  // of the database in the server
+	password = "password" // key in the secret
+	// transport takes TLS where the server has it, with a certificate that is of its operator's.
+	transport  = "tls=preferred"
+	askTimeout = 2 * time.Second // of a question to one server, which may hang
+)
+
+var mariaDB = schema.GroupVersionKind{Group: "k8s.mariadb.com", Version: "v1alpha1", Kind: "MariaDB"}
+
+// Kind is the kind as package kubernetes knows it.
+func Kind() *kubernetes.Kind {
+	return &kubernetes.Kind{
+		Name: "mysql", Port: port, Disk: "10Gi",
+		Operators: []kubernetes.Operator{{
+			Name: "mariadb-operator", Kind: mariaDB,
+			Install: "helm install mariadb-operator-crds mariadb-operator-crds --repo https://helm.mariadb.com/mariadb-operator && helm install mariadb-operator mariadb-operator --repo https://helm.mariadb.com/mariadb-operator",
+		}},
+		Render: render, Status: status, Connect: connect, Settings: checkSetting,
+		Pods: func(s *kubernetes.Spec) labels.Set { // pkg/builder/labels of the operator
+			return labels.Set{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": s.Name}
+		},
+		Pod:    func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
+		NameOf: func(labels map[string]string) string { return labels["app.kubernetes.io/instance"] },
+	}
+}
+
+func checkSetting(name, value string) error {
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return errors.New("a setting's value is one line")
+	}
+	return mariadb.CheckSetting(name, value)
+}
+
+// render returns the superuser's password and the servers.
+func render(s *kubernetes.Spec) []*kubernetes.Object {
+	storage := map[string]any{"size": s.Disk, "pvcRetentionPolicy": map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"}}
+	if s.StorageClass != "" {
+		storage["storageClassName"] = s.StorageClass
+	}
+	spec := map[string]any{
+		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "storage": storage, "database": name,
+		"rootPasswordSecretKeyRef": map[string]any{"name": secretName(s), "key": password},
+		"inheritMetadata":          map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
+	}
+	switch {
+	case s.Image != "":
+		spec["image"] = s.Image
+	case s.Version != "":
+		spec["image"] = "docker.io/library/mariadb:" + s.Version
+	}
+	if s.Nodes > 1 {
+		// Galera's own settings lie beside the data, so that each server has one volume.
+		spec["galera"] = map[string]any{"enabled": true, "config": map[string]any{"reuseStorageVolume": true}}
+		spec["replicasAllowEvenNumber"] = s.Nodes%2 == 0
+	}
+	if amounts := s.Resources(); len(amounts) > 0 {
+		spec["resources"] = amounts
+	}
+	if len(s.Settings) > 0 {
+		lines := []string{"[mariadb]"}
+		for _, one := range s.Settings {
+			lines = append(lines, one[0]+"="+one[1])
+		}
+		spec["myCnf"] = strings.Join(lines, "\n") + "\n"
+	}
+	return []*kubernetes.Object{
+		kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}),
+		kubernetes.NewObject(mariaDB.GroupVersion().String(), mariaDB.Kind, s.Name, map[string]any{"spec": spec}),
+	}
+}
+
+func secretName(s *kubernetes.Spec) string { return s.Name + "-superuser" }
+
+// status is the operator's own word: its condition Ready (pkg/condition/ready.go).
+func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	o, err := a.Get(ctx, mariaDB, s.Name)
+	if err != nil {
+		return err
+	}
+	if ready, said := kubernetes.Condition(o, "Ready"); !ready {
+		return fmt.Errorf("its operator says that it is not ready: %q", said)
+	}
+	return nil
+}
+
+// database is MariaDB as its superuser knows it.
+type database struct {
+	resource string // the MariaDB's name
+	name     string // of the database in the server
+	password string
+	servers  []string
+}
+
+func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
+	o, err := a.Get(ctx, mariaDB, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(o.Object, append([]string{"spec"}, path...)...)
+		return value
+	}
+	d := &database{resource: s.Name, name: text("database"), servers: addresses}
+	galera, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "enabled")
+	switch {
+	case d.name == "":
+		return nil, fmt.Errorf("the MariaDB %s names no database for tables: set its spec.database", s.Name)
+	case len(addresses) > 1 && !galera:
+		return nil, fmt.Errorf("the MariaDB %s replicates without Galera: which of its servers have all that was committed cannot be verified here: take one with Galera", s.Name)
+	}
+	secret, err := a.Secret(ctx, text("rootPasswordSecretKeyRef", "name"))
+	if err != nil {
+		return nil, err
+	}
+	d.password = secret[text("rootPasswordSecretKeyRef", "key")]
+	return d, nil
+}
+
+func (d *database) address(hosts []string, query string) string {
+	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, d.password), Host: strings.Join(hosts, ","), Path: "/" + d.name, RawQuery: query}
+	return u.String()
+}
+
+// URL implements kubernetes.Database, as the methods below do.
+func (d *database) URL() string { return d.address(d.servers, transport+spread(d.servers)) }
+
+func (d *database) NodeURL(i int) string { return d.address(d.servers[i:i+1], transport) }
+
+// spread lets sessions begin with different servers where there are several.
+func spread(servers []string) string {
+	if len(servers) > 1 {
+		return "&spread=true"
+	}
+	return ""
+}
+
+// InsideURL implements kubernetes.Inside: pods of the namespace find servers by their names in
+// the operator's internal service (api/v1alpha1/mariadb_keys.go).
+func (d *database) InsideURL() string {
+	hosts := make([]string, len(d.servers))
+	for i := range hosts {
+		hosts[i] = fmt.Sprintf("%s-%d.%s-internal:%d", d.resource, i, d.resource, port)
+	}
+	return d.address(hosts, transport+spread(hosts))
+}
+
+func (d *database) Close() error { return nil }
+
+// Leader is always cluster.ErrNoLeader: all servers take writes.
+func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
+
+// Whole asks each server whether it takes writes in a group of all of them.
+func (d *database) Whole(ctx context.Context) error {
+	failed := make([]error, len(d.servers))
+	var group sync.WaitGroup
+	for i := range d.servers {
+		group.Go(func() { failed[i] = d.member(ctx, i) })
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+// member says why a server does not take writes
+// (https://galeracluster.com/library/documentation/galera-status-variables.html).
+func (d *database) member(ctx context.Context, i int) error {
+	values, err := d.ask(ctx, i)
+	switch {
+	case err != nil:
+		return fmt.Errorf("n%d does not answer: %w", i, err)
+	case len(d.servers) == 1:
+		return nil
+	case values["wsrep_ready"] != "ON" || values["wsrep_cluster_status"] != "Primary" || values["wsrep_local_state_comment"] != "Synced":
+		return fmt.Errorf("n%d is %s in a component that is %s, ready: %s", i, values["wsrep_local_state_comment"], values["wsrep_cluster_status"], values["wsrep_ready"])
+	case values["wsrep_cluster_size"] != strconv.Itoa(len(d.servers)):
+		return fmt.Errorf("n%d knows %s members, and there are to be %d", i, values["wsrep_cluster_size"], len(d.servers))
+	}
+	return nil
+}
+
+// ask reads what a server says of Galera. Each question has a connection of its own: one that is
+// kept may have been broken by a fault.
+func (d *database) ask(ctx context.Context, i int) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	config := client.NewConfig()
+	config.User, config.Passwd, config.DBName = user, d.password, d.name
+	config.Net, config.Addr, config.TLSConfig = "tcp", d.servers[i], "preferred"
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = askTimeout, askTimeout, askTimeout
+	config.Logger = &client.NopLogger{} // what it would log is in the errors
+	connector, err := client.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	rows, err := db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		values[name] = value
+	}
+	return values, rows.Err()
+}

@@ -69,6 +69,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/system", leaf: true},
 		{name: "internal/cluster/patroni", imports: []string{"internal/cluster", "internal/cluster/system", "internal/cluster/etcd", "internal/cluster/postgres"}},
 		{name: "internal/cluster/kubernetes", imports: []string{"internal/cluster", "internal/cluster/system"}},
+		{name: "internal/cluster/kubernetes/cockroach", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/cockroach"}},
 		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/etcd"}},
 		{name: "internal/cluster/kubernetes/mysql", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/mariadb"}},
 		{name: "internal/cluster/kubernetes/postgres", imports: []string{"internal/cluster", "internal/cluster/kubernetes"}},

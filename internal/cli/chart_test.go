@@ -204,7 +204,7 @@ func testChartValues(t *testing.T, renderer string) {
 		{values: `{run: {arguments: [--db, "etcd://a"]}, live: {enabled: true}}`, has: `- "0.0.0.0:8080"`},
 		{values: `rights: {chaosResources: [iochaos]}`, has: "- iochaos"},
 		{values: `rights: {nodeStatistics: true}`, has: "name: here-fleet-stroppy"},
-		{values: `run: {cluster: "k8s/nothing:3"}`, refused: `"nothing" is no kind of database that stroppy makes in Kubernetes: take some of etcd, `},
+		{values: `run: {cluster: "k8s/nothing:3"}`, refused: `"nothing" is no kind of database that stroppy makes in Kubernetes: take some of cockroach, etcd, `},
 		{values: `run: {cluster: "postgres:3"}`, refused: "/run/cluster"},
 		{values: `run: {clusters: "k8s/etcd:3"}`, refused: "'clusters' not allowed"},
 		{values: `run: {workers: -1}`, refused: "/run/workers"},

@@ -16,6 +16,7 @@ import (
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/kubernetes"
+	cockroachkubernetes "stroppy/internal/cluster/kubernetes/cockroach"
 	etcdkubernetes "stroppy/internal/cluster/kubernetes/etcd"
 	mysqlkubernetes "stroppy/internal/cluster/kubernetes/mysql"
 	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
@@ -56,6 +57,7 @@ func servers() []database {
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
 			port: "26257", bindable: true, open: opener(cockroach.Open), clusters: []clusterKind{
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
+				inKubernetes(cockroachkubernetes.Kind(), "CockroachDB, by either operator of Cockroach Labs", 3, 9),
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
 			port: "2379", open: opener(etcd.Open), ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{

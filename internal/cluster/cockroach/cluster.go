@@ -104,9 +104,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	first := c.List()[0]
 	for _, name := range slices.Sorted(maps.Keys(c.params.settings)) {
-		value := strings.ReplaceAll(c.params.settings[name], "'", "''")
-		if err := first.exec(ctx, "SET CLUSTER SETTING "+name+" = '"+value+"'"); err != nil {
-			return fmt.Errorf("set the cluster setting %s to %s: %w", name, c.params.settings[name], err)
+		if err := first.server().Set(ctx, name, c.params.settings[name]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -126,39 +125,13 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	})
 }
 
-// checkHealthy is nil when every node answers, takes all nodes for alive, and finds that
-// every range has all its replicas, on these nodes alone.
+// checkHealthy is nil when all nodes are as Healthy wants them.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
-	nodes := c.List()
-	var ids []int64
-	for _, n := range nodes {
-		id, err := n.ask(ctx)
-		if err != nil {
-			return err
-		}
-		ids = append(ids, id)
+	var servers []Server
+	for _, n := range c.List() {
+		servers = append(servers, n.server())
 	}
-	for _, n := range nodes {
-		alive, err := n.alive(ctx)
-		if err != nil {
-			return err
-		}
-		for i, id := range ids {
-			if !slices.Contains(alive, id) {
-				return fmt.Errorf("%s takes %s for dead", n.Name(), nodes[i].Name())
-			}
-		}
-		ranges, err := n.ranges(ctx)
-		if err != nil {
-			return err
-		}
-		for _, r := range ranges {
-			if err := r.complete(ids); err != nil {
-				return fmt.Errorf("%s says that %w", n.Name(), err)
-			}
-		}
-	}
-	return nil
+	return Healthy(ctx, servers)
 }
 
 // replicated is a range and the ids of the nodes that have its replicas.
@@ -217,12 +190,8 @@ func (c *Cluster) URL() string {
 func (n *node) URL() string { return urlOf(n.sql.String()) }
 
 func urlOf(hosts string) string {
-	u := url.URL{Scheme: "cockroach", User: url.User("root"), Host: hosts, Path: "/" + database, RawQuery: "sslmode=disable&connect_timeout=1"}
-	return u.String()
+	return URLOf(hosts) + "&connect_timeout=1"
 }
-
-// database is the one that every cluster has.
-const database = "defaultdb"
 
 // Leader is always cluster.ErrNoLeader.
 func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -50,7 +50,7 @@ func kind() clustertest.Kind {
 			if err != nil {
 				return nil, err
 			}
-			ids, err := collect(ctx, n, "SELECT id FROM paid", pgx.RowTo[int64])
+			ids, err := collect(ctx, n.server(), "SELECT id FROM paid", pgx.RowTo[int64])
 			held := map[string]string{}
 			for _, id := range ids {
 				held[fmt.Sprint(id)] = ""
@@ -122,7 +122,7 @@ func TestOne(t *testing.T) {
 			t.Errorf("the server runs as %q, %v", line, err)
 		}
 		for setting, want := range map[string]string{"server.time_until_store_dead": "2m0s"} {
-			got, err := collect(t.Context(), n, "SELECT value FROM crdb_internal.cluster_settings WHERE variable = '"+setting+"'", pgx.RowTo[string])
+			got, err := collect(t.Context(), n.server(), "SELECT value FROM crdb_internal.cluster_settings WHERE variable = '"+setting+"'", pgx.RowTo[string])
 			if err != nil || len(got) != 1 || got[0] != want {
 				t.Errorf("%s is %v, %v, want %s", setting, got, err, want)
 			}

@@ -2,7 +2,6 @@ package cockroach
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
@@ -11,14 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"stroppy/internal/cluster"
 )
 
 const (
-	askTimeout    = 3 * time.Second  // of a question to one node, which may hang
-	changeTimeout = 20 * time.Second // of a change of the nodes
 	// insist is when the signal to shut down comes again, which ends a node at once: one
 	// that has lost its majority meanwhile would try for ever to hand its leases over
 	// (pkg/cli/start.go, "a second interrupt will skip graceful shutdown").
@@ -113,79 +108,15 @@ func (n *node) Replace(ctx context.Context) error {
 	})
 }
 
-// with connects to the node for one question, so that no connection outlives the process
-// at its other end.
-func (n *node) with(ctx context.Context, limit time.Duration, question func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	config, err := pgx.ParseConfig("user=root sslmode=disable dbname=" + database + " host=" + n.sql.Addr().String() + " port=" + strconv.Itoa(int(n.sql.Port())))
-	if err != nil {
-		return errors.New("describe a connection to CockroachDB: one of the variables of the environment that begin with PG is wrong")
-	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err == nil {
-		err = question(ctx, conn)
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
-		defer cancel()
-		_ = conn.Close(closing) // the question is answered, and the server drops what is left
-	}
-	if err != nil {
-		return fmt.Errorf("ask %s: %w", n.Name(), err)
-	}
-	return nil
-}
+// server is the node as one that is asked.
+func (n *node) server() Server { return Server{Name: n.Name(), Address: n.sql.String()} }
 
 func (n *node) exec(ctx context.Context, statement string) error {
-	return n.with(ctx, changeTimeout, func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, statement)
-		return err
-	})
+	return n.server().exec(ctx, statement)
 }
 
-// ask reads something by the node, and returns the id that CockroachDB gave to it.
-func (n *node) ask(ctx context.Context) (id int64, err error) {
-	err = n.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
-		var text string
-		if err := c.QueryRow(ctx, "SHOW node_id").Scan(&text); err != nil {
-			return err
-		}
-		if id, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return err
-		}
-		_, err = c.Exec(ctx, "SELECT count(*) FROM system.namespace")
-		return err
-	})
-	return id, err
-}
+func (n *node) ask(ctx context.Context) (int64, error) { return n.server().ask(ctx) }
 
-// alive returns the ids of the nodes that this one takes for alive.
-func (n *node) alive(ctx context.Context) (ids []int64, err error) {
-	return collect[int64](ctx, n, "SELECT node_id FROM crdb_internal.gossip_nodes WHERE is_live", pgx.RowTo[int64])
-}
+func (n *node) ranges(ctx context.Context) ([]replicated, error) { return n.server().ranges(ctx) }
 
-// ranges returns all ranges as the node finds them.
-func (n *node) ranges(ctx context.Context) ([]replicated, error) {
-	return collect(ctx, n, "SELECT range_id, replicas FROM crdb_internal.ranges_no_leases", func(row pgx.CollectableRow) (r replicated, err error) {
-		err = row.Scan(&r.id, &r.replicas)
-		return r, err
-	})
-}
-
-func collect[T any](ctx context.Context, n *node, query string, one pgx.RowToFunc[T]) (list []T, err error) {
-	err = n.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
-		rows, err := c.Query(ctx, query)
-		if err == nil {
-			list, err = pgx.CollectRows(rows, one)
-		}
-		return err
-	})
-	return list, err
-}
-
-func (n *node) now(ctx context.Context) (now time.Time, err error) {
-	err = n.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
-		return c.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
-	})
-	return now, err
-}
+func (n *node) now(ctx context.Context) (time.Time, error) { return n.server().now(ctx) }

@@ -176,9 +176,11 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 			return err
 		}
 	}
-	for i := range c.spec.Nodes {
-		c.spec.Pods = append(c.spec.Pods, c.kind.Pod(c.spec, i))
-		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: c.spec.Pods[i]})
+	if err := c.namePods(ctx); err != nil {
+		return err
+	}
+	for i, name := range c.spec.Pods {
+		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: name})
 	}
 	if err := c.waitPods(ctx); err != nil {
 		return err
@@ -196,6 +198,28 @@ func (c *Cluster) startUp(ctx context.Context, a *asked, objects []*Object) (err
 		c.unmetered = err.Error()
 	}
 	return ctx.Err()
+}
+
+// namePods finds the nodes' pods. Where the operator names them it waits until there are as many
+// as there are to be.
+func (c *Cluster) namePods(ctx context.Context) error {
+	if c.kind.Pod(c.spec, 0) != "" {
+		for i := range c.spec.Nodes {
+			c.spec.Pods = append(c.spec.Pods, c.kind.Pod(c.spec, i))
+		}
+		return nil
+	}
+	return c.pods.until(ctx, func() error {
+		all := c.pods.all()
+		if len(all) != c.spec.Nodes {
+			return fmt.Errorf("the operator has made %d of %d pods", len(all), c.spec.Nodes)
+		}
+		c.spec.Pods = nil
+		for _, p := range all {
+			c.spec.Pods = append(c.spec.Pods, p.Name)
+		}
+		return nil
+	})
 }
 
 // reach opens a way to each pod, through the API server if that is asked for or if the pods do

@@ -32,7 +32,8 @@ type Kind struct {
 	Render func(s *Spec) []*Object
 	// Pods are the labels of the servers' pods and of their volume claims.
 	Pods func(s *Spec) labels.Set
-	// Pod is the name of a node's pod.
+	// Pod is the name of a node's pod. Empty: the operator alone knows, and the pods that have the
+	// labels are the nodes, in the order of their names.
 	Pod func(s *Spec, node int) string
 	// Status says why the operator does not count the database as well, nil if it does. Nil:
 	// there is no operator.
@@ -46,6 +47,8 @@ type Kind struct {
 	// NameOf is the name of the database whose pods have labels, for one that is there already;
 	// nil: it is not needed.
 	NameOf func(labels map[string]string) string
+	// Params are parameters of the kind's own: name → value where none is given.
+	Params map[string]string
 	// Settings says why a setting of the server's own cannot be given; nil: none can.
 	Settings func(name, value string) error
 }
@@ -92,8 +95,9 @@ type Spec struct {
 	StorageClass string // empty: the default one
 	ToolImage    string // of stroppy, for the probe
 	Settings     [][2]string
-	Pods         []string // names of the nodes' pods, by node, once they are known
-	Formed       bool     // the first nodes have become a cluster
+	Params       map[string]string // of the kind's own
+	Pods         []string          // names of the nodes' pods, by node, once they are known
+	Formed       bool              // the first nodes have become a cluster
 }
 
 // namePrefix begins the name of each cluster that this program makes.
@@ -113,7 +117,7 @@ type asked struct {
 
 // read reads the parameters. The error is a *cluster.ParamError.
 func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
-	a := &asked{Spec: Spec{Nodes: o.Nodes, Disk: k.Disk, Version: k.Version, Pull: "IfNotPresent", ToolImage: "stroppy:" + toolVersion}, wait: startLimit}
+	a := &asked{Spec: Spec{Nodes: o.Nodes, Disk: k.Disk, Version: k.Version, Pull: "IfNotPresent", ToolImage: "stroppy:" + toolVersion, Params: map[string]string{}}, wait: startLimit}
 	text := func(to *string) func(string) error {
 		return func(value string) error {
 			if *to = value; value == "" {
@@ -140,6 +144,13 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 	}
 	if o.Params.Has("bin") {
 		return nil, &cluster.ParamError{Param: "bin", Reason: "the programs are in the image: name another by version= or image="}
+	}
+	for name, value := range k.Params {
+		known[name] = func(value string) error {
+			a.Params[name] = value
+			return nil
+		}
+		a.Params[name] = value
 	}
 	if err := (cluster.Params{Kind: "a cluster in Kubernetes", Known: known, Set: k.set(a)}).Read(o.Params); err != nil {
 		return nil, err

@@ -21,6 +21,25 @@ type Scenario struct {
 	Data     []byte // the file
 }
 
+//go:embed study/published/*.yaml
+var published embed.FS
+
+// Published returns the files of what the studies published of their runs, by name.
+func Published() map[string][]byte {
+	all := map[string][]byte{}
+	err := fs.WalkDir(published, ".", func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		all[file], err = published.ReadFile(file)
+		return err
+	})
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	return all
+}
+
 // All returns the scenarios by name.
 func All() (list []Scenario) {
 	err := fs.WalkDir(files, ".", func(file string, e fs.DirEntry, err error) error {

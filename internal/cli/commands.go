@@ -24,6 +24,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
+	"stroppy/internal/sweep/study"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -423,6 +424,9 @@ func (a *app) reportCommand() *cobra.Command {
 func (a *app) report(dir, format string) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
+	}
+	if study.Holds(dir) {
+		return a.reportScenarios(dir, format)
 	}
 	if holdsBook(dir) {
 		if format != output.Text && format != "json" {

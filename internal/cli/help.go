@@ -120,7 +120,8 @@ stroppy report stroppy-runs/20250101-120000-bank-sqlite --format junit
 stroppy report before after --out comparison`,
 		"stroppy sweep": `stroppy sweep bank --over clients=1,2,4,8 -d 10s --db postgres://me@localhost/test
 stroppy sweep kv --over rate --db redis://localhost
-stroppy sweep bank --over nodes=1,3,5 --cluster etcd`,
+stroppy sweep bank --over nodes=1,3,5 --cluster etcd
+stroppy sweep --over 'scenarios=study/*' --scale-down 1000`,
 		"stroppy compare": `stroppy compare before.yaml after.yaml --repeat 5
 stroppy compare lost-update --db postgres://me@localhost/test --db mysql://me@localhost/test`,
 		"stroppy isolation": `stroppy isolation --db postgres://me@localhost/test

@@ -1,18 +1,24 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"stroppy/internal/live"
+	"stroppy/internal/output"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/setting"
 )
 
 // How often progress is shown: redrawn on a terminal, a line each elsewhere.
@@ -171,4 +177,78 @@ func left(s run.State, elapsed time.Duration) (time.Duration, bool) {
 		return time.Duration(min(rest*float64(elapsed), float64(365*24*time.Hour))), true
 	}
 	return 0, false
+}
+
+// outputFlags lets a command say how much it shows.
+func (a *app) outputFlags(c *cobra.Command) {
+	c.Flags().BoolVarP(&a.quiet, "quiet", "q", false, "show no progress, and of the report the verdict alone")
+	c.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "show all of the report, not only what fits one screen")
+	given := func(name string) bool { return c.Flags().Changed(name) }
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if given("quiet") && given("verbose") {
+			return usagef("--quiet shows less and --verbose more: give one of them")
+		}
+		return nil
+	}
+}
+
+// outputFormat lets a command print its report in the form of another program.
+func outputFormat(c *cobra.Command) *string {
+	return c.Flags().String("format", output.Text, "the report's `FORM`: "+setting.Or(output.Names()))
+}
+
+// knownFormat refuses a form that does not exist; asJSON stands for json.
+func knownFormat(c *cobra.Command, format *string, asJSON bool) error {
+	switch {
+	case asJSON && c.Flags().Changed("format") && *format != "json":
+		return usagef("--json and --format %s are two forms: give one of them", *format)
+	case asJSON:
+		*format = "json"
+	case !output.Known(*format):
+		return usagef("--format is %q: it must be %s", *format, setting.Or(output.Names()))
+	}
+	return nil
+}
+
+// textOptions say how the report of the run in dir is shown here.
+func (a *app) textOptions(dir string) report.Options {
+	o := report.Options{Color: a.colors(a.stdout), Dir: dir}
+	if a.terminal(a.stdout) {
+		o.Width = widthOf(a.stdout)
+	}
+	switch {
+	case a.quiet:
+		o.Detail = report.Verdict
+	case a.verbose:
+		o.Detail = report.Full
+	}
+	return o
+}
+
+// notes is where a person is shown how far a call is.
+func (a *app) notes() io.Writer {
+	if a.quiet {
+		return io.Discard
+	}
+	return a.stderr
+}
+
+// openPage shows a page in the person's browser, by the command that the system has for that.
+func openPage(path string) error {
+	name, args := "xdg-open", []string{path}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", path}
+	}
+	command := exec.Command(name, args...)
+	err := command.Start()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("open %s: this machine has no %s, which opens a browser: open the file by hand", path, name)
+	case err != nil:
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	return command.Process.Release()
 }

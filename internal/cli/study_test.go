@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,5 +57,57 @@ func TestStudyPlans(t *testing.T) {
 	}
 	if found != len(runs) {
 		t.Errorf("%d of the study's %d runs are there", found, len(runs))
+	}
+}
+
+// TestPublishedTables holds that each scenario beside a row of a study's table is there, and
+// that those of table 1 have the nodes, clients, accounts and transfers that the row prints.
+func TestPublishedTables(t *testing.T) {
+	tables, err := published()
+	if err != nil || len(tables) == 0 || len(tables[0].Tables) != 3 {
+		t.Fatalf("%v, %+v", err, tables)
+	}
+	files := map[string]map[string]string{}
+	for _, s := range scenarios.All() {
+		written, err := workloads().File(s.Name, s.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[s.Name] = map[string]string{}
+		for _, one := range written {
+			files[s.Name][one.Key] = one.Value
+		}
+	}
+	compared := 0
+	for _, table := range tables[0].Tables {
+		column := func(name string) int { return slices.Index(table.Columns, name) }
+		for _, row := range table.Rows {
+			for _, name := range row.Scenarios {
+				is := files[name]
+				if is == nil {
+					t.Errorf("%s has the scenario %s, which is not there", table.Title, name)
+					continue
+				}
+				if column("Clients") < 0 {
+					continue
+				}
+				compared++
+				_, nodes, params := clusterNodes(is["cluster"])
+				got := []string{strconv.Itoa(nodes), is["clients"], strings.TrimSuffix(is["accounts"], "000000"), strings.TrimSuffix(is["count"], "000000")}
+				want := []string{row.Cells[column("Number of nodes")], row.Cells[column("Clients")], row.Cells[column("Accounts, Millions")], row.Cells[column("Transfers, millions")]}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s has %q and its row %q", name, got, want)
+				}
+				if resources := fmt.Sprintf("?cpu=%s&memory=%sG&disk=%sG", row.Cells[column("VCPU/ Node")], row.Cells[column("RAM/ Node,GB")], row.Cells[column("HDD/Node, GB")]); params != "" && params != resources {
+					t.Errorf("%s has %q and its row %q", name, params, resources)
+				}
+				if chaos := strings.Contains(row.Cells[column("vendor")], "chaos"); chaos != (is["nemesis"] != "") {
+					t.Errorf("%s has the faults %q and its row says %q", name, is["nemesis"], row.Cells[column("vendor")])
+				}
+			}
+		}
+	}
+	if compared != 9 {
+		t.Errorf("%d runs of table 1 were compared", compared)
 	}
 }

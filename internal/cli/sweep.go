@@ -23,14 +23,17 @@ import (
 
 func (a *app) sweepCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "sweep [WORKLOAD] --over AXIS[=VALUES]", Short: "Repeat a run at several rates, with several numbers of clients or of nodes",
+		Use: "sweep [WORKLOAD] --over AXIS[=VALUES]", Short: "Repeat a run at several rates, or with several numbers of clients or nodes; or run several scenarios",
 		Long: "Every step is a whole run with a verdict of its own, in a folder of the sweep's directory.\n" +
 			"A sweep that was interrupted goes on where it stopped when it is called again with --out.\n\n" +
 			"  --over rate                   finds the maximum rate, steps down by tenths, below 70 % by half,\n" +
 			"                                refines near the knee and measures its two sides three times;\n" +
 			"                                a step lasts until its 99 % latency has samples enough, a minute at most\n" +
 			"  --over clients=1,2,4,8        these; clients=1..64 doubles; clients=10..50 by 10 adds\n" +
-			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
+			"  --over nodes=1,3,5            with --cluster, which is started anew for each\n" +
+			"  --over scenarios='study/*'    scenarios by name, pattern or file, one after the other; those of the\n" +
+			"                                studies if none is named. One that cannot be run is reported, and the\n" +
+			"                                others go on. The tables that the studies published have ours beside",
 		Args: oneWorkload,
 	}
 	absent := keys("workload", "no-load", "arrival")
@@ -44,7 +47,12 @@ func (a *app) sweepCommand() *cobra.Command {
 			return err
 		}
 		if *over == "" {
-			return usagef("`%s` needs --over: rate, clients or nodes, such as --over clients=1,2,4,8", c.CommandPath())
+			return usagef("`%s` needs --over: rate, clients, nodes or scenarios, such as --over clients=1,2,4,8", c.CommandPath())
+		}
+		if names, ok, err := listOf(*over); err != nil {
+			return err
+		} else if ok {
+			return a.sweepScenarios(c, args, names, *over, *dry)
 		}
 		spec, err := sweep.Parse(*over)
 		if err != nil {

@@ -64,7 +64,7 @@ func TestReadRefuses(t *testing.T) {
 		"":                            "no sweep of stroppy",
 		"{}":                          "no schema",
 		`{"schema":2,"over":"rate"}`:  "newer stroppy",
-		`{"schema":1,"over":"x"}`:     "rate, clients or nodes",
+		`{"schema":1,"over":"x"}`:     "rate, clients, nodes or scenarios",
 		`{"schema":1,"points":"all"}`: "does not fit schema 1: its points is a JSON string",
 	} {
 		dir := t.TempDir()

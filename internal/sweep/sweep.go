@@ -43,7 +43,7 @@ func Parse(text string) (Spec, error) {
 	name, list, given := strings.Cut(text, "=")
 	s := Spec{Axis: Axis(strings.TrimSpace(name))}
 	if !slices.Contains([]Axis{Rate, Clients, Nodes}, s.Axis) {
-		return Spec{}, fmt.Errorf("sweep over %q: it goes over rate, clients or nodes, such as clients=1,2,4,8", text)
+		return Spec{}, fmt.Errorf("sweep over %q: it goes over rate, clients, nodes or scenarios, such as clients=1,2,4,8", text)
 	}
 	if !given {
 		return s, nil

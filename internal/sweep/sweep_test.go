@@ -36,8 +36,8 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, why := range map[string]string{
-		"":                     "rate, clients or nodes",
-		"threads=1,2":          "rate, clients or nodes",
+		"":                     "rate, clients, nodes or scenarios",
+		"threads=1,2":          "rate, clients, nodes or scenarios",
 		"clients=":             "names no step",
 		"clients=1,,2":         "names no step",
 		"clients=0":            "not above 0",

@@ -1,0 +1,204 @@
+package study
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"stroppy/internal/report"
+)
+
+// Published is what one study has published of its runs.
+type Published struct {
+	Study  string           `yaml:"study"` // its name, for titles
+	Tables []PublishedTable `yaml:"tables"`
+}
+
+// PublishedTable is a table as the study prints it.
+type PublishedTable struct {
+	Title   string         `yaml:"title"`
+	Note    string         `yaml:"note"`
+	Columns []string       `yaml:"columns"`
+	Ours    []string       `yaml:"ours"` // what is shown of our runs: names of figures
+	Rows    []PublishedRow `yaml:"rows"`
+}
+
+// PublishedRow is a row of a study's table, and which scenarios stand beside it, if any.
+type PublishedRow struct {
+	Scenarios []string `yaml:"scenarios"`
+	Cells     []string `yaml:"cells"`
+}
+
+// none is the cell of what there is nothing of.
+const none = "–"
+
+// figure is something measured of a run, or of what was run.
+type figure struct {
+	name, column string
+	text         func(*Row) string
+}
+
+// number writes what may not be known.
+func number[N any](value *N, write func(N) string) string {
+	if value == nil {
+		return report.NotKnown
+	}
+	return write(*value)
+}
+
+func figures() []figure {
+	bytes := func(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
+	return []figure{
+		{"clients", "our clients", func(r *Row) string { return report.Group(uint64(r.Clients)) }},
+		{"accounts", "our accounts", func(r *Row) string { return report.Group(r.Loaded) }},
+		{"committed", "our committed", func(r *Row) string { return report.Group(r.Committed) }},
+		{"tps", "our TPS", func(r *Row) string { return number(r.TPS, report.RateText) }},
+		{"tps_median", "our median TPS", func(r *Row) string { return number(r.MedianTPS, report.RateText) }},
+		{"tps_best", "our best second", func(r *Row) string { return number(r.BestTPS, report.RateText) }},
+		{"mean_ms", "our mean, ms", func(r *Row) string { return number(r.MeanMS, report.LatencyText) }},
+		{"p99_ms", "our 99 %, ms", func(r *Row) string { return number(r.P99MS, report.LatencyText) }},
+		{"max_ms", "our max, ms", func(r *Row) string { return number(r.MaxMS, report.LatencyText) }},
+		{"footprint", "our footprint", func(r *Row) string { return number(r.Footprint, bytes) }},
+	}
+}
+
+// figureOf returns the figure of a name.
+func figureOf(name string) (figure, bool) {
+	list := figures()
+	if i := slices.IndexFunc(list, func(f figure) bool { return f.name == name }); i >= 0 {
+		return list[i], true
+	}
+	return figure{}, false
+}
+
+// Parse reads what a study has published. name is the file's, for errors.
+func Parse(name string, data []byte) (p Published, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&p); err != nil {
+		return p, fmt.Errorf("read the tables in %s: %w", name, err)
+	}
+	for _, t := range p.Tables {
+		for _, ours := range t.Ours {
+			if _, ok := figureOf(ours); !ok {
+				return p, fmt.Errorf("read the tables in %s: %q has %q beside it, which no run has", name, t.Title, ours)
+			}
+		}
+		for i, row := range t.Rows {
+			if len(row.Cells) != len(t.Columns) {
+				return p, fmt.Errorf("read the tables in %s: row %d of %q has %d cells and there are %d columns", name, i+1, t.Title, len(row.Cells), len(t.Columns))
+			}
+		}
+	}
+	return p, nil
+}
+
+// has says whether a scenario of the table is in the sweep.
+func (t *PublishedTable) has(over []string) bool {
+	return slices.ContainsFunc(t.Rows, func(r PublishedRow) bool {
+		return slices.ContainsFunc(r.Scenarios, func(s string) bool { return slices.Contains(over, s) })
+	})
+}
+
+// tables are those of the studies that the sweep has scenarios of, with ours beside.
+func (b *Book) tables(published []Published) (list []report.PageTable) {
+	for _, p := range published {
+		for i := range p.Tables {
+			if t := &p.Tables[i]; t.has(b.Over) {
+				list = append(list, b.beside(p.Study, t))
+			}
+		}
+	}
+	return list
+}
+
+// beside is a table of a study, a line for each scenario of a row. Theirs is cited once.
+func (b *Book) beside(study string, p *PublishedTable) report.PageTable {
+	var ours []figure
+	columns := slices.Clone(p.Columns)
+	for _, name := range p.Ours {
+		f, _ := figureOf(name) // Parse has refused others
+		ours, columns = append(ours, f), append(columns, f.column)
+	}
+	columns = append(columns, "scaled down by", "our verdict", "our database", "scenario")
+	words := append(p.words(), len(columns)-3, len(columns)-2, len(columns)-1)
+	note := fmt.Sprintf("The columns that begin with 'our' are of this sweep's runs, on its machines and by its settings; the %d before them are cited from the %s.", len(p.Columns), study)
+	if p.Note != "" {
+		note = p.Note + " " + note
+	}
+	t := report.NewPageTable(study+", "+p.Title, note, words, columns...)
+	for _, row := range p.Rows {
+		names := row.Scenarios
+		if len(names) == 0 {
+			names = []string{none}
+		}
+		for i, name := range names {
+			cells := make([]string, len(p.Columns))
+			if i == 0 {
+				copy(cells, row.Cells)
+			}
+			t.Rows = append(t.Rows, b.line(cells, ours, name))
+		}
+	}
+	t.Markdown = t.AsMarkdown()
+	return t
+}
+
+// words are the study's columns that are no numbers.
+func (t *PublishedTable) words() (columns []int) {
+	for i := range t.Columns {
+		if slices.ContainsFunc(t.Rows, func(r PublishedRow) bool {
+			_, err := strconv.ParseFloat(r.Cells[i], 64)
+			return err != nil
+		}) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// line adds what a scenario came to. A cell has a number only where it was measured.
+func (b *Book) line(cells []string, ours []figure, name string) report.PageRow {
+	row, state := b.Row(name), ""
+	switch {
+	case name == none:
+		state = none
+	case !slices.Contains(b.Over, name):
+		state = "not in this sweep"
+	case row == nil:
+		state = "not run yet"
+	case row.Problem != "":
+		state = "could not run"
+	}
+	for _, f := range ours {
+		if state != "" {
+			cells = append(cells, none)
+		} else {
+			cells = append(cells, f.text(row))
+		}
+	}
+	if state != "" {
+		return report.PageRow{Cells: append(cells, none, state, none, name)}
+	}
+	return report.PageRow{Cells: append(cells, scaled(row), row.Verdict, row.server(), name)}
+}
+
+// scaled is by what a run was scaled down.
+func scaled(r *Row) string {
+	if r.ScaledDown == 0 {
+		return none
+	}
+	return fmt.Sprintf("%g", r.ScaledDown)
+}
+
+// server is the database without what its version has in parentheses, such as that of a package.
+func (r *Row) server() string {
+	name, _, _ := strings.Cut(r.Database, " (")
+	return name
+}
+
+func joined(parts ...string) string { return strings.TrimSpace(strings.Join(parts, " ")) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -196,8 +197,12 @@ func (a *app) clusterStatus() error {
 	return nil
 }
 
-// clusterDown stops the cluster of this name, and clears away what a crash left.
+// clusterDown stops the cluster of this name, and clears away what a crash left. One that a run
+// has kept is in Kubernetes.
 func (a *app) clusterDown(text string) error {
+	if kind, options, err := parseCluster(text); err == nil && kind.elsewhere() && options.Params.Has("name") {
+		return a.keptDown(options)
+	}
 	list, err := held()
 	if err != nil {
 		return err
@@ -256,3 +261,80 @@ func (a *app) clearLeftovers(ctx context.Context) error {
 
 // objectsLimit bounds how long what an earlier run has left in Kubernetes may take to go.
 const objectsLimit = time.Minute
+
+// keeper is a cluster that can stay when its run has ended, and says then what it is called and
+// by which labels it is found.
+type keeper interface {
+	Keep() (name, namespace, selector string, err error)
+}
+
+// remover removes a cluster that was kept, and returns a line that says so.
+type remover func(ctx context.Context, o cluster.Options) (line string, err error)
+
+// keepable says why the cluster of --cluster cannot be left, nil if it can.
+func keepable(text string) error {
+	kind, options, err := parseCluster(text)
+	switch {
+	case err != nil:
+		return err
+	case !kind.elsewhere():
+		return usagef("--keep leaves a cluster in Kubernetes, and %s is on this machine: start one that stays with `stroppy cluster up %s`, and give its URL to --db", text, scenario.Quote(text))
+	case options.Params.Has("selector"):
+		return usagef("--keep leaves what the run has made, and the database that selector= chooses stays anyway: leave --keep out")
+	}
+	return nil
+}
+
+// keep has a cluster stay, and returns the lines that say how it is used again and removed.
+func keep(c cluster.Cluster, text string) ([]string, error) {
+	k, ok := c.(keeper)
+	if !ok {
+		return nil, errors.New("this cluster cannot be left after the run: leave --keep out")
+	}
+	name, namespace, selector, err := k.Keep()
+	if err != nil {
+		return nil, err
+	}
+	kind, options, err := parseCluster(text)
+	if err != nil {
+		return nil, err
+	}
+	with := func(params map[string]string, also ...string) string {
+		for _, p := range append(also, "kubeconfig", "context") {
+			if options.Params.Has(p) {
+				params[p] = options.Params.Get(p)
+			}
+		}
+		return scenario.Quote(kind.name + "?" + queryOf(params))
+	}
+	return []string{
+		fmt.Sprintf("%s stays in the namespace %s, as %s", text, namespace, name),
+		toPaste("use it again", "stroppy run --cluster "+with(map[string]string{"namespace": namespace, "selector": selector}, "reach", "tool-image", "pull")),
+		toPaste("remove it", "stroppy cluster down "+with(map[string]string{"namespace": namespace, "name": name})),
+	}, nil
+}
+
+// queryOf writes parameters as --cluster takes them, with what a person can read left as it is.
+func queryOf(params map[string]string) string {
+	escape := strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", ";", "%3B", "#", "%23")
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		pairs = append(pairs, name+"="+escape.Replace(params[name]))
+	}
+	return strings.Join(pairs, "&")
+}
+
+// keptDown removes a cluster in Kubernetes that a run has kept.
+func (a *app) keptDown(o cluster.Options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	line, err := objectsRemover()(ctx, o)
+	if errors.As(err, new(*cluster.ParamError)) {
+		return &exitError{exitUsage, err}
+	}
+	if err != nil {
+		return fmt.Errorf("remove the cluster: %w", err)
+	}
+	_, err = fmt.Fprintf(a.stdout, "removed: %s\n", line)
+	return err
+}

@@ -27,6 +27,7 @@ type clusterSession struct {
 	cluster cluster.Cluster
 	nemesis *nemesis.Nemesis
 	leaders *leaderWatch // nil where the cluster reports its events itself, or all nodes are equal
+	kept    []string     // where it is left: how it is used again and removed
 }
 
 // openCluster starts the cluster of the configuration, if it names one, and makes it
@@ -75,6 +76,11 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	config.live = c.URL()
 	a.keepSecret(config.live)
 	r := &clusterSession{cluster: c, nemesis: faults}
+	if config.keep {
+		if r.kept, err = keep(c, config.Cluster); err != nil {
+			return nil, errors.Join(err, c.Stop())
+		}
+	}
 	if why := r.unmetered(); why != "" {
 		s.note("what its servers use of their machines is not known: %s", why)
 	}
@@ -158,8 +164,8 @@ func (w *leaderWatch) Events() []cluster.Event {
 	return slices.Clone(w.events)
 }
 
-// stop takes the cluster away; there may be none.
-func (r *clusterSession) stop() error {
+// stop takes the cluster away, or notes how one that is left is used; there may be none.
+func (r *clusterSession) stop(note func(format string, args ...any)) error {
 	if r == nil {
 		return nil
 	}
@@ -168,6 +174,9 @@ func (r *clusterSession) stop() error {
 	}
 	if err := r.cluster.Stop(); err != nil {
 		return fmt.Errorf("stop the cluster: %w", err)
+	}
+	for _, line := range r.kept {
+		note("%s", line)
 	}
 	return nil
 }

@@ -42,6 +42,11 @@ func (a *app) runCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if config.keep = config.Keep; config.keep {
+			if err := keepable(config.Cluster); err != nil {
+				return err
+			}
+		}
 		steps := run.Steps{Load: !config.NoLoad, Check: !config.NoCheck}
 		if *dry {
 			return a.dryRun("run", &config, steps)
@@ -57,7 +62,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	if name != "pay" {
 		c.Short, c.Annotations = "The same as pay", map[string]string{sameAs: "pay"}
 	}
-	absent := keys("workload", "cluster", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
+	absent := keys("workload", "cluster", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	a.outputFlags(c)
 	dry := dryRunFlag(c)
@@ -132,7 +137,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)
 	}
-	defer func() { err = errors.Join(err, cluster.stop()) }()
+	defer func() { err = errors.Join(err, cluster.stop(s.note)) }()
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)

@@ -23,6 +23,7 @@ import (
 type config struct {
 	scenario.Plan
 	live string // the URL of the cluster that was started for this run
+	keep bool   // leave that cluster
 }
 
 // keyFlag is a key as a flag: it keeps the text for scenario to read.

@@ -197,7 +197,7 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cluster.stop()) }()
+	defer func() { err = errors.Join(err, cluster.stop(nil)) }()
 	database, done, err := openEmbedded(s.ctx, &own, i.levels...)
 	if err != nil {
 		return nil, err

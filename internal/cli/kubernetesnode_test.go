@@ -97,6 +97,34 @@ func TestKubernetesRun(t *testing.T) {
 	})
 }
 
+// TestKubernetesKeep: a database stays after its run, which says how another run uses it and how
+// it is removed.
+func TestKubernetesKeep(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		n.StartChaosMesh(t)
+		small := []string{"--accounts", "500", "--clients", "4", "--duration", "8s", "--seed", "7"}
+		p := start(t, append([]string{"run", "bank", "--cluster", where, "--keep", "--workers", "2", "--workers-on", "pods", "--nemesis", "partition leader at 3s for 2s"}, small...)...)
+		code, stdout, stderr := p.wait(t)
+		t.Logf("%s\n%s", stdout, stderr)
+		again := regexp.MustCompile(`use it again with: stroppy run --cluster '([^']+)'`).FindStringSubmatch(stderr)
+		remove := regexp.MustCompile(`remove it with: stroppy cluster down '([^']+)'`).FindStringSubmatch(stderr)
+		if code != 0 || again == nil || remove == nil {
+			t.Fatalf("it ended with %d and does not say how to go on", code)
+		}
+		p = start(t, append([]string{"run", "bank", "--cluster", again[1], "--nemesis", "kill leader at 3s for 1s"}, small...)...)
+		code, stdout, stderr = p.wait(t)
+		t.Logf("%s\n%s", stdout, stderr)
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
+			t.Errorf("on what was kept it ended with %d", code)
+		}
+		p = start(t, "cluster", "down", remove[1])
+		if code, stdout, stderr = p.wait(t); code != 0 || !strings.Contains(stdout, "removed: all of stroppy-") {
+			t.Errorf("its removal ended with %d: %s%s", code, stdout, stderr)
+		}
+		nothingIn(t, n, namespace)
+	})
+}
+
 // TestKubernetesWorkers: the load comes from the pods of an Indexed Job, which are this program's
 // own image, and every transfer is proved in one history.
 func TestKubernetesWorkers(t *testing.T) {

@@ -106,6 +106,9 @@ func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) clusterKind
 		}}
 }
 
+// objectsRemover removes a cluster in Kubernetes that a run has kept.
+func objectsRemover() remover { return kubernetes.Down }
+
 // objectsClearer removes what a run that was killed has left in Kubernetes.
 func objectsClearer() cluster.Clearer { return kubernetes.Clear }
 

@@ -15,4 +15,6 @@ func clusterServants() []*cobra.Command { return nil }
 
 var clusterFolders map[[2]string]string
 
+func objectsRemover() remover { return nil }
+
 func objectsClearer() cluster.Clearer { return nil }

@@ -36,7 +36,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			"                                others go on. The tables that the studies published have ours beside",
 		Args: oneWorkload,
 	}
-	absent := keys("workload", "no-load", "arrival")
+	absent := keys("workload", "keep", "no-load", "arrival")
 	read := a.settings(c, func(k scenario.Key) bool { return !absent(k) })
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	repeat := c.Flags().String("repeat", "1", "measure each step `TIMES`")

@@ -183,7 +183,7 @@ func (c *config) assign(url string) assigned {
 }
 
 // notAssigned are the settings that concern the run alone.
-var notAssigned = []string{"db", "cluster", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // config is what assign has made an assignment of.
 func (l *assigned) config() (c config, err error) {

@@ -46,6 +46,7 @@ type Scenario struct {
 	Expect          isolation.Level // unknown: what the database claims
 
 	Cluster        string        // KIND[:N][?PARAMS]: started on this machine, instead of DB
+	Keep           bool          // leave the cluster, which is in Kubernetes, after the run
 	Nemesis        string        // a fault a line
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
@@ -204,6 +205,8 @@ func (s *Scenario) oneDatabase() error {
 		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
 	case s.Cluster == "" && s.Nemesis != "":
 		return fmt.Errorf("nemesis injects faults into a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
+	case s.Keep && s.Cluster == "":
+		return fmt.Errorf("keep leaves a cluster in Kubernetes that stroppy has started: name one with cluster, such as --cluster k8s/KIND:3")
 	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):
 		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
 	}

@@ -60,6 +60,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
 		setting.Text(&s.DB, "db", "URL", "the database's URL; 'stroppy list databases' shows the forms").In(setting.Database),
 		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a database cluster on this machine and test it, instead of --db; 'stroppy list clusters' shows the kinds").In(setting.Database),
+		setting.Switch(&s.Keep, "keep", "leave the cluster in Kubernetes after the run, and say how it is used again and removed").In(setting.Database).LocalOnly(),
 		setting.Text(&s.LocalAddress, "local-address", "ADDR,ADDR", "addresses of this machine that connections are made from, each the next one; from one address a server can have about 28,000").In(setting.Database),
 		setting.Lines(&s.Nemesis, "nemesis", "FAULT", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times").In(setting.Faults),
 		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),

@@ -74,6 +74,7 @@ func (c *Cluster) injectAll(ctx context.Context, objects []*Object) (*chaos, err
 	for _, o := range objects {
 		o.SetName(fmt.Sprintf("%s-%d", c.run, faults.Add(1)))
 		o.SetNamespace(c.api.Namespace)
+		asPart(o, "fault")
 		if _, err = c.api.Apply(ctx, c.run, o); err != nil {
 			break
 		}
@@ -116,14 +117,8 @@ func (a *API) injected(ctx context.Context, o *Object) error {
 
 // condition says whether a condition of an object is true.
 func condition(o *Object, name string) bool {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, one := range all {
-		c, _ := one.(map[string]any)
-		if c["type"] == name {
-			return c["status"] == "True"
-		}
-	}
-	return false
+	holds, _ := Condition(o, name)
+	return holds
 }
 
 // records is what Chaos Mesh says of the pods that a fault is to be injected into.

@@ -34,6 +34,7 @@ type Cluster struct {
 	meter     *meter // nil where nothing can be read
 	unmetered string // why
 
+	kept    bool       // Stop leaves the database
 	holding sync.Mutex // while the pods' template is another one
 	stop    sync.Once
 	stopErr error
@@ -403,7 +404,7 @@ func (c *Cluster) Deployment() string {
 	return strings.TrimSpace(fmt.Sprintf("Kubernetes, by %s; the pods are reached %s", by, way))
 }
 
-// Stop removes all that was made. It may be called again.
+// Stop removes all that was made, but for the database after Keep. It may be called again.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		var errs []error
@@ -419,7 +420,11 @@ func (c *Cluster) Stop() error {
 			}
 		}
 		c.network.close()
-		if c.owner != nil {
+		switch {
+		case c.owner == nil:
+		case c.kept:
+			errs = append(errs, c.owner.keep())
+		default:
 			errs = append(errs, c.owner.giveUp())
 		}
 		if c.pods != nil {
@@ -449,6 +454,9 @@ func Clear(ctx context.Context, name string) (bool, error) {
 		return false, fmt.Errorf("look for what %s has left: %w", l.Run, api.explain(err))
 	}
 	for i := range leases {
+		if isKept(&leases[i]) { // and its run was killed while it removed the rest
+			return false, nil
+		}
 		if _, err := api.clearLease(ctx, &leases[i]); err != nil {
 			return false, err
 		}

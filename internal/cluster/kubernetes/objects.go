@@ -160,10 +160,6 @@ func eventResource() string { return strings.ToLower(eventKind.Kind) + "s" }
 // controllers would make others anew; then pods, at once, and volume claims. It returns when
 // nothing of them is left. A kind that the API server does not know has no objects.
 func (a *API) removeAll(ctx context.Context, run string, what made) error {
-	type group struct {
-		kind     schema.GroupVersionKind
-		selector string
-	}
 	var all []group
 	for _, kind := range append(slices.Clone(what.Kinds), podKind, claimKind) {
 		all = append(all, group{kind, RunLabel + "=" + run})
@@ -171,6 +167,17 @@ func (a *API) removeAll(ctx context.Context, run string, what made) error {
 	if what.Selector != "" {
 		all = append(all, group{podKind, what.Selector}, group{claimKind, what.Selector})
 	}
+	return a.removeGroups(ctx, run, all)
+}
+
+// group is the objects of a kind that have labels.
+type group struct {
+	kind     schema.GroupVersionKind
+	selector string
+}
+
+// removeGroups deletes the objects of groups, and returns when none is left.
+func (a *API) removeGroups(ctx context.Context, run string, all []group) error {
 	err := cluster.RetryEvery(ctx, removeEvery, func() error {
 		var left []string
 		for _, g := range all {

@@ -139,7 +139,7 @@ func (a *API) clearDead(ctx context.Context, now time.Time) (lines []string, err
 	}
 	for i := range leases {
 		lease := &leases[i]
-		if now.Sub(lastApplied(lease)) < leaseLasts {
+		if isKept(lease) || now.Sub(lastApplied(lease)) < leaseLasts {
 			continue
 		}
 		line, errOne := a.clearLease(ctx, lease)

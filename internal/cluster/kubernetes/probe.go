@@ -133,6 +133,7 @@ func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
 			"securityContext": RestrictedContainer(),
 		}},
 	}})
+	asPart(pod, "probe")
 	if p.pods, err = c.api.watchPods(ctx, RunLabel+"="+c.run, func(*corev1.Pod) {}); err != nil {
 		return nil, err
 	}

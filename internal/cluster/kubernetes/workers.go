@@ -121,7 +121,9 @@ func (c *Cluster) workerObjects(count int, address, token string) []*Object {
 	}
 	job := NewObject("batch/v1", "Job", name, map[string]any{"spec": map[string]any{
 		"completionMode": "Indexed", "completions": int64(count), "parallelism": int64(count), "backoffLimit": int64(0),
-		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{RunLabel: c.run, ManagedByLabel: manager, ComponentLabel: workerComponent}}, "spec": pod},
+		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{RunLabel: c.run, ManagedByLabel: manager, ComponentLabel: workerComponent, partLabel: workerComponent}}, "spec": pod},
 	}})
+	asPart(secret, workerComponent)
+	asPart(job, workerComponent)
 	return []*Object{secret, job}
 }

@@ -1,0 +1,102 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// partLabel is on what a run makes beside its database: probes, faults, workers.
+	partLabel = "stroppy.io/part"
+	// keptLabel of a lease says that the database which its run has made stays.
+	keptLabel = "stroppy.io/kept"
+)
+
+// asPart marks an object that is no part of the database.
+func asPart(o *Object, what string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[partLabel] = what
+	o.SetLabels(labels)
+}
+
+// Keep has Stop leave the database, and returns its name, its namespace, and the labels of its
+// servers' pods, by which another run uses it. The error says why there is nothing to keep.
+func (c *Cluster) Keep() (name, namespace, selector string, err error) {
+	if c.spec.Name != c.run {
+		return "", "", "", errors.New("the database was there before and stays anyway")
+	}
+	c.kept = true
+	return c.run, c.api.Namespace, c.kind.Pods(c.spec).String(), nil
+}
+
+// keep notes that the database stays, and removes all else of the run. It may be called again.
+func (o *ownership) keep() error {
+	o.once.Do(func() {
+		o.end()
+		o.done.Wait()
+		ctx, cancel := context.WithTimeoutCause(context.Background(), removeLimit, fmt.Errorf("they have not gone within %v", removeLimit))
+		defer cancel()
+		o.err = o.api.Patch(ctx, leaseKind, o.run, map[string]any{"metadata": map[string]any{"labels": map[string]any{keptLabel: "true"}}})
+		if o.err != nil {
+			return
+		}
+		var all []group
+		for _, kind := range append(o.made.Kinds, podKind) {
+			all = append(all, group{kind, RunLabel + "=" + o.run + "," + partLabel})
+		}
+		o.err = o.api.removeGroups(ctx, o.run, all)
+	})
+	return o.err
+}
+
+// Down removes a database that a run has kept, and returns a line that says so. Its parameters
+// are name, and where it is: namespace, context and kubeconfig. The error is a *cluster.ParamError
+// where a parameter is wrong.
+func Down(ctx context.Context, o cluster.Options) (line string, err error) {
+	var access Access
+	var name string
+	text := func(to *string) func(string) error {
+		return func(value string) error {
+			*to = value
+			return nil
+		}
+	}
+	err = cluster.Params{Unknown: "a cluster is removed by its name, and where it is: namespace, context and kubeconfig", Known: map[string]func(string) error{
+		"name": text(&name), "namespace": text(&access.Namespace), "context": text(&access.Context), "kubeconfig": text(&access.Kubeconfig),
+	}}.Read(o.Params)
+	if err == nil && name == "" {
+		err = &cluster.ParamError{Param: "name", Reason: "it must be the name that the run has said when it kept the cluster"}
+	}
+	if err != nil {
+		return "", err
+	}
+	api, err := Connect(ctx, access)
+	if err != nil {
+		return "", err
+	}
+	lease, err := api.Get(ctx, leaseKind, name)
+	if apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("no cluster %s was kept in the namespace %s of %s", name, api.Namespace, api.Host())
+	}
+	if err != nil {
+		return "", err
+	}
+	now, err := api.now(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !isKept(lease) && now.Sub(lastApplied(lease)) < leaseLasts {
+		return "", fmt.Errorf("the run of %s in the namespace %s goes on: end it first", name, api.Namespace)
+	}
+	return api.clearLease(ctx, lease)
+}
+
+func isKept(lease *Object) bool { return lease.GetLabels()[keptLabel] != "" }

@@ -1,0 +1,59 @@
+package kubernetes
+
+import (
+	"net/url"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// testKept holds that what is kept stays, all else of its run goes, that clearing what others have
+// left does not take it, and that it goes when it is asked for.
+func testKept(t *testing.T, c *kubetest.ControlPlane) {
+	a, ctx := connect(t, c), t.Context()
+	const run = "stroppy-kept"
+	o, err := a.own(ctx, run, made1("v1", "Service"))
+	must(t, err)
+	probe := pod("stroppy-kept-probe", map[string]any{})
+	asPart(probe, "probe")
+	token := NewSecret("stroppy-kept-workers", map[string]string{"token": "secret"})
+	asPart(token, workerComponent)
+	must(t, o.willMake(ctx, SecretKind))
+	for _, object := range []*Object{service(run), pod("stroppy-kept-0", map[string]any{}), NewSecret("stroppy-kept-superuser", nil), probe, token} {
+		_, err := a.Apply(ctx, run, object)
+		must(t, err)
+	}
+	there := func() (names []string) {
+		for _, kind := range []schema.GroupVersionKind{service("x").GroupVersionKind(), podKind, SecretKind, leaseKind} {
+			list, err := a.list(ctx, kind, RunLabel+"="+run)
+			must(t, err)
+			for i := range list {
+				names = append(names, list[i].GetName())
+			}
+		}
+		return names
+	}
+	down := func(name string) error {
+		_, err := Down(ctx, cluster.Options{Params: url.Values{"kubeconfig": {c.Kubeconfig}, "namespace": {a.Namespace}, "name": {name}}})
+		return err
+	}
+	says(t, down(run), "the run of stroppy-kept", "goes on")
+	must(t, o.keep())
+	must(t, o.giveUp()) // after it
+	if names := there(); len(names) != 4 {
+		t.Errorf("of what was kept there is %v", names)
+	}
+	now, err := a.now(ctx)
+	must(t, err)
+	if lines, err := a.clearDead(ctx, now.Add(2*leaseLasts)); err != nil || len(lines) > 0 {
+		t.Errorf("what was kept is cleared: %v, %v", lines, err)
+	}
+	must(t, down(run))
+	if names := there(); len(names) > 0 {
+		t.Errorf("it is left: %v", names)
+	}
+	says(t, down(run), "no cluster stroppy-kept was kept in the namespace "+a.Namespace)
+}

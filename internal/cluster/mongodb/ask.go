@@ -72,18 +72,47 @@ func (s *status) states() map[string]string {
 	return states
 }
 
-func (n *node) status(ctx context.Context) (s status, err error) {
-	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "replSetGetStatus", Value: 1}})
+// Server is a member of a replica set as it is asked.
+type Server struct {
+	Name           string // for errors
+	Host           string // HOST:PORT in the set's configuration
+	Address        string // HOST:PORT where it is reached
+	User, Password string // of the database admin; empty: none
+}
+
+// server is the node as one that is asked.
+func (n *node) server() Server {
+	return Server{Name: n.Name(), Host: n.address.String(), Address: n.address.String()}
+}
+
+func (n *node) status(ctx context.Context) (status, error) { return n.server().status(ctx) }
+
+func (n *node) serves(ctx context.Context, primary bool) (bool, error) {
+	return n.server().serves(ctx, primary)
+}
+
+func (n *node) config(ctx context.Context) (config, error) { return n.server().config(ctx) }
+
+func (n *node) run(ctx context.Context, limit time.Duration, command bson.D) (bson.Raw, error) {
+	return n.server().run(ctx, limit, command)
+}
+
+func (n *node) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
+	return n.server().with(ctx, limit, question)
+}
+
+func (m Server) status(ctx context.Context) (s status, err error) {
+	answer, err := m.run(ctx, askTimeout, bson.D{{Key: "replSetGetStatus", Value: 1}})
 	if err == nil {
 		err = bson.Unmarshal(answer, &s)
 	}
 	return s, err
 }
 
-// serves says whether the node is primary and takes writes or, unless only a primary will
+// serves says whether the server is primary and takes writes or, unless only a primary will
 // do, secondary.
-func (n *node) serves(ctx context.Context, primary bool) (bool, error) {
-	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "isMaster", Value: 1}})
+func (m Server) serves(ctx context.Context, primary bool) (bool, error) {
+	answer, err := m.run(ctx, askTimeout, bson.D{{Key: "isMaster", Value: 1}})
 	if err != nil {
 		return false, err
 	}
@@ -103,8 +132,11 @@ type config struct {
 	Journal  bool     `bson:"writeConcernMajorityJournalDefault"`
 }
 
-func (c *config) member(n *node) int {
-	return slices.IndexFunc(c.Members, func(m bson.M) bool { return m["host"] == n.address.String() })
+func (c *config) member(n *node) int { return c.at(n.address.String()) }
+
+// at is the index of the member with a host; negative if there is none.
+func (c *config) at(host string) int {
+	return slices.IndexFunc(c.Members, func(m bson.M) bool { return m["host"] == host })
 }
 
 func (c *config) votes(member int) int {
@@ -141,8 +173,8 @@ func (c *config) expel(n *node) (changed bool) {
 	return at >= 0
 }
 
-func (n *node) config(ctx context.Context) (c config, err error) {
-	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "replSetGetConfig", Value: 1}})
+func (m Server) config(ctx context.Context) (c config, err error) {
+	answer, err := m.run(ctx, askTimeout, bson.D{{Key: "replSetGetConfig", Value: 1}})
 	if err == nil {
 		err = answer.Lookup("config").Unmarshal(&c)
 	}
@@ -161,22 +193,26 @@ func (n *node) reconfigure(ctx context.Context, change func(*config) bool) error
 	return err
 }
 
-// run runs a command of the database admin at the node.
-func (n *node) run(ctx context.Context, limit time.Duration, command bson.D) (answer bson.Raw, err error) {
-	err = n.with(ctx, limit, func(ctx context.Context, c *mongo.Client) (err error) {
+// run runs a command of the database admin at the server.
+func (m Server) run(ctx context.Context, limit time.Duration, command bson.D) (answer bson.Raw, err error) {
+	err = m.with(ctx, limit, func(ctx context.Context, c *mongo.Client) (err error) {
 		answer, err = c.Database("admin").RunCommand(ctx, command).Raw()
 		return err
 	})
 	return answer, err
 }
 
-// with asks the node once, on connections of the question's own, so that none outlives the
+// with asks the server once, on connections of the question's own, so that none outlives the
 // process at its other end.
-func (n *node) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
+func (m Server) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c, err := mongo.Connect(options.Client().SetHosts([]string{n.address.String()}).SetDirect(true).
-		SetReadPreference(readpref.Nearest()).SetServerSelectionTimeout(limit).SetConnectTimeout(limit))
+	o := options.Client().SetHosts([]string{m.Address}).SetDirect(true).
+		SetReadPreference(readpref.Nearest()).SetServerSelectionTimeout(limit).SetConnectTimeout(limit)
+	if m.User != "" {
+		o.SetAuth(options.Credential{Username: m.User, Password: m.Password, AuthSource: "admin"})
+	}
+	c, err := mongo.Connect(o)
 	if err == nil {
 		err = question(ctx, c)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
@@ -184,7 +220,7 @@ func (n *node) with(ctx context.Context, limit time.Duration, question func(cont
 		_ = c.Disconnect(closing) // the question is answered, and the server drops what is left
 	}
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", n.Name(), err)
+		return fmt.Errorf("ask %s: %w", m.Name, err)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func testMajority(t *testing.T, c *ReplicaSet) {
 	clustertest.Must(t, n.vote(ctx, 0))
 	primary, err := c.sets[0].primary(ctx)
 	clustertest.Must(t, err)
-	if err := c.sets[0].allVote(ctx, primary); err == nil || !strings.Contains(err.Error(), n.Name()+" has no vote") {
+	if err := allVote(ctx, c.sets[0].asked(), primary.server()); err == nil || !strings.Contains(err.Error(), n.Name()+" has no vote") {
 		t.Errorf("with a node without a vote: %v", err)
 	}
 	clustertest.Must(t, n.Kill(ctx))

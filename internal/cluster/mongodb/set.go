@@ -158,64 +158,13 @@ func (s *set) leave(ctx context.Context, n *node) error {
 	})
 }
 
-// checkHealthy is nil when all nodes name the same primary, which takes writes and has
-// committed in its term; each has a vote, is primary or secondary, and has applied all that
-// the primary had at the beginning.
-func (s *set) checkHealthy(ctx context.Context) error {
-	nodes := s.nodes()
-	statuses := make([]status, len(nodes))
-	for i, n := range nodes {
-		var err error
-		if statuses[i], err = n.status(ctx); err != nil {
-			return err
-		}
-	}
-	at := slices.IndexFunc(statuses, func(at status) bool { return at.State == statePrimary })
-	if at < 0 {
-		return errors.New("no node is primary")
-	}
-	primary, first := nodes[at], statuses[at]
-	if writable, err := primary.serves(ctx, true); err != nil || !writable {
-		return errors.Join(fmt.Errorf("the primary %s takes no writes yet", primary.Name()), err)
-	}
-	if first.Times.Committed.Term != first.Term {
-		return fmt.Errorf("%s has committed nothing as primary", primary.Name())
-	}
-	for i, n := range nodes {
-		now, err := n.status(ctx)
-		switch {
-		case err != nil:
-			return err
-		case now.State != statePrimary && now.State != stateSecondary:
-			return fmt.Errorf("%s is %s", n.Name(), now.states()[n.address.String()])
-		case now.primary() != primary.address.String() || now.Term != first.Term:
-			return fmt.Errorf("%s names the primary %q, and %s is", n.Name(), now.primary(), primary.address)
-		case now.Times.Applied.before(first.Times.Applied):
-			return fmt.Errorf("%s is behind %s", n.Name(), primary.Name())
-		}
-		for _, m := range first.Members {
-			if m.Name == nodes[i].address.String() && m.State != statePrimary && m.State != stateSecondary {
-				return fmt.Errorf("%s takes %s for %s", primary.Name(), n.Name(), m.Text)
-			}
-		}
-	}
-	return s.allVote(ctx, primary)
-}
+// checkHealthy is nil when all nodes are as Healthy wants them.
+func (s *set) checkHealthy(ctx context.Context) error { return Healthy(ctx, s.asked()) }
 
-// allVote is nil when the set is of these nodes and each has a vote.
-func (s *set) allVote(ctx context.Context, primary *node) error {
-	config, err := primary.config(ctx)
-	if err != nil {
-		return err
+// asked are the nodes as servers that are asked.
+func (s *set) asked() (list []Server) {
+	for _, n := range s.nodes() {
+		list = append(list, n.server())
 	}
-	nodes := s.nodes()
-	if len(config.Members) != len(nodes) {
-		return fmt.Errorf("the replica set has %d members, and %d nodes are here", len(config.Members), len(nodes))
-	}
-	for _, n := range nodes {
-		if at := config.member(n); at < 0 || config.votes(at) != 1 {
-			return fmt.Errorf("%s has no vote", n.Name())
-		}
-	}
-	return nil
+	return list
 }

@@ -89,6 +89,7 @@ var (
 //	w=majority                  write concern: majority, or a number of members; 1 loses commits in a fail-over
 //	readConcernLevel=snapshot   of transactions at the default isolation: snapshot, majority or local
 //	readPreference=primary      secondary has transactions that only read ask a secondary, outside any of its transactions
+//	via=NAME:PORT=ADDRESS:PORT  where servers are reached whose names in the replica set do not lead to them, with commas between several
 //	replicaSet=NAME, authSource=DATABASE, directConnection=true (one server alone, only to read),
 //	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
 func Open(ctx context.Context, url string) (*Database, error) {
@@ -102,7 +103,11 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	}
 	d, err := connect(ctx, c, o)
 	if err != nil && len(c.tls) == 0 {
-		err = wire.DemandsTLS(ctx, "open MongoDB", err, "tls=true", c.servers...)
+		var reached []string
+		for _, server := range c.servers {
+			reached = append(reached, c.via.of(server))
+		}
+		err = wire.DemandsTLS(ctx, "open MongoDB", err, "tls=true", reached...)
 	}
 	return d, err
 }

@@ -1,7 +1,9 @@
 package mongodb
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -44,6 +46,39 @@ type config struct {
 	readConcern    string // of a transaction at the default isolation
 	secondary      bool   // readPreference=secondary: transactions that only read ask a secondary
 	tls            url.Values
+	via            detour // where servers are reached that are not reached by their names
+}
+
+// detour has the addresses at which servers are reached, by the HOST:PORT that the replica set
+// calls them. It is the library's Dialer.
+type detour map[string]string
+
+// DialContext connects to a server.
+func (d detour) DialContext(ctx context.Context, network, server string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, d.of(server))
+}
+
+func (d detour) of(server string) string {
+	if address, there := d[server]; there {
+		return address
+	}
+	return server
+}
+
+// readVia reads NAME:PORT=ADDRESS:PORT,….
+func readVia(to *detour) address.Option {
+	return func(value string) error {
+		*to = detour{}
+		for pair := range strings.SplitSeq(value, ",") {
+			server, at, ok := strings.Cut(pair, "=")
+			_, _, errServer := net.SplitHostPort(server)
+			if _, _, err := net.SplitHostPort(at); !ok || errServer != nil || err != nil {
+				return errors.New("is not NAME:PORT=ADDRESS:PORT, with commas between several")
+			}
+			(*to)[server] = at
+		}
+		return nil
+	}
 }
 
 // style is how a MongoDB URL is written; 27017 is mongod's and mongos's port.
@@ -69,6 +104,7 @@ func parseURL(text string) (config, error) {
 		"timeout":          address.Time(&c.timeout, time.Millisecond),
 		"w":                readW(&c.w),
 		"readConcernLevel": address.Word(&c.readConcern, snapshot, majority, local),
+		"via":              readVia(&c.via),
 		"readPreference":   address.Choice(&c.secondary, "primary", "secondary"),
 		"tls":              keep("tls"), "tlsCAFile": keep("tlsCAFile"), "tlsCertificateKeyFile": keep("tlsCertificateKeyFile"), "tlsInsecure": keep("tlsInsecure"),
 	})
@@ -111,6 +147,9 @@ func (c *config) options() (*options.ClientOptions, error) {
 	o.SetHosts(c.servers).SetDirect(c.direct).SetAppName("stroppy").
 		SetConnectTimeout(connectTimeout).SetHeartbeatInterval(heartbeat).SetServerSelectionTimeout(c.timeout).
 		SetMaxPoolSize(0).SetMaxConnecting(16).SetRetryReads(false)
+	if len(c.via) > 0 {
+		o.SetDialer(c.via)
+	}
 	if c.replicaSet != "" {
 		o.SetReplicaSet(c.replicaSet)
 	}

@@ -1,10 +1,14 @@
 package mongodb
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -85,6 +89,32 @@ func TestClaims(t *testing.T) {
 		claim, err := (&Database{config: c}).Claim(tc.isolation)
 		if err != nil || claim.Level != tc.level || !strings.Contains(claim.Source, tc.says) {
 			t.Errorf("%s at %q claims %+v, %v, want %v", tc.params, tc.isolation, claim, err, tc.level)
+		}
+	}
+}
+
+// TestVia: a server is reached at another address than the one that it is called by, and the set
+// that it names with it.
+func TestVia(t *testing.T) {
+	t.Parallel()
+	at := standIn(t, 21, bson.D{{Key: "version", Value: "8.0.0"}})
+	c, err := parseURL("mongodb://db-0.db:27017/bank?via=db-0.db:27017=" + at + ",db-1.db:27017=127.0.0.1:1")
+	drivertest.Must(t, err)
+	if c.via.of("db-0.db:27017") != at || c.via.of("db-2.db:27017") != "db-2.db:27017" {
+		t.Errorf("the addresses are %v", c.via)
+	}
+	o, err := c.options()
+	drivertest.Must(t, err)
+	client, err := mongo.Connect(o.SetDirect(true)) // the stand-in calls itself by its address
+	drivertest.Must(t, err)
+	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	var built struct{ Version string }
+	if err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "buildInfo", Value: 1}}).Decode(&built); err != nil || built.Version != "8.0.0" {
+		t.Errorf("it answers %+v, %v", built, err)
+	}
+	for _, wrong := range []string{"", "db-0.db:27017", "db-0.db=127.0.0.1:1", "db-0.db:27017=127.0.0.1"} {
+		if _, err := parseURL("mongodb://db-0.db:27017/bank?via=" + wrong); err == nil || !strings.Contains(err.Error(), "via") {
+			t.Errorf("via=%s: %v", wrong, err)
 		}
 	}
 }

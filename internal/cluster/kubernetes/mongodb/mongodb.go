@@ -1,0 +1,243 @@
+// Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator, with
+// its user's password in a Secret. The operator's program could not be run where this was
+// written: what is applied was accepted by its schema.
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/mongodb"
+)
+
+const (
+	port     = 27017
+	user     = "stroppy"
+	name     = "stroppy"  // of the database
+	password = "password" // key in the secret, and the operator's default
+)
+
+var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", Version: "v1", Kind: "MongoDBCommunity"}
+
+// Kind is the kind as package kubernetes knows it.
+func Kind() *kubernetes.Kind {
+	return &kubernetes.Kind{
+		Name: "mongodb", Port: port, Version: "8.0.4", Disk: "10Gi",
+		Operators: []kubernetes.Operator{{
+			Name: "MongoDB's community operator", Kind: community,
+			Install: "helm install community-operator community-operator --repo https://mongodb.github.io/helm-charts --namespace NAMESPACE",
+		}},
+		Render: render, Status: status, Connect: connect,
+		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{"app": service(s.Name)} },
+		Pod:    func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
+		NameOf: func(labels map[string]string) string { return strings.TrimSuffix(labels["app"], service("")) },
+		Settings: func(name, value string) error {
+			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
+		},
+	}
+}
+
+// service is the name of the operator's headless service (api/v1/mongodbcommunity_types.go).
+func service(resource string) string { return resource + "-svc" }
+
+func secretName(s *kubernetes.Spec) string { return s.Name + "-user" }
+
+// render returns the password and the replica set. The user administers it, to see how its
+// members are and to hand the lead over.
+func render(s *kubernetes.Spec) []*kubernetes.Object {
+	container := map[string]any{"name": "mongod", "imagePullPolicy": s.Pull, "resources": s.Resources()}
+	if s.Image != "" {
+		container["image"] = s.Image
+	}
+	settings := map[string]any{}
+	for _, one := range s.Settings {
+		settings[one[0]] = scalar(one[1])
+	}
+	ours := map[string]any{kubernetes.RunLabel: s.Name}
+	spec := map[string]any{
+		"members": int64(s.Nodes), "type": "ReplicaSet", "version": s.Version, "additionalMongodConfig": settings,
+		"security": map[string]any{"authentication": map[string]any{"modes": []any{"SCRAM"}}},
+		"users": []any{map[string]any{
+			"name": user, "db": "admin", "passwordSecretRef": map[string]any{"name": secretName(s)},
+			"roles": []any{map[string]any{"name": "root", "db": "admin"}}, "scramCredentialsSecretName": s.Name,
+		}},
+		"statefulSet": map[string]any{"spec": map[string]any{
+			"template": map[string]any{"metadata": map[string]any{"labels": ours}, "spec": map[string]any{"containers": []any{container}}},
+			"volumeClaimTemplates": []any{map[string]any{
+				"metadata": map[string]any{"name": "data-volume", "labels": ours}, "spec": s.ClaimSpec(),
+			}},
+		}},
+	}
+	return []*kubernetes.Object{
+		kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}),
+		kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec}),
+	}
+}
+
+// scalar is a value as the configuration file has it.
+func scalar(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	if truth, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
+		return truth
+	}
+	return text
+}
+
+// status is the operator's own word (api/v1/mongodbcommunity_types.go, Running).
+func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	o, err := a.Get(ctx, community, s.Name)
+	if err != nil {
+		return err
+	}
+	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase != "Running" {
+		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
+		return fmt.Errorf("its operator says %q %s", phase, said)
+	}
+	return nil
+}
+
+// database is the replica set as its user knows it.
+type database struct {
+	set     string
+	servers []mongodb.Server
+}
+
+func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, addresses []string) (kubernetes.Database, error) {
+	var d *database
+	var cannot unusable
+	err := cluster.Retry(ctx, func() error { // the operator names the members last
+		o, err := a.Get(ctx, community, s.Name)
+		if err == nil {
+			d, err = found(ctx, a, o, s.Pods, addresses)
+		}
+		if errors.As(err, &cannot) {
+			return nil
+		}
+		return err
+	})
+	if cannot != "" {
+		return nil, cannot
+	}
+	return d, err
+}
+
+// unusable is what waiting does not change.
+type unusable string
+
+func (e unusable) Error() string { return string(e) }
+
+// found reads of a resource what its members are called, and its user's password.
+func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, addresses []string) (*database, error) {
+	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "security", "tls", "enabled"); secure {
+		return nil, unusable(fmt.Sprintf("the MongoDBCommunity %s has TLS, whose certificates are not read here: give its address with --db", o.GetName()))
+	}
+	users, _, _ := unstructured.NestedSlice(o.Object, "spec", "users")
+	if len(users) == 0 {
+		return nil, unusable(fmt.Sprintf("the MongoDBCommunity %s has no user", o.GetName()))
+	}
+	first, _ := users[0].(map[string]any)
+	account, _, _ := unstructured.NestedString(first, "name")
+	of, _, _ := unstructured.NestedString(first, "passwordSecretRef", "name")
+	key, _, _ := unstructured.NestedString(first, "passwordSecretRef", "key")
+	if key == "" {
+		key = password
+	}
+	secret, err := a.Secret(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	said, _, _ := unstructured.NestedString(o.Object, "status", "mongoUri")
+	hosts, err := hostsOf(said, pods)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{set: o.GetName()}
+	for i, host := range hosts {
+		d.servers = append(d.servers, mongodb.Server{Name: fmt.Sprintf("n%d", i), Host: host, Address: addresses[i], User: account, Password: secret[key]})
+	}
+	return d, nil
+}
+
+// hostsOf are the HOST:PORT of pods in the operator's own URI, in which the members are called as
+// they call each other.
+func hostsOf(uri string, pods []string) (hosts []string, err error) {
+	_, rest, _ := strings.Cut(uri, "://")
+	rest, _, _ = strings.Cut(rest, "/")
+	all := strings.Split(rest, ",")
+	for _, pod := range pods {
+		at := slices.IndexFunc(all, func(host string) bool { return strings.HasPrefix(host, pod+".") })
+		if at < 0 {
+			return nil, fmt.Errorf("its operator does not name the member %s: it says %q", pod, uri)
+		}
+		hosts = append(hosts, all[at])
+	}
+	return hosts, nil
+}
+
+// address is the URL of servers, by the names that the replica set has for them. Who is outside
+// reaches all of them, which the set names too, over this program.
+func (d *database) address(servers []mongodb.Server, outside bool, query url.Values) string {
+	var hosts, via []string
+	for _, m := range servers {
+		hosts = append(hosts, m.Host)
+	}
+	for _, m := range d.servers {
+		via = append(via, m.Host+"="+m.Address)
+	}
+	if outside {
+		query.Set("via", strings.Join(via, ","))
+	}
+	query.Set("authSource", "admin")
+	u := url.URL{Scheme: "mongodb", User: url.UserPassword(d.servers[0].User, d.servers[0].Password), Host: strings.Join(hosts, ","), Path: "/" + name, RawQuery: query.Encode()}
+	return u.String()
+}
+
+// URL implements kubernetes.Database, as the methods below do.
+func (d *database) URL() string {
+	return d.address(d.servers, true, url.Values{"replicaSet": {d.set}})
+}
+
+func (d *database) NodeURL(i int) string {
+	return d.address(d.servers[i:i+1], true, url.Values{"directConnection": {"true"}})
+}
+
+// InsideURL implements kubernetes.Inside: pods know the members' names.
+func (d *database) InsideURL() string {
+	return d.address(d.servers, false, url.Values{"replicaSet": {d.set}})
+}
+
+func (d *database) Close() error { return nil }
+
+func (d *database) Whole(ctx context.Context) error { return mongodb.Healthy(ctx, d.servers) }
+
+func (d *database) Leader(ctx context.Context) (leader int, err error) {
+	err = cluster.Retry(ctx, func() error {
+		leader, err = mongodb.Primary(ctx, d.servers)
+		return err
+	})
+	return leader, err
+}
+
+// MoveLeader implements kubernetes.Mover: the member stands for election until it takes writes.
+func (d *database) MoveLeader(ctx context.Context, to int) error {
+	return cluster.Retry(ctx, func() error {
+		leader, err := mongodb.Primary(ctx, d.servers)
+		if err != nil || leader == to {
+			return err
+		}
+		return errors.Join(fmt.Errorf("n%d is primary", leader), d.servers[to].StepUp(ctx))
+	})
+}

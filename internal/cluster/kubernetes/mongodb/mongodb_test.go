@@ -1,0 +1,155 @@
+package mongodb
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+var (
+	sets    = schema.GroupVersionResource{Group: community.Group, Version: community.Version, Resource: "mongodbcommunity"}
+	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// TestOperator holds that the operator's own schema takes the resource, and that it goes again.
+func TestOperator(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	c := kubetest.Start(t)
+	start := func(namespace string) error {
+		_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
+			"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"15s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
+			"set.storage.wiredTiger.engineConfig.cacheSizeGB": {"2"}, "set.net.compression.compressors": {"zstd"},
+		}}, "v1")
+		return err
+	}
+	if err := start(c.Namespace(t)); err == nil || !strings.Contains(err.Error(), "install MongoDB's community operator (`helm install") {
+		t.Errorf("without an operator: %v", err)
+	}
+	c.Define(t, kubetest.MongoDB)
+	namespace := c.Namespace(t)
+	made := c.First(t, namespace, sets)
+	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-0 is not there") {
+		t.Errorf("an operator that makes no pods: %v", err)
+	}
+	select {
+	case o := <-made:
+		settings, _, _ := unstructured.NestedMap(o.Object, "spec", "additionalMongodConfig")
+		if settings["storage.wiredTiger.engineConfig.cacheSizeGB"] != int64(2) || settings["net.compression.compressors"] != "zstd" {
+			t.Errorf("its settings are %v", settings)
+		}
+		claims, _, _ := unstructured.NestedSlice(o.Object, "spec", "statefulSet", "spec", "volumeClaimTemplates")
+		if n, _, _ := unstructured.NestedInt64(o.Object, "spec", "members"); n != 3 || len(claims) != 1 {
+			t.Errorf("it has %d members, and volumes %v", n, claims)
+		}
+	default:
+		t.Error("no resource of the operator was applied")
+	}
+	c.Left(t, namespace, sets, secrets)
+}
+
+// TestConnect holds that the members' names are those of the operator, and are reached over the
+// relays; and that what its clients cannot use is refused. The operator is a stand-in: the test
+// writes the status that it writes.
+func TestConnect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	c := kubetest.Start(t)
+	c.Define(t, kubetest.MongoDB)
+	namespace, ctx := c.Namespace(t), t.Context()
+	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: "8.0.4", Pull: "Never", Pods: []string{"stroppy-1-0", "stroppy-1-1"}}
+	for _, o := range render(s) {
+		if _, err := api.Apply(ctx, s.Name, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := c.Client.Resource(sets).Namespace(namespace)
+	o, err := client.Get(ctx, s.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Object["status"] = map[string]any{"phase": "Running", "currentMongoDBMembers": int64(2), "currentStatefulSetReplicas": int64(2),
+		"mongoUri": "mongodb://stroppy-1-1.stroppy-1-svc.x.svc.test:27017,stroppy-1-0.stroppy-1-svc.x.svc.test:27017/?replicaSet=stroppy-1"}
+	if _, err := client.UpdateStatus(ctx, o, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := status(ctx, api, s); err != nil {
+		t.Errorf("it runs, and %v", err)
+	}
+	d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := api.Secret(ctx, secretName(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first, second = "stroppy-1-0.stroppy-1-svc.x.svc.test:27017", "stroppy-1-1.stroppy-1-svc.x.svc.test:27017"
+	for what, c := range map[string]struct {
+		url, host string
+		query     url.Values
+	}{
+		"all":    {d.URL(), first + "," + second, url.Values{"replicaSet": {"stroppy-1"}, "authSource": {"admin"}, "via": {first + "=127.0.0.1:1," + second + "=127.0.0.1:2"}}},
+		"alone":  {d.NodeURL(1), second, url.Values{"directConnection": {"true"}, "authSource": {"admin"}, "via": {first + "=127.0.0.1:1," + second + "=127.0.0.1:2"}}},
+		"inside": {d.(kubernetes.Inside).InsideURL(), first + "," + second, url.Values{"replicaSet": {"stroppy-1"}, "authSource": {"admin"}}},
+	} {
+		_, rest, _ := strings.Cut(c.url, "://")
+		account, rest, _ := strings.Cut(rest, "@")
+		host, rest, _ := strings.Cut(rest, "/")
+		database, query, _ := strings.Cut(rest, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil || account != user+":"+secret[password] || host != c.host || database != name || values.Encode() != c.query.Encode() {
+			t.Errorf("%s: it is %s", what, c.url)
+		}
+	}
+	secure, err := client.Get(ctx, s.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedField(secure.Object, map[string]any{"enabled": true}, "spec", "security", "tls"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Update(ctx, secure, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(ctx, api, s, nil); err == nil || !strings.Contains(err.Error(), "has TLS") {
+		t.Errorf("one with TLS: %v", err)
+	}
+}
+
+// TestHosts holds that members are found by their pods, and that none is missed.
+func TestHosts(t *testing.T) {
+	const uri = "mongodb://a-1.a-svc:27017,a-10.a-svc:27017,a-0.a-svc:27017/?replicaSet=a"
+	got, err := hostsOf(uri, []string{"a-0", "a-1", "a-10"})
+	if want := []string{"a-0.a-svc:27017", "a-1.a-svc:27017", "a-10.a-svc:27017"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the hosts are %v, %v, want %v", got, err, want)
+	}
+	if _, err := hostsOf(uri, []string{"a-2"}); err == nil || !strings.Contains(err.Error(), "a-2") {
+		t.Errorf("of a member that is not there: %v", err)
+	}
+	k := Kind()
+	if got := k.NameOf(k.Pods(&kubernetes.Spec{Name: "bank"})); got != "bank" {
+		t.Errorf("by its pods it is called %q", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (&database{}).Leader(ctx); err == nil {
+		t.Error("of no members one leads")
+	}
+}

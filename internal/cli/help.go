@@ -287,7 +287,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		}
 		return nil
 	case "over":
-		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes="} }, open)
+		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes=", "scenarios="} }, open)
 	case "scenario":
 		return fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
 	}

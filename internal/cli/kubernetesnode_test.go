@@ -125,6 +125,47 @@ func TestKubernetesKeep(t *testing.T) {
 	})
 }
 
+// TestKubernetesMySQL: MariaDB with Galera, which a stand-in of its operator makes, is loaded from
+// pods and from here, through the API server; a server of it is killed, and one is stopped in a
+// second run on what the first one has left; every transfer is proved, on each server alone.
+func TestKubernetesMySQL(t *testing.T) {
+	stroppy, err := exec.LookPath("stroppy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
+		definitions, err := filepath.Abs("../cluster/kubernetes/mysql/testdata/operators.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Define(t, definitions)
+		namespace := n.Namespace(t)
+		go n.OperateMariaDB(t, namespace)
+		run := func(args ...string) string {
+			p := start(t, append(args, "--accounts", "500", "--clients", "4", "--duration", "12s", "--seed", "7")...)
+			code, stdout, stderr := p.wait(t)
+			t.Logf("%s\n%s", stdout, stderr)
+			if code != 0 || !strings.HasPrefix(stdout, "VALID  bank on MariaDB Galera Cluster") || !strings.Contains(stdout, "3 nodes read one by one") {
+				t.Errorf("it ended with %d", code)
+			}
+			return stderr
+		}
+		said := run("run", "bank", "--keep", "--cluster", "k8s/mysql:3?kubeconfig="+n.Kubeconfig+"&namespace="+namespace+"&wait=3m&pull=Never&tool-image=stroppy.test/stroppy:test",
+			"--workers", "2", "--workers-on", "pods", "--nemesis", "kill random at 4s")
+		again := regexp.MustCompile(`use it again with: stroppy run --cluster '([^']+)'`).FindStringSubmatch(said)
+		remove := regexp.MustCompile(`remove it with: stroppy cluster down '([^']+)'`).FindStringSubmatch(said)
+		if again == nil || remove == nil {
+			t.Fatal("it does not say how to go on")
+		}
+		run("run", "bank", "--cluster", again[1]+"&reach=forward", "--nemesis", "stop random at 3s for 1s")
+		p := start(t, "cluster", "down", remove[1])
+		if code, stdout, stderr := p.wait(t); code != 0 {
+			t.Errorf("its removal ended with %d: %s%s", code, stdout, stderr)
+		}
+		nothingIn(t, n, namespace)
+	}, kubetest.MariaDB(t), kubetest.Image{Name: "stroppy.test/stroppy:test", Files: map[string]string{"/stroppy": stroppy}, Entrypoint: []string{"/stroppy"}})
+}
+
 // TestKubernetesWorkers: the load comes from the pods of an Indexed Job, which are this program's
 // own image, and every transfer is proved in one history.
 func TestKubernetesWorkers(t *testing.T) {

@@ -14,13 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
-)
-
-var (
-	sets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 )
 
 // TestNode holds that pods of a StatefulSet run, find each other by name, have volumes, and are

@@ -1,7 +1,6 @@
 package kubetest
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -53,38 +52,6 @@ func PostgreSQL(t testing.TB, name string) Image {
 	version := filepath.Base(filepath.Dir(bin))
 	for _, folder := range []string{filepath.Join("/usr/lib/postgresql", version, "lib"), filepath.Join("/usr/share/postgresql", version), "/usr/share/zoneinfo"} {
 		i.Files[folder] = folder
-	}
-	return i
-}
-
-// transferTools are what Galera's scripts for a state transfer by rsync call, where there is one.
-var transferTools = []string{
-	"awk", "basename", "bash", "cat", "cksum", "cut", "date", "dirname", "env", "find", "getent", "grep", "head", "hostname", "id", "kill", "ls", "lsof", "mkdir",
-	"mktemp", "mv", "my_print_defaults", "nproc", "printf", "ps", "readlink", "rm", "rsync", "sed", "sh", "sleep", "ss", "stat", "sync", "tail", "timeout", "touch",
-	"tr", "uname", "wc", "xargs",
-}
-
-// MariaDB is Debian's on this machine with Galera, as an image of a name, for the user 65532.
-// Without them the test is skipped.
-func MariaDB(t testing.TB, name string) Image {
-	t.Helper()
-	programs := []string{"/usr/sbin/mariadbd", "/usr/lib/libgalera_smm.so"}
-	scripts := []string{"/usr/bin/wsrep_sst_rsync", "/usr/bin/wsrep_sst_common"}
-	for of, file := range map[string]string{"mariadb-server": programs[0], "galera-4": programs[1], "rsync": "/usr/bin/rsync"} {
-		if _, err := os.Stat(file); err != nil {
-			t.Skip("skipped engine: mariadb: install the Debian package " + of)
-		}
-	}
-	for _, tool := range transferTools {
-		if path, err := exec.LookPath(tool); err == nil {
-			programs = append(programs, path)
-		}
-	}
-	i := Image{Name: name, User: "65532:65532", Files: WithLibraries(t, programs...),
-		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\nmysql:x:65532:65532::/tmp:/bin/sh\n", "/etc/group": "mysql:x:65532:\n"},
-		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
-	for _, file := range append(scripts, "/usr/share/mysql") {
-		i.Files[file] = file
 	}
 	return i
 }

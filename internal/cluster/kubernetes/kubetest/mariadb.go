@@ -1,0 +1,152 @@
+package kubetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MariaDBImage is the name of the image of MariaDB.
+const MariaDBImage = "stroppy.test/mariadb:debian"
+
+// transferTools are what Galera's scripts for a state transfer by rsync call, where there is one.
+var transferTools = []string{
+	"awk", "basename", "bash", "cat", "cksum", "cut", "date", "dirname", "env", "find", "getent", "grep", "head", "hostname", "id", "kill", "ls", "lsof", "mkdir",
+	"mktemp", "mv", "my_print_defaults", "nproc", "printf", "ps", "readlink", "rm", "rsync", "sed", "sh", "sleep", "ss", "stat", "sync", "tail", "timeout", "touch",
+	"tr", "uname", "wc", "xargs",
+}
+
+// MariaDB is Debian's on this machine with Galera, as the image MariaDBImage, for the user 65532.
+// Without them the test is skipped.
+func MariaDB(t testing.TB) Image {
+	t.Helper()
+	programs := []string{"/usr/sbin/mariadbd", "/usr/lib/libgalera_smm.so"}
+	scripts := []string{"/usr/bin/wsrep_sst_rsync", "/usr/bin/wsrep_sst_common"}
+	for of, file := range map[string]string{"mariadb-server": programs[0], "galera-4": programs[1], "rsync": "/usr/bin/rsync"} {
+		if _, err := os.Stat(file); err != nil {
+			t.Skip("skipped engine: mariadb: install the Debian package " + of)
+		}
+	}
+	for _, tool := range transferTools {
+		if path, err := exec.LookPath(tool); err == nil {
+			programs = append(programs, path)
+		}
+	}
+	i := Image{Name: MariaDBImage, User: "65532:65532", Files: WithLibraries(t, programs...),
+		Texts: map[string]string{"/etc/passwd": "root:x:0:0::/:/bin/sh\nmysql:x:65532:65532::/tmp:/bin/sh\n", "/etc/group": "mysql:x:65532:\n"},
+		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}}
+	for _, file := range append(scripts, "/usr/share/mysql") {
+		i.Files[file] = file
+	}
+	return i
+}
+
+// serveMariaDB starts a server of Galera on the volume of a pod: the first one of a new cluster where
+// it is to be that, else one that gets what it lacks from the others.
+const serveMariaDB = `set -eu
+texts=/usr/share/mysql
+flags="--no-defaults --datadir=/data/db --socket=/tmp/s --pid-file=/tmp/p --tmpdir=/tmp --lc-messages-dir=$texts --bind-address=0.0.0.0 --skip-name-resolve
+ --innodb-buffer-pool-size=32M --performance-schema=OFF --binlog-format=ROW --innodb-autoinc-lock-mode=2 --wsrep-on=ON --wsrep-provider=/usr/lib/libgalera_smm.so
+ --wsrep-cluster-name=test --wsrep-node-name=$POD --wsrep-node-address=$ADDRESS --wsrep-sst-method=rsync --wsrep-cluster-address=gcomm://$MEMBERS"
+if [ ! -e /data/db ]; then
+	mkdir /data/db
+	{
+		printf 'CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n'
+		cat $texts/mysql_system_tables.sql $texts/mysql_performance_tables.sql $texts/mysql_system_tables_data.sql
+		printf "CREATE DATABASE stroppy;\nDELETE FROM mysql.global_priv WHERE User = 'root';\nREPLACE INTO mysql.global_priv VALUES ('%%', 'root', JSON_OBJECT('access', 18446744073709551615, 'plugin', 'mysql_native_password', 'authentication_string', PASSWORD('$PASSWORD')));\n"
+	} | mariadbd --no-defaults --bootstrap --datadir=/data/db --tmpdir=/tmp --lc-messages-dir=$texts
+	[ "${POD##*-}" != 0 ] || flags="$flags --wsrep-new-cluster"
+else
+	flags="$flags --wsrep-start-position=$(mariadbd $flags --wsrep-recover 2>&1 | sed -n 's/.*Recovered position: *//p')"
+fi
+exec mariadbd $flags --wsrep-provider-options="gcache.size=32M;pc.recovery=FALSE"
+`
+
+var (
+	mariadbs = schema.GroupVersionResource{Group: "k8s.mariadb.com", Version: "v1alpha1", Resource: "mariadbs"}
+	sets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	services = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+)
+
+// OperateMariaDB stands in for mariadb-operator: it makes what that makes of the first MariaDB in a
+// namespace, as far as clients see it, and says in its status how it is, until the test ends.
+func (n *Node) OperateMariaDB(t *testing.T, space string) {
+	ctx := t.Context()
+	var o *unstructured.Unstructured
+	select {
+	case o = <-n.First(t, space, mariadbs):
+	case <-ctx.Done():
+		return
+	}
+	try := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			t.Error("the stand-in of the operator:", err)
+		}
+	}
+	name, owner := o.GetName(), metav1.OwnerReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID()}
+	create := func(resource schema.GroupVersionResource, kind, name string, spec map[string]any) {
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		object.SetAPIVersion(resource.GroupVersion().String())
+		object.SetKind(kind)
+		object.SetName(name)
+		object.SetOwnerReferences([]metav1.OwnerReference{owner})
+		_, err := n.Client.Resource(resource).Namespace(space).Create(ctx, object, metav1.CreateOptions{})
+		try(err)
+	}
+	chosen := map[string]any{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": name}
+	inside := name + "-internal"
+	create(services, "Service", inside, map[string]any{"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen,
+		"ports": []any{map[string]any{"port": int64(3306)}}})
+	create(sets, "StatefulSet", name, setOfMariaDB(o, inside, chosen))
+	for ctx.Err() == nil {
+		ready, message := "False", "Not ready"
+		if set, err := n.Client.Resource(sets).Namespace(space).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			if now, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas"); now == 3 {
+				ready, message = "True", "Running"
+			}
+		}
+		if now, err := n.Client.Resource(mariadbs).Namespace(space).Get(ctx, name, metav1.GetOptions{}); err == nil {
+			now.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}}}
+			_, _ = n.Client.Resource(mariadbs).Namespace(space).UpdateStatus(ctx, now, metav1.UpdateOptions{}) // the next one is soon
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// setOfMariaDB is the StatefulSet of a MariaDB.
+func setOfMariaDB(o *unstructured.Unstructured, service string, chosen map[string]any) map[string]any {
+	name := o.GetName()
+	secret, _, _ := unstructured.NestedMap(o.Object, "spec", "rootPasswordSecretKeyRef")
+	members := ""
+	for i := range 3 {
+		members += fmt.Sprintf(",%s-%d.%s", name, i, service)
+	}
+	field := func(path string) map[string]any {
+		return map[string]any{"fieldRef": map[string]any{"fieldPath": path}}
+	}
+	storage := map[string]any{"accessModes": []any{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}}}
+	return map[string]any{
+		"serviceName": service, "replicas": int64(3), "selector": map[string]any{"matchLabels": chosen},
+		"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": "Delete", "whenScaled": "Delete"},
+		"volumeClaimTemplates":                 []any{map[string]any{"metadata": map[string]any{"name": "storage"}, "spec": storage}},
+		"template": map[string]any{"metadata": map[string]any{"labels": chosen}, "spec": map[string]any{
+			"terminationGracePeriodSeconds": int64(10), "securityContext": map[string]any{"fsGroup": int64(65532)},
+			"containers": []any{map[string]any{
+				"name": "mariadb", "image": MariaDBImage, "imagePullPolicy": "Never", "command": []any{"sh", "-c", serveMariaDB},
+				"env": []any{
+					map[string]any{"name": "POD", "valueFrom": field("metadata.name")}, map[string]any{"name": "ADDRESS", "valueFrom": field("status.podIP")},
+					map[string]any{"name": "MEMBERS", "value": members[1:]},
+					map[string]any{"name": "PASSWORD", "valueFrom": map[string]any{"secretKeyRef": map[string]any{"name": secret["name"], "key": secret["key"]}}},
+				},
+				"readinessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(3306)}, "periodSeconds": int64(1)},
+				"volumeMounts":   []any{map[string]any{"name": "storage", "mountPath": "/data"}},
+			}},
+		}},
+	}
+}

@@ -46,7 +46,8 @@ type Cluster struct {
 	version  string // of Patroni
 	data     int    // nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
-	begun    atomic.Bool // the first nodes answer
+	begun    atomic.Bool  // the first nodes answer
+	answered atomic.Int32 // which server of the store did last
 }
 
 type programs struct {

@@ -122,13 +122,13 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 	}{
 		"from the beginning": {func(context.Context, string) error { return nil }, "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs, or take failover=ideal"},
 		"before the nodes are started": {func(ctx context.Context, client string) error {
-			if _, err := get(ctx, []string{client}, "leader"); !errors.Is(err, errNoKey) {
+			if _, err := ask(ctx, client, "leader"); !errors.Is(err, errNoKey) {
 				return err
 			}
 			return nil
 		}, "has not answered for 5s: see why it hangs, or take failover=ideal"},
 		"while the standby is started": {func(ctx context.Context, client string) error {
-			_, err := get(ctx, []string{client}, "leader")
+			_, err := ask(ctx, client, "leader")
 			return err
 		}, "has not answered for 5s: see why it hangs, or take failover=ideal"},
 	} {

@@ -1,16 +1,17 @@
 package patroni
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"slices"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/etcd"
 )
 
 // startStore starts all etcd servers at once.
@@ -62,7 +63,7 @@ func (c *Cluster) guardStore(ctx context.Context, giveUp func(error)) {
 
 func (n *node) storeReady(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
-		_, err := get(ctx, []string{n.client.String()}, "leader")
+		_, err := ask(ctx, n.client.String(), "leader")
 		if errors.Is(err, errNoKey) {
 			return nil
 		}
@@ -72,27 +73,75 @@ func (n *node) storeReady(ctx context.Context) error {
 
 var errNoKey = errors.New("the store has no such key")
 
-// get reads a key of Patroni's, linearizably.
-func get(ctx context.Context, endpoints []string, name string) (string, error) {
-	answer, err := etcd.Ask(ctx, endpoints, askLimit, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
-		return c.Get(ctx, "/service/"+scope+"/"+name)
-	})
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("read %s from Patroni's store: %w", name, err)
-	case len(answer.Kvs) == 0:
-		return "", fmt.Errorf("read %s from Patroni's store: %w", name, errNoKey)
+// asker asks etcd over HTTP as Patroni does, each question on a connection of its own, so that
+// none outlives the process at its other end. A client of etcd's for each question would cost a
+// hundred times as much, ten times a second, of what a run measures.
+var asker = http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// get reads a key of Patroni's, linearizably, from the first of some etcd servers that answers,
+// and returns the place of that one.
+func get(ctx context.Context, endpoints []string, name string) (value string, answered int, err error) {
+	var failed error
+	for i, endpoint := range endpoints {
+		value, err := ask(ctx, endpoint, name)
+		if err == nil || errors.Is(err, errNoKey) {
+			return value, i, err
+		}
+		failed = errors.Join(failed, err)
 	}
-	return string(answer.Kvs[0].Value), nil
+	return "", 0, fmt.Errorf("read %s from Patroni's store: %w", name, failed)
 }
 
-// key reads a key of Patroni's from any etcd server.
+// ask asks one server for a key, by etcd's gateway: keys and values are base64 in JSON
+// (https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/).
+func ask(ctx context.Context, endpoint, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	question, err := json.Marshal(map[string][]byte{"key": []byte("/service/" + scope + "/" + name)})
+	if err != nil {
+		return "", err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+endpoint+"/v3/kv/range", bytes.NewReader(question))
+	if err != nil {
+		return "", err
+	}
+	answer, err := asker.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1000)) // what came is all there is to say
+		return "", fmt.Errorf("etcd at %s: %s: %s", endpoint, answer.Status, bytes.TrimSpace(said))
+	}
+	var found struct {
+		KVs []struct {
+			Value []byte `json:"value"`
+		} `json:"kvs"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil {
+		return "", fmt.Errorf("etcd at %s: read its answer: %w", endpoint, err)
+	}
+	if len(found.KVs) == 0 {
+		return "", fmt.Errorf("read %s from Patroni's store: %w", name, errNoKey)
+	}
+	return string(found.KVs[0].Value), nil
+}
+
+// key reads a key of Patroni's from any etcd server, beginning with the one that answered last.
 func (c *Cluster) key(ctx context.Context, name string) (string, error) {
 	var endpoints []string
 	for _, n := range c.stores() {
 		endpoints = append(endpoints, n.client.String())
 	}
-	return get(ctx, endpoints, name)
+	if len(endpoints) == 0 {
+		return "", errors.New("the cluster has no store")
+	}
+	first := int(c.answered.Load()) % len(endpoints)
+	endpoints = slices.Concat(endpoints[first:], endpoints[:first])
+	value, answered, err := get(ctx, endpoints, name)
+	c.answered.Store(int32(first + answered))
+	return value, err
 }
 
 // synchronousStandbys are the standbys of which Patroni promotes one, as it has noted them

@@ -10,7 +10,8 @@
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh seeds    a hundred short runs with random faults over clusters that fail
 #                            over, and writes docs/seeds.md; then commits that meet each fault,
-#                            and the checkers with all seeds, of which everything takes a part.
+#                            the whole matrix, and the checkers with all seeds, of which everything
+#                            takes a part.
 #                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
@@ -54,9 +55,11 @@ watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/
 	./internal/resource ./internal/workload/... ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
 	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 
-# Calculations in one goroutine, in which that detector can find nothing.
+# Calculations in one goroutine, in which that detector can find nothing, and runs whose code
+# others run under it.
 sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
 sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
+sequential="$sequential|TestAppendClaims|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
 sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
@@ -260,8 +263,8 @@ if [ $tier = seeds ]; then
 	echo "== commits that meet a fault"
 	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
 	tests ./internal/dbtest -run TestCommitsMeetFailOver
-	echo "== checkers against brute force, and planted faults, with all seeds"
-	tests "./internal/dbtest ./internal/check/..." -run 'Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'
+	echo "== every cell of the matrix, checkers against brute force, and planted faults, with all seeds"
+	tests "./internal/dbtest ./internal/check/..." -run 'Matrix|Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'
 elif [ $tier = quick ]; then
 	echo "== short tests"
 	# The clusters have few tests without a server.

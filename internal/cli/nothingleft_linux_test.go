@@ -90,15 +90,15 @@ func TestNothingLeft(t *testing.T) {
 			signal os.Signal
 			args   []string
 		}{
-			"success": {nil, []string{"--duration", "4s"}},
-			"failure": {nil, []string{"--duration", "4s", "--threshold", "p99<1ns"}},
+			"success": {nil, []string{"--duration", "2s"}},
+			"failure": {nil, []string{"--duration", "2s", "--threshold", "p99<1ns"}},
 			"Ctrl-C":  {os.Interrupt, []string{"--duration", "60s"}},
 			"kill -9": {os.Kill, []string{"--duration", "60s"}},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				state := clustertest.OpenDir(t)
 				t.Setenv("TMPDIR", state)
-				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--out", "r"}, end.args...)...)
+				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, end.args...)...)
 				p.drives(t, "r")
 				f := tracesOf(t, p.cmd.Process.Pid, state)
 				if len(f.pids) < 4 || len(f.folders) == 0 {

@@ -20,7 +20,7 @@ func TestServersSide(t *testing.T) {
 	for kind, want := range map[string]string{"postgres": "wal_bytes_per_s", "mariadb": "redo_bytes_per_s", "redis": "commands_per_s", "etcd": "wal_syncs_per_s"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			code, stdout, stderr := call(t, "run", "bank", "--cluster", kind, "--accounts", "500", "--clients", "4", "--duration", "4s", "--json", "--out", dir)
+			code, stdout, stderr := call(t, "run", "bank", "--cluster", kind, "--accounts", "500", "--clients", "4", "--rate", "200", "--duration", "3s", "--json", "--out", dir)
 			if code == 3 && strings.Contains(stderr, "install the Debian package") {
 				t.Skip("skipped engine: " + kind + ": " + stderr)
 			}

@@ -31,7 +31,7 @@ type hurtRun struct {
 // hurtRate is enough for a fault to meet many transactions.
 const hurtRate = "100"
 
-// hurtRuns are small forms of the runs in scenarios/.
+// hurtRuns are runs on clusters that none of scenarios/, of which each has a test too, is like.
 func hurtRuns() []hurtRun {
 	return []hurtRun{
 		{
@@ -105,12 +105,6 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "asynchronous PostgreSQL: the standby cut off, the primary killed, the standby promoted", cluster: "postgres:2?memory=on&failover=ideal&sync=off",
-			faults: []string{"partition standby at 2s for 5s", "kill primary at 4s for 5s"},
-			args:   []string{"--duration", "10s"},
-			code:   1, invalid: "durable", // the supervisor may promote within 100 ms, which is no outage here
-		},
-		{
 			name: "PostgreSQL alone: kill -9 and restart", cluster: "postgres:1?memory=on",
 			faults: []string{"kill n0 every 4s for 500ms"},
 			args:   []string{"--duration", "10s"},
@@ -120,13 +114,6 @@ func hurtRuns() []hurtRun {
 			name: "PostgreSQL loses power", cluster: "postgres:1",
 			faults: []string{"lose-unsynced n0 at 4s for 2s"},
 			args:   []string{"--duration", "10s"},
-			outage: true,
-		},
-		{
-			name: "PostgreSQL without fsync loses power", cluster: "postgres:1?fsync=off",
-			faults: []string{"lose-unsynced n0 at 4s for 2s"},
-			args:   []string{"--duration", "10s"},
-			code:   1, invalid: "durable",
 			outage: true,
 		},
 		{
@@ -143,18 +130,6 @@ func hurtRuns() []hurtRun {
 			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",
 			outage: true,
-		},
-		{
-			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal",
-			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
-			args:   []string{"--duration", "10s"},
-			code:   1, invalid: "durable",
-			outage: true,
-		},
-		{
-			name: "Galera reads, computes, writes", cluster: "galera:3?memory=on",
-			args: []string{"--duration", "3s", "--update", "rmw", "--accounts", "50", "--rate", "0"},
-			code: 1, invalid: "ledger",
 		},
 		{
 			name: "lists on etcd: kill, partition, pause", cluster: "etcd:3?memory=on", workload: "append",

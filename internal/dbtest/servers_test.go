@@ -177,7 +177,8 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 	if shared.postgres == nil && shared.postgresErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
-		alone := cluster.Alone(nil)
+		// Where transactions wait for each other in a ring, tests would wait for the default of a second.
+		alone := cluster.Alone(map[string]string{"deadlock_timeout": "20ms"})
 		alone.InMemory = true
 		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, alone)
 	}

@@ -19,10 +19,10 @@ type Teller interface {
 }
 
 // tellers are how many clients pay, each of which rests between two payments, so
-// that the machine has time for the nodes of a cluster.
+// that the machine has time for the nodes of a cluster, and twice as long before it tries again.
 const (
 	tellers = 4
-	rest    = 2 * time.Millisecond
+	rest    = 10 * time.Millisecond
 )
 
 // Payments are clients that pay, each by a teller of its own that it makes anew
@@ -66,7 +66,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 			var err error
 			if teller, err = p.k.Teller(limited, p.c, i, try); err != nil {
 				teller = nil
-				_ = cluster.Sleep(ctx, 5*time.Millisecond)
+				_ = cluster.Sleep(ctx, 2*rest)
 			}
 			cancel()
 			try++
@@ -82,7 +82,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 		if err != nil {
 			teller.Close()
 			teller = nil
-			_ = cluster.Sleep(ctx, 5*time.Millisecond)
+			_ = cluster.Sleep(ctx, 2*rest)
 			continue
 		}
 		p.mu.Lock()

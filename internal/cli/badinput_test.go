@@ -81,7 +81,7 @@ func TestBadInputOnPostgreSQL(t *testing.T) {
 		testRights(t, owner(name), as("weak", name), as("reader", name))
 	})
 	t.Run("another bank", func(t *testing.T) { testOtherBank(t, owner(database(t))) })
-	t.Run("killed load", func(t *testing.T) { testKilledLoad(t, owner(database(t)), 1_000_000) })
+	t.Run("killed load", func(t *testing.T) { testKilledLoad(t, owner(database(t)), 400_000) })
 	t.Run("two machines", func(t *testing.T) { testTwoMachines(t, owner(database(t))) })
 	t.Run("interrupts", func(t *testing.T) { testInterrupts(t, server, owner(database(t))) })
 	t.Run("commands to paste", func(t *testing.T) { testPaste(t, server.URLFor(postgres.Superuser, "Tr0ub4dor-3", database(t))) })

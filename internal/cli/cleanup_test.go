@@ -56,7 +56,7 @@ func TestCleanup(t *testing.T) {
 // cleaned loads and drives every workload on a database and cleans it up.
 func cleaned(t *testing.T, url string) {
 	t.Helper()
-	for _, w := range [][]string{{"bank", "--accounts", "200"}, {"tpcb"}, {"kv", "--records", "2000"}, {"events"}, {"append"}} {
+	for _, w := range [][]string{{"bank", "--accounts", "200"}, {"tpcb", "--ratio", "1:10:1000"}, {"kv", "--records", "2000"}, {"events"}, {"append"}} {
 		args := append([]string{"run"}, append(w, "--db", url, "--count", "50", "--clients", "2", "--out", filepath.Join(t.TempDir(), w[0]))...)
 		if code, stdout, stderr := call(t, args...); code != 0 {
 			t.Fatalf("%v ended with %d: %s\n%s", args, code, stderr, stdout)

@@ -203,15 +203,20 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// standIn is the primary of a replica set, as far as it says so, and answers nothing else
+// standIn is the primary of a replica set, as far as it says so, and answers nothing else. It
+// calls itself by its address, or by a name
 // (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/).
-func standIn(t *testing.T, wire int, build bson.D) string {
+func standIn(t *testing.T, wire int, build bson.D, name ...string) string {
 	t.Helper()
 	built, err := bson.Marshal(append(build, bson.E{Key: "ok", Value: 1.0}))
 	drivertest.Must(t, err)
 	return drivertest.Serve(t, func(conn net.Conn) {
+		hosts := bson.A{conn.LocalAddr().String()}
+		if len(name) > 0 {
+			hosts = bson.A{name[0]}
+		}
 		hello, err := bson.Marshal(bson.D{
-			{Key: "ismaster", Value: true}, {Key: "setName", Value: "rs"}, {Key: "hosts", Value: bson.A{conn.LocalAddr().String()}},
+			{Key: "ismaster", Value: true}, {Key: "setName", Value: "rs"}, {Key: "hosts", Value: hosts},
 			{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: wire}, {Key: "logicalSessionTimeoutMinutes", Value: 30},
 			{Key: "maxBsonObjectSize", Value: 16 << 20}, {Key: "maxMessageSizeBytes", Value: 48 << 20}, {Key: "ok", Value: 1.0},
 		})

@@ -93,19 +93,19 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestVia: a server is reached at another address than the one that it is called by, and the set
-// that it names with it.
+// TestVia: a member is reached at another address than the one that it is called by in its set,
+// to which the library goes that it asks for its members.
 func TestVia(t *testing.T) {
 	t.Parallel()
-	at := standIn(t, 21, bson.D{{Key: "version", Value: "8.0.0"}})
-	c, err := parseURL("mongodb://db-0.db:27017/bank?via=db-0.db:27017=" + at + ",db-1.db:27017=127.0.0.1:1")
+	at := standIn(t, 21, bson.D{{Key: "version", Value: "8.0.0"}}, "db-1.db:27017")
+	c, err := parseURL("mongodb://db-0.db:27017/bank?replicaSet=rs&via=db-0.db:27017=" + at + ",db-1.db:27017=" + at)
 	drivertest.Must(t, err)
 	if c.via.of("db-0.db:27017") != at || c.via.of("db-2.db:27017") != "db-2.db:27017" {
 		t.Errorf("the addresses are %v", c.via)
 	}
 	o, err := c.options()
 	drivertest.Must(t, err)
-	client, err := mongo.Connect(o.SetDirect(true)) // the stand-in calls itself by its address
+	client, err := mongo.Connect(o) // which leaves db-0 for the only member, db-1
 	drivertest.Must(t, err)
 	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
 	var built struct{ Version string }

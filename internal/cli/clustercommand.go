@@ -45,7 +45,9 @@ func (a *app) clusterCommand() *cobra.Command {
 			RunE: func(_ *cobra.Command, args []string) error { return a.clusterUp(args[0]) }},
 		&cobra.Command{Use: "status", Short: "Show the clusters that `cluster up` has left running", Args: noArguments,
 			RunE: func(*cobra.Command, []string) error { return a.clusterStatus() }},
-		&cobra.Command{Use: "down KIND[:N]", Short: "Stop a cluster and remove all that it made", Args: one,
+		&cobra.Command{Use: "down KIND[:N]", Short: "Stop a cluster and remove all that it made",
+			Long: "Stop a cluster that `cluster up` has left running, and remove all that it made. One in Kubernetes that\n" +
+				"`run --keep` has left is removed by its name: stroppy cluster down 'k8s/KIND?name=NAME&namespace=NAMESPACE'", Args: one,
 			RunE: func(_ *cobra.Command, args []string) error { return a.clusterDown(args[0]) }},
 		&cobra.Command{Use: "hold KIND[:N]", Short: "Start a cluster and stop it at the end of standard input or at a signal", Hidden: true, Args: one,
 			RunE: func(_ *cobra.Command, args []string) error { return a.clusterHold(args[0]) }},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -211,7 +212,7 @@ func (c *Cluster) namePods(ctx context.Context) error {
 		return nil
 	}
 	return c.pods.until(ctx, func() error {
-		all := c.pods.all()
+		all := c.serverPods()
 		if len(all) != c.spec.Nodes {
 			return fmt.Errorf("the operator has made %d of %d pods", len(all), c.spec.Nodes)
 		}
@@ -220,6 +221,14 @@ func (c *Cluster) namePods(ctx context.Context) error {
 			c.spec.Pods = append(c.spec.Pods, p.Name)
 		}
 		return nil
+	})
+}
+
+// serverPods are the pods that have the labels, without those that have done their work: operators
+// have jobs whose pods have the servers' labels.
+func (c *Cluster) serverPods() []*corev1.Pod {
+	return slices.DeleteFunc(c.pods.all(), func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	})
 }
 
@@ -240,7 +249,7 @@ func (c *Cluster) reach(ctx context.Context, forward bool) (err error) {
 
 // adopt takes the pods that are there for the database's. What made them starts them again.
 func (c *Cluster) adopt(selector string) error {
-	pods := c.pods.all()
+	pods := c.serverPods()
 	if len(pods) == 0 {
 		return errHopeless(fmt.Sprintf("no pod in the namespace %s has the labels %s: `kubectl get pods --show-labels` shows what they have", c.api.Namespace, selector))
 	}

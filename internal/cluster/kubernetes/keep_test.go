@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
@@ -56,4 +57,24 @@ func testKept(t *testing.T, c *kubetest.ControlPlane) {
 		t.Errorf("it is left: %v", names)
 	}
 	says(t, down(run), "no cluster stroppy-kept was kept in the namespace "+a.Namespace)
+}
+
+// testAdopt holds that the pods with some labels are the nodes, but for those that have ended.
+func testAdopt(t *testing.T, c *kubetest.ControlPlane) {
+	a, ctx := connect(t, c), t.Context()
+	const labelled = "app=theirs"
+	for _, name := range []string{"db-0", "db-1", "db-check"} {
+		_, err := a.Apply(ctx, "stroppy-theirs", pod(name, map[string]any{"app": "theirs"}))
+		must(t, err)
+	}
+	must(t, a.Patch(ctx, podKind, "db-check", map[string]any{"status": map[string]any{"phase": "Succeeded"}}, "status"))
+	w, err := a.watchPods(ctx, labelled, func(*corev1.Pod) {})
+	must(t, err)
+	t.Cleanup(w.stop)
+	x := chosen(t, a, "stroppy-theirs")
+	x.pods = w
+	must(t, x.adopt(labelled))
+	if x.spec.Nodes != 2 || x.kind.Pod(x.spec, 1) != "db-1" {
+		t.Errorf("there are %d nodes", x.spec.Nodes)
+	}
 }

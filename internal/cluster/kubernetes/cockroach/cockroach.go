@@ -1,8 +1,8 @@
 // Package cockroach is the kind k8s/cockroach: CockroachDB without TLS, by either of the
 // operators of Cockroach Labs, whichever Kubernetes has: the public one, which has the resource
 // in its version v1alpha1, or the newer one of the Helm charts, v1beta1. Neither's program could
-// be run where this was written: what is applied was accepted by the schema of the second, and
-// has the fields that the first one's has.
+// be run where this was written: what is applied was accepted by the schemas of both, and no more
+// is known.
 package cockroach
 
 import (

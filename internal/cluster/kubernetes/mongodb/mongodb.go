@@ -26,6 +26,7 @@ const (
 	user     = "stroppy"
 	name     = "stroppy"  // of the database
 	password = "password" // key in the secret, and the operator's default
+	logsDisk = "2Gi"      // of the volume that each member has beside its data, as the operator's own
 )
 
 var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", Version: "v1", Kind: "MongoDBCommunity"}
@@ -65,6 +66,11 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 		settings[one[0]] = scalar(one[1])
 	}
 	ours := map[string]any{kubernetes.RunLabel: s.Name}
+	volume := func(name string, claim map[string]any) any {
+		return map[string]any{"metadata": map[string]any{"name": name, "labels": ours}, "spec": claim}
+	}
+	logs := *s
+	logs.Disk = logsDisk
 	spec := map[string]any{
 		"members": int64(s.Nodes), "type": "ReplicaSet", "version": s.Version, "additionalMongodConfig": settings,
 		"security": map[string]any{"authentication": map[string]any{"modes": []any{"SCRAM"}}},
@@ -73,10 +79,8 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 			"roles": []any{map[string]any{"name": "root", "db": "admin"}}, "scramCredentialsSecretName": s.Name,
 		}},
 		"statefulSet": map[string]any{"spec": map[string]any{
-			"template": map[string]any{"metadata": map[string]any{"labels": ours}, "spec": map[string]any{"containers": []any{container}}},
-			"volumeClaimTemplates": []any{map[string]any{
-				"metadata": map[string]any{"name": "data-volume", "labels": ours}, "spec": s.ClaimSpec(),
-			}},
+			"template":             map[string]any{"metadata": map[string]any{"labels": ours}, "spec": map[string]any{"containers": []any{container}}},
+			"volumeClaimTemplates": []any{volume("data-volume", s.ClaimSpec()), volume("logs-volume", logs.ClaimSpec())},
 		}},
 	}
 	return []*kubernetes.Object{

@@ -50,8 +50,13 @@ func TestOperator(t *testing.T) {
 			t.Errorf("its settings are %v", settings)
 		}
 		claims, _, _ := unstructured.NestedSlice(o.Object, "spec", "statefulSet", "spec", "volumeClaimTemplates")
-		if n, _, _ := unstructured.NestedInt64(o.Object, "spec", "members"); n != 3 || len(claims) != 1 {
+		if n, _, _ := unstructured.NestedInt64(o.Object, "spec", "members"); n != 3 || len(claims) != 2 {
 			t.Errorf("it has %d members, and volumes %v", n, claims)
+		}
+		for _, one := range claims {
+			if class, _, _ := unstructured.NestedString(one.(map[string]any), "spec", "storageClassName"); class != "fast" {
+				t.Errorf("a volume of the class %q: %v", class, one)
+			}
 		}
 	default:
 		t.Error("no resource of the operator was applied")

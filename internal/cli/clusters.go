@@ -24,11 +24,8 @@ type clusterKind struct {
 	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
 }
 
-// kubernetesPrefix begins the names of the kinds that are started in Kubernetes.
-const kubernetesPrefix = "k8s/"
-
 // elsewhere says that the cluster's nodes are not on this machine.
-func (k *clusterKind) elsewhere() bool { return strings.HasPrefix(k.name, kubernetesPrefix) }
+func (k *clusterKind) elsewhere() bool { return strings.HasPrefix(k.name, scenario.InKubernetes) }
 
 func clusterKinds() (kinds []clusterKind) {
 	for _, d := range databases() {

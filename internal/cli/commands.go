@@ -62,7 +62,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	if name != "pay" {
 		c.Short, c.Annotations = "The same as pay", map[string]string{sameAs: "pay"}
 	}
-	absent := keys("workload", "cluster", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
+	absent := keys("workload", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
 	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	a.outputFlags(c)
 	dry := dryRunFlag(c)
@@ -158,6 +158,9 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	}
 	if by := config.scaled(); by != "" {
 		s.note("scaled down %s", by)
+	}
+	if note := config.unlimited(); note != "" {
+		s.note("%s", note)
 	}
 	url := config.runDatabase(dir.Path)
 	options := run.Options{

@@ -162,6 +162,15 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	return c, err
 }
 
+// unlimited says that the nodes of the cluster do not get the resources that the configuration
+// names; empty where they do, or where it names none.
+func (c *config) unlimited() string {
+	if c.Resources == "" || c.Cluster == "" {
+		return ""
+	}
+	return c.Resources + " is what a node gets in Kubernetes (--kubernetes): here the nodes share this machine without limits"
+}
+
 // scaled says by what the scenario's sizes were divided, and what became of each; empty if
 // by nothing.
 func (c *config) scaled() string {

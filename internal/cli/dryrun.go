@@ -84,6 +84,9 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 	}
 	say("workload", "%s: %s", spec.Name, spec.About)
 	say("database", "%s", where)
+	if note := config.unlimited(); note != "" {
+		say("resources", "%s", note)
+	}
 	if by := config.scaled(); by != "" {
 		say("scaled down", "%s", by)
 	}

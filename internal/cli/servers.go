@@ -36,6 +36,7 @@ import (
 	"stroppy/internal/db/postgres"
 	"stroppy/internal/db/redis"
 	"stroppy/internal/db/voltdb"
+	"stroppy/internal/scenario"
 )
 
 // clusterServants serve the clusters of several databases.
@@ -102,7 +103,7 @@ func servers() []database {
 
 // inKubernetes is a kind that is started in a Kubernetes cluster that is there.
 func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) clusterKind {
-	return clusterKind{kubernetesPrefix + k.Name, kubernetesPrefix + k.Name + ":N[?namespace=NAME&cpu=2&memory=4Gi&disk=10Gi&version=V]  " + about, nodes, most,
+	return clusterKind{scenario.InKubernetes + k.Name, scenario.InKubernetes + k.Name + ":N[?namespace=NAME&cpu=2&memory=4Gi&disk=10Gi&version=V]  " + about, nodes, most,
 		func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
 			return kubernetes.Start(ctx, k, o, version())
 		}}

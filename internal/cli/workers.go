@@ -124,7 +124,7 @@ func (r *clusterSession) podsFor() (pods podCluster, url string, err error) {
 			return pods, url, err
 		}
 	}
-	return nil, "", usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, kubernetesPrefix)
+	return nil, "", usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
 }
 
 // startPods has the workers started as pods, which join this program where they reach it. What
@@ -183,7 +183,7 @@ func (c *config) assign(url string) assigned {
 }
 
 // notAssigned are the settings that concern the run alone.
-var notAssigned = []string{"db", "cluster", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
+var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
 // config is what assign has made an assignment of.
 func (l *assigned) config() (c config, err error) {

@@ -54,6 +54,9 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	if !m.named["count"] && !m.named["duration"] {
 		s.lastLong()
 	}
+	if err := s.inKubernetes(); err != nil {
+		return *s, m.named, err
+	}
 	if err := m.scaleDown(); err != nil {
 		return *s, m.named, err
 	}

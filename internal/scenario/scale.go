@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -149,54 +148,4 @@ func (s *Scenario) leastDuration() time.Duration {
 		least = max(least, fault.Done(1)+quiet)
 	}
 	return least
-}
-
-// quantity is an amount as Kubernetes writes it.
-var quantity = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$`)
-
-// units are what the letters behind an amount stand for.
-var units = map[string]float64{
-	"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50,
-}
-
-// dividedResources divides what a cluster's text asks for each node. What is no amount, such as
-// memory=on, stays.
-func dividedResources(text string, factor float64) string {
-	name, params, found := strings.Cut(text, "?")
-	if !found {
-		return text
-	}
-	list := strings.Split(params, "&")
-	for i, param := range list {
-		key, value, _ := strings.Cut(param, "=")
-		least, of := leastResources[key]
-		parts := quantity.FindStringSubmatch(value)
-		if !of || parts == nil {
-			continue
-		}
-		amount, err := strconv.ParseFloat(parts[1], 64)
-		if err != nil {
-			continue
-		}
-		unit := units[parts[2]]
-		if divided := max(least, amount*unit/factor); divided < amount*unit {
-			list[i] = key + "=" + amountText(divided, unit, parts[2])
-		}
-	}
-	return name + "?" + strings.Join(list, "&")
-}
-
-// amountText writes an amount in its unit, or in thousandths of it where it is no whole number.
-func amountText(amount, unit float64, letters string) string {
-	if n := amount / unit; n == math.Trunc(n) {
-		return strconv.FormatFloat(n, 'f', -1, 64) + letters
-	}
-	switch {
-	case letters == "" && amount >= 1e3: // bytes
-		return strconv.FormatFloat(math.Ceil(amount), 'f', -1, 64)
-	case letters == "", letters == "m":
-		return strconv.FormatFloat(math.Ceil(amount*1e3), 'f', -1, 64) + "m"
-	}
-	return strconv.FormatFloat(math.Ceil(amount/1e6), 'f', -1, 64) + "M"
 }

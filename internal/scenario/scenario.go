@@ -45,7 +45,9 @@ type Scenario struct {
 	StopOnViolation bool            // and a violation ends the load phase
 	Expect          isolation.Level // unknown: what the database claims
 
-	Cluster        string        // KIND[:N][?PARAMS]: started on this machine, instead of DB
+	Cluster        string        // KIND[:N][?PARAMS]: started on this machine or, behind InKubernetes, there, instead of DB
+	Kubernetes     bool          // have it started in Kubernetes; Merge writes that into Cluster
+	Resources      string        // of each of its nodes there, such as cpu=1,memory=8G; Merge writes them into Cluster
 	Keep           bool          // leave the cluster, which is in Kubernetes, after the run
 	Nemesis        string        // a fault a line
 	MaxOutage      time.Duration // that a fault may cause; 0 allows any

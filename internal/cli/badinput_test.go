@@ -62,6 +62,7 @@ func execute(t *testing.T, url string, statements ...string) {
 // TestBadInputOnPostgreSQL is what a server refuses, or what it holds that does
 // not fit.
 func TestBadInputOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	databases := 0
 	database := func(t *testing.T) string {
@@ -242,6 +243,7 @@ func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() boo
 }
 
 func TestKilledLoad(t *testing.T) {
+	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		testKilledLoad(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), 2_000_000)
 	})

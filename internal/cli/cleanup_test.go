@@ -16,6 +16,7 @@ import (
 // TestCleanup: of a server all that the loads of all workloads made is removed, and the
 // second time there is nothing.
 func TestCleanup(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -32,6 +33,7 @@ func TestCleanup(t *testing.T) {
 		"postgres": nil,
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			if start == nil {
 				cleaned(t, startPostgres(t).URL())
 				return

@@ -12,6 +12,7 @@ import (
 // TestComparisonPageThatCannotBeWritten: the comparison is printed, its runs are kept,
 // and the last line says what is missing. A violation outweighs it.
 func TestComparisonPageThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		db, says, also string
 		code           int

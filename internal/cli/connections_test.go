@@ -104,6 +104,7 @@ func TestConnections(t *testing.T) {
 // TestConnectionsPooled: behind a pooler the server's limit says nothing, and as many clients
 // as the pooler takes can run on a few of the server's connections.
 func TestConnectionsPooled(t *testing.T) {
+	t.Parallel()
 	server := narrow(t)
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(server.Port()))
 	pooler, err := pgbouncer.Start(t.Context(), at, postgres.Superuser, map[string]string{"default_pool_size": "5"})
@@ -145,6 +146,7 @@ func TestConnectionsOfMany(t *testing.T) {
 
 // TestConnectionsMariaDB: of MariaDB too.
 func TestConnectionsMariaDB(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
@@ -160,6 +162,7 @@ func TestConnectionsMariaDB(t *testing.T) {
 
 // TestConnectionsStarted: servers that are started for a run have connections enough for it.
 func TestConnectionsStarted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

@@ -73,6 +73,7 @@ func giveTo(t *testing.T, folder string, paths ...string) {
 }
 
 func TestDeniedByPostgreSQL(t *testing.T) {
+	t.Parallel()
 	server := startPostgres(t)
 	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; CREATE ROLE teller LOGIN PASSWORD '"+password+"'", "CREATE ROLE safe LOGIN")
 	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
@@ -99,6 +100,7 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 }
 
 func TestDeniedByMariaDB(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -166,6 +168,7 @@ func inline(t *testing.T, address string, commands ...string) {
 }
 
 func TestDeniedByEtcd(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}

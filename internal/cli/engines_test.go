@@ -50,6 +50,7 @@ func status(r *report.Result, name string) string {
 // TestFollowers: what only reads is carried out on the standbys, which have no serializable
 // transactions, and what they show of real time is compared with no claim.
 func TestFollowers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
@@ -81,6 +82,7 @@ func TestFollowers(t *testing.T) {
 }
 
 func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
 	url := startPostgres(t).URL()
 	small := []string{"--accounts", "200", "--clients", "4", "--count", "1000"}
 	for _, mode := range []string{"pipelined", "interactive", "procedure"} {
@@ -112,6 +114,7 @@ func TestPostgreSQL(t *testing.T) {
 }
 
 func TestEtcd(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a server")
 	}

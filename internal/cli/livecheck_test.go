@@ -12,6 +12,7 @@ import (
 // TestLiveCheckOnPostgreSQL: a check while a healthy run goes on sees all that is recorded, but for
 // what was recorded last, and reports no violation, of any workload.
 func TestLiveCheckOnPostgreSQL(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

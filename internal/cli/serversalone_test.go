@@ -56,6 +56,7 @@ func replicas(t *testing.T, r *report.Result) report.Check {
 
 // TestServersOfAURL: nodes that the user names are compared as those of a cluster are.
 func TestServersOfAURL(t *testing.T) {
+	t.Parallel()
 	for kind, start := range map[string]func(*testing.T) (url string, nodes string){
 		"etcd":  func(t *testing.T) (string, string) { return startNodes(t, etcd.Start, 3, nil).URL(), "3 nodes" },
 		"redis": func(t *testing.T) (string, string) { return startNodes(t, redis.StartCluster, 2, nil).URL(), "2 nodes" },
@@ -64,6 +65,7 @@ func TestServersOfAURL(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			address, nodes := start(t)
 			c := replicas(t, runs(t, 0, "run", "bank", "--db", address, "--accounts", "200", "--clients", "4", "--count", "400"))
 			if c.Status != "valid" || !c.Required || !strings.HasPrefix(c.Detail, nodes+" read one by one") {
@@ -76,6 +78,7 @@ func TestServersOfAURL(t *testing.T) {
 // TestServersThatDiffer: a standby that is late is waited for and leaves the check open, and
 // one that went its own way is named with what differs.
 func TestServersThatDiffer(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t, postgres.StartCluster, 2, url.Values{"sync": {"off"}})
 	leader, err := c.Leader(t.Context())
 	if err != nil {
@@ -118,6 +121,7 @@ func TestServersThatDiffer(t *testing.T) {
 // TestTwoPrimaries: a standby is promoted while the primary goes on, and half of the clients
 // come to it. The report says for how long two servers took writes, and what is lost.
 func TestTwoPrimaries(t *testing.T) {
+	t.Parallel()
 	c := startNodes(t, postgres.StartCluster, 2, url.Values{"sync": {"off"}})
 	leader, err := c.Leader(t.Context())
 	if err != nil {

@@ -14,11 +14,13 @@ import (
 // TestServersSide holds that a run on each engine that is here leaves what the server measures
 // of itself, on its page too, and what the run was measured on.
 func TestServersSide(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
 	for kind, want := range map[string]string{"postgres": "wal_bytes_per_s", "mariadb": "redo_bytes_per_s", "redis": "commands_per_s", "etcd": "wal_syncs_per_s"} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
 			code, stdout, stderr := call(t, "run", "bank", "--cluster", kind, "--accounts", "500", "--clients", "4", "--rate", "200", "--duration", "3s", "--json", "--out", dir)
 			if code == 3 && strings.Contains(stderr, "install the Debian package") {

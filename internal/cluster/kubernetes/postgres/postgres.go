@@ -87,7 +87,10 @@ func cloudNativePG(s *kubernetes.Spec) *kubernetes.Object {
 	}
 	return kubernetes.NewObject("postgresql.cnpg.io/v1", "Cluster", s.Name, map[string]any{"spec": map[string]any{
 		"instances": int64(s.Nodes), "imageName": image, "imagePullPolicy": s.Pull, "storage": storage, "resources": s.Resources(),
-		"postgresql": server, "bootstrap": map[string]any{"initdb": map[string]any{"database": user, "owner": user}},
+		"postgresql": server, "bootstrap": map[string]any{"initdb": map[string]any{
+			"database": user, "owner": user,
+			"postInitSQL": []any{"GRANT pg_monitor TO " + user}, // for the servers' side of the report
+		}},
 		"inheritedMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
 	}})
 }
@@ -165,6 +168,7 @@ type database struct {
 	user     string
 	password string
 	name     string // of the database
+	secure   string // whether connections take TLS, as a parameter of a URL
 	servers  []string
 }
 
@@ -177,7 +181,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 		return nil, fmt.Errorf("the secret %s has no password of the owner", secretName(s))
 	}
 	return &database{
-		api: a, spec: s, servers: addresses,
+		api: a, spec: s, servers: addresses, secure: "sslmode=require",
 		user: cmp.Or(secret["username"], user), password: secret["password"], name: cmp.Or(secret["dbname"], user),
 	}, nil
 }
@@ -190,31 +194,50 @@ func (d *database) address(hosts, query string) string {
 // URL implements kubernetes.Database, as the methods below do. Both operators' servers take
 // TLS connections with certificates of their own.
 func (d *database) URL() string {
-	return d.address(strings.Join(d.servers, ","), "sslmode=require&target_session_attrs=read-write")
+	return d.address(strings.Join(d.servers, ","), d.secure+"&target_session_attrs=read-write")
 }
 
 func (d *database) NodeURL(i int) string {
-	return d.address(d.servers[i], "sslmode=require&target_session_attrs=any")
+	return d.address(d.servers[i], d.secure+"&target_session_attrs=any")
 }
 
 func (d *database) Close() error { return nil }
 
 // server is what a server says of itself.
 type server struct {
-	standby   bool
-	streaming int // standbys that receive what it writes
+	standby  bool
+	replayed int64 // how far a standby has replayed the log, in bytes
 }
 
-func (d *database) ask(ctx context.Context, i int) (s server, err error) {
+// to connects to a server for one question, so that no connection outlives the process at its
+// other end.
+func (d *database) to(ctx context.Context, i int, question func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.NodeURL(i))
 	if err != nil {
-		return s, fmt.Errorf("n%d does not answer: %w", i, err)
+		return fmt.Errorf("n%d does not answer: %w", i, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), (SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming')").Scan(&s.standby, &s.streaming)
+	return question(ctx, conn)
+}
+
+func (d *database) ask(ctx context.Context, i int) (s server, err error) {
+	err = d.to(ctx, i, func(ctx context.Context, c *pgx.Conn) error {
+		return c.QueryRow(ctx, "SELECT pg_is_in_recovery(), COALESCE(pg_last_wal_replay_lsn() - '0/0', 0)::bigint").Scan(&s.standby, &s.replayed)
+	})
 	return s, err
+}
+
+// write commits on a server what nobody reads, and returns the end of its log.
+func (d *database) write(ctx context.Context, i int) (end int64, err error) {
+	err = d.to(ctx, i, func(ctx context.Context, c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, "SELECT pg_logical_emit_message(true, 'stroppy', '')"); err != nil {
+			return fmt.Errorf("n%d takes no writes: %w", i, err)
+		}
+		return c.QueryRow(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").Scan(&end)
+	})
+	return end, err
 }
 
 // askAll asks all servers at once.
@@ -228,24 +251,54 @@ func (d *database) askAll(ctx context.Context) ([]server, []error) {
 	return list, failed
 }
 
+// Whole is nil when one server takes writes, and each other one replays what is written now. What
+// the one knows of those that follow it is shown to who may read all statistics, which the owner
+// of a database may not.
 func (d *database) Whole(ctx context.Context) error {
 	list, failed := d.askAll(ctx)
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	primaries := 0
+	primary, primaries := 0, 0
 	for i, s := range list {
-		if s.standby {
-			continue
-		}
-		if primaries++; s.streaming != len(list)-1 {
-			return fmt.Errorf("n%d leads, and %d of %d standbys follow it", i, s.streaming, len(list)-1)
+		if !s.standby {
+			primary = i
+			primaries++
 		}
 	}
 	if primaries != 1 {
 		return fmt.Errorf("%d servers take writes", primaries)
 	}
-	return nil
+	end, err := d.write(ctx, primary)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	for i := range list {
+		if i != primary {
+			group.Go(func() { failed[i] = d.follows(ctx, i, end) })
+		}
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+// follows waits until a standby has replayed the log up to an end.
+func (d *database) follows(ctx context.Context, i int, end int64) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return cluster.Retry(ctx, func() error {
+		s, err := d.ask(ctx, i)
+		switch {
+		case err != nil:
+			return err
+		case !s.standby:
+			return fmt.Errorf("n%d takes writes too", i)
+		case s.replayed < end:
+			return fmt.Errorf("n%d has %d bytes of the log to replay", i, end-s.replayed)
+		}
+		return nil
+	})
 }
 
 func (d *database) Leader(ctx context.Context) (leader int, err error) {

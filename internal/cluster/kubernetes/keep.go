@@ -44,7 +44,7 @@ func (o *ownership) keep() error {
 		o.done.Wait()
 		ctx, cancel := context.WithTimeoutCause(context.Background(), removeLimit, fmt.Errorf("they have not gone within %v", removeLimit))
 		defer cancel()
-		o.err = o.api.Patch(ctx, leaseKind, o.run, map[string]any{"metadata": map[string]any{"labels": map[string]any{keptLabel: "true"}}})
+		o.err = o.api.Patch(ctx, leaseKind, leaseName(o.run), map[string]any{"metadata": map[string]any{"labels": map[string]any{keptLabel: "true"}}})
 		if o.err != nil {
 			return
 		}
@@ -82,7 +82,7 @@ func Down(ctx context.Context, o cluster.Options) (line string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lease, err := api.Get(ctx, leaseKind, name)
+	lease, err := api.Get(ctx, leaseKind, leaseName(name))
 	if apierrors.IsNotFound(err) {
 		return "", fmt.Errorf("no cluster %s was kept in the namespace %s of %s", name, api.Namespace, api.Host())
 	}

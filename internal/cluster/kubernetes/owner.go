@@ -43,6 +43,10 @@ type ownership struct {
 	err  error
 }
 
+// leaseName is the name of the lease of a run. It is not that of the run, which the database has:
+// CloudNativePG's primary holds a lease of the cluster's own name (internal/cmd/manager/instance/run/lease).
+func leaseName(run string) string { return run + "-run" }
+
 // made is what there may be of a run.
 type made struct {
 	Kinds    []schema.GroupVersionKind // of the objects that were applied, in the order in which they go
@@ -80,7 +84,7 @@ func (o *ownership) renew(ctx context.Context) error {
 		return err
 	}
 	host, _ := os.Hostname()
-	lease := NewObject("coordination.k8s.io/v1", "Lease", o.run, map[string]any{"spec": map[string]any{
+	lease := NewObject("coordination.k8s.io/v1", "Lease", leaseName(o.run), map[string]any{"spec": map[string]any{
 		"holderIdentity":       fmt.Sprintf("%s/%d", host, os.Getpid()),
 		"leaseDurationSeconds": int64(leaseLasts.Seconds()),
 		"renewTime":            Now(),
@@ -123,9 +127,9 @@ func (a *API) clearRun(ctx context.Context, run string, what made) error {
 	if err := a.removeAll(ctx, run, what); err != nil {
 		return err
 	}
-	lease := NewObject("coordination.k8s.io/v1", "Lease", run, nil)
+	lease := NewObject("coordination.k8s.io/v1", "Lease", leaseName(run), nil)
 	if err := a.remove(ctx, lease, false); err != nil {
-		return fmt.Errorf("delete the lease %s: %w", run, a.explain(err))
+		return fmt.Errorf("delete the lease %s: %w", lease.GetName(), a.explain(err))
 	}
 	return nil
 }
@@ -163,13 +167,13 @@ func lastApplied(o *Object) (last time.Time) {
 
 // clearLease removes what the run of a lease has made.
 func (a *API) clearLease(ctx context.Context, lease *Object) (line string, err error) {
-	run := lease.GetName()
-	if lease.GetLabels()[RunLabel] != run || !strings.HasPrefix(run, namePrefix) {
-		return "", fmt.Errorf("the lease %s in the namespace %s is labelled as one of stroppy's and is none: look at it", run, a.Namespace)
+	name, run := lease.GetName(), lease.GetLabels()[RunLabel]
+	if name != leaseName(run) || !strings.HasPrefix(run, namePrefix) {
+		return "", fmt.Errorf("the lease %s in the namespace %s is labelled as one of stroppy's and is none: look at it", name, a.Namespace)
 	}
 	var what made
 	if err := json.Unmarshal([]byte(lease.GetAnnotations()[madeAnnotation]), &what); err != nil {
-		return "", fmt.Errorf("the lease %s in the namespace %s does not say what its run has made: delete what has the label %s=%s: %w", run, a.Namespace, RunLabel, run, err)
+		return "", fmt.Errorf("the lease %s in the namespace %s does not say what its run has made: delete what has the label %s=%s: %w", name, a.Namespace, RunLabel, run, err)
 	}
 	if err := a.clearRun(ctx, run, what); err != nil {
 		return "", err

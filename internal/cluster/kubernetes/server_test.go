@@ -349,10 +349,21 @@ func testDeadRuns(t *testing.T, c *kubetest.ControlPlane) {
 	must(t, o.giveUp())
 	nothingLeft(t, a)
 
-	forged := NewObject("coordination.k8s.io/v1", "Lease", "database-leader", map[string]any{"spec": map[string]any{}})
-	label(forged, "stroppy-x")
+	// A database may hold a lease of its own name, as CloudNativePG's primary does.
+	o = begin("stroppy-named")
+	theirs := NewObject("coordination.k8s.io/v1", "Lease", "stroppy-named", map[string]any{"spec": map[string]any{"holderIdentity": "primary"}})
 	leases, err := a.resource(leaseKind)
 	must(t, err)
+	_, err = leases.Create(ctx, theirs, metav1.CreateOptions{})
+	must(t, err)
+	must(t, o.giveUp())
+	if _, err := leases.Get(ctx, "stroppy-named", metav1.GetOptions{}); err != nil {
+		t.Errorf("a lease of the database is gone with that of the run: %v", err)
+	}
+	must(t, leases.Delete(ctx, "stroppy-named", metav1.DeleteOptions{}))
+
+	forged := NewObject("coordination.k8s.io/v1", "Lease", "database-leader", map[string]any{"spec": map[string]any{}})
+	label(forged, "stroppy-x")
 	_, err = leases.Create(ctx, forged, metav1.CreateOptions{})
 	must(t, err)
 	_, err = a.clearDead(ctx, later)

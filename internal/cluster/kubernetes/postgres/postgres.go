@@ -1,7 +1,7 @@
 // Package postgres is the kind k8s/postgres: PostgreSQL with synchronous standbys, by the
-// operator CloudNativePG or Zalando's, whichever Kubernetes has. Neither operator's program
-// could be run where this was written: what is applied was accepted by the schemas of both,
-// and no more is known.
+// operator CloudNativePG or Zalando's, whichever Kubernetes has. CloudNativePG's program was seen to
+// make, move and repair what is applied. Zalando's could not be run where this was written: its
+// schema accepted it, and no more is known.
 package postgres
 
 import (

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,12 +56,20 @@ func TestClusterUpInterrupted(t *testing.T) {
 		{"killed while the node begins", os.Kill, etcd},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			state := t.TempDir()
-			t.Setenv("TMPDIR", state)
-			p := start(t, "cluster", "up", "etcd:1?loopback=on")
-			t.Cleanup(func() { called(t, state, "cluster", "down", "etcd:1?loopback=on") })
-			p.goesOn(t, func() bool { return c.when(of(t, state)) })
-			p.signal(t, c.signal)
+			var state string
+			var p *process
+			for tries := 5; ; tries-- {
+				folder := t.TempDir()
+				t.Setenv("TMPDIR", folder)
+				state, p = folder, start(t, "cluster", "up", "etcd:1?loopback=on")
+				t.Cleanup(func() { called(t, folder, "cluster", "down", "etcd:1?loopback=on") })
+				p.goesOn(t, func() bool { return c.when(of(t, state)) })
+				if err := p.cmd.Process.Signal(c.signal); err == nil {
+					break
+				} else if !errors.Is(err, os.ErrProcessDone) || tries == 0 { // on a busy machine it may be over before it is looked at
+					t.Fatal(err)
+				}
+			}
 			code, stdout, stderr := p.wait(t)
 			if code == 0 || stdout != "" {
 				t.Fatalf("it ended with %d and printed %q: %s", code, stdout, stderr)

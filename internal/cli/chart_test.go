@@ -47,7 +47,7 @@ func rendered(t *testing.T, renderer, namespace, values string) ([]byte, error) 
 	if err := os.WriteFile(file, []byte(values), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text, err := exec.Command(renderer, chartFolder, "fleet", namespace, file).Output()
+	text, err := exec.Command(renderer, chartFolder, "some", namespace, file).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, errors.New(string(failed.Stderr))
 	}
@@ -112,14 +112,14 @@ func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind 
 	said := tried(control.Account(t, namespace))
 	needed := lacks.FindStringSubmatch(said)
 	if needed == nil {
-		t.Fatalf("an account without rights is not told what it lacks: %s", said)
+		t.Fatalf("an account without rights does not see what it lacks: %s", said)
 	}
 	objects, err := rendered(t, renderer, namespace, "rights: {networkFaults: false, databases: ["+kind+"]}")
 	if err != nil {
 		t.Fatal(err)
 	}
 	control.Create(t, namespace, objects)
-	account := control.AccountConfig(t, namespace, "fleet-stroppy")
+	account := control.AccountConfig(t, namespace, "some-stroppy")
 	if said := tried(account); strings.Contains(said, "may not") || !strings.Contains(said, "not well after 1s") {
 		t.Errorf("with the chart's account it says: %s", said)
 	}
@@ -143,7 +143,7 @@ func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind 
 func rulesOf(t *testing.T, control *kubetest.ControlPlane, namespace string) (list []string) {
 	t.Helper()
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
-	role, err := control.Client.Resource(roles).Namespace(namespace).Get(t.Context(), "fleet-stroppy", metav1.GetOptions{})
+	role, err := control.Client.Resource(roles).Namespace(namespace).Get(t.Context(), "some-stroppy", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func testChartValues(t *testing.T, renderer string) {
 		{values: `run: {cluster: "k8s/etcd:3", workers: 2}`, has: "- jobs"},
 		{values: `{run: {arguments: [--db, "etcd://a"]}, live: {enabled: true}}`, has: `- "0.0.0.0:8080"`},
 		{values: `rights: {chaosResources: [iochaos]}`, has: "- iochaos"},
-		{values: `rights: {nodeStatistics: true}`, has: "name: here-fleet-stroppy"},
+		{values: `rights: {nodeStatistics: true}`, has: "name: here-some-stroppy"},
 		{values: `run: {cluster: "k8s/nothing:3"}`, refused: `"nothing" is no kind of database that stroppy makes in Kubernetes: take some of cockroach, etcd, `},
 		{values: `run: {cluster: "postgres:3"}`, refused: "/run/cluster"},
 		{values: `run: {clusters: "k8s/etcd:3"}`, refused: "'clusters' not allowed"},
@@ -237,18 +237,18 @@ live: {enabled: true}
 			t.Fatal(err)
 		}
 		n.Create(t, namespace, objects)
-		text, ended := jobLog(t, n, namespace, "fleet-stroppy-1")
+		text, ended := jobLog(t, n, namespace, "some-stroppy-1")
 		t.Log(text)
 		if !ended || !strings.Contains(text, "VALID  bank on") || !strings.Contains(text, "8 clients of 2 workers") {
 			t.Errorf("the job succeeded: %v", ended)
 		}
 		jobs := schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 		background := metav1.DeletePropagationBackground
-		if err := n.Client.Resource(jobs).Namespace(namespace).Delete(t.Context(), "fleet-stroppy-1", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		if err := n.Client.Resource(jobs).Namespace(namespace).Delete(t.Context(), "some-stroppy-1", metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 			t.Fatal(err)
 		}
 		list, err := n.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "fleet-stroppy-results" {
+		if err != nil || len(list.Items) != 1 || list.Items[0].GetName() != "some-stroppy-results" {
 			t.Errorf("volume claims are left beside that of the results: %v, %v", list, err)
 		}
 		for _, resource := range []schema.GroupVersionResource{

@@ -352,8 +352,8 @@ func TestRateHoldsThroughARestart(t *testing.T) {
 	}
 }
 
-// TestARateThatIsTooHighIsTold: with its backlog, and with what found no room.
-func TestARateThatIsTooHighIsTold(t *testing.T) {
+// TestARateThatIsTooHighIsReported: with its backlog, and with what found no room.
+func TestARateThatIsTooHighIsReported(t *testing.T) {
 	needsTime(t)
 	p := runPaced(t, nil, "--rate", "100000", "--duration", "3s", "--max-backlog", "150000", "--no-check")
 	d := p.result.Drive

@@ -263,7 +263,7 @@ func TestTheFormatBeforeIsRead(t *testing.T) {
 	}
 }
 
-func TestADiskThatCannotBeReadIsToldAsSuch(t *testing.T) {
+func TestADiskThatCannotBeReadIsReportedAsSuch(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	h, err := openBytes(file)
 	must(t, err)

@@ -289,7 +289,7 @@ func TestAFullDiskLeavesWholeBlocks(t *testing.T) {
 	}
 }
 
-func TestAFullDeviceIsTold(t *testing.T) {
+func TestAFullDeviceIsReported(t *testing.T) {
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("skipped engine: /dev/full: this system has none")

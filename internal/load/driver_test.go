@@ -187,7 +187,7 @@ func TestNoCoordinatedOmission(t *testing.T) {
 	})
 }
 
-func TestBacklogIsTold(t *testing.T) {
+func TestBacklogIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list, err := newDrill(t, Options{Plan: constant(100), Duration: 10 * time.Second},
 			&standIn{attempt: takes(100 * time.Millisecond)}, &standIn{attempt: takes(time.Millisecond)}).run(t.Context())

@@ -257,8 +257,8 @@ func TestThink(t *testing.T) {
 	})
 }
 
-// TestUnsentAreToldBySecond: what was due and never sent, for the series.
-func TestUnsentAreToldBySecond(t *testing.T) {
+// TestUnsentAreReportedBySecond: what was due and never sent, for the series.
+func TestUnsentAreReportedBySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _, err := newDrill(t, Options{Plan: constant(100), Duration: 5 * time.Second}, &standIn{attempt: takes(20 * time.Millisecond)}).run(t.Context())
 		if err != nil || !slices.Equal(r.Unsent, []uint64{0, 0, 50, 100, 100}) || r.Backlog != 250 {

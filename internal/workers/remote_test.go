@@ -27,8 +27,8 @@ func (e elsewhere) clock(t time.Time) (string, int64, bool) {
 	return e.name, at + int64(e.ahead), known
 }
 
-// fleet is a coordinator whose workers join by themselves, and what became of these.
-type fleet struct {
+// joint is a coordinator whose workers join by themselves, and what became of these.
+type joint struct {
 	c       *Coordinator
 	token   string
 	address string
@@ -36,7 +36,7 @@ type fleet struct {
 }
 
 // joining starts a worker, whose index is -1 for any.
-func (f *fleet) joining(t *testing.T, e elsewhere, index int) {
+func (f *joint) joining(t *testing.T, e elsewhere, index int) {
 	t.Helper()
 	ended := make(chan error, 1)
 	f.ended = append(f.ended, ended)
@@ -46,9 +46,9 @@ func (f *fleet) joining(t *testing.T, e elsewhere, index int) {
 }
 
 // gathering lets workers join.
-func gathering(t *testing.T, settings string, read func(time.Time) int64, clocks ...elsewhere) *fleet {
+func gathering(t *testing.T, settings string, read func(time.Time) int64, clocks ...elsewhere) *joint {
 	t.Helper()
-	f := &fleet{token: NewToken()}
+	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
 	go func() (err error) {
 		defer func() { started <- err }()
@@ -157,7 +157,7 @@ func TestFromElsewhere(t *testing.T) {
 }
 
 // of is which worker has a client.
-func (f *fleet) of(client uint64) int {
+func (f *joint) of(client uint64) int {
 	for i, w := range f.c.members {
 		if int(client) >= w.first && int(client) < w.first+w.clients {
 			return i
@@ -168,7 +168,7 @@ func (f *fleet) of(client uint64) int {
 
 // TestRefused: who may not join hears why, and the run waits for others.
 func TestRefused(t *testing.T) {
-	f := &fleet{token: NewToken()}
+	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
 	joined := make(chan string, 4)
 	go func() {
@@ -294,7 +294,7 @@ func (r *relay) cut() {
 // TestCutOffWhileCollecting: a worker whose connections all end while its recording is collected
 // joins again, and nothing is missing.
 func TestCutOffWhileCollecting(t *testing.T) {
-	f := &fleet{token: NewToken()}
+	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
 	go func() {
 		c, err := Start(t.Context(), Options{

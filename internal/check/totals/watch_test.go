@@ -85,8 +85,8 @@ func TestAskedOften(t *testing.T) {
 
 var errStopped = errors.New("stopped by a person")
 
-// TestCauseIsTold: of a context that ended before and of one that ends midway.
-func TestCauseIsTold(t *testing.T) {
+// TestCauseIsReported: of a context that ended before and of one that ends midway.
+func TestCauseIsReported(t *testing.T) {
 	w := busy(9, 100, 10_000)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	read := 0

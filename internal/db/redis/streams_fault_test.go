@@ -52,11 +52,11 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 	return url, connections
 }
 
-// TestStreamsAreToldWhatIsKnown ends the connection under commits and reads that travel
+// TestStreamsReportWhatIsKnown ends the connection under commits and reads that travel
 // together. What was answered is answered; of a commit that was not, it is known that
 // it was not applied only if nothing was written. The others of the connection are
 // reported when they use it, and the first Reset opens it for all.
-func TestStreamsAreToldWhatIsKnown(t *testing.T) {
+func TestStreamsReportWhatIsKnown(t *testing.T) {
 	const streams, writers = 9, 6
 	for _, h := range []hangUp{
 		{name: "nothing was written", unsent: true, unknown: db.Unavailable},

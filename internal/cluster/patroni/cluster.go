@@ -47,7 +47,7 @@ type Cluster struct {
 	data     int    // nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
 	begun    atomic.Bool  // the first nodes answer
-	answered atomic.Int32 // which server of the store did last
+	answered atomic.Int32 // the place of the store's server that did last
 }
 
 type programs struct {

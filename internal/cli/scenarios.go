@@ -293,17 +293,7 @@ func (w *scenarioSweep) open(fresh *study.Book) (unlock func(), err error) {
 		w.book.Seed = drawn.Seed
 	}
 	w.book.Finished, w.book.Stroppy, w.book.Command = false, fresh.Stroppy, fresh.Command
-	if err := os.MkdirAll(w.dir, 0o777); err != nil {
-		return nil, run.Unusable(w.dir, err)
-	}
-	if unlock, err = lockDirectory(w.dir); err != nil {
-		return nil, err
-	}
-	if err := w.keep(); err != nil {
-		unlock()
-		return nil, err
-	}
-	return unlock, nil
+	return takeDirectory(w.dir, w.keep)
 }
 
 // settings are those of a scenario without the seed, which the sweep gives it.

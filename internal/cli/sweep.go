@@ -259,13 +259,19 @@ func (w *sweeping) open() (unlock func(), err error) {
 	}
 	w.book.Seed, w.book.Finished = c.Seed, false
 	w.book.Command, w.book.Stroppy = w.again(), version()
-	if err := os.MkdirAll(w.dir, 0o777); err != nil {
-		return nil, run.Unusable(w.dir, err)
+	return takeDirectory(w.dir, w.keep)
+}
+
+// takeDirectory makes a directory unless it is there, keeps others out of it until unlock is
+// called, and puts in place what is kept there.
+func takeDirectory(dir string, keep func() error) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, run.Unusable(dir, err)
 	}
-	if unlock, err = lockDirectory(w.dir); err != nil {
+	if unlock, err = lockDirectory(dir); err != nil {
 		return nil, err
 	}
-	if err := w.keep(); err != nil {
+	if err := keep(); err != nil {
 		unlock()
 		return nil, err
 	}

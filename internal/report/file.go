@@ -45,6 +45,15 @@ func WriteFile(dir, name string, write func(io.Writer) error) error {
 	return os.Rename(file.Name(), filepath.Join(dir, name))
 }
 
+// WriteJSON puts a value in place as JSON, as WriteFile does.
+func WriteJSON(dir, name string, value any) error {
+	return WriteFile(dir, name, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	})
+}
+
 // NewerError says that a file has a schema that this program does not know: a
 // newer one wrote it, and what that means by it is not known here.
 type NewerError int

@@ -1,10 +1,8 @@
 package sweep
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 
 	"stroppy/internal/report"
@@ -116,12 +114,7 @@ func (b *Book) Save(dir string) error {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}
 	b.Conclusions = d.conclusions
-	err = report.WriteFile(dir, FileName, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(b)
-	})
-	if err != nil {
+	if err := report.WriteJSON(dir, FileName, b); err != nil {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}
 	return nil

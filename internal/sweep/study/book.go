@@ -3,10 +3,8 @@
 package study
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -159,12 +157,7 @@ func (b *Book) Save(dir string, published []Published) error {
 	if b.Rows == nil {
 		b.Rows = []Row{}
 	}
-	err := report.WriteFile(dir, FileName, func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(b)
-	})
-	if err != nil {
+	if err := report.WriteJSON(dir, FileName, b); err != nil {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -27,6 +28,28 @@ func TestPersist(t *testing.T) {
 	if err := Retry(ctx, func() error { return nil }); err != nil {
 		t.Errorf("what succeeds at once: %v", err)
 	}
+}
+
+// TestRetryRests holds when Retry tries again: after a tenth of the time that it has waited, and
+// never sooner than after 10 ms or later than after 50.
+func TestRetryRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var at []time.Duration
+		began := time.Now()
+		if err := Retry(ctx, func() error { at = append(at, time.Since(began)); return errors.New("wrong") }); err == nil {
+			t.Error("what never succeeds did")
+		}
+		for i := range at[1:] {
+			if rest, want := at[i+1]-at[i], min(max(at[i]/10, 10*time.Millisecond), 50*time.Millisecond); rest != want {
+				t.Fatalf("%v after the beginning it rested for %v, not %v", at[i], rest, want)
+			}
+		}
+		if n := len(at); n < 200 || n > 230 { // 10 + about 17 in the first half of a second, then 20 a second
+			t.Errorf("%d tries in 10 s", n)
+		}
+	})
 }
 
 func TestLock(t *testing.T) {

@@ -367,6 +367,43 @@ func bankCells(count uint64, isolations []string, modes ...string) (list []cell)
 	return list
 }
 
+// TestBankCellsMeet holds that in the cells which the run of all tests has each isolation meets each
+// way of updating and each mode, and each of these the other, and that the others are all there are.
+func TestBankCellsMeet(t *testing.T) {
+	three, updates := []string{workload.Pipelined, workload.Interactive, workload.Procedure}, []string{bank.Atomic, bank.Locked, bank.RMW}
+	for _, c := range []struct {
+		isolations, modes []string
+		most              int // cells of the run of all tests
+	}{
+		{[]string{""}, three[:2], 6}, {[]string{"repeatable read"}, three, 9}, {[]string{"read committed", "repeatable read", "serializable"}, three, 9},
+		{[]string{"read uncommitted", "read committed", "repeatable read", "serializable"}, three, 12}, {[]string{"a", "b", "c"}, three[:1], 9}, {[]string{"a", "b", "c"}, three[:2], 9},
+	} {
+		more := map[string]bool{}
+		some := 0
+		for _, one := range bankCells(1, c.isolations, c.modes...) {
+			if more[one.name] = one.more; !one.more {
+				some++
+			}
+		}
+		met := map[[2]string]bool{}
+		for _, isolation := range c.isolations {
+			for _, update := range updates {
+				for _, mode := range c.modes {
+					if is, there := more[strings.Join([]string{"bank", isolation, update, mode}, " ")]; !there {
+						t.Errorf("no cell has %q, %s and %s", isolation, update, mode)
+					} else if !is {
+						met[[2]string{isolation, update}], met[[2]string{isolation, mode}], met[[2]string{update, mode}] = true, true, true
+					}
+				}
+			}
+		}
+		i, u, m := len(c.isolations), len(updates), len(c.modes)
+		if len(more) != i*u*m || len(met) != i*u+i*m+u*m || some > c.most {
+			t.Errorf("%q and %q: %d cells, %d of them in the run of all tests, in which %d pairs meet of %d", c.isolations, c.modes, len(more), some, len(met), i*u+i*m+u*m)
+		}
+	}
+}
+
 // runBankAt runs the bank at an isolation that may lose what is read, computed and
 // written: it then must be seen to.
 func runBankAt(t *testing.T, d db.Database, c bank.Config, count uint64) {

@@ -71,7 +71,7 @@ func openTerminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		t.Skip("there are no pseudo-terminals here: ", err)
+		t.Skipf("skipped engine: pseudo-terminals: there are none here: %v", err)
 	}
 	t.Cleanup(func() { master.Close() })
 	raw, err := master.SyscallConn()

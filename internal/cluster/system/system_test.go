@@ -20,7 +20,7 @@ func TestSupported(t *testing.T) {
 // TestLocks holds that a lock is seen through another opening of the file, and ends with it.
 func TestLocks(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("clusters need Linux")
+		t.Skip("skipped engine: clusters: they need Linux")
 	}
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
@@ -62,7 +62,7 @@ func TestLocks(t *testing.T) {
 // TestKill holds that a process which has ended ignores a signal.
 func TestKill(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("clusters need Linux")
+		t.Skip("skipped engine: clusters: they need Linux")
 	}
 	sleep := exec.Command("sleep", "60")
 	sleep.SysProcAttr = &syscall.SysProcAttr{}

@@ -37,7 +37,7 @@ func TestLocalAddresses(t *testing.T) {
 	two, three := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
 	foreign := netip.MustParseAddr("192.0.2.1") // of the documentation (RFC 5737), never of this machine
 	if CheckLocal(two) != nil {
-		t.Skip("skipped: 127.0.0.2 is no address of this machine")
+		t.Skip("skipped engine: a second local address: 127.0.0.2 is no address of this machine")
 	}
 	if err := CheckLocal(foreign); err == nil {
 		t.Error("an address of another machine is taken")

@@ -30,8 +30,10 @@ func (t pgTeller) Close() {
 // OnPostgreSQL fills in how a kind of PostgreSQL cluster is paid and read.
 func OnPostgreSQL(k Kind) Kind {
 	k.Prepare = func(ctx context.Context, c cluster.Local) error {
-		_, err := Execute(ctx, c.URL(), PaidTable)
-		return err
+		return cluster.Retry(ctx, func() error { // a busy machine may not answer in the second that the URL gives it
+			_, err := Execute(ctx, c.URL(), PaidTable)
+			return err
+		})
 	}
 	k.Teller = func(ctx context.Context, c cluster.Local, _, _ int) (Teller, error) {
 		conn, err := pgconn.Connect(ctx, c.URL())

@@ -54,7 +54,7 @@ func NewPageData(b *Book, published []Published, again string) *PageData {
 		notes.Warn("%d of %s could not be run: the reasons stand below.", n, report.Counted(uint64(len(b.Over)), "scenario"))
 	}
 	if anyScaled {
-		notes.Warn("Runs were scaled down, so their measurements are not those of the scenarios as they were written, nor to be held against a study's.")
+		notes.Warn("Runs were scaled down, so their measurements are not those of the scenarios as they were written, nor to be compared with a study's.")
 	}
 	d.Notes = notes.All()
 	for _, t := range []*report.PageTable{&d.Runs, &d.Missing} {

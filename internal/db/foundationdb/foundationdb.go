@@ -66,11 +66,15 @@ var (
 	_ db.Monitored   = (*Database)(nil)
 )
 
+// Missing says why this program cannot speak to FoundationDB, nil if it can.
+func Missing() error { return nil }
+
 // Open opens a cluster by its URL,
 //
 //	fdb:CLUSTER_FILE[?timeout=5s][&automatic_idempotency=on][&api_version=730]
 //	    [&tls_certificate=FILE&tls_key=FILE&tls_ca=FILE&tls_verify_peers=RULE]
 //	    [&external_client=FILE&external_clients=FOLDER&client_threads=N]
+//	fdb:?connection=DESCRIPTION:ID@HOST:PORT,HOST:PORT[&timeout=5s]…
 //
 // and returns when it has given a read version. timeout is of each transaction.
 func Open(ctx context.Context, url string) (db.Database, error) {
@@ -79,7 +83,7 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Op: "open FoundationDB", Err: err}
 	}
 	d := &Database{config: c}
-	if d.cluster, err = readClusterFile(c.file); err != nil {
+	if d.cluster, err = c.cluster(); err != nil {
 		return nil, err
 	}
 	if err := c.library.start(); err != nil {
@@ -153,9 +157,9 @@ func (d *Database) unreachable(ctx context.Context, err error, limit time.Durati
 	}
 	state := fmt.Sprintf("no answer within %v, and %d of its %d coordinators (%s) take connections", limit, open, len(d.cluster.coordinators), strings.Join(d.cluster.coordinators, ", "))
 	if open > len(d.cluster.coordinators)/2 {
-		state += ": the cluster is not available now, has another version than this client, or what listens there is not the FoundationDB of " + d.config.file
+		state += ": the cluster is not available now, has another version than this client, or what listens there is not the FoundationDB of " + d.config.source()
 	} else {
-		state += ": check " + d.config.file + ", and whether the servers run"
+		state += ": check " + d.config.source() + ", and whether the servers run"
 	}
 	e.Err = db.MessageError{Text: state, Cause: err}
 	return e

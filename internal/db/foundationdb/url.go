@@ -34,7 +34,8 @@ const (
 
 // config is what a URL says.
 type config struct {
-	file        string // the cluster file
+	file        string // the cluster file; empty where the URL has what it says
+	connection  string // that is what such a file says
 	timeout     time.Duration
 	idempotency bool // AUTOMATIC_IDEMPOTENCY
 	library     library
@@ -52,7 +53,8 @@ type library struct {
 // style is how a URL is written; it names a file and no servers.
 var style = address.Style{Product: "FoundationDB", Form: "fdb:CLUSTER_FILE"}
 
-// parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file.
+// parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file, unless
+// there is a connection, which is for clients that have no such file.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, library: library{api: headerVersion, threads: 1}}
 	rest, ok := strings.CutPrefix(text, "fdb:")
@@ -60,11 +62,9 @@ func parseURL(text string) (config, error) {
 		return c, errors.New("read the database URL: it does not begin with the scheme fdb")
 	}
 	path, query, _ := strings.Cut(rest, "?")
-	if c.file = path; path == "" {
-		c.file = defaultFile
-	}
 	l := &c.library
 	err := style.Read(query, address.Options{
+		"connection":            address.Text(&c.connection),
 		"timeout":               address.Time(&c.timeout, 10*time.Millisecond),
 		"automatic_idempotency": address.Choice(&c.idempotency, "off", "on"),
 		"api_version":           l.readVersion,
@@ -76,6 +76,12 @@ func parseURL(text string) (config, error) {
 		"external_clients":      address.Text(&l.clientsDir),
 		"client_threads":        address.Number(&l.threads, "number of threads", 1, 64),
 	})
+	switch c.file = path; {
+	case path != "" && c.connection != "" && err == nil:
+		err = style.Errorf("it has a cluster file and a connection: leave one of them out")
+	case path == "" && c.connection == "":
+		c.file = defaultFile
+	}
 	if err == nil && l.threads > 1 && l.externalClient == "" && l.clientsDir == "" {
 		err = style.Errorf("client_threads=%d needs external_client=FILE, a copy of libfdb_c.so: the library that is linked in has one thread", l.threads)
 	}
@@ -120,6 +126,26 @@ type clusterFile struct {
 }
 
 const openCluster = "open the FoundationDB cluster file"
+
+// cluster is what the cluster file says, or the connection in its place.
+func (c *config) cluster() (clusterFile, error) {
+	if c.connection == "" {
+		return readClusterFile(c.file)
+	}
+	cluster, err := parseClusterFile(c.connection)
+	if err != nil {
+		return cluster, db.Fatalf("open FoundationDB", "the connection in its URL is none: %w", err)
+	}
+	return cluster, nil
+}
+
+// source is where the addresses of the coordinators come from.
+func (c *config) source() string {
+	if c.connection != "" {
+		return "the connection in the URL"
+	}
+	return c.file
+}
 
 // readClusterFile reads a cluster file, which Stroppy never writes.
 func readClusterFile(path string) (clusterFile, error) {

@@ -28,6 +28,9 @@ func TestURL(t *testing.T) {
 			c.library = library{api: 720, certificate: "c", key: "k", ca: "a", verifyPeers: "Check.Valid=1", threads: 1}
 		}),
 		"fdb:/a/b.cluster?external_client=/l.so&client_threads=4": with(func(c *config) { c.library.externalClient, c.library.threads = "/l.so", 4 }),
+		"fdb:?connection=a:b@10.0.0.1:4501,n1.here:4501&timeout=1s": with(func(c *config) {
+			c.file, c.connection, c.timeout = "", "a:b@10.0.0.1:4501,n1.here:4501", time.Second
+		}),
 	} {
 		if got, err := parseURL(url); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v, want %+v", url, got, err, want)
@@ -35,6 +38,7 @@ func TestURL(t *testing.T) {
 	}
 	kvtest.Refuses(t, func(url string) error { _, err := parseURL(url); return err }, map[string]string{
 		"foundationdb:x":                  "does not begin with the scheme fdb",
+		"fdb:x?connection=a:b@h:1":        "leave one of them out",
 		"fdb:x?timeout=3":                 "no time from 10ms",
 		"fdb:x?api_version=740":           "newer than the binding in this program, which knows the API up to version 730",
 		"fdb:x?api_version=630":           "too old",
@@ -82,6 +86,15 @@ func TestClusterFile(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := readClusterFile(filepath.Join(dir, "none")); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "there is no ") {
 		t.Errorf("a missing file: %v", err)
+	}
+	for url, says := range map[string]string{"fdb:?connection=a:b@h:1": "", "fdb:?connection=a@h:1": "the connection in its URL is none: write DESCRIPTION:ID@HOST:PORT", "fdb:" + dir + "/no": "there is no "} {
+		c, err := parseURL(url)
+		if err == nil {
+			_, err = c.cluster()
+		}
+		if (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
 	garbage := filepath.Join(dir, "garbage")
 	if err := os.WriteFile(garbage, []byte("postgres://h/d"), 0o600); err != nil {

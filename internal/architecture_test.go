@@ -71,6 +71,7 @@ func importRules() []importRule {
 		{name: "internal/cluster/kubernetes", imports: []string{"internal/cluster", "internal/cluster/system"}},
 		{name: "internal/cluster/kubernetes/cockroach", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/cockroach"}},
 		{name: "internal/cluster/kubernetes/etcd", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/etcd"}},
+		{name: "internal/cluster/kubernetes/foundationdb", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/foundationdb"}},
 		{name: "internal/cluster/kubernetes/mongodb", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/mongodb"}},
 		{name: "internal/cluster/kubernetes/mysql", imports: []string{"internal/cluster", "internal/cluster/kubernetes", "internal/cluster/mariadb"}},
 		{name: "internal/cluster/kubernetes/postgres", imports: []string{"internal/cluster", "internal/cluster/kubernetes"}},

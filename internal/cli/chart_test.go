@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
+	foundationdbkubernetes "stroppy/internal/cluster/kubernetes/foundationdb"
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
@@ -102,6 +105,9 @@ var lacks = regexp.MustCompile(`this account may not (.*) in the namespace`)
 func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind string) {
 	namespace := control.Namespace(t)
 	tried := func(kubeconfig string) string {
+		if kind == "fdb" {
+			return triedFoundationDB(t, namespace, kubeconfig)
+		}
 		p := start(t, "run", "bank", "--cluster", "k8s/"+kind+":3?wait=1s&namespace="+namespace+"&kubeconfig="+kubeconfig)
 		code, _, stderr := p.wait(t)
 		if code != 3 {
@@ -137,6 +143,18 @@ func testChartKind(t *testing.T, control *kubetest.ControlPlane, renderer, kind 
 		}
 	}
 	mayNoMore(t, account, namespace)
+}
+
+// triedFoundationDB starts k8s/fdb with a stand-in of the driver, which a build without its tag
+// lacks, and returns why there is no cluster.
+func triedFoundationDB(t *testing.T, namespace, kubeconfig string) string {
+	t.Helper()
+	k := foundationdbkubernetes.Kind(foundationdbkubernetes.Client{Missing: func() error { return nil }})
+	_, err := kubernetes.Start(t.Context(), k, cluster.Options{Nodes: 3, Params: url.Values{"wait": {"1s"}, "namespace": {namespace}, "kubeconfig": {kubeconfig}}}, "v1")
+	if err == nil {
+		t.Fatal("a cluster without an operator is well")
+	}
+	return err.Error()
 }
 
 // rulesOf are the rights of the chart's role, each verb with its resource as the program says it.

@@ -118,7 +118,11 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 func (c *config) whereRun() (where, scheme string, err error) {
 	if c.Cluster != "" {
 		kind, o, err := parseCluster(c.Cluster)
-		return fmt.Sprintf("a cluster %s of %d nodes, started on this machine", kind.name, o.Nodes), kind.name, err
+		how := "started on this machine"
+		if kind.elsewhere() {
+			how = "made in Kubernetes"
+		}
+		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, err
 	}
 	url := c.runDatabase("")
 	kind, err := databaseOf(url)

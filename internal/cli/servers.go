@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"stroppy/internal/cluster/kubernetes"
 	cockroachkubernetes "stroppy/internal/cluster/kubernetes/cockroach"
 	etcdkubernetes "stroppy/internal/cluster/kubernetes/etcd"
+	foundationdbkubernetes "stroppy/internal/cluster/kubernetes/foundationdb"
 	mongodbkubernetes "stroppy/internal/cluster/kubernetes/mongodb"
 	mysqlkubernetes "stroppy/internal/cluster/kubernetes/mysql"
 	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
@@ -26,6 +28,7 @@ import (
 	"stroppy/internal/cluster/pgbouncer"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
+	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
 	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
@@ -69,6 +72,7 @@ func servers() []database {
 		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
 			file: true, open: foundationdb.Open, clusters: []clusterKind{
 				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 25, starter(foundationdbcluster.Start)},
+				inKubernetes(foundationdbkubernetes.Kind(fdbClient()), "FoundationDB, by its operator; in a build with the tag fdb", 3, 25),
 			}},
 		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
 			open: dqlite.Open, clusters: []clusterKind{
@@ -107,6 +111,38 @@ func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) clusterKind
 		func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
 			return kubernetes.Start(ctx, k, o, version())
 		}}
+}
+
+// fdbClient is the driver of FoundationDB, by which its kind in Kubernetes asks for its health.
+func fdbClient() foundationdbkubernetes.Client {
+	return foundationdbkubernetes.Client{Missing: foundationdb.Missing, Open: func(ctx context.Context, url string) (foundationdbkubernetes.Observer, error) {
+		d, err := foundationdb.Open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		monitored, ok := d.(db.Monitored)
+		if !ok {
+			return nil, errors.Join(errors.New("ask FoundationDB for its state: its driver has no monitor"), d.Close())
+		}
+		return fdbObserver{d, monitored.Monitor()}, nil
+	}}
+}
+
+// fdbObserver is a FoundationDB cluster as its driver observes it.
+type fdbObserver struct {
+	db.Database
+	monitor db.Monitor
+}
+
+// State implements foundationdbkubernetes.Observer, as Close does.
+func (o fdbObserver) State(ctx context.Context) ([]byte, error) {
+	sample, err := o.monitor.Sample(ctx)
+	return sample.State, err
+}
+
+func (o fdbObserver) Close() error {
+	o.monitor.Close()
+	return o.Database.Close()
 }
 
 // objectsRemover removes a cluster in Kubernetes that a run has kept.

@@ -46,22 +46,13 @@ var testKnobs = map[string]string{
 // parseParams reads the parameters of a cluster of so many nodes. The error is a
 // *cluster.ParamError.
 func parseParams(values url.Values, nodes int) (params, error) {
-	p := params{redundancy: "single", storage: "ssd", processes: 1, knobs: map[string]string{}}
-	if nodes >= nodesFor["double"] {
-		p.redundancy = "double"
-	}
+	p := params{redundancy: Redundancy(nodes), storage: "ssd", processes: 1, knobs: map[string]string{}}
 	given := map[string]string{}
 	err := cluster.Params{
 		Known: map[string]func(string) error{
 			"redundancy": func(value string) error {
-				least, known := nodesFor[value]
-				if !known {
-					return fmt.Errorf("%q is none of single, double and triple", value)
-				}
-				if p.redundancy = value; nodes < least {
-					return fmt.Errorf("%s needs %d nodes or more, and there are %d", value, least, nodes)
-				}
-				return nil
+				p.redundancy = value
+				return CheckRedundancy(value, nodes)
 			},
 			"storage": cluster.OneOf(func(value string) { p.storage = value }, "ssd", "memory"),
 			"processes": func(value string) (err error) {
@@ -85,6 +76,26 @@ func parseParams(values url.Values, nodes int) (params, error) {
 		p.knobs = given
 	}
 	return p, err
+}
+
+// Redundancy is that of so many nodes where none is asked for.
+func Redundancy(nodes int) string {
+	if nodes >= nodesFor["double"] {
+		return "double"
+	}
+	return "single"
+}
+
+// CheckRedundancy says why so many nodes do not have a redundancy.
+func CheckRedundancy(value string, nodes int) error {
+	least, known := nodesFor[value]
+	if !known {
+		return fmt.Errorf("%q is none of single, double and triple", value)
+	}
+	if nodes < least {
+		return fmt.Errorf("%s needs %d nodes or more, and there are %d", value, least, nodes)
+	}
+	return nil
 }
 
 // coordinators is how many of so many nodes have one: an odd number, of which a majority

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type Cluster struct {
 	meter     *meter // nil where nothing can be read
 	unmetered string // why
 
+	folders []string   // that Stop removes, where no record does
 	kept    bool       // Stop leaves the database
 	holding sync.Mutex // while the pods' template is another one
 	stop    sync.Once
@@ -80,6 +82,7 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	}
 	c := &Cluster{kind: k, api: api, spec: &asked.Spec, run: drawName()}
 	c.network = &network{cluster: c}
+	c.spec.Address, c.spec.Folder = c.address, c.folder
 	if c.spec.Operator, err = k.operator(api); err != nil {
 		return nil, err
 	}
@@ -232,21 +235,6 @@ func (c *Cluster) serverPods() []*corev1.Pod {
 	})
 }
 
-// reach opens a way to each pod, through the API server if that is asked for or if the pods do
-// not answer at their own addresses, and connects to the database.
-func (c *Cluster) reach(ctx context.Context, forward bool) (err error) {
-	direct := !forward && reachable(ctx, c.nodes[0].current(), c.kind.Port)
-	var addresses []string
-	for _, n := range c.nodes {
-		if n.relay, err = c.api.newRelay(c.kind.Port, direct, n.current); err != nil {
-			return err
-		}
-		addresses = append(addresses, n.relay.address())
-	}
-	c.database, err = c.kind.Connect(ctx, c.api, c.spec, addresses)
-	return err
-}
-
 // adopt takes the pods that are there for the database's. What made them starts them again.
 func (c *Cluster) adopt(selector string) error {
 	pods := c.serverPods()
@@ -291,6 +279,9 @@ var statefulSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind
 type errHopeless string
 
 func (e errHopeless) Error() string { return string(e) }
+
+// Hopeless is the error of what waiting does not change.
+func Hopeless(why string) error { return errHopeless(why) }
 
 // waitPods waits until all pods are ready, unless one never will be.
 func (c *Cluster) waitPods(ctx context.Context) error {
@@ -407,7 +398,10 @@ func (c *Cluster) Deployment() string {
 		by = "the operator " + c.spec.Operator.Name
 	}
 	way := "through the API server"
-	if len(c.nodes) > 0 && c.nodes[0].relay != nil && c.nodes[0].relay.direct {
+	switch {
+	case c.kind.Direct:
+		way = "at their own addresses"
+	case len(c.nodes) > 0 && c.nodes[0].direct():
 		way = "at their own addresses, over a relay in this process"
 	}
 	return strings.TrimSpace(fmt.Sprintf("Kubernetes, by %s; the pods are reached %s", by, way))
@@ -438,6 +432,9 @@ func (c *Cluster) Stop() error {
 		}
 		if c.pods != nil {
 			c.pods.stop()
+		}
+		for _, folder := range c.folders {
+			errs = append(errs, os.RemoveAll(folder))
 		}
 		if c.record != nil && errors.Join(errs...) == nil {
 			errs = append(errs, c.record.Close())

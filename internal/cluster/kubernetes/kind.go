@@ -44,6 +44,9 @@ type Kind struct {
 	// changes none of them by itself (updateStrategy OnDelete): then a node stays down for as
 	// long as a fault lasts, and can be replaced by an empty one.
 	StatefulSet bool
+	// Direct is set where clients go to the addresses of the pods' own, which Connect sees to be
+	// reached: then there are no relays.
+	Direct bool
 	// NameOf is the name of the database whose pods have labels, for one that is there already;
 	// nil: it is not needed.
 	NameOf func(labels map[string]string) string
@@ -51,6 +54,9 @@ type Kind struct {
 	Params map[string]string
 	// Settings says why a setting of the server's own cannot be given; nil: none can.
 	Settings func(name, value string) error
+	// Check says why what is asked for cannot be had, before anything is made or asked; an error
+	// of a parameter is a *cluster.ParamError. Nil: nothing more is looked at.
+	Check func(s *Spec) error
 }
 
 // Operator is one that makes a database of a resource of its own.
@@ -82,6 +88,15 @@ type Rejoiner interface {
 	Rejoin(ctx context.Context, node int) error
 }
 
+// Remade is a database whose operator makes a server anew, and empty, when its pod and its volume
+// claims were deleted.
+type Remade interface {
+	// Expendable says why the data of a node are needed now, nil if the others have all of them.
+	Expendable(ctx context.Context, node int) error
+	// Joined says why a node is no member yet that answers.
+	Joined(ctx context.Context, node int) error
+}
+
 // Spec is a database that is asked for.
 type Spec struct {
 	Name     string // of its objects; drawn for this run
@@ -98,6 +113,9 @@ type Spec struct {
 	Params       map[string]string // of the kind's own
 	Pods         []string          // names of the nodes' pods, by node, once they are known
 	Formed       bool              // the first nodes have become a cluster
+
+	Address func(node int) string  // of a node's pod now; empty: it has none
+	Folder  func() (string, error) // makes a folder on this machine that goes with the cluster
 }
 
 // namePrefix begins the name of each cluster that this program makes.
@@ -157,6 +175,12 @@ func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 	}
 	if a.Image == "" && k.Image != "" {
 		a.Image = k.Image + ":" + a.Version
+	}
+	if k.Direct && a.forward {
+		return nil, &cluster.ParamError{Param: "reach", Reason: "clients of this database go to the pods' own addresses, which the API server does not hand on: leave it out"}
+	}
+	if k.Check != nil {
+		return a, k.Check(&a.Spec)
 	}
 	return a, nil
 }

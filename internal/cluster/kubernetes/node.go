@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"stroppy/internal/cluster"
@@ -28,13 +30,25 @@ func (platformNode) RestartsItself() {}
 // heldNode is a node that stays down until it is to come back, and may come back empty.
 type heldNode struct{ *node }
 
-// capable is the node with what can be done to it.
+// remadeNode is a platformNode that comes back empty when its volume claims are gone too.
+type remadeNode struct {
+	platformNode
+	Remade
+}
+
+// capable is the node with what can be done to it. What somebody else has made keeps its data.
 func (n *node) capable() cluster.Node {
 	if n.cluster.kind.StatefulSet {
 		return heldNode{n}
 	}
+	if r, ok := n.cluster.database.(Remade); ok && n.cluster.spec.Name == n.cluster.run {
+		return remadeNode{platformNode{n}, r}
+	}
 	return platformNode{n}
 }
+
+// direct says whether clients reach the pod at its own address.
+func (n *node) direct() bool { return n.cluster.kind.Direct || n.relay != nil && n.relay.direct }
 
 // Number implements cluster.Node, as Name and Running do.
 func (n *node) Number() int { return n.number }
@@ -98,7 +112,7 @@ func (n *node) delete(ctx context.Context, pod *corev1.Pod, atOnce bool) error {
 		if p := n.current(); p != nil && p.UID == pod.UID {
 			return errors.New("it is there yet")
 		}
-		if n.relay != nil && n.relay.direct && pod.Status.PodIP != "" && n.elsewhere(pod.Status.PodIP) == nil && reachable(ctx, pod, n.cluster.kind.Port) {
+		if n.direct() && pod.Status.PodIP != "" && n.elsewhere(pod.Status.PodIP) == nil && reachable(ctx, pod, n.cluster.kind.Port) {
 			return errors.New("its server answers yet")
 		}
 		return nil
@@ -150,28 +164,95 @@ func (n heldNode) Replace(ctx context.Context) error {
 	return n.Restart(ctx)
 }
 
-// emptyClaims takes the volume claims of the node away. Its StatefulSet makes others.
-func (n *node) emptyClaims(ctx context.Context) error {
-	claim := NewObject("v1", claimKind.Kind, n.claim(), nil)
-	old, err := n.cluster.api.Get(ctx, claimKind, n.claim())
+// Replace takes the volume of the node away when the others have its data, ends it, and returns
+// when its operator has made it anew and it is a member again.
+func (n remadeNode) Replace(ctx context.Context) error {
+	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Expendable(ctx, n.number) }); err != nil {
+		return fmt.Errorf("see that the others have the data of %s: %w", n.Name(), err)
+	}
+	var pod *corev1.Pod
+	err := n.cluster.pods.until(ctx, func() error { // where it was ended before it is being made again
+		if pod = n.current(); pod == nil || pod.DeletionTimestamp != nil {
+			return fmt.Errorf("the pod %s is not there", n.pod)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
+	claims := claimsOf(pod)
+	if len(claims) == 0 {
+		return fmt.Errorf("the pod %s has no volume claim that could be taken away", n.pod)
+	}
+	var old []*Object
+	for _, name := range claims {
+		claim, err := n.deleteClaim(ctx, name) // which goes when no pod has it
+		if err != nil {
+			return err
+		}
+		old = append(old, claim)
+	}
+	if err := n.delete(ctx, pod, true); err != nil {
+		return fmt.Errorf("end the pod %s: %w", n.pod, err)
+	}
+	for _, claim := range old {
+		if err := n.claimGone(ctx, claim); err != nil {
+			return err
+		}
+	}
+	if err := n.Restart(ctx); err != nil {
+		return err
+	}
+	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Joined(ctx, n.number) }); err != nil {
+		return fmt.Errorf("let %s join as an empty member: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// claimsOf are the volume claims that a pod has.
+func claimsOf(pod *corev1.Pod) (names []string) {
+	for _, v := range pod.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return names
+}
+
+// emptyClaims takes the volume claims of the node away. Its StatefulSet makes others.
+func (n *node) emptyClaims(ctx context.Context) error {
+	old, err := n.deleteClaim(ctx, n.claim())
+	if err != nil {
+		return err
+	}
+	return n.claimGone(ctx, old)
+}
+
+// deleteClaim deletes a volume claim, and returns it as it was.
+func (n *node) deleteClaim(ctx context.Context, name string) (*Object, error) {
+	old, err := n.cluster.api.Get(ctx, claimKind, name)
+	if err != nil {
+		return nil, err
+	}
+	claim := NewObject("v1", claimKind.Kind, name, nil)
 	claim.SetUID(old.GetUID())
 	if err := n.cluster.api.remove(ctx, claim, false); err != nil {
-		return fmt.Errorf("delete the volume claim %s: %w", n.claim(), n.cluster.api.explain(err))
+		return nil, fmt.Errorf("delete the volume claim %s: %w", name, n.cluster.api.explain(err))
 	}
+	return old, nil
+}
+
+// claimGone waits until a volume claim that was deleted is not there any more.
+func (n *node) claimGone(ctx context.Context, old *Object) error {
 	return cluster.RetryEvery(ctx, removeEvery, func() error {
-		now, err := n.cluster.api.list(ctx, claimKind, RunLabel+"="+n.cluster.spec.Name)
-		if err != nil {
-			return n.cluster.api.explain(err)
+		now, err := n.cluster.api.Get(ctx, claimKind, old.GetName())
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err == nil && now.GetUID() == old.GetUID():
+			return fmt.Errorf("the volume claim %s is there yet", old.GetName())
 		}
-		for i := range now {
-			if now[i].GetUID() == old.GetUID() {
-				return fmt.Errorf("the volume claim %s is there yet", n.claim())
-			}
-		}
-		return nil
+		return err
 	})
 }
 

@@ -39,7 +39,7 @@ func (c *Cluster) InsideURL() (string, error) {
 func (c *Cluster) NearAddress() (string, error) {
 	n := c.nodes[0]
 	pod := n.current()
-	if pod == nil || !n.relay.direct {
+	if pod == nil || !n.direct() {
 		return "", errors.New("let workers in pods join: this program does not reach the pods at their own addresses, so that they would not reach it either: run it in a pod, or name an address of it that they reach with --workers-listen")
 	}
 	conn, err := net.Dial("udp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(c.kind.Port))) // sends nothing

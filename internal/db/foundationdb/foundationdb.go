@@ -165,6 +165,14 @@ func (d *Database) unreachable(ctx context.Context, err error, limit time.Durati
 	return e
 }
 
+// source is where the addresses of the coordinators come from.
+func (c *config) source() string {
+	if c.connection != "" {
+		return "the connection in the URL"
+	}
+	return c.file
+}
+
 // Close refuses new sessions and resets from now on. The connections go when the last
 // session is forgotten.
 func (d *Database) Close() error {

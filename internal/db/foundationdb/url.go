@@ -139,14 +139,6 @@ func (c *config) cluster() (clusterFile, error) {
 	return cluster, nil
 }
 
-// source is where the addresses of the coordinators come from.
-func (c *config) source() string {
-	if c.connection != "" {
-		return "the connection in the URL"
-	}
-	return c.file
-}
-
 // readClusterFile reads a cluster file, which Stroppy never writes.
 func readClusterFile(path string) (clusterFile, error) {
 	text, err := os.ReadFile(path)

@@ -1,0 +1,215 @@
+// Package foundationdb is the kind k8s/fdb: FoundationDB by its own operator, one process in each
+// pod, which takes any role, as those of fdb:N do. The operator's program could not be run where
+// this was written, nor FoundationDB: what is applied was accepted by the operator's schema, and
+// what is read was written by a test's stand-in of it.
+package foundationdb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/foundationdb"
+	"stroppy/internal/cluster/kubernetes"
+)
+
+const (
+	port = 4501 // of a process without TLS (docs/manual/warnings.md of the operator)
+	// clusterLabel has the cluster's name on all that the operator makes.
+	clusterLabel = "foundationdb.org/fdb-cluster-name"
+	// fsGroup is the group of the images' user, for volumes that belong to root.
+	fsGroup = 4059
+)
+
+// Parameters of this kind.
+const (
+	redundancy = "redundancy" // single, double or triple
+	storage    = "storage"    // ssd or memory
+	// account is a service account that may read and change its pods: then the pods are of the
+	// operator's unified image, which needs one.
+	account      = "service-account"
+	sidecar      = "sidecar-image"
+	coordinators = "coordinators" // how the cluster file calls them: names or addresses
+)
+
+var fdbCluster = schema.GroupVersionKind{Group: "apps.foundationdb.org", Version: "v1beta2", Kind: "FoundationDBCluster"}
+
+// Client is the driver of FoundationDB.
+type Client struct {
+	Missing func() error // why this program has none, nil if it has
+	Open    func(ctx context.Context, url string) (Observer, error)
+}
+
+// Observer is a cluster as a client sees it. Its methods are called one at a time.
+type Observer interface {
+	// State is what the driver keeps of the cluster's status, as JSON (status.jsonl of a run).
+	State(ctx context.Context) ([]byte, error)
+	Close() error
+}
+
+// Kind is the kind as package kubernetes knows it, whose health is asked by a client.
+func Kind(client Client) *kubernetes.Kind {
+	const config = "https://raw.githubusercontent.com/FoundationDB/fdb-kubernetes-operator/main/config/"
+	const definition = " -f " + config + "crd/bases/apps.foundationdb.org_foundationdb"
+	return &kubernetes.Kind{
+		Name: "fdb", Port: port, Direct: true, Version: "7.3.69", Disk: "10Gi",
+		Operators: []kubernetes.Operator{{
+			Name: "the FoundationDB operator", Kind: fdbCluster,
+			Install: "kubectl apply --server-side" + definition + "clusters.yaml" + definition + "backups.yaml" + definition + "restores.yaml" +
+				" && kubectl apply --namespace NAMESPACE -f " + config + "samples/deployment.yaml",
+		}},
+		Render: render, Status: status,
+		Connect: func(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, _ []string) (kubernetes.Database, error) {
+			return connect(ctx, a, s, client)
+		},
+		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{clusterLabel: s.Name} },
+		Pod:    func(*kubernetes.Spec, int) string { return "" },
+		NameOf: func(labels map[string]string) string { return labels[clusterLabel] },
+		Params: map[string]string{redundancy: "", storage: "ssd", account: "", sidecar: "", coordinators: "names"},
+		Settings: func(name, value string) error {
+			return cluster.Settings("FoundationDB", "_", nil, map[string]string{})(name, value)
+		},
+		Check: func(s *kubernetes.Spec) error { return cmp.Or(check(s), client.Missing()) },
+	}
+}
+
+// check refuses parameters, and fills in the redundancy where none is asked for.
+func check(s *kubernetes.Spec) error {
+	refuse := func(param, reason string) error { return &cluster.ParamError{Param: param, Reason: reason} }
+	if s.Params[redundancy] == "" {
+		s.Params[redundancy] = foundationdb.Redundancy(s.Nodes)
+	}
+	if err := foundationdb.CheckRedundancy(s.Params[redundancy], s.Nodes); err != nil {
+		return refuse(redundancy, err.Error())
+	}
+	for param, values := range map[string][]string{storage: {"ssd", "memory"}, coordinators: {"names", "addresses"}} {
+		if err := cluster.OneOf(func(string) {}, values...)(s.Params[param]); err != nil {
+			return refuse(param, err.Error())
+		}
+	}
+	if s.Params[sidecar] != "" && s.Params[account] != "" {
+		return refuse(sidecar, "with a service account there is one image alone, that of image=")
+	}
+	for param, image := range map[string]string{"image": s.Image, sidecar: s.Params[sidecar]} {
+		if _, tag := splitImage(image); image != "" && (tag == "" || strings.Contains(image, "@")) {
+			return refuse(param, "it must be an image with its tag, such as registry.example/foundationdb:7.3.69")
+		}
+	}
+	if strings.Trim(s.Version, "0123456789.") != "" || strings.Count(s.Version, ".") != 2 {
+		return refuse("version", "it must be one of FoundationDB with three numbers, such as 7.3.69")
+	}
+	return nil
+}
+
+// splitImage cuts an image before its tag.
+func splitImage(image string) (base, tag string) {
+	at := strings.LastIndexByte(image, ':')
+	if at <= strings.LastIndexByte(image, '/') {
+		return image, ""
+	}
+	return image[:at], image[at+1:]
+}
+
+// render returns the operator's resource (docs/cluster_spec.md of the operator). Each pod is a
+// zone of its own: N nodes may then be on fewer machines, which the scheduler avoids where it can.
+func render(s *kubernetes.Spec) []*kubernetes.Object {
+	chosen := map[string]any{clusterLabel: s.Name}
+	general := map[string]any{"podTemplate": podTemplate(s, chosen), "volumeClaimTemplate": map[string]any{"spec": s.ClaimSpec()}}
+	if len(s.Settings) > 0 {
+		var knobs []any
+		for _, one := range s.Settings {
+			knobs = append(knobs, "knob_"+one[0]+"="+one[1])
+		}
+		general["customParameters"] = knobs
+	}
+	spec := map[string]any{
+		"version":               s.Version,
+		"databaseConfiguration": map[string]any{"redundancy_mode": s.Params[redundancy], "storage_engine": s.Params[storage]},
+		"processCounts":         map[string]any{"storage": int64(s.Nodes), "log": int64(-1), "stateless": int64(-1)},
+		"faultDomain":           map[string]any{"key": "foundationdb.org/none"},
+		"routing":               map[string]any{"useDNSInClusterFile": s.Params[coordinators] == "names"},
+		"labels": map[string]any{
+			"matchLabels": chosen, "resourceLabels": map[string]any{clusterLabel: s.Name, kubernetes.RunLabel: s.Name},
+		},
+		"imageType": "split",
+		"processes": map[string]any{"general": general},
+	}
+	if s.Params[account] != "" {
+		spec["imageType"] = "unified"
+	}
+	for container, image := range map[string]string{"mainContainer": s.Image, "sidecarContainer": s.Params[sidecar]} {
+		if image != "" {
+			base, tag := splitImage(image)
+			spec[container] = map[string]any{"imageConfigs": []any{map[string]any{"baseImage": base, "tag": tag}}}
+		}
+	}
+	return []*kubernetes.Object{kubernetes.NewObject(fdbCluster.GroupVersion().String(), fdbCluster.Kind, s.Name, map[string]any{"spec": spec})}
+}
+
+// podTemplate is what the operator adds its own to.
+func podTemplate(s *kubernetes.Spec, chosen map[string]any) map[string]any {
+	container := func(name string) map[string]any {
+		return map[string]any{"name": name, "imagePullPolicy": s.Pull}
+	}
+	server := container("foundationdb")
+	if server["resources"] = s.Resources(); s.CPU == "" && s.Memory == "" {
+		// So the operator has it for a container without bounds (docs/manual/warnings.md).
+		server["resources"] = map[string]any{"requests": map[string]any{"org.foundationdb/empty": "0"}}
+	}
+	spec := map[string]any{
+		"containers":      []any{server, container("foundationdb-kubernetes-sidecar")},
+		"securityContext": map[string]any{"fsGroup": int64(fsGroup)},
+		"affinity": map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
+			"weight": int64(100), "podAffinityTerm": map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": chosen}},
+		}}}},
+	}
+	if name := s.Params[account]; name != "" {
+		spec["serviceAccountName"] = name
+	} else {
+		spec["automountServiceAccountToken"] = false
+		spec["initContainers"] = []any{container("foundationdb-kubernetes-init")}
+	}
+	return map[string]any{"spec": spec}
+}
+
+// status is the operator's own word (api/v1beta2/foundationdbcluster_types.go, CheckReconciliation).
+func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	o, err := a.Get(ctx, fdbCluster, s.Name)
+	if err != nil {
+		return err
+	}
+	return reconciled(o)
+}
+
+// reconciled says what the operator has to do yet. The generation that it has reached stays when
+// a server fails; what it has begun since has the generation in a field of its own.
+func reconciled(o *kubernetes.Object) error {
+	health, _, _ := unstructured.NestedMap(o.Object, "status", "health")
+	generations, _, _ := unstructured.NestedMap(o.Object, "status", "generations")
+	var todo []string
+	for name, of := range generations {
+		if n, ok := of.(int64); ok && n != 0 && name != "reconciled" && name != "hasPendingRemoval" {
+			todo = append(todo, name)
+		}
+	}
+	reached, _ := generations["reconciled"].(int64)
+	switch {
+	case health["available"] != true:
+		return errors.New("its operator does not say that the database is available")
+	case health["fullReplication"] != true || health["healthy"] != true:
+		return errors.New("its operator says that the data do not have all their copies")
+	case len(todo) > 0:
+		return fmt.Errorf("its operator has to do yet: %s", strings.Join(slices.Sorted(slices.Values(todo)), ", "))
+	case reached != o.GetGeneration():
+		return fmt.Errorf("its operator has reached generation %d of %d", reached, o.GetGeneration())
+	}
+	return nil
+}

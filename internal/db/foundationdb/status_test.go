@@ -44,6 +44,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"10.0.0.1:4500":["log","storage"]`, `"10.0.0.2:4500":[]`, `"unreachable_coordinators":["10.0.0.2:4500"]`, `"excluded":["10.0.0.2:4500"]`,
+		`"database_available":true`, `"data_state":"healthy"`, `"data_healthy":true`, `"max_zone_failures_without_losing_data":1`, // of which k8s/fdb reads its health
 		`"recovery_state":"fully_recovered"`, `"moving_bytes":11`, `"worst_durability_lag_seconds":5.1`, `"generation":7`,
 	} {
 		if !strings.Contains(string(line), want) {

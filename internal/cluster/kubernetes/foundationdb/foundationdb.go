@@ -1,7 +1,7 @@
 // Package foundationdb is the kind k8s/fdb: FoundationDB by its own operator, one process in each
-// pod, which takes any role, as those of fdb:N do. The operator's program could not be run where
-// this was written, nor FoundationDB: what is applied was accepted by the operator's schema, and
-// what is read was written by a test's stand-in of it.
+// pod, which takes any role, as those of fdb:N do. The operator's controller was seen to make, move
+// and repair what is applied, with its own mock of FoundationDB. Servers of FoundationDB could not
+// be run in pods where this was written.
 package foundationdb
 
 import (
@@ -62,7 +62,7 @@ func Kind(client Client) *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "fdb", Port: port, Direct: true, Version: "7.3.69", Disk: "10Gi",
 		Operators: []kubernetes.Operator{{
-			Name: "the FoundationDB operator", Kind: fdbCluster,
+			Name: "fdb-kubernetes-operator", Kind: fdbCluster,
 			Install: "kubectl apply --server-side" + definition + "clusters.yaml" + definition + "backups.yaml" + definition + "restores.yaml" +
 				" && kubectl apply --namespace NAMESPACE -f " + config + "samples/deployment.yaml",
 		}},

@@ -170,6 +170,39 @@ func TestWhole(t *testing.T) {
 	}
 }
 
+// failing is an observer that answers when it is the second.
+type failing struct{ opened int }
+
+func (f failing) State(context.Context) ([]byte, error) {
+	if f.opened < 2 {
+		return nil, errors.New("its coordinators have moved")
+	}
+	return []byte(`{"roles":{"a:4501":["storage"]}}`), nil
+}
+
+func (failing) Close() error { return nil }
+
+// TestAsk holds that a client that gets no answer is not asked again: the next one has the
+// coordinators of then.
+func TestAsk(t *testing.T) {
+	opened := 0
+	d := &database{lock: cluster.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
+		if opened++; url != "fdb:x" {
+			t.Errorf("it opens %s", url)
+		}
+		return failing{opened}, nil
+	}}}
+	if _, err := d.ask(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "have moved") {
+		t.Errorf("the first answer: %v", err)
+	}
+	for range 2 {
+		if s, err := d.ask(t.Context(), nil); err != nil || len(s.Roles) != 1 || opened != 2 {
+			t.Errorf("of %d clients: %v, %v", opened, s, err)
+		}
+	}
+	must(t, d.Close())
+}
+
 // TestCluster holds, on a real API server with stand-ins of the operator and of FoundationDB, that
 // a cluster is made, followed when its coordinators move, hurt, and taken away. The operator's
 // definition is the least of one (testdata), so that this does not show that its own schema takes
@@ -194,7 +227,7 @@ func TestCluster(t *testing.T) {
 		return cluster.Options{Nodes: nodes, Params: params}
 	}
 	driver := Client{Missing: func() error { return nil }}
-	if _, err := kubernetes.Start(t.Context(), Kind(driver), options(c.Namespace(t), 3, nil), "v1"); err == nil || !strings.Contains(err.Error(), "install the FoundationDB operator (`kubectl apply --server-side -f https") {
+	if _, err := kubernetes.Start(t.Context(), Kind(driver), options(c.Namespace(t), 3, nil), "v1"); err == nil || !strings.Contains(err.Error(), "install fdb-kubernetes-operator (`kubectl apply --server-side -f https") {
 		t.Errorf("without an operator: %v", err)
 	}
 	definitions, err := filepath.Abs("testdata/operators.yaml")
@@ -257,7 +290,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	if want := "fdb:?connection=" + url.QueryEscape(strings.TrimSpace(string(text))); err != nil || inside != want {
 		t.Errorf("pods reach it at %s, %v, want %s", inside, err, want)
 	}
-	if how := c.(*kubernetes.Cluster).Deployment(); !strings.Contains(how, "the operator the FoundationDB operator; the pods are reached at their own addresses") || strings.Contains(how, "relay") {
+	if how := c.(*kubernetes.Cluster).Deployment(); !strings.Contains(how, "the operator fdb-kubernetes-operator; the pods are reached at their own addresses") || strings.Contains(how, "relay") {
 		t.Errorf("it says %q", how)
 	}
 	if _, moves := c.(cluster.Mover); moves {
@@ -297,6 +330,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 		}
 		podBefore = podNow
 	}
+	must(t, n.Kill(ctx)) // as the fault replace does first
 	must(t, n.Replace(ctx))
 	must(t, c.WaitHealthy(ctx))
 	if podNow, claimNow := s.identities(pod); podNow == podBefore || claimNow == claimBefore {
@@ -342,6 +376,10 @@ func testKept(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	must(t, second.Stop())
 	if list, err := s.in(podsOf).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 3 {
 		t.Errorf("of what was there stay %d pods, %v", len(list.Items), err)
+	}
+	must(t, s.patch(t.Context(), clusters, name, map[string]any{"spec": map[string]any{"mainContainer": map[string]any{"enableTls": true}}}))
+	if _, err := kubernetes.Start(t.Context(), Kind(s.driver()), options(3, url.Values{"selector": {selector}}), "v1"); err == nil || !strings.Contains(err.Error(), "has TLS, whose certificates are not read here") {
+		t.Errorf("a cluster with TLS: %v", err)
 	}
 	params := options(3, nil).Params
 	for param := range params {

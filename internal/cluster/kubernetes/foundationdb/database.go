@@ -201,18 +201,20 @@ func (d *database) ask(ctx context.Context, o *kubernetes.Object) (s state, err 
 		return s, err
 	}
 	defer func() { d.asked = time.Now() }()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	limited, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	if d.observer == nil {
-		if d.observer, err = d.client.Open(ctx, d.URL()); err != nil {
+		if d.observer, err = d.client.Open(limited, d.URL()); err != nil {
 			d.observer = nil
 			return s, err
 		}
 	}
-	text, err := d.observer.State(ctx)
-	if err != nil { // the next question goes by the coordinators of then
-		err = errors.Join(err, d.observer.Close())
-		d.observer = nil
+	text, err := d.observer.State(limited)
+	if err != nil {
+		if ctx.Err() == nil { // else who asked did not wait; the next question goes by the coordinators of then
+			err = errors.Join(err, d.observer.Close())
+			d.observer = nil
+		}
 		return s, err
 	}
 	if err := json.Unmarshal(text, &s); err != nil {

@@ -173,17 +173,21 @@ func TestWhole(t *testing.T) {
 // failing is an observer that answers when it is the second.
 type failing struct{ opened int }
 
-func (f failing) State(context.Context) ([]byte, error) {
+func (f failing) State(ctx context.Context) ([]byte, error) {
 	if f.opened < 2 {
 		return nil, errors.New("its coordinators have moved")
+	}
+	if limit, ok := ctx.Deadline(); ok && time.Until(limit) < askLimit/2 {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return []byte(`{"roles":{"a:4501":["storage"]}}`), nil
 }
 
 func (failing) Close() error { return nil }
 
-// TestAsk holds that a client that gets no answer is not asked again: the next one has the
-// coordinators of then.
+// TestAsk holds that a client that gets no answer is not asked again, because the next one has the
+// coordinators of then, but is when nobody waited for the answer.
 func TestAsk(t *testing.T) {
 	opened := 0
 	d := &database{lock: cluster.NewLock(), file: "x", client: Client{Open: func(_ context.Context, url string) (Observer, error) {
@@ -195,9 +199,12 @@ func TestAsk(t *testing.T) {
 	if _, err := d.ask(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "have moved") {
 		t.Errorf("the first answer: %v", err)
 	}
-	for range 2 {
-		if s, err := d.ask(t.Context(), nil); err != nil || len(s.Roles) != 1 || opened != 2 {
-			t.Errorf("of %d clients: %v, %v", opened, s, err)
+	for _, waits := range []time.Duration{time.Minute, askEvery + 100*time.Millisecond, time.Minute} {
+		ctx, cancel := context.WithTimeout(t.Context(), waits)
+		defer cancel()
+		s, err := d.ask(ctx, nil)
+		if short := waits < time.Minute; short != errors.Is(err, context.DeadlineExceeded) || !short && (err != nil || len(s.Roles) != 1) || opened != 2 {
+			t.Errorf("of %d clients after %v: %v, %v", opened, waits, s, err)
 		}
 	}
 	must(t, d.Close())

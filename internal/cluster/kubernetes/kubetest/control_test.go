@@ -22,7 +22,6 @@ import (
 )
 
 var (
-	pods   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	spaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	cuts   = schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"}
 )

@@ -1,12 +1,17 @@
 package kubetest
 
 import (
+	"context"
+	"database/sql"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,7 +64,7 @@ if [ ! -e /data/db ]; then
 	{
 		printf 'CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n'
 		cat $texts/mysql_system_tables.sql $texts/mysql_performance_tables.sql $texts/mysql_system_tables_data.sql
-		printf "CREATE DATABASE stroppy;\nDELETE FROM mysql.global_priv WHERE User = 'root';\nREPLACE INTO mysql.global_priv VALUES ('%%', 'root', JSON_OBJECT('access', 18446744073709551615, 'plugin', 'mysql_native_password', 'authentication_string', PASSWORD('$PASSWORD')));\n"
+		printf "DELETE FROM mysql.global_priv WHERE User = 'root';\nREPLACE INTO mysql.global_priv VALUES ('%%', 'root', JSON_OBJECT('access', 18446744073709551615, 'plugin', 'mysql_native_password', 'authentication_string', PASSWORD('$PASSWORD')));\n"
 	} | mariadbd --no-defaults --bootstrap --datadir=/data/db --tmpdir=/tmp --lc-messages-dir=$texts
 	[ "${POD##*-}" != 0 ] || flags="$flags --wsrep-new-cluster"
 else
@@ -70,12 +75,17 @@ exec mariadbd $flags --wsrep-provider-options="gcache.size=32M;pc.recovery=FALSE
 
 var (
 	mariadbs = schema.GroupVersionResource{Group: "k8s.mariadb.com", Version: "v1alpha1", Resource: "mariadbs"}
+	bindings = schema.GroupVersionResource{Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings"}
+	pods     = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	secrets  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	sets     = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 	services = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
 // OperateMariaDB stands in for mariadb-operator: it makes what that makes of the first MariaDB in a
-// namespace, as far as clients see it, and says in its status how it is, until the test ends.
+// namespace, as far as clients see it and its going leaves anything, and says in its status how it
+// is, until the test ends. As with the operator, the database for tables comes when that says that
+// all is ready.
 func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	ctx := t.Context()
 	var o *unstructured.Unstructured
@@ -90,8 +100,8 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 		}
 	}
 	name, owner := o.GetName(), metav1.OwnerReference{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID()}
-	create := func(resource schema.GroupVersionResource, kind, name string, spec map[string]any) {
-		object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	create := func(resource schema.GroupVersionResource, space, kind, name string, content map[string]any) {
+		object := &unstructured.Unstructured{Object: content}
 		object.SetAPIVersion(resource.GroupVersion().String())
 		object.SetKind(kind)
 		object.SetName(name)
@@ -101,10 +111,17 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	}
 	chosen := map[string]any{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": name}
 	inside := name + "-internal"
-	create(services, "Service", inside, map[string]any{"clusterIP": "None", "publishNotReadyAddresses": true, "selector": chosen,
-		"ports": []any{map[string]any{"port": int64(3306)}}})
-	create(sets, "StatefulSet", name, setOfMariaDB(o, inside, chosen))
-	for ctx.Err() == nil {
+	if byPassword, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "agent", "basicAuth", "enabled"); !byPassword {
+		// It belongs to no namespace, so that it does not go with its owner.
+		create(bindings, "", "ClusterRoleBinding", name+":auth-delegator", map[string]any{
+			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": space}},
+			"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": "system:auth-delegator"},
+		})
+	}
+	create(services, space, "Service", inside, map[string]any{"spec": map[string]any{"clusterIP": "None", "publishNotReadyAddresses": true,
+		"selector": chosen, "ports": []any{map[string]any{"port": int64(3306)}}}})
+	create(sets, space, "StatefulSet", name, map[string]any{"spec": setOfMariaDB(o, inside, chosen)})
+	for whole := false; ctx.Err() == nil; {
 		ready, message := "False", "Not ready"
 		if set, err := n.Client.Resource(sets).Namespace(space).Get(ctx, name, metav1.GetOptions{}); err == nil {
 			if now, _, _ := unstructured.NestedInt64(set.Object, "status", "readyReplicas"); now == 3 {
@@ -115,8 +132,43 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 			now.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}}}
 			_, _ = n.Client.Resource(mariadbs).Namespace(space).UpdateStatus(ctx, now, metav1.UpdateOptions{}) // the next one is soon
 		}
+		if ready == "True" && !whole {
+			err := n.makeDatabase(ctx, o, space)
+			try(err)
+			whole = err == nil
+		}
 		time.Sleep(200 * time.Millisecond)
 	}
+}
+
+// makeDatabase makes the database that a MariaDB names, by its first server.
+func (n *Node) makeDatabase(ctx context.Context, o *unstructured.Unstructured, space string) error {
+	pod, err := n.Client.Resource(pods).Namespace(space).Get(ctx, o.GetName()+"-0", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "rootPasswordSecretKeyRef")
+	secret, err := n.Client.Resource(secrets).Namespace(space).Get(ctx, of["name"], metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	text, _, _ := unstructured.NestedString(secret.Object, "data", of["key"])
+	password, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return err
+	}
+	config := mysql.NewConfig()
+	config.User, config.Passwd, config.Net = "root", string(password), "tcp"
+	config.Addr, _, _ = unstructured.NestedString(pod.Object, "status", "podIP")
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	name, _, _ := unstructured.NestedString(o.Object, "spec", "database")
+	_, err = db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS `"+name+"`")
+	return err
 }
 
 // setOfMariaDB is the StatefulSet of a MariaDB.

@@ -82,8 +82,14 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 		spec["image"] = "docker.io/library/mariadb:" + s.Version
 	}
 	if s.Nodes > 1 {
-		// Galera's own settings lie beside the data, so that each server has one volume.
-		spec["galera"] = map[string]any{"enabled": true, "config": map[string]any{"reuseStorageVolume": true}}
+		spec["galera"] = map[string]any{
+			"enabled": true,
+			// Galera's own settings lie beside the data, so that each server has one volume.
+			"config": map[string]any{"reuseStorageVolume": true},
+			// By a password in a Secret. By default the operator makes a ClusterRoleBinding, which
+			// nothing removes: it belongs to no namespace, and its owner to one.
+			"agent": map[string]any{"basicAuth": map[string]any{"enabled": true}},
+		}
 		spec["replicasAllowEvenNumber"] = s.Nodes%2 == 0
 	}
 	if amounts := s.Resources(); len(amounts) > 0 {

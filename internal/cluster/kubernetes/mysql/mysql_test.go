@@ -53,6 +53,9 @@ func TestOperator(t *testing.T) {
 				spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 				enabled, _, _ := unstructured.NestedBool(spec, "galera", "enabled")
 				even, _, _ := unstructured.NestedBool(spec, "replicasAllowEvenNumber")
+				if withPassword, _, _ := unstructured.NestedBool(spec, "galera", "agent", "basicAuth", "enabled"); withPassword != want.galera {
+					t.Errorf("of %d nodes the agents' clients have a password: %v, without which a ClusterRoleBinding stays", nodes, withPassword)
+				}
 				if spec["replicas"] != int64(nodes) || spec["image"] != "docker.io/library/mariadb:11.8" || enabled != want.galera || even != want.even {
 					t.Errorf("of %d nodes it is %v", nodes, spec)
 				}

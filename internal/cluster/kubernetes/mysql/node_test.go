@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stroppy/internal/cluster"
@@ -66,5 +67,15 @@ func TestOnNode(t *testing.T) {
 			t.Error(err)
 		}
 		n.Left(t, space, mariadbs, secrets, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+		bindings, err := n.Client.Resource(schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}).
+			List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range bindings.Items {
+			if name := bindings.Items[i].GetName(); strings.HasPrefix(name, "stroppy-") {
+				t.Error("it is left, in no namespace:", name)
+			}
+		}
 	}, kubetest.MariaDB(t))
 }

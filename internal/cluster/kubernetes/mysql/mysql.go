@@ -36,6 +36,9 @@ const (
 	// transport takes TLS where the server has it, with a certificate that is of its operator's.
 	transport  = "tls=preferred"
 	askTimeout = 2 * time.Second // of a question to one server, which may hang
+	// startWithin is how long a server may replay its log, or copy the data of another one, until
+	// kubelet starts it anew. By default the operator gives it 40 seconds.
+	startWithin = 5 * time.Minute
 )
 
 var mariaDB = schema.GroupVersionKind{Group: "k8s.mariadb.com", Version: "v1alpha1", Kind: "MariaDB"}
@@ -74,6 +77,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "storage": storage, "database": name,
 		"rootPasswordSecretKeyRef": map[string]any{"name": secretName(s), "key": password},
 		"inheritMetadata":          map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
+		"startupProbe":             map[string]any{"periodSeconds": int64(10), "failureThreshold": int64(startWithin / (10 * time.Second))},
 	}
 	switch {
 	case s.Image != "":

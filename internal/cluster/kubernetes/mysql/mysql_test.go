@@ -59,6 +59,9 @@ func TestOperator(t *testing.T) {
 				if spec["replicas"] != int64(nodes) || spec["image"] != "docker.io/library/mariadb:11.8" || enabled != want.galera || even != want.even {
 					t.Errorf("of %d nodes it is %v", nodes, spec)
 				}
+				if tries, _, _ := unstructured.NestedInt64(spec, "startupProbe", "failureThreshold"); tries < 30 {
+					t.Errorf("a server that copies what the others have is started anew after %d looks at it", tries)
+				}
 				if spec["myCnf"] != "[mariadb]\nsync_binlog=1\n" {
 					t.Errorf("its settings are %q", spec["myCnf"])
 				}

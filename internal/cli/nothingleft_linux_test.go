@@ -17,9 +17,10 @@ import (
 
 // traces are what a run with a cluster has on the machine while it goes on.
 type traces struct {
-	pids    []string
-	folders []string // below /dev/shm, or the folder for temporary ones
-	spaces  []string // network namespaces
+	pids     []string
+	folders  []string // below /dev/shm, or the folder for temporary ones
+	spaces   []string // network namespaces
+	segments []string // of memory of System V
 }
 
 // tracesOf are those of a process and its descendants.
@@ -45,7 +46,26 @@ func tracesOf(t *testing.T, root int, state string) (found traces) {
 			found.spaces = append(found.spaces, space)
 		}
 	}
+	for _, s := range segments() {
+		// One that nobody has is of an earlier process with this number.
+		if slices.Contains(found.pids, s.maker) && s.users != "0" {
+			found.segments = append(found.segments, s.id)
+		}
+	}
 	return found
+}
+
+// segment is a row of /proc/sysvipc/shm.
+type segment struct{ id, maker, users string }
+
+func segments() (list []segment) {
+	memory, _ := os.ReadFile("/proc/sysvipc/shm")
+	for _, row := range strings.Split(string(memory), "\n")[1:] {
+		if c := strings.Fields(row); len(c) > 6 {
+			list = append(list, segment{id: c[1], maker: c[4], users: c[6]})
+		}
+	}
+	return list
 }
 
 // left says what of the traces is there yet; nil if nothing is. A number that another
@@ -66,11 +86,9 @@ func (f traces) left() error {
 			return fmt.Errorf("the folder %s is there", folder)
 		}
 	}
-	memory, _ := os.ReadFile("/proc/sysvipc/shm")
-	for _, row := range strings.Split(string(memory), "\n")[1:] {
-		// The fifth column is the process that made the segment, the seventh how many have it.
-		if c := strings.Fields(row); len(c) > 6 && slices.Contains(f.pids, c[4]) && c[6] == "0" {
-			return fmt.Errorf("the segment %s of System V is there, made by %s", c[1], c[4])
+	for _, s := range segments() {
+		if slices.Contains(f.segments, s.id) {
+			return fmt.Errorf("the segment %s of System V is there, made by %s", s.id, s.maker)
 		}
 	}
 	return nil
@@ -101,7 +119,7 @@ func TestNothingLeft(t *testing.T) {
 				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, end.args...)...)
 				p.drives(t, "r")
 				f := tracesOf(t, p.cmd.Process.Pid, state)
-				if len(f.pids) < 4 || len(f.folders) == 0 {
+				if len(f.pids) < 4 || len(f.folders) == 0 || (kind == "postgres:2") != (len(f.segments) > 0) {
 					t.Fatalf("of the run nothing is seen, so this test proves nothing: %+v", f)
 				}
 				if end.signal != nil {

@@ -130,7 +130,7 @@ func TestTwoPrimaries(t *testing.T) {
 	primary, standby := c.NodeURL(leader), c.NodeURL(1-leader)
 	hosts := [2]string{hostOf(t, standby), hostOf(t, primary)}
 	address := strings.Replace(standby, hosts[0], hosts[0]+","+hosts[1], 1) + "&target_session_attrs=read-write"
-	p := start(t, "run", "bank", "--db", address, "--accounts", "2000", "--clients", "8", "--duration", "8s", "--out", "run")
+	p := start(t, "run", "bank", "--db", address, "--accounts", "2000", "--clients", "8", "--rate", "800", "--duration", "8s", "--out", "run")
 	p.drives(t, "run")
 	time.Sleep(2 * time.Second)
 	_, promoting := clustertest.Execute(t.Context(), standby, "SELECT pg_promote()")

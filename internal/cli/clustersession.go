@@ -64,8 +64,9 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		links = own
 	}
 	if local, ok := c.(cluster.Local); ok {
-		links = local.Network()
-		if why := links.Loopback(); why != "" {
+		network := local.Network()
+		links = network
+		if why := network.Loopback(); why != "" {
 			s.note("its nodes have no network of their own: %s", why)
 		}
 	}

@@ -158,12 +158,28 @@ func (s *Server) removeClock() error {
 	return os.RemoveAll(s.clockFile())
 }
 
+// Clocked is a node whose clock can be read.
+type Clocked interface {
+	Name() string
+	Awake() bool // it can be asked
+	Now(ctx context.Context) (time.Time, error)
+}
+
 // clockwork is a clock that can be changed and read.
 type clockwork interface {
-	Name() string
-	Awake() bool
+	Clocked
 	steer(d deviation) (heal func() error, err error)
-	Now(ctx context.Context) (time.Time, error)
+}
+
+// Put makes a clock deviate until heal.
+type Put func(ctx context.Context) (heal func(ctx context.Context) error, err error)
+
+// steerTo makes a clockwork deviate.
+func steerTo(c clockwork, d deviation) Put {
+	return func(context.Context) (func(context.Context) error, error) {
+		heal, err := c.steer(d)
+		return func(context.Context) error { return heal() }, err
+	}
 }
 
 // driftWithin bounds the time that it takes to measure the rate of a clock.
@@ -172,7 +188,7 @@ const driftWithin = 10 * time.Second
 // JumpClock puts the node's clock forward by a time, or back by a negative one, and
 // asks the server what time it is: before it, after it, and after the heal.
 func (s *Server) JumpClock(ctx context.Context, by time.Duration) (Effect, error) {
-	return jumpClock(ctx, s, by)
+	return JumpClock(ctx, s, by, steerTo(s, deviation{ahead: by, from: time.Now()}))
 }
 
 // DriftClock makes the node's clock run so many times as fast as it should, from now on.
@@ -182,8 +198,10 @@ func (s *Server) DriftClock(ctx context.Context, rate float64) (Effect, error) {
 	return driftClock(ctx, s, rate)
 }
 
-func jumpClock(ctx context.Context, c clockwork, by time.Duration) (Effect, error) {
-	e, before, after, err := deviate(ctx, c, deviation{ahead: by, from: time.Now()}, by.Abs())
+// JumpClock puts the clock of a node forward by a time, or back by a negative one, by what put
+// does, and asks the server what time it is: before it, after it, and after the heal.
+func JumpClock(ctx context.Context, c Clocked, by time.Duration, put Put) (Effect, error) {
+	e, before, after, err := deviate(ctx, c, put, by.Abs())
 	if err != nil {
 		return e, err
 	}
@@ -197,7 +215,7 @@ func jumpClock(ctx context.Context, c clockwork, by time.Duration) (Effect, erro
 
 func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) {
 	least := time.Duration(math.Abs(rate-1) * float64(time.Second))
-	e, _, first, err := deviate(ctx, c, deviation{from: time.Now(), drift: rate - 1}, least)
+	e, _, first, err := deviate(ctx, c, steerTo(c, deviation{from: time.Now(), drift: rate - 1}), least)
 	if err != nil {
 		return e, err
 	}
@@ -218,17 +236,17 @@ func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) 
 	return e, err
 }
 
-// deviate steers a clock and returns its offsets before and after. The heal of the
+// deviate changes a clock and returns its offsets before and after. The heal of the
 // effect sees that the clock is where it was before: nearer than half of least.
-func deviate(ctx context.Context, c clockwork, d deviation, least time.Duration) (e Effect, before, after offset, err error) {
+func deviate(ctx context.Context, c Clocked, put Put, least time.Duration) (e Effect, before, after offset, err error) {
 	if before, err = offsetOf(ctx, c); err != nil {
 		return e, before, after, err
 	}
-	heal, err := c.steer(d)
+	heal, err := put(ctx)
 	if err != nil {
 		return e, before, after, err
 	}
-	e.Heal = healing(SeenWithin, heal, func(ctx context.Context) (string, error) {
+	right := func(ctx context.Context) (string, error) {
 		if !c.Awake() {
 			return "the server, which is down or paused, goes on with a right clock", nil
 		}
@@ -241,7 +259,10 @@ func deviate(ctx context.Context, c clockwork, d deviation, least time.Duration)
 			return "", fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
 		}
 		return "clock right to " + wrong.Abs().Round(time.Millisecond).String(), nil
-	})
+	}
+	e.Heal = func(ctx context.Context) (string, error) {
+		return healing(SeenWithin, func() error { return heal(ctx) }, right)(ctx)
+	}
 	after, err = offsetOf(ctx, c)
 	return e, before, after, err
 }
@@ -253,7 +274,7 @@ type offset struct {
 	at    time.Time
 }
 
-func offsetOf(ctx context.Context, c clockwork) (offset, error) {
+func offsetOf(ctx context.Context, c Clocked) (offset, error) {
 	asked := time.Now()
 	now, err := c.Now(ctx)
 	took := time.Since(asked)

@@ -56,13 +56,17 @@ func (n *falseNode) fill() (Effect, error) {
 	return diskEffect("n0", n.dir, noHeal, err, seenFull)
 }
 
+func jump(ctx context.Context, n *falseNode, by time.Duration) (Effect, error) {
+	return JumpClock(ctx, n, by, steerTo(n, deviation{ahead: by, from: time.Now()}))
+}
+
 func noHeal() error { return nil }
 
 // effects are what is done to a false node.
 func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
 	return map[string]func(context.Context) (Effect, error){
-		"jump":      func(ctx context.Context) (Effect, error) { return jumpClock(ctx, n, 10*time.Second) },
-		"jump back": func(ctx context.Context) (Effect, error) { return jumpClock(ctx, n, -time.Hour) },
+		"jump":      func(ctx context.Context) (Effect, error) { return jump(ctx, n, 10*time.Second) },
+		"jump back": func(ctx context.Context) (Effect, error) { return jump(ctx, n, -time.Hour) },
 		"fast":      func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 1.05) },
 		"half":      func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.5) },
 		"nearly":    func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.98) },
@@ -117,7 +121,7 @@ func TestEffectsOfNodes(t *testing.T) {
 // healed without a question.
 func TestClockOfTheDead(t *testing.T) {
 	n := new(falseNode)
-	e, err := jumpClock(t.Context(), n, time.Minute)
+	e, err := jump(t.Context(), n, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

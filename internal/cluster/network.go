@@ -135,6 +135,14 @@ func (n *Network) Add(ctx context.Context) (*Host, error) {
 // Loopback says why the hosts have no namespaces of their own, empty if they do.
 func (n *Network) Loopback() string { return n.loopback }
 
+// LinkFaults says why its links cannot have faults, nil if they can.
+func (n *Network) LinkFaults(LinkFault) error {
+	if n.loopback == "" {
+		return nil
+	}
+	return fmt.Errorf("its nodes have no addresses of their own, so nothing between them can be cut, slowed or lost: %s; run as root, without asking for loopback", n.loopback)
+}
+
 // Close takes the network away, with all processes that still run on its hosts,
 // and ends all faults on it. It may be called again.
 func (n *Network) Close() error {

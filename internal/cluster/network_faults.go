@@ -25,6 +25,16 @@ type Link struct {
 	Seed          uint64  // makes the jitter repeatable
 }
 
+// LinkFault is a kind of fault of links.
+type LinkFault int
+
+// The faults of links that not every network can have.
+const (
+	BetweenNodes LinkFault = iota // any but those below
+	ToClient                      // a cut between this program and a node
+	Bandwidth                     // less than what a link lets through
+)
+
 func (l Link) check() error {
 	switch {
 	case l.Delay < 0 || l.Jitter < 0:

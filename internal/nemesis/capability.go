@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,11 @@ type Clock interface {
 	Steered() error
 	// JumpClock puts the clock forward by a time, or back by a negative one.
 	JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error)
+}
+
+// Drifter is a Clock that can also run too fast or too slowly.
+type Drifter interface {
+	Clock
 	// DriftClock makes the clock run so many times as fast as it should.
 	DriftClock(ctx context.Context, rate float64) (cluster.Effect, error)
 }
@@ -84,8 +90,8 @@ type Clock interface {
 // Network joins the nodes, by their numbers, and this program, cluster.Client. Both
 // calls return an effect that heals beside an error where a part was done.
 type Network interface {
-	// Loopback says why its links cannot have faults, empty if they can.
-	Loopback() string
+	// LinkFaults says why its links cannot have faults of a kind, nil if they can.
+	LinkFaults(kind cluster.LinkFault) error
 	// Partition lets no packet through in any of the directions.
 	Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error)
 	// Degrade makes the links of the nodes slow, lossy or narrow.
@@ -106,8 +112,8 @@ type ChaosTaker interface {
 	Chaos(ctx context.Context, file string) (cluster.Effect, error)
 }
 
-// able says why nodes of a cluster can never suffer a fault, nil if they can.
-type able func(s *state, nodes []cluster.Node) error
+// able says why nodes of a cluster can never suffer an effect, nil if they can.
+type able func(e effect, s *state, nodes []cluster.Node) error
 
 // has says it of nodes without a capability.
 func has[C any](what string) able {
@@ -117,7 +123,7 @@ func has[C any](what string) able {
 // fit says none of nodes without a capability, and wrong of one that says by why that it
 // cannot.
 func fit[C any](none, wrong string, why func(C) error) able {
-	return func(_ *state, nodes []cluster.Node) error {
+	return func(_ effect, _ *state, nodes []cluster.Node) error {
 		for _, n := range nodes {
 			c, ok := n.(C)
 			if !ok {
@@ -133,7 +139,7 @@ func fit[C any](none, wrong string, why func(C) error) able {
 
 // is says it of a cluster without a capability.
 func is[C any](otherwise string) able {
-	return func(s *state, _ []cluster.Node) error {
+	return func(_ effect, s *state, _ []cluster.Node) error {
 		if _, ok := s.cluster.(C); !ok {
 			return errors.New(otherwise)
 		}
@@ -141,9 +147,9 @@ func is[C any](otherwise string) able {
 	}
 }
 
-// both joins what two say.
+// both is what the first of two says, or else the second.
 func both(a, b able) able {
-	return func(s *state, nodes []cluster.Node) error {
-		return errors.Join(a(s, nodes), b(s, nodes))
+	return func(e effect, s *state, nodes []cluster.Node) error {
+		return cmp.Or(a(e, s, nodes), b(e, s, nodes))
 	}
 }

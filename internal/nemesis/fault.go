@@ -104,9 +104,15 @@ func kinds() []kind {
 	resizes := is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
 	moves := is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
 	steers := fit("nothing can steer the clocks of this kind of node", "the clock of %s cannot be steered: %w", Clock.Steered)
+	drifts := func(e effect, s *state, nodes []cluster.Node) error {
+		if e.rate == 0 {
+			return nil
+		}
+		return fit[Drifter]("the clocks of this kind of node can be put forward or back, by `clock TARGET by T`, and not made to run at another rate", "%s: %w", func(Drifter) error { return nil })(e, s, nodes)
+	}
 	layered := fit("this kind of node cannot have a file system of ours under its data", "the data of %s have no file system of ours under them: %w", Disk.Layered)
 	disk := both(layered, both(kills, restarts))
-	anything := func(*state, []cluster.Node) error { return nil }
+	anything := func(effect, *state, []cluster.Node) error { return nil }
 	return append([]kind{
 		{word: kill, usage: "kill TARGET", about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
 			able: both(kills, restarts), claims: partLife, inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
@@ -131,7 +137,7 @@ func kinds() []kind {
 		{word: limit, usage: "limit TARGET to N[k|M|G]B/s", about: "let no more bytes a second through to and from the node",
 			read: readRate, able: hasLinks, claims: partLink},
 		{word: clock, usage: "clock TARGET by T | at rate F", about: "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast",
-			read: readClock, able: steers, claims: partClock, inject: injectClock},
+			read: readClock, able: both(steers, drifts), claims: partClock, inject: injectClock},
 		{word: diskFull, usage: "disk-full TARGET", about: "writes to the node's data fail: no space left on device",
 			able: disk, claims: partDisk, lost: true, inject: injectFull},
 		{word: slowDisk, usage: "slow-disk TARGET [by T]", about: "each call to the node's data folder takes T longer, 100ms if it does not say",
@@ -215,7 +221,7 @@ func (e effect) heals() healing {
 // possible says why this cluster can never suffer it.
 func (e effect) possible(s *state) error {
 	nodes := s.cluster.Nodes()
-	if err := e.kind().able(s, nodes); err != nil {
+	if err := e.kind().able(e, s, nodes); err != nil {
 		return err
 	}
 	fewer := func(least int) bool { return len(nodes) < least && !s.grows }

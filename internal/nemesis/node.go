@@ -29,7 +29,7 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 			return nil, skipError(down + " is not running, and it was no fault of the script that ended it")
 		}
 	}
-	if err := k.able(s, nodes); err != nil { // of one that came since the start
+	if err := k.able(e, s, nodes); err != nil { // of one that came since the start
 		return nil, err
 	}
 	i := &injection{target: c.titles(nodes), claims: claimEach(numbers(nodes), k.claims), stage: stageRelease}
@@ -108,14 +108,18 @@ func each[N any](nodes []N, do func(int, N) (string, error)) (string, error) {
 }
 
 // hasLinks says why the links of this cluster cannot have faults.
-func hasLinks(s *state, _ []cluster.Node) error {
+func hasLinks(e effect, s *state, _ []cluster.Node) error {
 	if s.net == nil {
 		return errors.New("nothing can cut, slow or lose what its nodes send")
 	}
-	if why := s.net.Loopback(); why != "" {
-		return fmt.Errorf("its nodes have no addresses of their own, so nothing between them can be cut, slowed or lost: %s; run as root, without asking for loopback", why)
+	kind := cluster.BetweenNodes
+	switch {
+	case e.shape == client:
+		kind = cluster.ToClient
+	case e.word == limit:
+		kind = cluster.Bandwidth
 	}
-	return nil
+	return s.net.LinkFaults(kind)
 }
 
 func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
@@ -211,7 +215,7 @@ func injectClock(ctx context.Context, e effect, _ *state, n cluster.Node) (clust
 	if e.by != 0 {
 		return n.(Clock).JumpClock(ctx, e.by)
 	}
-	return n.(Clock).DriftClock(ctx, e.rate)
+	return n.(Drifter).DriftClock(ctx, e.rate)
 }
 
 // injectFull fills a disk. Its heal starts the node again if that has ended by

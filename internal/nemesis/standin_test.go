@@ -225,7 +225,12 @@ func (c *standIns) MoveLeader(_ context.Context, to int) error {
 	return c.moveErr
 }
 
-func (c *standIns) Loopback() string { return c.loop }
+func (c *standIns) LinkFaults(kind cluster.LinkFault) error {
+	if c.loop == "" {
+		return nil
+	}
+	return fmt.Errorf("%s, so not %d", c.loop, kind)
+}
 
 // Partition and Degrade are as good as their word, unless they have to fail.
 func (c *standIns) Partition(_ context.Context, cuts []cluster.Cut) (cluster.Effect, error) {

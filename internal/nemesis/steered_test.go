@@ -142,6 +142,39 @@ func steered3(plain *standIns) steeredOnes {
 	return ones
 }
 
+// put is a node whose clock can be put forward or back, and not made to run at another rate.
+type put struct{ *standIn }
+
+func (put) Steered() error { return nil }
+
+func (p put) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
+	return (&steered{standIn: p.standIn}).JumpClock(ctx, by)
+}
+
+// puts is a cluster of such nodes.
+type puts struct{ *standIns }
+
+func (p puts) Nodes() (list []cluster.Node) {
+	for _, n := range p.standIns.Nodes() {
+		list = append(list, put{n.(*standIn)})
+	}
+	return list
+}
+
+// TestClockWithoutRates holds that a clock which cannot run too fast is refused at once where it
+// is to, and can be put forward all the same.
+func TestClockWithoutRates(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, plain *standIns) {
+		ones := puts{standIns: plain}
+		if _, err := New(ones, plain, script(t, "clock n0 at rate 2"), 1); err == nil || !strings.Contains(err.Error(), "not made to run at another rate") {
+			t.Errorf("at a rate: %v", err)
+		}
+		if _, err := New(ones, plain, script(t, "clock n0 by 1s"), 1); err != nil {
+			t.Errorf("by a time: %v", err)
+		}
+	})
+}
+
 // TestSteeredPossible holds that a node which has no layer, or whose clock cannot
 // be steered, is refused at once with its own reason.
 func TestSteeredPossible(t *testing.T) {

@@ -155,7 +155,8 @@ func collect[T any](ctx context.Context, s Server, query string, one pgx.RowToFu
 	return list, err
 }
 
-func (s Server) now(ctx context.Context) (now time.Time, err error) {
+// Now is the time that the server says it is.
+func (s Server) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.with(ctx, askTimeout, func(ctx context.Context, c *pgx.Conn) error {
 		return c.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
 	})

@@ -119,4 +119,4 @@ func (n *node) ask(ctx context.Context) (int64, error) { return n.server().ask(c
 
 func (n *node) ranges(ctx context.Context) ([]replicated, error) { return n.server().ranges(ctx) }
 
-func (n *node) now(ctx context.Context) (time.Time, error) { return n.server().now(ctx) }
+func (n *node) now(ctx context.Context) (time.Time, error) { return n.server().Now(ctx) }

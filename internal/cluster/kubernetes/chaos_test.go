@@ -36,18 +36,30 @@ const injectWithin = 8 * time.Second
 // fault that Chaos Mesh does not inject is an error, and that nothing is left of it then.
 func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	x := chosen(t, connect(t, c), "stroppy-chaos")
-	if why := x.Loopback(); why != "" {
+	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults: %s", why)
 	}
-	for name, spec := range map[string]map[string]any{
-		"partition": partitionSpec(x.network, direction{[]int{0}, []int{1, 2}}),
-		"delay":     degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond}),
-		"loss":      degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25}),
+	says(t, x.LinkFaults(cluster.ToClient), "cannot be cut")
+	says(t, x.LinkFaults(cluster.Bandwidth), "cannot be limited")
+	says(t, x.nodes[0].Steered(), "nobody can ask this kind of server what time it is")
+	x.database = clocks{}
+	if why := x.nodes[0].Steered(); why != nil {
+		t.Errorf("clocks cannot be put: %s", why)
+	}
+	for name, made := range map[string]struct {
+		kind string
+		spec map[string]any
+	}{
+		"partition":  {"NetworkChaos", partitionSpec(x.network, direction{[]int{0}, []int{1, 2}})},
+		"delay":      {"NetworkChaos", degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond})},
+		"loss":       {"NetworkChaos", degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25})},
+		"clock":      {timeChaos, clockSpec(x, 0, 90*time.Second)},
+		"clock back": {timeChaos, clockSpec(x, 2, -time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), injectWithin)
 			defer cancel()
-			_, err := x.inject(ctx, "NetworkChaos", spec)
+			_, err := x.inject(ctx, made.kind, made.spec)
 			says(t, err, "is not injected", "chosen no pod")
 			faultsLeft(t, x.api)
 		})
@@ -64,7 +76,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 // faultsLeft fails if a namespace has an object of Chaos Mesh.
 func faultsLeft(t *testing.T, a *API) {
 	t.Helper()
-	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "Workflow"} {
+	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "TimeChaos", "Workflow"} {
 		list, err := a.list(t.Context(), chaosKind(kind), "")
 		must(t, err)
 		for i := range list {

@@ -42,8 +42,8 @@ func (n *node) Now(ctx context.Context) (time.Time, error) {
 }
 
 // JumpClock puts the clock of the node's server forward by a time, or back by a negative one.
-// The pod's processes see it, those that are started while it lasts as children of these too. A
-// pod that is made meanwhile has a right clock.
+// The pod's processes see it, and those that they fork. A pod that is made meanwhile has a right
+// clock.
 func (n *node) JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error) {
 	e, err := cluster.JumpClock(ctx, n, by, func(ctx context.Context) (func(context.Context) error, error) {
 		x, err := n.cluster.inject(ctx, timeChaos, clockSpec(n.cluster, n.number, by))

@@ -24,20 +24,27 @@ type network struct {
 	probe   *probe // nil until a fault needs it
 }
 
-// Loopback says why links cannot have faults, empty if they can.
-func (n *network) Loopback() string {
-	err := n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
-	if err != nil {
-		return err.Error()
+var (
+	errClientCut = errors.New("this program reaches the pods through Kubernetes, so that its own way to them cannot be cut: cut the pods off from each other")
+	errLimited   = errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
+)
+
+// LinkFaults says why links cannot have faults, nil if they can.
+func (n *network) LinkFaults(kind cluster.LinkFault) error {
+	switch kind {
+	case cluster.ToClient:
+		return errClientCut
+	case cluster.Bandwidth:
+		return errLimited
 	}
-	return ""
+	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
 }
 
 // Partition lets no packet through in any of the directions.
 func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
 	for _, c := range cuts {
 		if c.From == cluster.Client || c.To == cluster.Client {
-			return cluster.Effect{}, errors.New("this program reaches the pods through Kubernetes, so that its own way to them cannot be cut: cut the pods off from each other")
+			return cluster.Effect{}, errClientCut
 		}
 	}
 	seen, err := n.observer(ctx)
@@ -61,7 +68,7 @@ func (n *network) Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Ef
 func partitionSpec(n *network, d direction) map[string]any {
 	return map[string]any{
 		"action": "partition", "mode": "all", "direction": "to",
-		"selector": n.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.selects(slices.Concat(d.to, []int{probeNumber})...)},
+		"selector": n.cluster.selects(d.from...), "target": map[string]any{"mode": "all", "selector": n.cluster.selects(slices.Concat(d.to, []int{probeNumber})...)},
 	}
 }
 
@@ -97,7 +104,7 @@ func senders(cuts []cluster.Cut) (list []int) {
 // Degrade makes the links of the nodes slow or lossy.
 func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
 	if link.Bandwidth > 0 {
-		return cluster.Effect{}, errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
+		return cluster.Effect{}, errLimited
 	}
 	seen, err := n.observer(ctx)
 	if err != nil {
@@ -139,7 +146,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 
 // degradeSpec is a NetworkChaos that delays or loses packets of pods.
 func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
-	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.selects(nodes...)}
+	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.cluster.selects(nodes...)}
 	if link.Loss > 0 {
 		spec["action"], spec["loss"] = "loss", map[string]any{"loss": fmt.Sprintf("%g", 100*link.Loss)}
 	} else {
@@ -180,16 +187,16 @@ func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []in
 }
 
 // selects are the pods of nodes as Chaos Mesh chooses them, by their names.
-func (n *network) selects(nodes ...int) map[string]any {
+func (c *Cluster) selects(nodes ...int) map[string]any {
 	var pods []any
 	for _, i := range nodes {
 		if i == probeNumber {
-			pods = append(pods, n.cluster.probeName())
+			pods = append(pods, c.probeName())
 			continue
 		}
-		pods = append(pods, n.cluster.nodes[i].pod)
+		pods = append(pods, c.nodes[i].pod)
 	}
-	return map[string]any{"pods": map[string]any{n.cluster.api.Namespace: pods}}
+	return map[string]any{"pods": map[string]any{c.api.Namespace: pods}}
 }
 
 func (n *network) names(nodes []int) string {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -197,6 +198,11 @@ func (d *database) Close() error { return nil }
 
 // Leader is always cluster.ErrNoLeader.
 func (d *database) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
+
+// Now implements kubernetes.Clock.
+func (d *database) Now(ctx context.Context, node int) (time.Time, error) {
+	return d.servers[node].Now(ctx)
+}
 
 // Whole asks each server for all of them and for all replicas.
 func (d *database) Whole(ctx context.Context) error { return cockroach.Healthy(ctx, d.servers) }

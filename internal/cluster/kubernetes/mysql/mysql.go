@@ -220,9 +220,43 @@ func (d *database) member(ctx context.Context, i int) error {
 	return nil
 }
 
-// ask reads what a server says of Galera. Each question has a connection of its own: one that is
-// kept may have been broken by a fault.
-func (d *database) ask(ctx context.Context, i int) (map[string]string, error) {
+// ask reads what a server says of Galera.
+func (d *database) ask(ctx context.Context, i int) (values map[string]string, err error) {
+	err = d.to(ctx, i, func(ctx context.Context, db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		values = map[string]string{}
+		for rows.Next() {
+			var name, value string
+			if err := rows.Scan(&name, &value); err != nil {
+				return err
+			}
+			values[name] = value
+		}
+		return rows.Err()
+	})
+	return values, err
+}
+
+// Now implements kubernetes.Clock. SYSDATE is the time of the call, and NOW that of the statement.
+func (d *database) Now(ctx context.Context, node int) (now time.Time, err error) {
+	err = d.to(ctx, node, func(ctx context.Context, db *sql.DB) error {
+		var micros int64 // since 1970
+		if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
+			return err
+		}
+		now = time.UnixMicro(micros)
+		return nil
+	})
+	return now, err
+}
+
+// to connects to a server for one question: a connection that is kept may have been broken by a
+// fault.
+func (d *database) to(ctx context.Context, i int, question func(context.Context, *sql.DB) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	config := client.NewConfig()
@@ -232,22 +266,9 @@ func (d *database) ask(ctx context.Context, i int) (map[string]string, error) {
 	config.Logger = &client.NopLogger{} // what it would log is in the errors
 	connector, err := client.NewConnector(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	rows, err := db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	values := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		values[name] = value
-	}
-	return values, rows.Err()
+	return question(ctx, db)
 }

@@ -23,6 +23,7 @@ import (
 func TestOnNode(t *testing.T) {
 	kubetest.OnNode(t, func(t *testing.T, n *kubetest.Node) {
 		n.Define(t, definitionsPath(t))
+		n.StartChaosMesh(t)
 		space := n.Namespace(t)
 		go n.OperateMariaDB(t, space)
 		began := time.Now()
@@ -47,6 +48,7 @@ func TestOnNode(t *testing.T) {
 			t.Errorf("one leads: %v", err)
 		}
 		node := c.Nodes()[1]
+		putClocks(ctx, t, node)
 		for name, end := range map[string]func(context.Context) error{"kill": node.(nemesis.Killer).Kill, "stop": node.(nemesis.Terminator).Terminate} {
 			began := time.Now()
 			if err := end(ctx); err != nil {

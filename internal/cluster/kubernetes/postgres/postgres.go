@@ -229,6 +229,14 @@ func (d *database) ask(ctx context.Context, i int) (s server, err error) {
 	return s, err
 }
 
+// Now implements kubernetes.Clock.
+func (d *database) Now(ctx context.Context, node int) (now time.Time, err error) {
+	err = d.to(ctx, node, func(ctx context.Context, c *pgx.Conn) error {
+		return c.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	})
+	return now, err
+}
+
 // write commits on a server what nobody reads, and returns the end of its log.
 func (d *database) write(ctx context.Context, i int) (end int64, err error) {
 	err = d.to(ctx, i, func(ctx context.Context, c *pgx.Conn) error {

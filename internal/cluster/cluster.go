@@ -126,6 +126,8 @@ type Effect struct {
 	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
 	// called again when it fails. Nil: there is nothing to undo.
 	Heal func(ctx context.Context) (seen string, err error)
+	// EndsItself is set where Heal undoes nothing, but waits for an end that comes by itself.
+	EndsItself bool
 }
 
 // healing is the Heal of an Effect: it undoes the fault and sees within a limit that

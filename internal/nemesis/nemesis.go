@@ -11,7 +11,8 @@
 // A line without at and every is injected once, five seconds after the run's
 // start. One without for is healed at the end of the drive, or, if it comes again,
 // half way to its next time. replace without for comes back at once; a node that
-// was added or removed stays so without for.
+// was added or removed stays so without for. Where what a node runs on starts it
+// again by itself, kill and stop without for are over when it is back.
 //
 // # Choice
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"stroppy/internal/cluster"
@@ -73,7 +74,8 @@ func onEach[N any](nodes []N, inject func(N) (cluster.Effect, error)) (cluster.E
 		return effects[at].Seen, err
 	})
 	return cluster.Effect{
-		Seen: seen,
+		Seen:       seen,
+		EndsItself: !slices.ContainsFunc(effects, func(e cluster.Effect) bool { return !e.EndsItself }),
 		Still: func(ctx context.Context) error {
 			for _, e := range effects {
 				if e.Still == nil {
@@ -142,7 +144,7 @@ func down(ctx context.Context, n process, end, start func(context.Context) error
 		Heal: func(ctx context.Context) (string, error) { return up(ctx, n, start, " up again") },
 	}
 	if _, ok := n.(SelfRestarter); ok {
-		e.Seen, e.Still = n.Name()+" ended", nil
+		e.Seen, e.Still, e.EndsItself = n.Name()+" ended", nil, true
 		return e, end(ctx)
 	}
 	if err := end(ctx); err != nil {

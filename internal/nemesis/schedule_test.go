@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // TestDue: what the seed fixes is known before anything runs.
@@ -86,6 +88,39 @@ func TestTimes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// selfRestarting is a cluster whose nodes something else starts again.
+type selfRestarting struct{ *standIns }
+
+type selfRestartingNode struct{ *standIn }
+
+func (selfRestartingNode) RestartsItself() {}
+
+func (c selfRestarting) Nodes() (list []cluster.Node) {
+	for _, n := range c.standIns.Nodes() {
+		list = append(list, selfRestartingNode{n.(*standIn)})
+	}
+	return list
+}
+
+// TestEndsItself holds that a node that does not stay down counts as lost until it is back, and
+// not until the drive ends.
+func TestEndsItself(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c *standIns) {
+		n, err := New(selfRestarting{c}, c, script(t, "kill n0 at 10s", "stop random at 20s", "kill n1 at 30s for 5s"), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := c.continued(n, 50*time.Second)
+		if len(over) != 3 {
+			t.Fatalf("%d are over: %+v", len(over), over)
+		}
+		for k, at := range []time.Duration{10 * time.Second, 20 * time.Second, 35 * time.Second} {
+			well(t, over[k])
+			near(t, over[k].Fault+" healed", over[k].Healed, at, 20*time.Millisecond)
+		}
+	})
 }
 
 // TestUnreached holds that a line for which there was no time is an error.

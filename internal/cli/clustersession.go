@@ -58,7 +58,7 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.note("cluster %s is up after %.2g s", config.Cluster, time.Since(began).Seconds())
+	s.note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
 	var links nemesis.Network
 	if own, ok := c.(nemesis.Network); ok {
 		links = own

@@ -1,7 +1,6 @@
 // Package mysql is the kind k8s/mysql: MariaDB with Galera, all of whose servers take writes, by
-// the operator mariadb-operator. Its program could not be run where this was written: what is
-// applied was accepted by its schema, and the servers' part was seen on pods that a test had made
-// as the operator makes them.
+// the operator mariadb-operator. Its own program was run by hand (docs/kubernetes.md); in tests a
+// stand-in makes of a resource what it makes.
 package mysql
 
 import (

@@ -111,7 +111,15 @@ func (n *Node) OperateMariaDB(t *testing.T, space string) {
 	}
 	chosen := map[string]any{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": name}
 	inside := name + "-internal"
-	if byPassword, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "agent", "basicAuth", "enabled"); !byPassword {
+	if byPassword, _, _ := unstructured.NestedBool(o.Object, "spec", "galera", "agent", "basicAuth", "enabled"); byPassword {
+		// It has no owner, so that it goes by the labels that it inherits.
+		inherited, _, _ := unstructured.NestedStringMap(o.Object, "spec", "inheritMetadata", "labels")
+		secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret"}}
+		secret.SetName(name + "-agent-auth")
+		secret.SetLabels(inherited)
+		_, err := n.Client.Resource(secrets).Namespace(space).Create(ctx, secret, metav1.CreateOptions{})
+		try(err)
+	} else {
 		// It belongs to no namespace, so that it does not go with its owner.
 		create(bindings, "", "ClusterRoleBinding", name+":auth-delegator", map[string]any{
 			"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": name, "namespace": space}},

@@ -75,8 +75,9 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 	spec := map[string]any{
 		"replicas": int64(s.Nodes), "imagePullPolicy": s.Pull, "storage": storage, "database": name,
 		"rootPasswordSecretKeyRef": map[string]any{"name": secretName(s), "key": password},
-		"inheritMetadata":          map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
-		"startupProbe":             map[string]any{"periodSeconds": int64(10), "failureThreshold": int64(startWithin / (10 * time.Second))},
+		// By which the Secret with the agents' password goes, which the operator gives no owner.
+		"inheritMetadata": map[string]any{"labels": map[string]any{kubernetes.RunLabel: s.Name}},
+		"startupProbe":    map[string]any{"periodSeconds": int64(10), "failureThreshold": int64(startWithin / (10 * time.Second))},
 	}
 	switch {
 	case s.Image != "":

@@ -479,7 +479,7 @@ func (r *clusterSession) servers() []resource.Group {
 		if far, ok := n.(interface{ Used() (cluster.Usage, bool) }); ok && r.unmetered() == "" {
 			groups = append(groups, resource.Group{Name: n.Name(), Read: func() (resource.Reading, bool) {
 				u, known := far.Used()
-				return resource.Reading{Of: u.Of, At: u.At, CPU: u.CPUSeconds, RSS: u.MemoryBytes}, known
+				return resource.Reading{Of: u.Of, At: u.At, CPU: u.CPUSeconds, RSS: u.MemoryBytes, Traffic: (*resource.Traffic)(u.Traffic), Stored: u.StoredBytes}, known
 			}})
 		}
 	}

@@ -95,6 +95,14 @@ type Usage struct {
 	At          time.Time // when that was looked at, by the clock there
 	CPUSeconds  float64   // user and system
 	MemoryBytes int64     // at that time
+	Traffic     *Traffic  // nil: not known
+	StoredBytes *int64    // on its volumes at that time; nil: not known
+}
+
+// Traffic is what a server has received and sent since it began.
+type Traffic struct {
+	At             time.Time // when that was looked at, by the clock there
+	Received, Sent int64     // bytes
 }
 
 // LocalNode is a node whose server runs on this machine. A call that fails says

@@ -71,6 +71,9 @@ var resourceColumns = []column[Resource]{
 	{"client_rss_bytes", func(row *Resource) any { return &row.ClientRSS }},
 	{"servers_cpu", func(row *Resource) any { return &row.ServersCPU }},
 	{"servers_rss_bytes", func(row *Resource) any { return &row.ServersRSS }},
+	{"servers_received_bytes", func(row *Resource) any { return &row.ServersReceived }},
+	{"servers_sent_bytes", func(row *Resource) any { return &row.ServersSent }},
+	{"servers_stored_bytes", func(row *Resource) any { return &row.ServersStored }},
 }
 
 // WriteSeries writes the seconds as CSV (RFC 4180, but lines end in a single
@@ -85,13 +88,16 @@ func ReadSeries(r io.Reader) ([]stats.Second, error) {
 	return readRows(r, seriesFile, seriesColumns, 2)
 }
 
+// leastResources is how many of the columns each file of resources has; older ones have no more.
+const leastResources = 5
+
 // WriteResources writes rows as CSV with a header line: processors kept busy and
 // bytes. What is not known is empty.
 func WriteResources(w io.Writer, rows []Resource) error { return writeRows(w, resourceColumns, rows) }
 
 // ReadResources reads what WriteResources wrote.
 func ReadResources(r io.Reader) ([]Resource, error) {
-	return readRows(r, resourcesFile, resourceColumns, len(resourceColumns))
+	return readRows(r, resourcesFile, resourceColumns, leastResources)
 }
 
 func cellText(cell any) string {

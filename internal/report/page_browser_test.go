@@ -25,7 +25,7 @@ func chartsOf(name string) []string {
 	case "hour", "day":
 		return []string{"throughput", "latency", "processors", "memory", "histogram", "percentiles"}
 	case "split":
-		return []string{"throughput", "acknowledged", "latency"}
+		return []string{"throughput", "acknowledged", "latency", "processors", "memory", "network", "volumes"}
 	case "second":
 		return []string{"throughput", "latency", "processors", "memory"}
 	}

@@ -57,6 +57,16 @@ func resourcesOf(n int) []Resource {
 	return rows
 }
 
+// elsewhere adds what the machines of servers elsewhere know of them, but for the first seconds.
+func elsewhere(rows []Resource) []Resource {
+	for i := range rows[3:] {
+		r := &rows[3+i]
+		r.ServersReceived, r.ServersSent = number(int64(2_500_000+40_000*(i%7))), number(int64(1_100_000+30_000*(i%5)))
+		r.ServersStored = number(int64(1_000_000_000 + 7_000_000*i))
+	}
+	return rows
+}
+
 // distribution is a log-normal histogram in buckets of two digits.
 func distribution(medianUS, tail float64, n int) *Histogram {
 	random := rand.New(rand.NewPCG(5, 6))
@@ -88,7 +98,7 @@ func long(n, tps int) Input {
 	d.Pacing = &Latency{0.02, 0.015, 0.03, 0.04, 0.09, 0.3, 1.2}
 	d.Outcomes = map[string]*Latency{"committed": d.Latency, "retried": {9.1, 8.2, 12, 15, 31, 60, 210}, "rejected": d.Service, "unknown": nil}
 	r.FootprintPerTransfer = number(178.4)
-	r.Servers = []Server{{"n0", number(812.4), number(int64(410_000_000))}, {"n1", nil, nil}}
+	r.Servers = []Server{{Name: "n0", CPUSeconds: number(812.4), MaxRSSBytes: number(int64(410_000_000))}, {Name: "n1"}}
 	r.Scenario = []Setting{{"workload", "bank"}, {"cluster", "postgres:2?fsync=off"}}
 	return Input{Result: r, Seconds: synthetic(n, tps, -1, 0), Resources: resourcesOf(n)}
 }
@@ -106,6 +116,10 @@ var pages = sync.OnceValue(func() map[string]Input {
 	invalid.Client.Bottleneck = "it kept 1.97 of its 2 processors busy"
 	split := cases()["split"]
 	split.Drive.Seconds = 30
+	split.Servers = []Server{
+		{Name: "n0", CPUSeconds: number(12.4), MaxRSSBytes: number(int64(410_000_000)), ReceivedBytes: number(int64(77_000_000)), SentBytes: number(int64(31_000_000)), MaxStoredBytes: number(int64(1_200_000_000))},
+		{Name: "n1", ReceivedBytes: number(int64(5_000_000)), SentBytes: number(int64(4_000_000))},
+	}
 	hostile := cases()["invalid"]
 	hostile.Reason, hostile.Workload, hostile.DatabaseURL, hostile.Command = evil, evil, "postgres://"+evil, evil
 	hostile.Drive.Errors[0].Example, hostile.Checks[0].Detail = evil, evil
@@ -119,7 +133,7 @@ var pages = sync.OnceValue(func() map[string]Input {
 		"hour":    long(3600, 10_000),
 		"day":     long(86_400, 5_000),
 		"invalid": {Result: invalid, Seconds: synthetic(91, 1500, 30, 13)},
-		"split":   {Result: split, Seconds: synthetic(31, 1500, 12, 2)},
+		"split":   {Result: split, Seconds: synthetic(31, 1500, 12, 2), Resources: elsewhere(resourcesOf(30))},
 		"hostile": {Result: hostile, Seconds: synthetic(5, 10, 1, 1)},
 	}
 })
@@ -277,9 +291,12 @@ func TestPartialSecond(t *testing.T) {
 	series[10].Committed = 9
 	c := NewPageData(Input{Result: r, Seconds: series, Resources: resourcesOf(11)}).Timeline
 	for _, column := range c.Columns.all() {
-		if len(*column) != 10 {
+		if len(*column) != 10 && *column != nil {
 			t.Errorf("%d points of ten whole seconds", len(*column))
 		}
+	}
+	if c.Columns.ServersReceived != nil || c.Columns.ServersStored != nil {
+		t.Errorf("of processes of this machine nobody knows what they receive: %v", c.Columns.ServersReceived)
 	}
 	if c.End != 10.9 || c.At[9] != 9.5 || c.Columns.Committed[9] != num(series[9].Committed) {
 		t.Errorf("%v to %v: %v", c.At, c.End, c.Columns.Committed)

@@ -197,10 +197,23 @@ func costTables(r *Result) []PageTable {
 	if len(servers) == 0 && !r.Embedded {
 		servers = []Server{{Name: "servers"}}
 	}
-	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {
-		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText))
+	further := slices.ContainsFunc(servers, Server.metered)
+	if further {
+		t.Columns = append(t.Columns, "received", "sent", "largest volume")
+	}
+	for _, s := range append([]Server{{Name: "client (stroppy)", CPUSeconds: client.CPUSeconds, MaxRSSBytes: client.MaxRSSBytes}}, servers...) {
+		cells := []string{s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText)}
+		if further {
+			cells = append(cells, Perhaps(s.ReceivedBytes, bytesText), Perhaps(s.SentBytes, bytesText), Perhaps(s.MaxStoredBytes, bytesText))
+		}
+		t.Add(cells...)
 	}
 	return []PageTable{t}
+}
+
+// metered says whether more is known of a server than what processes of this machine take.
+func (s Server) metered() bool {
+	return s.ReceivedBytes != nil || s.SentBytes != nil || s.MaxStoredBytes != nil
 }
 
 // mostEvents bounds what of a supervisor's work is shown; result.json has all.

@@ -53,6 +53,10 @@ type Columns struct {
 	ServersCPU []num `json:"servers_cpu"`
 	ClientRSS  []num `json:"client_rss_mb"`
 	ServersRSS []num `json:"servers_rss_mb"`
+	// Nil where nothing of them is known.
+	ServersReceived []num `json:"servers_received_mb,omitempty"` // a second
+	ServersSent     []num `json:"servers_sent_mb,omitempty"`     // a second
+	ServersStored   []num `json:"servers_stored_mb,omitempty"`
 }
 
 // PageLeader is a node that leads from a time on.
@@ -143,7 +147,7 @@ func (in *Input) whole() int {
 func (c *Columns) all() []*[]num {
 	return []*[]num{
 		&c.Committed, &c.Rejected, &c.Aborted, &c.Unknown, &c.P50, &c.P90, &c.P99, &c.P999, &c.Max, &c.Waiting,
-		&c.ClientCPU, &c.ServersCPU, &c.ClientRSS, &c.ServersRSS,
+		&c.ClientCPU, &c.ServersCPU, &c.ClientRSS, &c.ServersRSS, &c.ServersReceived, &c.ServersSent, &c.ServersStored,
 	}
 }
 
@@ -183,6 +187,14 @@ func (c *Columns) resources(rows []Resource) {
 		put(c.ServersCPU, r.Second, r.ServersCPU, 1)
 		put(c.ClientRSS, r.Second, r.ClientRSS, 1e6)
 		put(c.ServersRSS, r.Second, r.ServersRSS, 1e6)
+		put(c.ServersReceived, r.Second, r.ServersReceived, 1e6)
+		put(c.ServersSent, r.Second, r.ServersSent, 1e6)
+		put(c.ServersStored, r.Second, r.ServersStored, 1e6)
+	}
+	for _, rare := range []*[]num{&c.ServersReceived, &c.ServersSent, &c.ServersStored} {
+		if !slices.ContainsFunc(*rare, func(x num) bool { return x == x }) {
+			*rare = nil
+		}
 	}
 }
 

@@ -381,6 +381,10 @@ type Server struct {
 	Name        string   `json:"name"`
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
+	// Of a server whose machine says it, such as a pod.
+	ReceivedBytes  *int64 `json:"received_bytes,omitempty"`
+	SentBytes      *int64 `json:"sent_bytes,omitempty"`
+	MaxStoredBytes *int64 `json:"max_stored_bytes,omitempty"` // on its volumes
 }
 
 // Resource is one second of what client and servers cost.
@@ -390,6 +394,10 @@ type Resource struct {
 	ClientRSS  *int64   `json:"client_rss"` // bytes
 	ServersCPU *float64 `json:"servers_cpu"`
 	ServersRSS *int64   `json:"servers_rss"`
+	// ServersReceived and ServersSent are bytes a second, ServersStored is bytes on volumes.
+	ServersReceived *int64 `json:"servers_received,omitempty"`
+	ServersSent     *int64 `json:"servers_sent,omitempty"`
+	ServersStored   *int64 `json:"servers_stored,omitempty"`
 }
 
 type Setting struct {

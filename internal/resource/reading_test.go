@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"reflect"
 	"testing"
 	"time"
 )
@@ -12,27 +13,33 @@ func TestReadings(t *testing.T) {
 	var now Reading
 	var known bool
 	m := New(0, Group{Name: "n0", Read: func() (Reading, bool) { return now, known }})
+	bytes := func(n int64) *int64 { return &n }
 	for i, step := range []struct {
 		reading Reading
 		known   bool
 		want    Usage
 	}{
 		{Reading{}, false, Usage{}},
-		{Reading{"a", at(10), 5, 100}, true, Usage{}}, // it had used that before
-		{Reading{"a", at(10), 5, 100}, true, Usage{}},
-		{Reading{"a", at(20), 12, 300}, true, Usage{Known: true, CPU: 7, Over: 10 * time.Second, RSS: 300}},
+		{Reading{Of: "a", At: at(10), CPU: 5, RSS: 100, Traffic: &Traffic{at(9), 1000, 500}}, true, Usage{}}, // it had used that before
+		{Reading{Of: "a", At: at(10), CPU: 5, RSS: 100}, true, Usage{}},
+		{
+			Reading{Of: "a", At: at(20), CPU: 12, RSS: 300, Traffic: &Traffic{at(19), 3000, 600}, Stored: bytes(70)}, true,
+			Usage{Known: true, CPU: 7, Over: 10 * time.Second, RSS: 300, Traffic: &Rate{200, 10}, Stored: bytes(70)},
+		},
 		{Reading{}, false, Usage{}},
-		{Reading{"b", at(35), 2, 50}, true, Usage{Known: true, CPU: 2, Over: 15 * time.Second, RSS: 50}},
-		{Reading{"b", at(30), 1, 60}, true, Usage{}}, // an older one
-		{Reading{"b", at(45), 6, 70}, true, Usage{Known: true, CPU: 4, Over: 10 * time.Second, RSS: 70}},
+		{Reading{Of: "b", At: at(35), CPU: 2, RSS: 50, Traffic: &Traffic{at(34), 40, 4}}, true, Usage{Known: true, CPU: 2, Over: 15 * time.Second, RSS: 50}},
+		{Reading{Of: "b", At: at(30), CPU: 1, RSS: 60}, true, Usage{}}, // an older one
+		{Reading{Of: "b", At: at(45), CPU: 6, RSS: 70, Traffic: &Traffic{at(44), 30, 9}, Stored: bytes(60)}, true,
+			Usage{Known: true, CPU: 4, Over: 10 * time.Second, RSS: 70, Stored: bytes(60)}}, // its counters began anew
 	} {
 		now, known = step.reading, step.known
 		s := m.Sample(time.Duration(i+1) * time.Second)
-		if got := s.Groups[0]; got != step.want {
+		if got := s.Groups[0]; !reflect.DeepEqual(got, step.want) {
 			t.Errorf("sample %d is %+v, want %+v", i, got, step.want)
 		}
 	}
-	if got := m.Totals()[0]; got != (Total{"n0", true, 13, 300}) {
-		t.Errorf("in all %+v", got)
+	want := Total{Name: "n0", Known: true, CPU: 13, MaxRSS: 300, Traffic: &Traffic{Received: 2040, Sent: 104}, MaxStored: bytes(70)}
+	if got := m.Totals()[0]; !reflect.DeepEqual(got, want) {
+		t.Errorf("in all %+v, want %+v", got, want)
 	}
 }

@@ -1,7 +1,8 @@
 // Package resource measures what processes of this machine cost, second by
 // second: processor time and memory. It looks from outside, through the
 // operating system, so that it measures databases as well as this program.
-// Of processes elsewhere it takes what their machine reads, whenever it does.
+// Of processes elsewhere it takes what their machine reads, whenever it does:
+// that may be what they receive, send and store too.
 package resource
 
 import (
@@ -28,7 +29,19 @@ type Reading struct {
 	At  time.Time // of the reading, by any clock that does not jump
 	CPU float64   // seconds of user and system time
 	RSS int64     // memory in bytes then
+	// Traffic is what they have received and sent, nil where that is not known.
+	Traffic *Traffic
+	Stored  *int64 // bytes on their volumes then; nil where that is not known
 }
+
+// Traffic is what processes have received and sent since they began, in bytes.
+type Traffic struct {
+	At             time.Time // of the reading, which may not be that of the processor time
+	Received, Sent int64
+}
+
+// Rate is traffic in bytes a second.
+type Rate struct{ Received, Sent float64 }
 
 // Self is this program, with processes of its own that generate load for it.
 func Self(workers ...int) Group {
@@ -45,7 +58,9 @@ type Usage struct {
 	Over time.Duration
 	// RSS is resident memory at the interval's end in bytes: what each process
 	// has for itself, and of what they share the largest share once.
-	RSS int64
+	RSS     int64
+	Traffic *Rate  // over about the same time; nil where it is not known
+	Stored  *int64 // bytes on volumes at the interval's end; nil where that is not known
 }
 
 // Sample is one interval of all groups.
@@ -60,6 +75,9 @@ type Total struct {
 	Known  bool // at least one sample saw it
 	CPU    float64
 	MaxRSS int64
+	// Traffic is what was received and sent in all, without a time; nil where it is not known.
+	Traffic   *Traffic
+	MaxStored *int64
 }
 
 // Meter measures groups. One goroutine uses it at a time.
@@ -108,6 +126,7 @@ func (m *Meter) Sample(now time.Duration) Sample {
 		s.Groups[i] = usage
 		if t := &m.totals[i]; usage.Known {
 			t.Known, t.CPU, t.MaxRSS = true, t.CPU+usage.CPU, max(t.MaxRSS, usage.RSS)
+			t.store(usage.Stored)
 		}
 	}
 	return s
@@ -125,11 +144,39 @@ func (m *Meter) reading(i int) (u Usage) {
 	if before.Of == "" {
 		return u
 	}
-	u = Usage{Known: true, RSS: now.RSS, Over: now.At.Sub(before.At), CPU: now.CPU}
+	u = Usage{Known: true, RSS: now.RSS, Over: now.At.Sub(before.At), CPU: now.CPU, Stored: now.Stored}
 	if now.Of == before.Of {
 		u.CPU = max(0, now.CPU-before.CPU)
+		u.Traffic = m.totals[i].since(before.Traffic, now.Traffic)
+	} else if now.Traffic != nil {
+		m.totals[i].carry(now.Traffic.Received, now.Traffic.Sent)
 	}
 	return u
+}
+
+// since adds what was received and sent between two readings of the same processes, and returns
+// it as a rate; nil where it is not known.
+func (t *Total) since(before, now *Traffic) *Rate {
+	if before == nil || now == nil || !now.At.After(before.At) || now.Received < before.Received || now.Sent < before.Sent {
+		return nil
+	}
+	received, sent, took := now.Received-before.Received, now.Sent-before.Sent, now.At.Sub(before.At).Seconds()
+	t.carry(received, sent)
+	return &Rate{float64(received) / took, float64(sent) / took}
+}
+
+func (t *Total) carry(received, sent int64) {
+	if t.Traffic == nil {
+		t.Traffic = new(Traffic)
+	}
+	t.Traffic.Received += received
+	t.Traffic.Sent += sent
+}
+
+func (t *Total) store(bytes *int64) {
+	if bytes != nil && (t.MaxStored == nil || *bytes > *t.MaxStored) {
+		t.MaxStored = new(*bytes)
+	}
 }
 
 // Totals are those of all samples until now, in the order of New.

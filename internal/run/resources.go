@@ -42,7 +42,10 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 		for _, t := range totals[1:] {
 			s := report.Server{Name: t.Name}
 			if t.Known {
-				s.CPUSeconds, s.MaxRSSBytes = &t.CPU, &t.MaxRSS
+				s.CPUSeconds, s.MaxRSSBytes, s.MaxStoredBytes = &t.CPU, &t.MaxRSS, t.MaxStored
+			}
+			if t.Traffic != nil {
+				s.ReceivedBytes, s.SentBytes = &t.Traffic.Received, &t.Traffic.Sent
 			}
 			c.result.Servers = append(c.result.Servers, s)
 		}
@@ -90,6 +93,7 @@ func resources(samples []resource.Sample) []report.Resource {
 		row := report.Resource{Second: int((s.To - meterEvery/2) / time.Second)}
 		row.ClientCPU, row.ClientRSS = sum(s.Groups[:1], took)
 		row.ServersCPU, row.ServersRSS = sum(s.Groups[1:], took)
+		traffic(&row, s.Groups[1:])
 		rows = append(rows, row)
 	}
 	return rows
@@ -105,7 +109,7 @@ func spread(samples []resource.Sample) {
 			}
 			for j, left := i, u.Over; j >= 0 && left > 0 && (j == i || !samples[j].Groups[g].Known); j-- {
 				took := samples[j].To - samples[j].From
-				samples[j].Groups[g] = resource.Usage{Known: true, CPU: u.CPU * took.Seconds() / u.Over.Seconds(), RSS: u.RSS}
+				samples[j].Groups[g] = resource.Usage{Known: true, CPU: u.CPU * took.Seconds() / u.Over.Seconds(), RSS: u.RSS, Traffic: u.Traffic, Stored: u.Stored}
 				left -= took
 			}
 		}
@@ -125,6 +129,25 @@ func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
 		*rss += g.RSS
 	}
 	return cpu, rss
+}
+
+// traffic adds up what groups receive, send and store; nothing is known unless one of them is.
+func traffic(row *report.Resource, groups []resource.Usage) {
+	add := func(to **int64, n int64) {
+		if *to == nil {
+			*to = new(int64)
+		}
+		**to += n
+	}
+	for _, g := range groups {
+		if g.Traffic != nil {
+			add(&row.ServersReceived, int64(g.Traffic.Received))
+			add(&row.ServersSent, int64(g.Traffic.Sent))
+		}
+		if g.Stored != nil {
+			add(&row.ServersStored, *g.Stored)
+		}
+	}
 }
 
 // bottleneck says why the measurements may be the client's own rather than the

@@ -60,17 +60,26 @@ func (m *meter) read(ctx context.Context) error {
 	}
 	var wrong error
 	for machine := range machines {
-		limited, cancel := context.WithTimeout(ctx, usageLimit)
-		text, err := m.cluster.api.get(limited, "/api/v1/nodes/"+machine+"/proxy/stats/summary?only_cpu_and_memory=true")
-		cancel()
-		if err == nil {
-			err = m.take(text)
-		}
-		if err != nil {
+		if err := m.ask(ctx, machine); err != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("read what the pods on %s use: %w", machine, err))
 		}
 	}
 	return wrong
+}
+
+// ask reads the summary of a machine, or, where its kubelet cannot make that of the file systems,
+// processors and memory alone.
+func (m *meter) ask(ctx context.Context, machine string) (err error) {
+	for _, query := range []string{"", "?only_cpu_and_memory=true"} {
+		var text []byte
+		limited, cancel := context.WithTimeout(ctx, usageLimit)
+		text, err = m.cluster.api.get(limited, "/api/v1/nodes/"+machine+"/proxy/stats/summary"+query)
+		cancel()
+		if err == nil {
+			return m.take(text)
+		}
+	}
+	return err
 }
 
 // take notes what a summary says.
@@ -82,7 +91,15 @@ func (m *meter) take(text []byte) error {
 				Time                 time.Time
 				UsageCoreNanoSeconds *uint64
 			}
-			Memory *struct{ WorkingSetBytes *uint64 }
+			Memory  *struct{ WorkingSetBytes *uint64 }
+			Network *struct {
+				Time             time.Time
+				RxBytes, TxBytes *uint64
+			}
+			Volume []struct {
+				UsedBytes *uint64
+				PVCRef    *struct{ Name string } // nil: it is no volume of the data
+			}
 		}
 	}
 	if err := json.Unmarshal(text, &summary); err != nil {
@@ -94,10 +111,23 @@ func (m *meter) take(text []byte) error {
 		if p.CPU == nil || p.CPU.UsageCoreNanoSeconds == nil || p.Memory == nil || p.Memory.WorkingSetBytes == nil {
 			continue
 		}
-		m.latest[p.PodRef.UID] = cluster.Usage{
+		u := cluster.Usage{
 			Of: string(p.PodRef.UID), At: p.CPU.Time,
 			CPUSeconds: float64(*p.CPU.UsageCoreNanoSeconds) / 1e9, MemoryBytes: int64(*p.Memory.WorkingSetBytes),
 		}
+		if n := p.Network; n != nil && n.RxBytes != nil && n.TxBytes != nil {
+			u.Traffic = &cluster.Traffic{At: n.Time, Received: int64(*n.RxBytes), Sent: int64(*n.TxBytes)}
+		}
+		for _, v := range p.Volume {
+			if v.PVCRef == nil || v.UsedBytes == nil {
+				continue // or its driver does not say what is used
+			}
+			if u.StoredBytes == nil {
+				u.StoredBytes = new(int64)
+			}
+			*u.StoredBytes += int64(*v.UsedBytes)
+		}
+		m.latest[p.PodRef.UID] = u
 	}
 	return nil
 }

@@ -286,14 +286,16 @@ window.stroppy = {};
 			name: "queue", title: "Late work: transactions due and not sent", height: 150, describe: "The queue of late work over the time of the run",
 			lines: [of("waiting", "waiting", "purple", { write: group, shade: true, more: () => ({ fill: color("warmup") }) })],
 		}));
-		const pair = (name, title, one, two) => {
+		const pair = (name, title, one, two, label = ["client", "servers"]) => {
 			const lines = [];
-			if (known(c[two])) lines.push(of(two, "servers", "red", { shade: true }));
-			if (known(c[one])) lines.push(of(one, "client", "blue", { shade: true, more: () => ({ dash: [6, 3] }) }));
+			if (c[two] && known(c[two])) lines.push(of(two, label[1], "red", { shade: true }));
+			if (c[one] && known(c[one])) lines.push(of(one, label[0], "blue", { shade: true, more: () => ({ dash: [6, 3] }) }));
 			if (lines.length > 0) charts.push(overTime(timeline, { name, title, lines, height: 150, describe: title + " over the time of the run" }));
 		};
 		pair("processors", "Processors kept busy", "client_cpu", "servers_cpu");
 		pair("memory", "Memory, MB", "client_rss_mb", "servers_rss_mb");
+		pair("network", "Network of the servers, MB per second", "servers_sent_mb", "servers_received_mb", ["sent", "received"]);
+		pair("volumes", "Space used on the volumes of the servers, MB", "", "servers_stored_mb");
 		return charts;
 	}
 

@@ -190,7 +190,6 @@ cgroupsPerQOS: false
 enforceNodeAllocatable: []
 failCgroupV1: false
 failSwapOn: false
-localStorageCapacityIsolation: false
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: "0%", nodefs.available: "0%", imagefs.available: "0%"}
 podLogsDir: DIR/pods

@@ -49,8 +49,10 @@ for c in /sys/fs/cgroup/*/; do
 	mount -t cgroup -o "$name" cgroup "$c"
 done
 
-# kubelet sets these of the whole machine.
+# kubelet sets these of the whole machine. They are in a file system of their own: kubelet takes a
+# mount of the one with its folder for the place where it is mounted.
 mkdir /dev/shm/over/sys
+mount -t tmpfs tmpfs /dev/shm/over/sys
 for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
 	[ -e "/proc/sys/$setting" ] || continue
 	copy=/dev/shm/over/sys/$(basename "$setting")

@@ -166,7 +166,7 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 	if !nothing && !failed {
 		l.report(&i.record)
 	}
-	if nothing || failed || (h == healAtOnce || i.effect.EndsItself) && lasts == 0 {
+	if nothing || failed || (h == healAtOnce || i.effect.EndsItself) && l.fault.when.lasts == 0 {
 		i.healing.Store(true) // before anybody else may heal it
 		close(i.settled)
 		if nothing {

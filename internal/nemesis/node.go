@@ -173,6 +173,7 @@ func check(n process, running bool, wrong string) func() error {
 
 func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
 	e, err := down(ctx, n, n.(Killer).Kill, n.(Replacer).Replace)
+	e.EndsItself = false // the heal takes the data away
 	e.Heal = func(ctx context.Context) (string, error) {
 		return up(ctx, n, n.(Replacer).Replace, " up on an empty folder")
 	}

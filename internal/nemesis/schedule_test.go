@@ -123,6 +123,25 @@ func TestEndsItself(t *testing.T) {
 	})
 }
 
+// TestEndsItselfEveryTime holds it of a fault that comes again and again, whose heal would else
+// be due half way to the next.
+func TestEndsItselfEveryTime(t *testing.T) {
+	bubble(t, 3, func(t *testing.T, c *standIns) {
+		n, err := New(selfRestarting{c}, c, script(t, "kill n0 every 20s"), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := c.continued(n, 50*time.Second)
+		if len(over) != 2 {
+			t.Fatalf("%d are over: %+v", len(over), over)
+		}
+		for k, at := range []time.Duration{20 * time.Second, 40 * time.Second} {
+			well(t, over[k])
+			near(t, over[k].Fault+" healed", over[k].Healed, at, 20*time.Millisecond)
+		}
+	})
+}
+
 // TestUnreached holds that a line for which there was no time is an error.
 func TestUnreached(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {

@@ -39,8 +39,11 @@ type Cluster struct {
 	folders []string   // that Stop removes, where no record does
 	kept    bool       // Stop leaves the database
 	holding sync.Mutex // while the pods' template is another one
-	stop    sync.Once
-	stopErr error
+	// replacing is held while an operator makes a node anew: the data of another one are not to be
+	// taken away until its own have their copies there.
+	replacing sync.Mutex
+	stop      sync.Once
+	stopErr   error
 }
 
 // leftover is what finds the objects of a run again, and is the name of a cluster.LeftObjects
@@ -246,7 +249,9 @@ func (c *Cluster) adopt(selector string) error {
 	kind.Pod = func(_ *Spec, i int) string { return pods[i].Name }
 	c.kind, c.spec.Nodes = &kind, len(pods)
 	if kind.NameOf != nil {
-		c.spec.Name = kind.NameOf(pods[0].Labels)
+		if c.spec.Name = kind.NameOf(pods[0].Labels); c.spec.Name == "" {
+			return errHopeless(fmt.Sprintf("the pod %s has no label with the name of its database, as the operator of k8s/%s gives its pods: choose others by selector=, or give the database's own address with --db", pods[0].Name, kind.Name))
+		}
 	}
 	return nil
 }

@@ -167,6 +167,20 @@ func (n heldNode) Replace(ctx context.Context) error {
 // Replace takes the volume of the node away when the others have its data, ends it, and returns
 // when its operator has made it anew and it is a member again.
 func (n remadeNode) Replace(ctx context.Context) error {
+	err := cluster.RetryEvery(ctx, time.Second, func() error {
+		if !n.cluster.replacing.TryLock() {
+			return errors.New("another node is being replaced")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	defer n.cluster.replacing.Unlock()
+	return n.replace(ctx)
+}
+
+func (n remadeNode) replace(ctx context.Context) error {
 	if err := cluster.RetryEvery(ctx, time.Second, func() error { return n.Expendable(ctx, n.number) }); err != nil {
 		return fmt.Errorf("see that the others have the data of %s: %w", n.Name(), err)
 	}

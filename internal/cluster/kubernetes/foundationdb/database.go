@@ -290,6 +290,16 @@ func (d replicated) Expendable(ctx context.Context, node int) error {
 	if err != nil {
 		return err
 	}
+	own := map[string]bool{}
+	for i := range d.spec.Nodes {
+		own[d.address(i)] = true
+	}
+	for address := range s.Roles {
+		if !own[address] {
+			// The process of a pod that has gone: what is said of the data counts it yet.
+			return fmt.Errorf("the process at %s, whose pod has gone, is listed yet", address)
+		}
+	}
 	spare := 0
 	if d.joined(s, node) == nil {
 		spare = 1 // while it is down, its loss is counted already

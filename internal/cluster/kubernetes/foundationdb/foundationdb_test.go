@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -326,7 +327,11 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	pods, err := s.in(podsOf).List(ctx, metav1.ListOptions{})
 	must(t, err)
 	slices.SortFunc(pods.Items, func(a, b unstructured.Unstructured) int { return len(a.GetName()) - len(b.GetName()) })
-	pod := pods.Items[1].GetName()
+	var names []string // by node
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].GetName())
+	}
+	pod := names[1]
 	podBefore, claimBefore := s.identities(pod)
 	for name, end := range map[string]func(context.Context) error{"kill": n.Kill, "stop": n.Terminate} {
 		must(t, end(ctx))
@@ -337,12 +342,7 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 		}
 		podBefore = podNow
 	}
-	must(t, n.Kill(ctx)) // as the fault replace does first
-	must(t, n.Replace(ctx))
-	must(t, c.WaitHealthy(ctx))
-	if podNow, claimNow := s.identities(pod); podNow == podBefore || claimNow == claimBefore {
-		t.Errorf("a node that was replaced has another pod: %v, another claim: %v", podNow != podBefore, claimNow != claimBefore)
-	}
+	testReplaced(ctx, t, s, c, names)
 	s.set(func() { s.generations = map[string]any{"needsCoordinatorChange": int64(1)} })
 	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
 		short, end := context.WithTimeout(ctx, time.Second)
@@ -355,6 +355,84 @@ func testWell(t *testing.T, s *standIn, options func(int, url.Values) cluster.Op
 	must(t, c.Stop())
 	if _, err := os.Stat(filepath.Dir(file)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder of its cluster file is there: %v", err)
+	}
+}
+
+// testReplaced: nothing is taken of a node whose data the others may not have, as the client sees
+// it, or while another one is being made anew.
+func testReplaced(ctx context.Context, t *testing.T, s *standIn, c cluster.Cluster, pods []string) {
+	n, pod := c.Nodes()[1].(hurt), pods[1]
+	podBefore, claimBefore := s.identities(pod)
+	must(t, n.Kill(ctx)) // as the fault replace does first
+	must(t, c.WaitHealthy(ctx))
+	for name, wrong := range map[string]func(*state){
+		"data that are not whole":              func(now *state) { now.Healthy, now.Data = false, "healing" },
+		"a loss that would be one of data":     func(now *state) { now.Spare = 0 },
+		"a process whose pod has gone already": func(now *state) { now.Roles["127.0.77.250:4501"] = []string{"storage"} },
+	} {
+		s.set(func() { s.change = wrong })
+		short, end := context.WithTimeout(ctx, 1500*time.Millisecond)
+		if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), "see that the others have the data of n1") {
+			t.Errorf("with %s: %v", name, err)
+		}
+		end()
+		if _, claimNow := s.identities(pod); claimNow != claimBefore {
+			t.Errorf("with %s the claim was taken", name)
+		}
+	}
+	s.set(func() { s.change = nil })
+	testOneAtATime(ctx, t, s, c, pods)
+	if podNow, claimNow := s.identities(pods[1]); podNow == podBefore || claimNow == claimBefore {
+		t.Errorf("a node that was replaced has another pod: %v, another claim: %v", podNow != podBefore, claimNow != claimBefore)
+	}
+}
+
+// testOneAtATime replaces two nodes at once: as long as the process of the one has not joined, the
+// other has its data.
+func testOneAtATime(ctx context.Context, t *testing.T, s *standIn, c cluster.Cluster, pods []string) {
+	var before [3]string
+	for i, pod := range pods {
+		_, before[i] = s.identities(pod)
+	}
+	emptied := func() (n int) {
+		for i, pod := range pods {
+			if claim, err := s.in(claimsOf).Get(ctx, pod+"-data", metav1.GetOptions{}); err != nil || string(claim.GetUID()) != before[i] {
+				n++
+			}
+		}
+		return n
+	}
+	s.set(func() {
+		known := s.made
+		s.change = func(now *state) {
+			for i := known + 1; i <= s.made; i++ {
+				delete(now.Roles, fmt.Sprintf("127.0.77.%d:4501", i))
+			}
+		}
+	})
+	var group sync.WaitGroup
+	for _, i := range []int{1, 2} {
+		group.Go(func() {
+			if err := c.Nodes()[i].(hurt).Replace(ctx); err != nil {
+				t.Errorf("replace n%d: %v", i, err)
+			}
+		})
+	}
+	must(t, cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+		if emptied() == 0 {
+			return errors.New("no node was emptied")
+		}
+		return nil
+	}))
+	must(t, cluster.Sleep(ctx, 4*time.Second))
+	if n := emptied(); n != 1 {
+		t.Errorf("%d nodes were emptied before the first had joined", n)
+	}
+	s.set(func() { s.change = nil })
+	group.Wait()
+	must(t, c.WaitHealthy(ctx))
+	if n := emptied(); n != 2 {
+		t.Errorf("%d of two nodes were emptied", n)
 	}
 }
 

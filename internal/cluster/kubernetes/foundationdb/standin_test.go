@@ -40,6 +40,7 @@ type standIn struct {
 	coordinator string         // that the cluster file has
 	generations map[string]any // of the status, beside that which is reached
 	made        int            // pods so far: each has an address of its own
+	change      func(*state)   // what the client sees; nil: as it is
 }
 
 // newStandIn works until the test ends. Its coordinator takes connections.
@@ -237,5 +238,10 @@ func (s seen) State(ctx context.Context) ([]byte, error) {
 	if len(now.Roles) == 0 {
 		return nil, errors.New("no process answers")
 	}
+	s.set(func() {
+		if s.change != nil {
+			s.change(&now)
+		}
+	})
 	return json.Marshal(now)
 }

@@ -67,7 +67,7 @@ definitions() {
 # copy of the module, whose folder is not to be changed.
 daemon() {
 	# One that an earlier version of this script has built cannot put clocks.
-	grep -qs fake_clock_gettime "$folder/bin/chaos-daemon" && return 0
+	grep -qs fakeclock/fake_clock_gettime.o "$folder/bin/chaos-daemon" && return 0
 	rm -f "$folder/bin/chaos-daemon"
 	module=github.com/chaos-mesh/chaos-mesh
 	cp -r "$(go -C tools/k8s/chaos list -m -f '{{.Dir}}' $module)" "$work/chaos-mesh"

@@ -121,6 +121,9 @@ func (c *config) whereRun() (where, scheme string, err error) {
 		how := "started on this machine"
 		if kind.elsewhere() {
 			how = "made in Kubernetes"
+			if o.Params.Has("selector") {
+				how = "there already in Kubernetes"
+			}
 		}
 		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, err
 	}

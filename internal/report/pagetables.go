@@ -199,7 +199,7 @@ func costTables(r *Result) []PageTable {
 	}
 	further := slices.ContainsFunc(servers, Server.metered)
 	if further {
-		t.Columns = append(t.Columns, "received", "sent", "largest volume")
+		t.Columns = append(t.Columns, "received", "sent", "most stored")
 	}
 	for _, s := range append([]Server{{Name: "client (stroppy)", CPUSeconds: client.CPUSeconds, MaxRSSBytes: client.MaxRSSBytes}}, servers...) {
 		cells := []string{s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText)}

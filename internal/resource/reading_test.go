@@ -26,8 +26,13 @@ func TestReadings(t *testing.T) {
 			Reading{Of: "a", At: at(20), CPU: 12, RSS: 300, Traffic: &Traffic{at(19), 3000, 600}, Stored: bytes(70)}, true,
 			Usage{Known: true, CPU: 7, Over: 10 * time.Second, RSS: 300, Traffic: &Rate{200, 10}, Stored: bytes(70)},
 		},
+		{Reading{Of: "a", At: at(25), CPU: 12, RSS: 200}, true, Usage{Known: true, Over: 5 * time.Second, RSS: 200}}, // without its network
+		{
+			Reading{Of: "a", At: at(30), CPU: 12, RSS: 200, Traffic: &Traffic{at(29), 4000, 600}}, true,
+			Usage{Known: true, Over: 5 * time.Second, RSS: 200, Traffic: &Rate{100, 0}},
+		},
 		{Reading{}, false, Usage{}},
-		{Reading{Of: "b", At: at(35), CPU: 2, RSS: 50, Traffic: &Traffic{at(34), 40, 4}}, true, Usage{Known: true, CPU: 2, Over: 15 * time.Second, RSS: 50}},
+		{Reading{Of: "b", At: at(35), CPU: 2, RSS: 50, Traffic: &Traffic{at(34), 40, 4}}, true, Usage{Known: true, CPU: 2, Over: 5 * time.Second, RSS: 50}},
 		{Reading{Of: "b", At: at(30), CPU: 1, RSS: 60}, true, Usage{}}, // an older one
 		{Reading{Of: "b", At: at(45), CPU: 6, RSS: 70, Traffic: &Traffic{at(44), 30, 9}, Stored: bytes(60)}, true,
 			Usage{Known: true, CPU: 4, Over: 10 * time.Second, RSS: 70, Stored: bytes(60)}}, // its counters began anew
@@ -38,7 +43,7 @@ func TestReadings(t *testing.T) {
 			t.Errorf("sample %d is %+v, want %+v", i, got, step.want)
 		}
 	}
-	want := Total{Name: "n0", Known: true, CPU: 13, MaxRSS: 300, Traffic: &Traffic{Received: 2040, Sent: 104}, MaxStored: bytes(70)}
+	want := Total{Name: "n0", Known: true, CPU: 13, MaxRSS: 300, Traffic: &Traffic{Received: 3040, Sent: 104}, MaxStored: bytes(70)}
 	if got := m.Totals()[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("in all %+v, want %+v", got, want)
 	}

@@ -141,6 +141,9 @@ func (m *Meter) reading(i int) (u Usage) {
 		return u
 	}
 	m.read[i] = now
+	if now.Of == before.Of && now.Traffic == nil {
+		m.read[i].Traffic = before.Traffic // the next reading has what came meanwhile
+	}
 	if before.Of == "" {
 		return u
 	}

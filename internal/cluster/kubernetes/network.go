@@ -25,7 +25,7 @@ type network struct {
 }
 
 var (
-	errClientCut = errors.New("this program reaches the pods through Kubernetes, so that its own way to them cannot be cut: cut the pods off from each other")
+	errClientCut = errors.New("nothing here can cut this program's own way to the pods: cut the pods off from each other")
 	errLimited   = errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
 )
 

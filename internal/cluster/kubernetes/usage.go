@@ -119,8 +119,12 @@ func (m *meter) take(text []byte) error {
 			u.Traffic = &cluster.Traffic{At: n.Time, Received: int64(*n.RxBytes), Sent: int64(*n.TxBytes)}
 		}
 		for _, v := range p.Volume {
-			if v.PVCRef == nil || v.UsedBytes == nil {
-				continue // or its driver does not say what is used
+			if v.PVCRef == nil {
+				continue
+			}
+			if v.UsedBytes == nil { // its driver does not say it, so that the sum is not known
+				u.StoredBytes = nil
+				break
 			}
 			if u.StoredBytes == nil {
 				u.StoredBytes = new(int64)

@@ -17,9 +17,9 @@ func TestSummary(t *testing.T) {
 		{"podRef": {"uid": "a"}, "cpu": {"time": "2026-01-01T00:00:10Z", "usageCoreNanoSeconds": 2500000000}, "memory": {"workingSetBytes": 77},
 		 "network": {"time": "2026-01-01T00:00:09Z", "name": "eth0", "rxBytes": 1000, "txBytes": 200, "interfaces": []},
 		 "volume": [{"usedBytes": 5, "name": "data", "pvcRef": {"name": "data-a-0", "namespace": "bank"}}, {"usedBytes": 6, "name": "log", "pvcRef": {"name": "log-a-0"}},
-			{"usedBytes": 900, "name": "kube-api-access"}, {"name": "more", "pvcRef": {"name": "more-a-0"}}]},
+			{"usedBytes": 900, "name": "kube-api-access"}]},
 		{"podRef": {"uid": "b"}, "cpu": {"time": "2026-01-01T00:00:10Z", "usageCoreNanoSeconds": 1}, "memory": {"workingSetBytes": 2},
-		 "network": {"time": "2026-01-01T00:00:09Z", "rxBytes": 1000}, "volume": [{"name": "data", "pvcRef": {"name": "data-b-0"}}]},
+		 "network": {"time": "2026-01-01T00:00:09Z", "rxBytes": 1000}, "volume": [{"usedBytes": 5, "name": "log", "pvcRef": {"name": "log-b-0"}}, {"name": "data", "pvcRef": {"name": "data-b-0"}}]},
 		{"podRef": {"uid": "c"}, "cpu": {"time": "2026-01-01T00:00:10Z"}, "memory": {"workingSetBytes": 2}}
 	]}`)))
 	at := time.Date(2026, 1, 1, 0, 0, 10, 0, time.UTC)

@@ -208,7 +208,22 @@ func (c *Cluster) ChaosFile(file string) error {
 
 // chaosAllowed says why objects of Chaos Mesh cannot be made: it is not there, or this account
 // lacks a right to them, or one of the further ones.
+//
+// What was allowed once counts as allowed from then on: it is asked again where a fault is due, and
+// nothing there may wait for the API server.
 func (c *Cluster) chaosAllowed(kinds []schema.GroupVersionKind, rights []Right) error {
+	asked := fmt.Sprint(kinds, rights)
+	if _, known := c.granted.Load(asked); known {
+		return nil
+	}
+	err := c.askChaos(kinds, rights)
+	if err == nil {
+		c.granted.Store(asked, true)
+	}
+	return err
+}
+
+func (c *Cluster) askChaos(kinds []schema.GroupVersionKind, rights []Right) error {
 	for _, kind := range kinds {
 		there, err := c.api.has(kind)
 		if err != nil {

@@ -39,6 +39,12 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
 		t.Errorf("links can have no faults: %s", why)
 	}
+	api := x.api
+	x.api = nil // where a fault is due nobody is asked again
+	if why := x.LinkFaults(cluster.BetweenNodes); why != nil {
+		t.Errorf("links can have no faults any more: %s", why)
+	}
+	x.api = api
 	says(t, x.LinkFaults(cluster.ToClient), "nothing here can cut")
 	says(t, x.LinkFaults(cluster.Bandwidth), "cannot be limited")
 	says(t, x.nodes[0].Steered(), "nobody can ask this kind of server what time it is")

@@ -42,6 +42,7 @@ type Cluster struct {
 	// replacing is held while an operator makes a node anew: the data of another one are not to be
 	// taken away until its own have their copies there.
 	replacing sync.Mutex
+	granted   sync.Map // of the faults of Chaos Mesh that this account may make, true
 	stop      sync.Once
 	stopErr   error
 }

@@ -53,7 +53,7 @@ func (g *Group) newMember(ctx context.Context, number int, host *cluster.Host) (
 	m.scratch = dir + ".tmp"
 	m.Server = g.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: func(context.Context) (*exec.Cmd, error) { return m.command(), nil }, Ready: m.ready, Join: m.initialize,
-		Now: func(ctx context.Context) (time.Time, error) { return now(ctx, m.db, m.Name()) }, Clock: g.Options.Clock,
+		Now: func(ctx context.Context) (time.Time, error) { return Now(ctx, m.db, m.Name()) }, Clock: g.Options.Clock,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: leaveLimit,
 	})
 	if m.db, err = open(m.address.String(), askLimit); err != nil {

@@ -40,10 +40,10 @@ func (n *node) ping(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) now(ctx context.Context) (time.Time, error) { return now(ctx, n.db, n.Name()) }
+func (n *node) now(ctx context.Context) (time.Time, error) { return Now(ctx, n.db, n.Name()) }
 
-// now asks a server what time it is.
-func now(ctx context.Context, db *sql.DB, name string) (time.Time, error) {
+// Now asks a server what time it is: SYSDATE is that of the call, NOW that of the statement.
+func Now(ctx context.Context, db *sql.DB, name string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	var micros int64 // since 1970

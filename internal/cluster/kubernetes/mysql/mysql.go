@@ -241,15 +241,11 @@ func (d *database) ask(ctx context.Context, i int) (values map[string]string, er
 	return values, err
 }
 
-// Now implements kubernetes.Clock. SYSDATE is the time of the call, and NOW that of the statement.
+// Now implements kubernetes.Clock.
 func (d *database) Now(ctx context.Context, node int) (now time.Time, err error) {
-	err = d.to(ctx, node, func(ctx context.Context, db *sql.DB) error {
-		var micros int64 // since 1970
-		if err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
-			return err
-		}
-		now = time.UnixMicro(micros)
-		return nil
+	err = d.to(ctx, node, func(ctx context.Context, db *sql.DB) (err error) {
+		now, err = mariadb.Now(ctx, db, fmt.Sprintf("n%d", node))
+		return err
 	})
 	return now, err
 }

@@ -30,6 +30,7 @@ var retired = map[string]string{
 	"revive":     "restart",
 	"stranger":   "unexpected row or first-time user",
 	"succession": "failover",
+	"tell":       "report, wake, deliver or send",
 	"torment":    "run the nemesis",
 	"trail":      "path",
 	"troubled":   "in a fault interval",

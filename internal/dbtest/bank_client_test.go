@@ -136,7 +136,7 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 	})
 }
 
-func TestSettleTellsAndCloses(t *testing.T) {
+func TestSettleReportsAndCloses(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint} {

@@ -203,7 +203,7 @@ func TestLongestGapOfLongRuns(t *testing.T) {
 	}
 }
 
-func TestSeriesTellsErrors(t *testing.T) {
+func TestSeriesReportsErrors(t *testing.T) {
 	boom := errors.New("boom")
 	ok := history.Transaction{Outcome: history.Committed, End: 1}
 	if s, err := seriesOf(recorded([]history.Transaction{ok}, boom)); !errors.Is(err, boom) || len(s) != 1 {

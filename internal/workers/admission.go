@@ -178,9 +178,9 @@ func (c *Coordinator) attach(ch *channel, h *hello) {
 		_ = ch.Close()
 	case h.For == uploads:
 		if err := w.upload.take(ch); err != nil {
-			c.tell(event{from: w, lost: fmt.Errorf("collect the recording of %v: %w", w, err)})
+			c.deliver(event{from: w, lost: fmt.Errorf("collect the recording of %v: %w", w, err)})
 		} else if w.upload.is().Whole {
-			c.tell(event{from: w, message: message{Ack: new(w.upload.is())}})
+			c.deliver(event{from: w, message: message{Ack: new(w.upload.is())}})
 		}
 	default:
 		ch.refuse(errors.New("it is not asked for that"))

@@ -273,7 +273,7 @@ func (c *Coordinator) listen(w *member, ch *channel) {
 			err = fmt.Errorf("it has said nothing for %v", c.silence)
 		}
 		if err != nil {
-			c.tell(event{from: w, lost: w.lost(err)})
+			c.deliver(event{from: w, lost: w.lost(err)})
 			return
 		}
 		switch {
@@ -283,12 +283,12 @@ func (c *Coordinator) listen(w *member, ch *channel) {
 			w.status = *m.Status
 			w.mu.Unlock()
 		default:
-			c.tell(event{from: w, message: *m})
+			c.deliver(event{from: w, message: *m})
 		}
 	}
 }
 
-func (c *Coordinator) tell(e event) {
+func (c *Coordinator) deliver(e event) {
 	select {
 	case c.events <- e:
 	case <-c.done:

@@ -102,7 +102,7 @@ func (g *Generator) Collect() error {
 	if p == nil { // Run was not called
 		return nil
 	}
-	p.tell(&message{Collect: true})
+	p.order(&message{Collect: true})
 	began := time.Now()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -128,7 +128,7 @@ func (g *Generator) Collect() error {
 		g.options.History.Fail(lacking)
 	}
 	g.coordinator.whole = true
-	p.tell(&message{Done: true})
+	p.order(&message{Done: true})
 	return lacking
 }
 
@@ -167,14 +167,14 @@ func (p *phase) watch(ctx context.Context) {
 			p.stop()
 		case <-abort:
 			abort, limit = nil, time.After(abortLimit)
-			p.tell(&message{Abort: true})
+			p.order(&message{Abort: true})
 		case <-limit:
 			for w := range p.left {
 				p.lose(w, fmt.Errorf("%v has not ended %v after it had to", w, abortLimit))
 			}
 		case <-ended:
 			ended = nil
-			p.tell(&message{Release: true})
+			p.order(&message{Release: true})
 		case e := <-p.g.coordinator.events:
 			p.take(&e)
 		}
@@ -243,13 +243,13 @@ func (p *phase) fail(err error) {
 func (p *phase) stop() {
 	if !p.stopped {
 		p.stopped = true
-		p.tell(&message{Stop: true})
+		p.order(&message{Stop: true})
 	}
 }
 
-// tell sends an order to all workers that are left. One that does not take it is found lost
+// order sends a message to all workers that are left. One that does not take it is found lost
 // by who listens to it.
-func (p *phase) tell(m *message) {
+func (p *phase) order(m *message) {
 	for w := range p.left {
 		_ = w.channel.send(m)
 	}

@@ -152,7 +152,7 @@ func (c *checker) oddityAnomaly(kind int) check.Anomaly {
 		switch {
 		case kind == duplicate || kind == takenBack || f.t == check.None:
 			return nil
-		case c.tellsOther(kind):
+		case c.ofTwo(kind):
 			return []uint32{f.t, f.other}
 		}
 		return []uint32{f.t}
@@ -174,8 +174,8 @@ func (c *checker) oddityAnomaly(kind int) check.Anomaly {
 	return a
 }
 
-// tellsOther says that a finding of a kind is about two transactions.
-func (c *checker) tellsOther(kind int) bool {
+// ofTwo says that a finding of a kind is about two transactions.
+func (c *checker) ofTwo(kind int) bool {
 	return kind == twice || kind == aborted || kind == dirtyUpdate || kind == halfway || kind == vanished || kind == fractured
 }
 

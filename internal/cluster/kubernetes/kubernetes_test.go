@@ -182,7 +182,7 @@ func TestRelay(t *testing.T) {
 	}
 }
 
-// TestProbing holds that a probe tells a server that answers from one that refuses and one
+// TestProbing holds that a probe distinguishes a server that answers from one that refuses and one
 // that is silent, and answers those alone who have its token.
 func TestProbing(t *testing.T) {
 	server := httptest.NewServer(probing("secret"))

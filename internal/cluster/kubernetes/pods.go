@@ -83,7 +83,7 @@ func (w *podWatch) see(object any) {
 	w.mu.Lock()
 	before := w.pods[pod.Name]
 	w.pods[pod.Name] = pod
-	w.tell()
+	w.wake()
 	w.mu.Unlock()
 	if before != nil && before.UID != pod.UID {
 		w.gone(before)
@@ -102,7 +102,7 @@ func (w *podWatch) lose(object any) {
 	pod := w.pods[o.GetName()]
 	if pod != nil && pod.UID == o.GetUID() {
 		delete(w.pods, o.GetName())
-		w.tell()
+		w.wake()
 	} else {
 		pod = nil
 	}
@@ -112,8 +112,8 @@ func (w *podWatch) lose(object any) {
 	}
 }
 
-// tell wakes who waits. The lock is held.
-func (w *podWatch) tell() {
+// wake ends the waiting of all. The lock is held.
+func (w *podWatch) wake() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }

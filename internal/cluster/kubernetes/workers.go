@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ComponentLabel tells what a pod of a run is.
+// ComponentLabel says what a pod of a run is.
 const ComponentLabel = "app.kubernetes.io/component"
 
 const (

@@ -27,7 +27,7 @@ func (p product) String() string {
 	return "MySQL"
 }
 
-// productOf tells from what VERSION() says: 11.8.3-MariaDB, 8.0.11-TiDB-v8.5.1, or a number
+// productOf reads what VERSION() says: 11.8.3-MariaDB, 8.0.11-TiDB-v8.5.1, or a number
 // and anything of MySQL and of Percona Server.
 func productOf(version string) product {
 	switch lower := strings.ToLower(version); {

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestFlavors tells servers apart by what they say of themselves. What Percona Server and TiDB
+// TestFlavors distinguishes servers by what they say of themselves. What Percona Server and TiDB
 // say is from their documents, for the tests have neither.
 func TestFlavors(t *testing.T) {
 	for _, tc := range []struct{ version, comment, replication, name string }{

@@ -248,7 +248,7 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	return d, nil
 }
 
-// applicationName is the setting by which an administrator tells connections apart
+// applicationName is the setting by which an administrator distinguishes connections
 // (pg_stat_activity).
 const applicationName = "application_name"
 

@@ -20,8 +20,8 @@ var errLost, errAway = &db.Error{Class: db.Unavailable, Err: errors.New("lost")}
 func (unreachable) Begin(context.Context, bool) error { return errLost }
 func (u unreachable) Reset(context.Context) error     { u.end(); return errAway }
 
-// TestWriteTellsWhy: a write that ends because the session could not be reset says why.
-func TestWriteTellsWhy(t *testing.T) {
+// TestWriteReportsWhy: a write that ends because the session could not be reset says why.
+func TestWriteReportsWhy(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	if err := write(ctx, unreachable{end: end}, nil); err != error(errAway) {
 		t.Errorf("the error is %v", err)

@@ -81,9 +81,9 @@ func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
 	}
 }
 
-// TestValuesTellTheirWriter: a value gives back who wrote it, and one with any byte
+// TestValuesGiveTheirWriter: a value gives back who wrote it, and one with any byte
 // changed, cut short, or at another record is not whole.
-func TestValuesTellTheirWriter(t *testing.T) {
+func TestValuesGiveTheirWriter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, s := range shapes() {
 		f := newFormula(rng.Uint64(), 0, s)

@@ -229,7 +229,7 @@ func (w *runWorkers) Shares() (list []report.Worker) {
 }
 
 // openPart opens a worker's part of the clients.
-func openPart(ctx context.Context, a *workers.Assignment) (part *workers.Opened, err error) {
+func openPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, err error) {
 	var given assigned
 	if err := json.Unmarshal(a.Settings, &given); err != nil {
 		return nil, fmt.Errorf("read the settings of the run: %w", err)
@@ -245,7 +245,7 @@ func openPart(ctx context.Context, a *workers.Assignment) (part *workers.Opened,
 	if err != nil {
 		return nil, err
 	}
-	part = &workers.Opened{Close: database.Close}
+	part := &workers.Opened{Close: database.Close}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, part.Close())
@@ -268,9 +268,11 @@ func openPart(ctx context.Context, a *workers.Assignment) (part *workers.Opened,
 		return nil, err
 	}
 	if a.Background {
-		o.Background, err = w.Background(ctx)
+		if o.Background, err = w.Background(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return part, err
+	return part, nil
 }
 
 // workerCommand is the name of the command by which this program is a worker.

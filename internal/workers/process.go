@@ -71,26 +71,52 @@ func (p *process) end() {
 	}
 }
 
-// tail keeps the end of what is written.
+// tail keeps the end of what a process prints, and the line by which Go's runtime says why it
+// crashed, which the goroutines' stacks follow.
 type tail struct {
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	line  []byte // that is not at its end
+	last  string // line that has text
+	crash string // first line of a crash
 }
 
-const mostTail = 4 << 10
+// mostLine bounds what is kept of a line, in bytes.
+const mostLine = 1 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-mostTail):]
+	for rest := p; len(rest) > 0; {
+		part, after, whole := bytes.Cut(rest, []byte("\n"))
+		t.line = append(t.line, part[:min(len(part), mostLine-len(t.line))]...)
+		rest = after
+		if whole {
+			t.endLine()
+		}
+	}
 	return len(p), nil
 }
 
-// String is the last line.
+// endLine takes the line that is at its end.
+func (t *tail) endLine() {
+	line := string(bytes.TrimSpace(t.line))
+	t.line = t.line[:0]
+	if line == "" {
+		return
+	}
+	t.last = line
+	if t.crash == "" && (strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")) {
+		t.crash = line
+	}
+}
+
+// String is the first line of a crash, or else the last line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.Split(string(bytes.TrimSpace(t.text)), "\n")
-	return lines[len(lines)-1]
+	t.endLine()
+	if t.crash != "" {
+		return t.crash
+	}
+	return t.last
 }

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/workers"
+)
+
+// TestOpenPartSaysWhatFailed: a worker that cannot open its clients says why, and does not crash.
+func TestOpenPartSaysWhatFailed(t *testing.T) {
+	url := "sqlite:" + filepath.Join(t.TempDir(), "empty.db")
+	open := func(settings ...[2]string) error {
+		text, err := json.Marshal(assigned{Settings: append([][2]string{{"db", url}}, settings...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, err := openPart(t.Context(), &workers.Assignment{Clients: 2, All: 2, Settings: text, LoadID: "x", Run: 1})
+		if err == nil {
+			t.Fatalf("opened %+v", part)
+		}
+		return err
+	}
+	if err := open([2]string{"workload", "bank"}); !strings.Contains(err.Error(), "there is no bank in this database") {
+		t.Errorf("without a bank: %v", err)
+	}
+	if err := open([2]string{"workload", "bank"}, [2]string{"nothing", "1"}); !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("an unknown setting: %v", err)
+	}
+}

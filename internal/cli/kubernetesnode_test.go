@@ -102,6 +102,28 @@ func TestKubernetesRun(t *testing.T) {
 	})
 }
 
+// TestKubernetesLimit: what pods send is limited by Chaos Mesh, a probe sees to how much, every
+// transfer is proved, and nothing is left.
+func TestKubernetesLimit(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		n.StartChaosMesh(t)
+		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "30s", "--seed", "7", "--out", "run",
+			"--nemesis", "limit leader to 300kB/s at 3s for 4s", "--nemesis", "limit all to 20kB/s at 13s for 4s", "--nemesis", "limit n1 to 5MB/s at 22s for 3s")
+		code, stdout, stderr := p.wait(t)
+		faults := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
+		t.Logf("%s\n%s\n%s", stdout, stderr, faults)
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
+			t.Errorf("it ended with %d", code)
+		}
+		for _, fault := range []string{"limit leader", "limit all", "limit n1"} {
+			if !regexp.MustCompile(`"fault":"` + fault + `[^\n]*"healed_s":[0-9]`).MatchString(faults) {
+				t.Errorf("%s was not injected and healed: %s", fault, faults)
+			}
+		}
+		nothingIn(t, n, namespace)
+	})
+}
+
 // TestKubernetesKeep: a database stays after its run, which says how another run uses it and how
 // it is removed.
 func TestKubernetesKeep(t *testing.T) {

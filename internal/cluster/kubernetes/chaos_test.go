@@ -46,7 +46,9 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	x.api = api
 	says(t, x.LinkFaults(cluster.ToClient), "nothing here can cut")
-	says(t, x.LinkFaults(cluster.Bandwidth), "cannot be limited")
+	if why := x.LinkFaults(cluster.Bandwidth); why != nil {
+		t.Errorf("links can have no limit: %s", why)
+	}
 	says(t, x.nodes[0].Steered(), "nobody can ask this kind of server what time it is")
 	x.database = clocks{}
 	if why := x.nodes[0].Steered(); why != nil {
@@ -59,6 +61,8 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 		"partition":  {"NetworkChaos", partitionSpec(x.network, direction{[]int{0}, []int{1, 2}})},
 		"delay":      {"NetworkChaos", degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond})},
 		"loss":       {"NetworkChaos", degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25})},
+		"limit":      {"NetworkChaos", degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6})},
+		"low limit":  {"NetworkChaos", degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000})},
 		"clock":      {timeChaos, clockSpec(x, 0, 90*time.Second)},
 		"clock back": {timeChaos, clockSpec(x, 2, -time.Hour)},
 	} {
@@ -72,11 +76,11 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	_, err := x.inject(t.Context(), "NetworkChaos", map[string]any{"action": "no such action", "mode": "all", "selector": map[string]any{}})
 	says(t, err, "apply networkchaos", "no such action")
+	_, err = x.inject(t.Context(), "NetworkChaos", map[string]any{"action": "bandwidth", "mode": "all", "selector": map[string]any{}, "bandwidth": map[string]any{"rate": "1bps", "limit": int64(0)}})
+	says(t, err, "apply networkchaos", "bandwidth.limit", "bandwidth.buffer")
 	faultsLeft(t, x.api)
 	_, err = x.Partition(t.Context(), []cluster.Cut{{From: cluster.Client, To: 0}})
 	says(t, err, "nothing here can cut")
-	_, err = x.Degrade(t.Context(), []int{0}, cluster.Link{Bandwidth: 1})
-	says(t, err, "cannot be limited")
 }
 
 // faultsLeft fails if a namespace has an object of Chaos Mesh.

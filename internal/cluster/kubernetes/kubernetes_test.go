@@ -215,6 +215,17 @@ func TestProbing(t *testing.T) {
 	if d, _ := ask("secret", closed.Addr().String(), 1); d.Error == "" || len(d.Times) > 0 {
 		t.Errorf("of a server that refuses it says %+v", d)
 	}
+	for _, query := range []string{"to=n0&rate=1&first=1", "to=127.0.0.1&rate=0&first=1", "to=127.0.0.1&rate=1", "to=127.0.0.1&rate=99999999999&first=1", "to=127.0.0.1&rate=1&first=-1"} {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/echo?"+query, nil)
+		r.Header.Set("Authorization", "Bearer secret")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != http.StatusBadRequest {
+			t.Errorf("who asks for echoes of %s gets %d", query, answer.StatusCode)
+		}
+	}
 	if _, code := ask("other", l.Addr().String(), 1); code != http.StatusForbidden {
 		t.Errorf("who has another token gets %d", code)
 	}
@@ -231,16 +242,30 @@ func TestProbing(t *testing.T) {
 // TestWorse holds when a link counts as worse than it was.
 func TestWorse(t *testing.T) {
 	ms := time.Millisecond
+	round := func(sent, lost int, median time.Duration) measured {
+		return measured{sent: sent, lost: lost, median: median}
+	}
+	echoes := func(asked, came int64) measured { return measured{asked: asked, came: came} }
+	if err := echoes(2000, 1900).wide(1000); err != nil {
+		t.Error(err)
+	}
+	if echoes(2000, 1050).wide(1000) == nil || echoes(1100, 1100).wide(1000) == nil {
+		t.Error("a link counts as one that lets more through than anybody saw")
+	}
 	for _, c := range []struct {
 		before, now measured
 		link        cluster.Link
 		worse       bool
 	}{
-		{measured{5, 0, ms}, measured{5, 0, 101 * ms}, cluster.Link{Delay: 100 * ms}, true},
-		{measured{5, 0, ms}, measured{5, 0, 30 * ms}, cluster.Link{Delay: 100 * ms}, false},
-		{measured{5, 0, ms}, measured{5, 0, 70 * ms}, cluster.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
-		{measured{200, 0, ms}, measured{200, 12, ms}, cluster.Link{Loss: 0.1}, true},
-		{measured{200, 0, ms}, measured{200, 0, ms}, cluster.Link{Loss: 0.1}, false},
+		{round(5, 0, ms), round(5, 0, 101*ms), cluster.Link{Delay: 100 * ms}, true},
+		{round(5, 0, ms), round(5, 0, 30*ms), cluster.Link{Delay: 100 * ms}, false},
+		{round(5, 0, ms), round(5, 0, 70*ms), cluster.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
+		{round(200, 0, ms), round(200, 12, ms), cluster.Link{Loss: 0.1}, true},
+		{round(200, 0, ms), round(200, 0, ms), cluster.Link{Loss: 0.1}, false},
+		{echoes(2000, 2000), echoes(2000, 1050), cluster.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000), echoes(2000, 0), cluster.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000), echoes(2000, 1400), cluster.Link{Bandwidth: 1000}, false},
+		{echoes(2000, 2000), echoes(1100, 1000), cluster.Link{Bandwidth: 1000}, false}, // nobody has asked for more
 	} {
 		if got := c.now.worse(c.before, c.link) == nil; got != c.worse {
 			t.Errorf("%v after %v with %+v: worse is %v", c.now, c.before, c.link, got)

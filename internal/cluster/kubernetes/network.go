@@ -24,18 +24,12 @@ type network struct {
 	probe   *probe // nil until a fault needs it
 }
 
-var (
-	errClientCut = errors.New("nothing here can cut this program's own way to the pods: cut the pods off from each other")
-	errLimited   = errors.New("how much a link of a pod lets through cannot be seen from outside of it, so that it cannot be limited here: take slow or lossy")
-)
+var errClientCut = errors.New("nothing here can cut this program's own way to the pods: cut the pods off from each other")
 
 // LinkFaults says why links cannot have faults, nil if they can.
 func (n *network) LinkFaults(kind cluster.LinkFault) error {
-	switch kind {
-	case cluster.ToClient:
+	if kind == cluster.ToClient {
 		return errClientCut
-	case cluster.Bandwidth:
-		return errLimited
 	}
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind("NetworkChaos")}, []Right{{Resource: "pods", Verbs: []string{"create"}}})
 }
@@ -101,11 +95,8 @@ func senders(cuts []cluster.Cut) (list []int) {
 	return slices.Compact(list)
 }
 
-// Degrade makes the links of the nodes slow or lossy.
+// Degrade makes what the nodes send slow, lossy or limited.
 func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
-	if link.Bandwidth > 0 {
-		return cluster.Effect{}, errLimited
-	}
 	seen, err := n.observer(ctx)
 	if err != nil {
 		return cluster.Effect{}, err
@@ -115,19 +106,28 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 	for i, node := range nodes {
 		at[node] = i
 	}
-	if err := each(nodes, func(i int) (err error) { before[at[i]], err = seen.measure(ctx, i, link); return err }); err != nil {
-		return cluster.Effect{}, err
+	_, err = look(ctx, func(ctx context.Context) (string, error) {
+		return "", each(nodes, func(i int) (err error) {
+			if before[at[i]], err = seen.measure(ctx, i, link); err == nil && link.Bandwidth > 0 {
+				err = before[at[i]].wide(link.Bandwidth)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return cluster.Effect{}, fmt.Errorf("see what the links of %s are like without a fault, which is to be seen afterwards: %w", n.names(nodes), err)
 	}
 	var mu sync.Mutex
 	var now []string
 	return n.effect(ctx, []map[string]any{degradeSpec(n, nodes, link)}, nodes, func(ctx context.Context) (string, error) {
+		now = nil
 		err := each(nodes, func(i int) error {
 			m, err := seen.measure(ctx, i, link)
 			if err != nil {
 				return err
 			}
 			mu.Lock()
-			now = append(now, fmt.Sprintf("n%d: %s", i, m))
+			now = append(now, fmt.Sprintf("n%d: %s, and before %s", i, m, before[at[i]]))
 			mu.Unlock()
 			return m.worse(before[at[i]], link)
 		})
@@ -136,20 +136,28 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 	}, func(ctx context.Context) (string, error) {
 		return n.names(nodes) + " answer the probe as before", each(nodes, func(i int) error {
 			m, err := seen.measure(ctx, i, link)
-			if err == nil && m.worse(before[at[i]], link) == nil {
-				err = fmt.Errorf("the link of n%d is as bad as it was made: %s", i, m)
+			switch {
+			case err != nil:
+				return err
+			case link.Bandwidth > 0:
+				return m.wide(link.Bandwidth)
+			case m.worse(before[at[i]], link) == nil:
+				return fmt.Errorf("the link of n%d is as bad as it was made: %s", i, m)
 			}
-			return err
+			return nil
 		})
 	})
 }
 
-// degradeSpec is a NetworkChaos that delays or loses packets of pods.
+// degradeSpec is a NetworkChaos that delays or loses packets of pods, or lets only so many through.
 func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
 	spec := map[string]any{"mode": "all", "direction": "to", "selector": n.cluster.selects(nodes...)}
-	if link.Loss > 0 {
+	switch {
+	case link.Bandwidth > 0:
+		spec["action"], spec["bandwidth"] = "bandwidth", limitSpec(link.Bandwidth)
+	case link.Loss > 0:
 		spec["action"], spec["loss"] = "loss", map[string]any{"loss": fmt.Sprintf("%g", 100*link.Loss)}
-	} else {
+	default:
 		spec["action"], spec["delay"] = "delay", map[string]any{"latency": link.Delay.String(), "jitter": link.Jitter.String()}
 	}
 	return spec
@@ -159,18 +167,24 @@ func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
 // is there.
 const seenWithin = 10 * time.Second
 
+// look sees something, if need be again and again for seenWithin.
+func look(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
+	return lookFor(ctx, seenWithin, see)
+}
+
+func lookFor(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not seen within %v", within))
+	defer cancel()
+	err = cluster.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
+	return text, err
+}
+
 // effect injects faults of the network, sees by seen that they are there, and by ended that
 // they have gone.
 func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []int, seen, ended func(context.Context) (string, error)) (e cluster.Effect, err error) {
 	x, err := n.cluster.inject(ctx, "NetworkChaos", specs...)
 	if err != nil {
 		return e, err
-	}
-	look := func(ctx context.Context, see func(context.Context) (string, error)) (text string, err error) {
-		ctx, cancel := context.WithTimeoutCause(ctx, seenWithin, fmt.Errorf("it was not seen within %v", seenWithin))
-		defer cancel()
-		err = cluster.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
-		return text, err
 	}
 	e.Heal = func(ctx context.Context) (string, error) {
 		if err := x.heal(ctx); err != nil {
@@ -234,14 +248,22 @@ func (n *network) close() {
 type measured struct {
 	sent, lost int
 	median     time.Duration // of a connection's making, of those that were made
+
+	asked, came int64 // bytes a second that were asked for, if any, and that came back
 }
 
 func (m measured) String() string {
+	if m.asked > 0 {
+		return fmt.Sprintf("%d B/s of %d B/s asked for", m.came, m.asked)
+	}
 	return fmt.Sprintf("%d of %d lost, %v a round trip", m.lost, m.sent, m.median.Round(time.Microsecond))
 }
 
 // worse says why a link is not as much worse than it was as it is to be.
 func (m measured) worse(before measured, link cluster.Link) error {
+	if link.Bandwidth > 0 {
+		return m.narrow(link.Bandwidth)
+	}
 	if link.Loss > 0 {
 		if m.lost <= before.lost {
 			return fmt.Errorf("%d of %d packets were lost, and %d before", m.lost, m.sent, before.lost)

@@ -39,8 +39,9 @@ const (
 // ProbeCommand is the name of the command by which this program is a probe.
 const ProbeCommand = "probe"
 
-// Probe answers, at all addresses of its pod, GET /dial?to=HOST:PORT&count=N of those who have
-// the token, which is its argument, by making N connections. It returns at a signal to end.
+// Probe answers, at all addresses of its pod, those who have the token, which is its argument:
+// GET /dial?to=HOST:PORT&count=N by making N connections, and GET /echo?to=IP&rate=N&first=N by
+// echoes of N bytes a second. It returns at a signal to end.
 func Probe(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("`stroppy %s` is started in a pod by a run on Kubernetes", ProbeCommand)
@@ -68,17 +69,33 @@ type dialed struct {
 
 func probing(token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /dial", func(w http.ResponseWriter, r *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
-			http.Error(w, "the token is another run's", http.StatusForbidden)
-			return
-		}
+	handle := func(what string, answer http.HandlerFunc) {
+		mux.HandleFunc("GET /"+what, func(w http.ResponseWriter, r *http.Request) {
+			if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+token)) != 1 {
+				http.Error(w, "the token is another run's", http.StatusForbidden)
+				return
+			}
+			answer(w, r)
+		})
+	}
+	handle("dial", func(w http.ResponseWriter, r *http.Request) {
 		count, err := strconv.Atoi(r.URL.Query().Get("count"))
 		if err != nil || count < 1 || count > lossTries {
 			http.Error(w, "count is no number of connections", http.StatusBadRequest)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(dialAll(r.Context(), r.URL.Query().Get("to"), count))
+	})
+	handle("echo", func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		to := net.ParseIP(query.Get("to"))
+		rate, errRate := strconv.ParseInt(query.Get("rate"), 10, 64)
+		first, errFirst := strconv.ParseInt(query.Get("first"), 10, 64)
+		if to == nil || errors.Join(errRate, errFirst) != nil || rate < 1 || rate > mostEchoRate || first < 0 || first > rate+mostRead {
+			http.Error(w, "these are no address and no numbers of bytes", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(echo(r.Context(), to, rate, first))
 	})
 	return mux
 }
@@ -125,12 +142,16 @@ func (c *Cluster) startProbe(ctx context.Context) (p *probe, err error) {
 	var token [16]byte
 	_, _ = rand.Read(token[:]) // which never fails (crypto/rand)
 	p = &probe{cluster: c, token: hex.EncodeToString(token[:])}
+	security := RestrictedPod()
+	// Echoes without a privilege (icmp(7)), which is one of the settings that any pod may have.
+	security["sysctls"] = []any{map[string]any{"name": "net.ipv4.ping_group_range", "value": "0 2147483647"}}
 	pod := NewObject("v1", podKind.Kind, c.probeName(), map[string]any{"spec": map[string]any{
 		"automountServiceAccountToken": false, "terminationGracePeriodSeconds": int64(0),
-		"securityContext": RestrictedPod(),
+		"securityContext": security,
 		"containers": []any{map[string]any{
 			"name": "probe", "image": c.spec.ToolImage, "imagePullPolicy": c.spec.Pull, "args": []any{ProbeCommand, p.token},
 			"securityContext": RestrictedContainer(),
+			"readinessProbe":  map[string]any{"tcpSocket": map[string]any{"port": int64(probePort)}, "periodSeconds": int64(1)},
 		}},
 	}})
 	asPart(pod, "probe")
@@ -158,33 +179,50 @@ func (p *probe) stop() {
 	p.pods.stop()
 }
 
-// ask has the probe make connections to a node.
-func (p *probe) ask(ctx context.Context, node, count int) (d dialed, err error) {
+// address is that of a node's pod.
+func (p *probe) address(node int) (string, error) {
 	pod := p.cluster.nodes[node].current()
 	if pod == nil || pod.Status.PodIP == "" {
-		return d, fmt.Errorf("n%d has no pod now", node)
+		return "", fmt.Errorf("n%d has no pod now", node)
 	}
-	to := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(p.cluster.kind.Port))
-	query := url.Values{"to": {to}, "count": {strconv.Itoa(count)}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.relay.address()+"/dial?"+query.Encode(), nil)
+	return pod.Status.PodIP, nil
+}
+
+// ask has the probe make connections to a node.
+func (p *probe) ask(ctx context.Context, node, count int) (d dialed, err error) {
+	ip, err := p.address(node)
 	if err != nil {
 		return d, err
 	}
+	to := net.JoinHostPort(ip, strconv.Itoa(p.cluster.kind.Port))
+	return d, p.get(ctx, "dial", map[string]any{"to": to, "count": count}, &d)
+}
+
+// get reads an answer of the probe.
+func (p *probe) get(ctx context.Context, what string, with map[string]any, answer any) error {
+	query := url.Values{}
+	for name, value := range with {
+		query.Set(name, fmt.Sprint(value))
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.relay.address()+"/"+what+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
 	request.Header.Set("Authorization", "Bearer "+p.token)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * dialLimit}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
-		return d, fmt.Errorf("ask the probe: %w", err)
+		return fmt.Errorf("ask the probe: %w", err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, mostRead))
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("ask the probe: it answered %s: %.100s", answer.Status, text)
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, mostRead))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("ask the probe: it answered %s: %.100s", response.Status, text)
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &d)
+		err = json.Unmarshal(text, answer)
 	}
-	return d, err
+	return err
 }
 
 // silent says why a node counts as one whose packets do not reach the probe.
@@ -217,6 +255,9 @@ func (p *probe) answers(ctx context.Context, node int) error {
 
 // measure sees what a node's link is like.
 func (p *probe) measure(ctx context.Context, node int, link cluster.Link) (measured, error) {
+	if link.Bandwidth > 0 {
+		return p.measureRate(ctx, node, link)
+	}
 	count := delayTries
 	if link.Loss > 0 {
 		count = lossTries

@@ -235,7 +235,16 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 	if err != nil {
 		return nil, nil, err
 	}
-	database, err := openDatabase(ctx, config.runDatabase(dir.Path), config.Isolation)
+	var database db.Database
+	open := func() (err error) {
+		database, err = openDatabase(ctx, config.runDatabase(dir.Path), config.Isolation)
+		return err
+	}
+	if config.Cluster == "" {
+		err = open()
+	} else { // it was well a moment ago
+		err = run.Reach(ctx, open)
+	}
 	if err != nil {
 		_, failed := discard(dir, config.ownFiles()...)
 		return nil, nil, errors.Join(err, failed, dir.Close())

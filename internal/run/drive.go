@@ -214,7 +214,11 @@ func OpenClients(ctx context.Context, w workload.Workload, options *load.Options
 			return nil, err
 		}
 		// Of clients that share a connection the first opens it.
-		client, err := w.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
+		var client load.Client
+		err := Reach(ctx, func() (err error) {
+			client, err = w.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("open client %d of %d: %w", i+1, w.Header().Clients, err)
 		}
@@ -222,6 +226,30 @@ func OpenClients(ctx context.Context, w workload.Workload, options *load.Options
 		servers = append(servers, server)
 	}
 	return servers, nil
+}
+
+// reachLimit is how long a server that answered a moment ago may let connections fall or wait,
+// as it does on a machine that is too busy, or when thousands of clients come at once. Each try
+// has the time that the database's URL gives it.
+const (
+	reachLimit = 10 * time.Second
+	reachEvery = 100 * time.Millisecond
+)
+
+// Reach tries again, within limits, what failed because a server that was there a moment ago
+// could not be reached or did not answer in time. What a server answers is an error at once.
+func Reach(ctx context.Context, try func() error) error {
+	for began := time.Now(); ; {
+		err := try()
+		if e, ok := errors.AsType[*db.Error](err); !ok || e.Class != db.Unavailable || e.Code != "" || time.Since(began) >= reachLimit {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(reachEvery):
+		}
+	}
 }
 
 // CloseClients closes all clients of a load phase.

@@ -1,0 +1,78 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// reluctant is a workload whose clients cannot be opened for so long after the first try.
+type reluctant struct {
+	workload.Workload
+	after time.Duration
+	err   error
+	tries int
+	since time.Time
+}
+
+func (r *reluctant) Header() history.Header { return history.Header{Clients: 3} }
+
+func (r *reluctant) Client(context.Context, int) (load.Client, error) {
+	if r.tries++; r.tries == 1 {
+		r.since = time.Now()
+	}
+	if time.Since(r.since) < r.after {
+		return nil, r.err
+	}
+	return nil, nil
+}
+
+// TestOpenClientsReachesABusyServer: a connection that falls is made again for ten seconds; what
+// a server answers, and what is no error of a connection, is said at once.
+func TestOpenClientsReachesABusyServer(t *testing.T) {
+	away := &db.Error{Class: db.Unavailable, Op: "open a session", Err: errors.New("no answer in time")}
+	full := &db.Error{Class: db.Unavailable, Op: "open a session", Code: "53300", Err: errors.New("too many clients")}
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		err   error
+		opens bool
+		took  time.Duration
+	}{
+		{"at once", 0, away, true, 0},
+		{"after nine seconds", 9 * time.Second, away, true, 9 * time.Second},
+		{"too late", 11 * time.Second, away, false, reachLimit},
+		{"refused by the server", time.Second, full, false, 0},
+		{"another error", time.Second, errors.New("no such table"), false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var o load.Options
+				servers, err := OpenClients(t.Context(), &reluctant{after: c.after, err: c.err}, &o, 0, 3)
+				if took := time.Since(began); took != c.took {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				switch {
+				case c.opens && (err != nil || len(servers) != 3 || len(o.Clients) != 3):
+					t.Errorf("opened %d: %v", len(o.Clients), err)
+				case !c.opens && (!errors.Is(err, c.err) || !strings.HasPrefix(err.Error(), "open client 1 of 3: ")):
+					t.Errorf("the error is %v", err)
+				}
+			})
+		})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Reach(ended, func() error { return away }); !errors.Is(err, away) {
+		t.Errorf("at an end: %v", err)
+	}
+}

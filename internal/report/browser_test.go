@@ -29,24 +29,55 @@ type Browser struct {
 	complaints []string
 }
 
-// OpenBrowser starts a browser for a test, and skips the test where there is none.
+// started is the process that the browsers of all tests are windows of: to start one takes longer
+// than most tests. TestMain ends it.
+var started struct {
+	once sync.Once
+	ctx  context.Context // with the process
+	ends []func()        // in this order
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, end := range started.ends {
+		end()
+	}
+	os.Exit(code)
+}
+
+// startBrowser starts the process once. Chromium leaves folders where temporary files are.
+func startBrowser(program string) {
+	dir, err := os.MkdirTemp("", "stroppy-browser-")
+	if err != nil {
+		started.err = err
+		return
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(filepath.Join(dir, "data")), chromedp.Env("TMPDIR="+dir))
+	if os.Geteuid() == 0 { // Chromium refuses root in its sandbox
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(allocated)
+	started.ctx, started.ends = ctx, []func(){end, stop, func() { _ = os.RemoveAll(dir) }}
+	started.err = chromedp.Do(ctx)
+}
+
+// OpenBrowser opens a browser of a test's own, and skips the test where there is none.
 func OpenBrowser(t *testing.T) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("skipped engine: chromium: install the Debian package chromium")
 	}
-	// Chromium leaves folders where temporary files are.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.Env("TMPDIR="+t.TempDir()))
-	if os.Geteuid() == 0 { // Chromium refuses root in its sandbox
-		options = append(options, chromedp.NoSandbox)
+	started.once.Do(func() { startBrowser(program) })
+	if started.err != nil {
+		t.Fatal(started.err)
 	}
-	deadline, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	t.Cleanup(cancel)
-	allocated, stop := chromedp.NewExecAllocator(deadline, options...)
-	t.Cleanup(stop)
-	ctx, end := chromedp.NewContext(allocated)
+	own, end := chromedp.NewContext(started.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(end)
+	ctx, cancel := context.WithTimeout(own, 3*time.Minute)
+	t.Cleanup(cancel)
 	b := &Browser{Context: ctx}
 	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)

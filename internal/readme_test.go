@@ -25,8 +25,9 @@ const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
 const (
 	brief    = " --duration 500ms" // to a run that does not say how long it is
 	longer   = " --duration 1s"    // to one that has to find something, or a cluster's
-	step     = " --duration 500ms" // to a sweep that does
-	moderate = " --rate 100"       // to a closed loop on a cluster
+	step     = " --duration 250ms" // to a sweep that does
+	moderate = " --rate 60"        // to a closed loop on a cluster: each of its faults lasts for seconds
+	fewer    = " --accounts 1000"  // to a bank of as many as there are by default, or more
 )
 
 // held are the commands that the documents name and that are not run here, each
@@ -291,6 +292,9 @@ var (
 	drives     = regexp.MustCompile(`^stroppy (run|pay)\b`)
 	bounded    = regexp.MustCompile(`--(duration|count|help)\b`)
 	paced      = regexp.MustCompile(`--(rate|think|think-time|scenario|help|count)\b`)
+	many       = regexp.MustCompile(`--accounts \d{5,}\b`)
+	bankRun    = regexp.MustCompile(`^stroppy (run|sweep|isolation)( bank)? --`)
+	sized      = regexp.MustCompile(`--(accounts|no-load|scenario|help|schedules-only)\b|--over (nodes|scenarios)`)
 	goRunStart = "go run ./cmd/stroppy"
 )
 
@@ -323,6 +327,9 @@ func (sh *shell) try(t *testing.T, c command) {
 	}
 	if drive && strings.Contains(call, " --cluster ") && !paced.MatchString(call) {
 		call += moderate
+	}
+	if many.MatchString(call) || bankRun.MatchString(call) && !sized.MatchString(call) {
+		call += fewer
 	}
 	for folder, reason := range sh.skipped {
 		if strings.Contains(call, folder) {
@@ -370,6 +377,7 @@ var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: 
 var (
 	scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)
 	scenarioRate     = regexp.MustCompile(`(?m)^(?:rate|think):`)
+	scenarioAccounts = regexp.MustCompile(`(?m)^accounts: \d{1,4}$|--(accounts|scale-down) `)
 )
 
 // tryScenarios runs each scenario, shortened, and wants the verdict that it
@@ -420,6 +428,9 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 	short := longer
 	if head[3] != "" {
 		short = " " + head[3]
+	}
+	if workload == "bank" && !scenarioAccounts.MatchString(text) {
+		short += fewer
 	}
 	line := "stroppy run " + workload + " --scenario " + strings.TrimPrefix(path, "../") + short
 	switch head[2] {

@@ -316,7 +316,7 @@ func testTwoMachines(t *testing.T, url string) {
 // testInterrupts: one SIGINT ends the drive and lets the check go on; the next
 // one ends everything, and what was recorded can still be checked.
 func testInterrupts(t *testing.T, server *postgres.Server, url string) {
-	args := []string{"run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "10m", "--audits", "5", "--out"}
+	args := []string{"run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "10m", "--rate", "200", "--audits", "5", "--out"}
 	p := start(t, append(args, "early")...)
 	p.drives(t, "early")
 	p.signal(t, syscall.SIGINT)
@@ -349,7 +349,7 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 // measured and shown, and nothing is lost by it.
 func testRestart(t *testing.T, server *postgres.Server, url string) {
 	const away = 1200 * time.Millisecond
-	p := start(t, "run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "5s", "--audits", "5", "--json", "--out", "run")
+	p := start(t, "run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "5s", "--rate", "200", "--audits", "5", "--json", "--out", "run")
 	p.drives(t, "run")
 	if err := server.Kill(t.Context()); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func TestFollowers(t *testing.T) {
 			t.Errorf("at %s the stale read is %s", l.Name, s)
 		}
 	}
-	if code, _, stderr := call(t, "isolation", "--cluster", "mariadb:1", "--schedules-only", "--followers"); code != 2 || !strings.Contains(stderr, "this cluster has none") {
+	if code, _, stderr := call(t, "isolation", "--cluster", "postgres:1", "--schedules-only", "--followers"); code != 2 || !strings.Contains(stderr, "this cluster has none") {
 		t.Errorf("a cluster without followers: code %d: %s", code, stderr)
 	}
 }

@@ -30,7 +30,7 @@ func TestLiveCheckOnPostgreSQL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			all := append([]string{"run", args[0], "--db", url, "--clients", "8", "--rate", "300", "--duration", "7s", "--warmup", "0s", "--live-check", "--json", "--out", dir}, args[1:]...)
+			all := append([]string{"run", args[0], "--db", url, "--clients", "8", "--rate", "120", "--duration", "7s", "--warmup", "0s", "--live-check", "--json", "--out", dir}, args[1:]...)
 			code, stdout, stderr := call(t, all...)
 			if code != 0 || strings.Contains(stderr, "violation of") {
 				t.Fatalf("%v ended with %d:\n%s\n%s", all, code, stderr, stdout)

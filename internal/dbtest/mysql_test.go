@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
@@ -106,7 +107,7 @@ func killAt(ctx context.Context, s mortal, count func() (string, error), legs ..
 					return err
 				}
 			}
-			if ctx.Err() != nil {
+			if cluster.Sleep(ctx, 10*time.Millisecond) != nil {
 				return fmt.Errorf("the bank was done with %d legs before the kill at %d", found, want)
 			}
 		}

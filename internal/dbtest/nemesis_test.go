@@ -29,15 +29,16 @@ type hurtRun struct {
 }
 
 // hurtRate is enough for a fault to meet many transactions.
-const hurtRate = "100"
+const hurtRate = "60"
 
 // hurtRuns are runs on clusters that none of scenarios/, of which each has a test too, is like.
 func hurtRuns() []hurtRun {
 	return []hurtRun{
 		{
-			name: "etcd: kill, partition, pause, halves, replace", cluster: "etcd:3?memory=on",
-			faults: []string{"cycle every 6s for 2s: kill leader | partition leader | pause leader | partition halves | replace random"},
-			args:   []string{"--duration", "34s"},
+			// Scenarios kill and pause a leader, and replace a node.
+			name: "etcd: partition, halves", cluster: "etcd:3?memory=on",
+			faults: []string{"cycle every 6s for 2s: partition leader | partition halves"},
+			args:   []string{"--duration", "16s"},
 			outage: true,
 		},
 		{
@@ -221,7 +222,7 @@ func (h hurtRun) run(t *testing.T) {
 }
 
 // stopped reports whether a fault has stopped all commits. On a busy machine a short
-// outage may be within the noise; ten transactions are due in this time.
+// outage may be within the noise; twelve transactions are due in this time.
 func stopped(f report.Fault) bool {
-	return f.OutageSeconds != nil && *f.OutageSeconds > 0 || f.LongestGap != nil && *f.LongestGap > 0.1
+	return f.OutageSeconds != nil && *f.OutageSeconds > 0 || f.LongestGap != nil && *f.LongestGap > 0.2
 }

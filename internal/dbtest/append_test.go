@@ -93,7 +93,7 @@ func appendShows(isolation, access string, some, none []string) cell {
 }
 
 func appendOnPostgres() []cell {
-	list := appendCells("serializable", 800)
+	list := appendCells("serializable", 500)
 	single := []string{"(G-single)", "(G-nonadjacent)"}
 	for _, access := range []string{appends.Upsert, appends.Predicate} {
 		list = append(list,

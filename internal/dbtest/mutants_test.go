@@ -50,14 +50,14 @@ func twentyThousand(seed int) []string {
 }
 
 // seeds are the seeds of a test that has to hold for the first n, all of which `make seeds`
-// asks for. The run of all tests takes a sixth, or three; in short tests, and under the race detector,
+// asks for. The run of all tests takes a tenth, or two; in short tests, and under the race detector,
 // which looks for something else, few will do.
 func seeds(n int) []int {
 	switch {
 	case raceEnabled || testing.Short():
 		n = max(1, n/40)
 	case checktest.Factor() == 0:
-		n = max(min(n, 3), n/6)
+		n = max(min(n, 2), n/10)
 	}
 	list := make([]int, n)
 	for i := range list {

@@ -144,7 +144,7 @@ func TestPhantoms(t *testing.T) {
 			c := branch()
 			c.Isolation, c.LowShare, c.OpeningShare = tc.isolation, tc.low, 0.6-tc.low
 			database := tc.open(t)
-			r := runBranch(t, database, c, 3000)
+			r := runBranch(t, database, c, 1500)
 			if !tc.phantoms {
 				r.wantSerializable(t)
 				return
@@ -152,8 +152,8 @@ func TestPhantoms(t *testing.T) {
 			limit := func() check.Result { return checktest.ByName(r.results)[check.Limit] }
 			lacks := func() bool { return strings.Contains(limit().Detail, "and under 10.00 lack") }
 			// Two withdrawals must meet on one account, which no single run is sure to bring.
-			for again := 0; tc.low > 0.3 && !lacks() && again < 5; again++ {
-				r = runBranch(t, database, c, 3000)
+			for again := 0; tc.low > 0.3 && !lacks() && again < 10; again++ {
+				r = runBranch(t, database, c, 1500)
 			}
 			if s := checktest.ByName(r.results)[check.Serializable]; !slices.ContainsFunc(s.Anomalies, func(a check.Anomaly) bool { return a.Name == "phantom (G2)" }) {
 				t.Errorf("no phantom is named: %s", s.Detail)

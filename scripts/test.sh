@@ -59,7 +59,7 @@ watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/
 # others run under it.
 sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
 sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
-sequential="$sequential|TestAppendClaims|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
+sequential="$sequential|TestAppendClaims|TestCarelessDocuments|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
 sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }

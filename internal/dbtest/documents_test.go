@@ -357,6 +357,10 @@ func TestDocuments(t *testing.T) {
 		}
 		return w
 	}
+	count := uint64(2000)
+	if raceEnabled {
+		count = 500
+	}
 	for name, open := range ways {
 		for _, lost := range []float64{0, 0.05} {
 			t.Run(name, func(t *testing.T) {
@@ -365,11 +369,10 @@ func TestDocuments(t *testing.T) {
 				r.load(t)
 				d.lost = lost
 				r.attach(t)
-				r.drive(t, 2000)
+				r.drive(t, count)
 				r.download(t)
 				r.check(t)
 				r.wantValid(t)
-
 			})
 		}
 	}

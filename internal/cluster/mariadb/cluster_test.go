@@ -143,13 +143,20 @@ func TestGalera(t *testing.T) {
 	t.Run("replace two", func(t *testing.T) { testReplaceTwo(t, c) })
 	t.Run("newest", func(t *testing.T) { testNewest(t, c) })
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
+	t.Run("left", func(t *testing.T) { testLeft(t, c) })
 }
 
-// TestGaleraLeft has nodes leave their group for good, as they do when they cannot
-// agree with the others, and the cluster whole again after one restart.
+// TestGaleraLeft is testLeft on two nodes.
 func TestGaleraLeft(t *testing.T) {
+	testLeft(t, galera().Start(t, cluster.Options{Nodes: 2}).(*Cluster))
+}
+
+// testLeft has nodes leave their group for good, as they do when they cannot
+// agree with the others, and the cluster whole again after one restart.
+func testLeft(t *testing.T, c *Cluster) {
+	t.Helper()
 	type steps struct{ leave, kill, restart func(node int) }
-	for nodes, tests := range map[int]map[string]func(s steps, pay func()){
+	tests := map[int]map[string]func(s steps, pay func()){
 		2: {
 			"one, which is restarted": func(s steps, _ func()) { s.leave(0); s.restart(0) },
 		},
@@ -158,24 +165,25 @@ func TestGaleraLeft(t *testing.T) {
 			"two, of which one is restarted":  func(s steps, _ func()) { s.leave(0); s.leave(1); s.kill(1); s.restart(1) },
 			"all that have the newest data":   func(s steps, pay func()) { s.kill(2); pay(); s.leave(1); s.leave(0); s.restart(2) },
 		},
-	} {
-		c := galera().Start(t, cluster.Options{Nodes: nodes}).(*Cluster)
-		for name, test := range tests {
-			t.Run(fmt.Sprintf("of %d: %s", nodes, name), func(t *testing.T) {
-				p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
-				to := func(do func(*node) error) func(int) {
-					return func(i int) { t.Helper(); clustertest.Must(t, do(c.List()[i])) }
-				}
-				test(steps{
-					leave:   to(func(n *node) error { return n.leave(ctx) }),
-					kill:    to(func(n *node) error { return n.Kill(ctx) }),
-					restart: to(func(n *node) error { return n.Restart(ctx) }),
-				}, func() { p.GoOn(20) })
-				clustertest.Must(t, c.WaitHealthy(ctx))
-				p.GoOn(20)
-				p.EndWell(name)
-			})
-		}
+	}[len(c.List())]
+	if len(tests) == 0 {
+		t.Fatalf("nothing is tested of %d nodes", len(c.List()))
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
+			to := func(do func(*node) error) func(int) {
+				return func(i int) { t.Helper(); clustertest.Must(t, do(c.List()[i])) }
+			}
+			test(steps{
+				leave:   to(func(n *node) error { return n.leave(ctx) }),
+				kill:    to(func(n *node) error { return n.Kill(ctx) }),
+				restart: to(func(n *node) error { return n.Restart(ctx) }),
+			}, func() { p.GoOn(20) })
+			clustertest.Must(t, c.WaitHealthy(ctx))
+			p.GoOn(20)
+			p.EndWell(name)
+		})
 	}
 }
 

@@ -53,13 +53,13 @@ build() {
 	mv "$work/$name" "$folder/bin/$name"
 }
 
-# definitions copies YAML files of a module: a name, the module, and their folder in it.
+# definitions copies YAML files of a module: a name, the module, and a pattern of their names in it.
 definitions() {
 	[ ! -e "$folder/crds/$1" ] || return 0
 	sources=$(go -C tools/k8s/crds mod download -json "$2" 2>"$work/said" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p') || true
 	[ "$sources" ] || { say "the definitions of $1 could not be had: $(tail -n 1 "$work/said")"; return 1; }
 	mkdir -p "$work/$1" "$folder/crds"
-	cp "$sources/$3"/*.yaml "$work/$1" && chmod 644 "$work/$1"/*.yaml && mv "$work/$1" "$folder/crds/$1"
+	cp "$sources"/$3 "$work/$1" && chmod 644 "$work/$1"/*.yaml && mv "$work/$1" "$folder/crds/$1"
 }
 
 # daemon builds Chaos Mesh's daemon, which asks the kernel through C, and has in itself what it
@@ -85,9 +85,10 @@ daemon() {
 }
 
 # A test that needs definitions says so where they are not there.
-definitions chaos-mesh github.com/chaos-mesh/chaos-mesh config/crd/bases || true
-definitions mongodb github.com/mongodb/mongodb-kubernetes-operator config/crd/bases || true
-definitions cockroachdb github.com/cockroachdb/helm-charts cockroachdb-parent/charts/operator/manifests/crds || true
+definitions chaos-mesh github.com/chaos-mesh/chaos-mesh 'config/crd/bases/*.yaml' || true
+definitions mongodb github.com/mongodb/mongodb-kubernetes-operator 'config/crd/bases/*.yaml' || true
+definitions percona github.com/percona/percona-server-mongodb-operator deploy/crd.yaml || true
+definitions cockroachdb github.com/cockroachdb/helm-charts 'cockroachdb-parent/charts/operator/manifests/crds/*.yaml' || true
 
 failed=
 # A build of Kubernetes without its version says that it is v0.0.0-master, and clients believe it.

@@ -88,7 +88,7 @@ func servers() []database {
 		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
 			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), clusters: []clusterKind{
 				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
-				inKubernetes(mongodbkubernetes.Kind(), "a replica set of MongoDB, by its community operator", 3, 7),
+				inKubernetes(mongodbkubernetes.Kind(), "a replica set of MongoDB, by its community operator or Percona's", 3, 7),
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
 			port: "21212", bindable: true, open: opener(voltdb.Open), clusters: []clusterKind{

@@ -28,6 +28,7 @@ import (
 const (
 	ChaosMesh   = "chaos-mesh"
 	MongoDB     = "mongodb"     // the community operator: mongodbcommunity.mongodb.com/v1
+	Percona     = "percona"     // Percona's operator for MongoDB: psmdb.percona.com/v1
 	CockroachDB = "cockroachdb" // the operator: crdb.cockroachlabs.com
 )
 

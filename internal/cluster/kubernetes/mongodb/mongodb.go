@@ -1,6 +1,6 @@
-// Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator, with
-// its user's password in a Secret. The operator's program could not be run where this was
-// written: what is applied was accepted by its schema.
+// Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator or
+// Percona's, whichever Kubernetes has, with its user's password in a Secret. Neither's program
+// could be run where this was written: what is applied was accepted by the schemas of both.
 package mongodb
 
 import (
@@ -27,6 +27,8 @@ const (
 	name     = "stroppy"  // of the database
 	password = "password" // key in the secret, and the operator's default
 	logsDisk = "2Gi"      // of the volume that each member has beside its data, as the operator's own
+
+	communityVersion = "8.0.4" // where none is asked for
 )
 
 var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", Version: "v1", Kind: "MongoDBCommunity"}
@@ -34,15 +36,15 @@ var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", V
 // Kind is the kind as package kubernetes knows it.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
-		Name: "mongodb", Port: port, Version: "8.0.4", Disk: "10Gi",
+		Name: "mongodb", Port: port, Version: communityVersion, Disk: "10Gi",
 		Operators: []kubernetes.Operator{{
 			Name: "MongoDB's community operator", Kind: community,
 			Install: "helm install community-operator community-operator --repo https://mongodb.github.io/helm-charts --namespace NAMESPACE",
+		}, {
+			Name: "Percona's operator for MongoDB", Kind: percona,
+			Install: "helm install psmdb-operator psmdb-operator --repo https://percona.github.io/percona-helm-charts --namespace NAMESPACE",
 		}},
-		Render: render, Status: status, Connect: connect,
-		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{"app": service(s.Name)} },
-		Pod:    func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
-		NameOf: func(labels map[string]string) string { return strings.TrimSuffix(labels["app"], service("")) },
+		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, NameOf: nameOf, Check: check,
 		Settings: func(name, value string) error {
 			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
 		},
@@ -54,9 +56,40 @@ func service(resource string) string { return resource + "-svc" }
 
 func secretName(s *kubernetes.Spec) string { return s.Name + "-user" }
 
+// pods are the labels that each operator gives its pods and volume claims.
+func pods(s *kubernetes.Spec) labels.Set {
+	if isPercona(s) {
+		return perconaPods(s.Name)
+	}
+	return labels.Set{"app": service(s.Name)}
+}
+
+func pod(s *kubernetes.Spec, node int) string {
+	if isPercona(s) {
+		return fmt.Sprintf("%s-%s-%d", s.Name, replicaSet, node)
+	}
+	return fmt.Sprintf("%s-%d", s.Name, node)
+}
+
+func nameOf(labels map[string]string) string {
+	if labels["app.kubernetes.io/name"] == perconaPods("")["app.kubernetes.io/name"] {
+		return labels["app.kubernetes.io/instance"]
+	}
+	return strings.TrimSuffix(labels["app"], service(""))
+}
+
 // render returns the password and the replica set. The user administers it, to see how its
 // members are and to hand the lead over.
 func render(s *kubernetes.Spec) []*kubernetes.Object {
+	resource := ofCommunity
+	if isPercona(s) {
+		resource = ofPercona
+	}
+	return []*kubernetes.Object{kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}), resource(s)}
+}
+
+// ofCommunity is a replica set of MongoDB's own operator.
+func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	container := map[string]any{"name": "mongod", "imagePullPolicy": s.Pull, "resources": s.Resources()}
 	if s.Image != "" {
 		container["image"] = s.Image
@@ -83,10 +116,7 @@ func render(s *kubernetes.Spec) []*kubernetes.Object {
 			"volumeClaimTemplates": []any{volume("data-volume", s.ClaimSpec()), volume("logs-volume", logs.ClaimSpec())},
 		}},
 	}
-	return []*kubernetes.Object{
-		kubernetes.NewSecret(secretName(s), map[string]string{password: kubernetes.NewPassword()}),
-		kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec}),
-	}
+	return kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec})
 }
 
 // scalar is a value as the configuration file has it.
@@ -102,6 +132,9 @@ func scalar(text string) any {
 
 // status is the operator's own word (api/v1/mongodbcommunity_types.go, Running).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	if isPercona(s) {
+		return perconaStatus(ctx, a, s)
+	}
 	o, err := a.Get(ctx, community, s.Name)
 	if err != nil {
 		return err
@@ -123,7 +156,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	var d *database
 	var cannot unusable
 	err := cluster.Retry(ctx, func() error { // the operator names the members last
-		o, err := a.Get(ctx, community, s.Name)
+		o, err := resource(ctx, a, s)
 		if err == nil {
 			d, err = found(ctx, a, o, s.Pods, addresses)
 		}
@@ -138,6 +171,20 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, err
 }
 
+// resource is what an operator has made the replica set of: of one that was there before, either's.
+func resource(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) (*kubernetes.Object, error) {
+	if isPercona(s) {
+		return a.Get(ctx, percona, s.Name)
+	}
+	o, err := a.Get(ctx, community, s.Name)
+	if err != nil && s.Operator == nil {
+		if other, failed := a.Get(ctx, percona, s.Name); failed == nil {
+			return other, nil
+		}
+	}
+	return o, err
+}
+
 // unusable is what waiting does not change.
 type unusable string
 
@@ -145,12 +192,12 @@ func (e unusable) Error() string { return string(e) }
 
 // found reads of a resource what its members are called, and its user's password.
 func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, addresses []string) (*database, error) {
-	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "security", "tls", "enabled"); secure {
-		return nil, unusable(fmt.Sprintf("the MongoDBCommunity %s has TLS, whose certificates are not read here: give its address with --db", o.GetName()))
+	if secure, _, _ := unstructured.NestedBool(o.Object, "spec", "security", "tls", "enabled"); secure || perconaTLS(o) {
+		return nil, unusable(fmt.Sprintf("the %s %s has TLS, whose certificates are not read here: give its address with --db", o.GetKind(), o.GetName()))
 	}
 	users, _, _ := unstructured.NestedSlice(o.Object, "spec", "users")
 	if len(users) == 0 {
-		return nil, unusable(fmt.Sprintf("the MongoDBCommunity %s has no user", o.GetName()))
+		return nil, unusable(fmt.Sprintf("the %s %s has no user in spec.users: add one who administers it, or give its address with --db", o.GetKind(), o.GetName()))
 	}
 	first, _ := users[0].(map[string]any)
 	account, _, _ := unstructured.NestedString(first, "name")
@@ -163,12 +210,18 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 	if err != nil {
 		return nil, err
 	}
-	said, _, _ := unstructured.NestedString(o.Object, "status", "mongoUri")
-	hosts, err := hostsOf(said, pods)
+	d := &database{set: o.GetName()}
+	var hosts []string
+	if o.GetKind() == percona.Kind {
+		d.set = perconaSet(o.GetName(), pods)
+		hosts, err = perconaHosts(o, pods)
+	} else {
+		said, _, _ := unstructured.NestedString(o.Object, "status", "mongoUri")
+		hosts, err = hostsOf(said, pods)
+	}
 	if err != nil {
 		return nil, err
 	}
-	d := &database{set: o.GetName()}
 	for i, host := range hosts {
 		d.servers = append(d.servers, mongodb.Server{Name: fmt.Sprintf("n%d", i), Host: host, Address: addresses[i], User: account, Password: secret[key]})
 	}

@@ -1,0 +1,169 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+)
+
+// percona is the resource of Percona's operator (pkg/apis/psmdb/v1/psmdb_types.go of its version
+// 1.20.1, to which the words below belong too).
+var percona = schema.GroupVersionKind{Group: "psmdb.percona.com", Version: "v1", Kind: "PerconaServerMongoDB"}
+
+const (
+	replicaSet = "rs0" // of which the resource has one
+	// perconaVersion is the newest server of the operator's version 1.20.1.
+	perconaVersion = "8.0.8-3"
+	perconaImage   = "docker.io/percona/percona-server-mongodb:"
+	// perconaFinalizer has the operator take away the volumes and the secrets that it makes, which
+	// have no owner (pkg/naming/naming.go, FinalizerDeletePVC).
+	perconaFinalizer = "percona.com/delete-psmdb-pvc"
+	// defaultSuffix ends the members' names (pkg/apis/psmdb/v1, DefaultDNSSuffix).
+	defaultSuffix = "svc.cluster.local"
+)
+
+func isPercona(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == percona }
+
+// perconaPods are the labels of mongod's pods, and by their StatefulSet of their volume claims
+// (pkg/naming/labels.go).
+func perconaPods(resource string) labels.Set {
+	return labels.Set{"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": resource, "app.kubernetes.io/component": "mongod"}
+}
+
+// ofPercona is a replica set that is no shard. Its members may be fewer than three, an even number
+// and without TLS, which the operator counts as unsafe; and on the same machine, although the
+// scheduler prefers others.
+func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
+	image := s.Image
+	if image == "" {
+		version := s.Version
+		if version == communityVersion {
+			version = perconaVersion
+		}
+		image = perconaImage + version
+	}
+	apart := map[string]any{"weight": int64(100), "podAffinityTerm": map[string]any{
+		"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": asAny(perconaPods(s.Name))},
+	}}
+	members := map[string]any{
+		"name": replicaSet, "size": int64(s.Nodes), "resources": s.Resources(), "labels": map[string]any{kubernetes.RunLabel: s.Name},
+		"volumeSpec": map[string]any{"persistentVolumeClaim": s.ClaimSpec()},
+		"affinity": map[string]any{"advanced": map[string]any{"podAntiAffinity": map[string]any{
+			"preferredDuringSchedulingIgnoredDuringExecution": []any{apart},
+		}}},
+	}
+	if len(s.Settings) > 0 {
+		members["configuration"] = configuration(s.Settings)
+	}
+	o := kubernetes.NewObject(percona.GroupVersion().String(), percona.Kind, s.Name, map[string]any{"spec": map[string]any{
+		"image": image, "imagePullPolicy": s.Pull, "replsets": []any{members}, "sharding": map[string]any{"enabled": false},
+		"secrets": map[string]any{"users": s.Name + "-system-users"}, "tls": map[string]any{"mode": "disabled"},
+		"unsafeFlags":    map[string]any{"tls": true, "replsetSize": true},
+		"upgradeOptions": map[string]any{"apply": "disabled"},
+		"users": []any{map[string]any{
+			"name": user, "db": "admin", "passwordSecretRef": map[string]any{"name": secretName(s), "key": password},
+			"roles": []any{map[string]any{"name": "root", "db": "admin"}},
+		}},
+	}})
+	o.SetFinalizers([]string{perconaFinalizer})
+	return o
+}
+
+func asAny(set labels.Set) map[string]any {
+	all := make(map[string]any, len(set))
+	for name, value := range set {
+		all[name] = value
+	}
+	return all
+}
+
+// configuration is mongod's configuration file with settings whose names have dots. JSON is YAML.
+func configuration(settings [][2]string) string {
+	file := map[string]any{}
+	for _, one := range settings {
+		_ = unstructured.SetNestedField(file, scalar(one[1]), strings.Split(one[0], ".")...) // as check has seen
+	}
+	text, _ := json.Marshal(file) // of texts, numbers and truths
+	return string(text)
+}
+
+// check refuses settings of which one is a section of another.
+func check(s *kubernetes.Spec) error {
+	file := map[string]any{}
+	for _, one := range s.Settings {
+		path := strings.Split(one[0], ".")
+		_, there, err := unstructured.NestedFieldNoCopy(file, path...)
+		if err == nil && !there {
+			err = unstructured.SetNestedField(file, scalar(one[1]), path...)
+		}
+		if err != nil || there {
+			return &cluster.ParamError{Param: "set." + one[0], Reason: "it is a section of the configuration file, or in a setting that is given too: leave one of them out"}
+		}
+	}
+	return nil
+}
+
+// perconaHosts are the members of a resource as they call each other (pkg/psmdb/service.go,
+// GetAddr), by node.
+func perconaHosts(o *kubernetes.Object, pods []string) ([]string, error) {
+	if mode, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSMode"); mode != "" && mode != "Internal" {
+		return nil, unusable(fmt.Sprintf("the members of the PerconaServerMongoDB %s are called by names of the mode %s: give its address with --db", o.GetName(), mode))
+	}
+	suffix, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSSuffix")
+	if suffix == "" {
+		suffix = defaultSuffix
+	}
+	var hosts []string
+	for _, pod := range pods {
+		service, _, found := cutLast(pod, "-") // of the StatefulSet, as is the pod
+		if !found {
+			return nil, fmt.Errorf("the pod %s is none of a StatefulSet", pod)
+		}
+		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), suffix, port))
+	}
+	return hosts, nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	at := strings.LastIndex(text, separator)
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+len(separator):], true
+}
+
+// perconaSet is the name of the replica set that has the pods: of RESOURCE-SET-0 it is SET.
+func perconaSet(resource string, pods []string) string {
+	if len(pods) == 0 {
+		return replicaSet
+	}
+	set, _, _ := cutLast(strings.TrimPrefix(pods[0], resource+"-"), "-")
+	return set
+}
+
+// perconaStatus is the operator's own word (AppStateReady).
+func perconaStatus(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
+	o, err := a.Get(ctx, percona, s.Name)
+	if err != nil {
+		return err
+	}
+	if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state != "ready" {
+		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
+		return fmt.Errorf("its operator says %q %s", state, said)
+	}
+	return nil
+}
+
+// perconaTLS says whether the servers of a resource refuse clients without TLS.
+func perconaTLS(o *kubernetes.Object) bool {
+	mode, _, _ := unstructured.NestedString(o.Object, "spec", "tls", "mode")
+	return mode == "requireTLS"
+}

@@ -1,0 +1,223 @@
+package mongodb
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+var perconaSets = schema.GroupVersionResource{Group: percona.Group, Version: percona.Version, Resource: "perconaservermongodbs"}
+
+// finalize lets the resources of a namespace go that were deleted: a stand-in of the operator, whose
+// finalizer they have.
+func finalize(t *testing.T, c *kubetest.ControlPlane, namespace string) {
+	client := c.Client.Resource(perconaSets).Namespace(namespace)
+	ctx := t.Context()
+	go func() {
+		for ctx.Err() == nil {
+			list, err := client.List(ctx, metav1.ListOptions{})
+			for i := 0; err == nil && i < len(list.Items); i++ {
+				if o := &list.Items[i]; o.GetDeletionTimestamp() != nil {
+					_, err = client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+				}
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+}
+
+// TestPercona holds what is made by Percona's operator, and how it is used, on a real API server
+// with the operator's own schema.
+func TestPercona(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Kubernetes")
+	}
+	c := kubetest.Start(t)
+	c.Define(t, kubetest.Percona)
+	for name, test := range map[string]func(*testing.T, *kubetest.ControlPlane){"made": isMade, "strict": isKnown, "connect": connects} {
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// isMade holds that the schema takes the resource, and that it goes again when the operator has
+// done with it.
+func isMade(t *testing.T, c *kubetest.ControlPlane) {
+	namespace := c.Namespace(t)
+	finalize(t, c, namespace)
+	made := c.First(t, namespace, perconaSets)
+	_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 2, Params: url.Values{
+		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"8s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
+		"set.storage.wiredTiger.engineConfig.cacheSizeGB": {"2"}, "set.net.compression.compressors": {"zstd"},
+	}}, "v1")
+	if err == nil || !strings.Contains(err.Error(), "-rs0-0 is not there") {
+		t.Errorf("an operator that makes no pods: %v", err)
+	}
+	select {
+	case o := <-made:
+		sets, _, _ := unstructured.NestedSlice(o.Object, "spec", "replsets")
+		set, _ := sets[0].(map[string]any)
+		class, _, _ := unstructured.NestedString(set, "volumeSpec", "persistentVolumeClaim", "storageClassName")
+		text, _ := set["configuration"].(string)
+		var file map[string]any
+		if err := json.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatalf("its configuration is %q: %v", text, err)
+		}
+		compressors, _, _ := unstructured.NestedString(file, "net", "compression", "compressors")
+		cache, _, _ := unstructured.NestedFloat64(file, "storage", "wiredTiger", "engineConfig", "cacheSizeGB")
+		image, _, _ := unstructured.NestedString(o.Object, "spec", "image")
+		if len(sets) != 1 || set["size"] != int64(2) || class != "fast" || compressors != "zstd" || cache != 2 || image != perconaImage+perconaVersion {
+			t.Errorf("it is %v", o.Object["spec"])
+		}
+	default:
+		t.Error("no resource of the operator was applied")
+	}
+	c.Left(t, namespace, perconaSets, secrets)
+}
+
+// isKnown holds that the schema knows each field that is rendered: what it
+// does not know would be dropped in silence.
+func isKnown(t *testing.T, c *kubetest.ControlPlane) {
+	namespace := c.Namespace(t)
+	s := &kubernetes.Spec{Name: "bank", Nodes: 3, Disk: "1Gi", StorageClass: "fast", CPU: "1", Memory: "1Gi", Version: "7.0.18-11", Pull: "Never",
+		Settings: [][2]string{{"net.maxIncomingConnections", "100"}}, Operator: &kubernetes.Operator{Kind: percona}}
+	client := c.Client.Resource(perconaSets).Namespace(namespace)
+	strict := metav1.CreateOptions{FieldValidation: "Strict", DryRun: []string{"All"}}
+	o := render(s)[1]
+	if _, err := client.Create(t.Context(), o, strict); err != nil {
+		t.Errorf("its schema refuses it: %v", err)
+	}
+	if err := unstructured.SetNestedField(o.Object, true, "spec", "unsafeFlags", "everything"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Create(t.Context(), o, strict); err == nil {
+		t.Error("a field that it does not know is taken")
+	}
+}
+
+// connects holds what clients are given of a replica set that the operator has made, or
+// that was there before. The operator is a stand-in: the test writes the status that it writes.
+func connects(t *testing.T, c *kubetest.ControlPlane) {
+	namespace, ctx := c.Namespace(t), t.Context()
+	finalize(t, c, namespace)
+	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 2, Disk: "1Gi", Version: communityVersion, Pull: "Never", Operator: &kubernetes.Operator{Kind: percona}}
+	for i := range s.Nodes {
+		s.Pods = append(s.Pods, pod(s, i))
+	}
+	for _, o := range render(s) {
+		if _, err := api.Apply(ctx, s.Name, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := c.Client.Resource(perconaSets).Namespace(namespace)
+	say := func(state string) {
+		t.Helper()
+		o, err := client.Get(ctx, s.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Object["status"] = map[string]any{"state": state, "message": "rs0: waiting", "ready": int64(2), "size": int64(2)}
+		if _, err := client.UpdateStatus(ctx, o, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("initializing")
+	if err := status(ctx, api, s); err == nil || !strings.Contains(err.Error(), `"initializing" rs0: waiting`) {
+		t.Errorf("it is being made, and its status is %v", err)
+	}
+	say("ready")
+	if err := status(ctx, api, s); err != nil {
+		t.Errorf("it is ready, and %v", err)
+	}
+	secret, err := api.Secret(ctx, secretName(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := func(i int) string {
+		return pod(s, i) + ".stroppy-1-rs0." + namespace + ".svc.cluster.local:27017"
+	}
+	want := "mongodb://" + user + ":" + secret[password] + "@" + host(0) + "," + host(1) + "/" + name + "?authSource=admin&replicaSet=rs0"
+	there := *s
+	there.Operator = nil // of one that was there before nobody says who has made it
+	for what, s := range map[string]*kubernetes.Spec{"made": s, "there": &there} {
+		d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := d.(kubernetes.Inside).InsideURL(); got != want {
+			t.Errorf("%s: it is %s, want %s", what, got, want)
+		}
+		if got := d.URL(); !strings.Contains(got, url.QueryEscape(host(0)+"=127.0.0.1:1,"+host(1)+"=127.0.0.1:2")) {
+			t.Errorf("%s: from outside it is %s", what, got)
+		}
+	}
+	change := func(value any, path ...string) {
+		t.Helper()
+		o, err := client.Get(ctx, s.Name, metav1.GetOptions{})
+		if err == nil {
+			err = unstructured.SetNestedField(o.Object, value, path...)
+		}
+		if err == nil {
+			_, err = client.Update(ctx, o, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(has string) {
+		t.Helper()
+		if _, err := connect(ctx, api, s, nil); err == nil || !strings.Contains(err.Error(), has) {
+			t.Errorf("connects: %v, and is to be refused: %s", err, has)
+		}
+	}
+	change("ServiceMesh", "spec", "clusterServiceDNSMode")
+	refused("names of the mode ServiceMesh")
+	change([]any{}, "spec", "users")
+	refused("has no user in spec.users")
+	change("requireTLS", "spec", "tls", "mode")
+	refused("has TLS")
+	if err := client.Delete(ctx, s.Name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPerconaNames holds what is read of names and settings.
+func TestPerconaNames(t *testing.T) {
+	s := &kubernetes.Spec{Name: "bank", Nodes: 3, Operator: &kubernetes.Operator{Kind: percona}}
+	k := Kind()
+	if got := k.NameOf(k.Pods(s)); got != "bank" {
+		t.Errorf("by its pods it is called %q", got)
+	}
+	if got := perconaSet("a-b", []string{"a-b-shard-1-0"}); got != "shard-1" {
+		t.Errorf("the replica set is %q", got)
+	}
+	for _, c := range []struct {
+		settings [][2]string
+		param    string
+	}{
+		{[][2]string{{"net.port", "1"}, {"net.compression.compressors", "zstd"}}, ""},
+		{[][2]string{{"net", "1"}, {"net.port", "1"}}, "set.net.port"},
+		{[][2]string{{"net.port", "1"}, {"net", "1"}}, "set.net"},
+	} {
+		var refused *cluster.ParamError
+		err := check(&kubernetes.Spec{Settings: c.settings})
+		if (err != nil) != (c.param != "") || err != nil && (!errors.As(err, &refused) || refused.Param != c.param) {
+			t.Errorf("%v: %v", c.settings, err)
+		}
+	}
+}

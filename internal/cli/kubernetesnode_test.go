@@ -41,6 +41,7 @@ func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
 		{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
 		{Version: "v1", Resource: "persistentvolumeclaims"}, {Version: "v1", Resource: "secrets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
 		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, {Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"},
+		{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "iochaos"},
 	} {
 		list, err := n.Client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 		if apierrors.IsNotFound(err) { // the kind is not defined
@@ -116,6 +117,29 @@ func TestKubernetesLimit(t *testing.T) {
 			t.Errorf("it ended with %d", code)
 		}
 		for _, fault := range []string{"limit leader", "limit all", "limit n1"} {
+			if !regexp.MustCompile(`"fault":"` + fault + `[^\n]*"healed_s":[0-9]`).MatchString(faults) {
+				t.Errorf("%s was not injected and healed: %s", fault, faults)
+			}
+		}
+		nothingIn(t, n, namespace)
+	})
+}
+
+// TestKubernetesDisk: the volumes of servers are slow, and full, by Chaos Mesh, as the servers
+// themselves show; every transfer is proved, and nothing is left.
+func TestKubernetesDisk(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		n.NeedIOChaos(t)
+		n.StartChaosMesh(t)
+		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "40s", "--seed", "7", "--out", "run",
+			"--nemesis", "slow-disk follower by 50ms at 3s for 4s", "--nemesis", "slow-disk leader at 12s for 4s", "--nemesis", "disk-full random at 22s for 3s")
+		code, stdout, stderr := p.wait(t)
+		faults := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
+		t.Logf("%s\n%s\n%s", stdout, stderr, faults)
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
+			t.Errorf("it ended with %d", code)
+		}
+		for _, fault := range []string{"slow-disk follower", "slow-disk leader", "disk-full random"} {
 			if !regexp.MustCompile(`"fault":"` + fault + `[^\n]*"healed_s":[0-9]`).MatchString(faults) {
 				t.Errorf("%s was not injected and healed: %s", fault, faults)
 			}

@@ -163,7 +163,7 @@ func (l *faultFS) close() error {
 }
 
 // errNoFaultFS is what a node without a file system of ours says.
-var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in KIND:1?layer=on")
+var errNoFaultFS = errors.New("its data have no file system of ours under them: start its cluster with layer=on, as in KIND:1?layer=on")
 
 // mountFaultFS puts the file system under the node's data, if there has to be one,
 // before the first start; life is held.
@@ -179,9 +179,9 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 	return err
 }
 
-// Layered says why there is no file system of ours under the node's data, nil if
-// there is.
-func (s *Server) Layered() error {
+// DiskFaults says why the node's disk can have no faults, which is where its data have
+// no file system of ours under them; nil if it can.
+func (s *Server) DiskFaults() error {
 	l := s.faultFS.Load()
 	if l == nil {
 		return errNoFaultFS
@@ -215,7 +215,7 @@ func (s *Server) LoseUnsynced() error {
 	if s.Running() {
 		return fmt.Errorf("%s %s: it is running: kill it first", what, s.Name())
 	}
-	if err := s.Layered(); err != nil {
+	if err := s.DiskFaults(); err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.Name(), err)
 	}
 	return losing(s.Name(), s.dir, func() error { return s.ask(context.Background(), what, "Lose", struct{}{}) })
@@ -228,7 +228,7 @@ func (s *Server) Sync() error {
 
 // ask asks for something of the disk; what says it, before the node's name.
 func (s *Server) ask(ctx context.Context, what, method string, args any) error {
-	err := s.Layered()
+	err := s.DiskFaults()
 	if err == nil {
 		err = s.faultFS.Load().call(ctx, method, args)
 	}
@@ -240,7 +240,7 @@ func (s *Server) ask(ctx context.Context, what, method string, args any) error {
 
 // renewDisk gives a node that is replaced a disk without faults.
 func (s *Server) renewDisk(ctx context.Context) error {
-	if errors.Is(s.Layered(), errNoFaultFS) {
+	if errors.Is(s.DiskFaults(), errNoFaultFS) {
 		return nil
 	}
 	const what = "give a new disk to"

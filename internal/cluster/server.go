@@ -416,7 +416,7 @@ func (s *Server) Replace(ctx context.Context) error {
 		return fmt.Errorf("replace %s: take its data away: %w", s.Name(), err)
 	}
 	err = s.program.Join(ctx)
-	if err == nil && s.Layered() == nil { // what a node starts with counts as synced
+	if err == nil && s.DiskFaults() == nil { // what a node starts with counts as synced
 		err = s.Sync()
 	}
 	if err != nil {

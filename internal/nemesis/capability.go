@@ -58,12 +58,17 @@ type SelfRestarter interface{ RestartsItself() }
 
 // Disk is a node whose disk can have faults.
 type Disk interface {
-	// Layered says why the disk of this node cannot, nil if it can.
-	Layered() error
+	// DiskFaults says why the disk of this node cannot, nil if it can.
+	DiskFaults() error
 	// FillDisk lets everything that needs room on the node's disk fail.
 	FillDisk(ctx context.Context) (cluster.Effect, error)
 	// SlowDisk lets every call to the node's data folder take so much longer.
 	SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Effect, error)
+}
+
+// VolatileDisk is a Disk that can also lose what was not synced.
+type VolatileDisk interface {
+	Disk
 	// LoseUnsynced throws away what was written and not synced. It is called
 	// while the node is down.
 	LoseUnsynced() error

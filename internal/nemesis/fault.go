@@ -110,8 +110,8 @@ func kinds() []kind {
 		}
 		return fit[Drifter]("the clocks of this kind of node can be put forward or back, by `clock TARGET by T`, and not made to run at another rate", "%s: %w", func(Drifter) error { return nil })(e, s, nodes)
 	}
-	layered := fit("this kind of node cannot have a file system of ours under its data", "the data of %s have no file system of ours under them: %w", Disk.Layered)
-	disk := both(layered, both(kills, restarts))
+	disk := both(fit("this kind of node cannot have faults of its disk", "the disk of %s cannot have faults: %w", Disk.DiskFaults), both(kills, restarts))
+	loses := both(has[VolatileDisk]("made to lose what it did not sync"), disk)
 	anything := func(effect, *state, []cluster.Node) error { return nil }
 	return append([]kind{
 		{word: kill, usage: "kill TARGET", about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
@@ -145,7 +145,7 @@ func kinds() []kind {
 				return n.(Disk).SlowDisk(ctx, e.by)
 			}},
 		{word: loseUnsynced, usage: "lose-unsynced TARGET", about: "cut the power: kill the node, and what it did not fsync is gone; healed by a restart",
-			able: disk, claims: partLife, inject: injectLoss},
+			able: loses, claims: partLife, inject: injectLoss},
 		{word: add, usage: "add node", about: "a new empty node joins; with `for` it leaves again",
 			read: readAdd, able: resizes, plan: planAdd, heals: healIfAsked},
 		{word: remove, usage: "remove TARGET", about: "the node leaves the cluster for good; with `for` a new one joins afterwards",

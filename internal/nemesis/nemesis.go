@@ -141,7 +141,7 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 // before.
 func (s *state) syncDisks() error {
 	for _, n := range s.cluster.Nodes() {
-		if d, ok := n.(Disk); ok && d.Layered() == nil {
+		if d, ok := n.(VolatileDisk); ok && d.DiskFaults() == nil {
 			if err := d.Sync(); err != nil {
 				return fmt.Errorf("sync the disk of %s before the first fault: %w", n.Name(), err)
 			}

@@ -186,7 +186,7 @@ func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluste
 	if err != nil {
 		return e, err
 	}
-	if err := n.(Disk).LoseUnsynced(); err != nil {
+	if err := n.(VolatileDisk).LoseUnsynced(); err != nil {
 		return e, fmt.Errorf("lose what %s did not sync: %w", n.Name(), err)
 	}
 	e.Seen += ", an unsynced file lost"

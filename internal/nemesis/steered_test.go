@@ -21,8 +21,8 @@ type steered struct {
 	dies             bool // it ends by itself where there is no space
 }
 
-func (s *steered) Steered() error { return s.static }
-func (s *steered) Layered() error { return s.bare }
+func (s *steered) Steered() error    { return s.static }
+func (s *steered) DiskFaults() error { return s.bare }
 
 func (s *steered) effect(format string, args ...any) (cluster.Effect, error) {
 	what := fmt.Sprintf(format, args...)
@@ -184,7 +184,7 @@ func TestSteeredPossible(t *testing.T) {
 		ones.nodes[2].bare = errors.New("it was started without one")
 		for line, want := range map[string]string{
 			"clock n0 by 1s": "the clock of n1 cannot be steered: its program is linked statically",
-			"disk-full n0":   "the data of n2 have no file system of ours under them: it was started without one",
+			"disk-full n0":   "the disk of n2 cannot have faults: it was started without one",
 		} {
 			if _, err := New(ones, plain, script(t, line), 1); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q in it", line, err, want)

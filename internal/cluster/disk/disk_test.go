@@ -152,13 +152,13 @@ func TestNotMounted(t *testing.T) {
 	if mounts := mountsIn(t, parent); len(mounts) != 1 || mounts[0] != n.Dir() {
 		t.Errorf("mounts: %v", mounts)
 	}
-	if err := n.Layered(); err != nil {
+	if err := n.DiskFaults(); err != nil {
 		t.Error(err)
 	}
 	if err := errors.Join(n.Close(), n.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := n.Layered(); err == nil {
+	if err := n.DiskFaults(); err == nil {
 		t.Error("a node that was closed has a layer yet")
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "data" {
@@ -174,13 +174,13 @@ func TestProcessEnds(t *testing.T) {
 	if err := syscall.Kill(layer, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(time.Minute); n.Layered() == nil; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); n.DiskFaults() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the end of the process is not noticed")
 		}
 	}
 	for what, err := range map[string]error{
-		"Layered": n.Layered(), "Sync": n.Sync(), "LoseUnsynced": errors.Join(n.Kill(t.Context()), n.LoseUnsynced()), "Restart": n.Restart(t.Context()),
+		"DiskFaults": n.DiskFaults(), "Sync": n.Sync(), "LoseUnsynced": errors.Join(n.Kill(t.Context()), n.LoseUnsynced()), "Restart": n.Restart(t.Context()),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "is gone, for the process that serves it has ended") {
 			t.Errorf("%s: %v", what, err)

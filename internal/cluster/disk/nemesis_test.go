@@ -109,7 +109,7 @@ func TestReplace(t *testing.T) {
 				t.Error(err)
 			}
 			for _, other := range c.Nodes() {
-				if layered := other.(nemesis.Disk).Layered(); layered != nil {
+				if layered := other.(nemesis.Disk).DiskFaults(); layered != nil {
 					t.Errorf("%s, after n%d was added: %v", other.Name(), added, layered)
 				}
 			}

@@ -16,7 +16,7 @@ import (
 // chosen is a cluster whose pods need not run.
 func chosen(t *testing.T, a *API, run string) *Cluster {
 	t.Helper()
-	c := &Cluster{kind: plain(), api: a, run: run, spec: &Spec{Name: run, Nodes: 3}}
+	c := &Cluster{kind: plain(), api: a, run: run, spec: &Spec{Name: run, Nodes: 3}, pods: &podWatch{}}
 	for i := range 3 {
 		c.nodes = append(c.nodes, &node{cluster: c, number: i, pod: fmt.Sprintf("%s-%d", run, i)})
 	}
@@ -50,26 +50,31 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 		t.Errorf("links can have no limit: %s", why)
 	}
 	says(t, x.nodes[0].Steered(), "nobody can ask this kind of server what time it is")
+	says(t, x.nodes[0].DiskFaults(), "nobody can have this kind of server write")
+	x.database = writers{}
+	if why := x.nodes[0].DiskFaults(); why != nil {
+		t.Errorf("disks can have no faults: %s", why)
+	}
 	x.database = clocks{}
 	if why := x.nodes[0].Steered(); why != nil {
 		t.Errorf("clocks cannot be put: %s", why)
 	}
 	for name, made := range map[string]struct {
-		kind string
-		spec map[string]any
+		kind  string
+		specs []map[string]any
 	}{
-		"partition":  {"NetworkChaos", partitionSpec(x.network, direction{[]int{0}, []int{1, 2}})},
-		"delay":      {"NetworkChaos", degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond})},
-		"loss":       {"NetworkChaos", degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25})},
-		"limit":      {"NetworkChaos", degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6})},
-		"low limit":  {"NetworkChaos", degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000})},
-		"clock":      {timeChaos, clockSpec(x, 0, 90*time.Second)},
-		"clock back": {timeChaos, clockSpec(x, 2, -time.Hour)},
+		"partition":  {"NetworkChaos", []map[string]any{partitionSpec(x.network, direction{[]int{0}, []int{1, 2}})}},
+		"delay":      {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond})}},
+		"loss":       {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25})}},
+		"limits":     {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000})}},
+		"disks":      {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
+		"clock":      {timeChaos, []map[string]any{clockSpec(x, 0, 90*time.Second)}},
+		"clock back": {timeChaos, []map[string]any{clockSpec(x, 2, -time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), injectWithin)
 			defer cancel()
-			_, err := x.inject(ctx, made.kind, made.spec)
+			_, err := x.inject(ctx, made.kind, made.specs...)
 			says(t, err, "is not injected", "chosen no pod")
 			faultsLeft(t, x.api)
 		})
@@ -78,6 +83,13 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, err, "apply networkchaos", "no such action")
 	_, err = x.inject(t.Context(), "NetworkChaos", map[string]any{"action": "bandwidth", "mode": "all", "selector": map[string]any{}, "bandwidth": map[string]any{"rate": "1bps", "limit": int64(0)}})
 	says(t, err, "apply networkchaos", "bandwidth.limit", "bandwidth.buffer")
+	faultsLeft(t, x.api)
+	for wrong, spec := range map[string]map[string]any{
+		"action": {"action": "full"}, "volumePath": {"action": "latency", "mode": "all", "selector": map[string]any{}}, "errno": {"action": "fault", "errno": "ENOSPC"},
+	} {
+		_, err = x.inject(t.Context(), ioChaos, spec)
+		says(t, err, "apply iochaos", wrong)
+	}
 	faultsLeft(t, x.api)
 	_, err = x.Partition(t.Context(), []cluster.Cut{{From: cluster.Client, To: 0}})
 	says(t, err, "nothing here can cut")

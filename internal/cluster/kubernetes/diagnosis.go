@@ -63,15 +63,21 @@ func (a *API) lastWords(ctx context.Context, pod *corev1.Pod) string {
 		return ""
 	}
 	status := pod.Status.ContainerStatuses[0]
-	query := fmt.Sprintf("?container=%s&tailLines=%d", status.Name, shownLines)
-	if status.State.Running == nil && status.RestartCount > 0 {
-		query += "&previous=true"
-	}
-	text, err := a.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log%s", a.Namespace, pod.Name, query))
+	text, err := a.log(ctx, pod, status.Name, shownLines, status.State.Running == nil && status.RestartCount > 0)
 	if err != nil {
 		return ""
 	}
-	return strings.Join(strings.Split(strings.TrimSpace(string(text)), "\n"), " | ")
+	return text
+}
+
+// log are the last lines that a container of a pod wrote, as one, or of its run before this one.
+func (a *API) log(ctx context.Context, pod *corev1.Pod, container string, lines int, previous bool) (string, error) {
+	query := fmt.Sprintf("?container=%s&tailLines=%d", container, lines)
+	if previous {
+		query += "&previous=true"
+	}
+	text, err := a.get(ctx, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log%s", a.Namespace, pod.Name, query))
+	return strings.Join(strings.Split(strings.TrimSpace(string(text)), "\n"), " | "), err
 }
 
 // diagnose adds to an error what Kubernetes says about the objects and pods of a cluster.

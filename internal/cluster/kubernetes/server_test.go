@@ -158,6 +158,8 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, poor.LinkFaults(cluster.BetweenNodes), "may not create networkchaos.chaos-mesh.org, create pods, ")
 	poor.database = clocks{}
 	says(t, poor.nodes[0].Steered(), "may not create timechaos.chaos-mesh.org, ")
+	poor.database = writers{}
+	says(t, poor.nodes[0].DiskFaults(), "may not create iochaos.chaos-mesh.org, ")
 	if err := as(rules...).Require(t.Context(), ownRights()); err != nil {
 		t.Error(err)
 	}

@@ -75,7 +75,7 @@ func TestAccepted(t *testing.T) {
 // TestFlags holds that the members find each other, and that one that comes later joins them.
 func TestFlags(t *testing.T) {
 	s := &kubernetes.Spec{Name: "stroppy-1", Nodes: 3, Settings: [][2]string{{"snapshot-count", "1000"}}}
-	list := flags(s, "/data")
+	list := flags(s)
 	for _, want := range []string{
 		"--initial-cluster=stroppy-1-0=http://stroppy-1-0.stroppy-1:2380,stroppy-1-1=http://stroppy-1-1.stroppy-1:2380,stroppy-1-2=http://stroppy-1-2.stroppy-1:2380",
 		"--initial-cluster-state=new", "--snapshot-count=1000", "--name=$(POD)",
@@ -85,7 +85,7 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	s.Formed = true
-	if list := flags(s, "/data"); !slices.Contains(list, any("--initial-cluster-state=existing")) {
+	if list := flags(s); !slices.Contains(list, any("--initial-cluster-state=existing")) {
 		t.Errorf("a later member makes a cluster of its own: %v", list)
 	}
 	for name, refused := range map[string]bool{"data-dir": true, "initial-cluster": true, "snapshot-count": false} {

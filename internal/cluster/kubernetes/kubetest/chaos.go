@@ -66,6 +66,22 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 	n.registerWebhooks(t)
 }
 
+// todaPath is where Chaos Mesh's daemon has the program that it puts under a volume for an IOChaos.
+const todaPath = "/usr/local/bin/toda"
+
+// NeedIOChaos lets Chaos Mesh inject IOChaos, by toda (github.com/chaos-mesh/toda), which is a
+// program of its own and not built by our scripts. It skips the test where it is not there.
+func (n *Node) NeedIOChaos(t testing.TB) {
+	t.Helper()
+	toda := filepath.Join(n.assets, "bin", "toda")
+	if _, err := os.Stat(toda); err != nil {
+		t.Skip("skipped engine: IOChaos: STROPPY_TEST_KUBERNETES has no toda, which Chaos Mesh puts under a volume: build it and put it into its bin")
+	}
+	if err := os.Symlink(toda, todaPath); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+}
+
 // chaosKinds are those whose objects the webhooks complete and validate, as resources.
 func chaosKinds() []string {
 	return []string{"podchaos", "networkchaos", "iochaos", "timechaos", "stresschaos"}

@@ -60,12 +60,14 @@ for setting in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on
 	mount --bind "$copy" "/proc/sys/$setting"
 done
 
-# Chaos Mesh enters the namespaces of a pod by a program of its own with these flags.
+# Chaos Mesh enters the namespaces of a pod by a program of its own with these flags. With -l what
+# is run there is of this machine, and so are its libraries: they are opened here and read there.
 cat >/usr/local/bin/nsexec <<'END'
-#!/bin/sh
-entered=
+#!/bin/bash
+entered= local=
 while [ $# -gt 0 ]; do
 	case $1 in
+	-l) local=yes && shift && continue ;;
 	-n) entered="$entered --net=$2" ;;
 	-m) entered="$entered --mount=$2" ;;
 	-p) entered="$entered --pid=$2" ;;
@@ -75,7 +77,20 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
-exec nsenter $entered -- "$@"
+[ "$local" ] || exec nsenter $entered -- "$@"
+program=$1
+shift
+exec {p}<"$program" {l}<"$(ldd "$program" | sed -n 's/^\t\(\/[^ ]*\) (0x.*/\1/p')"
+libraries=
+for file in $(ldd "$program" | sed -n 's/.* => \(\/[^ ]*\) (0x.*/\1/p'); do
+	exec {n}<"$file"
+	libraries="$libraries /proc/self/fd/$n"
+done
+nsenter $entered -- /proc/self/fd/$l --preload "$libraries" /proc/self/fd/$p "$@" <&0 &
+enters=$!
+# It is to end as it does by itself, in good order, and takes its time.
+trap 'kill $(cat /proc/$enters/task/$enters/children)' TERM INT
+until wait $enters; [ ! -e /proc/$enters ]; do :; done
 END
 chmod 755 /usr/local/bin/nsexec
 

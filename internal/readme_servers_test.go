@@ -58,9 +58,10 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 	return address, ""
 }
 
-// startPostgres starts a server that has a user bank and its database bank.
+// startPostgres starts a server that has a user bank and its database bank. By the default all
+// clients of a brief run may wait for most of it, in a ring, until the server looks for one.
 func (s *servers) startPostgres(ctx context.Context) (err error) {
-	s.postgres, err = postgres.Start(ctx, cluster.Alone(map[string]string{"fsync": "off"}))
+	s.postgres, err = postgres.Start(ctx, cluster.Alone(map[string]string{"fsync": "off", "deadlock_timeout": "20ms"}))
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,10 @@ watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/
 sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
 sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
 sequential="$sequential|TestAppendClaims|TestCarelessDocuments|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
-sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs)\$"
+sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs"
+sequential="$sequential|TestTailFindsDamage|TestEveryFlippedBitIsFound|TestAFlippedBitOfAnIncompleteHistoryIsFound"
+sequential="$sequential|TestACutOrAlteredEndStateIsAnError|TestAnotherReaderReadsTheSame|TestBreakdown|TestCompareShowsDifference"
+sequential="$sequential|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
 

@@ -26,11 +26,11 @@ func overwrite(t *testing.T, c *Cluster, n *node) {
 	clustertest.Must(t, err)
 }
 
-// TestOverwrittenLeader holds that a cluster becomes whole, and that a repair is noted, where
+// testOverwrittenLeader holds that a cluster becomes whole, and that a repair is noted, where
 // a primary that was paused takes the leader key back from the one that was promoted
 // meanwhile. Patroni by itself retries for ever to let the others follow.
-func TestOverwrittenLeader(t *testing.T) {
-	c := startCluster(t, 3, "")
+func testOverwrittenLeader(t *testing.T, c *Cluster) {
+	t.Helper()
 	const tries = 5
 	for try := range tries {
 		if overwritten(t, c) {

@@ -161,6 +161,9 @@ func (c *Cluster) begin(ctx context.Context, a *asked, objects []*Object) (err e
 	what := made{Kinds: kindsOf(objects)}
 	if a.selector == "" {
 		what.Selector = c.kind.Pods(c.spec).String()
+		if c.kind.Secrets != nil {
+			what.Secrets = c.kind.Secrets(c.spec).String()
+		}
 	}
 	c.owner, err = c.api.own(ctx, c.run, what)
 	return err

@@ -32,6 +32,9 @@ type Kind struct {
 	Render func(s *Spec) []*Object
 	// Pods are the labels of the servers' pods and of their volume claims.
 	Pods func(s *Spec) labels.Set
+	// Secrets are the labels of secrets that the operator makes and leaves when its resource has
+	// gone; nil: there are none.
+	Secrets func(s *Spec) labels.Set
 	// Pod is the name of a node's pod. Empty: the operator alone knows, and the pods that have the
 	// labels are the nodes, in the order of their names.
 	Pod func(s *Spec, node int) string

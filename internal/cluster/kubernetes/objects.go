@@ -167,8 +167,22 @@ func (a *API) removeAll(ctx context.Context, run string, what made) error {
 	if what.Selector != "" {
 		all = append(all, group{podKind, what.Selector}, group{claimKind, what.Selector})
 	}
-	return a.removeGroups(ctx, run, all)
+	if what.Secrets == "" {
+		return a.removeGroups(ctx, run, all)
+	}
+	secrets := group{SecretKind, what.Secrets}
+	if err := a.removeGroups(ctx, run, append(all, secrets)); err != nil {
+		return err
+	}
+	if err := cluster.Sleep(ctx, stale); err != nil {
+		return fmt.Errorf("wait whether the operator makes secrets of %s again: %w", run, err)
+	}
+	return a.removeGroups(ctx, run, []group{secrets})
 }
+
+// stale is how long an operator may yet act for a resource that has gone: it acts on what it has
+// read before.
+const stale = 2 * time.Second
 
 // group is the objects of a kind that have labels.
 type group struct {

@@ -51,6 +51,7 @@ func leaseName(run string) string { return run + "-run" }
 type made struct {
 	Kinds    []schema.GroupVersionKind // of the objects that were applied, in the order in which they go
 	Selector string                    // labels of the pods and volume claims that others make of them
+	Secrets  string                    // labels of the secrets that an operator leaves; empty: none
 }
 
 // own makes the lease of a run.

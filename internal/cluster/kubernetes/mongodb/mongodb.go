@@ -44,7 +44,7 @@ func Kind() *kubernetes.Kind {
 			Name: "Percona's operator for MongoDB", Kind: percona,
 			Install: "helm install psmdb-operator psmdb-operator --repo https://percona.github.io/percona-helm-charts --namespace NAMESPACE",
 		}},
-		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, NameOf: nameOf, Check: check,
+		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, Secrets: perconaSecrets, NameOf: nameOf, Check: check,
 		Settings: func(name, value string) error {
 			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
 		},
@@ -119,10 +119,14 @@ func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	return kubernetes.NewObject(community.GroupVersion().String(), community.Kind, s.Name, map[string]any{"spec": spec})
 }
 
-// scalar is a value as the configuration file has it.
+// scalar is a value as the configuration file has it. What a number would not be written as, such
+// as the version 8.0, is a text.
 func scalar(text string) any {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil && strings.Trim(text, "-.0123456789") == "" && strconv.FormatFloat(f, 'f', -1, 64) == text {
+		return f
 	}
 	if truth, err := strconv.ParseBool(text); err == nil && len(text) > 1 {
 		return truth

@@ -23,9 +23,6 @@ const (
 	// perconaVersion is the newest server of the operator's version 1.20.1.
 	perconaVersion = "8.0.8-3"
 	perconaImage   = "docker.io/percona/percona-server-mongodb:"
-	// perconaFinalizer has the operator take away the volumes and the secrets that it makes, which
-	// have no owner (pkg/naming/naming.go, FinalizerDeletePVC).
-	perconaFinalizer = "percona.com/delete-psmdb-pvc"
 	// defaultSuffix ends the members' names (pkg/apis/psmdb/v1, DefaultDNSSuffix).
 	defaultSuffix = "svc.cluster.local"
 )
@@ -36,6 +33,15 @@ func isPercona(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator
 // (pkg/naming/labels.go).
 func perconaPods(resource string) labels.Set {
 	return labels.Set{"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": resource, "app.kubernetes.io/component": "mongod"}
+}
+
+// perconaSecrets are the labels of the secrets of a resource, which have no owner. The operator's
+// own finalizer takes them away, and the operator makes them again after that.
+func perconaSecrets(s *kubernetes.Spec) labels.Set {
+	if !isPercona(s) {
+		return nil
+	}
+	return labels.Set{"app.kubernetes.io/managed-by": "percona-server-mongodb-operator", "app.kubernetes.io/instance": s.Name}
 }
 
 // ofPercona is a replica set that is no shard. Its members may be fewer than three, an even number
@@ -63,7 +69,7 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 	if len(s.Settings) > 0 {
 		members["configuration"] = configuration(s.Settings)
 	}
-	o := kubernetes.NewObject(percona.GroupVersion().String(), percona.Kind, s.Name, map[string]any{"spec": map[string]any{
+	return kubernetes.NewObject(percona.GroupVersion().String(), percona.Kind, s.Name, map[string]any{"spec": map[string]any{
 		"image": image, "imagePullPolicy": s.Pull, "replsets": []any{members}, "sharding": map[string]any{"enabled": false},
 		"secrets": map[string]any{"users": s.Name + "-system-users"}, "tls": map[string]any{"mode": "disabled"},
 		"unsafeFlags":    map[string]any{"tls": true, "replsetSize": true},
@@ -73,8 +79,6 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 			"roles": []any{map[string]any{"name": "root", "db": "admin"}},
 		}},
 	}})
-	o.SetFinalizers([]string{perconaFinalizer})
-	return o
 }
 
 func asAny(set labels.Set) map[string]any {

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/kubernetes"
@@ -20,18 +19,28 @@ import (
 
 var perconaSets = schema.GroupVersionResource{Group: percona.Group, Version: percona.Version, Resource: "perconaservermongodbs"}
 
-// finalize lets the resources of a namespace go that were deleted: a stand-in of the operator, whose
-// finalizer they have.
-func finalize(t *testing.T, c *kubetest.ControlPlane, namespace string) {
-	client := c.Client.Resource(perconaSets).Namespace(namespace)
+// leave makes a secret of each resource in a namespace, with the operator's labels and without an
+// owner, and makes it again when the resource has gone: as the operator does, whose stand-in it is.
+func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) {
+	resources, made := c.Client.Resource(perconaSets).Namespace(namespace), c.Client.Resource(secrets).Namespace(namespace)
 	ctx := t.Context()
+	secret := func(of string) {
+		o := kubernetes.NewSecret("internal-"+of+"-users", map[string]string{"x": "y"})
+		o.SetLabels(perconaSecrets(&kubernetes.Spec{Name: of, Operator: &kubernetes.Operator{Kind: percona}}))
+		_, _ = made.Create(ctx, o, metav1.CreateOptions{})
+	}
 	go func() {
+		there := ""
 		for ctx.Err() == nil {
-			list, err := client.List(ctx, metav1.ListOptions{})
-			for i := 0; err == nil && i < len(list.Items); i++ {
-				if o := &list.Items[i]; o.GetDeletionTimestamp() != nil {
-					_, err = client.Patch(ctx, o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-				}
+			list, err := resources.List(ctx, metav1.ListOptions{})
+			switch {
+			case err == nil && len(list.Items) > 0 && there == "":
+				there = list.Items[0].GetName()
+				secret(there)
+			case err == nil && len(list.Items) == 0 && there != "":
+				time.Sleep(500 * time.Millisecond)
+				secret(there)
+				return
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -51,11 +60,11 @@ func TestPercona(t *testing.T) {
 	}
 }
 
-// isMade holds that the schema takes the resource, and that it goes again when the operator has
-// done with it.
+// isMade holds that the schema takes the resource, and that it goes again, with what the operator
+// leaves of it.
 func isMade(t *testing.T, c *kubetest.ControlPlane) {
 	namespace := c.Namespace(t)
-	finalize(t, c, namespace)
+	leave(t, c, namespace)
 	made := c.First(t, namespace, perconaSets)
 	_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 2, Params: url.Values{
 		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"8s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
@@ -110,7 +119,6 @@ func isKnown(t *testing.T, c *kubetest.ControlPlane) {
 // that was there before. The operator is a stand-in: the test writes the status that it writes.
 func connects(t *testing.T, c *kubetest.ControlPlane) {
 	namespace, ctx := c.Namespace(t), t.Context()
-	finalize(t, c, namespace)
 	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
 	if err != nil {
 		t.Fatal(err)
@@ -205,6 +213,11 @@ func TestPerconaNames(t *testing.T) {
 	}
 	if got := perconaSet("a-b", []string{"a-b-shard-1-0"}); got != "shard-1" {
 		t.Errorf("the replica set is %q", got)
+	}
+	for text, want := range map[string]any{"2": int64(2), "0.25": 0.25, "8.0": "8.0", "true": true, "t": "t", "NaN": "NaN", "+Inf": "+Inf", "1e3": "1e3", "zstd": "zstd"} {
+		if got := scalar(text); got != want {
+			t.Errorf("the value of %s is %v (%T)", text, got, got)
+		}
 	}
 	for _, c := range []struct {
 		settings [][2]string

@@ -103,24 +103,35 @@ func TestKubernetesRun(t *testing.T) {
 	})
 }
 
+// injects runs the bank on a cluster for so long, and holds that each of the faults is injected and
+// healed and every transfer proved.
+func injects(t *testing.T, where, duration string, faults ...string) {
+	t.Helper()
+	args := []string{"run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", duration, "--seed", "7", "--out", "run"}
+	for _, fault := range faults {
+		args = append(args, "--nemesis", fault)
+	}
+	p := start(t, args...)
+	code, stdout, stderr := p.wait(t)
+	record := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
+	t.Logf("%s\n%s\n%s", stdout, stderr, record)
+	if code != 0 || !strings.HasPrefix(stdout, "VALID") {
+		t.Errorf("it ended with %d", code)
+	}
+	for _, fault := range faults {
+		text, _, _ := strings.Cut(fault, " at ")
+		if !regexp.MustCompile(`"fault":"` + text + `[^\n]*"healed_s":[0-9]`).MatchString(record) {
+			t.Errorf("%s was not injected and healed: %s", fault, record)
+		}
+	}
+}
+
 // TestKubernetesLimit: what pods send is limited by Chaos Mesh, a probe sees to how much, every
 // transfer is proved, and nothing is left.
 func TestKubernetesLimit(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.StartChaosMesh(t)
-		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "30s", "--seed", "7", "--out", "run",
-			"--nemesis", "limit leader to 300kB/s at 3s for 4s", "--nemesis", "limit all to 20kB/s at 13s for 4s", "--nemesis", "limit n1 to 5MB/s at 22s for 3s")
-		code, stdout, stderr := p.wait(t)
-		faults := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
-		t.Logf("%s\n%s\n%s", stdout, stderr, faults)
-		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
-			t.Errorf("it ended with %d", code)
-		}
-		for _, fault := range []string{"limit leader", "limit all", "limit n1"} {
-			if !regexp.MustCompile(`"fault":"` + fault + `[^\n]*"healed_s":[0-9]`).MatchString(faults) {
-				t.Errorf("%s was not injected and healed: %s", fault, faults)
-			}
-		}
+		injects(t, where, "30s", "limit leader to 300kB/s at 3s for 4s", "limit all to 20kB/s at 13s for 4s", "limit n1 to 5MB/s at 22s for 3s")
 		nothingIn(t, n, namespace)
 	})
 }
@@ -131,19 +142,7 @@ func TestKubernetesDisk(t *testing.T) {
 	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
 		n.NeedIOChaos(t)
 		n.StartChaosMesh(t)
-		p := start(t, "run", "bank", "--cluster", where, "--accounts", "1000", "--clients", "8", "--duration", "40s", "--seed", "7", "--out", "run",
-			"--nemesis", "slow-disk follower by 50ms at 3s for 4s", "--nemesis", "slow-disk leader at 12s for 4s", "--nemesis", "disk-full random at 22s for 3s")
-		code, stdout, stderr := p.wait(t)
-		faults := read(t, filepath.Join(p.dir, "run", "faults.jsonl"))
-		t.Logf("%s\n%s\n%s", stdout, stderr, faults)
-		if code != 0 || !strings.HasPrefix(stdout, "VALID") {
-			t.Errorf("it ended with %d", code)
-		}
-		for _, fault := range []string{"slow-disk follower", "slow-disk leader", "disk-full random"} {
-			if !regexp.MustCompile(`"fault":"` + fault + `[^\n]*"healed_s":[0-9]`).MatchString(faults) {
-				t.Errorf("%s was not injected and healed: %s", fault, faults)
-			}
-		}
+		injects(t, where, "40s", "slow-disk follower by 50ms at 3s for 4s", "slow-disk leader at 12s for 4s", "disk-full random at 22s for 3s")
 		nothingIn(t, n, namespace)
 	})
 }

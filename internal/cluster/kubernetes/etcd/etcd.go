@@ -23,8 +23,8 @@ import (
 const clientPort, peerPort = 2379, 2380
 
 // Where a member has its volume. The log has a mount of its own there, in which its disk can have
-// faults: a member whose database they were injected into was seen to crash, because Chaos Mesh loses
-// what is mapped into memory (its issue 2946).
+// faults: a member whose database they were injected into was seen to crash on a page that was not
+// mapped any more (Chaos Mesh's issue 2946).
 const (
 	data = "/var/lib/etcd"
 	logs = data + "/log"

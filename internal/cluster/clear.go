@@ -64,6 +64,9 @@ func clearRecords(ctx context.Context, objects Clearer) ([]string, error) {
 		if errOne == nil {
 			errOne = os.Remove(r.path)
 		}
+		if errOne != nil && objects != nil {
+			errOne = fmt.Errorf("%w: where all of that Kubernetes cluster is gone, delete %s", errOne, r.path)
+		}
 		if errOne != nil {
 			err = errors.Join(err, fmt.Errorf("clear what process %d left behind: %w", r.PID, errOne))
 		}

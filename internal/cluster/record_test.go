@@ -150,7 +150,7 @@ func TestClearObjects(t *testing.T) {
 	}
 	away := errors.New("the API server does not answer")
 	_, err = ClearObjects(t.Context(), func(context.Context, string) (bool, error) { return false, away })
-	if !errors.Is(err, away) {
+	if !errors.Is(err, away) || !strings.Contains(err.Error(), "delete "+dead) {
 		t.Errorf("the error is %v", err)
 	}
 	var asked []string

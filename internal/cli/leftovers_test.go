@@ -48,7 +48,7 @@ func TestLeftovers(t *testing.T) {
 			if left := strings.Contains(reported, "left") && strings.Contains(reported, "etcd:1"); left != c.left {
 				t.Errorf("something is left: %v, want %v: %s", left, c.left, reported)
 			}
-			code, out := called(t, state, "run", "--db", "noop:", "--duration", "1s", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+			code, out := called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
 			if code != 0 || strings.Contains(out, "cleared:") != c.left {
 				t.Errorf("the next run ended with %d: %s", code, out)
 			}

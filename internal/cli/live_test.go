@@ -167,7 +167,7 @@ func TestServeRefuses(t *testing.T) {
 
 // TestServeSweep: the page goes on from step to step, and ends with the last.
 func TestServeSweep(t *testing.T) {
-	p := start(t, "sweep", "--over", "clients=1,2", "--db", "memory:", "--accounts", "100", "--duration", "2s", "--out", "s", "--serve", "0")
+	p := start(t, "sweep", "--over", "clients=1,2", "--db", "memory:", "--accounts", "100", "--think-time", "2ms", "--duration", "2s", "--out", "s", "--serve", "0")
 	at := p.addresses(t, 1)["live report"]
 	clients := map[string]bool{}
 	var last report.PageData

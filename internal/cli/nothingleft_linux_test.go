@@ -130,7 +130,7 @@ func TestNothingLeft(t *testing.T) {
 				}
 				p.wait(t)
 				if end.signal == os.Kill {
-					called(t, state, "run", "--db", "noop:", "--duration", "1s", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+					called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
 				}
 				clustertest.Must(t, cluster.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
 			})

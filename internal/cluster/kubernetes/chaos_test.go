@@ -63,19 +63,23 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 		kind  string
 		specs []map[string]any
 	}{
-		"partition":  {"NetworkChaos", []map[string]any{partitionSpec(x.network, direction{[]int{0}, []int{1, 2}})}},
-		"delay":      {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond})}},
-		"loss":       {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25})}},
-		"limits":     {"NetworkChaos", []map[string]any{degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000})}},
-		"disks":      {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
-		"clock":      {timeChaos, []map[string]any{clockSpec(x, 0, 90*time.Second)}},
-		"clock back": {timeChaos, []map[string]any{clockSpec(x, 2, -time.Hour)}},
+		"network": {"NetworkChaos", []map[string]any{
+			partitionSpec(x.network, direction{[]int{0}, []int{1, 2}}),
+			degradeSpec(x.network, []int{0}, cluster.Link{Delay: 100 * time.Millisecond, Jitter: 10 * time.Millisecond}),
+			degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25}),
+			degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000}),
+		}},
+		"disks":  {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
+		"clocks": {timeChaos, []map[string]any{clockSpec(x, 0, 90*time.Second), clockSpec(x, 2, -time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), injectWithin)
 			defer cancel()
 			_, err := x.inject(ctx, made.kind, made.specs...)
 			says(t, err, "is not injected", "chosen no pod")
+			if n := strings.Count(err.Error(), "is not injected"); n != len(made.specs) {
+				t.Errorf("of %d objects %d are not injected, and to be so are all: %v", len(made.specs), n, err)
+			}
 			faultsLeft(t, x.api)
 		})
 	}

@@ -25,7 +25,7 @@ const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
 const (
 	brief    = " --duration 500ms" // to a run that does not say how long it is
 	longer   = " --duration 1s"    // to one that has to find something, or a cluster's
-	step     = " --duration 250ms" // to a sweep that does
+	step     = " --duration 500ms" // to a sweep that does, or is over clients; one over a rate repeats shorter steps
 	moderate = " --rate 60"        // to a closed loop on a cluster: each of its faults lasts for seconds
 	fewer    = " --accounts 1000"  // to a bank of as many as there are by default, or more
 )
@@ -322,7 +322,7 @@ func (sh *shell) try(t *testing.T, c command) {
 			call += longer
 		}
 	}
-	if strings.HasPrefix(call, "stroppy sweep ") && strings.Contains(call, " --duration ") {
+	if strings.HasPrefix(call, "stroppy sweep ") && (strings.Contains(call, " --duration ") || strings.Contains(call, " --over clients")) && !strings.Contains(call, " --count ") {
 		call += step
 	}
 	if drive && strings.Contains(call, " --cluster ") && !paced.MatchString(call) {

@@ -252,10 +252,14 @@ func (c *Cluster) adopt(selector string) error {
 	kind.StatefulSet = false
 	kind.Pod = func(_ *Spec, i int) string { return pods[i].Name }
 	c.kind, c.spec.Nodes = &kind, len(pods)
-	if kind.NameOf != nil {
-		if c.spec.Name = kind.NameOf(pods[0].Labels); c.spec.Name == "" {
-			return errHopeless(fmt.Sprintf("the pod %s has no label with the name of its database, as the operator of k8s/%s gives its pods: choose others by selector=, or give the database's own address with --db", pods[0].Name, kind.Name))
+	for i := range kind.Operators { // of which several may be installed
+		if c.spec.Name = kind.Operators[i].NameOf(pods[0].Labels); c.spec.Name != "" {
+			c.spec.Operator = &kind.Operators[i]
+			return nil
 		}
+	}
+	if len(kind.Operators) > 0 {
+		return errHopeless(fmt.Sprintf("the pod %s has no label with the name of its database, as an operator of k8s/%s gives its pods: choose others by selector=, or give the database's own address with --db", pods[0].Name, kind.Name))
 	}
 	return nil
 }

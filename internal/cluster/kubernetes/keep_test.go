@@ -77,4 +77,16 @@ func testAdopt(t *testing.T, c *kubetest.ControlPlane) {
 	if x.spec.Nodes != 2 || x.kind.Pod(x.spec, 1) != "db-1" {
 		t.Errorf("there are %d nodes", x.spec.Nodes)
 	}
+	kind := *x.kind
+	kind.Operators = []Operator{
+		{Name: "another", NameOf: func(labels map[string]string) string { return labels["another"] }},
+		{Name: "theirs", NameOf: func(labels map[string]string) string { return labels["app"] }},
+	}
+	x.kind = &kind
+	must(t, x.adopt(labelled))
+	if x.spec.Name != "theirs" || x.spec.Operator == nil || x.spec.Operator.Name != "theirs" {
+		t.Errorf("of two operators %v has made %s", x.spec.Operator, x.spec.Name)
+	}
+	x.kind.Operators = x.kind.Operators[:1]
+	says(t, x.adopt(labelled), "db-0 has no label", "selector=")
 }

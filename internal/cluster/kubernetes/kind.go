@@ -50,9 +50,6 @@ type Kind struct {
 	// Direct is set where clients go to the addresses of the pods' own, which Connect sees to be
 	// reached: then there are no relays.
 	Direct bool
-	// NameOf is the name of the database whose pods have labels, for one that is there already;
-	// nil: it is not needed.
-	NameOf func(labels map[string]string) string
 	// Params are parameters of the kind's own: name → value where none is given.
 	Params map[string]string
 	// Settings says why a setting of the server's own cannot be given; nil: none can.
@@ -67,6 +64,9 @@ type Operator struct {
 	Name    string // as people know it
 	Kind    schema.GroupVersionKind
 	Install string // the command
+	// NameOf is the name of the database whose pods have labels, for one that is there already;
+	// empty: another one has made them.
+	NameOf func(labels map[string]string) string
 }
 
 // Database is a database as its own servers and clients know it.

@@ -41,21 +41,23 @@ func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "cockroach", Port: port, Image: "docker.io/cockroachdb/cockroach", Version: "v25.2.2", Disk: "10Gi",
 		Operators: []kubernetes.Operator{
-			{Name: "cockroach-operator", Kind: public, Install: "kubectl apply -f " + install + "crds.yaml -f " + install + "operator.yaml"},
-			{Name: "the CockroachDB operator of its Helm charts", Kind: newer, Install: "helm install crdb-operator oci://registry-1.docker.io/cockroachdb/cockroachdb-operator-chart"},
+			{Name: "cockroach-operator", Kind: public, Install: "kubectl apply -f " + install + "crds.yaml -f " + install + "operator.yaml", NameOf: nameOfPublic},
+			{Name: "the CockroachDB operator of its Helm charts", Kind: newer, Install: "helm install crdb-operator oci://registry-1.docker.io/cockroachdb/cockroachdb-operator-chart",
+				NameOf: func(labels map[string]string) string { return labels[clusterLabel] }},
 		},
 		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
 		Params: map[string]string{region: "us-east1", account: ""},
 		Settings: func(name, value string) error {
 			return cluster.Settings("CockroachDB", "._", nil, map[string]string{})(name, value)
 		},
-		NameOf: func(labels map[string]string) string {
-			if name := labels[clusterLabel]; name != "" {
-				return name
-			}
-			return labels["app.kubernetes.io/instance"]
-		},
 	}
+}
+
+func nameOfPublic(labels map[string]string) string {
+	if labels[clusterLabel] != "" || labels["app.kubernetes.io/name"] != "cockroachdb" {
+		return ""
+	}
+	return labels["app.kubernetes.io/instance"]
 }
 
 func isNewer(s *kubernetes.Spec) bool { return s.Operator != nil && s.Operator.Kind == newer }

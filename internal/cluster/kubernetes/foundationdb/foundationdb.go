@@ -65,6 +65,7 @@ func Kind(client Client) *kubernetes.Kind {
 			Name: "fdb-kubernetes-operator", Kind: fdbCluster,
 			Install: "kubectl apply --server-side" + definition + "clusters.yaml" + definition + "backups.yaml" + definition + "restores.yaml" +
 				" && kubectl apply --namespace NAMESPACE -f " + config + "samples/deployment.yaml",
+			NameOf: func(labels map[string]string) string { return labels[clusterLabel] },
 		}},
 		Render: render, Status: status,
 		Connect: func(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, _ []string) (kubernetes.Database, error) {
@@ -72,7 +73,6 @@ func Kind(client Client) *kubernetes.Kind {
 		},
 		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{clusterLabel: s.Name} },
 		Pod:    func(*kubernetes.Spec, int) string { return "" },
-		NameOf: func(labels map[string]string) string { return labels[clusterLabel] },
 		Params: map[string]string{redundancy: "", storage: "ssd", account: "", sidecar: "", coordinators: "names"},
 		Settings: func(name, value string) error {
 			return cluster.Settings("FoundationDB", "_", nil, map[string]string{})(name, value)

@@ -1,9 +1,11 @@
 // Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator or
-// Percona's, whichever Kubernetes has, with its user's password in a Secret. Neither's program
-// could be run where this was written: what is applied was accepted by the schemas of both.
+// Percona's, whichever Kubernetes has, with its user's password in a Secret. What is applied was
+// accepted by the schemas of both, and Percona's program was seen to make of it what it makes of
+// other replica sets; no server of MongoDB was run in pods where this was written.
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,15 +38,17 @@ var community = schema.GroupVersionKind{Group: "mongodbcommunity.mongodb.com", V
 // Kind is the kind as package kubernetes knows it.
 func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
-		Name: "mongodb", Port: port, Version: communityVersion, Disk: "10Gi",
+		Name: "mongodb", Port: port, Disk: "10Gi",
 		Operators: []kubernetes.Operator{{
 			Name: "MongoDB's community operator", Kind: community,
 			Install: "helm install community-operator community-operator --repo https://mongodb.github.io/helm-charts --namespace NAMESPACE",
+			NameOf:  nameOf,
 		}, {
 			Name: "Percona's operator for MongoDB", Kind: percona,
 			Install: "helm install psmdb-operator psmdb-operator --repo https://percona.github.io/percona-helm-charts --namespace NAMESPACE",
+			NameOf:  perconaNameOf,
 		}},
-		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, Secrets: perconaSecrets, NameOf: nameOf, Check: check,
+		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, Secrets: perconaSecrets, Check: check,
 		Settings: func(name, value string) error {
 			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
 		},
@@ -72,10 +76,11 @@ func pod(s *kubernetes.Spec, node int) string {
 }
 
 func nameOf(labels map[string]string) string {
-	if labels["app.kubernetes.io/name"] == perconaPods("")["app.kubernetes.io/name"] {
-		return labels["app.kubernetes.io/instance"]
+	name, is := strings.CutSuffix(labels["app"], service(""))
+	if !is {
+		return ""
 	}
-	return strings.TrimSuffix(labels["app"], service(""))
+	return name
 }
 
 // render returns the password and the replica set. The user administers it, to see how its
@@ -105,7 +110,7 @@ func ofCommunity(s *kubernetes.Spec) *kubernetes.Object {
 	logs := *s
 	logs.Disk = logsDisk
 	spec := map[string]any{
-		"members": int64(s.Nodes), "type": "ReplicaSet", "version": s.Version, "additionalMongodConfig": settings,
+		"members": int64(s.Nodes), "type": "ReplicaSet", "version": cmp.Or(s.Version, communityVersion), "additionalMongodConfig": settings,
 		"security": map[string]any{"authentication": map[string]any{"modes": []any{"SCRAM"}}},
 		"users": []any{map[string]any{
 			"name": user, "db": "admin", "passwordSecretRef": map[string]any{"name": secretName(s)},
@@ -136,12 +141,12 @@ func scalar(text string) any {
 
 // status is the operator's own word (api/v1/mongodbcommunity_types.go, Running).
 func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	if isPercona(s) {
-		return perconaStatus(ctx, a, s)
-	}
-	o, err := a.Get(ctx, community, s.Name)
+	o, err := a.Get(ctx, resource(s), s.Name)
 	if err != nil {
 		return err
+	}
+	if isPercona(s) {
+		return perconaStatus(o)
 	}
 	if phase, _, _ := unstructured.NestedString(o.Object, "status", "phase"); phase != "Running" {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
@@ -160,7 +165,7 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	var d *database
 	var cannot unusable
 	err := cluster.Retry(ctx, func() error { // the operator names the members last
-		o, err := resource(ctx, a, s)
+		o, err := a.Get(ctx, resource(s), s.Name)
 		if err == nil {
 			d, err = found(ctx, a, o, s.Pods, addresses)
 		}
@@ -175,18 +180,12 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, address
 	return d, err
 }
 
-// resource is what an operator has made the replica set of: of one that was there before, either's.
-func resource(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) (*kubernetes.Object, error) {
+// resource is the kind of what an operator makes a replica set of.
+func resource(s *kubernetes.Spec) schema.GroupVersionKind {
 	if isPercona(s) {
-		return a.Get(ctx, percona, s.Name)
+		return percona
 	}
-	o, err := a.Get(ctx, community, s.Name)
-	if err != nil && s.Operator == nil {
-		if other, failed := a.Get(ctx, percona, s.Name); failed == nil {
-			return other, nil
-		}
-	}
-	return o, err
+	return community
 }
 
 // unusable is what waiting does not change.
@@ -203,12 +202,9 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 	if len(users) == 0 {
 		return nil, unusable(fmt.Sprintf("the %s %s has no user in spec.users: add one who administers it, or give its address with --db", o.GetKind(), o.GetName()))
 	}
-	first, _ := users[0].(map[string]any)
-	account, _, _ := unstructured.NestedString(first, "name")
-	of, _, _ := unstructured.NestedString(first, "passwordSecretRef", "name")
-	key, _, _ := unstructured.NestedString(first, "passwordSecretRef", "key")
-	if key == "" {
-		key = password
+	account, of, key, err := accountOf(o, users[0])
+	if err != nil {
+		return nil, err
 	}
 	secret, err := a.Secret(ctx, of)
 	if err != nil {
@@ -217,8 +213,7 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 	d := &database{set: o.GetName()}
 	var hosts []string
 	if o.GetKind() == percona.Kind {
-		d.set = perconaSet(o.GetName(), pods)
-		hosts, err = perconaHosts(o, pods)
+		d.set, hosts, err = perconaMembers(o, pods)
 	} else {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "mongoUri")
 		hosts, err = hostsOf(said, pods)
@@ -230,6 +225,23 @@ func found(ctx context.Context, a *kubernetes.API, o *kubernetes.Object, pods, a
 		d.servers = append(d.servers, mongodb.Server{Name: fmt.Sprintf("n%d", i), Host: host, Address: addresses[i], User: account, Password: secret[key]})
 	}
 	return d, nil
+}
+
+// accountOf are the name of a user in a resource, and the name and the key of the secret that has
+// the password.
+func accountOf(o *kubernetes.Object, user any) (name, secret, key string, err error) {
+	account, _ := user.(map[string]any)
+	name, _, _ = unstructured.NestedString(account, "name")
+	of, _, _ := unstructured.NestedString(account, "db")
+	secret, _, _ = unstructured.NestedString(account, "passwordSecretRef", "name")
+	key, _, _ = unstructured.NestedString(account, "passwordSecretRef", "key")
+	switch {
+	case secret == "":
+		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s has no passwordSecretRef: name the secret there, or give the database's address with --db", name, o.GetKind(), o.GetName()))
+	case of != "" && of != "admin":
+		return "", "", "", unusable(fmt.Sprintf("the user %s of the %s %s is one of the database %s: put one of the database admin first, or give the database's address with --db", name, o.GetKind(), o.GetName(), of))
+	}
+	return name, secret, cmp.Or(key, password), nil
 }
 
 // hostsOf are the HOST:PORT of pods in the operator's own URI, in which the members are called as

@@ -149,8 +149,13 @@ func TestHosts(t *testing.T) {
 		t.Errorf("of a member that is not there: %v", err)
 	}
 	k := Kind()
-	if got := k.NameOf(k.Pods(&kubernetes.Spec{Name: "bank"})); got != "bank" {
-		t.Errorf("by its pods it is called %q", got)
+	for i := range k.Operators {
+		for j := range k.Operators { // which may both be there
+			pods := k.Pods(&kubernetes.Spec{Name: "bank", Operator: &k.Operators[i]})
+			if got := k.Operators[j].NameOf(pods); (got == "bank") != (i == j) {
+				t.Errorf("by the pods of the operator %d it is called %q by the operator %d", i, got, j)
+			}
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

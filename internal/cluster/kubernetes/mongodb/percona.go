@@ -1,7 +1,7 @@
 package mongodb
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -35,6 +35,13 @@ func perconaPods(resource string) labels.Set {
 	return labels.Set{"app.kubernetes.io/name": "percona-server-mongodb", "app.kubernetes.io/instance": resource, "app.kubernetes.io/component": "mongod"}
 }
 
+func perconaNameOf(labels map[string]string) string {
+	if labels["app.kubernetes.io/name"] != "percona-server-mongodb" || labels["app.kubernetes.io/component"] != "mongod" {
+		return ""
+	}
+	return labels["app.kubernetes.io/instance"]
+}
+
 // perconaSecrets are the labels of the secrets of a resource, which have no owner. The operator's
 // own finalizer takes them away, and the operator makes them again after that.
 func perconaSecrets(s *kubernetes.Spec) labels.Set {
@@ -50,11 +57,7 @@ func perconaSecrets(s *kubernetes.Spec) labels.Set {
 func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 	image := s.Image
 	if image == "" {
-		version := s.Version
-		if version == communityVersion {
-			version = perconaVersion
-		}
-		image = perconaImage + version
+		image = perconaImage + cmp.Or(s.Version, perconaVersion)
 	}
 	apart := map[string]any{"weight": int64(100), "podAffinityTerm": map[string]any{
 		"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": asAny(perconaPods(s.Name))},
@@ -115,50 +118,46 @@ func check(s *kubernetes.Spec) error {
 	return nil
 }
 
-// perconaHosts are the members of a resource as they call each other (pkg/psmdb/service.go,
-// GetAddr), by node.
-func perconaHosts(o *kubernetes.Object, pods []string) ([]string, error) {
+// perconaMembers are the name of the replica set that the pods are of, and its members as they call
+// each other (pkg/psmdb/service.go, GetAddr), by node.
+func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []string, err error) {
+	fail := func(what string) (string, []string, error) {
+		return "", nil, unusable(fmt.Sprintf("the PerconaServerMongoDB %s %s: give the database's address with --db", o.GetName(), what))
+	}
+	if sharded, _, _ := unstructured.NestedBool(o.Object, "spec", "sharding", "enabled"); sharded {
+		return fail("has shards, whose clients go to its mongos")
+	}
 	if mode, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSMode"); mode != "" && mode != "Internal" {
-		return nil, unusable(fmt.Sprintf("the members of the PerconaServerMongoDB %s are called by names of the mode %s: give its address with --db", o.GetName(), mode))
+		return fail("has members with names of the mode " + mode)
+	}
+	sets, _, _ := unstructured.NestedSlice(o.Object, "spec", "replsets")
+	if one, ok := first(sets); !ok || one["replsetOverrides"] != nil {
+		return fail("has not one replica set, or members with names of their own")
 	}
 	suffix, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSSuffix")
-	if suffix == "" {
-		suffix = defaultSuffix
-	}
-	var hosts []string
 	for _, pod := range pods {
-		service, _, found := cutLast(pod, "-") // of the StatefulSet, as is the pod
-		if !found {
-			return nil, fmt.Errorf("the pod %s is none of a StatefulSet", pod)
+		service := pod[:max(0, strings.LastIndex(pod, "-"))] // of the StatefulSet, as is the pod
+		name, is := strings.CutPrefix(service, o.GetName()+"-")
+		if !is || set != "" && set != name {
+			return fail(fmt.Sprintf("has the pod %s, which is none of the same replica set", pod))
 		}
-		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), suffix, port))
+		set = name
+		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), cmp.Or(suffix, defaultSuffix), port))
 	}
-	return hosts, nil
+	return set, hosts, nil
 }
 
-func cutLast(text, separator string) (before, after string, found bool) {
-	at := strings.LastIndex(text, separator)
-	if at < 0 {
-		return text, "", false
+// first is the only one of a list of objects.
+func first(list []any) (one map[string]any, ok bool) {
+	if len(list) != 1 {
+		return nil, false
 	}
-	return text[:at], text[at+len(separator):], true
-}
-
-// perconaSet is the name of the replica set that has the pods: of RESOURCE-SET-0 it is SET.
-func perconaSet(resource string, pods []string) string {
-	if len(pods) == 0 {
-		return replicaSet
-	}
-	set, _, _ := cutLast(strings.TrimPrefix(pods[0], resource+"-"), "-")
-	return set
+	one, ok = list[0].(map[string]any)
+	return one, ok
 }
 
 // perconaStatus is the operator's own word (AppStateReady).
-func perconaStatus(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
-	o, err := a.Get(ctx, percona, s.Name)
-	if err != nil {
-		return err
-	}
+func perconaStatus(o *kubernetes.Object) error {
 	if state, _, _ := unstructured.NestedString(o.Object, "status", "state"); state != "ready" {
 		said, _, _ := unstructured.NestedString(o.Object, "status", "message")
 		return fmt.Errorf("its operator says %q %s", state, said)

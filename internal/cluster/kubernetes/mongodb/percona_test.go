@@ -19,15 +19,17 @@ import (
 
 var perconaSets = schema.GroupVersionResource{Group: percona.Group, Version: percona.Version, Resource: "perconaservermongodbs"}
 
-// leave makes a secret of each resource in a namespace, with the operator's labels and without an
+// leave makes a secret of the first resource in a namespace, with the operator's labels and without an
 // owner, and makes it again when the resource has gone: as the operator does, whose stand-in it is.
-func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) {
+// What it returns gives the error of each.
+func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) <-chan error {
 	resources, made := c.Client.Resource(perconaSets).Namespace(namespace), c.Client.Resource(secrets).Namespace(namespace)
-	ctx := t.Context()
+	ctx, said := t.Context(), make(chan error, 2)
 	secret := func(of string) {
 		o := kubernetes.NewSecret("internal-"+of+"-users", map[string]string{"x": "y"})
 		o.SetLabels(perconaSecrets(&kubernetes.Spec{Name: of, Operator: &kubernetes.Operator{Kind: percona}}))
-		_, _ = made.Create(ctx, o, metav1.CreateOptions{})
+		_, err := made.Create(ctx, o, metav1.CreateOptions{})
+		said <- err
 	}
 	go func() {
 		there := ""
@@ -45,6 +47,7 @@ func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}()
+	return said
 }
 
 // TestPercona holds what is made by Percona's operator, and how it is used, on a real API server
@@ -64,7 +67,7 @@ func TestPercona(t *testing.T) {
 // leaves of it.
 func isMade(t *testing.T, c *kubetest.ControlPlane) {
 	namespace := c.Namespace(t)
-	leave(t, c, namespace)
+	left := leave(t, c, namespace)
 	made := c.First(t, namespace, perconaSets)
 	_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 2, Params: url.Values{
 		"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"8s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
@@ -91,6 +94,16 @@ func isMade(t *testing.T, c *kubetest.ControlPlane) {
 		}
 	default:
 		t.Error("no resource of the operator was applied")
+	}
+	for range cap(left) {
+		select {
+		case err := <-left:
+			if err != nil {
+				t.Errorf("its stand-in made no secret: %v", err)
+			}
+		default:
+			t.Error("its stand-in made no secret")
+		}
 	}
 	c.Left(t, namespace, perconaSets, secrets)
 }
@@ -160,19 +173,15 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 		return pod(s, i) + ".stroppy-1-rs0." + namespace + ".svc.cluster.local:27017"
 	}
 	want := "mongodb://" + user + ":" + secret[password] + "@" + host(0) + "," + host(1) + "/" + name + "?authSource=admin&replicaSet=rs0"
-	there := *s
-	there.Operator = nil // of one that was there before nobody says who has made it
-	for what, s := range map[string]*kubernetes.Spec{"made": s, "there": &there} {
-		d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if got := d.(kubernetes.Inside).InsideURL(); got != want {
-			t.Errorf("%s: it is %s, want %s", what, got, want)
-		}
-		if got := d.URL(); !strings.Contains(got, url.QueryEscape(host(0)+"=127.0.0.1:1,"+host(1)+"=127.0.0.1:2")) {
-			t.Errorf("%s: from outside it is %s", what, got)
-		}
+	d, err := connect(ctx, api, s, []string{"127.0.0.1:1", "127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.(kubernetes.Inside).InsideURL(); got != want {
+		t.Errorf("it is %s, want %s", got, want)
+	}
+	if got := d.URL(); !strings.Contains(got, url.QueryEscape(host(0)+"=127.0.0.1:1,"+host(1)+"=127.0.0.1:2")) {
+		t.Errorf("from outside it is %s", got)
 	}
 	change := func(value any, path ...string) {
 		t.Helper()
@@ -193,8 +202,16 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 			t.Errorf("connects: %v, and is to be refused: %s", err, has)
 		}
 	}
+	s.Pods[1] = "stroppy-1-rs1-0"
+	refused("none of the same replica set")
 	change("ServiceMesh", "spec", "clusterServiceDNSMode")
 	refused("names of the mode ServiceMesh")
+	change(true, "spec", "sharding", "enabled")
+	refused("has shards")
+	change([]any{map[string]any{"name": user, "db": "bank", "passwordSecretRef": map[string]any{"name": secretName(s)}, "roles": []any{}}}, "spec", "users")
+	refused("one of the database bank")
+	change([]any{map[string]any{"name": user, "db": "bank", "roles": []any{}}}, "spec", "users")
+	refused("has no passwordSecretRef")
 	change([]any{}, "spec", "users")
 	refused("has no user in spec.users")
 	change("requireTLS", "spec", "tls", "mode")
@@ -206,14 +223,6 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 
 // TestPerconaNames holds what is read of names and settings.
 func TestPerconaNames(t *testing.T) {
-	s := &kubernetes.Spec{Name: "bank", Nodes: 3, Operator: &kubernetes.Operator{Kind: percona}}
-	k := Kind()
-	if got := k.NameOf(k.Pods(s)); got != "bank" {
-		t.Errorf("by its pods it is called %q", got)
-	}
-	if got := perconaSet("a-b", []string{"a-b-shard-1-0"}); got != "shard-1" {
-		t.Errorf("the replica set is %q", got)
-	}
 	for text, want := range map[string]any{"2": int64(2), "0.25": 0.25, "8.0": "8.0", "true": true, "t": "t", "NaN": "NaN", "+Inf": "+Inf", "1e3": "1e3", "zstd": "zstd"} {
 		if got := scalar(text); got != want {
 			t.Errorf("the value of %s is %v (%T)", text, got, got)

@@ -49,13 +49,13 @@ func Kind() *kubernetes.Kind {
 		Operators: []kubernetes.Operator{{
 			Name: "mariadb-operator", Kind: mariaDB,
 			Install: "helm install mariadb-operator-crds mariadb-operator-crds --repo https://helm.mariadb.com/mariadb-operator && helm install mariadb-operator mariadb-operator --repo https://helm.mariadb.com/mariadb-operator",
+			NameOf:  func(labels map[string]string) string { return labels["app.kubernetes.io/instance"] },
 		}},
 		Render: render, Status: status, Connect: connect, Settings: checkSetting,
 		Pods: func(s *kubernetes.Spec) labels.Set { // pkg/builder/labels of the operator
 			return labels.Set{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": s.Name}
 		},
-		Pod:    func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
-		NameOf: func(labels map[string]string) string { return labels["app.kubernetes.io/instance"] },
+		Pod: func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
 	}
 }
 

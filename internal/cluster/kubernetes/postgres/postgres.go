@@ -40,15 +40,14 @@ func Kind() *kubernetes.Kind {
 	return &kubernetes.Kind{
 		Name: "postgres", Port: port, Version: "17", Disk: "10Gi",
 		Operators: []kubernetes.Operator{
-			{Name: "CloudNativePG", Kind: cnpgKind, Install: "helm install cnpg cloudnative-pg --repo https://cloudnative-pg.github.io/charts --namespace cnpg-system --create-namespace"},
-			{Name: "Zalando's Postgres Operator", Kind: zalandoKind, Install: "helm install postgres-operator postgres-operator --repo https://opensource.zalando.com/postgres-operator/charts/postgres-operator"},
+			{Name: "CloudNativePG", Kind: cnpgKind, Install: "helm install cnpg cloudnative-pg --repo https://cloudnative-pg.github.io/charts --namespace cnpg-system --create-namespace",
+				NameOf: func(labels map[string]string) string { return labels["cnpg.io/cluster"] }},
+			{Name: "Zalando's Postgres Operator", Kind: zalandoKind, Install: "helm install postgres-operator postgres-operator --repo https://opensource.zalando.com/postgres-operator/charts/postgres-operator",
+				NameOf: func(labels map[string]string) string { return labels["cluster-name"] }},
 		},
 		Rights: []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
 		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
 		Settings: func(string, string) error { return nil },
-		NameOf: func(labels map[string]string) string {
-			return cmp.Or(labels["cnpg.io/cluster"], labels["cluster-name"])
-		},
 	}
 }
 

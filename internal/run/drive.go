@@ -208,14 +208,14 @@ func (c *conductor) connect(ctx context.Context, options *load.Options) (*connec
 // servers (HOST:PORT; empty: not known). Those that were open before an error are in the
 // options.
 func OpenClients(ctx context.Context, w workload.Workload, options *load.Options, first, count int) (servers []string, err error) {
-	server := ""
+	server, left := "", reachAllLimit
 	for i := first; i < first+count; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		// Of clients that share a connection the first opens it.
 		var client load.Client
-		err := Reach(ctx, func() (err error) {
+		err := reach(ctx, &left, func() (err error) {
 			client, err = w.Client(db.WithConnected(ctx, func(to string) { server = to }), i)
 			return err
 		})
@@ -228,20 +228,32 @@ func OpenClients(ctx context.Context, w workload.Workload, options *load.Options
 	return servers, nil
 }
 
-// reachLimit is how long a server that answered a moment ago may let connections fall or wait,
-// as it does on a machine that is too busy, or when thousands of clients come at once. Each try
-// has the time that the database's URL gives it.
+// How long a server that answered a moment ago may let connections fall or wait, as it does on a
+// machine that is too busy, or when thousands of clients come at once: one of them, and all clients
+// of one load phase together. Each try has the time that the database's URL gives it.
 const (
-	reachLimit = 10 * time.Second
-	reachEvery = 100 * time.Millisecond
+	reachLimit    = 10 * time.Second
+	reachAllLimit = time.Minute
+	reachEvery    = 100 * time.Millisecond
 )
 
 // Reach tries again, within limits, what failed because a server that was there a moment ago
 // could not be reached or did not answer in time. What a server answers is an error at once.
 func Reach(ctx context.Context, try func() error) error {
-	for began := time.Now(); ; {
+	left := reachLimit
+	return reach(ctx, &left, try)
+}
+
+// reach is Reach with so much time left, of which it takes what it needs after a failure.
+func reach(ctx context.Context, left *time.Duration, try func() error) error {
+	began := time.Now()
+	for again := false; ; again = true {
 		err := try()
-		if e, ok := errors.AsType[*db.Error](err); !ok || e.Class != db.Unavailable || e.Code != "" || time.Since(began) >= reachLimit {
+		took := time.Since(began)
+		if e, ok := errors.AsType[*db.Error](err); !ok || e.Class != db.Unavailable || e.Code != "" || took >= min(reachLimit, *left) {
+			if again {
+				*left -= took
+			}
 			return err
 		}
 		select {

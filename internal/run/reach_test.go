@@ -70,9 +70,44 @@ func TestOpenClientsReachesABusyServer(t *testing.T) {
 			})
 		})
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := Reach(ended, func() error { return away }); !errors.Is(err, away) {
-		t.Errorf("at an end: %v", err)
+	t.Run("all", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			var o load.Options
+			_, err := OpenClients(t.Context(), &each{err: away}, &o, 0, 100)
+			if took := time.Since(began); !errors.Is(err, away) || took < reachAllLimit || took > reachAllLimit+reachLimit {
+				t.Errorf("a hundred clients that take nine seconds each: %v after %v", err, took)
+			}
+		})
+	})
+	t.Run("end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			began := time.Now()
+			if err := Reach(ended, func() error { return away }); !errors.Is(err, away) || time.Since(began) > 0 {
+				t.Errorf("at an end: %v after %v", err, time.Since(began))
+			}
+		})
+	})
+}
+
+// each is a workload each of whose clients can be opened nine seconds after its first try.
+type each struct {
+	reluctant
+	err error
+	at  map[int]time.Time
+}
+
+func (e *each) Client(_ context.Context, i int) (load.Client, error) {
+	if e.at == nil {
+		e.at = map[int]time.Time{}
 	}
+	if _, tried := e.at[i]; !tried {
+		e.at[i] = time.Now()
+	}
+	if time.Since(e.at[i]) < 9*time.Second {
+		return nil, e.err
+	}
+	return nil, nil
 }

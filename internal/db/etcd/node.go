@@ -123,7 +123,7 @@ func (n *node) unreachable(err error) *db.Error {
 		reason = wire.LateReason
 	}
 	if reason != "" {
-		text = fmt.Sprintf("etcd node %s: %s", n.address, reason)
+		text, e.Code = fmt.Sprintf("etcd node %s: %s", n.address, reason), "" // the code was our client's
 	}
 	e.Err = db.MessageError{Text: text + ": " + db.CheckServer, Cause: err}
 	return e

@@ -398,13 +398,7 @@ func reported(i nemesis.Injection) report.Fault {
 
 // listeners are the servers of a database's address that this process may measure.
 func listeners(database string) []resource.Group {
-	var groups []resource.Group
-	for _, address := range addresses(database) {
-		if g, ok := resource.Listener(address); ok {
-			groups = append(groups, g)
-		}
-	}
-	return groups
+	return resource.Listeners(addresses(database)...)
 }
 
 // addresses are the HOST:PORT of a database's address, with commas between them.

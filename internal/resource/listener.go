@@ -9,28 +9,48 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Listener is the server on this machine that listens at address, HOST:PORT: the
-// process that holds the socket, and its descendants. It is found now, and its
-// descendants at every sample. It returns false where the address is none of
-// this machine's, nobody listens there, or the system does not report who: that
-// takes the same user, or root.
-func Listener(address string) (Group, bool) {
-	host, text, _ := net.SplitHostPort(address) // both are empty after an error
-	port, err := strconv.Atoi(text)
-	if here, _ := Local(host); err != nil || !here {
-		return Group{}, false
-	}
-	sockets, err := psnet.Connections("tcp")
-	var first int32
-	for _, s := range sockets { // children hold their parent's socket too
-		if s.Status == "LISTEN" && int(s.Laddr.Port) == port && s.Pid != 0 && (first == 0 || s.Pid < first) {
-			first = s.Pid
+// Listeners are the servers on this machine that listen at addresses, HOST:PORT: of
+// each the process that holds the socket, and its descendants. They are found now, and
+// their descendants at every sample. An address is left out that is none of this
+// machine's, at which nobody listens, or of which the system does not report who does:
+// that takes the same user, or root. All sockets of the machine are read, once.
+func Listeners(addresses ...string) (groups []Group) {
+	first := map[int]int32{} // by port: of the processes that hold the socket, as children do too
+	for _, address := range addresses {
+		if port, is := localPort(address); is {
+			first[port] = 0
 		}
 	}
-	if err != nil || first == 0 {
-		return Group{}, false
+	if len(first) == 0 {
+		return nil
 	}
-	return Group{Name: address, PIDs: (&family{root: first}).pids}, true
+	sockets, err := psnet.ConnectionsWithoutUids("tcp") // which would read a file for each socket
+	if err != nil {
+		return nil
+	}
+	for _, s := range sockets {
+		at, asked := first[int(s.Laddr.Port)]
+		if asked && s.Status == "LISTEN" && s.Pid != 0 && (at == 0 || s.Pid < at) {
+			first[int(s.Laddr.Port)] = s.Pid
+		}
+	}
+	for _, address := range addresses {
+		if port, is := localPort(address); is && first[port] != 0 {
+			groups = append(groups, Group{Name: address, PIDs: (&family{root: first[port]}).pids})
+		}
+	}
+	return groups
+}
+
+// localPort is the port of an address of this machine.
+func localPort(address string) (port int, is bool) {
+	host, text, _ := net.SplitHostPort(address) // both are empty after an error
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, false
+	}
+	is, _ = Local(host)
+	return port, is
 }
 
 // Local says whether a host is this machine, and whether that is known: it is not of a name

@@ -84,21 +84,33 @@ func TestNewProcess(t *testing.T) {
 	}
 }
 
-func TestListener(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func TestListeners(t *testing.T) {
+	var addresses []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	g, ok := Listener(address)
-	if !ok || g.Name != address || !slices.Contains(g.PIDs(), selfPID()) {
-		t.Errorf("the listener at %s is %v, %v: not this test", address, g.Name, ok)
+	gone.Close()
+	nobody := []string{gone.Addr().String(), "192.0.2.1:80", "no-port", "localhost:x"}
+	all := Listeners(append(nobody, addresses...)...)
+	if len(all) != len(addresses) {
+		t.Fatalf("of the listeners at %v there are %d", addresses, len(all))
 	}
-	l.Close()
-	for _, nobody := range []string{address, "192.0.2.1:80", "no-port", "localhost:x"} {
-		if _, ok := Listener(nobody); ok {
-			t.Errorf("a listener was found at %s", nobody)
+	for i, g := range all {
+		if g.Name != addresses[i] || !slices.Contains(g.PIDs(), selfPID()) {
+			t.Errorf("the listener at %s is %s: not this test", addresses[i], g.Name)
 		}
+	}
+	if all := Listeners(nobody...); len(all) > 0 {
+		t.Errorf("listeners were found at %s", all[0].Name)
 	}
 }
 

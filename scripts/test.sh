@@ -3,7 +3,7 @@
 #
 #   scripts/test.sh          everything, as CI runs it: installs what is missing, runs
 #                            the linters and all tests, those of what is concurrent
-#                            under the race detector
+#                            under the race detector, but for calculations in one goroutine
 #   scripts/test.sh quick    between two edits: gofmt, go vet and the short tests,
 #                            which install nothing and start PostgreSQL alone
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
@@ -48,22 +48,22 @@ esac
 
 # What runs in several goroutines: the race detector watches its short tests, the
 # servers of other tests it would only slow down. All tests of the second list are
-# short, so that everything runs them under the race detector alone. The longest of
-# both come first.
+# short, so that everything runs them under the race detector alone, but for those of
+# $sequential. The longest of both come first.
 racy="./internal/dbtest ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
 watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
 	./internal/resource ./internal/workload/... ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
 	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 
-# Calculations in one goroutine, in which that detector can find nothing, and runs whose code
-# others run under it.
+# Calculations in one goroutine, in which that detector can find nothing, runs whose code others
+# run under it, and allocations, of which it makes more. Everything runs them without it, those of $watched by themselves.
 sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
 sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
 sequential="$sequential|TestAppendClaims|TestCarelessDocuments|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
 sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs"
 sequential="$sequential|TestTailFindsDamage|TestEveryFlippedBitIsFound|TestAFlippedBitOfAnIncompleteHistoryIsFound"
 sequential="$sequential|TestACutOrAlteredEndStateIsAnError|TestAnotherReaderReadsTheSame|TestBreakdown|TestCompareShowsDifference"
-sequential="$sequential|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds)\$"
+sequential="$sequential|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds|TestNoAllocations)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
 
@@ -314,6 +314,9 @@ else
 	fi
 	if command -v gcc >/dev/null; then
 		race
+		echo "== what the race detector does not watch of that"
+		export CGO_ENABLED=0
+		tests "$watched" -count 1 -run "$sequential"
 	else
 		echo "test.sh: no gcc, so the race detector is off" >&2
 	fi

@@ -70,10 +70,10 @@ const (
 
 func failingOvers() []failingOver {
 	return []failingOver{
-		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
 		{"postgres", nil, clustertest.Launcher(postgrescluster.StartCluster), "answer_timeout=1s", opens(postgres.Open), []metFault{
 			{fault: "kill primary at 1s for 4s"},
 		}, false},
+		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
 		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, patroni.Start, "answer_timeout=1s", opens(postgres.Open), []metFault{
 			{fault: "kill primary at 1s for 4s"}, {fault: "pause primary at 1s for 2s"}, {fault: "partition primary at 1s for 6s"},
 			{fault: "move leader at 1s", noUnknown: handOver}, {fault: "kill-agent primary at 1s for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 1s for 5s", noUnknown: goesOn, noRefusal: goesOn},

@@ -133,10 +133,6 @@ type metWrite struct {
 // three quarters of the fault are over. Of SQL every second one sends each statement by itself.
 const writers, holders, starters, latecomers = 12, 2, 2, 2
 
-// rest is between two writes of one of them, so that the machine has time for the servers, and
-// short enough that some of them have a commit under way at any time.
-const rest = 3 * time.Millisecond
-
 func openWriter(t *testing.T, d db.Database, i int) writer {
 	t.Helper()
 	if sql, ok := d.(db.SQL); ok {
@@ -221,7 +217,6 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 				one = metWrite{id: ids.Add(1), from: clock()}
 				var err error
 				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
-					_ = cluster.Sleep(ctx, rest)
 					continue
 				}
 				for ctx.Err() == nil {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -57,7 +58,8 @@ const PollEvery, pollAtMost = 10 * time.Millisecond, 50 * time.Millisecond
 // Retry tries until it succeeds: what takes long is tried less often, because each try takes
 // processors from the servers. It succeeds later than it could by a tenth of the time that it
 // took, or by PollEvery, and never by more than 50 ms. When ctx ends the error says why, and what
-// the last try said that ctx did not cut off.
+// the last try said that ctx did not cut off. If that try had no answer in its own time, which
+// says nothing of what is waited for, it says the answer before that too.
 func Retry(ctx context.Context, try func() error) error {
 	began := time.Now()
 	return retry(ctx, func() time.Duration { return min(max(PollEvery, time.Since(began)/10), pollAtMost) }, try)
@@ -69,17 +71,32 @@ func RetryEvery(ctx context.Context, every time.Duration, try func() error) erro
 }
 
 func retry(ctx context.Context, pause func() time.Duration, try func() error) error {
-	var said error
+	var said, silent error
 	for {
 		err := try()
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		if said == nil || ctx.Err() == nil {
+		case said == nil:
 			said = err
+		case ctx.Err() != nil:
+		case timedOut(err):
+			silent = err
+		default:
+			said, silent = err, nil
 		}
-		if ended := Sleep(ctx, pause()); ended != nil {
+		ended := Sleep(ctx, pause())
+		switch {
+		case ended != nil && silent != nil:
+			return fmt.Errorf("%w; at last: %w; before that: %w", ended, silent, said)
+		case ended != nil:
 			return fmt.Errorf("%w; at last: %w", ended, said)
 		}
 	}
+}
+
+// timedOut says whether a try had no answer in its own time.
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,31 @@ func TestPersist(t *testing.T) {
 	}
 	if err := Retry(ctx, func() error { return nil }); err != nil {
 		t.Errorf("what succeeds at once: %v", err)
+	}
+}
+
+// TestPersistThroughSilence holds that a try without an answer does not hide what the tries before
+// it were answered, and that an answer after it takes the place of both.
+func TestPersistThroughSilence(t *testing.T) {
+	old, wrong, silence := errors.New("old"), errors.New("wrong"), fmt.Errorf("INFO: %w", context.DeadlineExceeded)
+	for want, said := range map[string][]error{
+		"enough; at last: INFO: context deadline exceeded; before that: wrong": {old, silence, wrong, silence, silence},
+		"enough; at last: wrong":                           {old, silence, wrong},
+		"enough; at last: INFO: context deadline exceeded": {silence},
+		"enough; at last: old":                             {silence, old},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		tries := 0
+		err := RetryEvery(ctx, time.Millisecond, func() error {
+			if tries++; tries > len(said) {
+				cancel(errors.New("enough"))
+				return context.Cause(ctx)
+			}
+			return said[tries-1]
+		})
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -230,4 +231,21 @@ func TestValkeyOnPATH(t *testing.T) {
 			t.Errorf("%v: found %s, %v, want %s", o.Params, found, err, valkey)
 		}
 	}
+}
+
+// TestSilentServer holds that a question to a paused server says that the time is over, by which
+// who waits knows that nothing was answered, and not that its connection was closed for that.
+func TestSilentServer(t *testing.T) {
+	m := startCluster(t, 1, "").List()[0]
+	s := newSession(m.address(), 100*time.Millisecond)
+	t.Cleanup(s.close)
+	_, err := look(t.Context(), s)
+	clustertest.Must(t, err)
+	clustertest.Must(t, m.Pause(t.Context()))
+	for range 10 {
+		if _, err := look(t.Context(), s); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("a server that does not answer: %v", err)
+		}
+	}
+	clustertest.Must(t, m.Resume(t.Context()))
 }

@@ -56,6 +56,9 @@ func (s *session) do(ctx context.Context, words ...string) (*goredis.Cmd, error)
 	if err != nil && old && s.conn == nil && ctx.Err() == nil {
 		answer, err = s.try(ctx, words)
 	}
+	if err != nil && !refused(err) && ctx.Err() != nil {
+		err = context.Cause(ctx) // and not that its connection was closed for that
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s on %s: %w", strings.Join(words, " "), s.address, err)
 	}

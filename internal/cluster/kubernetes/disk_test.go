@@ -3,18 +3,36 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// writers is a database that is asked for nothing here but whether its servers can be had to write.
-type writers struct{ Database }
+// writers is a database that is asked for nothing here but whether its servers can be had to write,
+// and for that, if there is what happens then.
+type writers struct {
+	Database
+	write func(context.Context) error
+}
 
 func (writers) Volume() string { return "/data" }
 
-func (writers) Write(context.Context, int) error { return errors.New("nobody has a disk") }
+func (w writers) Write(ctx context.Context, _ int) error {
+	if w.write == nil {
+		return errors.New("nobody has a disk")
+	}
+	return w.write(ctx)
+}
 
 // TestReached holds where Chaos Mesh can inject faults into a volume, and why it cannot.
 func TestReached(t *testing.T) {
@@ -48,27 +66,247 @@ func TestReached(t *testing.T) {
 	}
 }
 
+// withDisk is a pod of a server, in a container that has an identifier, with a volume.
+func withDisk(name, id string) *corev1.Pod {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	pod := &corev1.Pod{
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "db", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", ContainerID: "other", State: running}, {Name: "db", ContainerID: id, State: running}}},
+	}
+	pod.Name, pod.UID = name, "1"
+	return pod
+}
+
+// logged answers every question with one log, or with an error.
+type logged struct {
+	text string
+	err  error
+}
+
+func (l logged) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(l.text))}, l.err
+}
+
+// faulty is a volume with a fault, into whose server's container "a" it was injected. The node's pod
+// is now one, if there is one.
+func faulty(now *corev1.Pod, log logged, write func(context.Context) error) *volume {
+	w := &podWatch{pods: map[string]*corev1.Pod{}}
+	if now != nil {
+		w.pods["x"] = now
+	}
+	api := &API{Namespace: "default", config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: log}}
+	c := &Cluster{pods: w, api: api, database: writers{write: write}}
+	return &volume{node: &node{cluster: c, pod: "x"}, pod: "1", server: "a", within: seenWithin, before: 20 * time.Millisecond, fault: &chaos{cluster: c}}
+}
+
 // TestStill holds that a fault counts as gone with the server that had it.
 func TestStill(t *testing.T) {
-	status := func(id string) corev1.PodStatus {
-		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "agent", ContainerID: "other"}, {Name: "db", ContainerID: id, State: running}}}
-	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "db"}}}, Status: status("a")}
-	pod.Name, pod.UID = "x", "1"
-	w := &podWatch{pods: map[string]*corev1.Pod{"x": pod}}
-	v := &volume{node: &node{cluster: &Cluster{pods: w}, pod: "x"}, pod: "1", server: "a", within: time.Second}
+	pod := withDisk("x", "a")
+	v := faulty(pod, logged{}, nil)
 	if err := v.still(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if says, ended := v.ended(t.Context()); ended {
-		t.Errorf("a server that runs has ended with %q", says)
+	if end := v.ended(t.Context()); end != nil {
+		t.Errorf("a server that runs has ended: %v", end)
 	}
-	pod.Status = status("b")
+	pod.Status = withDisk("x", "b").Status
 	says(t, v.still(t.Context()), "started again meanwhile")
-	pod.Status, pod.UID = status("a"), "2"
+	pod.Status, pod.UID = withDisk("x", "a").Status, "2"
 	says(t, v.still(t.Context()), "started again meanwhile")
-	if !noSpace("write /data/x: No space left on device") || noSpace("wrote x") {
-		t.Error("what ENOSPC is called is not known")
+}
+
+const noSpaceLeft = "write /data/x: No space left on device"
+
+// TestNoRoom holds by what a volume counts as full.
+func TestNoRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		write      error
+		end        *ending
+		seen, says string
+	}{
+		"a write":               {errors.New(noSpaceLeft), nil, "a write found no space", ""},
+		"an end":                {nil, &ending{log: "open | " + noSpaceLeft + " | bye"}, "its server ended", ""},
+		"an end, and a write":   {errors.New("connection refused"), &ending{log: noSpaceLeft}, "its server ended", ""},
+		"space":                 {nil, nil, "", "found space"},
+		"another error":         {errors.New("connection refused"), nil, "", "not for want of space: connection refused"},
+		"another end":           {nil, &ending{log: "a panic"}, "", "its log ends with a panic"},
+		"an end nobody knows":   {errors.New(noSpaceLeft), &ending{unread: errors.New("its pod has gone")}, "", "that anybody saw: its pod has gone"},
+		"no space for the log":  {nil, &ending{unread: errors.New(noSpaceLeft)}, "", "not for want of space that anybody saw"},
+		"another end, no space": {errors.New(noSpaceLeft), &ending{log: "a panic"}, "", "a panic"},
+	} {
+		seen, err := noRoom(c.write, c.end)
+		switch {
+		case c.says != "":
+			says(t, err, c.says)
+		case err != nil || !strings.Contains(seen, c.seen):
+			t.Errorf("%s: %q, %v", name, seen, err)
+		}
+	}
+}
+
+// TestSlowed holds by what writes a disk counts as slow, and as slow no more.
+func TestSlowed(t *testing.T) {
+	const before, perCall = 20 * time.Millisecond, 50 * time.Millisecond
+	for name, c := range map[string]struct {
+		times      [writesSeen]int64 // milliseconds
+		slow, fast bool
+	}{
+		"all":           {[...]int64{300, 250, 270}, true, false},
+		"just":          {[...]int64{70, 70, 70}, true, false},
+		"not quite":     {[...]int64{69, 69, 69}, false, true},
+		"one late":      {[...]int64{20, 300, 20}, false, false},
+		"one not late":  {[...]int64{300, 20, 300}, false, false},
+		"late at first": {[...]int64{300, 300, 20}, false, false},
+		"none":          {[...]int64{20, 15, 18}, false, true},
+	} {
+		var times []time.Duration
+		for _, ms := range c.times {
+			times = append(times, time.Duration(ms)*time.Millisecond)
+		}
+		_, errSlow := slowed(times, before, perCall)
+		_, errFast := fast(times, before+perCall)
+		if (errSlow == nil) != c.slow || (errFast == nil) != c.fast {
+			t.Errorf("%s: slow: %v; fast: %v", name, errSlow, errFast)
+		}
+	}
+}
+
+// TestFullVolume holds what the effect of a volume without room is: by a write it lasts until the
+// heal, which looks; by the end of the server it ends itself.
+func TestFullVolume(t *testing.T) {
+	ended := func() *corev1.Pod {
+		pod := withDisk("x", "a")
+		pod.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+		return pod
+	}
+	full := errors.New(noSpaceLeft)
+	for name, c := range map[string]struct {
+		pod        *corev1.Pod
+		log        logged
+		write      error
+		says       string // of an effect that is not seen
+		endsItself bool
+	}{
+		"a write":             {withDisk("x", "a"), logged{text: noSpaceLeft}, full, "", false},
+		"an end":              {ended(), logged{text: "open\n" + noSpaceLeft}, errors.New("connection refused"), "", true},
+		"an end, up again":    {withDisk("x", "b"), logged{text: noSpaceLeft}, nil, "", true},
+		"space":               {withDisk("x", "a"), logged{text: noSpaceLeft}, nil, "a write found space", false},
+		"another end":         {ended(), logged{text: "a panic"}, nil, "its log ends with a panic", false},
+		"a log nobody reads":  {ended(), logged{err: full}, nil, "its log could not be read", false},
+		"another pod":         {nil, logged{text: noSpaceLeft}, full, "kubectl get events", false},
+		"a write that failed": {withDisk("x", "a"), logged{}, errors.New("no leader"), "no leader", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				write := c.write
+				e, err := faulty(c.pod, c.log, func(context.Context) error { return write }).full(t.Context())
+				if e.EndsItself != c.endsItself || (e.Still == nil) != c.endsItself || e.Heal == nil {
+					t.Errorf("the effect is %+v", e)
+				}
+				if c.says != "" {
+					says(t, err, "was not seen", c.says)
+					return
+				}
+				if err != nil || e.Seen == "" {
+					t.Fatalf("%q, %v", e.Seen, err)
+				}
+				if c.endsItself {
+					return
+				}
+				_, err = e.Heal(t.Context())
+				says(t, err, "not seen to be healed", noSpaceLeft)
+				write = nil
+				if seen, err := e.Heal(t.Context()); err != nil || seen != "a write found space" {
+					t.Errorf("%q, %v", seen, err)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowVolume holds that a slow volume, and its heal, are seen by writes one after the other.
+func TestSlowVolume(t *testing.T) {
+	const slow, ok = 250 * time.Millisecond, 20 * time.Millisecond
+	for name, c := range map[string]struct {
+		with, after []time.Duration // that writes take in turn
+		says, heals string
+	}{
+		"it is":            {[]time.Duration{slow}, []time.Duration{ok}, "", ""},
+		"a late one":       {[]time.Duration{ok, slow}, nil, "was not seen", ""},
+		"two late ones":    {[]time.Duration{slow, slow, ok}, nil, "was not seen", ""},
+		"it is not":        {[]time.Duration{ok}, nil, "was not seen", ""},
+		"it is in the end": {[]time.Duration{ok, ok, ok, ok, slow, slow, slow, slow, slow}, []time.Duration{ok}, "", ""},
+		"not healed":       {[]time.Duration{slow}, []time.Duration{slow}, "", "takes 250ms yet"},
+		"healed by halves": {[]time.Duration{slow}, []time.Duration{slow, ok}, "", "takes 250ms yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				take, i := c.with, 0
+				e, err := faulty(withDisk("x", "a"), logged{}, func(context.Context) error {
+					time.Sleep(take[i%len(take)])
+					i++
+					return nil
+				}).slow(t.Context(), 50*time.Millisecond)
+				if c.says != "" {
+					says(t, err, c.says)
+					return
+				}
+				if err != nil || !strings.Contains(e.Seen, "each took 250ms or longer, and 20ms at most before") {
+					t.Fatalf("%q, %v", e.Seen, err)
+				}
+				take = c.after
+				seen, err := e.Heal(t.Context())
+				if c.heals != "" {
+					says(t, err, c.heals)
+				} else if err != nil || !strings.Contains(seen, "none took longer than 20ms") {
+					t.Errorf("%q, %v", seen, err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // a server that ends is none on a slow disk
+		_, err := faulty(withDisk("x", "b"), logged{text: "a panic"}, func(context.Context) error { time.Sleep(slow); return nil }).slow(t.Context(), 50*time.Millisecond)
+		says(t, err, "its server has ended", "a panic")
+	})
+}
+
+// testDisks holds that the faults of a disk are injected and healed by objects of Chaos Mesh, and
+// seen by writes. Of Chaos Mesh, and of the server, there are stand-ins: a write does what the objects
+// that are there say.
+func testDisks(t *testing.T, c *kubetest.ControlPlane) {
+	x := chosen(t, connect(t, c), "stroppy-disks")
+	x.database = writers{write: func(ctx context.Context) error {
+		list, err := x.api.list(ctx, chaosKind(ioChaos), RunLabel+"="+x.run)
+		must(t, err)
+		for i := range list {
+			if action, _, _ := unstructured.NestedString(list[i].Object, "spec", "action"); action != "latency" {
+				return errors.New(noSpaceLeft)
+			}
+			text, _, _ := unstructured.NestedString(list[i].Object, "spec", "delay")
+			delay, err := time.ParseDuration(text)
+			must(t, err)
+			time.Sleep(5 * delay)
+		}
+		return nil
+	}}
+	n := x.nodes[1]
+	_, err := n.FillDisk(t.Context())
+	says(t, err, "its server is not running")
+	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go standInOf(ctx, x.api, ioChaos, "")
+	for name, inject := range map[string]func() (cluster.Effect, error){
+		"full": func() (cluster.Effect, error) { return n.FillDisk(t.Context()) },
+		"slow": func() (cluster.Effect, error) { return n.SlowDisk(t.Context(), 200*time.Millisecond) },
+	} {
+		e, err := inject()
+		if err != nil || !strings.HasSuffix(e.Seen, ", by Chaos Mesh") || e.EndsItself || e.Still(t.Context()) != nil {
+			t.Fatalf("%s: %+v, %v", name, e, err)
+		}
+		if seen, err := e.Heal(t.Context()); err != nil || seen == "" {
+			t.Errorf("%s: %q, %v", name, seen, err)
+		}
+		faultsLeft(t, x.api)
 	}
 }

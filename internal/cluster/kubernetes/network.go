@@ -106,7 +106,7 @@ func (n *network) Degrade(ctx context.Context, nodes []int, link cluster.Link) (
 	for i, node := range nodes {
 		at[node] = i
 	}
-	_, err = look(ctx, func(ctx context.Context) (string, error) {
+	_, err = observe(ctx, func(ctx context.Context) (string, error) {
 		return "", each(nodes, func(i int) (err error) {
 			if before[at[i]], err = seen.measure(ctx, i, link); err == nil && link.Bandwidth > 0 {
 				err = before[at[i]].wide(link.Bandwidth)
@@ -167,12 +167,12 @@ func degradeSpec(n *network, nodes []int, link cluster.Link) map[string]any {
 // is there.
 const seenWithin = 10 * time.Second
 
-// look sees something, if need be again and again for seenWithin.
-func look(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
-	return lookFor(ctx, seenWithin, see)
+// observe sees something, if need be again and again for seenWithin.
+func observe(ctx context.Context, see func(context.Context) (string, error)) (string, error) {
+	return observeWithin(ctx, seenWithin, see)
 }
 
-func lookFor(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
+func observeWithin(ctx context.Context, within time.Duration, see func(context.Context) (string, error)) (text string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it was not seen within %v", within))
 	defer cancel()
 	err = cluster.RetryEvery(ctx, removeEvery, func() (err error) { text, err = see(ctx); return err })
@@ -190,9 +190,9 @@ func (n *network) effect(ctx context.Context, specs []map[string]any, nodes []in
 		if err := x.heal(ctx); err != nil {
 			return "", err
 		}
-		return look(ctx, ended)
+		return observe(ctx, ended)
 	}
-	if e.Seen, err = look(ctx, seen); err != nil {
+	if e.Seen, err = observe(ctx, seen); err != nil {
 		err = fmt.Errorf("what Chaos Mesh says that it has injected into %s has no effect: %w", n.names(nodes), err)
 	} else {
 		e.Seen += ", by Chaos Mesh"
@@ -250,6 +250,7 @@ type measured struct {
 	median     time.Duration // of a connection's making, of those that were made
 
 	asked, came int64 // bytes a second that were asked for, if any, and that came back
+	echoes      int64 // in which they came
 }
 
 func (m measured) String() string {

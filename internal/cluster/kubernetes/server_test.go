@@ -37,7 +37,7 @@ func TestServer(t *testing.T) {
 	}{
 		{"access", testAccess}, {"apply", testApply}, {"rights", testRights}, {"start that fails", testFailedStart},
 		{"quota", testQuota}, {"image", testImage}, {"dead runs", testDeadRuns}, {"kept", testKept}, {"adopt", testAdopt}, {"killed run", testKilledRun},
-		{"chaos", testChaos}, {"stuck chaos", testStuckChaos}, {"chaos file", testChaosFile}, {"pods", testPods}, {"operator", testOperator},
+		{"chaos", testChaos}, {"stuck chaos", testStuckChaos}, {"chaos file", testChaosFile}, {"disks", testDisks}, {"pods", testPods}, {"operator", testOperator},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}

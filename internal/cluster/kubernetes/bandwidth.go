@@ -26,6 +26,8 @@ const (
 	// more than narrowShare times the limit came back; and as one that lets more through, if at
 	// least wideShare did.
 	narrowShare, wideShare = 1.3, 1.6
+	// Fewer echoes than these come of a node that is cut off as well.
+	fewestEchoes = 3
 	// Echoes are as small as to be many in echoTime, and fit in a packet of any network of pods.
 	leastEcho, mostEcho = 64, 1300
 	mostEchoRate        = 1 << 30 // bytes a second
@@ -46,16 +48,17 @@ func limitBuffer(bandwidth int64) int64 { return max(16<<10, bandwidth/50) }
 // echoed is an answer of a probe. Bytes are those of frames of Ethernet, as a limit counts them.
 type echoed struct {
 	Sent, Back int64 // within echoTime
+	Echoes     int64 // that came back
 	Error      string
 }
 
 // echo sends a host so many bytes a second in echoes (RFC 792, RFC 4443) for echoTime, after so
 // many at once, and counts what comes back meanwhile.
 func echo(ctx context.Context, to net.IP, rate, first int64) (e echoed) {
-	network, any, overhead := "udp4", "0.0.0.0", int64(14+20+8)
+	network, local, overhead := "udp4", "0.0.0.0", int64(14+20+8)
 	message := icmp.Message{Type: ipv4.ICMPTypeEcho}
 	if to.To4() == nil {
-		network, any, overhead = "udp6", "::", 14+40+8
+		network, local, overhead = "udp6", "::", 14+40+8
 		message.Type = ipv6.ICMPTypeEchoRequest
 	}
 	message.Body = &icmp.Echo{Data: make([]byte, min(max(rate/200, leastEcho), mostEcho))}
@@ -63,7 +66,7 @@ func echo(ctx context.Context, to net.IP, rate, first int64) (e echoed) {
 	if err != nil {
 		return echoed{Error: err.Error()}
 	}
-	conn, err := icmp.ListenPacket(network, any)
+	conn, err := icmp.ListenPacket(network, local)
 	if err != nil {
 		return echoed{Error: "it may not send echoes: " + err.Error()}
 	}
@@ -82,7 +85,7 @@ func echo(ctx context.Context, to net.IP, rate, first int64) (e echoed) {
 	comeBack(conn, time.Now().Add(echoPause)) // what passed at once does not count
 	began := time.Now()
 	var group sync.WaitGroup
-	group.Go(func() { e.Back = frame * comeBack(conn, began.Add(echoTime)) })
+	group.Go(func() { e.Echoes = comeBack(conn, began.Add(echoTime)) })
 	sent := int64(0)
 	for passed := time.Duration(0); passed < echoTime && err == nil && ctx.Err() == nil; passed = time.Since(began) {
 		var n int64
@@ -101,7 +104,7 @@ func echo(ctx context.Context, to net.IP, rate, first int64) (e echoed) {
 		e.Error = "it cannot send echoes: " + err.Error()
 	}
 	group.Wait()
-	e.Sent = sent
+	e.Sent, e.Back = sent, frame*e.Echoes
 	return e
 }
 
@@ -124,6 +127,8 @@ func (m measured) narrow(limit int64) error {
 		return fmt.Errorf("the probe could ask for no more than %d B/s, by which a limit of %d B/s cannot be seen", m.asked, limit)
 	case float64(m.came) > narrowShare*float64(limit):
 		return fmt.Errorf("%d B/s came back of a link that is to be limited to %d B/s", m.came, limit)
+	case m.echoes < fewestEchoes:
+		return fmt.Errorf("%d echoes came back, and fewer than %d may be of a node that is cut off: see that the network lets echoes (ICMP) through, or take a higher limit", m.echoes, fewestEchoes)
 	}
 	return nil
 }
@@ -142,11 +147,14 @@ func (p *probe) measureRate(ctx context.Context, node int, link cluster.Link) (m
 	if err != nil {
 		return m, err
 	}
+	if most := int64(mostEchoRate / echoOffer); link.Bandwidth > most {
+		return m, fmt.Errorf("the probe cannot ask for enough to see a limit of %d B/s: take one of %d B/s at most", link.Bandwidth, most)
+	}
 	var e echoed
 	err = p.get(ctx, "echo", map[string]any{"to": ip, "rate": echoOffer * link.Bandwidth, "first": limitBuffer(link.Bandwidth) + link.Bandwidth/5}, &e)
 	if err == nil && e.Error != "" {
 		err = fmt.Errorf("the probe sees nothing of n%d: %s", node, e.Error)
 	}
 	perSecond := func(bytes int64) int64 { return int64(float64(bytes) / echoTime.Seconds()) }
-	return measured{asked: perSecond(e.Sent), came: perSecond(e.Back)}, err
+	return measured{asked: perSecond(e.Sent), came: perSecond(e.Back), echoes: e.Echoes}, err
 }

@@ -245,11 +245,13 @@ func TestWorse(t *testing.T) {
 	round := func(sent, lost int, median time.Duration) measured {
 		return measured{sent: sent, lost: lost, median: median}
 	}
-	echoes := func(asked, came int64) measured { return measured{asked: asked, came: came} }
-	if err := echoes(2000, 1900).wide(1000); err != nil {
+	echoes := func(asked, came, count int64) measured {
+		return measured{asked: asked, came: came, echoes: count}
+	}
+	if err := echoes(2000, 1900, 19).wide(1000); err != nil {
 		t.Error(err)
 	}
-	if echoes(2000, 1050).wide(1000) == nil || echoes(1100, 1100).wide(1000) == nil {
+	if echoes(2000, 1050, 10).wide(1000) == nil || echoes(1100, 1100, 11).wide(1000) == nil {
 		t.Error("a link counts as one that lets more through than anybody saw")
 	}
 	for _, c := range []struct {
@@ -262,10 +264,12 @@ func TestWorse(t *testing.T) {
 		{round(5, 0, ms), round(5, 0, 70*ms), cluster.Link{Delay: 100 * ms, Jitter: 40 * ms}, true},
 		{round(200, 0, ms), round(200, 12, ms), cluster.Link{Loss: 0.1}, true},
 		{round(200, 0, ms), round(200, 0, ms), cluster.Link{Loss: 0.1}, false},
-		{echoes(2000, 2000), echoes(2000, 1050), cluster.Link{Bandwidth: 1000}, true},
-		{echoes(2000, 2000), echoes(2000, 0), cluster.Link{Bandwidth: 1000}, true},
-		{echoes(2000, 2000), echoes(2000, 1400), cluster.Link{Bandwidth: 1000}, false},
-		{echoes(2000, 2000), echoes(1100, 1000), cluster.Link{Bandwidth: 1000}, false}, // nobody has asked for more
+		{echoes(2000, 2000, 20), echoes(2000, 1050, 10), cluster.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes), cluster.Link{Bandwidth: 1000}, true},
+		{echoes(2000, 2000, 20), echoes(2000, 300, fewestEchoes-1), cluster.Link{Bandwidth: 1000}, false}, // as of a node that is cut off
+		{echoes(2000, 2000, 20), echoes(2000, 0, 0), cluster.Link{Bandwidth: 1000}, false},
+		{echoes(2000, 2000, 20), echoes(2000, 1400, 14), cluster.Link{Bandwidth: 1000}, false},
+		{echoes(2000, 2000, 20), echoes(1100, 1000, 10), cluster.Link{Bandwidth: 1000}, false}, // nobody has asked for more
 	} {
 		if got := c.now.worse(c.before, c.link) == nil; got != c.worse {
 			t.Errorf("%v after %v with %+v: worse is %v", c.now, c.before, c.link, got)

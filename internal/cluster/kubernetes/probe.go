@@ -92,7 +92,7 @@ func probing(token string) http.Handler {
 		rate, errRate := strconv.ParseInt(query.Get("rate"), 10, 64)
 		first, errFirst := strconv.ParseInt(query.Get("first"), 10, 64)
 		if to == nil || errors.Join(errRate, errFirst) != nil || rate < 1 || rate > mostEchoRate || first < 0 || first > rate+mostRead {
-			http.Error(w, "these are no address and no numbers of bytes", http.StatusBadRequest)
+			http.Error(w, fmt.Sprintf("echo takes to=IP, rate=1 to %d bytes a second, and first=0 to %d bytes more than rate", mostEchoRate, mostRead), http.StatusBadRequest)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(echo(r.Context(), to, rate, first))

@@ -110,7 +110,7 @@ func kinds() []kind {
 		}
 		return fit[Drifter]("the clocks of this kind of node can be put forward or back, by `clock TARGET by T`, and not made to run at another rate", "%s: %w", func(Drifter) error { return nil })(e, s, nodes)
 	}
-	disk := both(fit("this kind of node cannot have faults of its disk", "the disk of %s cannot have faults: %w", Disk.DiskFaults), both(kills, restarts))
+	disk := both(fit("this kind of node cannot have faults of its disk: take a cluster that is started on this machine with layer=on, as in KIND:1?layer=on", "the disk of %s cannot have faults: %w", Disk.DiskFaults), both(kills, restarts))
 	loses := both(has[VolatileDisk]("made to lose what it did not sync"), disk)
 	anything := func(effect, *state, []cluster.Node) error { return nil }
 	return append([]kind{
@@ -130,11 +130,11 @@ func kinds() []kind {
 				{"partition client from TARGET [one-way [in]]", "no packet between this program and the target; the nodes reach each other"},
 			},
 			read: readPartition, able: hasLinks, plan: planPartition},
-		{word: slow, usage: "slow TARGET by T [varying T]", about: "delay every packet to and from the node, so that a round trip takes twice as much longer",
+		{word: slow, usage: "slow TARGET by T [varying T]", about: "delay every packet to and from the node, so that a round trip takes twice as much longer; in Kubernetes only what the pod sends, so that it takes once as much longer",
 			read: readDelay, able: hasLinks, claims: partLink},
 		{word: lossy, usage: "lossy TARGET by P%", about: "lose so many of the packets of the node, by chance",
 			read: readLoss, able: hasLinks, claims: partLink},
-		{word: limit, usage: "limit TARGET to N[k|M|G]B/s", about: "let no more bytes a second through to and from the node",
+		{word: limit, usage: "limit TARGET to N[k|M|G]B/s", about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
 			read: readRate, able: hasLinks, claims: partLink},
 		{word: clock, usage: "clock TARGET by T | at rate F", about: "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast",
 			read: readClock, able: both(steers, drifts), claims: partClock, inject: injectClock},

@@ -229,17 +229,21 @@ func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, comp
 	return code, r, reported.String()
 }
 
-// TestTPCBUnderTheNemesis: the primary is killed while transactions commit. Those whose
-// answer was lost are decided by the end state, or with versions by a look-up.
+// TestTPCBUnderTheNemesis: the primary is killed while transactions commit, which wait for a
+// standby that is paused just then. Those whose answer was lost are decided by the end state, or
+// with versions by a look-up.
 func TestTPCBUnderTheNemesis(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
 	for _, versions := range []string{"--versions=false", "--versions=true"} {
 		t.Run(versions, func(t *testing.T) {
-			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on&failover=ideal", "--nemesis", "kill primary at 2s for 2s", "--duration", "5s",
+			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on&failover=ideal", "--nemesis", "pause n1 at 1600ms for 1s", "--nemesis", "kill primary at 2s for 2s", "--duration", "5s",
 				"--clients", "8", "--rate", "200", "--scale", "10", "--ratio", "1:10:1000", "--seed", "7", versions)
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, why)
+			}
+			if !slices.ContainsFunc(r.Drive.Errors, func(e report.ErrorCount) bool { return e.Class == "unknown" }) {
+				t.Errorf("no answer was lost: %+v", r.Drive.Errors)
 			}
 			for _, c := range r.Checks {
 				if c.Status != "valid" {

@@ -304,7 +304,11 @@ func Loaded(l workload.Loaded) *report.Load {
 func (c *conductor) attach(ctx context.Context) error {
 	c.enter("attach")
 	defer c.leave()
-	loaded, err := c.o.Workload.Attach(ctx)
+	var loaded workload.Loaded
+	err := Reach(ctx, func() (err error) {
+		loaded, err = c.o.Workload.Attach(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

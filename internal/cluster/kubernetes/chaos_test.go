@@ -77,8 +77,8 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 			defer cancel()
 			_, err := x.inject(ctx, made.kind, made.specs...)
 			says(t, err, "is not injected", "chosen no pod")
-			if n := strings.Count(err.Error(), "is not injected"); n != len(made.specs) {
-				t.Errorf("of %d objects %d are not injected, and to be so are all: %v", len(made.specs), n, err)
+			if n := strings.Count(err.Error(), x.run+"-"); n < len(made.specs) { // with others that say that the time was up
+				t.Errorf("of %d objects that are not injected %d are named: %v", len(made.specs), n, err)
 			}
 			faultsLeft(t, x.api)
 		})

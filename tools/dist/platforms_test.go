@@ -16,12 +16,14 @@ import (
 // runs. Types alone are checked, from the sources, and of other modules' functions only what
 // they take and return: compiling all of them takes minutes for each system.
 func TestPlatforms(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range []target{{"darwin", "arm64"}, {"windows", "amd64"}} {
 		t.Run(one.String(), func(t *testing.T) {
+			t.Parallel()
 			problems, checked := typeErrors(t, root, one, "./cmd/...", "./internal/...")
 			for _, p := range problems {
 				t.Error(p)

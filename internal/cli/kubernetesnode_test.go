@@ -88,7 +88,8 @@ func TestKubernetesRun(t *testing.T) {
 				t.Logf("%s used %.1f s of processors and %d MB", s.Name, *s.CPUSeconds, *s.MaxRSSBytes>>20)
 			}
 			if s.ReceivedBytes == nil || *s.ReceivedBytes < 1<<20 || s.SentBytes == nil || *s.SentBytes < 1<<20 {
-				t.Errorf("of what %s receives and sends this is known: %v, %v", s.Name, s.ReceivedBytes, s.SentBytes)
+				known, _ := json.Marshal(s)
+				t.Errorf("of what %s receives and sends too little is known: %s", s.Name, known)
 			} else {
 				t.Logf("%s received %d MB and sent %d MB", s.Name, *s.ReceivedBytes>>20, *s.SentBytes>>20)
 			}

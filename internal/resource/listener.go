@@ -15,10 +15,11 @@ import (
 // machine's, at which nobody listens, or of which the system does not report who does:
 // that takes the same user, or root. All sockets of the machine are read, once.
 func Listeners(addresses ...string) (groups []Group) {
-	first := map[int]int32{} // by port: of the processes that hold the socket, as children do too
-	for _, address := range addresses {
-		if port, is := localPort(address); is {
-			first[port] = 0
+	first := map[int]int32{}             // by port: of the processes that hold the socket, as children do too
+	ports := make([]int, len(addresses)) // 0: none of this machine's
+	for i, address := range addresses {
+		if ports[i] = localPort(address); ports[i] != 0 {
+			first[ports[i]] = 0
 		}
 	}
 	if len(first) == 0 {
@@ -34,23 +35,25 @@ func Listeners(addresses ...string) (groups []Group) {
 			first[int(s.Laddr.Port)] = s.Pid
 		}
 	}
-	for _, address := range addresses {
-		if port, is := localPort(address); is && first[port] != 0 {
-			groups = append(groups, Group{Name: address, PIDs: (&family{root: first[port]}).pids})
+	for i, address := range addresses {
+		if root := first[ports[i]]; root != 0 {
+			groups = append(groups, Group{Name: address, PIDs: (&family{root: root}).pids})
 		}
 	}
 	return groups
 }
 
-// localPort is the port of an address of this machine.
-func localPort(address string) (port int, is bool) {
+// localPort is the port of an address of this machine, 0 if it is none.
+func localPort(address string) int {
 	host, text, _ := net.SplitHostPort(address) // both are empty after an error
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, false
+		return 0
 	}
-	is, _ = Local(host)
-	return port, is
+	if here, _ := Local(host); !here {
+		return 0
+	}
+	return port
 }
 
 // Local says whether a host is this machine, and whether that is known: it is not of a name

@@ -48,6 +48,15 @@ func NewObject(apiVersion, kind, name string, content map[string]any) *Object {
 
 func describe(o *Object) string { return strings.ToLower(o.GetKind()) + " " + o.GetName() }
 
+// Apart is the affinity of pods that have labels: the scheduler prefers machines that have none of
+// them yet, and takes others where there are no more.
+func Apart(labels map[string]any) map[string]any {
+	term := map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": labels}}
+	return map[string]any{"podAntiAffinity": map[string]any{
+		"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{"weight": int64(100), "podAffinityTerm": term}},
+	}}
+}
+
 // label marks an object as the run's.
 func label(o *Object, run string) {
 	labels := o.GetLabels()

@@ -167,9 +167,7 @@ func podTemplate(s *kubernetes.Spec, chosen map[string]any) map[string]any {
 	spec := map[string]any{
 		"containers":      []any{server, container("foundationdb-kubernetes-sidecar")},
 		"securityContext": map[string]any{"fsGroup": int64(fsGroup)},
-		"affinity": map[string]any{"podAntiAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
-			"weight": int64(100), "podAffinityTerm": map[string]any{"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": chosen}},
-		}}}},
+		"affinity":        kubernetes.Apart(chosen),
 	}
 	if name := s.Params[account]; name != "" {
 		spec["serviceAccountName"] = name

@@ -1,7 +1,7 @@
 // Package mongodb is the kind k8s/mongodb: a replica set, by MongoDB's community operator or
 // Percona's, whichever Kubernetes has, with its user's password in a Secret. What is applied was
-// accepted by the schemas of both, and Percona's program was seen to make of it what it makes of
-// other replica sets; no server of MongoDB was run in pods where this was written.
+// accepted by the schemas of both, and Percona's program was seen to make its StatefulSet of it. No
+// server of MongoDB was run in pods where this was written.
 package mongodb
 
 import (

@@ -59,15 +59,14 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 	if image == "" {
 		image = perconaImage + cmp.Or(s.Version, perconaVersion)
 	}
-	apart := map[string]any{"weight": int64(100), "podAffinityTerm": map[string]any{
-		"topologyKey": "kubernetes.io/hostname", "labelSelector": map[string]any{"matchLabels": asAny(perconaPods(s.Name))},
-	}}
+	chosen := map[string]any{}
+	for name, value := range perconaPods(s.Name) {
+		chosen[name] = value
+	}
 	members := map[string]any{
 		"name": replicaSet, "size": int64(s.Nodes), "resources": s.Resources(), "labels": map[string]any{kubernetes.RunLabel: s.Name},
 		"volumeSpec": map[string]any{"persistentVolumeClaim": s.ClaimSpec()},
-		"affinity": map[string]any{"advanced": map[string]any{"podAntiAffinity": map[string]any{
-			"preferredDuringSchedulingIgnoredDuringExecution": []any{apart},
-		}}},
+		"affinity":   map[string]any{"advanced": kubernetes.Apart(chosen)},
 	}
 	if len(s.Settings) > 0 {
 		members["configuration"] = configuration(s.Settings)
@@ -82,14 +81,6 @@ func ofPercona(s *kubernetes.Spec) *kubernetes.Object {
 			"roles": []any{map[string]any{"name": "root", "db": "admin"}},
 		}},
 	}})
-}
-
-func asAny(set labels.Set) map[string]any {
-	all := make(map[string]any, len(set))
-	for name, value := range set {
-		all[name] = value
-	}
-	return all
 }
 
 // configuration is mongod's configuration file with settings whose names have dots. JSON is YAML.
@@ -131,8 +122,11 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 		return fail("has members with names of the mode " + mode)
 	}
 	sets, _, _ := unstructured.NestedSlice(o.Object, "spec", "replsets")
-	if one, ok := first(sets); !ok || one["replsetOverrides"] != nil {
-		return fail("has not one replica set, or members with names of their own")
+	if len(sets) != 1 {
+		return fail(fmt.Sprintf("has %d replica sets", len(sets)))
+	}
+	if only, _ := sets[0].(map[string]any); only["replsetOverrides"] != nil {
+		return fail("has members with names of their own")
 	}
 	suffix, _, _ := unstructured.NestedString(o.Object, "spec", "clusterServiceDNSSuffix")
 	for _, pod := range pods {
@@ -145,15 +139,6 @@ func perconaMembers(o *kubernetes.Object, pods []string) (set string, hosts []st
 		hosts = append(hosts, fmt.Sprintf("%s.%s.%s.%s:%d", pod, service, o.GetNamespace(), cmp.Or(suffix, defaultSuffix), port))
 	}
 	return set, hosts, nil
-}
-
-// first is the only one of a list of objects.
-func first(list []any) (one map[string]any, ok bool) {
-	if len(list) != 1 {
-		return nil, false
-	}
-	one, ok = list[0].(map[string]any)
-	return one, ok
 }
 
 // perconaStatus is the operator's own word (AppStateReady).

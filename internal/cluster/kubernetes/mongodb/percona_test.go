@@ -204,6 +204,13 @@ func connects(t *testing.T, c *kubetest.ControlPlane) {
 	}
 	s.Pods[1] = "stroppy-1-rs1-0"
 	refused("none of the same replica set")
+	set := func(overrides map[string]any) map[string]any {
+		return map[string]any{"name": replicaSet, "size": int64(2), "replsetOverrides": overrides}
+	}
+	change([]any{set(map[string]any{pod(s, 0): map[string]any{"host": "elsewhere.test"}})}, "spec", "replsets")
+	refused("members with names of their own")
+	change([]any{set(nil), map[string]any{"name": "rs1", "size": int64(2)}}, "spec", "replsets")
+	refused("has 2 replica sets")
 	change("ServiceMesh", "spec", "clusterServiceDNSMode")
 	refused("names of the mode ServiceMesh")
 	change(true, "spec", "sharding", "enabled")

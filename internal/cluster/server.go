@@ -174,7 +174,7 @@ func (s *Server) start(ctx context.Context) error {
 			err = errors.Join(err, s.kill())
 		}
 		if try == startTries || ctx.Err() != nil || s.Running() {
-			return fmt.Errorf("start %s: %w%s", s.Name(), errors.Join(err, s.kill()), s.tail())
+			return fmt.Errorf("start %s: %w%s", s.Name(), errors.Join(err, s.kill()), s.EndOfLog())
 		}
 		_ = Sleep(ctx, 50*time.Millisecond)
 	}
@@ -232,8 +232,8 @@ func orCleanExit(err error) error {
 	return err
 }
 
-// tail is the end of the log, to be added to an error.
-func (s *Server) tail() string {
+// EndOfLog is the end of the log, to be added to an error; nothing of an empty one.
+func (s *Server) EndOfLog() string {
 	if text, _ := os.ReadFile(s.log); len(text) > 0 {
 		return "; its log ends: " + LastLines(text)
 	}
@@ -387,7 +387,7 @@ func (s *Server) Absent() error {
 	if s.Running() {
 		return fmt.Errorf("%s is paused", s.Name())
 	}
-	return fmt.Errorf("%s is down%s", s.Name(), s.tail())
+	return fmt.Errorf("%s is down%s", s.Name(), s.EndOfLog())
 }
 
 // Paused says that Pause was called and Resume was not.

@@ -111,6 +111,19 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni, ideal", Launch: Start})
 }
 
+// TestPatroniThatEnds holds that the error has what a Patroni said which ended as soon as it was
+// started, because its log goes with the cluster.
+func TestPatroniThatEnds(t *testing.T) {
+	_, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "patroni"), []byte("#!/usr/bin/env python3\nraise SystemExit('no module of this name')\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	kind().Refuses(t, nil, clustertest.Refusal{Options: cluster.Options{Nodes: 2}, Says: "no module of this name"})
+}
+
 // TestStoreThatDoesNotAnswer holds that a store which hangs is reported within limits of its
 // own, whenever it begins to, and not only when the start of the cluster has taken too long:
 // that has no limit.

@@ -94,7 +94,7 @@ func (n *node) URL() string {
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	if n.starts.Add(1) > 1 && !c.begun.Load() {
-		err := fmt.Errorf("the Patroni of %s has ended before it answered", n.Name())
+		err := fmt.Errorf("the Patroni of %s has ended before it answered%s", n.Name(), n.EndOfLog())
 		c.giveUp(err)
 		return nil, err
 	}

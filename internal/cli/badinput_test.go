@@ -212,10 +212,11 @@ func testKilledLoad(t *testing.T, url string, accounts int, loaded ...func() boo
 		_, _, stderr := call(t, "pay", "--db", url, "--out", filepath.Join(t.TempDir(), "none"))
 		return strings.Contains(stderr, "not finished")
 	}
-	p.goesOn(t, half)
 	for _, far := range loaded {
 		p.goesOn(t, far)
+		p.signal(t, syscall.SIGSTOP) // so that the load cannot end while it is looked at
 	}
+	p.goesOn(t, half)
 	p.signal(t, syscall.SIGKILL)
 	if code, _, _ := p.wait(t); code != -1 {
 		t.Fatalf("the load ended with %d before it was killed", code)

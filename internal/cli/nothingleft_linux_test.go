@@ -108,8 +108,8 @@ func TestNothingLeft(t *testing.T) {
 			signal os.Signal
 			args   []string
 		}{
-			"success": {nil, []string{"--duration", "2s"}},
-			"failure": {nil, []string{"--duration", "2s", "--threshold", "p99<1ns"}},
+			"success": {nil, []string{"--duration", "4s"}},
+			"failure": {nil, []string{"--duration", "4s", "--threshold", "p99<1ns"}},
 			"Ctrl-C":  {os.Interrupt, []string{"--duration", "60s"}},
 			"kill -9": {os.Kill, []string{"--duration", "60s"}},
 		} {
@@ -120,7 +120,7 @@ func TestNothingLeft(t *testing.T) {
 				state := clustertest.OpenDir(t)
 				t.Setenv("TMPDIR", state)
 				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, end.args...)...)
-				p.drives(t, "r")
+				p.begins(t, "r")
 				f := tracesOf(t, p.cmd.Process.Pid, state)
 				if len(f.pids) < 4 || len(f.folders) == 0 || (kind == "postgres:2") != (len(f.segments) > 0) {
 					t.Fatalf("of the run nothing is seen, so this test proves nothing: %+v", f)

@@ -107,6 +107,15 @@ func (p *process) drives(t *testing.T, dir string) {
 	})
 }
 
+// begins waits until the load phase of the run in dir begins, so that the whole of it is left.
+func (p *process) begins(t *testing.T, dir string) {
+	t.Helper()
+	p.goesOn(t, func() bool {
+		_, err := os.Stat(filepath.Join(p.dir, dir, "history", "transactions.bin"))
+		return err == nil
+	})
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -106,7 +106,7 @@ func engines() []engine {
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20"), appendCell("", 1000)}, eventsCells(200))},
 		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},
-		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false), appendCell("", 500)}, kvOnEtcd(), eventsCells(200))},
+		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnEtcd(), appendCell("", 500)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
 	}
@@ -549,18 +549,21 @@ func tpcbWithoutNote() cell {
 
 // tpcbOnKeys runs TPC-B on a store of keys, with and without its history. Where
 // answers are lost, only the history reports what was applied.
-func tpcbOnKeys(losesAnswers bool) cell { return tpcbKept("tpcb", losesAnswers, false) }
+func tpcbOnKeys(losesAnswers bool) cell { return tpcbKept("tpcb", 800, losesAnswers, false) }
+
+// tpcbOnEtcd is the same of fewer transactions, each of which takes three servers.
+func tpcbOnEtcd() cell { return tpcbKept("tpcb", 250, false, false) }
 
 // tpcbByAdds is the same on rows without versions.
-func tpcbByAdds(losesAnswers bool) cell { return tpcbKept("tpcb by adds", losesAnswers, true) }
+func tpcbByAdds(losesAnswers bool) cell { return tpcbKept("tpcb by adds", 800, losesAnswers, true) }
 
-func tpcbKept(name string, losesAnswers, plain bool) cell {
+func tpcbKept(name string, count uint64, losesAnswers, plain bool) cell {
 	return cell{name: name, run: func(t *testing.T, open opener) {
 		d, _ := open(t)
 		for _, keeps := range []bool{true, false} {
 			c := smallTPCB()
 			c.History, c.Plain = keeps, plain
-			o := runTPCB(t, d, c, 800, true)
+			o := runTPCB(t, d, c, count, true)
 			switch {
 			case keeps:
 				o.wantTPCB(t, tpcbChecks...)
@@ -633,7 +636,7 @@ func kvOnPostgres() (list []cell) {
 				short: isolation == "serializable" && how[0] == "--in-flight",
 				run: func(t *testing.T, open opener) {
 					_, address := open(t)
-					code, v, why := kvOn(t, slices.Concat([]string{"--db", address, "--count", "1500", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
+					code, v, why := kvOn(t, slices.Concat([]string{"--db", address, "--count", "700", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
 					v.wantValid(t, code, why)
 					// It reads without a lock, so that what READ COMMITTED allows comes up.
 					if lost := v.status(registers.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {

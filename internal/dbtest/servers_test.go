@@ -196,10 +196,14 @@ func newPostgresDatabase(t *testing.T) string {
 	return s.URLFor(postgrescluster.Superuser, "", name)
 }
 
-// psql runs SQL by PostgreSQL's own client, as somebody else's hand would.
+// psql runs SQL by PostgreSQL's own client, as somebody else's hand would. What Debian has on PATH
+// is a script that looks for it, which takes ten times as long.
 func psql(t *testing.T, url, sql string) string {
 	t.Helper()
-	program, err := postgrescluster.PGBin("psql")
+	program, err := cluster.FindFile("psql", postgrescluster.DebianPackage, postgrescluster.Folders...)
+	if err != nil {
+		program, err = postgrescluster.PGBin("psql")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // The first two lines of a scenario say which verdict is expected, and which
 // database is to be given where the scenario names none.
-var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make versions\n)?#\n# [A-Za-z]`)
+var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?#\n# [A-Za-z]`)
 
 var (
 	scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)

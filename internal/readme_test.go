@@ -263,12 +263,13 @@ type shell struct {
 	dir     string
 	env     []string
 	skipped map[string]string // folders that a skipped command would have made, with its reason
+	held    map[string]bool   // commands of the document that were held otherwise
 }
 
 func newShell(t *testing.T, stroppy string) *shell {
 	t.Helper()
 	s := &servers{t: t, started: map[string]error{}}
-	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}}
+	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}, held: map[string]bool{}}
 	scenarios, err := filepath.Abs("../scenarios")
 	if err == nil {
 		err = os.Symlink(scenarios, filepath.Join(sh.dir, "scenarios"))
@@ -302,7 +303,10 @@ var (
 // document names.
 func (sh *shell) try(t *testing.T, c command) {
 	if hold, ok := held()[c.text]; ok {
-		hold(t)
+		if !sh.held[c.text] { // what stands twice in a document
+			sh.held[c.text] = true
+			hold(t)
+		}
 		return
 	}
 	text := strings.Replace(c.text, goRunStart, "stroppy", 1)

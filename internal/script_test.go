@@ -54,6 +54,36 @@ func TestScriptRunsEachTest(t *testing.T) {
 	}
 }
 
+// TestScriptRunsLeftScenarios holds that a scenario which the run of all tests leaves out is run by
+// what its head names.
+func TestScriptRunsLeftScenarios(t *testing.T) {
+	_, branches, _ := strings.Cut(read(t, "../scripts/test.sh"), "\nif [ $tier = seeds ]; then\n")
+	files, err := filepath.Glob("../scenarios/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := 0
+	for _, path := range files {
+		head := regexp.MustCompile(`(?m)^# only: make (\w+)$`).FindStringSubmatch(read(t, path))
+		if head == nil {
+			continue
+		}
+		left++
+		branch := branches
+		if head[1] != "seeds" {
+			_, branch, _ = strings.Cut(branches, "\nelif [ $tier = "+head[1]+" ]; then\n")
+		}
+		branch, _, _ = strings.Cut(branch, "\nel")
+		run := regexp.MustCompile(`tests \./internal .*-run '\^TestDocuments\$/\^scenarios\$/(\S+)'`).FindStringSubmatch(branch)
+		if run == nil || !regexp.MustCompile(run[1]).MatchString(filepath.Base(path)) {
+			t.Errorf("make %s does not run %s: %q", head[1], path, run)
+		}
+	}
+	if left == 0 {
+		t.Error("no scenario is left out, so this test proves nothing")
+	}
+}
+
 // testsOf reads the files of tests of packages, as go test names them, by their paths.
 func testsOf(t *testing.T, packages string) map[string]string {
 	t.Helper()

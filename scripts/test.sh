@@ -9,9 +9,9 @@
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh seeds    a hundred short runs with random faults over clusters that fail
-#                            over, and writes docs/seeds.md; then commits that meet each fault,
-#                            the whole matrix, and the checkers with all seeds, of which everything
-#                            takes a part.
+#                            over, and writes docs/seeds.md; then commits and clusters that meet
+#                            each fault, the whole matrix, and the checkers with all seeds, of
+#                            which everything takes a part.
 #                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md
@@ -41,6 +41,7 @@ tier=full verified=
 case ${1-} in
 verified)
 	verified=yes
+	export STROPPY_TEST_FAULTS=all
 	shift
 	;;
 quick | lint | race | versions | seeds | kubernetes)
@@ -270,7 +271,8 @@ if [ $tier = seeds ]; then
 	go run ./tools/seeds -stroppy "$scratch/stroppy" "$@" || status=1
 	echo "== commits that meet a fault"
 	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
-	tests ./internal/dbtest -run TestCommitsMeetFailOver
+	tests ./internal/dbtest -run '^(TestCommitsMeetFailOver|TestNemesis)$'
+	tests ./internal -run '^TestDocuments$/^scenarios$/^(patroni-async|patroni-failsafe)'
 	echo "== every cell of the matrix, checkers against brute force, and planted faults, with all seeds"
 	tests "./internal/dbtest ./internal/check/..." -run 'Matrix|Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'
 elif [ $tier = quick ]; then

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -37,6 +38,12 @@ func TestScripts(t *testing.T) {
 
 			"witnesses": witnesses,
 			"unswept":   unswept,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("the condition %s is not known", name)
+			}
+			return os.Geteuid() == 0, nil
 		},
 	})
 }

@@ -11,11 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/cluster/cgroup"
 	"stroppy/internal/cluster/system"
 )
 
 // clearOrder is the order in which things are removed: what uses another first.
-var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder, LeftObjects}
+var clearOrder = []LeftoverKind{LeftProcess, LeftGroup, LeftMount, LeftFolder, LeftObjects}
 
 // Clearer removes one thing by the name that its record has, and says whether it was there.
 type Clearer func(ctx context.Context, name string) (was bool, err error)
@@ -95,12 +96,12 @@ func lockRecords() (unlock func(), err error) {
 	return func() { file.Close() }, nil // which unlocks it
 }
 
-// clear removes what one record names. Processes and mounts do not outlive a restart of the
-// machine.
+// clear removes what one record names. Processes, groups and mounts do not outlive a restart of
+// the machine.
 func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer) (cleared []string, err error) {
 	for _, kind := range clearOrder {
 		for _, l := range slices.Backward(i.Made) { // what was made last first
-			if l.Kind != kind || (kind == LeftProcess || kind == LeftMount) && i.Boot != boot {
+			if l.Kind != kind || slices.Contains([]LeftoverKind{LeftProcess, LeftGroup, LeftMount}, kind) && i.Boot != boot {
 				continue
 			}
 			was, errOne := l.clear(ctx, objects)
@@ -120,6 +121,8 @@ func (l Leftover) clear(ctx context.Context, objects Clearer) (was bool, err err
 		was, err = objects(ctx, l.Name)
 	case LeftProcess:
 		was, err = killTree(processID{pid: l.PID, start: l.Start})
+	case LeftGroup:
+		was, err = cgroup.Removable(l.Name).Remove()
 	case LeftMount:
 		was, err = unmount(l.Name)
 	case LeftFolder:

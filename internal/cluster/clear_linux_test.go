@@ -17,11 +17,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster/cgroup"
 )
 
 // owned is what a program made that is killed then.
 type owned struct {
 	ID, Folder, Mount string
+	Group             string // of one of the processes; empty where none can be made
 	PIDs              []int
 	Keepers           []int // of the namespaces
 }
@@ -52,6 +55,17 @@ func ownNetwork(text string) error {
 		if err := poll(context.Background(), func() bool { return os.Remove(ready) == nil }); err != nil {
 			return err
 		}
+	}
+	if s := NewServer(0, n.Host(0), parent, ready, Program{}); s.Stressable() == nil {
+		above, err := cgroup.Of(os.Getpid())
+		if err != nil {
+			return err
+		}
+		group, err := s.makeGroup(above)
+		if err = errors.Join(err, group.Add(made.PIDs[0])); err != nil {
+			return err
+		}
+		made.Group = group.Dir()
 	}
 	r, err := NewRecord("postgres:2")
 	if err != nil {
@@ -159,6 +173,11 @@ func TestClear(t *testing.T) {
 			}
 			if _, err := os.Lstat(made.Folder); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the folder %s was not cleared: %v", made.Folder, err)
+			}
+			if made.Group != "" {
+				if _, err := os.Lstat(made.Group); !errors.Is(err, os.ErrNotExist) || !strings.Contains(strings.Join(lines, "\n"), "group "+made.Group) {
+					t.Errorf("the control group %s was not cleared: %v", made.Group, err)
+				}
 			}
 			stillWhole(t, kind, living)
 			if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {

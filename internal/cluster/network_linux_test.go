@@ -38,6 +38,8 @@ func init() {
 		fmt.Println(ownNetwork(text))
 	case "user":
 		fmt.Println(loopbackReason(text))
+	case "unstressed":
+		fmt.Println(unstressed(text))
 	default:
 		fmt.Println("unknown part", role)
 	}

@@ -26,6 +26,7 @@ type LeftoverKind string
 // What this program makes outside of itself.
 const (
 	LeftMount   LeftoverKind = "mount"   // a file system mounted below a folder whose name begins with stroppy-
+	LeftGroup   LeftoverKind = "group"   // a control group whose own name begins with stroppy-
 	LeftFolder  LeftoverKind = "folder"  // a folder whose own name begins with stroppy-, with all that is in it
 	LeftProcess LeftoverKind = "process" // a process with its descendants
 	LeftObjects LeftoverKind = "objects" // what a run has in Kubernetes, as that package names it
@@ -35,7 +36,7 @@ const (
 // remove it.
 type Leftover struct {
 	Kind  LeftoverKind `json:"kind"`
-	Name  string       `json:"name,omitempty"` // path of a mount or a folder, or what names objects
+	Name  string       `json:"name,omitempty"` // path of a mount, a group or a folder, or what names objects
 	PID   int          `json:"pid,omitempty"`  // of a process
 	Start string       `json:"start,omitempty"`
 }
@@ -63,7 +64,7 @@ func (l Leftover) String() string {
 func (l Leftover) check() error {
 	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
 	if l.Kind == LeftProcess && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+ourPrefix+"-") ||
-		l.Kind == LeftFolder && clean && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") ||
+		(l.Kind == LeftFolder || l.Kind == LeftGroup) && clean && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") ||
 		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+ourPrefix+"-") {
 		return nil
 	}

@@ -62,7 +62,9 @@ type Server struct {
 	frozen  []processID // what Pause has stopped; nil: it is not paused
 	steering
 
-	faultFS atomic.Pointer[faultFS] // nil if there is none, and before the first start
+	faultFS    atomic.Pointer[faultFS] // nil if there is none, and before the first start
+	stress     atomic.Pointer[stress]  // nil while nothing takes up its processors
+	stressable atomic.Bool             // it was seen that something can
 }
 
 // NewServer describes the server of node number. dir holds its data and log is
@@ -208,6 +210,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 	s.mu.Lock()
 	s.process, s.frozen = process, nil
 	s.mu.Unlock()
+	s.joinStress()
 	defer s.forgetShared(process.PID())
 	ready, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -268,12 +271,12 @@ func (s *Server) kill() error {
 	return nil
 }
 
-// Close kills the server, and takes away what was put under its data and its
-// clock. The data stay as they are. It may be called again.
+// Close kills the server, and takes away what was put under its data, its clock and its
+// processors. The data stay as they are. It may be called again.
 func (s *Server) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	return errors.Join(s.kill(), s.removeFaultFS(), s.removeClock())
+	return errors.Join(s.kill(), s.endStress(), s.removeFaultFS(), s.removeClock())
 }
 
 // Erase is Close, and removes the data and the log.

@@ -92,6 +92,14 @@ type Drifter interface {
 	DriftClock(ctx context.Context, rate float64) (cluster.Effect, error)
 }
 
+// Processor is a node whose share of the processors others can take part in.
+type Processor interface {
+	// Stressable says why they cannot, nil if they can.
+	Stressable() error
+	// Stress has so many processes compute there; 0: one for each processor.
+	Stress(ctx context.Context, processes int) (cluster.Effect, error)
+}
+
 // Network joins the nodes, by their numbers, and this program, cluster.Client. Both
 // calls return an effect that heals beside an error where a part was done.
 type Network interface {

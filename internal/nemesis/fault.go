@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type effect struct {
 	rate         float64       // of a clock
 	percent      float64       // of packets that get lost
 	bytes        int64         // a second, of a link
+	processes    int           // that compute; 0: one for each processor
 	inject, heal string        // the user's commands
 }
 
@@ -84,6 +86,7 @@ const (
 	lossy        = "lossy"
 	limit        = "limit"
 	clock        = "clock"
+	stress       = "stress"
 	diskFull     = "disk-full"
 	slowDisk     = "slow-disk"
 	loseUnsynced = "lose-unsynced"
@@ -110,6 +113,7 @@ func kinds() []kind {
 		}
 		return fit[Drifter]("the clocks of this kind of node can be put forward or back, by `clock TARGET by T`, and not made to run at another rate", "%s: %w", func(Drifter) error { return nil })(e, s, nodes)
 	}
+	computes := fit("nothing can take part in the share of the processors that this kind of node has", "the processors of %s cannot be taken up: %w", Processor.Stressable)
 	disk := both(fit("this kind of node cannot have faults of its disk: take a cluster that is started on this machine with layer=on, as in KIND:1?layer=on", "the disk of %s cannot have faults: %w", Disk.DiskFaults), both(kills, restarts))
 	loses := both(has[VolatileDisk]("made to lose what it did not sync"), disk)
 	anything := func(effect, *state, []cluster.Node) error { return nil }
@@ -138,6 +142,10 @@ func kinds() []kind {
 			read: readRate, able: hasLinks, claims: partLink},
 		{word: clock, usage: "clock TARGET by T | at rate F", about: "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast",
 			read: readClock, able: both(steers, drifts), claims: partClock, inject: injectClock},
+		{word: stress, usage: "stress TARGET [by N]", about: "N processes that do nothing but compute, one for each processor if it does not say, take part in the node's own share of the processors",
+			read: readProcesses, able: computes, claims: partProcessor, inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+				return n.(Processor).Stress(ctx, e.processes)
+			}},
 		{word: diskFull, usage: "disk-full TARGET", about: "writes to the node's data fail: no space left on device",
 			able: disk, claims: partDisk, lost: true, inject: injectFull},
 		{word: slowDisk, usage: "slow-disk TARGET [by T]", about: "each call to the node's data folder takes T longer, 100ms if it does not say",
@@ -200,6 +208,7 @@ func (e effect) String() string {
 	say(e.rate != 0, "at rate", decimal(e.rate))
 	say(e.percent != 0, "by", decimal(e.percent)+"%")
 	say(e.bytes != 0, "to", rateText(e.bytes))
+	say(e.processes != 0, "by", strconv.Itoa(e.processes))
 	say(e.inject != "", quote(e.inject))
 	say(e.heal != "", quote(e.heal))
 	return strings.Join(words, " ")

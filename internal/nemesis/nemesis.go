@@ -29,8 +29,8 @@
 // node that is cut off may be paused, and a paused one killed, after which the
 // pause has nothing left to heal. A node that a fault has ended is not ended or
 // paused by another one, nor is one that ended by itself: that injection is left
-// out with a note. At the end of the drive links, disks, clocks and commands are
-// healed in the reverse order of their injection, then all dead and paused nodes
+// out with a note. At the end of the drive links, disks, clocks, processors and commands
+// are healed in the reverse order of their injection, then all dead and paused nodes
 // are brought back together, because one may not answer before another does, and
 // then nodes that came or went are undone.
 package nemesis

@@ -58,7 +58,7 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 // for one that claims p.
 func blocking(p part) []part {
 	switch p {
-	case partLife, partDisk:
+	case partLife, partDisk, partProcessor:
 		return []part{partLife}
 	case partPause, partClock:
 		return []part{partLife, partPause}

@@ -292,6 +292,7 @@ func TestPossible(t *testing.T) {
 		{3, "partition ring", nil, "four nodes at least"},
 		{3, "clock random by 1s", nil, "nothing can steer the clocks"},
 		{3, "disk-full random", nil, "cannot have faults of its disk"},
+		{3, "stress random", nil, "nothing can take part in the share of the processors"},
 		{1, "remove n0", nil, "the only node"},
 		{1, "move leader", nil, "nobody to hand the lead to"},
 	} {

@@ -277,6 +277,7 @@ const (
 	leastDrift     = 0.01 // a rate this near to 1 cannot be seen in a few seconds
 	mostDrift      = 100.0
 	defaultPerCall = 100 * time.Millisecond
+	mostProcesses  = 256                  // beside a node, each of which has to be seen to compute
 	leastPerCall   = 5 * time.Millisecond // less cannot be distinguished from a busy machine
 )
 
@@ -379,6 +380,23 @@ func readPerCall(e *effect, r *reader) (err error) {
 		e.by, err = r.span("by", leastPerCall)
 	}
 	return err
+}
+
+func readProcesses(e *effect, r *reader) (err error) {
+	if !r.word("by") {
+		return nil
+	}
+	t := r.argument()
+	e.processes, err = strconv.Atoi(t)
+	switch {
+	case t == "":
+		return errors.New(`after "by" the number of processes is missing, such as 4: write stress TARGET by 4`)
+	case errors.Is(err, strconv.ErrSyntax):
+		return fmt.Errorf("%q is no number of processes: write it as 4", clip(t))
+	case err != nil || e.processes < 1 || e.processes > mostProcesses:
+		return fmt.Errorf("%s processes are out of bounds: the number must be between 1 and %d", clip(t), mostProcesses)
+	}
+	return nil
 }
 
 func readCommand(e *effect, r *reader) error {

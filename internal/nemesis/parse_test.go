@@ -51,6 +51,9 @@ func TestParse(t *testing.T) {
 		{"disk-full random", ""},
 		{"slow-disk random", "slow-disk random by 100ms"},
 		{"slow-disk random by 20ms", ""},
+		{"stress leader", ""},
+		{"stress all by 16 every 10s for 2s", ""},
+		{"stress n0 by 004", "stress n0 by 4"},
 		{"lose-unsynced all", ""},
 		{"add node at 10s", ""},
 		{"remove random at 10s for 10s", ""},
@@ -129,6 +132,16 @@ func TestRefuse(t *testing.T) {
 		{"clock random by 1ms", "too little to be seen"},
 		{"clock random at rate 1", "out of bounds"},
 		{"clock random at rate -2", "is no rate"},
+		{"stress", "names no target"},
+		{"stress random by", `after "by" the number of processes is missing`},
+		{"stress random by x", `"x" is no number of processes: write it as 4`},
+		{"stress random by 1.5", "is no number of processes"},
+		{"stress random by 2s", "is no number of processes"},
+		{"stress random by 0", "0 processes are out of bounds: the number must be between 1 and 256"},
+		{"stress random by -1", "out of bounds"},
+		{"stress random by 100000", "100000 processes are out of bounds"},
+		{"stress random by 99999999999999999999", "out of bounds"},
+		{"stress random 4", `"4" is no word of a schedule`},
 		{"partition ring one-way", "cannot be one-way"},
 		{"partition all one-way", "cannot be one-way"},
 		{"partition halves one-way in", "left to chance"},
@@ -226,7 +239,7 @@ func anyEffect(rng *rand.Rand) effect {
 		}
 		return string(runes) + "."
 	}
-	switch rng.IntN(11) {
+	switch rng.IntN(12) {
 	case 0:
 		return []effect{{word: one(kill, stop, pause, replace, killAgent, pauseAgent), target: to}, {word: one(killStore, pauseStore)}}[rng.IntN(2)]
 	case 1:
@@ -246,8 +259,10 @@ func anyEffect(rng *rand.Rand) effect {
 	case 7:
 		return effect{word: slowDisk, target: to, by: span(leastPerCall, time.Minute)}
 	case 8:
-		return effect{word: one(diskFull, loseUnsynced), target: to}
+		return effect{word: stress, target: to, processes: rng.IntN(mostProcesses + 1)}
 	case 9:
+		return effect{word: one(diskFull, loseUnsynced), target: to}
+	case 10:
 		return []effect{{word: add}, effect{word: rolling}, effect{word: remove, target: random}, effect{word: move}, effect{word: move, target: "n2"}}[rng.IntN(5)]
 	default:
 		return []effect{{word: execute, inject: text()}, {word: execute, inject: text(), heal: text()}, {word: chaos, inject: text()}}[rng.IntN(3)]
@@ -258,7 +273,7 @@ func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"kill leader every 20s for 10s", "partition client from n1 one-way in", "exec 'it''s' ':'",
 		"mix every 20s for 5s jitter 1ms: kill random | slow n1 by 1ms varying 1us | limit all to 1.5MB/s",
-		"cycle every 1h: clock random at rate 1.05 | clock n2 by -1h | lossy all by 0.1%", "slow-disk 0 by 7ms at 1ns",
+		"cycle every 1h: clock random at rate 1.05 | clock n2 by -1h | lossy all by 0.1%", "slow-disk 0 by 7ms at 1ns", "stress all by 256",
 	} {
 		f.Add(text)
 	}
@@ -273,7 +288,7 @@ func FuzzParse(f *testing.F) {
 // TestList holds that all that can be written is reported, and that each usage is a
 // text that parses when its words are filled in.
 func TestList(t *testing.T) {
-	fill := strings.NewReplacer(" TARGET", " n0", "TARGET", "n0", "varying T", "varying 1ms", "every T", "every 5s", "by T | at rate F", "by 1s", " T", " 1s", "P%", "5%", "N[k|M|G]B/s", "5kB/s",
+	fill := strings.NewReplacer(" TARGET", " n0", "TARGET", "n0", "varying T", "varying 1ms", "every T", "every 5s", "by T | at rate F", "by 1s", " T", " 1s", "P%", "5%", "N[k|M|G]B/s", "5kB/s", "by N", "by 4",
 		"'COMMAND'", "'true'", "'HEAL'", "'true'", "SCHEDULE", "at 1s", "FAULT | FAULT …", "kill n0", "[", "", "]", "", " | ring | bridge", "")
 	for _, row := range List() {
 		if row[0] == "" || row[1] == "" {

@@ -26,14 +26,15 @@ type situation struct {
 type part string
 
 const (
-	partLife   part = "life"   // its processes are ended and started
-	partPause  part = "pause"  // its processes are stopped where they are
-	partSide   part = "side"   // whom it reaches
-	partLink   part = "link"   // how fast; what several faults of one link do could not be distinguished
-	partDisk   part = "disk"   // its data
-	partClock  part = "clock"  // what time it sees
-	partStore  part = "store"  // of the whole cluster: where its agents note who leads
-	partMember part = "member" // whether it belongs to the cluster
+	partLife      part = "life"      // its processes are ended and started
+	partPause     part = "pause"     // its processes are stopped where they are
+	partSide      part = "side"      // whom it reaches
+	partLink      part = "link"      // how fast; what several faults of one link do could not be distinguished
+	partDisk      part = "disk"      // its data
+	partClock     part = "clock"     // what time it sees
+	partProcessor part = "processor" // with whom it shares those
+	partStore     part = "store"     // of the whole cluster: where its agents note who leads
+	partMember    part = "member"    // whether it belongs to the cluster
 )
 
 // anyNode is the node of a claim on the cluster as a whole.
@@ -95,7 +96,7 @@ func (i Injection) Failed() bool { return i.Err != "" || i.HealErr != "" }
 type stage int
 
 const (
-	stageRelease stage = iota // links, disks, clocks and commands, one after the other in reverse order
+	stageRelease stage = iota // links, disks, clocks, processors and commands, one after the other in reverse order
 	stageStart                // dead and paused nodes, all at once: one may not answer before another is back
 	stageReshape              // nodes that come or go, which needs the others
 )

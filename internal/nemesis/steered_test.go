@@ -16,6 +16,7 @@ import (
 type steered struct {
 	*standIn
 	static, bare     error // why it cannot be steered or has no layer
+	shared           error // why nobody can share its processors
 	seenErr, healErr error
 	lossErr          error
 	dies             bool // it ends by itself where there is no space
@@ -50,6 +51,12 @@ func (s *steered) FillDisk(ctx context.Context) (cluster.Effect, error) {
 
 func (s *steered) SlowDisk(_ context.Context, perCall time.Duration) (cluster.Effect, error) {
 	return s.effect("slow by %v", perCall)
+}
+
+func (s *steered) Stressable() error { return s.shared }
+
+func (s *steered) Stress(_ context.Context, processes int) (cluster.Effect, error) {
+	return s.effect("stress by %d", processes)
 }
 
 func (s *steered) Sync() error {
@@ -98,6 +105,10 @@ func TestClocksAndDisks(t *testing.T) {
 		{"disk-full n0 at 5s for 5s", func(s *steered) { s.dies = true }, "", "", "fill; fill healed; n0 up again", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s fill n0|10s heal fill n0|10s restart n0"},
 		{"disk-full n0 at 5s for 5s", func(s *steered) { s.seenErr = errors.New("found space") }, "found space", "", "", "0s sync n0|0s sync n1|0s sync n2|5s fill n0|5s heal fill n0"},
 		{"slow-disk n0 at 5s for 5s", nil, "", "", "slow by 100ms", "0s sync n0|0s sync n1|0s sync n2|5s slow by 100ms n0|10s heal slow by 100ms n0"},
+		{"stress n0 at 5s for 5s", nil, "", "", "stress by 0; stress by 0 healed", "5s stress by 0 n0|10s heal stress by 0 n0"},
+		{"stress n0 by 4 at 5s for 5s", nil, "", "", "stress by 4", "5s stress by 4 n0|10s heal stress by 4 n0"},
+		{"stress n0 at 5s for 5s", func(s *steered) { s.seenErr = errors.New("had no processor") }, "had no processor", "", "", "5s stress by 0 n0|5s heal stress by 0 n0"},
+		{"stress n0 at 5s for 5s", func(s *steered) { s.healErr = errors.New("not put back") }, "", "not put back", "", "5s stress by 0 n0|10s heal stress by 0 n0"},
 		{"lose-unsynced n0 at 5s for 5s", nil, "", "", "n0 down, an unsynced file lost; n0 up again", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s lose n0|10s restart n0"},
 		{"lose-unsynced n0 at 5s for 5s", func(s *steered) { s.lossErr = errors.New("is there yet") }, "is there yet", "", "", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s lose n0|5s restart n0"},
 	} {
@@ -182,8 +193,10 @@ func TestSteeredPossible(t *testing.T) {
 		ones := steered3(plain)
 		ones.nodes[1].static = errors.New("its program is linked statically")
 		ones.nodes[2].bare = errors.New("it was started without one")
+		ones.nodes[2].shared = errors.New("it needs root")
 		for line, want := range map[string]string{
 			"clock n0 by 1s": "the clock of n1 cannot be steered: its program is linked statically",
+			"stress n0 by 4": "the processors of n2 cannot be taken up: it needs root",
 			"disk-full n0":   "the disk of n2 cannot have faults: it was started without one",
 		} {
 			if _, err := New(ones, plain, script(t, line), 1); err == nil || !strings.Contains(err.Error(), want) {

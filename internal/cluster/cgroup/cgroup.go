@@ -1,0 +1,314 @@
+// Package cgroup puts processes into control groups of Linux that share out processors, of
+// version 1 (cpu.shares) and of version 2 (cpu.weight).
+//
+// A group is made below the one that its processes are in, so that it takes part in the share of
+// that one as a single process does, or one on each processor. Version 2 lets a group with processes
+// have others below it only where those are threaded
+// (https://docs.kernel.org/admin-guide/cgroup-v2.html, "Threads"), which they are made.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/cluster/system"
+)
+
+// Group is a control group of processors.
+type Group struct {
+	dir     string
+	unified bool // of version 2
+}
+
+// Files of a group, of which version 1 lacks those of controllers and types.
+const (
+	processes   = "cgroup.procs"
+	threads     = "cgroup.threads"
+	controllers = "cgroup.controllers"
+	below       = "cgroup.subtree_control"
+	typeFile    = "cgroup.type" // the root has none
+	onlyOfRoot  = "release_agent"
+	shares      = "cpu.shares"
+	weight      = "cpu.weight"
+	controller  = "cpu"
+)
+
+// The weight of one ordinary process, and the most that a group can have: see sched(7).
+const (
+	oneShare, mostShares  = 1024, 1 << 18
+	oneWeight, mostWeight = 100, 10000
+)
+
+// Prefix begins the names of the groups that are made.
+const Prefix = "stroppy-"
+
+// Of returns the group of processors that a process is in.
+func Of(pid int) (Group, error) {
+	fail := func(err error) (Group, error) {
+		return Group{}, fmt.Errorf("find the control group of process %d: %w", pid, err)
+	}
+	if err := system.Supported(); err != nil {
+		return fail(err)
+	}
+	own, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return fail(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fail(err)
+	}
+	g, err := find(string(own), string(mounts))
+	if err != nil {
+		return fail(err)
+	}
+	return g, nil
+}
+
+// find finds a group by /proc/PID/cgroup, see cgroups(7), and /proc/PID/mountinfo, see proc(5). The
+// controller is of version 1 where a hierarchy of that has it, and else of version 2.
+func find(own, mounts string) (Group, error) {
+	paths := map[bool]string{} // by whether they are of version 2
+	for line := range strings.Lines(own) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(fields) != 3 {
+			return Group{}, fmt.Errorf("%q is no line of it", line)
+		}
+		if fields[0] == "0" && fields[1] == "" {
+			paths[true] = fields[2]
+		} else if slices.Contains(strings.Split(fields[1], ","), controller) {
+			paths[false] = fields[2]
+		}
+	}
+	for _, unified := range []bool{false, true} {
+		if path, is := paths[unified]; is {
+			dir, err := mounted(mounts, path, unified)
+			if err != nil {
+				return Group{}, err
+			}
+			return Group{dir, unified}, nil
+		}
+	}
+	return Group{}, errors.New("the kernel has no control groups of processors")
+}
+
+// mounted is where a path of a hierarchy is seen.
+func mounted(mounts, path string, unified bool) (string, error) {
+	kind := map[bool]string{false: "cgroup", true: "cgroup2"}[unified]
+	for line := range strings.Lines(mounts) {
+		place, source, found := strings.Cut(line, " - ")
+		at, of := strings.Fields(place), strings.Fields(source)
+		if !found || len(at) < 5 || len(of) < 3 || of[0] != kind || !unified && !slices.Contains(strings.Split(of[2], ","), controller) {
+			continue
+		}
+		root := strings.TrimSuffix(at[3], "/")
+		if inside, is := strings.CutPrefix(path, root); is && (inside == "" || inside[0] == '/') && !strings.HasPrefix(inside, "/..") {
+			return filepath.Join(at[4], inside), nil
+		}
+	}
+	return "", fmt.Errorf("%s of %s, which is not mounted here: mount it below /sys/fs/cgroup", path, kind)
+}
+
+// Dir is the folder that is the group.
+func (g Group) Dir() string { return g.dir }
+
+// Child is the group of a name below, which need not be there.
+func (g Group) Child(name string) Group { return Group{filepath.Join(g.dir, Prefix+name), g.unified} }
+
+// Make makes a group whose processes have together the weight of one ordinary process on each of
+// so many processors, beside the others of the group above. After an error nothing is left of it.
+func (g Group) Make(processors int) error {
+	err := g.parent().locked(func() error {
+		if err := os.Mkdir(g.dir, 0o755); err != nil {
+			return err
+		}
+		if err := g.share(processors); err != nil {
+			return errors.Join(err, g.remove())
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("make the control group %s: %w", g.dir, err)
+	}
+	return nil
+}
+
+func (g Group) parent() Group { return Group{filepath.Dir(g.dir), g.unified} }
+
+// locked calls do while no other program makes or removes a group below.
+func (g Group) locked(do func() error) error {
+	folder, err := os.Open(g.dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close() // which unlocks it
+	if err := system.Lock(folder); err != nil {
+		return err
+	}
+	return do()
+}
+
+// share gives the group its weight.
+func (g Group) share(processors int) error {
+	above := g.parent()
+	if above.sessions() {
+		processors = 1 // what others have to compete with is a whole session, which weighs as much as one process
+	}
+	if !g.unified {
+		return g.set(shares, min(processors*oneShare, mostShares))
+	}
+	has, err := above.words(controllers)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(has, controller) {
+		return fmt.Errorf("%s has no controller of processors: start this program by `systemd-run --scope -p Delegate=cpu`", above.dir)
+	}
+	gives, err := above.words(below)
+	if err != nil {
+		return err
+	}
+	if !above.root() {
+		if err := g.write(typeFile, "threaded"); err != nil {
+			return err
+		}
+	}
+	switch {
+	case slices.Contains(gives, controller):
+	case above.root(): // it would change what all other groups of the machine get
+		return fmt.Errorf("the groups below %s have no controller of processors: `echo +cpu > %s`", above.dir, filepath.Join(above.dir, below))
+	default:
+		if err := above.write(below, "+"+controller); err != nil {
+			return err
+		}
+	}
+	return g.set(weight, min(processors*oneWeight, mostWeight))
+}
+
+// root says whether the group is the first of its hierarchy.
+func (g Group) root() bool {
+	name := onlyOfRoot
+	if g.unified {
+		name = typeFile
+	}
+	_, err := os.Stat(filepath.Join(g.dir, name))
+	return (err == nil) != g.unified
+}
+
+// sessions says whether the kernel makes a group of each session in this one: see sched(7), "The
+// autogroup feature".
+func (g Group) sessions() bool {
+	text, err := os.ReadFile("/proc/sys/kernel/sched_autogroup_enabled")
+	return err == nil && strings.TrimSpace(string(text)) == "1" && g.root()
+}
+
+// set writes a number, and sees that it is there.
+func (g Group) set(name string, number int) error {
+	want := strconv.Itoa(number)
+	if err := g.write(name, want); err != nil {
+		return err
+	}
+	is, err := g.words(name)
+	if err == nil && !slices.Equal(is, []string{want}) {
+		err = fmt.Errorf("%s is %s, and was to be %s", filepath.Join(g.dir, name), strings.Join(is, " "), want)
+	}
+	return err
+}
+
+func (g Group) write(name, text string) error {
+	file, err := os.OpenFile(filepath.Join(g.dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+func (g Group) words(name string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(g.dir, name))
+	return strings.Fields(string(text)), err
+}
+
+// Add puts a process into the group, with all its threads. What it forks is in it too.
+func (g Group) Add(pid int) error {
+	if err := g.write(processes, strconv.Itoa(pid)); err != nil {
+		return fmt.Errorf("put process %d into a control group: %w", pid, err)
+	}
+	return nil
+}
+
+// removeLimit bounds how long processes may come after others while a group is removed.
+const removeLimit, removeEvery = 5 * time.Second, 10 * time.Millisecond
+
+// Remove puts the processes of the group into the one above, and removes it. It says whether it was
+// there.
+func (g Group) Remove() (was bool, err error) {
+	err = g.parent().locked(func() error {
+		if _, err := os.Lstat(g.dir); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		was = true
+		for until := time.Now().Add(removeLimit); ; time.Sleep(removeEvery) {
+			err := g.empty()
+			if err == nil {
+				err = g.remove()
+			}
+			if err == nil || time.Now().After(until) {
+				return err
+			}
+		}
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return was, fmt.Errorf("remove the control group %s: %w", g.dir, err)
+	}
+	return was, nil
+}
+
+// empty puts all processes into the group above. A threaded group lists its threads alone, and
+// whoever puts one of them elsewhere by its process takes the others along.
+func (g Group) empty() error {
+	members := processes
+	if g.unified {
+		members = threads
+	}
+	list, err := g.words(members)
+	if err != nil {
+		return err
+	}
+	for _, id := range list {
+		if moved := g.parent().write(processes, id); moved != nil {
+			err = errors.Join(err, moved) // one that has ended is not in the list of the next try
+		}
+	}
+	return err
+}
+
+// remove removes the group, and then what was enabled for it, if no other is below the one above.
+func (g Group) remove() error {
+	if err := os.Remove(g.dir); err != nil || !g.unified {
+		return err
+	}
+	above := g.parent()
+	entries, err := os.ReadDir(above.dir)
+	if err != nil || above.root() || slices.ContainsFunc(entries, fs.DirEntry.IsDir) {
+		return err
+	}
+	gives, err := above.words(below)
+	if err == nil && slices.Contains(gives, controller) {
+		err = above.write(below, "-"+controller)
+	}
+	return err
+}
+
+// Removable is the group of a path that Make may have made.
+func Removable(dir string) Group {
+	_, err := os.Stat(filepath.Join(dir, shares))
+	return Group{dir, err != nil}
+}

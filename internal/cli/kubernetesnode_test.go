@@ -41,7 +41,7 @@ func nothingIn(t *testing.T, n *kubetest.Node, namespace string) {
 		{Group: "apps", Version: "v1", Resource: "statefulsets"}, {Version: "v1", Resource: "services"}, {Version: "v1", Resource: "pods"},
 		{Version: "v1", Resource: "persistentvolumeclaims"}, {Version: "v1", Resource: "secrets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
 		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, {Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "networkchaos"},
-		{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "iochaos"},
+		{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "iochaos"}, {Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "stresschaos"},
 	} {
 		list, err := n.Client.Resource(resource).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
 		if apierrors.IsNotFound(err) { // the kind is not defined
@@ -144,6 +144,17 @@ func TestKubernetesDisk(t *testing.T) {
 		n.NeedIOChaos(t)
 		n.StartChaosMesh(t)
 		injects(t, where, "40s", "slow-disk follower by 50ms at 3s for 4s", "slow-disk leader at 12s for 4s", "disk-full random at 22s for 3s")
+		nothingIn(t, n, namespace)
+	})
+}
+
+// TestKubernetesStress: processes compute in a server's container, by Chaos Mesh, as its kubelet shows;
+// every transfer is proved, and nothing is left.
+func TestKubernetesStress(t *testing.T) {
+	onKubernetes(t, func(t *testing.T, n *kubetest.Node, namespace, where string) {
+		n.NeedStressChaos(t)
+		n.StartChaosMesh(t)
+		injects(t, where, "35s", "stress leader at 3s for 10s")
 		nothingIn(t, n, namespace)
 	})
 }

@@ -55,6 +55,12 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 	if why := x.nodes[0].DiskFaults(); why != nil {
 		t.Errorf("disks can have no faults: %s", why)
 	}
+	x.unmetered = "this account may not get it"
+	says(t, x.nodes[0].Stressable(), "what its pod uses is not known", "this account may not get it")
+	x.meter = &meter{}
+	if why := x.nodes[0].Stressable(); why != nil {
+		t.Errorf("processors cannot be taken up: %s", why)
+	}
 	x.database = clocks{}
 	if why := x.nodes[0].Steered(); why != nil {
 		t.Errorf("clocks cannot be put: %s", why)
@@ -69,8 +75,9 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 			degradeSpec(x.network, []int{0, 1}, cluster.Link{Loss: 0.25}),
 			degradeSpec(x.network, []int{0, 2}, cluster.Link{Bandwidth: 50e6}), degradeSpec(x.network, []int{1}, cluster.Link{Bandwidth: 4000}),
 		}},
-		"disks":  {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
-		"clocks": {timeChaos, []map[string]any{clockSpec(x, 0, 90*time.Second), clockSpec(x, 2, -time.Hour)}},
+		"disks":      {ioChaos, []map[string]any{volumeSpec(x, 0, "plain", "/data", fullDisk()), volumeSpec(x, 1, "plain", "/data", slowDisk(50*time.Millisecond))}},
+		"processors": {stressChaos, []map[string]any{stressSpec(x, 0, "plain", 1), stressSpec(x, 2, "plain", 256)}},
+		"clocks":     {timeChaos, []map[string]any{clockSpec(x, 0, 90*time.Second), clockSpec(x, 2, -time.Hour)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), injectWithin)
@@ -102,7 +109,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 // faultsLeft fails if a namespace has an object of Chaos Mesh.
 func faultsLeft(t *testing.T, a *API) {
 	t.Helper()
-	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "TimeChaos", "Workflow"} {
+	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "TimeChaos", "StressChaos", "Workflow"} {
 		list, err := a.list(t.Context(), chaosKind(kind), "")
 		must(t, err)
 		for i := range list {

@@ -37,7 +37,7 @@ func TestServer(t *testing.T) {
 	}{
 		{"access", testAccess}, {"apply", testApply}, {"rights", testRights}, {"start that fails", testFailedStart},
 		{"quota", testQuota}, {"image", testImage}, {"dead runs", testDeadRuns}, {"kept", testKept}, {"adopt", testAdopt}, {"killed run", testKilledRun},
-		{"chaos", testChaos}, {"stuck chaos", testStuckChaos}, {"chaos file", testChaosFile}, {"disks", testDisks}, {"pods", testPods}, {"operator", testOperator},
+		{"chaos", testChaos}, {"stuck chaos", testStuckChaos}, {"chaos file", testChaosFile}, {"disks", testDisks}, {"processors", testProcessors}, {"pods", testPods}, {"operator", testOperator},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
@@ -158,6 +158,8 @@ func testRights(t *testing.T, c *kubetest.ControlPlane) {
 	says(t, poor.LinkFaults(cluster.BetweenNodes), "may not create networkchaos.chaos-mesh.org, create pods, ")
 	poor.database = clocks{}
 	says(t, poor.nodes[0].Steered(), "may not create timechaos.chaos-mesh.org, ")
+	poor.meter = &meter{}
+	says(t, poor.nodes[0].Stressable(), "may not create stresschaos.chaos-mesh.org, ")
 	poor.database = writers{}
 	says(t, poor.nodes[0].DiskFaults(), "may not create iochaos.chaos-mesh.org, ")
 	if err := as(rules...).Require(t.Context(), ownRights()); err != nil {

@@ -21,8 +21,9 @@ type meter struct {
 	stop    context.CancelFunc
 	ended   chan struct{}
 
-	mu     sync.Mutex
-	latest map[types.UID]cluster.Usage
+	mu      sync.Mutex
+	latest  map[types.UID]cluster.Usage
+	earlier map[types.UID]cluster.Usage // of the look before that
 }
 
 // usageEvery is the time between two questions, usageLimit bounds one.
@@ -30,7 +31,7 @@ const usageEvery, usageLimit = 5 * time.Second, 3 * time.Second
 
 // startMeter begins to read until Stop. The error says why nothing can be read.
 func (c *Cluster) startMeter(ctx context.Context) error {
-	m := &meter{cluster: c, latest: map[types.UID]cluster.Usage{}, ended: make(chan struct{})}
+	m := &meter{cluster: c, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}, ended: make(chan struct{})}
 	if err := m.read(ctx); err != nil {
 		return err
 	}
@@ -130,6 +131,9 @@ func (m *meter) take(text []byte) error {
 				u.StoredBytes = new(int64)
 			}
 			*u.StoredBytes += int64(*v.UsedBytes)
+		}
+		if last, is := m.latest[p.PodRef.UID]; is && u.At.After(last.At) {
+			m.earlier[p.PodRef.UID] = last
 		}
 		m.latest[p.PodRef.UID] = u
 	}

@@ -12,7 +12,7 @@ import (
 // TestSummary reads a kubelet's summary: what is not in it is not known, and what a volume has
 // that is none of the data does not count.
 func TestSummary(t *testing.T) {
-	m := &meter{latest: map[types.UID]cluster.Usage{}}
+	m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
 	must(t, m.take([]byte(`{"node": {}, "pods": [
 		{"podRef": {"uid": "a"}, "cpu": {"time": "2026-01-01T00:00:10Z", "usageCoreNanoSeconds": 2500000000}, "memory": {"workingSetBytes": 77},
 		 "network": {"time": "2026-01-01T00:00:09Z", "name": "eth0", "rxBytes": 1000, "txBytes": 200, "interfaces": []},

@@ -43,7 +43,7 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 		"endpoints": []any{map[string]any{"addresses": []any{nodeAddress}, "nodeName": nodeName}},
 		"ports":     []any{map[string]any{"name": "grpc", "port": int64(daemonPort)}},
 	})
-	n.run(t, "chaos-daemon", "--runtime=containerd", "--runtime-socket-path=/run/containerd/containerd.sock",
+	n.runDaemon(t, "--runtime=containerd", "--runtime-socket-path=/run/containerd/containerd.sock",
 		"--grpc-port="+strconv.Itoa(daemonPort), "--http-port=31766")
 
 	hooks := filepath.Join(n.Dir, "webhooks")
@@ -67,7 +67,7 @@ func (n *Node) StartChaosMesh(t testing.TB) {
 }
 
 // todaPath is where Chaos Mesh's daemon has the program that it puts under a volume for an IOChaos.
-const todaPath = "/usr/local/bin/toda"
+const todaPath = daemonPrograms + "/toda"
 
 // NeedIOChaos lets Chaos Mesh inject IOChaos, by toda (github.com/chaos-mesh/toda), which is a
 // program of its own and not built by our scripts. It skips the test where it is not there.
@@ -81,6 +81,52 @@ func (n *Node) NeedIOChaos(t testing.TB) {
 		t.Fatal(err)
 	}
 }
+
+// NeedStressChaos lets Chaos Mesh, which is started afterwards, inject StressChaos: its daemon starts
+// stress-ng by a program of its own, and looks for the control groups of the machine in a folder that
+// its container has. It skips the test where a program is not there.
+func (n *Node) NeedStressChaos(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("stress-ng"); err != nil {
+		t.Skip("skipped engine: StressChaos: install the Debian package stress-ng")
+	}
+	pause := filepath.Join(n.assets, "bin", "chaos-pause")
+	if _, err := os.Stat(pause); err != nil {
+		t.Skip("skipped engine: StressChaos: STROPPY_TEST_KUBERNETES has no chaos-pause: run scripts/kubernetes.sh node")
+	}
+	must(t, os.Symlink(pause, daemonPrograms+"/pause")) // in the node's own mount
+	n.hostSystem = true
+}
+
+// hostSystem starts a program with the machine's /sys at /host-sys too, in a mount namespace whose
+// root is a layer over the node's: nothing is made in that. Its arguments are a folder for the layer,
+// the program, and its arguments.
+const hostSystem = `set -eu
+layer=$1
+shift
+mkdir -p "$layer/up" "$layer/work" "$layer/root"
+mount -t overlay -o "lowerdir=/,upperdir=$layer/up,workdir=$layer/work" overlay "$layer/root"
+for folder in proc sys dev run etc var usr/local; do
+	mount --rbind "/$folder" "$layer/root/$folder"
+done
+mkdir "$layer/root/host-sys"
+mount --rbind /sys "$layer/root/host-sys"
+exec chroot "$layer/root" "$@"`
+
+// runDaemon starts Chaos Mesh's daemon.
+func (n *Node) runDaemon(t testing.TB, args ...string) {
+	t.Helper()
+	const daemon = "chaos-daemon"
+	if !n.hostSystem {
+		n.run(t, daemon, args...)
+		return
+	}
+	before := []string{"--mount", "--propagation", "slave", "sh", "-c", hostSystem, "sh", "/dev/shm/over/daemon", filepath.Join(n.assets, "bin", daemon)}
+	n.runCommand(t, daemon, exec.Command("unshare", append(before, args...)...))
+}
+
+// daemonPrograms is where Chaos Mesh's daemon has programs of its own.
+const daemonPrograms = "/usr/local/bin"
 
 // chaosKinds are those whose objects the webhooks complete and validate, as resources.
 func chaosKinds() []string {

@@ -42,6 +42,7 @@ var nodeScript string
 // without an address of their own work, and that of the API server.
 type Node struct {
 	*ControlPlane
+	hostSystem bool // Chaos Mesh's daemon sees the machine's /sys where its container would have it
 }
 
 // OnNode runs a test in namespaces where a node was started, with these images; a pod that is to
@@ -55,7 +56,7 @@ func OnNode(t *testing.T, test func(t *testing.T, n *Node), images ...Image) {
 		runInside(t)
 		return
 	}
-	n := &Node{newControlPlane(t, nodeAddress)}
+	n := &Node{ControlPlane: newControlPlane(t, nodeAddress)}
 	n.start(t, "--bind-address=0.0.0.0", "--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-certificate-authority="+n.authority.path("ca.crt"))
 	n.startNode(t, images)

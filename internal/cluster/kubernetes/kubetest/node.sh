@@ -77,7 +77,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
-[ "$local" ] || exec nsenter $entered -- "$@"
+[ "$local" ] || exec nsenter $entered -- setpriv --pdeathsig TERM -- "$@" # which ends when nsenter is ended
 program=$1
 shift
 exec {p}<"$program" {l}<"$(ldd "$program" | sed -n 's/^\t\(\/[^ ]*\) (0x.*/\1/p')"

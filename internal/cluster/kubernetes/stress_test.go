@@ -1,0 +1,177 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/kubernetes/kubetest"
+)
+
+// TestBounded holds how many processors a container may use.
+func TestBounded(t *testing.T) {
+	for limit, want := range map[string]float64{"": 4, "500m": 0.5, "2": 2, "16": 4} {
+		c := corev1.Container{}
+		if limit != "" {
+			c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}
+		}
+		if got := bounded(&c, 4); got != want {
+			t.Errorf("of 4 processors with a limit of %q: %v, want %v", limit, got, want)
+		}
+	}
+}
+
+// TestCores reads how many processors a machine has.
+func TestCores(t *testing.T) {
+	const metrics = "# TYPE machine_cpu_cores gauge\nmachine_cpu_physical_cores{a=\"b\"} 1\n"
+	for text, want := range map[string]float64{
+		metrics + "machine_cpu_cores{boot_id=\"x y\",machine_id=\"\"} 2\n": 2,
+		metrics + "machine_cpu_cores{boot_id=\"x\"} 96 1732790000000\n":    96,
+		metrics:                                0,
+		"machine_cpu_cores{boot_id=\"x\"} 0\n": 0,
+		"":                                     0,
+	} {
+		got, err := coresOf([]byte(text), "m")
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+// looks has a meter's kubelet look at a pod every ten seconds, which uses so many processors in turn,
+// the last for ever.
+func looks(ctx context.Context, m *meter, pod types.UID, used func() float64) {
+	u := cluster.Usage{Of: string(pod), At: time.Now()}
+	for ctx.Err() == nil {
+		m.mu.Lock()
+		if last, is := m.latest[pod]; is {
+			m.earlier[pod] = last
+		}
+		m.latest[pod] = u
+		m.mu.Unlock()
+		_ = cluster.Sleep(ctx, 10*time.Second)
+		u.At, u.CPUSeconds = time.Now(), u.CPUSeconds+10*used()
+	}
+}
+
+// TestStressSeen holds by what processors count as taken up, and as so no more.
+func TestStressSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		with, after []float64 // processors that the pod uses between looks, in turn, and the last for ever
+		pod         *corev1.Pod
+		says, heals string
+		seen        string
+	}{
+		"they are":           {[]float64{1.8}, []float64{0.3}, withDisk("x", "a"), "", "", "its pod uses 0.30 processors"},
+		"by and by":          {[]float64{0.2, 0.4, 0.9}, []float64{0.9, 0.6, 0.2}, withDisk("x", "a"), "", "", "its pod uses 0.20 processors"},
+		"they are not":       {[]float64{0.69}, nil, withDisk("x", "a"), "was not seen: it was not seen within 1m0s; at last: its pod used 0.69 processors, and 0.20 before", "", ""},
+		"not healed":         {[]float64{1.8}, []float64{1.1}, withDisk("x", "a"), "", "were not seen to end although Chaos Mesh says so", ""},
+		"in another server":  {[]float64{1.8}, []float64{1.8}, withDisk("x", "b"), "", "", "the processes have gone with the server"},
+		"in none any longer": {[]float64{1.8}, []float64{1.8}, nil, "", "", "the processes have gone with the server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := faulty(c.pod, logged{}, nil)
+				m := &meter{cluster: v.node.cluster, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+				v.node.cluster.meter = m
+				s := &stressed{node: v.node, pod: "1", server: "a", fault: v.fault, before: 0.2, rise: 0.5}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				take := c.with
+				go looks(ctx, m, s.pod, func() float64 {
+					used := take[0]
+					take = take[min(1, len(take)-1):]
+					return used
+				})
+				e, err := s.effect(ctx)
+				if c.says != "" {
+					says(t, err, c.says)
+					return
+				}
+				if err != nil || !strings.HasSuffix(e.Seen, " and 0.20 before, by Chaos Mesh") {
+					t.Fatalf("%q, %v", e.Seen, err)
+				}
+				if same := c.pod != nil && serverOf(c.pod).ContainerID == "a"; (e.Still(ctx) == nil) != same {
+					t.Errorf("still there: %v", e.Still(ctx))
+				}
+				take = c.after
+				seen, err := e.Heal(ctx)
+				if c.heals != "" {
+					says(t, err, c.heals)
+				} else if err != nil || seen != c.seen {
+					t.Errorf("%q, %v", seen, err)
+				}
+			})
+		})
+	}
+}
+
+// TestStressUnknown holds that what nobody has looked at twice is not known.
+func TestStressUnknown(t *testing.T) {
+	m := &meter{latest: map[types.UID]cluster.Usage{"1": {}}, earlier: map[types.UID]cluster.Usage{}}
+	_, _, err := m.rate("1")
+	says(t, err, "has not looked at its pod twice")
+	api := &API{config: &rest.Config{Host: "http://kubernetes"}, plain: &http.Client{Transport: logged{text: "nothing"}}}
+	m.cluster = &Cluster{api: api}
+	_, err = m.processors(t.Context(), "m1")
+	says(t, err, "read how many processors m1 has")
+}
+
+// testProcessors holds that processors are taken up, and free again, by objects of Chaos Mesh. Of
+// Chaos Mesh and of the kubelet there are stand-ins: a pod uses what the objects that are there say.
+func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
+	x := chosen(t, connect(t, c), "stroppy-stress")
+	n := x.nodes[1]
+	x.meter = &meter{cluster: x, latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+	_, err := n.Stress(t.Context(), 0)
+	says(t, err, "take up the processors of n1: its server is not running")
+	x.pods.pods = map[string]*corev1.Pod{n.pod: withDisk(n.pod, "a")}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go standInOf(ctx, x.api, stressChaos, "")
+	look := func() error {
+		list, err := x.api.list(ctx, chaosKind(stressChaos), RunLabel+"="+x.run)
+		used := 0.1
+		for i := range list {
+			workers, _, _ := unstructured.NestedInt64(list[i].Object, "spec", "stressors", "cpu", "workers")
+			used += float64(workers)
+		}
+		x.meter.mu.Lock()
+		defer x.meter.mu.Unlock()
+		last := x.meter.latest["1"]
+		x.meter.earlier["1"] = last
+		x.meter.latest["1"] = cluster.Usage{Of: "1", At: last.At.Add(10 * time.Second), CPUSeconds: last.CPUSeconds + 10*used}
+		return err
+	}
+	must(t, look())
+	must(t, look())
+	go func() {
+		for cluster.Sleep(ctx, 300*time.Millisecond) == nil {
+			_ = look()
+		}
+	}()
+	s := &stressed{node: n, pod: "1", server: "a", rise: 0.5}
+	s.before, s.at, err = x.meter.rate("1")
+	must(t, err)
+	s.fault, err = x.inject(t.Context(), stressChaos, stressSpec(x, 1, "db", 2))
+	must(t, err)
+	e, err := s.effect(t.Context())
+	if err != nil || e.Seen != "its pod used 2.10 processors, and 0.10 before, by Chaos Mesh" {
+		t.Fatalf("%q, %v", e.Seen, err)
+	}
+	if seen, err := e.Heal(t.Context()); err != nil || seen != fmt.Sprintf("its pod uses %.2f processors", 0.1) {
+		t.Errorf("%q, %v", seen, err)
+	}
+	faultsLeft(t, x.api)
+}

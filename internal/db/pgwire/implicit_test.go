@@ -89,7 +89,9 @@ func TestTraffic(t *testing.T) {
 // TestOneTransaction lets the server say which transaction each statement is in,
 // and at which isolation.
 func TestOneTransaction(t *testing.T) {
-	d := drivertest.Open(t, openURL, start(t, map[string]string{"default_transaction_isolation": "repeatable read"}).URL())
+	_, name, url := fresh(t)
+	sqltest.Execute(t, drivertest.Open(t, openURL, url), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'repeatable read'")
+	d := drivertest.Open(t, openURL, url)
 	number := sqltest.With(&db.Statement{
 		SQL:     "SELECT txid_current(), current_setting('transaction_isolation')",
 		Columns: []db.Type{db.Integer, db.Text},
@@ -196,7 +198,7 @@ func TestIsolationOfStatementsTogether(t *testing.T) {
 
 // TestStandby sends transactions to a server in recovery.
 func TestStandby(t *testing.T) {
-	start(t, nil) // skips without PostgreSQL
+	servers.Shared(t) // skips without PostgreSQL
 	c, err := server.StartCluster(t.Context(), cluster.Options{Nodes: 2, Loopback: true})
 	drivertest.Must(t, err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })

@@ -50,7 +50,9 @@ func TestDeferredConstraint(t *testing.T) {
 }
 
 func TestConflicts(t *testing.T) {
-	d := drivertest.Open(t, openURL, start(t, map[string]string{"deadlock_timeout": "20ms"}).URL())
+	_, name, url := fresh(t)
+	sqltest.Execute(t, drivertest.Open(t, openURL, url), "ALTER DATABASE "+name+" SET deadlock_timeout = '20ms'")
+	d := drivertest.Open(t, openURL, url)
 	bank.Make(t, d, 3)
 	ctx := t.Context()
 	at := func(t *testing.T, s *session, x sqltest.Statement) error {
@@ -88,8 +90,8 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestServerSideTimeouts(t *testing.T) {
-	pg := start(t, nil)
-	d := drivertest.Open(t, openURL, pg.URL()+"&statement_timeout=50")
+	_, _, url := fresh(t)
+	d := drivertest.Open(t, openURL, url+"&statement_timeout=50")
 	sleep := sqltest.With(&db.Statement{SQL: "SELECT pg_sleep(600)"}, nil)
 	eachWay(t, func(t *testing.T, w way) {
 		s := w.session(t, d, "")
@@ -98,7 +100,7 @@ func TestServerSideTimeouts(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d = drivertest.Open(t, openURL, pg.URL()+"&lock_timeout=50")
+	d = drivertest.Open(t, openURL, url+"&lock_timeout=50")
 	bank.Make(t, d, 2)
 	holder, waiter := newSession(t, d, db.Interactive, ""), newSession(t, d, db.Pipelined, "")
 	if err := holder.Begin(t.Context(), false); err != nil {

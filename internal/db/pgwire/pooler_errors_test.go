@@ -17,15 +17,15 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// pooled starts a server and a pooler before it with settings, and opens the server through
-// it, which has a table.
-func pooled(t *testing.T, settings map[string]string) (s *postgrescluster.Server, p *pgbouncer.Pooler, d *Database) {
+// pooled starts a pooler with settings before the server that tests share, and opens a new
+// database of it through the pooler, which has a table. The URL is that without the pooler.
+func pooled(t *testing.T, settings map[string]string) (url string, p *pgbouncer.Pooler, d *Database) {
 	t.Helper()
-	s = start(t, nil)
-	p = poolWith(t, s, settings)
-	d = drivertest.Open(t, openURL, p.URL("anybody", "postgres", ""))
-	sqltest.Execute(t, drivertest.Open(t, openURL, s.URL()), "CREATE TABLE IF NOT EXISTS kept (id bigint PRIMARY KEY)", "TRUNCATE kept")
-	return s, p, d
+	server, name, url := fresh(t)
+	p = poolWith(t, server, settings)
+	d = drivertest.Open(t, openURL, p.URL("anybody", name, ""))
+	sqltest.Execute(t, drivertest.Open(t, openURL, url), "CREATE TABLE kept (id bigint PRIMARY KEY)")
+	return url, p, d
 }
 
 var keep = &db.Statement{SQL: "INSERT INTO kept VALUES ($1)", Params: []db.Type{db.Integer}}
@@ -50,15 +50,15 @@ func whole(t *testing.T, s *session, id int64) error {
 	return s.Commit(t.Context())
 }
 
-// held says whether the server has a row.
-func held(t *testing.T, server *postgrescluster.Server, id string) bool {
+// held says whether the database has a row.
+func held(t *testing.T, url, id string) bool {
 	t.Helper()
-	return query(t, server, "SELECT count(*)::text FROM kept WHERE id = "+id) == "1"
+	return query(t, url, "SELECT count(*)::text FROM kept WHERE id = "+id) == "1"
 }
 
-func query(t *testing.T, server *postgrescluster.Server, sql string) (text string) {
+func query(t *testing.T, url, sql string) (text string) {
 	t.Helper()
-	d := drivertest.Open(t, openURL, server.URL())
+	d := drivertest.Open(t, openURL, url)
 	err := d.Control(t.Context(), "ask the server", func(ctx context.Context, c *Control) error {
 		row, err := c.Row(ctx, sql)
 		if err == nil {
@@ -73,7 +73,7 @@ func query(t *testing.T, server *postgrescluster.Server, sql string) (text strin
 // TestPoolerIsSeen: without a word in the URL nothing is left in sessions behind a pooler of
 // any mode, which is named with its settings; before a server there is none.
 func TestPoolerIsSeen(t *testing.T) {
-	server := start(t, nil)
+	server := servers.Shared(t)
 	for _, mode := range []string{"transaction", "session"} {
 		d := drivertest.Open(t, openURL, poolWith(t, server, map[string]string{"pool_mode": mode}).URL("postgres", "postgres", ""))
 		if !d.Pooled() || d.stateless == nil {
@@ -99,7 +99,7 @@ func TestPoolerIsSeen(t *testing.T) {
 // TestQueryWaitTimeout: what waited for a session in vain did not happen, its commit
 // included.
 func TestQueryWaitTimeout(t *testing.T) {
-	server, _, d := pooled(t, map[string]string{"default_pool_size": "1", "query_wait_timeout": "1"})
+	url, _, d := pooled(t, map[string]string{"default_pool_size": "1", "query_wait_timeout": "1"})
 	waits := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, waits, 1)) // its statement is described now
 	holder := begun(t, d, 2)
@@ -109,7 +109,7 @@ func TestQueryWaitTimeout(t *testing.T) {
 		t.Errorf("the error does not say what to do: %v", err)
 	}
 	drivertest.Must(t, holder.Commit(t.Context()))
-	if !held(t, server, "2") || held(t, server, "3") {
+	if !held(t, url, "2") || held(t, url, "3") {
 		t.Error("the server has not the transactions that it was sent")
 	}
 	drivertest.Must(t, waits.Reset(t.Context()))
@@ -131,12 +131,12 @@ func TestMaxClientConn(t *testing.T) {
 // TestClientIdleTimeout: a client that the pooler has ended because it rested has lost
 // nothing.
 func TestClientIdleTimeout(t *testing.T) {
-	server, _, d := pooled(t, map[string]string{"client_idle_timeout": "1"})
+	url, _, d := pooled(t, map[string]string{"client_idle_timeout": "1"})
 	s := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, s, 1))
 	time.Sleep(3 * time.Second)
 	err := whole(t, s, 2)
-	if db.ClassOf(err) != db.Unavailable || held(t, server, "2") {
+	if db.ClassOf(err) != db.Unavailable || held(t, url, "2") {
 		t.Errorf("a transaction after the pooler had ended the connection: %v", err)
 	}
 }
@@ -144,9 +144,9 @@ func TestClientIdleTimeout(t *testing.T) {
 // TestTerminatedBehindPooler: the end of the server's session in a transaction has rolled it
 // back, and the client can go on.
 func TestTerminatedBehindPooler(t *testing.T) {
-	server, _, d := pooled(t, nil)
+	url, _, d := pooled(t, nil)
 	s := begun(t, d, 1)
-	query(t, server, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction'")
+	query(t, url, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()")
 	err := s.Commit(t.Context())
 	// Whether the end of the connection is seen before the commit is sent is a matter of time.
 	if class := db.ClassOf(err); class != db.Unknown && class != db.Unavailable {
@@ -154,12 +154,12 @@ func TestTerminatedBehindPooler(t *testing.T) {
 	}
 	drivertest.Must(t, s.Reset(t.Context()))
 	again := begun(t, d, 2)
-	query(t, server, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction'")
+	query(t, url, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()")
 	_, err = again.Do(t.Context(), keep, []db.Value{{Int: 3}})
 	if class := db.ClassOf(err); class != db.Unavailable {
 		t.Errorf("a statement before the commit is %v: %v", class, err)
 	}
-	if held(t, server, "1") || held(t, server, "2") {
+	if held(t, url, "1") || held(t, url, "2") {
 		t.Error("the server has what it rolled back")
 	}
 }
@@ -167,10 +167,10 @@ func TestTerminatedBehindPooler(t *testing.T) {
 // TestPoolerKilledAtCommit: a commit whose answer the pooler lost is unknown, whether the
 // server has it or not. The server's answer waits for a lock that another session holds.
 func TestPoolerKilledAtCommit(t *testing.T) {
-	server, p, d := pooled(t, nil)
+	url, p, d := pooled(t, nil)
 	s := newSession(t, d, db.Pipelined, "")
 	drivertest.Must(t, whole(t, s, 1))
-	blocker := begun(t, drivertest.Open(t, openURL, server.URL()), 2)
+	blocker := begun(t, drivertest.Open(t, openURL, url), 2)
 	ended := make(chan error, 1)
 	go func() {
 		_ = s.Begin(t.Context(), false)
@@ -181,7 +181,7 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 		ended <- err
 	}()
 	deadline := time.Now().Add(10 * time.Second)
-	for query(t, server, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = 'Lock'") != "1" {
+	for query(t, url, "SELECT count(*)::text FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()") != "1" {
 		if time.Now().After(deadline) {
 			t.Fatal("the transaction did not come to the server")
 		}
@@ -206,8 +206,7 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 
 // TestRefusedByPooler: what is wrong in a URL is the user's to change.
 func TestRefusedByPooler(t *testing.T) {
-	server := start(t, nil)
-	p := poolWith(t, server, nil)
+	p := poolWith(t, servers.Shared(t), nil)
 	_, err := openURL(t.Context(), p.URL("anybody", "nowhere", ""))
 	sqltest.WantError(t, "a database that is not there", err, db.Fatal, "08P01")
 }

@@ -22,10 +22,10 @@ func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Poole
 // TestPooled: sessions that share two of the server's, which change hands after each
 // transaction, keep their own isolation, and no transfer is torn.
 func TestPooled(t *testing.T) {
-	server := start(t, nil)
+	server, name, url := fresh(t)
 	p := pool(t, server, "2")
-	direct := drivertest.Open(t, openURL, server.URL())
-	d := drivertest.Open(t, openURL, p.URL("anybody", "postgres", "prepare=false"))
+	direct := drivertest.Open(t, openURL, url)
+	d := drivertest.Open(t, openURL, p.URL("anybody", name, "prepare=false"))
 	if !d.implicit {
 		t.Error("PgBouncer is said not to keep what stands before one Sync in one transaction")
 	}
@@ -93,8 +93,8 @@ var showIsolation = &db.Statement{SQL: "SELECT current_setting('transaction_isol
 
 // TestPooledStreams: what several streams send together works through a pooler too.
 func TestPooledStreams(t *testing.T) {
-	server := start(t, nil)
-	d := drivertest.Open(t, openURL, pool(t, server, "2").URL("anybody", "postgres", "prepare=false"))
+	server, name, _ := fresh(t)
+	d := drivertest.Open(t, openURL, pool(t, server, "2").URL("anybody", name, "prepare=false"))
 	bank.Make(t, d, 8)
 	reader := sqltest.Session(t, d, db.Interactive, "")
 	before := bank.Balance(t, reader, 0)
@@ -117,8 +117,8 @@ func TestPooledStreams(t *testing.T) {
 // TestPooledWrongly: statements that are left in a session because the URL demands it do not
 // come along, and the error says what to write.
 func TestPooledWrongly(t *testing.T) {
-	server := start(t, nil)
-	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", "postgres", "prepare=true"))
+	server, name, _ := fresh(t)
+	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", name, "prepare=true"))
 	bank.Make(t, d, 1)
 	first, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
 	drivertest.Must(t, err)
@@ -133,10 +133,10 @@ func TestPooledWrongly(t *testing.T) {
 // TestPooledDeaf: where nothing can be left in a session, one that hides warnings is
 // refused, for a commit that no standby has is reported by a warning.
 func TestPooledDeaf(t *testing.T) {
-	server := start(t, nil)
-	direct := drivertest.Open(t, openURL, server.URL())
-	sqltest.Execute(t, direct, "ALTER DATABASE postgres SET client_min_messages = 'error'")
-	d := drivertest.Open(t, openURL, server.URL()+"&prepare=false")
+	_, name, url := fresh(t)
+	direct := drivertest.Open(t, openURL, url)
+	sqltest.Execute(t, direct, "ALTER DATABASE "+name+" SET client_min_messages = 'error'")
+	d := drivertest.Open(t, openURL, url+"&prepare=false")
 	_, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
 	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
 }
@@ -144,7 +144,8 @@ func TestPooledDeaf(t *testing.T) {
 // TestDescribedOnce: where nothing is left in a session, the second one knows the columns
 // of what the first one asked for, and needs one round trip where that needed more.
 func TestDescribedOnce(t *testing.T) {
-	d := drivertest.Open(t, openURL, start(t, nil).URL()+"&prepare=false")
+	_, _, url := fresh(t)
+	d := drivertest.Open(t, openURL, url+"&prepare=false")
 	bank.Make(t, d, 2)
 	touch, see := bank.Touch(0, 1), bank.See(0)
 	var trips []int

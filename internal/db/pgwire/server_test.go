@@ -44,12 +44,20 @@ func start(t testing.TB, settings map[string]string) *server.Server {
 	return servers.Start(t, settings)
 }
 
-// openFresh opens a new, empty database on the server that tests share.
+// fresh returns the server that tests share, and the name of a new, empty database on it with its
+// address.
+func fresh(t testing.TB) (shared *server.Server, name, url string) {
+	t.Helper()
+	shared, name = servers.Shared(t), servers.Name()
+	sqltest.Execute(t, drivertest.Open(t, openURL, shared.URL()), "CREATE DATABASE "+name)
+	return shared, name, shared.URLFor(server.Superuser, "", name)
+}
+
+// openFresh opens such a database.
 func openFresh(t testing.TB) *Database {
 	t.Helper()
-	shared, name := servers.Shared(t), servers.Name()
-	sqltest.Execute(t, drivertest.Open(t, openURL, shared.URL()), "CREATE DATABASE "+name)
-	return drivertest.Open(t, openURL, shared.URLFor(server.Superuser, "", name))
+	_, _, url := fresh(t)
+	return drivertest.Open(t, openURL, url)
 }
 
 func openURL(ctx context.Context, url string) (*Database, error) { return Open(ctx, url, TestFlavor) }

@@ -79,12 +79,12 @@ func toClient(client, backend net.Conn, asked <-chan bool) {
 // TestStatementsThatAreTornApart: behind something that makes a transaction of each
 // statement, a transfer is whole all the same.
 func TestStatementsThatAreTornApart(t *testing.T) {
-	pg := start(t, nil)
-	bank.Make(t, drivertest.Open(t, openURL, pg.URL()), 2)
+	_, _, url := fresh(t)
+	bank.Make(t, drivertest.Open(t, openURL, url), 2)
 	over := []sqltest.Statement{bank.Touch(0, 100), bank.Touch(1, -sqltest.Opening-100)}
 	for name, lasting := range map[string]bool{"settings end": false, "settings last": true} {
 		t.Run(name, func(t *testing.T) {
-			ctx, d := t.Context(), drivertest.Open(t, openURL, split(t, pg.URL(), lasting))
+			ctx, d := t.Context(), drivertest.Open(t, openURL, split(t, url, lasting))
 			if d.implicit {
 				t.Error("statements are torn apart, and Open has not seen it")
 			}

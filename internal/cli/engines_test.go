@@ -84,7 +84,7 @@ func TestFollowers(t *testing.T) {
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	url := startPostgres(t).URL()
-	small := []string{"--accounts", "200", "--clients", "4", "--count", "1000"}
+	small := []string{"--accounts", "200", "--clients", "4", "--count", "400"}
 	for _, mode := range []string{"pipelined", "interactive", "procedure"} {
 		t.Run(mode, func(t *testing.T) {
 			r := runs(t, 0, append([]string{"run", "--db", url, "--mode", mode}, small...)...)
@@ -100,7 +100,7 @@ func TestPostgreSQL(t *testing.T) {
 		}
 	})
 	t.Run("lost updates", func(t *testing.T) {
-		r := runs(t, 1, "run", "--db", url, "--update", "rmw", "--expect", "serializable", "--accounts", "20", "--clients", "8", "--count", "3000")
+		r := runs(t, 1, "run", "--db", url, "--update", "rmw", "--expect", "serializable", "--accounts", "20", "--clients", "8", "--count", "1000")
 		if status(r, "serializable") != "invalid" || !strings.Contains(fmt.Sprint(r.Checks), "lost update") {
 			t.Errorf("got %+v", r.Checks)
 		}

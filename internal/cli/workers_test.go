@@ -31,7 +31,7 @@ func TestWorkersGiveTheSameVerdict(t *testing.T) {
 		{"serializable", "valid", nil, []string{"--isolation", "serializable", "--accounts", "50", "--two-account-share", "0.4", "--retries", "100"}},
 	} {
 		for _, workers := range []int{0, 4} {
-			args := append([]string{"run", "bank", "--db", server.URL(), "--clients", "8", "--count", "2000", "--json", "--workers", strconv.Itoa(workers)}, c.args...)
+			args := append([]string{"run", "bank", "--db", server.URL(), "--clients", "8", "--count", "800", "--json", "--workers", strconv.Itoa(workers)}, c.args...)
 			_, stdout, stderr := start(t, args...).wait(t)
 			r := new(report.Result)
 			if err := json.Unmarshal([]byte(stdout), r); err != nil {
@@ -74,7 +74,7 @@ func TestWorkersFromElsewhere(t *testing.T) {
 		token := filepath.Join(t.TempDir(), "token")
 		out := filepath.Join(t.TempDir(), "out")
 		at := freeAddress(t)
-		args := append([]string{"run", workload, "--db", server.URL(), "--clients", "6", "--count", "2000", "--json", "--workers", "3", "--out", out,
+		args := append([]string{"run", workload, "--db", server.URL(), "--clients", "6", "--count", "1000", "--json", "--workers", "3", "--out", out,
 			"--workers-listen", at, "--workers-token-file", token}, c.args...)
 		p := start(t, args...)
 		p.goesOn(t, func() bool { return strings.Contains(read(t, p.stderr), "waiting for 3 workers") })

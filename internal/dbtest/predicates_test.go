@@ -72,7 +72,7 @@ func TestOpenings(t *testing.T) {
 	for _, url := range []string{"memory:", "memory:?unknown=0.05&abort=0.05"} {
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()
-			runBranch(t, openMemory(t, url), branch(), 3000).wantSerializable(t)
+			runBranch(t, openMemory(t, url), branch(), counted[uint64](3000)).wantSerializable(t)
 		})
 	}
 	for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
@@ -144,7 +144,7 @@ func TestPhantoms(t *testing.T) {
 			c := branch()
 			c.Isolation, c.LowShare, c.OpeningShare = tc.isolation, tc.low, 0.6-tc.low
 			database := tc.open(t)
-			r := runBranch(t, database, c, 1500)
+			r := runBranch(t, database, c, 800)
 			if !tc.phantoms {
 				r.wantSerializable(t)
 				return
@@ -153,7 +153,7 @@ func TestPhantoms(t *testing.T) {
 			lacks := func() bool { return strings.Contains(limit().Detail, "and under 10.00 lack") }
 			// Two withdrawals must meet on one account, which no single run is sure to bring.
 			for again := 0; tc.low > 0.3 && !lacks() && again < 10; again++ {
-				r = runBranch(t, database, c, 1500)
+				r = runBranch(t, database, c, 800)
 			}
 			if s := checktest.ByName(r.results)[check.Serializable]; !slices.ContainsFunc(s.Anomalies, func(a check.Anomaly) bool { return a.Name == "phantom (G2)" }) {
 				t.Errorf("no phantom is named: %s", s.Detail)

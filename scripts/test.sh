@@ -242,6 +242,7 @@ kubernetes)
 	need /usr/lib/cni/bridge containernetworking-plugins
 	need ipset ipset
 	need iptables iptables
+	need stress-ng stress-ng
 	fetch
 	kubernetes node
 	export STROPPY_TEST_KUBERNETES_NODE=on

@@ -330,7 +330,8 @@ type usage struct {
 	threads map[int]map[int]thread // by process, and by number
 }
 
-// thread is how long one has run, and how long it was ready to run and waited for a processor.
+// thread is how long one has run, and how long it was ready to run and waited for a processor until
+// it had one: a wait that goes on is not in it yet.
 type thread struct{ ran, waited time.Duration }
 
 // usageOf reads what the threads of processes had: /proc/PID/task/TID/schedstat, see the kernel's

@@ -110,7 +110,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// TestStressStarves holds that the node waits for the processors, and its neighbour does not as much.
+// TestStressStarves holds that the node gets less of the processors than its neighbour.
 func TestStressStarves(t *testing.T) {
 	s := busy(t)
 	needGroups(t, s)
@@ -134,7 +134,7 @@ func TestStressStarves(t *testing.T) {
 	}
 	node, other := now.since(before, own...), now.since(before, beside)
 	t.Logf("%s; of %v the node ran for %v and waited for %v, its neighbour ran for %v", e.Seen, now.at.Sub(before.at), node.ran, node.waited, other.ran)
-	if node.waited <= 2*node.ran || other.ran <= 2*node.ran {
+	if other.ran <= 2*node.ran { // it may not have run at all, and of a wait that goes on nothing is known
 		t.Error("the node does not starve, or its neighbour starves too")
 	}
 	if err := s.stress.Load().processes()[3].Kill(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/db"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
@@ -60,14 +61,13 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 // only reads, for a reader may be shown what a crash takes back: see docs/databases.md.
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	t.Parallel()
+	s := startMariaDBIn(t, "", false, nil)
 	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 		t.Run(mode, func(t *testing.T) {
-			s := startMariaDBIn(t, "", false, nil)
-			d := openMariaDB(t, s, "hurt")
+			d := openMariaDB(t, s, "hurt_"+mode)
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)
-			count := func() (string, error) { return s.SQL(ctx, "SELECT COUNT(*) FROM hurt.stroppy_ledger") }
-			go func() { hurt <- killAt(ctx, s, count, 500, 1500, 2500) }()
+			go func() { hurt <- killAt(ctx, s, counting(t, ctx, d), 500, 1500, 2500) }()
 			c := small()
 			c.Mode, c.Audits, c.InquiryShare = mode, 0, 0
 			o := conduct(t, d, newBank(t, d, func(own *bank.Config) { *own = c }), c.Isolation, 3000)
@@ -96,16 +96,36 @@ type mortal interface {
 	Restart(ctx context.Context) error
 }
 
+// counting counts the legs of the ledger on a session of its own, which is connected again where
+// the server has ended it.
+func counting(t *testing.T, ctx context.Context, d db.SQL) func() (legs int64, err error) {
+	t.Helper()
+	s, err := d.Session(ctx, db.SessionOptions{Mode: db.Interactive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // the server may have ended it
+	counted := &db.Statement{SQL: "SELECT COUNT(*) FROM stroppy_ledger", Columns: []db.Type{db.Integer}}
+	return func() (legs int64, err error) {
+		err = s.Query(ctx, counted, nil, func(row []db.Value) error {
+			legs = row[0].Int
+			return nil
+		})
+		if err != nil {
+			_ = s.Reset(ctx) // there may be no server yet
+		}
+		return legs, err
+	}
+}
+
 // killAt kills the server and starts it again each time that the ledger has so
 // many legs, which count counts.
-func killAt(ctx context.Context, s mortal, count func() (string, error), legs ...int) error {
+func killAt(ctx context.Context, s mortal, count func() (int64, error), legs ...int64) error {
 	for _, want := range legs {
-		for found := 0; found < want; {
+		for found := int64(0); found < want; {
 			// There is no ledger yet, or no server after a kill of this test's own.
-			if text, err := count(); err == nil {
-				if _, err := fmt.Sscan(text, &found); err != nil {
-					return err
-				}
+			if n, err := count(); err == nil {
+				found = n
 			}
 			if cluster.Sleep(ctx, 10*time.Millisecond) != nil {
 				return fmt.Errorf("the bank was done with %d legs before the kill at %d", found, want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"stroppy/internal/db"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 )
@@ -20,19 +19,7 @@ func TestBankOutlivesKilledPooler(t *testing.T) {
 			d, _ := openPooled(t, p, direct)
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)
-			watch, err := openPostgresURL(t, direct).Session(ctx, db.SessionOptions{Mode: db.Interactive})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer watch.Close()
-			legs := &db.Statement{SQL: "SELECT CAST(COUNT(*) AS TEXT) FROM stroppy_ledger", Columns: []db.Type{db.Text}}
-			count := func() (text string, err error) {
-				err = watch.Query(ctx, legs, nil, func(row []db.Value) error {
-					text = string(row[0].Text)
-					return nil
-				})
-				return text, err
-			}
+			count := counting(t, ctx, openPostgresURL(t, direct))
 			go func() { hurt <- killAt(ctx, p, count, 500, 1500, 2500) }()
 			c := small()
 			c.Mode = mode

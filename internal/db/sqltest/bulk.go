@@ -6,8 +6,8 @@ import (
 	"stroppy/internal/db"
 )
 
-// Rows is how many rows the loads of the tests have that succeed.
-const Rows = 50_000
+// Rows is how many rows the loads of the tests have that succeed: more than one statement of 1 MB takes.
+const Rows = 30_000
 
 // Load is a load of the table things (id, small, mid, m, s) with rows made by fill,
 // which returns false at the end.
@@ -37,12 +37,12 @@ func Some(count int64, format string) func(int64, []db.Value) bool {
 	}
 }
 
-// Spoilt makes 20,000 rows, of which spoil changes one in their middle.
+// Spoilt makes 6,000 rows, of which spoil changes one in their middle.
 func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) bool {
-	fill := Some(20_000, format)
+	fill := Some(6000, format)
 	return func(n int64, row []db.Value) bool {
 		more := fill(n, row)
-		if n == 15_001 {
+		if n == 4501 {
 			spoil(row)
 		}
 		return more

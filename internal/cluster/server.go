@@ -210,7 +210,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 	s.mu.Lock()
 	s.process, s.frozen = process, nil
 	s.mu.Unlock()
-	s.joinStress()
+	s.joinStress(ctx)
 	defer s.forgetShared(process.PID())
 	ready, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

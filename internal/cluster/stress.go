@@ -70,8 +70,11 @@ func (s *Server) makeGroup(above cgroup.Group) (cgroup.Group, error) {
 		return group, err
 	}
 	err := group.Make(runtime.NumCPU())
-	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	switch {
+	case errors.Is(err, os.ErrPermission):
 		err = fmt.Errorf("%w: run as root, or by `systemd-run --user --scope -p Delegate=cpu`", err)
+	case errors.Is(err, syscall.EROFS):
+		err = fmt.Errorf("%w: mount the control groups so that they can be written, as a privileged container has them", err)
 	}
 	return group, err
 }
@@ -104,10 +107,13 @@ func (s *Server) Stress(ctx context.Context, processes int) (Effect, error) {
 	}
 	e := Effect{Still: x.still, Heal: x.heal}
 	if err = x.start(processes); err == nil {
-		err = x.join()
+		err = x.join(ctx)
 	}
 	if err == nil {
 		e.Seen, err = x.observe(ctx)
+	}
+	if err == nil && !s.Running() {
+		err = errors.New("it has ended meanwhile")
 	}
 	if err != nil {
 		err = fmt.Errorf("take up the processors of %s: %w", s.Name(), err)
@@ -158,18 +164,24 @@ func (x *stress) pids() []int {
 }
 
 // join puts all processes of the node into the group, and sees that they are in it: what one forks
-// while it is put there may be outside once more.
-func (x *stress) join() error {
-	var err error
-	for range 100 {
-		var outside int
-		if outside, err = x.outside(); outside == 0 && err == nil {
-			return nil
+// while it is put there may be outside once more, and one that is about to end is shown in the root.
+func (x *stress) join(ctx context.Context) error {
+	return Until(ctx, stressSeen, func() error {
+		err := x.whole()
+		if err != nil {
+			for _, pid := range x.node.PIDs() {
+				_ = x.group.Add(pid) // one that has ended cannot be put anywhere
+			}
 		}
-		err = errors.Join(err, fmt.Errorf("process %d of %s is outside of the control group", outside, x.node.Name()))
-		for _, pid := range x.node.PIDs() {
-			_ = x.group.Add(pid) // one that has ended cannot be put anywhere
-		}
+		return err
+	})
+}
+
+// whole says which process runs outside of the group.
+func (x *stress) whole() error {
+	outside, err := x.outside()
+	if err == nil && outside != 0 {
+		err = fmt.Errorf("process %d of %s is outside of the control group", outside, x.node.Name())
 	}
 	return err
 }
@@ -196,7 +208,7 @@ func ended(pid int) bool {
 
 // joinStress puts a server that was just started into the group of the processes that take up its
 // processors. What goes wrong with that is the fault's error, and not the server's.
-func (s *Server) joinStress() {
+func (s *Server) joinStress(ctx context.Context) {
 	x := s.stress.Load()
 	if x == nil {
 		return
@@ -207,7 +219,7 @@ func (s *Server) joinStress() {
 	if ending {
 		return
 	}
-	err := x.join()
+	err := x.join(ctx)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.ending {
@@ -254,7 +266,7 @@ func (x *stress) sinceBegan() (string, error) {
 func hundredths(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 
 // still says why the processors are not taken up any more although nobody has healed it.
-func (x *stress) still(context.Context) error {
+func (x *stress) still(ctx context.Context) error {
 	x.mu.Lock()
 	err := x.lost
 	x.mu.Unlock()
@@ -265,11 +277,8 @@ func (x *stress) still(context.Context) error {
 		default:
 		}
 	}
-	outside, wrong := x.outside()
-	if wrong == nil && outside != 0 {
-		wrong = fmt.Errorf("process %d has left the control group", outside)
-	}
-	if err = errors.Join(err, wrong); err == nil {
+	// A server that is started meanwhile, or a process that ends, is outside for a moment.
+	if err = errors.Join(err, Until(ctx, stressSeen, x.whole)); err == nil {
 		x.seen, err = x.sinceBegan()
 	}
 	if err != nil {
@@ -279,25 +288,33 @@ func (x *stress) still(context.Context) error {
 }
 
 // heal ends the processes that compute, and puts those of the node back.
-func (x *stress) heal(context.Context) (string, error) {
+func (x *stress) heal(ctx context.Context) (string, error) {
 	if err := x.end(); err != nil {
 		return "", err
 	}
+	if err := Until(ctx, stressSeen, x.back); err != nil { // one that is about to end is shown in the root
+		return "", err
+	}
+	if x.seen == "" {
+		return "they have ended", nil
+	}
+	return "until they ended " + x.seen, nil
+}
+
+// back says which process of the node is not in the group that it was in before.
+func (x *stress) back() error {
 	above := filepath.Dir(x.group.Dir())
 	for _, pid := range x.node.PIDs() {
 		is, err := cgroup.Of(pid)
 		switch {
 		case err != nil && ended(pid):
 		case err != nil:
-			return "", err
+			return err
 		case is.Dir() != above:
-			return "", fmt.Errorf("process %d of %s is in the control group %s, and not in %s as before", pid, x.node.Name(), is.Dir(), above)
+			return fmt.Errorf("process %d of %s is in the control group %s, and not in %s as before", pid, x.node.Name(), is.Dir(), above)
 		}
 	}
-	if x.seen == "" {
-		return "they have ended", nil
-	}
-	return "until they ended " + x.seen, nil
+	return nil
 }
 
 // end ends the processes that compute and removes the group. It may be called again.
@@ -375,6 +392,9 @@ func (u usage) since(before usage, pids ...int) (sum thread) {
 	for _, pid := range pids {
 		for id, now := range u.threads[pid] {
 			then := before.threads[pid][id]
+			if now.ran < then.ran || now.waited < then.waited {
+				then = thread{} // another one has the number now
+			}
 			sum.ran += now.ran - then.ran
 			sum.waited += now.waited - then.waited
 		}

@@ -52,18 +52,50 @@ func (n *node) Stress(ctx context.Context, processes int) (cluster.Effect, error
 		processes = int(math.Ceil(most))
 	}
 	s := &stressed{node: n, pod: pod.UID, server: serverOf(pod).ContainerID}
-	if _, err := observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
-		s.before, s.at, err = n.cluster.meter.rate(s.pod)
-		return "", err
-	}); err != nil {
+	if err := s.look(ctx); err != nil {
 		return fail(err)
 	}
-	// A quarter is what a busy machine leaves of it, and more than a server's load varies by.
-	s.rise = min(float64(processes), most) / 4
+	if s.rise, err = riseOf(s.before, min(float64(processes), most), most); err != nil {
+		return fail(err)
+	}
 	if s.fault, err = n.cluster.inject(ctx, stressChaos, stressSpec(n.cluster, n.number, pod.Spec.Containers[0].Name, processes)); err != nil {
 		return fail(err)
 	}
 	return s.effect(ctx)
+}
+
+// riseOf is by how much more processors a pod has to use that used some before, when so many are taken
+// up of the most that it may: a quarter is what a busy machine leaves of them, and more than a server's
+// load varies by; half of what it has left is in its reach.
+func riseOf(before, taken, most float64) (float64, error) {
+	left := most - before
+	if left < most/10 {
+		return 0, fmt.Errorf("its pod uses %.2f of the %.2f processors that it may, so that nobody could see what takes up the rest", before, most)
+	}
+	return min(taken/4, left/2), nil
+}
+
+// look finds out what the pod uses before. Its kubelet has to look twice from now on: the time before
+// its last look may be from before the load, whose own rise would be taken for the fault.
+func (s *stressed) look(ctx context.Context) error {
+	_, last, _ := s.node.cluster.meter.rate(s.pod) // unknown: the first look comes yet
+	looks := 0
+	_, err := observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
+		used, at, err := s.node.cluster.meter.rate(s.pod)
+		if err != nil {
+			return "", err
+		}
+		if at.After(last) {
+			last = at
+			looks++
+		}
+		if looks < 2 {
+			return "", errors.New("its kubelet has not looked at its pod twice since")
+		}
+		s.before, s.at = used, at
+		return "", nil
+	})
+	return err
 }
 
 // stressSpec is a StressChaos of one container.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -114,6 +115,52 @@ func TestStressSeen(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestStressBefore holds that the time before the load does not count as that before the fault.
+func TestStressBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &meter{latest: map[types.UID]cluster.Usage{}, earlier: map[types.UID]cluster.Usage{}}
+		s := &stressed{node: &node{cluster: &Cluster{meter: m}}, pod: "1"}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		began := time.Now()
+		go looks(ctx, m, s.pod, func() float64 { // idle until the second minute
+			if time.Since(began) < time.Minute {
+				return 0.1
+			}
+			return 0.6
+		})
+		if err := cluster.Sleep(ctx, 65*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.look(ctx); err != nil || math.Abs(s.before-0.6) > 1e-9 {
+			t.Errorf("it used %.2f before, %v", s.before, err)
+		}
+		if waited := time.Since(began) - 65*time.Second; waited > 21*time.Second {
+			t.Errorf("two looks took %v", waited)
+		}
+	})
+}
+
+// TestRiseOf holds by how much more a pod has to use.
+func TestRiseOf(t *testing.T) {
+	for _, c := range []struct {
+		before, taken, most, want float64
+		says                      string
+	}{
+		{0.2, 2, 2, 0.5, ""},
+		{0.2, 1, 4, 0.25, ""},
+		{1.7, 2, 2, 0.15, ""},
+		{1.81, 2, 2, 0, "its pod uses 1.81 of the 2.00 processors that it may"},
+	} {
+		got, err := riseOf(c.before, c.taken, c.most)
+		if math.Abs(got-c.want) > 1e-9 || (err != nil) != (c.says != "") {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		} else if c.says != "" {
+			says(t, err, c.says)
+		}
 	}
 }
 

@@ -67,7 +67,8 @@ func TestBankOutlivesKilledMariaDB(t *testing.T) {
 			d := openMariaDB(t, s, "hurt_"+mode)
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)
-			go func() { hurt <- killAt(ctx, s, counting(t, ctx, d), 500, 1500, 2500) }()
+			count := counting(t, ctx, d)
+			go func() { hurt <- killAt(ctx, s, count, 500, 1500, 2500) }()
 			c := small()
 			c.Mode, c.Audits, c.InquiryShare = mode, 0, 0
 			o := conduct(t, d, newBank(t, d, func(own *bank.Config) { *own = c }), c.Isolation, 3000)

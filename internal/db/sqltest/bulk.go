@@ -37,12 +37,14 @@ func Some(count int64, format string) func(int64, []db.Value) bool {
 	}
 }
 
-// Spoilt makes 6,000 rows, of which spoil changes one in their middle.
+// Spoilt makes 21,000 rows, of which spoil changes the 20,001st. CockroachDB's driver inserts 5,000
+// at once on each of four connections, one transaction for each statement: whoever gets the fifth
+// has committed another before.
 func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) bool {
-	fill := Some(6000, format)
+	fill := Some(21_000, format)
 	return func(n int64, row []db.Value) bool {
 		more := fill(n, row)
-		if n == 4501 {
+		if n == 20_001 {
 			spoil(row)
 		}
 		return more

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/cli"
+	"stroppy/internal/cluster/cgroup"
 	"stroppy/internal/report"
 	"stroppy/internal/sweep"
 )
@@ -39,14 +42,34 @@ func TestScripts(t *testing.T) {
 			"witnesses": witnesses,
 			"unswept":   unswept,
 		},
+		Setup: func(env *testscript.Env) error {
+			if err := groups(); err != nil {
+				env.Setenv("NO_GROUPS", err.Error())
+			}
+			return nil
+		},
 		Condition: func(name string) (bool, error) {
-			if name != "root" {
+			if name != "groups" {
 				return false, fmt.Errorf("the condition %s is not known", name)
 			}
-			return os.Geteuid() == 0, nil
+			return groups() == nil, nil
 		},
 	})
 }
+
+// groups says why no control group can be made where this process is.
+var groups = sync.OnceValue(func() error {
+	above, err := cgroup.Of(os.Getpid())
+	if err != nil {
+		return err
+	}
+	group := above.Child("test-scripts-" + strconv.Itoa(os.Getpid()))
+	if err := group.Make(runtime.NumCPU()); err != nil {
+		return err
+	}
+	_, err = group.Remove()
+	return err
+})
 
 // code N COMMAND… runs a command, which must end with the exit code N.
 func code(ts *testscript.TestScript, neg bool, args []string) {

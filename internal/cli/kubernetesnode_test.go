@@ -81,21 +81,24 @@ func TestKubernetesRun(t *testing.T) {
 		if err := json.Unmarshal([]byte(read(t, filepath.Join(p.dir, "run", "result.json"))), &result); err != nil {
 			t.Fatal(err)
 		}
+		much := 0 // servers with traffic; of one whose pods were killed the kubelet may have seen the first packets alone
 		for i, s := range result.Servers {
 			if s.CPUSeconds == nil || *s.CPUSeconds <= 0 || s.MaxRSSBytes == nil || *s.MaxRSSBytes < 1<<20 {
 				t.Errorf("what %s used is not known: %+v", s.Name, s)
 			} else {
 				t.Logf("%s used %.1f s of processors and %d MB", s.Name, *s.CPUSeconds, *s.MaxRSSBytes>>20)
 			}
-			if s.ReceivedBytes == nil || *s.ReceivedBytes < 1<<20 || s.SentBytes == nil || *s.SentBytes < 1<<20 {
-				known, _ := json.Marshal(s)
-				t.Errorf("of what %s receives and sends too little is known: %s", s.Name, known)
-			} else {
-				t.Logf("%s received %d MB and sent %d MB", s.Name, *s.ReceivedBytes>>20, *s.SentBytes>>20)
+			if s.ReceivedBytes == nil || s.SentBytes == nil {
+				t.Errorf("what %s receives and sends is not known", s.Name)
+			} else if t.Logf("%s received %d kB and sent %d kB", s.Name, *s.ReceivedBytes>>10, *s.SentBytes>>10); *s.ReceivedBytes > 1<<20 && *s.SentBytes > 1<<20 {
+				much++
 			}
 			if s.Name != fmt.Sprintf("n%d", i) {
 				t.Errorf("server %d is %s", i, s.Name)
 			}
+		}
+		if much < 2 {
+			t.Errorf("%d servers have traffic, and two at least were there to the end", much)
 		}
 		if len(result.Servers) != 3 {
 			t.Errorf("there are %d servers", len(result.Servers))

@@ -112,9 +112,6 @@ func (s *Server) Stress(ctx context.Context, processes int) (Effect, error) {
 	if err == nil {
 		e.Seen, err = x.observe(ctx)
 	}
-	if err == nil && !s.Running() {
-		err = errors.New("it has ended meanwhile")
-	}
 	if err != nil {
 		err = fmt.Errorf("take up the processors of %s: %w", s.Name(), err)
 	}
@@ -237,6 +234,9 @@ func (x *stress) observe(ctx context.Context) (seen string, err error) {
 			return err
 		}
 		seen, err = x.sinceBegan()
+		if err == nil && !x.node.Running() { // another fault has it for the moment, or it has ended
+			err = errors.New("it is not running")
+		}
 		return err
 	})
 	return seen, err

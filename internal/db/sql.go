@@ -25,7 +25,17 @@ type SQL interface {
 type SessionOptions struct {
 	Isolation string // as the database names it; empty is its own default
 	Mode      Mode
+
+	// Blocking asks for a session whose answers are waited for in the system call, on a
+	// thread of its own (see Blocker): for few sessions that make one short call after
+	// another. A driver may leave it.
+	Blocking bool
 }
+
+// Blocker is satisfied by a session that may have been opened as Blocking. Where it was, the
+// process needs all its processors to run Go code (GOMAXPROCS), because each one stays with a
+// session that waits until the scheduler takes it back.
+type Blocker interface{ Blocks() bool }
 
 // Mode says how the statements of a transaction travel.
 type Mode uint8

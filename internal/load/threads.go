@@ -2,8 +2,11 @@ package load
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
+
+	"stroppy/internal/db"
 )
 
 // How the number of threads follows their usage while it is chosen.
@@ -21,15 +24,22 @@ const (
 )
 
 // threadsWindow is how long the number of threads is chosen; 0 keeps all threads. The
-// beginning of a rate that changes does not show what its later stages need.
+// beginning of a rate that changes does not show what its later stages need, and clients that
+// wait in system calls need all (see db.Blocker).
 func threadsWindow(o *Options) time.Duration {
-	if _, constant := o.Plan.Fixed(); !constant && !o.Plan.Closed() {
+	if _, constant := o.Plan.Fixed(); !constant && !o.Plan.Closed() || slices.ContainsFunc(o.Clients, blocks) {
 		return 0
 	}
 	if o.Warmup < shortestWindow {
 		return defaultWindow
 	}
 	return o.Warmup
+}
+
+// blocks says whether a client waits in system calls.
+func blocks(c Client) bool {
+	b, ok := c.(db.Blocker)
+	return ok && b.Blocks()
 }
 
 // threads chooses how many threads may run Go code at once (GOMAXPROCS): one, and twice as

@@ -103,22 +103,32 @@ func TestChooseThreadsEndsEarly(t *testing.T) {
 	}
 }
 
+// blocker is a stand-in of a client that says whether it waits in system calls.
+type blocker struct {
+	quick
+	blocks bool
+}
+
+func (b *blocker) Blocks() bool { return b.blocks }
+
 func TestThreadsWindow(t *testing.T) {
 	for _, test := range []struct {
-		plan   string
-		warmup time.Duration
-		want   time.Duration
+		plan    string
+		warmup  time.Duration
+		want    time.Duration
+		clients []Client
 	}{
-		{"0", 0, defaultWindow},
-		{"0", shortestWindow / 2, defaultWindow},
-		{"1000", 10 * time.Second, 10 * time.Second},
-		{"1000 for 10s, 90000 for 10s", 10 * time.Second, 0},
+		{"0", 0, defaultWindow, []Client{&quick{}, &blocker{}}},
+		{"0", time.Minute, 0, []Client{&quick{}, &blocker{blocks: true}}},
+		{"0", shortestWindow / 2, defaultWindow, nil},
+		{"1000", 10 * time.Second, 10 * time.Second, nil},
+		{"1000 for 10s, 90000 for 10s", 10 * time.Second, 0, nil},
 	} {
 		plan, err := pace.Parse(test.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := threadsWindow(&Options{Plan: plan, Warmup: test.warmup}); got != test.want {
+		if got := threadsWindow(&Options{Plan: plan, Warmup: test.warmup, Clients: test.clients}); got != test.want {
 			t.Errorf("rate %s, warm-up %v: a window of %v, not %v", test.plan, test.warmup, got, test.want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-func (d *Database) connect(ctx context.Context, isolation string) (*link, error) {
+func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*link, error) {
 	op := d.opConnect + " at " + d.where
 	conn, err := pgconn.ConnectConfig(ctx, d.next())
 	if err != nil {
@@ -22,7 +22,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 	defer cancel()
 	err = d.EnableNotices(ctx, conn)
 	if err == nil && d.stateless == nil {
-		err = prepareSession(ctx, conn, isolation)
+		err = prepareSession(ctx, conn, options.Isolation)
 	}
 	if err == nil {
 		err = conn.SyncConn(ctx)
@@ -39,8 +39,14 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		}
 		return nil, own
 	}
+	socket := h.Conn
+	if options.Blocking {
+		if socket, err = wire.Block(socket); err != nil {
+			return nil, d.flavor.fromPgconn(ctx, op, err, wire.Before)
+		}
+	}
 	return &link{
-		connection: &connection{Deadlines: wire.Deadlines{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, ended: endedCheck(h.Conn)},
+		connection: &connection{Deadlines: wire.Deadlines{Conn: socket, Limit: d.timeout}, reader: reader{source: socket}, ended: endedCheck(socket)},
 		statements: make(map[*db.Statement]*prepared),
 		status:     h.TxStatus,
 	}, nil

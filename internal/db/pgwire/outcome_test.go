@@ -14,6 +14,24 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
+// TestBlocking: a session waits in the system call where it is asked to, also after it was
+// opened again.
+func TestBlocking(t *testing.T) {
+	d := openFresh(t)
+	for _, blocking := range []bool{true, false} {
+		s, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined, Blocking: blocking})
+		drivertest.Must(t, err)
+		drivertest.Close(t, s)
+		for range 2 {
+			drivertest.Must(t, sqltest.Transact(t.Context(), s, false, false))
+			if got := s.(db.Blocker).Blocks(); got != blocking {
+				t.Errorf("asked to block: %v; it does: %v", blocking, got)
+			}
+			drivertest.Must(t, s.Reset(t.Context()))
+		}
+	}
+}
+
 func TestConstraints(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)

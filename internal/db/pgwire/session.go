@@ -93,7 +93,7 @@ func (s *session) Reset(ctx context.Context) error {
 		to = &s.stream.conn.link
 	}
 	if *to == nil {
-		made, err := s.database.connect(ctx, s.options.Isolation)
+		made, err := s.database.connect(ctx, s.options)
 		if err != nil {
 			return err
 		}
@@ -103,6 +103,9 @@ func (s *session) Reset(ctx context.Context) error {
 	db.Connected(ctx, s.Conn.RemoteAddr())
 	return nil
 }
+
+// Blocks implements db.Blocker.
+func (s *session) Blocks() bool { return s.link != nil && wire.Blocks(s.Conn) }
 
 // Close ends the session. The last stream closes the connection.
 func (s *session) Close() error {

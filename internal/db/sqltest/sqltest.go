@@ -124,10 +124,11 @@ func Execute(t testing.TB, d db.SQL, statements ...string) {
 	}
 }
 
-// Session opens a session until the test ends.
+// Session opens a session until the test ends. One that is interactive asks to wait for its
+// answers in the system call, so that a driver which has both is tested with both.
 func Session(t testing.TB, d db.SQL, mode db.Mode, isolation string) db.SQLSession {
 	t.Helper()
-	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode})
+	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode, Blocking: mode == db.Interactive})
 	drivertest.Must(t, err)
 	drivertest.Close(t, s)
 	return s

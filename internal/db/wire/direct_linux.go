@@ -40,6 +40,7 @@ type transfer struct {
 	rest   []byte                // what is to be filled or sent
 	done   int                   // bytes
 	err    syscall.Errno
+	late   bool // the deadline of a blocking one had passed
 }
 
 // newDirect takes over conn, which is nobody else's from then on.

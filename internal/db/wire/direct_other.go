@@ -11,6 +11,13 @@ import (
 // its own, and conn stays what it is.
 func newDirect(conn *net.TCPConn) (net.Conn, error) { return conn, nil }
 
+// Block is only done on Linux: elsewhere conn stays what it is.
+func Block(conn net.Conn) (net.Conn, error) { return conn, nil }
+
+// Blocks says whether the reader of a connection waits in the system call, which is only so
+// on Linux.
+func Blocks(net.Conn) bool { return false }
+
 // setUserTimeout is only done on Linux. Elsewhere the system's own limit counts
 // while something that was sent is unacknowledged, which is some minutes; a
 // connection that waits for an answer is probed as on Linux.

@@ -70,8 +70,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // RoundTrip writes a question of which an answer is read next, by the same goroutine, on a
-// connection of Dial's or another one. It returns how much of it was written. On one of
-// Dial's it has waited until the answer begins to arrive.
+// connection of Dial's or another one. It returns how much of it was written. It may have
+// waited until the answer begins to arrive.
 func RoundTrip(conn net.Conn, question []byte) (int, error) {
 	if c, ok := conn.(interface{ RoundTrip([]byte) (int, error) }); ok {
 		return c.RoundTrip(question)

@@ -111,6 +111,12 @@ type sqlSession struct {
 	args   []db.Value
 }
 
+// Blocks implements db.Blocker.
+func (s *sqlSession) Blocks() bool {
+	own, ok := s.SQLSession.(db.Blocker)
+	return ok && own.Blocks()
+}
+
 func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) error {
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err

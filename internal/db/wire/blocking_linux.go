@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// blocking is a TCP connection whose reader waits in the system call itself, on a thread of
+// its own, and not in Go's poller. The kernel wakes that thread beside the server's process
+// that has answered; the poller's answers are taken by one thread, one after the other.
+//
+// One goroutine may read while another one writes, not two of the same kind.
+type blocking struct {
+	file          *os.File // the socket, which the poller does not know
+	raw           syscall.RawConn
+	local, remote net.Addr
+
+	in, out       transfer
+	reads, writes deadline
+	closed        atomic.Bool
+
+	// The reader's.
+	limit time.Duration // of one system call, the socket's SO_RCVTIMEO
+	seen  int64         // the deadline that it is for
+}
+
+// longestCall is how long one system call waits before its deadline is looked at again, which
+// another goroutine may have brought forward: the end of a wait may be late by so much.
+const longestCall = 100 * time.Millisecond
+
+// deadline is when waiting ends, in nanoseconds after start. Any goroutine may set it.
+type deadline struct{ at atomic.Int64 }
+
+// No deadline, one that had passed when it was set, and none of any connection.
+const (
+	never  = 0
+	passed = -1
+	unseen = -2
+)
+
+var start = time.Now()
+
+func (d *deadline) set(t time.Time) {
+	switch left := time.Until(t); {
+	case t.IsZero():
+		d.at.Store(never)
+	case left <= 0:
+		d.at.Store(passed)
+	default:
+		d.at.Store(int64(time.Since(start) + left))
+	}
+}
+
+// left is how long the next system call may wait; 0: the deadline has passed.
+func (d *deadline) left() time.Duration {
+	switch at := d.at.Load(); at {
+	case never:
+		return longestCall
+	case passed:
+		return 0
+	default:
+		return max(0, min(longestCall, time.Duration(at)-time.Since(start)))
+	}
+}
+
+// Block returns a connection of Dial's, which nobody uses, as one whose reader waits in the
+// system call: for few connections on which short calls follow each other at once. Each
+// takes a thread while it waits, and all processors have to be free to run Go code
+// (GOMAXPROCS). Another connection, such as one with TLS, is returned as it is. conn is
+// closed with an error.
+func Block(conn net.Conn) (net.Conn, error) {
+	d, ok := conn.(*direct)
+	if !ok {
+		return conn, nil
+	}
+	b := &blocking{local: d.LocalAddr(), remote: d.RemoteAddr(), seen: unseen}
+	b.in, b.out = transfer{op: "read", number: unix.SYS_RECVFROM}, transfer{op: "write", number: unix.SYS_SENDTO, flags: unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT}
+	b.in.try, b.out.try = b.receive, b.send
+	var err error
+	taken := d.raw.Control(func(fd uintptr) { b.file, err = duplicate(int(fd)) })
+	if err = errors.Join(taken, err, d.Close()); err == nil {
+		b.raw, err = b.file.SyscallConn()
+	}
+	if err != nil {
+		if b.file != nil {
+			b.file.Close()
+		}
+		return nil, err
+	}
+	return b, nil
+}
+
+// duplicate returns another descriptor of the socket, whose calls wait from then on.
+func duplicate(fd int) (*os.File, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	if err := unix.SetNonblock(own, false); err != nil { // before NewFile, which else gives it to the poller
+		unix.Close(own)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(own), "tcp"), nil
+}
+
+// Blocks says whether the reader of a connection waits in the system call.
+func Blocks(conn net.Conn) bool {
+	_, ok := conn.(*blocking)
+	return ok
+}
+
+func (b *blocking) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if err := b.carryOut(b.raw.Read, &b.in, p); err != nil {
+		return 0, err
+	}
+	switch {
+	case b.in.done > 0:
+		return b.in.done, nil
+	case b.closed.Load():
+		return 0, b.failed(b.in.op, net.ErrClosed)
+	}
+	return 0, io.EOF
+}
+
+func (b *blocking) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		if err := b.carryOut(b.raw.Write, &b.out, p[written:]); err != nil {
+			return written, err
+		}
+		written += b.out.done
+	}
+	return written, nil
+}
+
+// carryOut has a transfer made with the socket, which is not closed meanwhile.
+func (b *blocking) carryOut(with func(func(fd uintptr) bool) error, t *transfer, p []byte) error {
+	t.rest, t.done, t.err, t.late = p, 0, 0, false
+	unused := with(t.try)
+	t.rest = nil
+	switch {
+	case unused != nil:
+		return b.failed(t.op, net.ErrClosed)
+	case t.late:
+		return b.failed(t.op, os.ErrDeadlineExceeded)
+	case t.err != 0:
+		return b.failed(t.op, os.NewSyscallError(t.op, t.err))
+	}
+	return nil
+}
+
+// failed is an error as package net reports it.
+func (b *blocking) failed(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: b.local, Addr: b.remote, Err: err}
+}
+
+// receive waits until something has come. The scheduler knows of the system call, and gives
+// its processor to others.
+func (b *blocking) receive(fd uintptr) bool {
+	t := &b.in
+	if at := b.reads.at.Load(); at != b.seen || at == passed {
+		b.seen = at
+		if !b.mayWait(fd) {
+			return true
+		}
+	}
+	for {
+		n, _, err := syscall.Syscall6(t.number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.rest))), uintptr(len(t.rest)), t.flags, 0, 0)
+		switch err {
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			if !b.mayWait(fd) {
+				return true
+			}
+		default:
+			t.done, t.err = max(0, int(n)), err
+			return true
+		}
+	}
+}
+
+// mayWait bounds the next system call, or notes that it is too late for one.
+func (b *blocking) mayWait(fd uintptr) bool {
+	limit := b.reads.left()
+	if b.in.late = limit <= 0; b.in.late {
+		return false
+	}
+	if limit = max(limit, time.Millisecond); limit == b.limit { // of 0 the kernel waits for ever
+		return true
+	}
+	given := unix.NsecToTimeval(int64(limit))
+	if err := unix.SetsockoptTimeval(int(fd), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &given); err != nil {
+		b.in.err, _ = err.(syscall.Errno)
+		return false
+	}
+	b.limit = limit
+	return true
+}
+
+// send waits for room where there is none. The scheduler does not know of a call that does not
+// wait, as of direct's.
+func (b *blocking) send(fd uintptr) bool {
+	t := &b.out
+	if t.late = b.writes.at.Load() == passed; t.late {
+		return true
+	}
+	for !t.attempt(fd) {
+		limit := b.writes.left()
+		if t.late = limit <= 0; t.late {
+			return true
+		}
+		room := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		if _, err := unix.Poll(room, int(max(limit, time.Millisecond).Milliseconds())); err != nil && err != unix.EINTR {
+			t.done, t.err = 0, err.(syscall.Errno)
+			return true
+		}
+	}
+	return true
+}
+
+// RoundTrip writes the question. The answer is waited for by who reads it.
+func (b *blocking) RoundTrip(question []byte) (int, error) { return b.Write(question) }
+
+// Close ends the calls of other goroutines that wait.
+func (b *blocking) Close() error {
+	if b.closed.Swap(true) {
+		return b.failed("close", net.ErrClosed)
+	}
+	_ = b.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // nothing is lost that Close would not lose
+	return b.file.Close()
+}
+
+func (b *blocking) SetDeadline(t time.Time) error {
+	return errors.Join(b.SetReadDeadline(t), b.SetWriteDeadline(t))
+}
+
+func (b *blocking) SetReadDeadline(t time.Time) error {
+	b.reads.set(t)
+	return nil
+}
+
+func (b *blocking) SetWriteDeadline(t time.Time) error {
+	b.writes.set(t)
+	return nil
+}
+
+func (b *blocking) LocalAddr() net.Addr                   { return b.local }
+func (b *blocking) RemoteAddr() net.Addr                  { return b.remote }
+func (b *blocking) SyscallConn() (syscall.RawConn, error) { return b.raw, nil }

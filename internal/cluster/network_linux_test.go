@@ -219,13 +219,31 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// loopbackReason is why another user has no namespaces.
-func loopbackReason(uid string) string {
+// become makes this process one of another user.
+func become(uid string) error {
 	id, err := strconv.Atoi(uid)
 	if err == nil {
 		err = syscall.Setuid(id)
 	}
-	if err != nil {
+	return err
+}
+
+// asAnother runs a part of the tests as a user without rights, who has a folder for all that is made.
+func asAnother(t *testing.T, part string) (out, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", dir) // which is not that user's
+	t.Setenv("TMPDIR", dir)
+	said, _ := inRole(t.Context(), part+" 65534").CombinedOutput() // every part ends with status 1
+	return string(said), dir
+}
+
+// loopbackReason is why another user has no namespaces.
+func loopbackReason(uid string) string {
+	if err := become(uid); err != nil {
 		return err.Error()
 	}
 	n, err := NewNetwork(context.Background(), 2, false)
@@ -238,15 +256,9 @@ func loopbackReason(uid string) string {
 // TestUserWithoutNamespaces makes a network as a user who may not.
 func TestUserWithoutNamespaces(t *testing.T) {
 	needNamespaces(t)
-	dir := t.TempDir()
-	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", dir) // which is not that user's
-	t.Setenv("TMPDIR", dir)
-	out, _ := inRole(t.Context(), "user 65534").CombinedOutput() // every part ends with status 1
+	out, dir := asAnother(t, "user")
 	const want = "127.0.0.1: network namespaces need root, or the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN: "
-	if !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), "<nil>\n") {
+	if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, "<nil>\n") {
 		t.Errorf("another user's network: %s", out)
 	}
 	t.Logf("%s", out)

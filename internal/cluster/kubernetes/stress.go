@@ -78,21 +78,8 @@ func riseOf(before, taken, most float64) (float64, error) {
 // look finds out what the pod uses before. Its kubelet has to look twice from now on: the time before
 // its last look may be from before the load, whose own rise would be taken for the fault.
 func (s *stressed) look(ctx context.Context) error {
-	_, last, _ := s.node.cluster.meter.rate(s.pod) // unknown: the first look comes yet
-	looks := 0
-	_, err := observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
-		used, at, err := s.node.cluster.meter.rate(s.pod)
-		if err != nil {
-			return "", err
-		}
-		if at.After(last) {
-			last = at
-			looks++
-		}
-		if looks < 2 {
-			return "", errors.New("its kubelet has not looked at its pod twice since")
-		}
-		s.before, s.at = used, at
+	_, err := s.observe(ctx, 2, func(used float64) (string, error) {
+		s.before = used
 		return "", nil
 	})
 	return err
@@ -119,16 +106,15 @@ type stressed struct {
 	server string // the container's identifier
 	fault  *chaos
 
-	before float64   // processors that its pod used
-	at     time.Time // when that was looked at last
-	rise   float64   // by which it has to use more
-	with   float64   // that it uses now
+	before float64 // processors that its pod used
+	rise   float64 // by which it has to use more
+	with   float64 // that it uses now
 }
 
 // effect sees that the pod uses more, and after the heal that it does not.
 func (s *stressed) effect(ctx context.Context) (e cluster.Effect, err error) {
 	e = cluster.Effect{Still: s.still, Heal: s.heal}
-	e.Seen, err = s.observe(ctx, "what Chaos Mesh says that it has injected into the container of %s was not seen: %w", func(used float64) (string, error) {
+	e.Seen, err = s.observe(ctx, 1, func(used float64) (string, error) {
 		text := fmt.Sprintf("its pod used %.2f processors, and %.2f before", used, s.before)
 		if used < s.before+s.rise {
 			return "", errors.New(text)
@@ -136,30 +122,30 @@ func (s *stressed) effect(ctx context.Context) (e cluster.Effect, err error) {
 		s.with = used
 		return text + ", by Chaos Mesh", nil
 	})
+	if err != nil {
+		err = fmt.Errorf("what Chaos Mesh says that it has injected into the container of %s was not seen: %w", s.node.Name(), err)
+	}
 	return e, err
 }
 
-// observe looks at what the pod uses after the last look until now, again and again.
-func (s *stressed) observe(ctx context.Context, otherwise string, see func(used float64) (string, error)) (string, error) {
-	last := s.at
-	if _, at, err := s.node.cluster.meter.rate(s.pod); err == nil {
-		last = at
-	}
-	text, err := observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
+// observe shows see, again and again, how many processors the pod uses, once its kubelet has looked at
+// it so many times from now on.
+func (s *stressed) observe(ctx context.Context, looks int, see func(used float64) (string, error)) (string, error) {
+	_, last, _ := s.node.cluster.meter.rate(s.pod) // unknown: its first looks come yet
+	return observeWithin(ctx, stressSeen, func(context.Context) (string, error) {
 		used, at, err := s.node.cluster.meter.rate(s.pod)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case !at.After(last):
+		}
+		if at.After(last) {
+			last = at
+			looks--
+		}
+		if looks > 0 {
 			return "", errors.New("its kubelet has not looked at its pod since")
 		}
-		s.at = at
 		return see(used)
 	})
-	if err != nil {
-		return "", fmt.Errorf(otherwise, s.node.Name(), err)
-	}
-	return text, nil
 }
 
 // here says whether the server is the one whose processors were taken up.
@@ -188,13 +174,17 @@ func (s *stressed) heal(ctx context.Context) (string, error) {
 	if s.with != 0 { // they were seen to compute
 		least = (s.before + s.with) / 2
 	}
-	return s.observe(ctx, "the processes in the container of %s were not seen to end although Chaos Mesh says so: %w", func(used float64) (string, error) {
+	text, err := s.observe(ctx, 1, func(used float64) (string, error) {
 		text := fmt.Sprintf("its pod uses %.2f processors", used)
 		if used >= least {
 			return "", errors.New(text)
 		}
 		return text, nil
 	})
+	if err != nil {
+		return "", fmt.Errorf("the processes in the container of %s were not seen to end although Chaos Mesh says so: %w", s.node.Name(), err)
+	}
+	return text, nil
 }
 
 // rate is how many processors a pod used between the last two looks of its kubelet, and when the

@@ -209,7 +209,7 @@ func testProcessors(t *testing.T, c *kubetest.ControlPlane) {
 		}
 	}()
 	s := &stressed{node: n, pod: "1", server: "a", rise: 0.5}
-	s.before, s.at, err = x.meter.rate("1")
+	s.before, _, err = x.meter.rate("1")
 	must(t, err)
 	s.fault, err = x.inject(t.Context(), stressChaos, stressSpec(x, 1, "db", 2))
 	must(t, err)

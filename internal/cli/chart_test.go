@@ -80,7 +80,7 @@ func TestChart(t *testing.T) {
 		t.Skip("starts Kubernetes")
 	}
 	control := kubetest.Start(t)
-	control.Define(t, kubetest.ChaosMesh)
+	control.Define(t, kubetest.Faults)
 	operators, err := filepath.Glob("../cluster/kubernetes/*/testdata/operators.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func testChaos(t *testing.T, c *kubetest.ControlPlane) {
 // faultsLeft fails if a namespace has an object of Chaos Mesh.
 func faultsLeft(t *testing.T, a *API) {
 	t.Helper()
-	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "TimeChaos", "StressChaos", "Workflow"} {
+	for _, kind := range []string{"NetworkChaos", "PodChaos", "IOChaos", "TimeChaos", "StressChaos"} {
 		list, err := a.list(t.Context(), chaosKind(kind), "")
 		must(t, err)
 		for i := range list {

@@ -30,7 +30,7 @@ func TestServer(t *testing.T) {
 		t.Skip("starts Kubernetes")
 	}
 	c := kubetest.Start(t)
-	c.Define(t, kubetest.ChaosMesh)
+	c.Define(t, kubetest.Faults)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *kubetest.ControlPlane)
@@ -206,7 +206,7 @@ const shortWait = "15s"
 func nothingLeft(t *testing.T, a *API) {
 	t.Helper()
 	kinds := append(kindsOf([]*Object{statefulSet(&Spec{}), service("x"), NewObject("v1", "Pod", "x", nil)}), claimKind, leaseKind)
-	for _, kind := range append(kinds, chaosKind("NetworkChaos"), chaosKind("PodChaos"), chaosKind("Workflow")) {
+	for _, kind := range append(kinds, chaosKind("NetworkChaos"), chaosKind("PodChaos")) {
 		list, err := a.list(t.Context(), kind, ManagedByLabel+"="+manager)
 		must(t, err)
 		for i := range list {

@@ -57,7 +57,7 @@ func TestControlPlane(t *testing.T) {
 		}
 	})
 	t.Run("definitions", func(t *testing.T) {
-		c.Define(t, ChaosMesh, MongoDB, CockroachDB)
+		c.Define(t, Faults, MongoDB, CockroachDB)
 		cut := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "chaos-mesh.org/v1alpha1", "kind": "NetworkChaos", "metadata": map[string]any{"name": "cut"},
 			"spec": map[string]any{"action": "no such action", "mode": "all", "selector": map[string]any{}},

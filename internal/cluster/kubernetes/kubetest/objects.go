@@ -24,12 +24,15 @@ import (
 )
 
 // Definitions that scripts/kubernetes.sh has copied from the modules that have them: the
-// arguments of Define.
+// arguments of Define, which are folders of files or a pattern of the files in one. An API server
+// computes for seconds over definitions of a megabyte, as some are, so that tests without the
+// controllers have those alone whose objects they make.
 const (
-	ChaosMesh   = "chaos-mesh"
-	MongoDB     = "mongodb"     // the community operator: mongodbcommunity.mongodb.com/v1
-	Percona     = "percona"     // Percona's operator for MongoDB: psmdb.percona.com/v1
-	CockroachDB = "cockroachdb" // the operator: crdb.cockroachlabs.com
+	ChaosMesh   = "chaos-mesh"                // all, without which its controllers do not start
+	Faults      = "chaos-mesh/*chaos"         // Chaos Mesh's kinds of faults: NetworkChaos and others
+	MongoDB     = "mongodb"                   // the community operator: mongodbcommunity.mongodb.com/v1
+	Percona     = "percona"                   // Percona's operator for MongoDB: psmdb.percona.com/v1
+	CockroachDB = "cockroachdb/*crdbclusters" // the clusters of the operator: crdb.cockroachlabs.com
 )
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -44,7 +47,11 @@ func (c *ControlPlane) Define(t testing.TB, names ...string) {
 	for _, name := range names {
 		files := []string{name}
 		if !filepath.IsAbs(name) && filepath.Ext(name) == "" {
-			files, _ = filepath.Glob(filepath.Join(c.assets, "crds", name, "*.yaml"))
+			folder, pattern, some := strings.Cut(name, "/")
+			if !some {
+				pattern = "*"
+			}
+			files, _ = filepath.Glob(filepath.Join(c.assets, "crds", folder, pattern+".yaml"))
 			if len(files) == 0 {
 				t.Skipf("skipped engine: Kubernetes: STROPPY_TEST_KUBERNETES has no definitions of %s: run scripts/kubernetes.sh", name)
 			}

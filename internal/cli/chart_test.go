@@ -73,13 +73,9 @@ func kindsInKubernetes(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// TestChart: a real API server takes the objects of the chart, and its account may do what the
+// testChart: a real API server takes the objects of the chart, and its account may do what the
 // program asks for, for each kind of database, and nothing else.
-func TestChart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts Kubernetes")
-	}
-	control := kubetest.Start(t)
+func testChart(t *testing.T, control *kubetest.ControlPlane) {
 	control.Define(t, kubetest.Faults)
 	operators, err := filepath.Glob("../cluster/kubernetes/*/testdata/operators.yaml")
 	if err != nil {

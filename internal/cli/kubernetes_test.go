@@ -13,14 +13,20 @@ import (
 	"stroppy/internal/cluster/kubernetes/kubetest"
 )
 
-// TestKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is
-// interrupted, and when it was killed and any command has followed. The API server is real;
-// without a controller no pod is ever made, so that the run waits for them.
-func TestKubernetesLeft(t *testing.T) {
+// TestKubernetesAPI holds what needs an API server alone.
+func TestKubernetesAPI(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
 	control := kubetest.Start(t)
+	t.Run("left", func(t *testing.T) { testKubernetesLeft(t, control) })
+	t.Run("chart", func(t *testing.T) { testChart(t, control) })
+}
+
+// testKubernetesLeft: nothing of a run is left in Kubernetes when it fails, when it is
+// interrupted, and when it was killed and any command has followed. The API server is real;
+// without a controller no pod is ever made, so that the run waits for them.
+func testKubernetesLeft(t *testing.T, control *kubetest.ControlPlane) {
 	for _, c := range []struct {
 		name, wait string
 		signal     os.Signal

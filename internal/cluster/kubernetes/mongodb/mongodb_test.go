@@ -21,12 +21,27 @@ var (
 	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperator holds that the operator's own schema takes the resource, and that it goes again.
-func TestOperator(t *testing.T) {
+// TestOperators holds what is made by each operator that is there, of both the community's, and
+// how it is used, on a real API server with the operators' own schemas.
+func TestOperators(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}
 	c := kubetest.Start(t)
+	_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{"kubeconfig": {c.Kubeconfig}, "namespace": {c.Namespace(t)}}}, "v1")
+	if err == nil || !strings.Contains(err.Error(), "install MongoDB's community operator (`helm install") {
+		t.Errorf("without an operator: %v", err)
+	}
+	t.Run("Percona", func(t *testing.T) { testPercona(t, c) })
+	t.Run("community", func(t *testing.T) {
+		c.Define(t, kubetest.MongoDB)
+		t.Run("made", func(t *testing.T) { testMade(t, c) })
+		t.Run("connect", func(t *testing.T) { testConnect(t, c) })
+	})
+}
+
+// testMade holds that the community operator's schema takes the resource, and that it goes again.
+func testMade(t *testing.T, c *kubetest.ControlPlane) {
 	start := func(namespace string) error {
 		_, err := kubernetes.Start(t.Context(), Kind(), cluster.Options{Nodes: 3, Params: url.Values{
 			"kubeconfig": {c.Kubeconfig}, "namespace": {namespace}, "wait": {"15s"}, "cpu": {"2"}, "memory": {"4Gi"}, "storage-class": {"fast"},
@@ -34,10 +49,6 @@ func TestOperator(t *testing.T) {
 		}}, "v1")
 		return err
 	}
-	if err := start(c.Namespace(t)); err == nil || !strings.Contains(err.Error(), "install MongoDB's community operator (`helm install") {
-		t.Errorf("without an operator: %v", err)
-	}
-	c.Define(t, kubetest.MongoDB)
 	namespace := c.Namespace(t)
 	made := c.First(t, namespace, sets)
 	if err := start(namespace); err == nil || !strings.Contains(err.Error(), "-0 is not there") {
@@ -64,15 +75,10 @@ func TestOperator(t *testing.T) {
 	c.Left(t, namespace, sets, secrets)
 }
 
-// TestConnect holds that the members' names are those of the operator, and are reached over the
+// testConnect holds that the members' names are those of the operator, and are reached over the
 // relays; and that what its clients cannot use is refused. The operator is a stand-in: the test
 // writes the status that it writes.
-func TestConnect(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts Kubernetes")
-	}
-	c := kubetest.Start(t)
-	c.Define(t, kubetest.MongoDB)
+func testConnect(t *testing.T, c *kubetest.ControlPlane) {
 	namespace, ctx := c.Namespace(t), t.Context()
 	api, err := kubernetes.Connect(ctx, kubernetes.Access{Kubeconfig: c.Kubeconfig, Namespace: namespace})
 	if err != nil {

@@ -50,13 +50,8 @@ func leave(t *testing.T, c *kubetest.ControlPlane, namespace string) <-chan erro
 	return said
 }
 
-// TestPercona holds what is made by Percona's operator, and how it is used, on a real API server
-// with the operator's own schema.
-func TestPercona(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts Kubernetes")
-	}
-	c := kubetest.Start(t)
+// testPercona holds what is made by Percona's operator, and how it is used.
+func testPercona(t *testing.T, c *kubetest.ControlPlane) {
 	c.Define(t, kubetest.Percona)
 	for name, test := range map[string]func(*testing.T, *kubetest.ControlPlane){"made": isMade, "strict": isKnown, "connect": connects} {
 		t.Run(name, func(t *testing.T) { test(t, c) })

@@ -56,6 +56,39 @@ func held() map[string]func(t *testing.T) {
 		"ctr --namespace k8s.io images import stroppy-image.oci.tar":                   holdDist,
 		"podman run --rm --read-only --tmpfs /runs localhost/stroppy:VERSION run bank": holdDist,
 		"SOURCE_DATE_EPOCH=1767225600 make dist":                                       holdDist,
+		// Each of them keeps a cluster for as long as another run does that shows the same.
+		killedPrimary: holdKilledPrimary,
+		lostTransfers: holdLostTransfers,
+	}
+}
+
+// Runs on clusters, of which another document has the one with more, and a scenario is the other.
+const (
+	killedPrimary = "stroppy run bank --cluster postgres:2 --nemesis 'kill primary at 4s for 4s' --duration 15s"
+	lostTransfers = "stroppy run bank --cluster 'postgres:2?failover=ideal&sync=off' --nemesis 'partition standby at 2s for 5s' --nemesis 'kill primary at 4s for 5s' --duration 10s"
+)
+
+// holdKilledPrimary holds that the cookbook has the same run, which it wants to be VALID too.
+func holdKilledPrimary(t *testing.T) {
+	list, err := commands("cookbook.md", read(t, "../docs/cookbook.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(list, func(c command) bool { return c.text == killedPrimary+" --max-outage 10s" && c.code == 0 }) {
+		t.Errorf("docs/cookbook.md does not run %s --max-outage 10s", killedPrimary)
+	}
+}
+
+// holdLostTransfers holds that the scenario, of which the tests want that it is INVALID, sets what
+// the command does and nothing else, and is run with the same faults for as long.
+func holdLostTransfers(t *testing.T) {
+	const path = "../scenarios/postgres-async.yaml"
+	head, settings, found := strings.Cut(read(t, path), "workload: bank\ncluster: postgres:2?failover=ideal&sync=off\nduration: 1m\nnemesis:\n")
+	_, flags, _ := strings.Cut(lostTransfers, "&sync=off' ")
+	brief := strings.ReplaceAll(flags, "'", `"`)
+	faults, duration, _ := strings.Cut(brief, " --duration ")
+	if !found || !strings.HasPrefix(head, "# verdict: invalid\n") || !strings.Contains(head, "\n# brief: --duration "+duration+" "+faults+"\n") || strings.Contains(settings, ":") {
+		t.Errorf("%s is not what tests run as %s", path, lostTransfers)
 	}
 }
 

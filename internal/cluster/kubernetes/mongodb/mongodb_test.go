@@ -21,8 +21,8 @@ var (
 	secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
 
-// TestOperators holds what is made by each operator that is there, of both the community's, and
-// how it is used, on a real API server with the operators' own schemas.
+// TestOperators holds what is made by the operator that is there, where both are by the
+// community's, and how it is used, on a real API server with the operators' own schemas.
 func TestOperators(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")

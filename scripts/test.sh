@@ -217,7 +217,7 @@ race() {
 # Pure Go, as the program is built by default. What one checkout has compiled serves
 # another, because no path is in it. Programs are linked without what a debugger
 # needs, and collect garbage less often: both take time alone.
-export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-w" GOGC="${GOGC-400}"
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-s" GOGC="${GOGC-400}"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

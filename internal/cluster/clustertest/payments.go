@@ -18,11 +18,14 @@ type Teller interface {
 	Close()
 }
 
-// tellers are how many clients pay, each of which rests between two payments, so
-// that the machine has time for the nodes of a cluster, and twice as long before it tries again.
+// tellers are how many clients pay, each of which rests between two payments, so that the
+// machine has time for the nodes of a cluster. After a failure it waits for longer: each try
+// makes a connection to one node or to all of them, which took more of a processor than the
+// payments, as long as none of them served.
 const (
 	tellers = 4
-	rest    = 10 * time.Millisecond
+	rest    = 25 * time.Millisecond
+	again   = 100 * time.Millisecond
 )
 
 // Payments are clients that pay, each by a teller of its own that it makes anew
@@ -66,7 +69,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 			var err error
 			if teller, err = p.k.Teller(limited, p.c, i, try); err != nil {
 				teller = nil
-				_ = cluster.Sleep(ctx, 2*rest)
+				_ = cluster.Sleep(ctx, again)
 			}
 			cancel()
 			try++
@@ -82,7 +85,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 		if err != nil {
 			teller.Close()
 			teller = nil
-			_ = cluster.Sleep(ctx, 2*rest)
+			_ = cluster.Sleep(ctx, again)
 			continue
 		}
 		p.mu.Lock()

@@ -25,9 +25,11 @@ func demoted(t *testing.T, n *node) {
 // of each, and heals it. Nothing may be lost: strict, because otherwise Patroni 3.0.2, where
 // it begins beside a primary that runs, writes a postgresql.conf without
 // synchronous_standby_names, and a primary that has lost its lead acknowledges what waited.
+// In the end the cluster is stopped, which must leave nothing of it.
 func TestAgentAndStore(t *testing.T) {
-	c := startCluster(t, 2, "synchronous=strict")
+	dir := clustertest.OpenDir(t)
 	k := kind()
+	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: taken(t, "synchronous=strict")}).(*Cluster)
 	leads := func() *node { l, _ := clustertest.Leader(t, c); return l.(*node) }
 	faults := []struct {
 		name         string
@@ -65,4 +67,5 @@ func TestAgentAndStore(t *testing.T) {
 			p.EndWell(do.name + " the store")
 		})
 	}
+	t.Run("stop leaves nothing", func(t *testing.T) { k.Gone(t, c, dir) })
 }

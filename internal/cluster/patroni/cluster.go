@@ -46,8 +46,9 @@ type Cluster struct {
 	version  string // of Patroni
 	data     int    // nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
-	begun    atomic.Bool  // the first nodes answer
-	answered atomic.Int32 // the place of the store's server that did last
+	begun    atomic.Bool   // the first nodes answer
+	answered atomic.Int32  // the place of the store's server that did last
+	stuckFor time.Duration // the constant, but for a test
 }
 
 type programs struct {
@@ -133,7 +134,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	defer giveUp(nil)
 	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store}
 	return cluster.Launch(ctx, kind, o, func() *Cluster {
-		c := &Cluster{params: params, programs: found, data: o.Nodes}
+		c := &Cluster{params: params, programs: found, data: o.Nodes, stuckFor: stuckFor}
 		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)
 		return c
 	}, func(c *Cluster) error {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -29,22 +30,33 @@ func kind() clustertest.Kind {
 	})
 }
 
-// longer are the times that versions from 3.1 on ask for, where the installed one is such.
-func longer(t *testing.T) string {
-	said, err := exec.CommandContext(t.Context(), "patroni", "--version").Output()
-	p, wrong := parseParams(url.Values{})
-	clustertest.Must(t, wrong)
-	if version := strings.TrimSpace(strings.TrimPrefix(string(said), "patroni ")); err == nil && p.refuseTimes(version) != nil {
-		return "&ttl=20s&retry_timeout=3s"
+// longer are the times that versions from 3.1 on ask for, where the installed one is such. It is
+// asked once: each time Python starts.
+var longer = sync.OnceValues(func() (string, error) {
+	said, err := exec.Command("patroni", "--version").Output()
+	if err != nil {
+		return "", nil // it is missing, which whoever starts it says
 	}
-	return ""
+	p, err := parseParams(url.Values{})
+	if err == nil && p.refuseTimes(strings.TrimSpace(strings.TrimPrefix(string(said), "patroni "))) != nil {
+		return "&ttl=20s&retry_timeout=3s", nil
+	}
+	return "", err
+})
+
+// taken are parameters with times that the installed version takes.
+func taken(t *testing.T, query string) url.Values {
+	t.Helper()
+	times, err := longer()
+	clustertest.Must(t, err)
+	params, err := url.ParseQuery(strings.TrimPrefix(query+times, "&"))
+	clustertest.Must(t, err)
+	return params
 }
 
 func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	t.Helper()
-	params, err := url.ParseQuery(strings.TrimPrefix(query+longer(t), "&"))
-	clustertest.Must(t, err)
-	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
+	return kind().Start(t, cluster.Options{Nodes: nodes, Params: taken(t, query)}).(*Cluster)
 }
 
 func TestParams(t *testing.T) {
@@ -92,13 +104,6 @@ func TestTriple(t *testing.T) {
 	}
 	kind().Hurt(t, c)
 	t.Run("overwrite the leader key", func(t *testing.T) { testOverwrittenLeader(t, c) })
-}
-
-func TestStopLeavesNothing(t *testing.T) {
-	dir := clustertest.OpenDir(t)
-	k := kind()
-	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
-	k.Gone(t, c, dir)
 }
 
 func TestStartRefuses(t *testing.T) {
@@ -158,9 +163,7 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 			ctx := clustertest.Within(t, clustertest.WaitLimit)
 			paused := make(chan error, 1)
 			go func() { paused <- pauseWhen(ctx, begun, test.hangs) }()
-			params, err := url.ParseQuery(strings.TrimPrefix(longer(t), "&"))
-			clustertest.Must(t, err)
-			c, err := kind().Launch(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true, Params: params})
+			c, err := kind().Launch(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true, Params: taken(t, "")})
 			clustertest.Must(t, <-paused)
 			if err == nil {
 				clustertest.Must(t, c.Stop())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -31,6 +32,8 @@ func overwrite(t *testing.T, c *Cluster, n *node) {
 // meanwhile. Patroni by itself retries for ever to let the others follow.
 func testOverwrittenLeader(t *testing.T, c *Cluster) {
 	t.Helper()
+	c.stuckFor = 3 * time.Second // nothing else is wrong, so that a look of 15 s proves no more
+	defer func() { c.stuckFor = stuckFor }()
 	const tries = 5
 	for try := range tries {
 		if overwritten(t, c) {

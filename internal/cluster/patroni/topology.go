@@ -127,7 +127,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 			if err != nil {
 				return err
 			}
-			if lasting.lasts(n, wrong, stuckFor) && c.begun.Load() {
+			if lasting.lasts(n, wrong, c.stuckFor) && c.begun.Load() {
 				c.repair(ctx, wrong)
 			}
 			if wrong != nil && (first == nil || first.node == p) { // that a standby does not stream is why none may be promoted

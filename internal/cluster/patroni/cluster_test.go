@@ -196,10 +196,43 @@ func pauseWhen(ctx context.Context, file string, hangs func(ctx context.Context,
 	})
 }
 
+// TestPrograms holds that a node takes PostgreSQL's programs from the folder that bin names, or
+// else, and Patroni too, from the first on PATH that has them; and that it shuts down in good
+// order where its Patroni, as this one, does not end after its PostgreSQL has.
 func TestPrograms(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
-	k := kind()
-	k.Params = url.Values{"synchronous": {"off"}} // one node has no standby to wait for
-	k.Programs(t, filepath.Join(p.bin, "postgres"))
+	dir := clustertest.OpenDir(t)
+	bin := filepath.Join(dir, "named")
+	clustertest.Must(t, os.Symlink(p.bin, bin))
+	if named, err := find(cluster.Options{Params: url.Values{"bin": {bin}}}); err != nil || named.bin != bin {
+		t.Errorf("of bin=%s the programs are those of %s: %v", bin, named.bin, err)
+	}
+	clustertest.Must(t, os.WriteFile(filepath.Join(dir, "patroni"), fmt.Appendf(nil, `#!%s
+import runpy, sys, time
+if __name__ == "__main__": # and not where Patroni starts PostgreSQL by a process of its own
+    try:
+        runpy.run_path(%q, run_name="__main__")
+    finally:
+        while "--version" not in sys.argv:
+            time.sleep(1)
+`, p.python, p.patroni), 0o755))
+	params := taken(t, "synchronous=off") // one node has no standby to wait for
+	t.Setenv("PATH", strings.Join([]string{bin, dir, os.Getenv("PATH")}, string(os.PathListSeparator)))
+	n := kind().Start(t, cluster.Options{Nodes: 1, Loopback: true, Params: params}).(*Cluster).servers()[0]
+	var commands []string
+	for _, pid := range n.PIDs() {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // one that has ended has none
+		commands = append(commands, strings.Split(string(command), "\x00")...)
+	}
+	for _, want := range []string{filepath.Join(bin, "postgres"), filepath.Join(dir, "patroni")} {
+		if !slices.Contains(commands, want) {
+			t.Errorf("the node's processes are %q, and none of them is %s", commands, want)
+		}
+	}
+	clustertest.Must(t, n.Terminate(clustertest.Within(t, clustertest.WaitLimit)))
+	said, err := exec.CommandContext(t.Context(), filepath.Join(p.bin, "pg_controldata"), n.pgdata()).Output()
+	if err != nil || !strings.Contains(string(said), " shut down\n") {
+		t.Errorf("%s was not shut down in good order: %v: %s", n.Name(), err, said)
+	}
 }

@@ -71,28 +71,28 @@ const (
 func failingOvers() []failingOver {
 	return []failingOver{
 		{"postgres", nil, clustertest.Launcher(postgrescluster.StartCluster), "answer_timeout=1s", opens(postgres.Open), []metFault{
-			{fault: "kill primary at 1s for 4s"},
+			{fault: "kill primary at 500ms for 4s"},
 		}, false},
 		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
 		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, patroni.Start, "answer_timeout=1s", opens(postgres.Open), []metFault{
-			{fault: "kill primary at 1s for 4s"}, {fault: "pause primary at 1s for 2s"}, {fault: "partition primary at 1s for 6s"},
-			{fault: "move leader at 1s", noUnknown: handOver}, {fault: "kill-agent primary at 1s for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 1s for 5s", noUnknown: goesOn, noRefusal: goesOn},
+			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 2s"}, {fault: "partition primary at 500ms for 6s"},
+			{fault: "move leader at 500ms", noUnknown: handOver}, {fault: "kill-agent primary at 500ms for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn},
 		}, true},
 		{"redis-sentinel", url.Values{"wait": {"1"}, "min-replicas-to-write": {"1"}}, rediscluster.Start, "timeout=2s", opens(redis.Open), []metFault{
-			{fault: "kill primary at 1s for 5s"}, {fault: "pause primary at 1s for 5s", loses: true},
-			{fault: "partition primary at 1s for 5s", code: "NOREPLICAS", loses: true},
-			{fault: "move leader at 1s", noUnknown: handOver, noRefusal: handOver, loses: true}, {fault: "kill-agent primary at 1s for 2s", noUnknown: goesOn, noRefusal: goesOn},
+			{fault: "kill primary at 500ms for 5s"}, {fault: "pause primary at 500ms for 5s", loses: true},
+			{fault: "partition primary at 500ms for 5s", code: "NOREPLICAS", loses: true},
+			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, loses: true}, {fault: "kill-agent primary at 500ms for 2s", noUnknown: goesOn, noRefusal: goesOn},
 		}, false},
 		{"galera", nil, clustertest.Launcher(mariadb.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
-			{fault: "kill n0 at 1s for 3s"}, {fault: "pause n0 at 1s for 8s"}, {fault: "partition n0 at 1s for 9s", code: "1047"}, {fault: "stop n0 at 1s for 2s", noUnknown: handOver},
+			{fault: "kill n0 at 500ms for 3s"}, {fault: "pause n0 at 500ms for 8s"}, {fault: "partition n0 at 500ms for 9s", code: "1047"}, {fault: "stop n0 at 500ms for 2s", noUnknown: handOver},
 		}, false},
 		// A move of the lead waits for the transactions that are open, and some are held open here.
 		{"mysql", mySQLParams(), clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
-			{fault: "kill primary at 1s for 10s"}, {fault: "pause primary at 1s for 10s"}, {fault: "partition primary at 1s for 12s"},
+			{fault: "kill primary at 500ms for 10s"}, {fault: "pause primary at 500ms for 10s"}, {fault: "partition primary at 500ms for 12s"},
 		}, false},
 		{"etcd", nil, clustertest.Launcher(etcdcluster.Start), "timeout=1s", opens(etcd.Open), []metFault{
-			{fault: "kill leader at 1s for 3s"}, {fault: "pause leader at 1s for 4s"}, {fault: "partition leader at 1s for 4s"},
-			{fault: "move leader at 1s", noUnknown: handOver, noRefusal: handOver},
+			{fault: "kill leader at 500ms for 3s"}, {fault: "pause leader at 500ms for 4s"}, {fault: "partition leader at 500ms for 4s"},
+			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver},
 		}, false},
 	}
 }

@@ -182,7 +182,11 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
+	var sessions [writers + holders + starters + latecomers]writer
+	for i := range sessions {
+		sessions[i] = openWriter(t, impatient, i)
+	}
+	began := time.Now() // which the fault counts from
 	clock := func() int64 { return int64(time.Since(began)) }
 	ctx, stop := context.WithTimeout(t.Context(), limit)
 	defer stop()
@@ -191,8 +195,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 	var group sync.WaitGroup
 	effect, seen := context.WithCancel(ctx)
 	defer seen()
-	for i := range writers + holders + starters + latecomers {
-		w := openWriter(t, impatient, i)
+	for i, w := range sessions {
 		group.Go(func() {
 			var before func() // a commit
 			switch {
@@ -217,6 +220,9 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 				one = metWrite{id: ids.Add(1), from: clock()}
 				var err error
 				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
+					if effect.Err() != nil { // the commits that meet the fault are under way
+						_ = cluster.Sleep(ctx, cluster.PollEvery)
+					}
 					continue
 				}
 				for ctx.Err() == nil {
@@ -224,7 +230,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 					if err := w.Reset(t.Context()); err == nil || !note(err) {
 						break
 					}
-					_ = cluster.Sleep(ctx, cluster.PollEvery)
+					_ = cluster.Sleep(ctx, 5*cluster.PollEvery)
 				}
 			}
 		})

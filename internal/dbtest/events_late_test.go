@@ -99,7 +99,7 @@ func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
 	t.Run("etcd", func(t *testing.T) { useEtcd(t); test(t, openEtcd(t)) })
 	t.Run("redis", func(t *testing.T) { test(t, openRedis(t, startRedis(t, 1, "no").URL())) })
 	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
-	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
+	t.Run("mariadb", func(t *testing.T) { d, _ := openSharedMariaDB(t); test(t, d) })
 }
 
 // twoClients opens two clients of one stream.
@@ -262,7 +262,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 		}
 	}
 	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
-	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
+	t.Run("mariadb", func(t *testing.T) { d, _ := openSharedMariaDB(t); test(t, d) })
 }
 
 // interactiveLog loads a log whose statements travel one by one.

@@ -182,7 +182,7 @@ func TestEventsLimits(t *testing.T) {
 	c := fewEvents()
 	c.Fragment, c.Batch, c.Size, c.Clients, c.Streams = 0, 1, events.Size{Low: 200_000, High: 300_000}, 2, 2
 	t.Run("MariaDB splits", func(t *testing.T) {
-		d := openMariaDB(t, startMariaDB(t, nil), "large")
+		d, _ := openSharedMariaDB(t)
 		r := runEvents(t, d, c, 20)
 		r.wantAllValid(t)
 	})

@@ -79,7 +79,7 @@ func engines() []engine {
 			kvOnPostgres(), appendOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
 		{"postgres behind pgbouncer", false, false, false, onPooler("transaction"), behindPooler()},
 		{"postgres behind pgbouncer with a session for each client", false, false, false, onPooler("session"), eachMet(behindPooler())},
-		{"mariadb", false, false, true, onMariaDB("OFF"), slices.Concat(
+		{"mariadb", false, false, true, onMariaDB, slices.Concat(
 			bankCells(300, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 1500), kvCell("repeatable read", 1500), kvCell("serializable", 1500)}, eventsCells(300), appendCells("serializable", 400),
@@ -88,7 +88,7 @@ func engines() []engine {
 			bankCells(400, []string{"", "read committed", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), kvCell("repeatable read", 2000), kvCell("serializable", 2000)},
 			eventsCells(200), appendCells("serializable", 300))},
-		{"mariadb with snapshot isolation", false, false, true, onMariaDB("ON"),
+		{"mariadb with snapshot isolation", false, false, true, onMariaDBOf("", map[string]string{"innodb-snapshot-isolation": "ON"}),
 			bankCells(300, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"cockroach", false, false, false, onCockroach, slices.Concat(
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
@@ -271,11 +271,12 @@ func behindPooler() []cell {
 	return list
 }
 
-func onMariaDB(snapshot string) func(t *testing.T) opener {
-	return onMariaDBOf("", map[string]string{"innodb-snapshot-isolation": snapshot})
+func onMariaDB(t *testing.T) opener {
+	sharedMariaDB(t)
+	return func(t *testing.T) (db.Database, string) { return openSharedMariaDB(t) }
 }
 
-// onMariaDBOf starts the server whose programs are in a folder, this machine's without one.
+// onMariaDBOf starts a server whose programs are in a folder, this machine's without one.
 func onMariaDBOf(bin string, settings map[string]string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		s := startMariaDBIn(t, bin, true, settings)

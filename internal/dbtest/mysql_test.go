@@ -31,7 +31,33 @@ func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string]string) *mariadb.Server {
 	t.Helper()
 	needsTime(t)
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
+	s, err := newMariaDB(t.Context(), bin, inMemory, settings)
+	return served(t, "mariadb", s, err)
+}
+
+// sharedMariaDB returns the shared server, which claims no snapshot isolation.
+func sharedMariaDB(t *testing.T) *mariadb.Server {
+	t.Helper()
+	needsTime(t)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.mariadb == nil && shared.mariadbErr == nil {
+		shared.mariadb, shared.mariadbErr = newMariaDB(context.Background(), "", true, map[string]string{"innodb-snapshot-isolation": "OFF", "max-connections": "500"})
+	}
+	skipMissing(t, "mariadb", shared.mariadbErr)
+	return shared.mariadb
+}
+
+// openSharedMariaDB opens a new, empty database on the shared server.
+func openSharedMariaDB(t *testing.T) (d *mysql.Database, address string) {
+	t.Helper()
+	s := sharedMariaDB(t)
+	name := fmt.Sprintf("bank%d", shared.databases.Add(1))
+	return openMariaDB(t, s, name), s.URLFor(mariadb.Superuser, "", name)
+}
+
+func newMariaDB(ctx context.Context, bin string, inMemory bool, settings map[string]string) (*mariadb.Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "64M"}
 	for name, value := range settings {
@@ -42,8 +68,7 @@ func startMariaDBIn(t *testing.T, bin string, inMemory bool, settings map[string
 	if bin != "" {
 		alone.Params.Set("bin", bin)
 	}
-	s, err := mariadb.Start(ctx, alone)
-	return served(t, "mariadb", s, err)
+	return mariadb.Start(ctx, alone)
 }
 
 // openMariaDB opens a new, empty database on a server.

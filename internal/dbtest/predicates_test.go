@@ -118,7 +118,7 @@ func TestOpenedByAnEarlierRun(t *testing.T) {
 func TestPhantoms(t *testing.T) {
 	t.Parallel()
 	postgres := func(t *testing.T) db.Database { d, _ := openPostgres(t); return d }
-	mariadb := func(t *testing.T) db.Database { return openMariaDB(t, startMariaDB(t, nil), "bank") }
+	mariadb := func(t *testing.T) db.Database { d, _ := openSharedMariaDB(t); return d }
 	mongo := func(t *testing.T) db.Database {
 		d, _ := onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open)(t)(t)
 		return d

@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/disk"
 	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
@@ -30,6 +31,8 @@ type servers struct {
 	mu          sync.Mutex // of what follows
 	postgres    *postgrescluster.Server
 	postgresErr error
+	mariadb     *mariadb.Server
+	mariadbErr  error
 	etcd        *etcdcluster.Cluster
 	etcdErr     error
 	databases   atomic.Int64
@@ -80,6 +83,9 @@ func (s *servers) stop() error {
 	var errs []error
 	if s.postgres != nil {
 		errs = append(errs, s.postgres.Stop())
+	}
+	if s.mariadb != nil {
+		errs = append(errs, s.mariadb.Stop())
 	}
 	if s.etcd != nil {
 		errs = append(errs, s.etcd.Stop())

@@ -146,9 +146,21 @@ func TestGalera(t *testing.T) {
 	t.Run("left", func(t *testing.T) { testLeft(t, c) })
 }
 
-// TestGaleraLeft is testLeft on two nodes.
+// TestGaleraLeft is testLeft on two nodes, which are then stopped and leave nothing.
 func TestGaleraLeft(t *testing.T) {
-	testLeft(t, galera().Start(t, cluster.Options{Nodes: 2}).(*Cluster))
+	dir := clustertest.OpenDir(t)
+	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true}).(*Cluster)
+	testLeft(t, c)
+	t.Run("stop leaves nothing", func(t *testing.T) {
+		n := c.List()[0]
+		galera().Gone(t, c, dir)
+		for _, address := range []string{n.group.String(), n.ist.String(), n.sst.String()} {
+			if conn, err := net.Dial("tcp", address); err == nil {
+				conn.Close()
+				t.Errorf("something still listens on %s", address)
+			}
+		}
+	})
 }
 
 // testLeft has nodes leave their group for good, as they do when they cannot
@@ -269,19 +281,6 @@ func testMajority(t *testing.T, c *Cluster) {
 	both(t, c, func(n *node) error { return n.Restart(ctx) })
 	p.GoOn(20)
 	p.EndWell("kill two of three")
-}
-
-func TestStopLeavesNothing(t *testing.T) {
-	dir := clustertest.OpenDir(t)
-	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
-	n := c.Nodes()[0].(*node)
-	galera().Gone(t, c, dir)
-	for _, address := range []string{n.group.String(), n.ist.String(), n.sst.String()} {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			t.Errorf("something still listens on %s", address)
-		}
-	}
 }
 
 // TestPrograms starts a server from an installation that is not where it was built to be.

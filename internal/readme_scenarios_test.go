@@ -22,8 +22,8 @@ var (
 // tryScenarios runs each scenario, shortened, and wants the verdict that it
 // names. Those that need a server share it, so that they run one after the other.
 // Of a study's scenario without a brief form it holds the head and the row alone.
-func tryScenarios(t *testing.T, stroppy string) {
-	shared := newShell(t, stroppy)
+func tryScenarios(t *testing.T, stroppy string, server *sharedPostgres) {
+	shared := newShell(t, stroppy, server)
 	files, err := filepath.Glob("../scenarios/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no scenario: %v", err)
@@ -50,7 +50,7 @@ func tryScenarios(t *testing.T, stroppy string) {
 			sh := shared
 			if head[2] != "postgres" && head[2] != "etcd" {
 				t.Parallel()
-				sh = newShell(t, stroppy)
+				sh = newShell(t, stroppy, server)
 			}
 			tryScenario(t, sh, path, head)
 		})

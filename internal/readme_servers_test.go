@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,9 +19,21 @@ import (
 // first named.
 type servers struct {
 	t        *testing.T
-	postgres *postgres.Server
+	postgres *sharedPostgres
+	database string // of PostgreSQL
 	etcd     *etcd.Cluster
 	started  map[string]error // by name, what starting it came to
+}
+
+// sharedPostgres is a server in which each document has a database of its own. It ends with the
+// test t.
+type sharedPostgres struct {
+	t         *testing.T
+	mu        sync.Mutex // of what follows
+	tried     bool
+	server    *postgres.Server
+	err       error // why there is none
+	databases int
 }
 
 // address returns the address of a real server in place of the one that a
@@ -49,7 +62,7 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 		address = s.etcd.URL()
 	} else {
 		user := place[:strings.LastIndexByte(place, '@')+1]
-		address = fmt.Sprintf("%s://%s127.0.0.1:%d/bank?sslmode=disable", scheme, user, s.postgres.Port())
+		address = fmt.Sprintf("%s://%s127.0.0.1:%d/%s?sslmode=disable", scheme, user, s.postgres.server.Port(), s.database)
 		mark = "&"
 	}
 	if asked {
@@ -58,29 +71,50 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 	return address, ""
 }
 
-// startPostgres starts a server that has a user bank and its database bank. By the default all
-// clients of a brief run may wait for most of it, in a ring, until the server looks for one.
+// startPostgres makes a database of the user bank. The server starts with the first one.
 func (s *servers) startPostgres(ctx context.Context) (err error) {
-	s.postgres, err = postgres.Start(ctx, cluster.Alone(map[string]string{"fsync": "off", "deadlock_timeout": "20ms"}))
+	s.database, err = s.postgres.database(ctx)
+	return err
+}
+
+func (p *sharedPostgres) database(ctx context.Context) (name string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.tried {
+		p.tried = true
+		p.err = p.start(p.t.Context())
+	}
+	if p.err != nil {
+		return "", p.err
+	}
+	p.databases++
+	name = fmt.Sprintf("bank%d", p.databases)
+	return name, p.execute(ctx, "CREATE DATABASE "+name+" OWNER bank")
+}
+
+// start starts a server that has a user bank. By the default all clients of a brief run may wait
+// for most of it, in a ring, until the server looks for one.
+func (p *sharedPostgres) start(ctx context.Context) (err error) {
+	p.server, err = postgres.Start(ctx, cluster.Alone(map[string]string{"fsync": "off", "deadlock_timeout": "20ms", "max_connections": "500"}))
 	if err != nil {
 		return err
 	}
-	s.t.Cleanup(func() {
-		if err := s.postgres.Stop(); err != nil {
-			s.t.Error(err)
+	p.t.Cleanup(func() {
+		if err := p.server.Stop(); err != nil {
+			p.t.Error(err)
 		}
 	})
-	conn, err := pgconn.Connect(ctx, s.postgres.URL())
+	return p.execute(ctx, "CREATE ROLE bank LOGIN")
+}
+
+func (p *sharedPostgres) execute(ctx context.Context, statement string) error {
+	conn, err := pgconn.Connect(ctx, p.server.URL())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only the statements matter
-	for _, statement := range []string{"CREATE ROLE bank LOGIN", "CREATE DATABASE bank OWNER bank"} {
-		if _, err := conn.Exec(ctx, statement).ReadAll(); err != nil {
-			return err
-		}
-	}
-	return nil
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only the statement matters
+	_, err = conn.Exec(ctx, statement).ReadAll()
+	return err
 }
 
 func (s *servers) startEtcd(ctx context.Context) (err error) {

@@ -238,7 +238,7 @@ func TestDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs clusters")
 	}
-	stroppy := buildStroppy(t)
+	stroppy, shared := buildStroppy(t), &sharedPostgres{t: t}
 	for _, path := range documents(t) {
 		list, err := commands(path, read(t, path))
 		if err != nil {
@@ -249,7 +249,7 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			sh := newShell(t, stroppy)
+			sh := newShell(t, stroppy, shared)
 			for _, c := range list {
 				t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) { sh.try(t, c) })
 			}
@@ -257,9 +257,9 @@ func TestDocuments(t *testing.T) {
 	}
 	t.Run("scenarios", func(t *testing.T) {
 		t.Parallel()
-		tryScenarios(t, stroppy)
+		tryScenarios(t, stroppy, shared)
 	})
-	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy)) })
+	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy, shared)) })
 }
 
 // TestCommands holds that the reader of documents misses no command.
@@ -289,7 +289,7 @@ func buildStroppy(t *testing.T) string {
 }
 
 // shell runs the commands of one document, one after the other in one folder and on
-// servers of its own.
+// a server or a database of its own.
 type shell struct {
 	stroppy string
 	servers *servers
@@ -299,9 +299,9 @@ type shell struct {
 	held    map[string]bool   // commands of the document that were held otherwise
 }
 
-func newShell(t *testing.T, stroppy string) *shell {
+func newShell(t *testing.T, stroppy string, shared *sharedPostgres) *shell {
 	t.Helper()
-	s := &servers{t: t, started: map[string]error{}}
+	s := &servers{t: t, postgres: shared, started: map[string]error{}}
 	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}, held: map[string]bool{}}
 	scenarios, err := filepath.Abs("../scenarios")
 	if err == nil {

@@ -133,6 +133,7 @@ func TestReferenceUnderContention(t *testing.T) {
 			t.Parallel()
 			args := append(twentyThousand(seed), "--zipfian")
 			args[slices.Index(args, "1000")] = "20"
+			args[slices.Index(args, "23000")] = fmt.Sprint(counted(23000))
 			code, v := bankOn(t, fmt.Sprintf("memory:?unknown=0.05&seed=%d", seed), args...)
 			if code != 0 || v.Verdict != "valid" {
 				t.Errorf("exit code %d, verdict %s: %+v", code, v.Verdict, v.Checks)

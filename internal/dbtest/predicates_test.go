@@ -75,8 +75,8 @@ func TestOpenings(t *testing.T) {
 			runBranch(t, openMemory(t, url), branch(), counted[uint64](3000)).wantSerializable(t)
 		})
 	}
-	for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
-		for _, mode := range []string{workload.Pipelined, workload.Interactive} {
+	for _, update := range cases(bank.Atomic, bank.Locked, bank.RMW) {
+		for _, mode := range cases(workload.Pipelined, workload.Interactive) {
 			t.Run("sqlite/"+update+"/"+mode, func(t *testing.T) {
 				t.Parallel()
 				c := branch()

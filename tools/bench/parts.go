@@ -200,8 +200,8 @@ SELECT record_value FROM peer_records WHERE record_key = :k;
 // kv measures the key-value workload: alone, and reads of single rows beside those of
 // pgbench, of as many rows, each about as long: one after another on each connection,
 // and with several under way on each, which pgbench does not have. The peer is pgbench -S,
-// and pgbench with our statement, at its default of one thread, as ours is here; what it
-// reaches with two is printed.
+// and pgbench with our statement, at its default of one thread; what it reaches with two, and
+// with one for each connection as ours has, is printed.
 func (s *suite) kv() error {
 	r, err := s.drive("kv", "--db=noop:", "--clients=2")
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *suite) kv() error {
 		names := []string{"", ", 16 in flight on each"}
 		all := []contender{
 			reads(names[0], "1"), s.theirs("1", "-S", "-c", "8", "-j", "1"), s.theirs("same", "-f", script, "-c", "8", "-j", "1"),
-			reads(names[1], "16"), s.theirs("2", "-S", "-c", "8", "-j", "2"),
+			reads(names[1], "16"), s.theirs("2", "-S", "-c", "8", "-j", "2"), s.theirs("8", "-S", "-c", "8", "-j", "8"),
 		}
 		defer func(whole time.Duration) { s.seconds = whole }(s.seconds)
 		s.seconds = max(s.seconds/3, time.Second)
@@ -242,7 +242,10 @@ func (s *suite) kv() error {
 			return err
 		}
 		reached := medians(rates, costs)
-		for _, side := range [][2]string{{"1", "pgbench -S"}, {"same", "pgbench, the same statement on the same rows"}} {
+		for _, side := range [][2]string{
+			{"1", "pgbench -S"}, {"2", "pgbench -S -j 2"}, {"8", "pgbench -S -j 8"},
+			{"same", "pgbench, the same statement on the same rows"},
+		} {
 			median, low, high := paired(rates[""], rates[side[0]])
 			s.row("kv: postgres: 8 connections: reads a second, by those of "+side[1]+" in the same turn", fmt.Sprintf("%%.2f (%.2f to %.2f)", low, high), median, 0, "")
 		}
@@ -254,7 +257,9 @@ func (s *suite) kv() error {
 		ours, same := reached[names[0]], reached["same"]
 		s.row("kv: postgres: 8 connections: reads a second (pgbench, the same statement on the same rows)", "%.0f", ours.rate, same.rate, "≥ 1.00")
 		s.row("kv: postgres: 8 connections: client CPU a read (the same)", "%.1f µs", ours.cost, same.cost, "")
-		s.row("kv: postgres: reads a second of pgbench -S -j 2", "%.0f", 0, reached["2"].rate, "")
+		for _, threads := range []string{"2", "8"} {
+			s.row("kv: postgres: reads a second of pgbench -S -j "+threads, "%.0f", 0, reached[threads].rate, "")
+		}
 		return nil
 	})
 }

@@ -2,7 +2,7 @@
 it leaves to whoever adopts orphans: PROGRAM ARGUMENT…. SIGTERM goes to Patroni, which
 shuts PostgreSQL down. A Patroni that is there for LINGER seconds after its PostgreSQL has
 shut down is ended, as systemd does it: version 3.0.2, which leaves what it does at SIGTERM by
-an exception, seldom hangs then. SIGQUIT ends everything at once. While a server runs without
+an exception, may hang then. SIGQUIT ends everything at once. While a server runs without
 Patroni, this program goes on; SIGUSR1 starts Patroni again."""
 import ctypes
 import os

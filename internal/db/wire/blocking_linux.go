@@ -255,6 +255,9 @@ func (b *blocking) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func (b *blocking) LocalAddr() net.Addr                   { return b.local }
-func (b *blocking) RemoteAddr() net.Addr                  { return b.remote }
+func (b *blocking) LocalAddr() net.Addr  { return b.local }
+func (b *blocking) RemoteAddr() net.Addr { return b.remote }
+
+// SyscallConn gives out the socket, whose calls wait unless they are asked not to (recv(2),
+// MSG_DONTWAIT).
 func (b *blocking) SyscallConn() (syscall.RawConn, error) { return b.raw, nil }

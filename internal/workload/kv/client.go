@@ -160,8 +160,8 @@ func (c *client) scanned(key, value []byte) {
 }
 
 // mostBlocking is the most clients of which each waits for its answers on a thread of its own.
-// On two processors beside PostgreSQL they read 1.1 to 1.7 times as much so with 2 to 64
-// connections.
+// On two processors, beside a server with a process for each, they read 1.1 to 1.7 times as much
+// so with 2 to 64 connections.
 const mostBlocking = 64
 
 // Blocks implements db.Blocker.

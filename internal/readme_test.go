@@ -92,9 +92,9 @@ func holdLostTransfers(t *testing.T) {
 	}
 }
 
-// firstCommand builds the databases of its own process alone, which takes less than half of the
+// firstCommand builds the databases of its own process alone, and no C, which takes less than half of the
 // time of all.
-const firstCommand = "go run -tags embedded ./cmd/stroppy run bank"
+const firstCommand = "CGO_ENABLED=0 go run -tags embedded ./cmd/stroppy run bank"
 
 // holdFirst runs the first command, and holds what its build says of what it leaves out.
 func holdFirst(t *testing.T) {

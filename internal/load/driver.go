@@ -94,7 +94,7 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 		d.poll = max(min(d.poll, g/10), time.Millisecond)
 	}
 
-	defer SaveMemory()()
+	defer SaveMemory(len(d.options.Clients))()
 	cpu, _ := Usage()
 	d.begin = d.clock()
 	d.end = math.MaxInt64

@@ -5,17 +5,18 @@ import (
 	"testing"
 )
 
-// TestSaveMemory: the user's percentage comes back, and stays where it saves more or is off.
+// TestSaveMemory: the user's percentage comes back, and stays where it saves more, is off, or
+// there are few clients.
 func TestSaveMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	for _, test := range []struct{ user, meanwhile int }{{100, sparing}, {400, sparing}, {20, 20}, {-1, -1}} {
+	for _, test := range []struct{ clients, user, meanwhile int }{{many, 100, sparing}, {many, 400, sparing}, {many, 20, 20}, {many, -1, -1}, {many - 1, 100, 100}} {
 		debug.SetGCPercent(test.user)
-		restore := SaveMemory()
+		restore := SaveMemory(test.clients)
 		meanwhile := debug.SetGCPercent(test.user)
 		debug.SetGCPercent(meanwhile)
 		restore()
 		if after := debug.SetGCPercent(100); meanwhile != test.meanwhile || after != test.user {
-			t.Errorf("of %d it was %d and then %d, not %d and %d", test.user, meanwhile, after, test.meanwhile, test.user)
+			t.Errorf("with %d clients of %d it was %d and then %d, not %d and %d", test.clients, test.user, meanwhile, after, test.meanwhile, test.user)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (c *conductor) connect(ctx context.Context, options *load.Options) (*connec
 // servers (HOST:PORT; empty: not known). Those that were open before an error are in the
 // options.
 func OpenClients(ctx context.Context, w workload.Workload, options *load.Options, first, count int) (servers []string, err error) {
-	defer load.SaveMemory()()
+	defer load.SaveMemory(count)()
 	server, left := "", reachAllLimit
 	for i := first; i < first+count; i++ {
 		if err := ctx.Err(); err != nil {

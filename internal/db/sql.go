@@ -37,6 +37,12 @@ type SessionOptions struct {
 // session that waits until the scheduler takes it back.
 type Blocker interface{ Blocks() bool }
 
+// Blocks says whether what uses a session, or one, satisfies Blocker and blocks.
+func Blocks(s any) bool {
+	b, ok := s.(Blocker)
+	return ok && b.Blocks()
+}
+
 // Mode says how the statements of a transaction travel.
 type Mode uint8
 

@@ -27,19 +27,13 @@ const (
 // beginning of a rate that changes does not show what its later stages need, and clients that
 // wait in system calls need all (see db.Blocker).
 func threadsWindow(o *Options) time.Duration {
-	if _, constant := o.Plan.Fixed(); !constant && !o.Plan.Closed() || slices.ContainsFunc(o.Clients, blocks) {
+	if _, constant := o.Plan.Fixed(); !constant && !o.Plan.Closed() || slices.ContainsFunc(o.Clients, func(c Client) bool { return db.Blocks(c) }) {
 		return 0
 	}
 	if o.Warmup < shortestWindow {
 		return defaultWindow
 	}
 	return o.Warmup
-}
-
-// blocks says whether a client waits in system calls.
-func blocks(c Client) bool {
-	b, ok := c.(db.Blocker)
-	return ok && b.Blocks()
 }
 
 // threads chooses how many threads may run Go code at once (GOMAXPROCS): one, and twice as

@@ -128,7 +128,7 @@ func (b *blocking) Read(p []byte) (int, error) {
 	case b.in.done > 0:
 		return b.in.done, nil
 	case b.closed.Load():
-		return 0, b.failed(b.in.op, net.ErrClosed)
+		return 0, failed(b, b.in.op, net.ErrClosed)
 	}
 	return 0, io.EOF
 }
@@ -151,18 +151,13 @@ func (b *blocking) carryOut(with func(func(fd uintptr) bool) error, t *transfer,
 	t.rest = nil
 	switch {
 	case unused != nil:
-		return b.failed(t.op, net.ErrClosed)
+		return failed(b, t.op, net.ErrClosed)
 	case t.late:
-		return b.failed(t.op, os.ErrDeadlineExceeded)
+		return failed(b, t.op, os.ErrDeadlineExceeded)
 	case t.err != 0:
-		return b.failed(t.op, os.NewSyscallError(t.op, t.err))
+		return failed(b, t.op, os.NewSyscallError(t.op, t.err))
 	}
 	return nil
-}
-
-// failed is an error as package net reports it.
-func (b *blocking) failed(op string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Source: b.local, Addr: b.remote, Err: err}
 }
 
 // receive waits until something has come. The scheduler knows of the system call, and gives
@@ -235,7 +230,7 @@ func (b *blocking) RoundTrip(question []byte) (int, error) { return b.Write(ques
 // Close ends the calls of other goroutines that wait.
 func (b *blocking) Close() error {
 	if b.closed.Swap(true) {
-		return b.failed("close", net.ErrClosed)
+		return failed(b, "close", net.ErrClosed)
 	}
 	_ = b.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) }) // nothing is lost that Close would not lose
 	return b.file.Close()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/db/drivertest"
 )
 
 // kinds are the connections of this package, each of which returns both ends of one.
@@ -315,39 +317,25 @@ func TestConnectionWaits(t *testing.T) {
 }
 
 func BenchmarkDirect(b *testing.B) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 4096))
-			}()
-		}
-	}()
+	address := drivertest.Serve(b, func(conn net.Conn) {
+		_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 4096))
+	})
 	dialer := net.Dialer{}
 	for _, how := range []struct {
 		name string
 		dial func() (net.Conn, error)
 		send func(net.Conn, []byte) (int, error)
 	}{
-		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
-		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
+		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", address) }, net.Conn.Write},
+		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", address) }, net.Conn.Write},
 		{"blocking", func() (net.Conn, error) {
-			conn, err := Dial(b.Context(), "tcp", l.Addr().String())
+			conn, err := Dial(b.Context(), "tcp", address)
 			if err != nil {
 				return nil, err
 			}
 			return Block(conn)
 		}, RoundTrip},
-		{"asked", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, RoundTrip},
+		{"asked", func() (net.Conn, error) { return Dial(b.Context(), "tcp", address) }, RoundTrip},
 	} {
 		b.Run(how.name, func(b *testing.B) {
 			conn, err := how.dial()

@@ -145,7 +145,12 @@ func (d *direct) failed(t *transfer, waited error) error {
 		return waited
 	}
 	if t.err != 0 {
-		return &net.OpError{Op: t.op, Net: "tcp", Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: os.NewSyscallError(t.op, t.err)}
+		return failed(d, t.op, os.NewSyscallError(t.op, t.err))
 	}
 	return nil
+}
+
+// failed is what ended a call on a connection, as package net reports it.
+func failed(c net.Conn, op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }

@@ -165,10 +165,7 @@ func (c *client) scanned(key, value []byte) {
 const mostBlocking = 64
 
 // Blocks implements db.Blocker.
-func (c *client) Blocks() bool {
-	s, ok := c.session.(db.Blocker)
-	return ok && s.Blocks()
-}
+func (c *client) Blocks() bool { return db.Blocks(c.session) }
 
 // sessions returns what opens the sessions of one client after the other: each by
 // itself, or with in-flight several on one connection.

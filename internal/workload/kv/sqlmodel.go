@@ -112,10 +112,7 @@ type sqlSession struct {
 }
 
 // Blocks implements db.Blocker.
-func (s *sqlSession) Blocks() bool {
-	own, ok := s.SQLSession.(db.Blocker)
-	return ok && own.Blocks()
-}
+func (s *sqlSession) Blocks() bool { return db.Blocks(s.SQLSession) }
 
 func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) error {
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {

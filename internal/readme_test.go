@@ -102,7 +102,8 @@ func holdFirst(t *testing.T) {
 	binary := filepath.Join(dir, "stroppy")
 	must(t, "go", "build", "-tags", "embedded", "-o", binary, "../cmd/stroppy")
 	must(t, binary, "run", "bank", "--duration", "1s", "--out", filepath.Join(dir, "run"))
-	for _, args := range [][]string{{"run", "--db", "postgres://localhost/bank"}, {"run", "--cluster", "etcd:3"}} {
+	for _, args := range [][]string{{"run", "--db", "postgres://localhost/bank"}, {"run", "--cluster", "etcd:3"},
+		{"run", "--serve", "0"}, {"run", "--metrics", "0"}, {"run", "--workers", "2"}, {"sweep", "--over", "clients=2,4,6", "--workers", "2"}, {"worker", "--join", "127.0.0.1:1"}} {
 		out, err := exec.Command(binary, args...).CombinedOutput()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("build it without that tag")) {

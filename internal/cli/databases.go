@@ -20,7 +20,6 @@ import (
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/db/sqlite"
-	"stroppy/internal/db/wire"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
@@ -158,12 +157,7 @@ func (c *config) connectFrom(ctx context.Context) (context.Context, error) {
 	if !kind.bindable {
 		return ctx, usagef("local-address: a connection to %s: cannot be made from an address of one's choice: leave it out", kind.schemes[0])
 	}
-	for _, address := range addresses {
-		if err := wire.CheckLocal(address); err != nil {
-			return ctx, usagef("local-address: %w", err)
-		}
-	}
-	return wire.WithLocalAddresses(ctx, addresses), nil
+	return connectFromThose(ctx, addresses)
 }
 
 // embedded says whether the database of a URL runs in this process.

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,7 @@ import (
 	"stroppy/internal/db/postgres"
 	"stroppy/internal/db/redis"
 	"stroppy/internal/db/voltdb"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/scenario"
 )
 
@@ -48,6 +50,16 @@ func clusterServants() []*cobra.Command {
 		servant(kubernetes.ProbeCommand, "Say which pods this pod reaches", kubernetes.Probe),
 		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
 	}
+}
+
+// connectFromThose is what connectFrom returns for addresses that it has been given.
+func connectFromThose(ctx context.Context, addresses []netip.Addr) (context.Context, error) {
+	for _, address := range addresses {
+		if err := wire.CheckLocal(address); err != nil {
+			return ctx, usagef("local-address: %w", err)
+		}
+	}
+	return wire.WithLocalAddresses(ctx, addresses), nil
 }
 
 // servers are the entries of databases that do not work in this process. The build tag

@@ -169,7 +169,7 @@ func (w *sweeping) allowed() error {
 			return err
 		}
 	}
-	return nil
+	return w.config.oneProcess()
 }
 
 // axis refuses what does not go with the axis.

@@ -1,3 +1,5 @@
+//go:build !embedded
+
 package cli
 
 import (
@@ -377,9 +379,9 @@ type workerFlags struct {
 	wait            time.Duration
 }
 
-// workerCommand is this program as a worker: of a run on another machine, or one that a run on this
+// workerCommands are this program as a worker: of a run on another machine, or one that a run on this
 // one has started, with its address and a folder as arguments.
-func (a *app) workerCommand() *cobra.Command {
+func (a *app) workerCommands() []*cobra.Command {
 	f := workerFlags{index: -1, wait: time.Minute}
 	c := &cobra.Command{
 		Use: workerCommand + " --join HOST:PORT", Short: "Drive a part of the clients of a run on another machine",
@@ -411,7 +413,7 @@ func (a *app) workerCommand() *cobra.Command {
 		}
 		return a.work(ctx, &w, &f, token)
 	}
-	return c
+	return []*cobra.Command{c}
 }
 
 // workerToken reads the flags and the variables of a worker.

@@ -2,15 +2,12 @@ package cluster
 
 import (
 	"context"
-	"debug/buildinfo"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -77,24 +74,6 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 		"FAKETIME_TIMESTAMP_FILE="+s.clockFile(), "FAKETIME_NO_CACHE=1",
 		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1", "FAKE_UTIME=0")
 	return nil
-}
-
-// steerable returns the library that steers the clock of a program, or says why
-// there is none.
-func steerable(program string) (library string, why error) {
-	file, err := elf.Open(program)
-	if err != nil {
-		return "", fmt.Errorf("see how %s asks for the time: %w", program, err)
-	}
-	defer file.Close()
-	if _, err := buildinfo.ReadFile(program); err == nil {
-		return "", fmt.Errorf("%s is written in Go, whose programs ask the kernel for the time, and no library in between", program)
-	}
-	if !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return "", fmt.Errorf("%s is linked statically, so that no library can come between it and the clock", program)
-	}
-	return FindFile("libfaketimeMT.so.1", "faketime",
-		"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 }
 
 // forgetShared removes what libfaketime leaves in /dev/shm of a process that is

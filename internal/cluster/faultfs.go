@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/rpc"
-	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +36,20 @@ const faultFSLimit = time.Minute
 type faultFS struct {
 	point, store string
 	process      *Process
-	client       *rpc.Client
+	service      service
+}
+
+// service is a client of FaultFSService in another process.
+type service interface {
+	// ask calls a method, and sends what became of that once.
+	ask(method string, args any) <-chan answer
+	Close() error
+}
+
+// answer is the error of a call, and whether it is the other process that has said so.
+type answer struct {
+	err   error
+	heard bool
 }
 
 // newFaultFS puts a file system under a folder, which it makes if need be. What the
@@ -97,7 +108,7 @@ func (l *faultFS) start(record *Record) error {
 	if l.process, err = StartProcess(cmd, syscall.SIGTERM); err != nil {
 		return err
 	}
-	l.client = jsonrpc.NewClient(Pipes{answers, ask})
+	l.service = newService(Pipes{answers, ask})
 	return record.Add(ProcessLeftover(l.process))
 }
 
@@ -115,14 +126,12 @@ func (p Pipes) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Cl
 func (l *faultFS) call(ctx context.Context, what string, args any) error {
 	ctx, cancel := context.WithTimeout(ctx, faultFSLimit)
 	defer cancel()
-	done := l.client.Go(FaultFSService+"."+what, args, nil, make(chan *rpc.Call, 1)).Done
 	select {
-	case call := <-done:
-		var said rpc.ServerError
-		if call.Error == nil || errors.As(call.Error, &said) {
-			return call.Error
+	case a := <-l.service.ask(what, args):
+		if a.err == nil || a.heard {
+			return a.err
 		}
-		return errors.Join(l.gone(), call.Error)
+		return errors.Join(l.gone(), a.err)
 	case <-l.process.Done():
 		return l.gone()
 	case <-ctx.Done():
@@ -149,7 +158,7 @@ func (l *faultFS) close() error {
 		if l.gone() == nil {
 			err = l.call(context.Background(), "Unmount", struct{}{})
 		}
-		_ = l.client.Close() // closed already where the process has ended
+		_ = l.service.Close() // closed already where the process has ended
 		err = errors.Join(err, l.process.Kill())
 	}
 	_, errClear := unmount(l.point)

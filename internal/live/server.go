@@ -1,8 +1,9 @@
+//go:build !embedded
+
 package live
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,13 +28,6 @@ import (
 // lingering is how long the end is shown to browsers, which ask each second.
 const lingering = 2500 * time.Millisecond
 
-// Options say what a server shows.
-type Options struct {
-	Page    bool   // the report's page at / and its data beside it
-	Metrics bool   // metrics for Prometheus at /metrics
-	Version string // of this program
-}
-
 // Server shows a feed over HTTP until it is closed.
 type Server struct {
 	Options
@@ -48,23 +42,6 @@ type Server struct {
 	mu      sync.Mutex
 	version uint64 // of data
 	data    []byte // the page's data as JSON
-}
-
-// Address turns what a person wrote into an address to listen on: HOST:PORT, or
-// a port alone, which is then one of this machine that no other can reach.
-func Address(text string) (string, error) {
-	host, port := "", text
-	if strings.Contains(text, ":") {
-		var err error
-		if host, port, err = net.SplitHostPort(text); err != nil {
-			return "", fmt.Errorf("%q is no address: give a port such as 8080, or HOST:PORT such as 127.0.0.1:8080", text)
-		}
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || strings.ContainsAny(host, "/ ") {
-		return "", fmt.Errorf("%q is no address: give a port from 0 to 65535, or HOST:PORT such as 127.0.0.1:8080", text)
-	}
-	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.FormatUint(n, 10)), nil
 }
 
 // Listen takes an address as Address returns it, and serves nothing before Serve.

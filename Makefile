@@ -2,7 +2,7 @@
 .PHONY: run test quick test-kubernetes versions seeds bench lint build dist
 
 run:
-	CGO_ENABLED=0 go run -tags embedded ./cmd/stroppy run bank
+	CGO_ENABLED=0 GOGC=400 go run -tags embedded ./cmd/stroppy run bank
 
 test:
 	./scripts/test.sh

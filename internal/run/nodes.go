@@ -146,7 +146,7 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for _, node := range c.o.Nodes() {
 		replica := check.Replica{Node: node.Name}
-		if replica.Digest, err = readNode(ctx, node, nodeDir(dir, len(record.Nodes))); err != nil {
+		if replica.Digest, err = c.readNode(ctx, node, nodeDir(dir, len(record.Nodes))); err != nil {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
 			}
@@ -172,9 +172,22 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 // nodeDir is where the end state of the i-th node is until all are compared.
 func nodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
 
-// readNode downloads what a node holds into a new directory.
-func readNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
-	if err := os.Mkdir(dir, 0o777); err != nil {
+// readNode downloads what a node holds into a new directory. A node of a database that is whole is
+// there: if it does not answer it is asked again, as Reach does.
+func (c *conductor) readNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
+	if c.unwhole != "" {
+		return downloadNode(ctx, node, dir)
+	}
+	err = Reach(ctx, func() (err error) {
+		digest, err = downloadNode(ctx, node, dir)
+		return err
+	})
+	return digest, err
+}
+
+// downloadNode downloads what a node holds into a directory, which is made anew.
+func downloadNode(ctx context.Context, node Node, dir string) (digest check.Digest, err error) {
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o777)); err != nil {
 		return digest, err
 	}
 	if err := keepEnd(dir, func(end *history.EndWriter) error { return node.EndState(ctx, end) }); err != nil {

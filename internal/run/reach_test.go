@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,6 +91,29 @@ func TestOpenClientsReachesABusyServer(t *testing.T) {
 			}
 		})
 	})
+}
+
+// TestReadNodeAsksAgain: a node of a whole database that does not answer at first is asked again, with
+// nothing left of the try before; one of a database that is not whole is asked once.
+func TestReadNodeAsksAgain(t *testing.T) {
+	away := &db.Error{Class: db.Unavailable, Op: "connect", Err: errors.New("no answer in time")}
+	for unwhole, tries := range map[string]int{"": 3, "n1 is down": 1} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			node := Node{EndState: func(_ context.Context, end *history.EndWriter) error {
+				err := end.Object(history.Object{N: uint64(asked)})
+				if asked++; asked < 3 {
+					return errors.Join(err, away)
+				}
+				return err
+			}}
+			c := &conductor{unwhole: unwhole}
+			digest, err := c.readNode(t.Context(), node, filepath.Join(t.TempDir(), "node"))
+			if asked != tries || (err == nil) != (tries == 3) || err == nil && digest.Accounts != 1 {
+				t.Errorf("whole but for %q: asked %d times: %+v, %v", unwhole, asked, digest, err)
+			}
+		})
+	}
 }
 
 // each is a workload each of whose clients can be opened nine seconds after its first try.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/shirou/gopsutil/v4/cpu"
 	"github.com/shirou/gopsutil/v4/disk"
-	"github.com/shirou/gopsutil/v4/host"
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
@@ -23,7 +22,7 @@ type Machine struct {
 	Threads     int     // that they run at once
 	Usable      int     // of these, by this process
 	Memory      int64   // bytes
-	System      string  // such as debian 12.11
+	System      string  // such as Debian GNU/Linux 12 (bookworm)
 	Kernel      string  // its version
 	Governor    string  // of the processors' frequency
 	CPULimit    float64 // processors that the container may keep busy; 0: there is no limit
@@ -41,10 +40,7 @@ func ThisMachine() Machine {
 	if memory, err := mem.VirtualMemory(); err == nil {
 		m.Memory = int64(memory.Total)
 	}
-	if platform, _, version, err := host.PlatformInformation(); err == nil {
-		m.System = strings.TrimSpace(platform + " " + version)
-	}
-	m.Kernel, _ = host.KernelVersion()
+	m.System, m.Kernel = system()
 	m.Governor = governor("/sys/devices/system/cpu")
 	m.CPULimit, m.MemoryLimit = limits("/proc/self/cgroup", "/sys/fs/cgroup")
 	return m

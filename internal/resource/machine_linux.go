@@ -4,9 +4,34 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
+
+// system is the distribution by its name for people, and the kernel's version. gopsutil would
+// start the program lsb_release for the name.
+func system() (name, kernel string) {
+	if name = prettyName("/etc/os-release"); name == "" {
+		name = prettyName("/usr/lib/os-release")
+	}
+	var of unix.Utsname
+	if unix.Uname(&of) == nil {
+		kernel = unix.ByteSliceToString(of.Release[:])
+	}
+	return name, kernel
+}
+
+// prettyName is that of a file of os-release(5), whose values may have quotes around them.
+func prettyName(file string) string {
+	data, _ := os.ReadFile(file) // one that is not there names nothing
+	for text := range strings.Lines(string(data)) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(text), "PRETTY_NAME="); found {
+			return strings.Trim(name, `"'`)
+		}
+	}
+	return ""
+}
 
 // blockDevice is what the kernel says of the disk that a file is on; nothing where it is on
 // none, or on several.

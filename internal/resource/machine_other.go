@@ -2,5 +2,19 @@
 
 package resource
 
+import (
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/host"
+)
+
+func system() (name, kernel string) {
+	if platform, _, version, err := host.PlatformInformation(); err == nil {
+		name = strings.TrimSpace(platform + " " + version)
+	}
+	kernel, _ = host.KernelVersion()
+	return name, kernel
+}
+
 // blockDevice is not known on this system.
 func blockDevice(string) (model string, rotating *bool) { return "", nil }

@@ -63,6 +63,9 @@ func TestGovernor(t *testing.T) {
 // TestThisMachine holds what every Linux machine says of itself against its files.
 func TestThisMachine(t *testing.T) {
 	m := ThisMachine()
+	if release, err := os.ReadFile("/etc/os-release"); err == nil && (m.System == "" || !strings.Contains(string(release), m.System)) {
+		t.Errorf("the system is %q", m.System)
+	}
 	if m.Usable != runtime.NumCPU() || m.Threads < m.Usable || m.Memory < 1<<26 {
 		t.Errorf("the machine is %+v", m)
 	}

@@ -67,7 +67,8 @@ sequential="$sequential|TestAppendClaims|TestCarelessDocuments|TestTPCBMutants|T
 sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs"
 sequential="$sequential|TestTailFindsDamage|TestEveryFlippedBitIsFound|TestAFlippedBitOfAnIncompleteHistoryIsFound"
 sequential="$sequential|TestACutOrAlteredEndStateIsAnError|TestAnotherReaderReadsTheSame|TestBreakdown|TestCompareShowsDifference"
-sequential="$sequential|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds|TestNoAllocations)\$"
+sequential="$sequential|TestManyClientsTakeLittleMemory|TestTransactionsAllocateNothing"
+sequential="$sequential|TestAppendAllocatesNothing|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds|TestNoAllocations)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
 
@@ -164,8 +165,9 @@ lint() {
 	fi
 	echo "== govulncheck"
 	vulnerabilities=$scratch/vulnerabilities
-	# The modules alone are asked for first: without the data, all packages were loaded for nothing.
-	go run "$GOVULNCHECK" -scan module >"$vulnerabilities" 2>&1 || true
+	# The modules alone are asked for first, from a folder with a package: without the data, all
+	# packages were loaded for nothing.
+	go run "$GOVULNCHECK" -C cmd/stroppy -scan module >"$vulnerabilities" 2>&1 || true
 	if ! grep -q 'fetching vulnerabilities' "$vulnerabilities" && go run "$GOVULNCHECK" ./... >"$vulnerabilities" 2>&1; then
 		tail -n 1 "$vulnerabilities"
 	elif grep -q 'Vulnerability #' "$vulnerabilities"; then
@@ -174,6 +176,18 @@ lint() {
 	else
 		echo "skipped: govulncheck could not reach its data"
 	fi
+}
+
+# deployed tests what makes releases, and what is deployed.
+deployed() {
+	failed=0
+	if releases; then
+		go -C tools/dist test -vet=off -count 1 ./... || failed=1
+	fi
+	if charts; then
+		go -C tools/chart test -vet=off -count 1 ./... || failed=1
+	fi
+	return $failed
 }
 
 # tests runs go test on the packages named in $1, with the arguments after it, and
@@ -308,17 +322,13 @@ else
 		unwatched=$(go list ./... | grep -vxF "$(go list $watched)" | tr '\n' ' ')
 	fi
 	echo "== all tests but those that the race detector watches below"
-	# The longest come first, so that no processor waits for them in the end. Tests
-	# that wait for servers leave processors idle, hence -p and -parallel.
+	# The longest come first, and those that wait for servers before those that compute, so that no
+	# processor waits for them in the end. Waiting leaves processors idle, hence -p and -parallel.
 	longest="./internal/dbtest ./internal/cli ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/patroni ./internal/cluster/postgres"
+	longest="$longest ./internal/cluster/etcd ./internal/cluster/kubernetes ./internal/cluster/clustertest ./internal/cluster/disk ./internal/cluster/pgbouncer ./internal/cluster/kubernetes/..."
 	tests "$longest $unwatched" -count 1 -p 5 -parallel 4
-	echo "== tests of what makes releases, and of what is deployed"
-	if releases; then
-		go -C tools/dist test -vet=off -count 1 ./... || status=1
-	fi
-	if charts; then
-		go -C tools/chart test -vet=off -count 1 ./... || status=1
-	fi
+	deployed >"$scratch/deployed" 2>&1 & # which leaves one processor idle
+	deployed=$!
 	if command -v gcc >/dev/null; then
 		race
 		echo "== what the race detector does not watch of that"
@@ -327,6 +337,9 @@ else
 	else
 		echo "test.sh: no gcc, so the race detector is off" >&2
 	fi
+	wait $deployed || status=1
+	echo "== tests of what makes releases, and of what is deployed"
+	cat "$scratch/deployed"
 fi
 
 echo "== engines skipped"

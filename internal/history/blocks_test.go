@@ -86,7 +86,11 @@ func TestBlocksAndTransactionsFindTheSameDamage(t *testing.T) {
 			}
 		}
 	}
-	for i := range 8 * len(file) {
+	step := 1
+	if testing.Short() {
+		step = 7 // which meets each bit of a byte
+	}
+	for i := 0; i < 8*len(file); i += step {
 		bad := bytes.Clone(file)
 		bad[i/8] ^= 1 << (i % 8)
 		same("bit", i, bad)

@@ -245,7 +245,7 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 // clearLeftovers takes away what an earlier stroppy that was killed has left. That a Kubernetes
 // cluster cannot be reached now keeps nobody from using something else.
 func (a *app) clearLeftovers(ctx context.Context) error {
-	cleared, err := cluster.Clear(ctx)
+	cleared, err := cluster.Clear(ctx, releasers()...)
 	if remove := objectsClearer(); remove != nil {
 		limited, cancel := context.WithTimeout(ctx, objectsLimit)
 		defer cancel()

@@ -27,6 +27,7 @@ import (
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/cluster/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
@@ -159,6 +160,9 @@ func (o fdbObserver) Close() error {
 
 // objectsRemover removes a cluster in Kubernetes that a run has kept.
 func objectsRemover() remover { return kubernetes.Down }
+
+// releasers are those of all clusters that have something outside of their folders.
+func releasers() []cluster.Releaser { return []cluster.Releaser{postgrescluster.ReleaseMemoryBelow} }
 
 // objectsClearer removes what a run that was killed has left in Kubernetes.
 func objectsClearer() cluster.Clearer { return kubernetes.Clear }

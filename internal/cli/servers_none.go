@@ -19,6 +19,8 @@ func clusterServants() []*cobra.Command { return nil }
 
 var clusterFolders map[[2]string]string
 
+func releasers() []cluster.Releaser { return nil }
+
 func objectsRemover() remover { return nil }
 
 func objectsClearer() cluster.Clearer { return nil }

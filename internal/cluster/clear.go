@@ -21,20 +21,26 @@ var clearOrder = []LeftoverKind{LeftProcess, LeftGroup, LeftMount, LeftFolder, L
 // Clearer removes one thing by the name that its record has, and says whether it was there.
 type Clearer func(ctx context.Context, name string) (was bool, err error)
 
+// Releaser gives back what servers that were killed have elsewhere in the machine than in a folder,
+// which is removed next and says what that is. The servers may be ending just now.
+type Releaser func(folder string) error
+
 // Clear removes what programs of this user that were killed have left behind, as
 // their records say, and returns one line for each thing that it removed. What
 // belongs to a program that runs, and what no record names, is not touched. A
 // record of which something could not be removed stays, for the next time. What is in
-// Kubernetes is for ClearObjects.
-func Clear(ctx context.Context) ([]string, error) { return clearRecords(ctx, nil) }
+// Kubernetes is for ClearObjects. Every folder is shown to all releasers before it goes.
+func Clear(ctx context.Context, releasers ...Releaser) ([]string, error) {
+	return clearRecords(ctx, nil, releasers)
+}
 
 // ClearObjects is Clear for what is in Kubernetes, which may not be reached now.
 func ClearObjects(ctx context.Context, remove Clearer) ([]string, error) {
-	return clearRecords(ctx, remove)
+	return clearRecords(ctx, remove, nil)
 }
 
 // clearRecords clears the records that name objects, by a Clearer, or without one the others.
-func clearRecords(ctx context.Context, objects Clearer) ([]string, error) {
+func clearRecords(ctx context.Context, objects Clearer, releasers []Releaser) ([]string, error) {
 	if _, err := os.Lstat(statePath()); errors.Is(err, os.ErrNotExist) || system.Supported() != nil {
 		return nil, nil // nobody has started anything, and no folder is made, as where none can be
 	}
@@ -60,7 +66,7 @@ func clearRecords(ctx context.Context, objects Clearer) ([]string, error) {
 		if names := slices.ContainsFunc(r.Made, func(l Leftover) bool { return l.Kind == LeftObjects }); names != (objects != nil) {
 			continue
 		}
-		lines, errOne := r.clear(ctx, boot, objects)
+		lines, errOne := r.clear(ctx, boot, objects, releasers)
 		cleared = append(cleared, lines...)
 		if errOne == nil {
 			errOne = os.Remove(r.path)
@@ -98,13 +104,13 @@ func lockRecords() (unlock func(), err error) {
 
 // clear removes what one record names. Processes, groups and mounts do not outlive a restart of
 // the machine.
-func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer) (cleared []string, err error) {
+func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, releasers []Releaser) (cleared []string, err error) {
 	for _, kind := range clearOrder {
 		for _, l := range slices.Backward(i.Made) { // what was made last first
 			if l.Kind != kind || slices.Contains([]LeftoverKind{LeftProcess, LeftGroup, LeftMount}, kind) && i.Boot != boot {
 				continue
 			}
-			was, errOne := l.clear(ctx, objects)
+			was, errOne := l.clear(ctx, objects, releasers)
 			if was {
 				cleared = append(cleared, fmt.Sprintf("%s, left by process %d (%s)", l, i.PID, i.Kind))
 			}
@@ -115,7 +121,7 @@ func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer) (cl
 }
 
 // clear removes one thing, and says whether it was there.
-func (l Leftover) clear(ctx context.Context, objects Clearer) (was bool, err error) {
+func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releaser) (was bool, err error) {
 	switch l.Kind {
 	case LeftObjects:
 		was, err = objects(ctx, l.Name)
@@ -126,7 +132,7 @@ func (l Leftover) clear(ctx context.Context, objects Clearer) (was bool, err err
 	case LeftMount:
 		was, err = unmount(l.Name)
 	case LeftFolder:
-		was, err = removeFolder(l.Name)
+		was, err = removeFolder(l.Name, releasers...)
 	}
 	if err != nil {
 		return false, fmt.Errorf("clear %s: %w", l, err)
@@ -140,7 +146,7 @@ const endLimit = time.Minute
 
 // removeFolder removes a folder with all that is in it, unless something is
 // still mounted there. Servers that are just being killed may write meanwhile.
-func removeFolder(path string) (bool, error) {
+func removeFolder(path string, releasers ...Releaser) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -156,6 +162,11 @@ func removeFolder(path string) (bool, error) {
 	}
 	if len(mounts) > 0 {
 		return false, fmt.Errorf("something is mounted at %s: unmount it", mounts[0])
+	}
+	for _, release := range releasers {
+		if err := release(path); err != nil {
+			return false, err
+		}
 	}
 	return true, Until(context.Background(), endLimit, func() error { return os.RemoveAll(path) })
 }

@@ -1,47 +1,87 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"stroppy/internal/cluster"
 )
+
+// pidFile is in the data of a server from its start until it is shut down in good order.
+const pidFile = "postmaster.pid"
 
 // ReleaseMemory removes the System V shared memory segment of a server that was
 // killed and whose data are not to be used again; else the next start on the data
 // would remove it. It outlives all processes, and a machine has room for 4096.
+// One that somebody uses is somebody else's.
+func ReleaseMemory(data string) error {
+	_, err := releaseMemory(data)
+	return err
+}
+
+// endLimit bounds the wait for servers that were sent SIGKILL a moment ago.
+const endLimit = 10 * time.Second
+
+// ReleaseMemoryBelow is ReleaseMemory for all data in a folder whose servers have been killed, or
+// are ending just now.
+func ReleaseMemoryBelow(folder string) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // servers that end remove files
+			return nil
+		}
+		if err != nil || entry.IsDir() || entry.Name() != pidFile {
+			return err
+		}
+		return cluster.Until(context.Background(), endLimit, func() error {
+			used, err := releaseMemory(filepath.Dir(path))
+			if used {
+				err = fmt.Errorf("the shared memory of the server of %s is in use: end that server", filepath.Dir(path))
+			}
+			return err
+		})
+	})
+}
+
+// releaseMemory removes the segment unless it is in use.
 //
 // postmaster.pid names it: its seventh line has the segment's key and number
-// (PostgreSQL 15, src/include/utils/pidfile.h). A segment that has another key, or
-// that somebody uses, is somebody else's.
-func ReleaseMemory(data string) error {
-	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+// (PostgreSQL 15, src/include/utils/pidfile.h). A segment that has another key is somebody else's.
+func releaseMemory(data string) (used bool, err error) {
+	text, err := os.ReadFile(filepath.Join(data, pidFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // it was shut down in good order
+			return false, nil // it was shut down in good order
 		}
-		return err
+		return false, err
 	}
 	lines := strings.Split(string(text), "\n")
 	var key uint32
 	var id int
 	if len(lines) < 7 {
-		return nil // it was killed before it had one
+		return false, nil // it was killed before it had one
 	}
 	if n, _ := fmt.Sscan(lines[6], &key, &id); n != 2 {
-		return nil
+		return false, nil
 	}
 	var segment unix.SysvShmDesc
 	_, err = unix.SysvShmCtl(id, unix.IPC_STAT, &segment)
-	if err == nil && uint32(segment.Perm.Key) == key && segment.Nattch == 0 {
+	if err == nil && uint32(segment.Perm.Key) == key {
+		if segment.Nattch > 0 {
+			return true, nil
+		}
 		_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	}
 	// Somebody may have removed it since, and its number may be another's.
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) && !errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("remove the shared memory segment %d of a dead server: %w", id, err)
+		return false, fmt.Errorf("remove the shared memory segment %d of a dead server: %w", id, err)
 	}
-	return nil
+	return false, nil
 }

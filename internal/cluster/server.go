@@ -317,7 +317,7 @@ func (s *Server) shutdown(ctx context.Context, p *Process) error {
 			return nil
 		case <-time.After(cmp.Or(s.program.Insist, s.program.ShutdownLimit)):
 		case <-ctx.Done():
-			return fmt.Errorf("it did not end within %v of %v and was killed", s.program.ShutdownLimit, s.program.Shutdown)
+			return fmt.Errorf("it did not end within %v of the signal %q and was killed%s", s.program.ShutdownLimit, s.program.Shutdown, s.EndOfLog())
 		}
 	}
 }

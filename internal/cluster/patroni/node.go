@@ -192,7 +192,7 @@ func (n *node) Kill(ctx context.Context) error {
 // endStray ends a postmaster that was being started when all processes were ended: while it
 // has no parent it is nobody's descendant.
 func (n *node) endStray() error {
-	text, err := os.ReadFile(filepath.Join(n.pgdata(), "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(n.pgdata(), postgres.PIDFile))
 	if err != nil {
 		return nil // it runs not, or has not begun
 	}

@@ -119,7 +119,7 @@ func TestStopLeavesNothing(t *testing.T) {
 // folder name as theirs.
 func sharedMemory(t *testing.T, dir string) (ids []string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "data", "postmaster.pid"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "data", PIDFile))
 	clustertest.Must(t, err)
 	for _, path := range paths {
 		text, err := os.ReadFile(path)

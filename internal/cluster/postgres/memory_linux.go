@@ -15,9 +15,6 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// pidFile is in the data of a server from its start until it is shut down in good order.
-const pidFile = "postmaster.pid"
-
 // ReleaseMemory removes the System V shared memory segment of a server that was
 // killed and whose data are not to be used again; else the next start on the data
 // would remove it. It outlives all processes, and a machine has room for 4096.
@@ -37,7 +34,7 @@ func ReleaseMemoryBelow(folder string) error {
 		if errors.Is(err, fs.ErrNotExist) { // servers that end remove files
 			return nil
 		}
-		if err != nil || entry.IsDir() || entry.Name() != pidFile {
+		if err != nil || entry.IsDir() || entry.Name() != PIDFile {
 			return err
 		}
 		return cluster.Until(context.Background(), endLimit, func() error {
@@ -55,7 +52,7 @@ func ReleaseMemoryBelow(folder string) error {
 // postmaster.pid names it: its seventh line has the segment's key and number
 // (PostgreSQL 15, src/include/utils/pidfile.h). A segment that has another key is somebody else's.
 func releaseMemory(data string) (used bool, err error) {
-	text, err := os.ReadFile(filepath.Join(data, pidFile))
+	text, err := os.ReadFile(filepath.Join(data, PIDFile))
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			return false, nil // it was shut down in good order

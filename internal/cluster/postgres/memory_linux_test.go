@@ -32,7 +32,7 @@ func TestReleaseMemoryBelow(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := []string{"1", data, "0", "5432", folder, "127.0.0.1", fmt.Sprintf("%d %d", key+other, id), "ready", ""}
-			if err := os.WriteFile(filepath.Join(data, pidFile), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(data, PIDFile), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			time.AfterFunc(300*time.Millisecond, func() { _ = unix.SysvShmDetach(memory) })

@@ -34,6 +34,9 @@ const (
 	maxSocketPath = 90 // sun_path of unix(7) has 108 bytes, and the socket's name needs some
 )
 
+// PIDFile is in the data of a server from its start until it is shut down in good order.
+const PIDFile = "postmaster.pid"
+
 // Users are those of whom one runs the servers, which refuse root.
 var Users = []string{"nobody", "postgres"}
 

@@ -16,6 +16,7 @@ func TestDividedOutage(t *testing.T) {
 		"another node":                  {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 15.5, Leader: "n1"}}, 5.5, 2.5, "n1"},
 		"two, one after the other":      {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 16, Leader: "n2"}}, 0, 0, ""},
 		"seen just after the commit":    {[]report.Event{{AtSeconds: 18.0625, Leader: "n1"}}, 8, 0, "n1"},
+		"asked again a while later":     {[]report.Event{{AtSeconds: 18.25, Leader: "n1"}}, 8, 0, "n1"},
 		"nobody":                        {nil, 0, 0, ""},
 		"before and after":              {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 19, Leader: "n1"}}, 0, 0, ""},
 		"what is no change of the lead": {[]report.Event{{AtSeconds: 15.5, Text: "n1 has Patroni's leader key"}}, 0, 0, ""},

@@ -89,13 +89,6 @@ func (a *app) payCommand(name string) *cobra.Command {
 	return c
 }
 
-func oneWorkload(c *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("`%s` takes one workload, and was given %q as well", c.CommandPath(), args[1])
-	}
-	return nil
-}
-
 // drive carries out run and pay.
 func (a *app) drive(command string, config *config, steps run.Steps) error {
 	if err := a.drawSeed(config, steps.Load); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ type database struct {
 	inMemory bool   // what it holds is in the memory of this process alone
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
-	bindable bool // connections to it can be made from --local-address
+	check    func(url string) error // what open would refuse without a connection; nil: open makes none
+	bindable bool                   // connections to it can be made from --local-address
 	// alone sets in the query of a URL of several servers what reads one of them, whatever
 	// its role is; false: they hold no data. Nil: none can be read alone.
 	alone func(query url.Values) bool
@@ -112,14 +114,19 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 		}
 	}
 	database, err := kind.open(ctx, url)
-	if err == nil {
-		return database, nil
+	if err != nil {
+		return nil, wrongAddress(err)
 	}
+	return database, nil
+}
+
+// wrongAddress makes an error of usage of one that no server gave.
+func wrongAddress(err error) error {
 	var e *db.Error
 	if errors.As(err, &e) && e.Class == db.Fatal && e.Code == "" {
-		err = &exitError{exitUsage, err}
+		return &exitError{exitUsage, err}
 	}
-	return nil, err
+	return err
 }
 
 // databaseOf finds a database by the scheme of its URL. Nothing else of a URL with
@@ -127,6 +134,9 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 func databaseOf(url string) (database, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	found = found && isScheme.MatchString(scheme)
+	if namesCluster(url) {
+		return database{}, usagef("what is to be a database's URL is the name of a cluster: give it with --cluster")
+	}
 	var schemes []string
 	for _, d := range databases() {
 		if found && slices.Contains(d.schemes, strings.ToLower(scheme)) {
@@ -141,6 +151,33 @@ func databaseOf(url string) (database, error) {
 		return database{}, usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+}
+
+// oneWorkload refuses arguments that are no workload alone.
+func oneWorkload(c *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if namesCluster(arg) {
+			return usagef("%s is a cluster and no workload: give it with --cluster", arg)
+		}
+		if _, err := databaseOf(arg); err == nil {
+			return usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
+		}
+		if slices.Contains(scenarioNames(), arg) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+			return usagef("%s is a scenario and no workload: give it with -f", arg)
+		}
+	}
+	if len(args) > 1 {
+		return usagef("`%s` takes one workload, and was given %q as well", c.CommandPath(), args[1])
+	}
+	return nil
+}
+
+// namesCluster says whether a text is written as a cluster is that this program can start.
+// Nothing of such a text is secret.
+func namesCluster(text string) bool {
+	name, number, counted := strings.Cut(text, ":")
+	_, err := strconv.ParseUint(number, 10, 8)
+	return (!counted || err == nil) && slices.ContainsFunc(clusterKinds(), func(k clusterKind) bool { return k.name == name })
 }
 
 // connectFrom returns a context in which connections to the database are made from the

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -70,7 +72,7 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 	if err := a.drawSeed(config, steps.Load); err != nil {
 		return nil, err
 	}
-	where, scheme, err := config.whereRun()
+	where, scheme, err := config.whereRun(a.environ)
 	if err != nil {
 		return nil, err
 	}
@@ -114,10 +116,14 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 	return rows, nil
 }
 
-// whereRun says which database a run is on, and how its directory calls that.
-func (c *config) whereRun() (where, scheme string, err error) {
+// whereRun says which database a run is on, and how its directory calls that. What the
+// database or the cluster would refuse by itself is an error.
+func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 	if c.Cluster != "" {
 		kind, o, err := parseCluster(c.Cluster)
+		if err != nil {
+			return "", "", err
+		}
 		how := "started on this machine"
 		if kind.elsewhere() {
 			how = "made in Kubernetes"
@@ -125,12 +131,27 @@ func (c *config) whereRun() (where, scheme string, err error) {
 				how = "there already in Kubernetes"
 			}
 		}
-		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, err
+		o.DryRun = true
+		_, err = startCluster(context.Background(), kind, o, environ)
+		var missing cluster.MissingError
+		switch {
+		case errors.Is(err, cluster.ErrDryRun):
+		case errors.As(err, &missing): // another machine, or another build, may have it
+			how += "; " + missing.Error()
+		default:
+			return "", "", err
+		}
+		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, nil
 	}
 	url := c.runDatabase("")
 	kind, err := databaseOf(url)
 	if err != nil {
 		return "", "", err
+	}
+	if kind.check != nil {
+		if err := kind.check(url); err != nil {
+			return "", "", wrongAddress(err)
+		}
 	}
 	scheme, _, _ = strings.Cut(url, ":")
 	if c.DB == "" {

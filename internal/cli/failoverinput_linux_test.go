@@ -18,7 +18,8 @@ import (
 )
 
 // TestFailoverInput holds what is said, and with which exit code, of a cluster that fails over
-// and cannot be started as it was asked for.
+// and cannot be started as it was asked for. A dry run refuses the same, and shows the plan with
+// the program that is missing.
 func TestFailoverInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("looks for the programs of clusters")
@@ -53,6 +54,14 @@ func TestFailoverInput(t *testing.T) {
 			}
 			if code != want.code || !strings.Contains(last, want.says) {
 				t.Errorf("exit code %d and %q, want %d and %q", code, last, want.code, want.says)
+			}
+			planned, plan := called(t, clustertest.OpenDir(t), "run", "--cluster", cluster, "--dry-run")
+			expected := want.code
+			if want.path != "" { // another machine may have the programs
+				expected = 0
+			}
+			if planned != expected || !strings.Contains(plan, want.says) {
+				t.Errorf("a dry run: exit code %d and %q, want %d and %q", planned, plan, expected, want.says)
 			}
 		})
 	}

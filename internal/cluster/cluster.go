@@ -187,7 +187,13 @@ type Options struct {
 	// A kind refuses those that it does not know; bin, the folder of the programs, is
 	// known to every kind that has some.
 	Params url.Values
+	// DryRun starts nothing: the error is ErrDryRun where the parameters are right and the
+	// programs are on this machine.
+	DryRun bool
 }
+
+// ErrDryRun says that a start went as far as a dry run goes.
+var ErrDryRun = errors.New("a dry run starts nothing")
 
 // SpareConnections are those of a server that are for others than its clients: people,
 // supervisors, and those that the server reserves.

@@ -107,6 +107,9 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	if o.Nodes < 1 {
 		return none, fmt.Errorf("start %s: %d nodes asked for, at least 1 is needed", k.Name, o.Nodes)
 	}
+	if o.DryRun {
+		return none, ErrDryRun
+	}
 	for attempt := 1; ; attempt++ {
 		c := describe()
 		if err = c.Open(ctx, k, o); err == nil {

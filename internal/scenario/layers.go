@@ -272,7 +272,7 @@ func (w Workloads) Unknown(source, key string) error {
 func Near(name string, names []string) (string, bool) {
 	near := Nearest(name, names)
 	distance := levenshtein.ComputeDistance(clip(name), near)
-	return near, distance <= max(2, len(name)/2) && distance < len(name)
+	return near, distance <= max(2, len(name)/3) && distance < len(name)
 }
 
 // Nearest returns the first name with the smallest edit distance to name.

@@ -80,6 +80,9 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 	if err != nil {
 		return nil, err
 	}
+	if o.DryRun {
+		return nil, cluster.ErrDryRun
+	}
 	api, err := Connect(ctx, asked.Access)
 	if err != nil {
 		return nil, err

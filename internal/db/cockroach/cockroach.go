@@ -30,6 +30,9 @@ var (
 	_ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 )
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error { return pgwire.CheckURL(url, Flavor()) }
+
 // Open connects to a URL as pgwire.Open does, and reads back what each isolation is.
 func Open(ctx context.Context, url string) (*Database, error) {
 	flavor := Flavor()

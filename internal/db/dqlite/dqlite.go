@@ -32,12 +32,18 @@ var (
 	_ db.BulkLoader = (*Database)(nil)
 )
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
 // Open opens the database at url, which need not exist. Errors are of class Fatal,
 // or Unavailable if no leader is found.
 func Open(ctx context.Context, url string) (db.Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
+		return nil, err
 	}
 	if c.copy {
 		return openCopy(ctx, c)

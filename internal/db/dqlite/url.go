@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -27,6 +28,15 @@ type config struct {
 
 // style is how a dqlite URL is written; 9000 is the port that dqlite's own programs take.
 var style = address.Style{Product: "dqlite", Server: "node", Port: "9000", Form: "dqlite://HOST:PORT,HOST:PORT"}
+
+// readURL is parseURL with the error of Open.
+func readURL(url string) (config, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
+	}
+	return c, nil
+}
 
 func parseURL(text string) (config, error) {
 	c := config{timeout: 3 * time.Second, database: "stroppy"}

@@ -88,9 +88,9 @@ var (
 // reads=serializable a member answers reads from its own state without asking the
 // others, which may be old.
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open etcd", Err: err}
+		return nil, err
 	}
 	d := &Database{config: c}
 	for i, address := range c.nodes {

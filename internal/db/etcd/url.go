@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -23,6 +24,21 @@ type config struct {
 
 // style is how an etcd URL is written; 2379 is etcd's client port.
 var style = address.Style{Product: "etcd", Server: "node", Port: "2379", Form: "etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
+
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
+// readURL is parseURL with the error of Open.
+func readURL(url string) (config, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: "open etcd", Err: err}
+	}
+	return c, nil
+}
 
 // parseURL reads etcd://[user:password@]h1[:2379],h2,h3[?reads=…&timeout=…]. No
 // error repeats the password.

@@ -69,6 +69,12 @@ var (
 // Missing says why this program cannot speak to FoundationDB, nil if it can.
 func Missing() error { return nil }
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
 // Open opens a cluster by its URL,
 //
 //	fdb:CLUSTER_FILE[?timeout=5s][&automatic_idempotency=on][&api_version=730]
@@ -78,9 +84,9 @@ func Missing() error { return nil }
 //
 // and returns when it has given a read version. timeout is of each transaction.
 func Open(ctx context.Context, url string) (db.Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open FoundationDB", Err: err}
+		return nil, err
 	}
 	d := &Database{config: c}
 	if d.cluster, err = c.cluster(); err != nil {

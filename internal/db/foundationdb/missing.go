@@ -8,12 +8,15 @@ import (
 	"stroppy/internal/db"
 )
 
-// Open checks the address and says what is missing.
-func Open(_ context.Context, url string) (db.Database, error) {
-	if _, err := parseURL(url); err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open FoundationDB", Err: err}
+// Open says what CheckURL says.
+func Open(_ context.Context, url string) (db.Database, error) { return nil, CheckURL(url) }
+
+// CheckURL says what is wrong with a URL, else what is missing.
+func CheckURL(url string) error {
+	if _, err := readURL(url); err != nil {
+		return err
 	}
-	return nil, Missing()
+	return Missing()
 }
 
 // Missing says why this program cannot speak to FoundationDB.

@@ -54,9 +54,9 @@ var _ db.TableStore = (*Database)(nil)
 //	connect_timeout  how long a connection may take to be made
 //	answer_timeout   how long a transaction waits for an answer
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Err: err}
+		return nil, err
 	}
 	d := &Database{config: c}
 	if d.pg, err = c.postgres(); err != nil {

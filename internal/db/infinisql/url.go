@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 	"stroppy/internal/db/wire"
 )
@@ -26,6 +27,21 @@ var style = address.Style{Product: "InfiniSQL", Server: "node", Port: "15432", F
 // plain is what the names of domains and users may have: they stand in messages of both
 // protocols, of which neither quotes them.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
+
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
+// readURL is parseURL with the error of Open.
+func readURL(url string) (config, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Err: err}
+	}
+	return c, nil
+}
 
 // parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the
 // password.

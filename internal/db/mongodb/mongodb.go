@@ -78,6 +78,22 @@ var (
 	_ db.ConnectionLimited = (*Database)(nil)
 )
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, _, err := readURL(url)
+	return err
+}
+
+func readURL(url string) (c config, o *options.ClientOptions, err error) {
+	if c, err = parseURL(url); err == nil {
+		o, err = c.options()
+	}
+	if err != nil {
+		err = &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
+	}
+	return c, o, err
+}
+
 // Open opens a replica set or a sharded cluster by its URL,
 //
 //	mongodb://[user:password@]h1[:27017],h2[/database][?name=value…]
@@ -93,13 +109,9 @@ var (
 //	replicaSet=NAME, authSource=DATABASE, directConnection=true (one server alone, only to read),
 //	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, err := parseURL(url)
-	var o *options.ClientOptions
-	if err == nil {
-		o, err = c.options()
-	}
+	c, o, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
+		return nil, err
 	}
 	d, err := connect(ctx, c, o)
 	if err != nil && len(c.tls) == 0 {

@@ -99,6 +99,12 @@ var (
 	_ db.ConnectionLimited = (*Database)(nil)
 )
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := parseURL(url)
+	return err
+}
+
 // Open connects to a URL and asks the server what it is.
 func Open(ctx context.Context, url string) (*Database, error) {
 	a, err := parseURL(url)

@@ -118,6 +118,12 @@ type stateless struct {
 	described sync.Map // *db.Statement → *prepared
 }
 
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string, flavor *Flavor) error {
+	_, err := parseURL(url, flavor)
+	return err
+}
+
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
 // URIs"), asks for the version and the default isolation, and sees whether statements

@@ -82,9 +82,9 @@ var (
 // servers in the URL are Sentinels, which are asked for the primary: see sentinels.go. A context that is
 // cancelled is noticed before a call, its deadline also during one.
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
+		return nil, err
 	}
 	d := &Database{config: c, commit: script{commitSource, goredis.NewScript(commitSource).Hash()}, scan: script{scanSource, goredis.NewScript(scanSource).Hash()}}
 	var l *link

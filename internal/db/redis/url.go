@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -35,6 +36,21 @@ var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form
 
 // sentinelStyle is how one is written that names Sentinels.
 var sentinelStyle = address.Style{Product: "Redis", Server: "Sentinel", Port: "26379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB?sentinel=NAME"}
+
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
+// readURL is parseURL with the error of Open.
+func readURL(url string) (config, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
+	}
+	return c, nil
+}
 
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
 // same over TLS. No error repeats the password.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 	"stroppy/internal/db/wire"
 )
@@ -17,6 +18,21 @@ type config struct {
 }
 
 var style = address.Style{Product: "VoltDB", Server: "node", Port: "21212", Form: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
+
+// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+func CheckURL(url string) error {
+	_, err := readURL(url)
+	return err
+}
+
+// readURL is parseURL with the error of Open.
+func readURL(url string) (config, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: opConnect, Err: err}
+	}
+	return c, nil
+}
 
 // parseURL reads voltdb://[user:password@]h1[:21212],h2[?…]. No error repeats the password.
 func parseURL(text string) (config, error) {

@@ -30,9 +30,9 @@ var (
 
 // Open connects to one of the nodes of a URL, which lets us in.
 func Open(ctx context.Context, url string) (*Database, error) {
-	c, err := parseURL(url)
+	c, err := readURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: opConnect, Err: err}
+		return nil, err
 	}
 	d := &Database{config: c}
 	l, err := d.connect(ctx, 0)

@@ -5,7 +5,6 @@
 package foundationdb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,15 @@ func Kind(client Client) *kubernetes.Kind {
 		Settings: func(name, value string) error {
 			return cluster.Settings("FoundationDB", "_", nil, map[string]string{})(name, value)
 		},
-		Check: func(s *kubernetes.Spec) error { return cmp.Or(check(s), client.Missing()) },
+		Check: func(s *kubernetes.Spec) error {
+			if err := check(s); err != nil {
+				return err
+			}
+			if err := client.Missing(); err != nil {
+				return cluster.MissingError{Hint: err.Error()}
+			}
+			return nil
+		},
 	}
 }
 

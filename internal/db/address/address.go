@@ -11,7 +11,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"stroppy/internal/db"
 )
+
+// Read returns what parse makes of a URL. Its error is a *db.Error of op that no server gave.
+func Read[C any](op, url string, parse func(string) (C, error)) (C, error) {
+	c, err := parse(url)
+	if err != nil {
+		return c, &db.Error{Class: db.Fatal, Op: op, Err: err}
+	}
+	return c, nil
+}
 
 // Style is how the URLs of one database are written.
 type Style struct {

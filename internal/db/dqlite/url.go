@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -30,13 +29,7 @@ type config struct {
 var style = address.Style{Product: "dqlite", Server: "node", Port: "9000", Form: "dqlite://HOST:PORT,HOST:PORT"}
 
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read("open dqlite", url, parseURL) }
 
 func parseURL(text string) (config, error) {
 	c := config{timeout: 3 * time.Second, database: "stroppy"}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -32,13 +31,7 @@ func CheckURL(url string) error {
 }
 
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: "open etcd", Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read("open etcd", url, parseURL) }
 
 // parseURL reads etcd://[user:password@]h1[:2379],h2,h3[?reads=…&timeout=…]. No
 // error repeats the password.

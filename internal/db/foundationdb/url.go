@@ -56,13 +56,7 @@ var style = address.Style{Product: "FoundationDB", Form: "fdb:CLUSTER_FILE"}
 // parseURL reads fdb:CLUSTER_FILE[?name=value…]. An empty path is the default cluster file, unless
 // there is a connection, which is for clients that have no such file.
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: "open FoundationDB", Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read("open FoundationDB", url, parseURL) }
 
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, library: library{api: headerVersion, threads: 1}}

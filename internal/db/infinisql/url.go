@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 	"stroppy/internal/db/wire"
 )
@@ -35,13 +34,7 @@ func CheckURL(url string) error {
 }
 
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read("open InfiniSQL", url, parseURL) }
 
 // parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the
 // password.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -44,13 +43,7 @@ func CheckURL(url string) error {
 }
 
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read("open Redis", url, parseURL) }
 
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
 // same over TLS. No error repeats the password.

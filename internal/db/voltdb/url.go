@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 	"stroppy/internal/db/wire"
 )
@@ -26,13 +25,7 @@ func CheckURL(url string) error {
 }
 
 // readURL is parseURL with the error of Open.
-func readURL(url string) (config, error) {
-	c, err := parseURL(url)
-	if err != nil {
-		return c, &db.Error{Class: db.Fatal, Op: opConnect, Err: err}
-	}
-	return c, nil
-}
+func readURL(url string) (config, error) { return address.Read(opConnect, url, parseURL) }
 
 // parseURL reads voltdb://[user:password@]h1[:21212],h2[?…]. No error repeats the password.
 func parseURL(text string) (config, error) {

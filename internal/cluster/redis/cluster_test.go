@@ -187,6 +187,10 @@ func TestParseView(t *testing.T) {
 			t.Errorf("%q gives %+v", text, v)
 		}
 	}
+	v, err = parseView("role:master\r\nmaster_failover_state:no-failover\r\nmin_slaves_good_slaves:2\r\nmaster_replid:abc\r\nmaster_repl_offset:70\r\n")
+	if want := (view{primary: true, history: "abc", offset: 70, replicas: 2}); err != nil || v != want {
+		t.Errorf("%+v, %v", v, err)
+	}
 	old, fresh := view{history: "old", offset: 9}, view{history: "new", offset: 1}
 	if !old.before(fresh, "new") || fresh.before(old, "new") || !fresh.before(old, "") {
 		t.Error("offsets of two histories were compared")

@@ -117,6 +117,15 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 	return p, p.check(values, nodes)
 }
 
+// leastReplicas are those without which a primary takes no writes.
+func (p params) leastReplicas() int {
+	if p.settings[maxLag] == "0" { // which switches that off
+		return 0
+	}
+	n, _ := strconv.Atoi(p.settings[minReplicas]) // what is no number the server refuses
+	return n
+}
+
 // usualFailover is who fails over a cluster of so many nodes.
 func usualFailover(nodes int) string {
 	if nodes < 2 {

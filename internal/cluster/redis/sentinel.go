@@ -87,7 +87,10 @@ func (c *SentinelCluster) start(ctx context.Context) error {
 	if err := c.WaitHealthy(limited); err != nil {
 		return err
 	}
-	c.Tasks.Go(c.watch)
+	c.Tasks.Go(c.watchSentinels)
+	for _, n := range c.servers() {
+		c.Tasks.Go(func() { c.watchRole(n) })
+	}
 	return nil
 }
 
@@ -199,22 +202,5 @@ func (c *SentinelCluster) healthy() func(context.Context) error {
 			}
 		}
 		return nil
-	}
-}
-
-// watchEvery is the time between two looks at whom the Sentinels name.
-const watchEvery = 100 * time.Millisecond
-
-// watch notes when another node leads, until the cluster is stopped.
-func (c *SentinelCluster) watch() {
-	last := c.servers()[0]
-	for cluster.Sleep(c.Life, watchEvery) == nil {
-		ctx, cancel := context.WithTimeout(c.Life, askLimit)
-		p := c.named(ctx, func(n *server) *session { return n.watched })
-		cancel()
-		if p != nil && p != last {
-			c.NoteLeader(p.Name(), "%s leads in place of %s, as most of the Sentinels say", p.Name(), last.Name())
-			last = p
-		}
 	}
 }

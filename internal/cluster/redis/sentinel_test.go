@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -57,9 +58,49 @@ func TestSentinelPair(t *testing.T) {
 	if clustertest.Succeeds(t, c, leader) != others[0] {
 		t.Error("the replica does not lead")
 	}
+	testNoted(t, c, others[0].Name())
 	heal()
 	p.GoOn(20)
 	p.EndWell("cut the primary off from the replica and the third Sentinel")
+}
+
+// testNoted holds that a new primary is noted when it takes writes, and not when the
+// Sentinels have agreed on it.
+func testNoted(t *testing.T, c *SentinelCluster, name string) {
+	t.Helper()
+	var events []cluster.Event
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
+		if events = c.Events(); len(events) < 2 {
+			return fmt.Errorf("the events are %v", events)
+		}
+		return nil
+	}))
+	led, named := events[0], events[1]
+	if len(events) != 2 || led.Leader != name || led.Text != name+" takes writes" || named.Leader != "" || !strings.Contains(named.Text, "name "+name) {
+		t.Errorf("the events are %+v", events)
+	}
+}
+
+// TestRoleSeen holds which looks at a node show that it has come to lead.
+func TestRoleSeen(t *testing.T) {
+	replica, primary, followed := view{}, view{primary: true}, view{primary: true, replicas: 1}
+	for name, c := range map[string]struct {
+		seen  roleSeen
+		least int
+		looks []view
+		came  []bool
+	}{
+		"promoted":                       {roleSeen{}, 0, []view{replica, primary, primary}, []bool{false, true, false}},
+		"restarted as what it was":       {roleSeen{primary: true}, 0, []view{primary, primary}, []bool{false, false}},
+		"made a replica, and promoted":   {roleSeen{primary: true}, 0, []view{primary, replica, primary}, []bool{false, false, true}},
+		"promoted and without a replica": {roleSeen{}, 1, []view{primary, followed, primary, followed}, []bool{false, true, false, false}},
+	} {
+		for i, v := range c.looks {
+			if came := c.seen.came(v, c.least); came != c.came[i] {
+				t.Errorf("%s: look %d is %v", name, i, came)
+			}
+		}
+	}
 }
 
 // TestWithoutSentinels holds that nobody fails over while most of the Sentinels are dead or
@@ -98,6 +139,11 @@ func TestRestartedEmpty(t *testing.T) {
 	clustertest.Must(t, leader.Kill(ctx))
 	clustertest.Must(t, leader.Restart(ctx))
 	p.GoOn(20)
+	for _, e := range c.Events() {
+		if e.Leader != "" {
+			t.Errorf("a primary that was restarted is noted as a new one: %+v", e)
+		}
+	}
 	if lost := p.End("restart the primary empty"); lost < 100 {
 		t.Errorf("%d acknowledged payments are lost", lost)
 	}

@@ -24,7 +24,7 @@ type server struct {
 	sentinelAt endpoint
 	sentinel   *cluster.Server
 
-	orders             *session // with the server
+	orders, role       *session // with the server
 	sentinelS, watched *session // with the Sentinel
 }
 
@@ -52,7 +52,7 @@ func (c *SentinelCluster) newServer(ctx context.Context, number int, host *clust
 		n.Server = n.sentinel
 		return n, nil
 	}
-	n.orders = newSession(n.address(), askLimit)
+	n.orders, n.role = newSession(n.address(), askLimit), newSession(n.address(), roleLimit)
 	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), cluster.Program{
 		Command: n.command, Ready: n.orders.awaitPong, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
@@ -160,7 +160,7 @@ func (*server) Steered() error { return errSteered }
 // Erase ends the node for good and removes what was made for it.
 func (n *server) Erase() error {
 	err := errors.Join(n.Server.Close(), n.sentinel.Close())
-	for _, s := range []*session{n.orders, n.sentinelS, n.watched} {
+	for _, s := range []*session{n.orders, n.role, n.sentinelS, n.watched} {
 		if s != nil {
 			s.close()
 		}

@@ -150,7 +150,8 @@ type view struct {
 	history string // the replication ID: of two servers with the same, offsets can be compared
 	offset  int64  // up to which it has the history, in bytes
 
-	moving bool // a primary that is handing its role over
+	moving   bool // a primary that is handing its role over
+	replicas int  // of it that have answered within min-replicas-max-lag; not known without a least
 
 	source  string // host:port that a replica follows
 	up      bool   // and it is connected to it, with all that was there when it was
@@ -180,6 +181,7 @@ func parseView(text string) (v view, err error) {
 	case "master":
 		v.primary, offset = true, fields["master_repl_offset"]
 		v.moving = fields["master_failover_state"] != "no-failover"
+		v.replicas, _ = strconv.Atoi(fields["min_slaves_good_slaves"]) // which it leaves out without a least
 	case "slave":
 		v.source = fields["master_host"] + ":" + fields["master_port"]
 		v.up = fields["master_link_status"] == "up"

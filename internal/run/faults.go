@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -117,8 +118,12 @@ const seenWithin = 0.25
 // divideOutages divides each outage in which another node took the lead, at the moment from
 // which that node was seen to take writes: before it nobody could commit, and from it on the
 // clients had not come to it yet. Where no node was seen to take the lead, or several were, it
-// is not known.
+// is not known, nor where the load phase ended before a transaction committed again.
 func (c *conductor) divideOutages() {
+	end := time.Duration(math.MaxInt64)
+	if d := c.result.Drive; d != nil {
+		end = seconds(d.WarmupSeconds) + seconds(d.Seconds) - time.Microsecond // floats are not exact
+	}
 	for i := range c.result.Faults {
 		f := &c.result.Faults[i]
 		f.OutageCluster, f.OutageClient, f.OutageLeader = nil, nil, ""
@@ -127,6 +132,9 @@ func (c *conductor) divideOutages() {
 		}
 		from := *f.OutageAtSeconds
 		to := from + *f.OutageSeconds
+		if seconds(to) >= end {
+			continue
+		}
 		for _, e := range c.result.ClusterEvents {
 			if e.Leader == "" || e.AtSeconds < from || e.AtSeconds > to+seenWithin {
 				continue

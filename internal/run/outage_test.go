@@ -10,18 +10,21 @@ import (
 func TestDividedOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		events          []report.Event
+		drive           *report.Drive
 		cluster, client float64
 		leader          string // empty: it is not known
 	}{
-		"another node":                  {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 15.5, Leader: "n1"}}, 5.5, 2.5, "n1"},
-		"two, one after the other":      {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 16, Leader: "n2"}}, 0, 0, ""},
-		"seen just after the commit":    {[]report.Event{{AtSeconds: 18.0625, Leader: "n1"}}, 8, 0, "n1"},
-		"asked again a while later":     {[]report.Event{{AtSeconds: 18.25, Leader: "n1"}}, 8, 0, "n1"},
-		"nobody":                        {nil, 0, 0, ""},
-		"before and after":              {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 19, Leader: "n1"}}, 0, 0, ""},
-		"what is no change of the lead": {[]report.Event{{AtSeconds: 15.5, Text: "n1 has Patroni's leader key"}}, 0, 0, ""},
+		"another node":                  {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 15.5, Leader: "n1"}}, nil, 5.5, 2.5, "n1"},
+		"two, one after the other":      {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 16, Leader: "n2"}}, nil, 0, 0, ""},
+		"seen just after the commit":    {[]report.Event{{AtSeconds: 18.0625, Leader: "n1"}}, nil, 8, 0, "n1"},
+		"asked again a while later":     {[]report.Event{{AtSeconds: 18.25, Leader: "n1"}}, nil, 8, 0, "n1"},
+		"nobody":                        {nil, nil, 0, 0, ""},
+		"before and after":              {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 19, Leader: "n1"}}, nil, 0, 0, ""},
+		"what is no change of the lead": {[]report.Event{{AtSeconds: 15.5, Text: "n1 has Patroni's leader key"}}, nil, 0, 0, ""},
+		"a commit before the end":       {[]report.Event{{AtSeconds: 15.5, Leader: "n1"}}, &report.Drive{WarmupSeconds: 2, Seconds: 16.01}, 5.5, 2.5, "n1"},
+		"no commit before the end":      {[]report.Event{{AtSeconds: 15.5, Leader: "n1"}}, &report.Drive{WarmupSeconds: 2.7, Seconds: 15.3}, 0, 0, ""},
 	} {
-		r := &report.Result{ClusterEvents: c.events, Faults: []report.Fault{{OutageAtSeconds: new(10.0), OutageSeconds: new(8.0)}, {OutageSeconds: new(0.0)}}}
+		r := &report.Result{Drive: c.drive, ClusterEvents: c.events, Faults: []report.Fault{{OutageAtSeconds: new(10.0), OutageSeconds: new(8.0)}, {OutageSeconds: new(0.0)}}}
 		(&conductor{result: r}).divideOutages()
 		f := r.Faults[0]
 		switch {

@@ -15,7 +15,7 @@ import (
 
 // configured are the server's settings that a reader must know, as they are shown.
 var configured = []any{
-	"appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "maxmemory", "maxmemory-policy",
+	"appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "repl-diskless-sync", "maxmemory", "maxmemory-policy",
 }
 
 // Info asks the primary what it is.

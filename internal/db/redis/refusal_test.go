@@ -247,7 +247,7 @@ func TestInfo(t *testing.T) {
 		settings[s.Name] = s.Value
 	}
 	for name, says := range map[string]string{
-		"appendonly": "yes", "appendfsync": "always", "save": "no snapshots", "min-replicas-to-write": "0",
+		"appendonly": "yes", "appendfsync": "always", "save": "no snapshots", "min-replicas-to-write": "0", "repl-diskless-sync": "no",
 		"maxmemory": "104857600", "maxmemory-policy": "deletes data", "replicas": "1: " + c.Endpoints()[1] + " online",
 		"servers": "2 in the URL, the primary is " + c.Endpoints()[0], "commit": "script", "wait": "1 replicas, which have 2s",
 	} {

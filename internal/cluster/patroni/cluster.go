@@ -6,6 +6,8 @@ package patroni
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,12 +143,17 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		err := c.start(ctx, giveUp)
 		if errors.Is(context.Cause(ctx), errSilent) {
 			err = errSilent // what nodes say follows from it
+		} else if ended, ok := errors.AsType[*endedError](err); ok {
+			err = ended // the others give up for it
 		}
 		return err
 	})
 }
 
-// find finds all programs.
+// install is what to do where a part of Patroni is missing.
+const install = "install the Debian packages patroni, python3-etcd and etcd-server, or take failover=" + bySupervisor + ", stroppy's own supervisor"
+
+// find finds all programs, and Patroni's module for its store.
 func find(o cluster.Options) (p programs, err error) {
 	found, err := o.FindAll([]string{"initdb", "postgres", "pg_basebackup", "pg_ctl", "pg_rewind", "pg_controldata"}, postgres.DebianPackage, postgres.Folders...)
 	if err != nil {
@@ -159,15 +166,33 @@ func find(o cluster.Options) (p programs, err error) {
 	}{{&p.patroni, "patroni", "patroni"}, {&p.etcd, "etcd", "etcd-server"}} {
 		*program.path, err = cluster.Find(program.name, program.debianName)
 		if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-			missing.Hint = "install the Debian packages patroni, python3-etcd and etcd-server, or take failover=" + bySupervisor + ", stroppy's own supervisor"
+			missing.Hint = install
 			err = missing
 		}
 		if err != nil {
 			return p, err
 		}
 	}
-	p.python, err = interpreter(p.patroni)
-	return p, err
+	if p.python, err = interpreter(p.patroni); err != nil {
+		return p, err
+	}
+	return p, findModule(p.python)
+}
+
+// moduleLimit bounds the search for a module, which takes 0.1 s on an idle machine.
+const moduleLimit = 10 * time.Second
+
+// findModule looks for the module by which Patroni speaks with etcd, which Debian's package
+// patroni does not depend on. A name of it is asked for, because Python takes a folder that
+// is empty for a module. A search that was cut off has found nothing out.
+func findModule(python string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), moduleLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, python, "-I", "-c", "from etcd import Client").CombinedOutput()
+	if err != nil && (bytes.Contains(out, []byte("ImportError")) || bytes.Contains(out, []byte("ModuleNotFoundError"))) {
+		return cluster.MissingError{Hint: "the Python module etcd, which Patroni needs for its store, is not on this machine: " + install}
+	}
+	return nil // what else is wrong Patroni says when it starts
 }
 
 // interpreter is the Python that a program names in its first line, else that on PATH.
@@ -210,7 +235,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	})
 	if err != nil {
 		c.giveUp(err)
-		return errors.Join(<-ended, err)
+		return cmp.Or(<-ended, err) // which has err as its reason, and the end of the log
 	}
 	err = c.Each(func(n *node) error {
 		switch {

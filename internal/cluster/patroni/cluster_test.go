@@ -116,17 +116,44 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni, ideal", Launch: Start})
 }
 
-// TestPatroniThatEnds holds that the error has what a Patroni said which ended as soon as it was
-// started, because its log goes with the cluster.
-func TestPatroniThatEnds(t *testing.T) {
-	_, err := find(cluster.Options{})
-	clustertest.Need(t, "postgres-patroni", err)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "patroni"), []byte("#!/usr/bin/env python3\nraise SystemExit('no module of this name')\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+// ownPatroni puts a program patroni in front of the one that is installed.
+func ownPatroni(t *testing.T, python, text string) {
+	t.Helper()
+	dir := clustertest.OpenDir(t)
+	clustertest.Must(t, os.WriteFile(filepath.Join(dir, "patroni"), []byte("#!"+python+"\n"+text+"\n"), 0o755))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
-	kind().Refuses(t, nil, clustertest.Refusal{Options: cluster.Options{Nodes: 2}, Says: "no module of this name"})
+}
+
+// TestPatroniThatEnds holds that the error has what a Patroni said which ended as soon as it was
+// started, because its log goes with the cluster, and says it once.
+func TestPatroniThatEnds(t *testing.T) {
+	p, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	const text = "no module of this name"
+	for name, program := range map[string]string{
+		"asked for its version": "",
+		"started":               "import sys\nif '--version' in sys.argv: sys.exit(print('patroni 3.0.2'))\n",
+	} {
+		ownPatroni(t, p.python, program+"raise SystemExit('"+text+"')")
+		_, err := kind().Launch(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 2, Params: taken(t, "")})
+		if err == nil || strings.Count(err.Error(), text) != 1 || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWithoutModule holds what is said of a Patroni whose Python lacks the module for etcd.
+func TestWithoutModule(t *testing.T) {
+	p, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	python := filepath.Join(clustertest.OpenDir(t), "python")
+	clustertest.Must(t, os.WriteFile(python, []byte("#!/bin/sh\nexec "+p.python+" -S \"$@\"\n"), 0o755))
+	ownPatroni(t, python, "")
+	_, err = find(cluster.Options{})
+	const says = "the Python module etcd, which Patroni needs for its store, is not on this machine: install the Debian packages patroni, python3-etcd and etcd-server"
+	if missing, ok := errors.AsType[cluster.MissingError](err); !ok || !strings.HasPrefix(missing.Error(), says) {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestStoreThatDoesNotAnswer holds that a store which hangs is reported within limits of its

@@ -90,11 +90,18 @@ func (n *node) URL() string {
 	return postgres.NodeURL(n.endpoint.String())
 }
 
+// endedError is why a cluster is given up of which a node has ended while it was started.
+type endedError struct{ node, log string }
+
+func (e *endedError) Error() string {
+	return "the Patroni of " + e.node + " has ended before it answered" + e.log
+}
+
 // command makes the command that starts Patroni.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
 	if n.starts.Add(1) > 1 && !c.begun.Load() {
-		err := fmt.Errorf("the Patroni of %s has ended before it answered%s", n.Name(), n.EndOfLog())
+		err := &endedError{n.Name(), n.EndOfLog()}
 		c.giveUp(err)
 		return nil, err
 	}

@@ -17,16 +17,16 @@ import (
 func (c *Cluster) startStore(ctx context.Context) error {
 	limited, cancel := context.WithTimeoutCause(ctx, storeLimit, fmt.Errorf("etcd, which keeps Patroni's state, had %v to answer: %s", storeLimit, withoutStore))
 	defer cancel()
-	return c.Each(func(n *node) error {
+	err := c.Each(func(n *node) error {
 		if !n.store {
 			return nil
 		}
-		err := n.Server.Restart(limited)
-		if err != nil && limited.Err() != nil {
-			err = errors.Join(context.Cause(limited), err)
-		}
-		return err
+		return n.Server.Restart(limited)
 	})
+	if err != nil && limited.Err() != nil {
+		return fmt.Errorf("%w%s", context.Cause(limited), c.stores()[0].EndOfLog()) // each server says it
+	}
+	return err
 }
 
 // withoutStore is what to do about a store that does not answer.

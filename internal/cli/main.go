@@ -57,7 +57,7 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 }
 
 // reasons returns the lines of an error, each once: the first is what went
-// wrong, and what follows went wrong because of it.
+// wrong, and what follows went wrong because of it, unless another line says it too.
 func (a *app) reasons(err error) (lines []string) {
 	for line := range strings.FieldsFuncSeq(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if !slices.Contains(lines, line) {
@@ -65,9 +65,12 @@ func (a *app) reasons(err error) (lines []string) {
 		}
 	}
 	if len(lines) == 0 {
-		lines = []string{"it failed and did not say why"}
+		return []string{"it failed and did not say why"}
 	}
-	return lines
+	said := func(line string) bool {
+		return slices.ContainsFunc(lines, func(other string) bool { return other != line && strings.Contains(other, line) })
+	}
+	return append(lines[:1:1], slices.DeleteFunc(slices.Clone(lines[1:]), said)...)
 }
 
 // app is one call of the program.

@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"stroppy/internal/scenario"
+)
+
+// TestReasons holds that each reason is said once, the first one first.
+func TestReasons(t *testing.T) {
+	a := &app{scrub: scenario.Scrubber("")}
+	for text, want := range map[string][]string{
+		"":                         {"it failed and did not say why"},
+		"one":                      {"one"},
+		"start: a\nb\nb\r\n":       {"start: a", "b"},
+		"start: a, for b\nb\nc":    {"start: a, for b", "c"},
+		"start: a\nb\nstop: b\nc":  {"start: a", "stop: b", "c"},
+		"a\nstart: a\nend: b\nb\n": {"a", "start: a", "end: b"},
+	} {
+		if got := a.reasons(errors.New(text)); !slices.Equal(got, want) {
+			t.Errorf("of %q the reasons are %q, want %q", text, got, want)
+		}
+	}
+}

@@ -39,6 +39,9 @@ func StartCluster(ctx context.Context, o cluster.Options) (cluster.Local, error)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.check(ctx, program); err != nil {
+		return nil, err
+	}
 	servers, err := patroni.Start(ctx, o)
 	if err != nil {
 		return nil, err

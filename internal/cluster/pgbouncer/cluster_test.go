@@ -108,6 +108,38 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestCheck: PgBouncer itself is asked for the settings before a server is started, in a dry
+// run too.
+func TestCheck(t *testing.T) {
+	program, err := find()
+	clustertest.Need(t, "pgbouncer", err)
+	for query, says := range map[string]string{
+		"pooler=session":                         "",
+		"pooler=session&pooler.query_timeout=12": "",
+		"pooler=transaction&pooler.autodb_idle_timeout=60&pooler.verbose=2":   "",
+		"pooler=session&pooler.nonsense=1":                                    "pooler.nonsense: PgBouncer knows no setting of this name",
+		"pooler=session&pooler.query_timeout=soon":                            `pooler.query_timeout: PgBouncer does not take the value "soon"`,
+		"pooler=transaction&pooler.query_timeout=12&pooler.verbose_nonsense=": "pooler.verbose_nonsense: PgBouncer knows no",
+	} {
+		values, err := url.ParseQuery(query)
+		clustertest.Must(t, err)
+		p, o, err := parseParams(cluster.Options{Nodes: 1, Params: values})
+		clustertest.Must(t, err)
+		err = p.check(t.Context(), program)
+		if wrong, ok := errors.AsType[*cluster.ParamError](err); (says == "") != (err == nil) || err != nil && (!ok || !strings.Contains(wrong.Error(), says)) {
+			t.Errorf("%s: %v", query, err)
+		}
+		o.Params, o.DryRun = values, true
+		_, err = StartCluster(t.Context(), o)
+		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+			continue
+		}
+		if says == "" && !errors.Is(err, cluster.ErrDryRun) || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("a dry run of %s: %v", query, err)
+		}
+	}
+}
+
 // TestParams: what is given for the pooler is read, and what is wrong is named.
 func TestParams(t *testing.T) {
 	read := func(values url.Values) (params, error) {

@@ -2,7 +2,9 @@ package pgbouncer
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +37,7 @@ const poolSize = 20
 type params struct {
 	mode     string // empty: there is no pooler
 	settings map[string]string
+	given    []string // the names of those that are not stroppy's own choice
 }
 
 // parseParams takes the parameters of the pooler, and returns the options of the servers
@@ -69,6 +72,7 @@ func parseParams(o cluster.Options) (params, cluster.Options, error) {
 		o.Params = others
 		return p, o, err
 	}
+	p.given = slices.Sorted(maps.Keys(p.settings))
 	clients := o.MaxConnections(1000)
 	size := poolSize
 	if p.mode == session { // each client has a session as long as it is connected

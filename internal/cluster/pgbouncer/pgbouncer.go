@@ -104,12 +104,17 @@ func allSettings(port int, as string, settings map[string]string) map[string]str
 // write writes the configuration file whole, or leaves the one that is there.
 func (p *Pooler) write(server netip.AddrPort) error {
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", server.Addr(), server.Port(), p.as) +
-		cluster.SettingLines(p.settings, func(name, value string) string { return name + " = " + value })
+		settingLines(p.settings)
 	made := p.config + ".new"
 	if err := os.WriteFile(made, []byte(text), 0o644); err != nil {
 		return err
 	}
 	return errors.Join(p.user.Give(made), os.Rename(made, p.config))
+}
+
+// settingLines are settings as they stand in the configuration.
+func settingLines(settings map[string]string) string {
+	return cluster.SettingLines(settings, func(name, value string) string { return name + " = " + value })
 }
 
 // Follow sends all transactions from now on to another server, and returns when the

@@ -1,0 +1,52 @@
+package pgbouncer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// checkLimit bounds the check of the settings, which takes 10 ms on an idle machine.
+const checkLimit = 5 * time.Second
+
+// nobody is a user that there is not, to whom PgBouncer cannot change. It does so when it
+// has read its configuration and before it listens (main in src/main.c).
+const nobody = "stroppy-has-no-such-user"
+
+// check has PgBouncer read the settings that were given, before anything is started. The
+// error is a *cluster.ParamError for the first that it does not know or whose value it does
+// not take. What else is wrong PgBouncer says when it starts.
+func (p params) check(ctx context.Context, program string) error {
+	if len(p.given) == 0 {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "stroppy-pgbouncer-")
+	if err != nil {
+		return fmt.Errorf("check the settings of PgBouncer: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	// No machine has this address (RFC 5737), should one come so far as to listen.
+	text := "[databases]\n[pgbouncer]\nlisten_addr = 192.0.2.1\nlisten_port = 6432\nunix_socket_dir =\n" + settingLines(p.settings)
+	config := filepath.Join(dir, "pgbouncer.ini")
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("check the settings of PgBouncer: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	said, _ := exec.CommandContext(limited, program, "-u", nobody, config).CombinedOutput() // it always fails
+	for _, name := range p.given {
+		switch {
+		case strings.Contains(string(said), "unknown parameter: pgbouncer/"+name+"\n"):
+			return &cluster.ParamError{Param: paramSetting + name, Reason: "PgBouncer knows no setting of this name"}
+		case strings.Contains(string(said), " for parameter "+name+" in configuration"):
+			return &cluster.ParamError{Param: paramSetting + name, Reason: fmt.Sprintf("PgBouncer does not take the value %q", p.settings[name])}
+		}
+	}
+	return nil
+}

@@ -3,7 +3,11 @@ it leaves to whoever adopts orphans: PROGRAM ARGUMENT…. SIGTERM goes to Patron
 shuts PostgreSQL down. A Patroni that is there for LINGER seconds after its PostgreSQL has
 shut down is ended, as systemd does it: version 3.0.2, which leaves what it does at SIGTERM by
 an exception, may hang then. SIGQUIT ends everything at once. While a server runs without
-Patroni, this program goes on; SIGUSR1 starts Patroni again."""
+Patroni, this program goes on; SIGUSR1 starts Patroni again.
+
+The signals are blocked and waited for. One that has a handler is lost until the next one where
+it arrives just before waitpid(2) begins to wait, as it does right after SIGCONT, when that
+call is made again."""
 import ctypes
 import os
 import signal
@@ -11,9 +15,8 @@ import sys
 import time
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2): an orphan below us becomes our child
+SIGNALS = {signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGCHLD}
 LINGER = 6
-patroni = 0
-lone = 0  # for how many seconds Patroni, which is to end, has had no PostgreSQL
 
 
 def children():
@@ -29,31 +32,22 @@ def send(pid, number):
 
 
 def start():
-    global patroni
     patroni = os.fork()
     if patroni == 0:
-        for number in (signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM):
-            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.execv(sys.argv[1], sys.argv[1:])
+    return patroni
 
 
-def terminate(number, frame):
+def terminate(patroni):
     if patroni:
         send(patroni, signal.SIGTERM)
-        signal.setitimer(signal.ITIMER_REAL, 1, 1)
         return
     for pid in children():
         send(pid, signal.SIGINT)  # the fast shutdown
 
 
-def look(number, frame):
-    global lone
-    lone = lone + 1 if patroni and children() == [patroni] else 0
-    if lone >= LINGER:
-        send(patroni, signal.SIGKILL)
-
-
-def end(number, frame):
+def end(patroni):
     if patroni:
         send(patroni, signal.SIGKILL)
     deadline = time.monotonic() + 3
@@ -70,24 +64,43 @@ def end(number, frame):
     os._exit(1)
 
 
-def restart(number, frame):
-    if not patroni:
-        start()
+def ended():
+    """What has ended, with its status; nothing more once no child is left."""
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        yield pid, status
 
 
 if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
     sys.exit("prctl(PR_SET_CHILD_SUBREAPER) failed")
-signal.signal(signal.SIGTERM, terminate)
-signal.signal(signal.SIGQUIT, end)
-signal.signal(signal.SIGUSR1, restart)
-signal.signal(signal.SIGALRM, look)
-start()
+signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+patroni = start()
 status = 0
+ending = False
+lone = None  # since when Patroni, which is to end, has had no PostgreSQL
 while True:
     try:
-        pid, result = os.waitpid(-1, 0)
+        for pid, result in ended():
+            if pid == patroni:
+                patroni, status = 0, result
     except ChildProcessError:
         break
-    if pid == patroni:
-        patroni, status = 0, result
+    if not ending or not patroni or children() != [patroni]:
+        lone = None
+    elif lone is None:
+        lone = time.monotonic()
+    elif time.monotonic() - lone >= LINGER:
+        send(patroni, signal.SIGKILL)
+    came = signal.sigtimedwait(SIGNALS, 1) if ending else signal.sigwaitinfo(SIGNALS)
+    number = came.si_signo if came else 0
+    if number == signal.SIGTERM:
+        ending = True
+        terminate(patroni)
+    elif number == signal.SIGQUIT:
+        end(patroni)
+    elif number == signal.SIGUSR1 and not patroni:
+        ending = False
+        patroni = start()
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)

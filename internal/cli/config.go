@@ -158,6 +158,9 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	if err == nil && scenario.RedactedURL(c.DB) {
 		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
 	}
+	if err == nil && c.DB != "" {
+		err = checkURL(c.DB)
+	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, err
 }

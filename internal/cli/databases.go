@@ -114,19 +114,14 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 		}
 	}
 	database, err := kind.open(ctx, url)
-	if err != nil {
-		return nil, wrongAddress(err)
+	if err == nil {
+		return database, nil
 	}
-	return database, nil
-}
-
-// wrongAddress makes an error of usage of one that no server gave.
-func wrongAddress(err error) error {
 	var e *db.Error
 	if errors.As(err, &e) && e.Class == db.Fatal && e.Code == "" {
-		return &exitError{exitUsage, err}
+		err = &exitError{exitUsage, err}
 	}
-	return err
+	return nil, err
 }
 
 // databaseOf finds a database by the scheme of its URL. Nothing else of a URL with
@@ -151,6 +146,16 @@ func databaseOf(url string) (database, error) {
 		return database{}, usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
 	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+}
+
+// checkURL says what is wrong with a database's URL, as far as that is known without a
+// connection. From then on its scheme is known and may stand in a path.
+func checkURL(url string) error {
+	kind, err := databaseOf(url)
+	if err == nil && kind.check != nil {
+		err = kind.check(url)
+	}
+	return err
 }
 
 // oneWorkload refuses arguments that are no workload alone.

@@ -117,7 +117,7 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 }
 
 // whereRun says which database a run is on, and how its directory calls that. What the
-// database or the cluster would refuse by itself is an error.
+// cluster would refuse by itself is an error.
 func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 	if c.Cluster != "" {
 		kind, o, err := parseCluster(c.Cluster)
@@ -147,11 +147,6 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 	kind, err := databaseOf(url)
 	if err != nil {
 		return "", "", err
-	}
-	if kind.check != nil {
-		if err := kind.check(url); err != nil {
-			return "", "", wrongAddress(err)
-		}
 	}
 	scheme, _, _ = strings.Cut(url, ":")
 	if c.DB == "" {

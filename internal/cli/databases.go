@@ -38,7 +38,11 @@ type database struct {
 	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
 	check    func(url string) error // what open would refuse without a connection; nil: open makes none
-	bindable bool                   // connections to it can be made from --local-address
+	// isolations are those that any such server has, none where it is not known; keyValue is a
+	// key-value store that is not open. By these a dry run refuses what a server would.
+	isolations db.Isolations
+	keyValue   db.KV
+	bindable   bool // connections to it can be made from --local-address
 	// alone sets in the query of a URL of several servers what reads one of them, whatever
 	// its role is; false: they hold no data. Nil: none can be read alone.
 	alone func(query url.Values) bool

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,6 +142,11 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		default:
 			return "", "", err
 		}
+		if !kind.elsewhere() && !o.Params.Has("shards") { // else there may be more
+			if err := c.Script.Fits(o.Nodes); err != nil {
+				return "", "", &exitError{exitUsage, err}
+			}
+		}
 		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, nil
 	}
 	url := c.runDatabase("")
@@ -159,12 +165,54 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 	return scenario.Redact(url) + ", " + about, scheme, nil
 }
 
-// rehearse refuses what an embedded database would, and returns its claim. That needs an
-// open database: an empty one that is thrown away. Of a server nothing is known.
+// databaseKind is the kind of the run's database, or of its cluster's nodes.
+func (c *config) databaseKind() (database, error) {
+	if c.Cluster == "" {
+		return databaseOf(c.runDatabase(""))
+	}
+	kind, _, err := parseCluster(c.Cluster)
+	if err != nil {
+		return database{}, err
+	}
+	list := databases()
+	return list[slices.IndexFunc(list, func(d database) bool {
+		return slices.ContainsFunc(d.clusters, func(k clusterKind) bool { return k.name == kind.name })
+	})], nil
+}
+
+// unopened is a key-value store that is not open. What a workload makes of one asks it for its
+// limits and its claim alone.
+type unopened struct {
+	db.KV
+	isolations db.Isolations
+}
+
+func (u unopened) Claim(isolation string) (db.Claim, error) { return u.isolations.Claim(isolation) }
+
+// foresee refuses what any server of the kind would refuse of the run.
+func (c *config) foresee(kind database, loads bool) error {
+	if len(kind.isolations.Levels) == 0 {
+		return nil
+	}
+	_, err := kind.isolations.Claim(c.Isolation)
+	if err == nil && kind.keyValue != nil {
+		_, err = c.bind(unopened{kind.keyValue, kind.isolations}, loads)
+	}
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return nil
+}
+
+// rehearse refuses what the database would, and returns the claim of an embedded one. That
+// needs an open database: an empty one that is thrown away.
 func (c *config) rehearse(loads bool) (claim db.Claim, err error) {
-	kind, err := databaseOf(c.runDatabase(""))
-	if err != nil || c.Cluster != "" || !kind.embedded {
+	kind, err := c.databaseKind()
+	if err != nil {
 		return claim, err
+	}
+	if !kind.embedded {
+		return claim, c.foresee(kind, loads)
 	}
 	url := c.DB
 	if kind.file {

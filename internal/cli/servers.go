@@ -68,17 +68,17 @@ func connectFromThose(ctx context.Context, addresses []netip.Addr) (context.Cont
 func servers() []database {
 	return []database{
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, clusters: []clusterKind{
+			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, isolations: postgres.Flavor().Isolations, clusters: []clusterKind{
 				{"postgres", "postgres:N[?failover=ideal&pooler=transaction]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(pgbouncer.StartCluster)},
 				inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG or Zalando's", 3, 9),
 			}},
 		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
-			port: "26257", bindable: true, open: opener(cockroach.Open), check: cockroach.CheckURL, clusters: []clusterKind{
+			port: "26257", bindable: true, open: opener(cockroach.Open), check: cockroach.CheckURL, isolations: cockroach.Flavor().Isolations, clusters: []clusterKind{
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 				inKubernetes(cockroachkubernetes.Kind(), "CockroachDB, by either operator of Cockroach Labs", 3, 9),
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), check: etcd.CheckURL, ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{
+			port: "2379", open: opener(etcd.Open), check: etcd.CheckURL, isolations: etcd.Isolations, keyValue: new(etcd.Database), ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
 				inKubernetes(etcdkubernetes.Kind(), "etcd, by a StatefulSet", 3, 9),
 			}},
@@ -92,27 +92,27 @@ func servers() []database {
 				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
 			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
 		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", alone: parameter("", ""), bindable: true, open: opener(mysql.Open), check: mysql.CheckURL, clusters: []clusterKind{
+			port: "3306", alone: parameter("", ""), bindable: true, open: opener(mysql.Open), check: mysql.CheckURL, isolations: mysql.Isolations, clusters: []clusterKind{
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 				inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
 			}},
 		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
-			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), check: mongodb.CheckURL, clusters: []clusterKind{
+			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), check: mongodb.CheckURL, isolations: mongodb.Isolations, clusters: []clusterKind{
 				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
 				inKubernetes(mongodbkubernetes.Kind(), "a replica set of MongoDB, by its community operator or Percona's", 3, 7),
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", bindable: true, open: opener(voltdb.Open), check: voltdb.CheckURL, clusters: []clusterKind{
+			port: "21212", bindable: true, open: opener(voltdb.Open), check: voltdb.CheckURL, isolations: voltdb.Isolations, clusters: []clusterKind{
 				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
 			}},
 		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", bindable: true, open: opener(infinisql.Open), check: infinisql.CheckURL, clusters: []clusterKind{
+			port: "15432", bindable: true, open: opener(infinisql.Open), check: infinisql.CheckURL, isolations: infinisql.Isolations, clusters: []clusterKind{
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
-			port: "6379", alone: redisAlone, primary: parameter("", ""), bindable: true, open: opener(redis.Open), check: redis.CheckURL, clusters: []clusterKind{
+			port: "6379", alone: redisAlone, primary: parameter("", ""), bindable: true, open: opener(redis.Open), check: redis.CheckURL, isolations: redis.Isolations, keyValue: new(redis.Database), clusters: []clusterKind{
 				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
 			}},
 	}

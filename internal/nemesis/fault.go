@@ -233,10 +233,23 @@ func (e effect) possible(s *state) error {
 	if err := e.kind().able(e, s, nodes); err != nil {
 		return err
 	}
-	fewer := func(least int) bool { return len(nodes) < least && !s.grows }
-	switch {
-	case e.word == chaos:
+	if e.word == chaos {
 		return s.cluster.(ChaosTaker).ChaosFile(e.inject)
+	}
+	if err := e.fits(names(nodes), s.grows); err != nil {
+		return err
+	}
+	if !s.leads && (e.word == move || e.target.needsLeader()) {
+		return errEquals
+	}
+	return nil
+}
+
+// fits says why there are too few of these nodes for it, or none of its target's name. grows
+// says that the script adds nodes.
+func (e effect) fits(nodes []string, grows bool) error {
+	fewer := func(least int) bool { return len(nodes) < least && !grows }
+	switch {
 	case e.word == replace && fewer(2):
 		return errors.New("a cluster of one node has nobody to take the data from: kill it instead, or start more nodes")
 	case e.word == remove && fewer(2):
@@ -249,10 +262,28 @@ func (e effect) possible(s *state) error {
 		return errors.New("a ring needs four nodes at least: of three each is the neighbour of each")
 	case e.word == move && fewer(2):
 		return errors.New("a cluster of one node has nobody to hand the lead to: start more nodes")
-	case e.word == move && !s.leads:
-		return errEquals
 	}
-	return e.target.possible(s)
+	return e.target.fits(nodes, grows)
+}
+
+// Fits says why a cluster of so many nodes, n0 on, can never suffer the script.
+func (s Script) Fits(nodes int) error {
+	var names []string
+	for number := range nodes {
+		names = append(names, nodeName(number))
+	}
+	for _, f := range s {
+		for _, e := range f.effects {
+			if err := e.fits(names, s.has(add)); err != nil {
+				return e.impossible(err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e effect) impossible(why error) error {
+	return fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, why)
 }
 
 // String returns the text that Parse reads as this fault.

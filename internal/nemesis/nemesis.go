@@ -76,6 +76,7 @@ const (
 // fault and why.
 func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	s := &state{cluster: c, net: net}
+	s.grows = script.has(add)
 	needed := false
 	for i, f := range script {
 		if len(f.effects) == 0 {
@@ -83,7 +84,6 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 		}
 		for _, e := range f.effects {
 			needed = needed || e.needsLeader()
-			s.grows = s.grows || e.word == add
 		}
 	}
 	if err := s.learnLeads(needed); err != nil {
@@ -92,7 +92,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	for _, f := range script {
 		for _, e := range f.effects {
 			if err := e.possible(s); err != nil {
-				return nil, fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, err)
+				return nil, e.impossible(err)
 			}
 		}
 	}

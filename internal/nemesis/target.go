@@ -113,12 +113,8 @@ type skipError string
 
 func (e skipError) Error() string { return string(e) }
 
-// possible says why the target can never be found in this cluster.
-func (t target) possible(s *state) error {
-	if t.needsLeader() && !s.leads {
-		return errEquals
-	}
-	nodes := s.cluster.Nodes()
+// fits says why the target can never be found among these nodes.
+func (t target) fits(nodes []string, grows bool) error {
 	switch t.role() {
 	case "", random, leader, majority, all:
 	case follower, followers:
@@ -130,8 +126,8 @@ func (t target) possible(s *state) error {
 			return errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
 		}
 	default:
-		if !s.grows && !slices.Contains(names(nodes), string(t)) {
-			return fmt.Errorf("the cluster has no node %s; it has %s", t, joined(names(nodes)))
+		if !grows && !slices.Contains(nodes, string(t)) {
+			return fmt.Errorf("the cluster has no node %s; it has %s", t, joined(nodes))
 		}
 	}
 	return nil

@@ -48,9 +48,9 @@ const (
 	compareNone
 )
 
-// isolations are those of concurrency.Isolation; RepeatableReads is not among
+// Isolations are those of concurrency.Isolation; RepeatableReads is not among
 // them because its reads come from several revisions.
-var isolations = db.Isolations{
+var Isolations = db.Isolations{
 	Product: "etcd",
 	Source:  "https://etcd.io/docs/v3.4/learning/api_guarantees/ (strict serializability of KV operations), over comparisons as in etcd's client/v3/concurrency/stm.go",
 	Levels: []db.NamedLevel{
@@ -122,7 +122,7 @@ func (*Database) Limits() db.Limits {
 }
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim says what etcd promises.
 //
@@ -133,7 +133,7 @@ func (*Database) IsolationNames() []string { return isolations.IsolationNames() 
 // whole and true once: the order exists and real time is broken, serializable and not
 // strict. Commits that compare nothing lose updates.
 func (d *Database) Claim(name string) (db.Claim, error) {
-	claim, err := isolations.Claim(name)
+	claim, err := Isolations.Claim(name)
 	if err != nil {
 		return db.Claim{}, err
 	}

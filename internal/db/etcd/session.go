@@ -48,7 +48,7 @@ func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db
 // that does not answer, on the first after it that does, and so on its one connection, over
 // which gRPC has any number of calls under way.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
-	name, err := isolations.Name(options.Isolation)
+	name, err := Isolations.Name(options.Isolation)
 	if err != nil {
 		return nil, err
 	}

@@ -118,19 +118,19 @@ func (d *Database) Close() error { return nil }
 // Limits implements db.Database. A text is as long as its column.
 func (d *Database) Limits() db.Limits { return db.Limits{} }
 
-// isolations: nothing that InfiniSQL says of itself promises a level. What its program does
+// Isolations: nothing that InfiniSQL says of itself promises a level. What its program does
 // keeps locks of rows from the first write to the end, so that no transaction reads what another
 // has not committed; it is held to that.
-var isolations = db.Isolations{
+var Isolations = db.Isolations{
 	Product: "InfiniSQL", Source: "no document of InfiniSQL names a level; of its source (Transaction.cc): locks of rows are kept until the end. It promises no durability: a restart loses everything",
 	Levels: []db.NamedLevel{{Name: "row locks", Level: isolation.ReadCommitted}},
 }
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim implements db.Database.
-func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+func (d *Database) Claim(name string) (db.Claim, error) { return Isolations.Claim(name) }
 
 // Info implements db.Database. The server does not report its own version, but the one of
 // PostgreSQL whose protocol it speaks.

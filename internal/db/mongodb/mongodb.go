@@ -46,7 +46,8 @@ const (
 	local    = "local"
 )
 
-var isolations = db.Isolations{
+// Isolations are the read concerns of a transaction.
+var Isolations = db.Isolations{
 	Product: "MongoDB",
 	Source: "https://www.mongodb.com/docs/v4.2/core/transactions/ (read concern of transactions that commit with write concern majority), " +
 		"https://www.mongodb.com/docs/v4.2/reference/read-concern-local/ (what is read may be rolled back)",
@@ -201,7 +202,7 @@ func (d *Database) Close() error {
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxValue, Commit: maxCommit} }
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim says what MongoDB promises at an isolation, by default at the read concern of the
 // URL. What other parameters of the URL weaken is in the claim too.
@@ -209,7 +210,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.config.readConcern
 	}
-	claim, err := isolations.Claim(name)
+	claim, err := Isolations.Claim(name)
 	if err != nil {
 		return claim, err
 	}

@@ -44,7 +44,7 @@ func (d *Database) DocumentRangeSession(ctx context.Context, o db.SessionOptions
 // DocumentSession implements db.Documents. options.Mode means nothing here: every command
 // waits for its answer.
 func (d *Database) DocumentSession(_ context.Context, o db.SessionOptions) (db.DocumentSession, error) {
-	name, err := isolations.Name(o.Isolation)
+	name, err := Isolations.Name(o.Isolation)
 	if err != nil {
 		return nil, err
 	}

@@ -12,9 +12,9 @@ const (
 	serializable    = "serializable"
 )
 
-// isolations are the names of SET TRANSACTION in lower case; what a server promises of
+// Isolations are the names of SET TRANSACTION in lower case; what a server promises of
 // them depends on what it is.
-var isolations = db.Isolations{
+var Isolations = db.Isolations{
 	Product: "InnoDB",
 	Levels:  []db.NamedLevel{{Name: readUncommitted}, {Name: readCommitted}, {Name: repeatableRead}, {Name: serializable}},
 }
@@ -29,14 +29,14 @@ const (
 )
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim says what the documents of the server that was found at Open promise.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.isolation
 	}
-	own, err := isolations.Name(name)
+	own, err := Isolations.Name(name)
 	if err != nil {
 		return db.Claim{}, err
 	}

@@ -197,7 +197,7 @@ func TestClaims(t *testing.T) {
 		"Group Replication":     {with(mySQL, false, "group_replication_group_name"), levels{ru, rc, rc, rc}},
 	} {
 		var got levels
-		for i, l := range isolations.Levels {
+		for i, l := range Isolations.Levels {
 			own := l.Name
 			c := tc.s.claim(own)
 			got[i] = c.Level

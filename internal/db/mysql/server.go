@@ -70,7 +70,7 @@ func (s *server) isolation() (string, error) {
 	if value == "" {
 		return "", errors.New("it did not name its default isolation")
 	}
-	return isolations.Name(value)
+	return Isolations.Name(value)
 }
 
 // keyless says that a table may be without a primary key until it is loaded. The

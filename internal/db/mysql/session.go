@@ -36,7 +36,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	if name == "" {
 		name = d.isolation
 	}
-	own, err := isolations.Name(name)
+	own, err := Isolations.Name(name)
 	if err != nil {
 		return nil, err
 	}

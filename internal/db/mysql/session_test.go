@@ -161,7 +161,7 @@ func TestRollbackAndReadOnly(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Rollbacks(t, d, &bank)
 	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
-		for _, l := range isolations.Levels {
+		for _, l := range Isolations.Levels {
 			s := newSession(t, d, mode, l.Name)
 			sqltest.WantError(t, "a write in a transaction that only reads", sqltest.Transact(t.Context(), s, true, true, bank.Touch(0, 1)), db.Fatal, "1792")
 			if err := sqltest.Transact(t.Context(), s, true, true, bank.See(0), bank.See(0)); err != nil {

@@ -41,9 +41,9 @@ const (
 	maxReads, maxWatched = 10_000, 1000
 )
 
-// isolations has the only one there is. Its name is not Redis's own word,
+// Isolations has the only one there is. Its name is not Redis's own word,
 // which has none: it is what Redis's documentation describes.
-var isolations = db.Isolations{
+var Isolations = db.Isolations{
 	Product: "Redis",
 	Levels:  []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
 }
@@ -155,7 +155,7 @@ func (d *Database) Limits() db.Limits {
 }
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim says what Redis promises.
 //
@@ -167,7 +167,7 @@ func (*Database) IsolationNames() []string { return isolations.IsolationNames() 
 // is a question of appendfsync. A replica executes what its primary did, in the same
 // order and each as one, so what read=any reads was true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
-	claim, err := isolations.Claim(name)
+	claim, err := Isolations.Claim(name)
 	if err != nil {
 		return db.Claim{}, err
 	}

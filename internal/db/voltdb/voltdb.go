@@ -74,18 +74,18 @@ func (d *Database) Limits() db.Limits { return db.Limits{Value: mostText} }
 // mostText is VoltDB's bound of a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
 const mostText = 1 << 20
 
-// isolations: every transaction is serializable. Since version 6.4 real-time order is
+// Isolations: every transaction is serializable. Since version 6.4 real-time order is
 // promised too (Jepsen, VoltDB 6.3, section 4: "VoltDB 6.4 … strict serializability").
-var isolations = db.Isolations{
+var Isolations = db.Isolations{
 	Product: "VoltDB", Source: "VoltDB documentation, Using VoltDB, How VoltDB Works: serializable; of real-time order: VoltDB 6.4 release notes",
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
 }
 
 // IsolationNames implements db.Isolated.
-func (*Database) IsolationNames() []string { return isolations.IsolationNames() }
+func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
 // Claim implements db.Database.
-func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+func (d *Database) Claim(name string) (db.Claim, error) { return Isolations.Claim(name) }
 
 // Languages implements db.Procedures.
 func (d *Database) Languages() []db.Language { return []db.Language{db.VoltSQL} }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -434,6 +435,11 @@ func whereServers(embedded bool, database string) string {
 	for _, address := range addresses(database) {
 		host, _, err := net.SplitHostPort(address)
 		local, known := resource.Local(host)
+		if ip, unread := netip.ParseAddr(host); unread == nil && !local {
+			if local, unread = cluster.OnThisMachine(ip); unread != nil {
+				return ""
+			}
+		}
 		switch {
 		case err != nil || !known:
 			return ""

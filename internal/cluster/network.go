@@ -5,13 +5,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 )
+
+// OnThisMachine says whether an address is of a host of a cluster that is up on this machine,
+// by whichever run: those have links to it of our names.
+func OnThisMachine(address netip.Addr) (bool, error) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return false, fmt.Errorf("look at this machine's links: %w", err)
+	}
+	for _, link := range links {
+		networks, err := link.Addrs()
+		if err != nil || !strings.HasPrefix(link.Name, ourPrefix) {
+			continue // one that is gone by now is of none
+		}
+		for _, n := range networks {
+			if prefix, err := netip.ParsePrefix(n.String()); err == nil && prefix.Contains(address.Unmap()) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
 
 // Network joins the hosts of one cluster with this program, which is the client
 // of all of them: in network namespaces on a bridge, or on 127.0.0.1. Its

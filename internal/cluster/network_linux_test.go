@@ -196,6 +196,9 @@ func TestNamespaces(t *testing.T) {
 		}
 		h := n.Host(i)
 		addresses[h.Addr()] = true
+		if here, err := OnThisMachine(h.Addr()); err != nil || !here {
+			t.Errorf("%v is on this machine: %v, %v", h.Addr(), here, err)
+		}
 		address, p := echoOn(t, h)
 		if !strings.HasSuffix(address, ":4001") {
 			t.Errorf("the server of n%d is at %s, want the standard port", i, address)

@@ -47,7 +47,8 @@ type Result struct {
 	Name   string // as DESIGN names it: total, ledger, serializable …
 	Status Status
 	// Required says that the verdict counts it. A check of a level stronger than
-	// the claim is made and shown, for information.
+	// the claim is made and shown for information, whether it holds or not; it is required
+	// only where it found what the claim forbids, or may have.
 	Required bool
 	// StateAlone says that the end state alone decides it, without any history.
 	StateAlone bool

@@ -234,12 +234,11 @@ func (c *checker) claimed(o graph.Order) (list []isolation.Level) {
 	return list
 }
 
-// required says that the claim is about what a check decides: it forbids what is broken or not
-// decided of an order, or it is of that order and nothing is.
+// required says that the claim is about what a check decides: it is of the level of that check,
+// or of a weaker one that is broken or not decided.
 func (c *checker) required(o graph.Order) bool {
 	list := c.claimed(o)
-	top := graph.TestSerializable.Level(o)
-	return len(list) > 0 && c.keeps(top) == graph.Holds || slices.ContainsFunc(list, func(l isolation.Level) bool { return c.keeps(l) != graph.Holds })
+	return slices.Contains(list, graph.TestSerializable.Level(o)) || slices.ContainsFunc(list, func(l isolation.Level) bool { return c.keeps(l) != graph.Holds })
 }
 
 // whyOpen says why a level that is not broken is not decided.

@@ -237,3 +237,39 @@ func TestWindowsFindPlants(t *testing.T) {
 		})
 	}
 }
+
+// TestRequiredFollowsTheClaim: the checks of an order that a verdict counts are the same whether a
+// level that is not claimed was kept or broken.
+func TestRequiredFollowsTheClaim(t *testing.T) {
+	for _, claim := range isolation.Levels() {
+		if claim == isolation.Causal || claim.Includes(isolation.RepeatableRead) && !claim.Includes(isolation.Serializable) {
+			continue // no level of lists, or one that a write skew breaks, too
+		}
+		required := map[bool][]string{}
+		for _, broken := range []bool{false, true} {
+			list := []Transaction{ // each misses what the other appends
+				{ID: 1, Client: 1, Outcome: history.Committed, Begin: 0, End: 10, Ops: []Op{{Kind: Read, Known: true, Key: 1}, {Kind: Append, Key: 2, Element: 1}}},
+				{ID: 2, Client: 2, Outcome: history.Committed, Begin: 1, End: 11, Ops: []Op{{Kind: Read, Known: true, Key: 2}, {Kind: Append, Key: 1, Element: 2}}},
+				{ID: 3, Client: 3, Outcome: history.Committed, Begin: 12, End: 13, Ops: []Op{{Kind: Read, Known: true, Key: 2, List: []uint64{1}}}},
+			}
+			if !broken {
+				list = slices.Delete(list, 1, 2)
+			}
+			report, err := Check(t.Context(), Input{Transactions: each(list), Complete: true, RealTime: true, Expect: claim})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range report.Results {
+				if r.Required {
+					required[broken] = append(required[broken], r.Name)
+				}
+				if r.Name == check.Serializable && (r.Status == check.Valid) == broken {
+					t.Fatalf("%s is %v: %s", r.Name, r.Status, r.Detail)
+				}
+			}
+		}
+		if counts := claim.Includes(isolation.Serializable); slices.Contains(required[true], check.Serializable) != counts || !slices.Equal(required[false], required[true]) {
+			t.Errorf("at %v %v are required if it is kept, and %v if it is not", claim, required[false], required[true])
+		}
+	}
+}

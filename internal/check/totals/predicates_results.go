@@ -100,7 +100,7 @@ func (b *balances) noteLimit(t uint32, tx *history.Transaction, q Predicate) {
 // limit makes the check of what the accounts that clients have opened hold together, and
 // of what the low ones lack.
 func (b *balances) limit(claim isolation.Level) check.Result {
-	r := check.Result{Name: check.Limit, Required: claim.Includes(isolation.Serializable) || claim == isolation.Unknown}
+	r := check.Result{Name: check.Limit, Required: claimed(claim)}
 	p := b.in.Predicates
 	ended := limitSums{p: p}
 	for i := range b.slots.list {

@@ -336,3 +336,34 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 		}
 	}
 }
+
+// TestRequiredFollowsTheClaim: what a verdict counts is the same whether a level that is not
+// claimed was kept or broken.
+func TestRequiredFollowsTheClaim(t *testing.T) {
+	for _, claim := range append(isolation.Levels(), isolation.Unknown) {
+		want := claim.Includes(isolation.Serializable) || claim == isolation.Unknown
+		for _, broken := range []bool{false, true} {
+			w := newWorld(8)
+			w.transfer(0, 1, 1)
+			if broken {
+				writeSkew(w)
+			}
+			r := checktest.ByName(checked(w.input(claim)))[check.Serializable]
+			forbidden := broken && claim.Includes(isolation.RepeatableRead) // which a write skew breaks, too
+			if (r.Status == check.Invalid) != broken || (r.Status == check.Valid) == broken || r.Required != (want || forbidden) {
+				t.Errorf("at %v serializable is %v, required %v: %s", claim, r.Status, r.Required, r.Detail)
+			}
+			c := newCounter(1)
+			c.drive(40, false)
+			if broken {
+				c.lastOf(history.Committed).Ops[0].Value -= 1000
+			}
+			in := c.input()
+			in.Expect = claim
+			r = tpcbChecked(t, in)[check.Serializable]
+			if (r.Status == check.Invalid) != broken || (r.Status == check.Valid) == broken || r.Required != want {
+				t.Errorf("tpcb at %v: serializable is %v, required %v: %s", claim, r.Status, r.Required, r.Detail)
+			}
+		}
+	}
+}

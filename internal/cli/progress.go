@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/output"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
 )
 
@@ -212,7 +213,7 @@ func knownFormat(c *cobra.Command, format *string, asJSON bool) error {
 
 // textOptions say how the report of the run in dir is shown here.
 func (a *app) textOptions(dir string) report.Options {
-	o := report.Options{Color: a.colors(a.stdout), Dir: dir}
+	o := report.Options{Color: a.colors(a.stdout), Dir: dir, Quoted: scenario.Quote(dir)}
 	if a.terminal(a.stdout) {
 		o.Width = widthOf(a.stdout)
 	}

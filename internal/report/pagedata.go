@@ -44,6 +44,7 @@ type PageCheck struct {
 	Required bool          `json:"required"` // the verdict counts it
 	Detail   string        `json:"detail"`
 	Findings []PageFinding `json:"findings"` // of an invalid check: what Detail says, with its evidence
+	Rest     string        `json:"rest"`     // how many violations there are in all, and where; empty: that is not known
 	Witness  []string      `json:"witness"`
 }
 
@@ -103,6 +104,7 @@ func NewPageData(in Input) *PageData {
 		d.Latency, d.Outcomes = latencyTables(r.Drive), outcomeTables(r.Drive)
 	}
 	for _, c := range pageChecks(r.Checks) {
+		c.Rest = r.Violations.rest(c.Name)
 		if c.Required && c.Status == "invalid" {
 			d.Failed = append(d.Failed, c)
 		} else {

@@ -98,6 +98,7 @@ func cases() map[string]*Result {
 	results[8].Status, results[8].Detail = check.NotApplicable, "No audits were asked for."
 	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
 	invalid.Checks = Checks(results)
+	invalid.Violations = &Violations{File: "violations.jsonl", Lines: 4002, More: 70000, Checks: []ViolationsOf{{check.Durable, 2, 2}, {check.Serializable, 74000, 4000}}}
 
 	unknown := driven(base("unknown", "The run was cut off, so not all that it sent is recorded. The check no-ghost could not be decided."))
 	results = nine(check.Valid)

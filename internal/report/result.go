@@ -108,6 +108,33 @@ type Violations struct {
 	File  string `json:"file"`
 	Lines uint64 `json:"lines"`          // of the file, which is bounded
 	More  uint64 `json:"more,omitempty"` // that were found and are not in it
+
+	Checks []ViolationsOf `json:"checks,omitempty"` // of each invalid check, in their order
+}
+
+// ViolationsOf are the violations of one check.
+type ViolationsOf struct {
+	Check string `json:"check"`
+	Found uint64 `json:"found"`
+	Lines uint64 `json:"lines"` // of the file
+}
+
+// rest says how many violations of a check were found, and where they are; empty where that
+// is not known.
+func (v *Violations) rest(check string) string {
+	if v == nil {
+		return ""
+	}
+	for _, of := range v.Checks {
+		switch {
+		case of.Check != check || of.Found < 2:
+		case of.Lines < of.Found:
+			return fmt.Sprintf("%s violations were found, and %s has %s of them.", Group(of.Found), v.File, Group(of.Lines))
+		default:
+			return fmt.Sprintf("%s violations were found, and %s has them all.", Group(of.Found), v.File)
+		}
+	}
+	return ""
 }
 
 // Table is what a workload adds to the report: measurements of its own, as people read

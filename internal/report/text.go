@@ -25,6 +25,7 @@ const (
 type Options struct {
 	Color  bool   // ANSI colours
 	Dir    string // the run's directory, as the person named it
+	Quoted string // Dir as a shell takes it
 	Detail Detail
 	Width  int // of the terminal, in columns; 0: there is none
 }
@@ -33,7 +34,7 @@ type Options struct {
 // In full it has what the page shows, but for the charts, the scenario, and the tables
 // that are made for a paper.
 func Text(w io.Writer, r *Result, o Options) error {
-	t, d := &text{r: r, color: o.Color, width: max(cmp.Or(o.Width, usualWidth), leastWidth)}, NewPageData(Input{Result: r})
+	t, d := &text{r: r, dir: cmp.Or(o.Quoted, o.Dir, "RUN_DIR"), color: o.Color, width: max(cmp.Or(o.Width, usualWidth), leastWidth)}, NewPageData(Input{Result: r})
 	t.headline()
 	if d.Reason != "" {
 		t.hang("", 2, d.Reason)
@@ -142,6 +143,7 @@ func (t *text) figure(f PageFigure) {
 
 type text struct {
 	r     *Result
+	dir   string // as a command takes it
 	out   strings.Builder
 	color bool
 	width int // in columns
@@ -202,6 +204,13 @@ func (t *text) hang(lead string, indent int, detail string) {
 	}
 }
 
+// faint writes what is said beside, wrapped at the indent.
+func (t *text) faint(indent int, text string) {
+	for _, part := range wrap(text, t.width-indent) {
+		t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
+	}
+}
+
 // faults writes a line a fault: when, what, and how the database took it.
 func (t *text) faults() {
 	if len(t.r.Faults) == 0 {
@@ -220,9 +229,7 @@ func (t *text) faults() {
 		}
 		for _, note := range row.Below {
 			const indent = 11
-			for _, part := range wrap(note, t.width-indent) {
-				t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
-			}
+			t.faint(indent, note)
 		}
 	}
 }
@@ -244,7 +251,7 @@ func (t *text) failed(list []PageCheck, all bool) {
 	if v.More > 0 {
 		more = fmt.Sprintf(" and %s more that are not in it", Group(v.More))
 	}
-	t.line("all of it", fmt.Sprintf("%s, %s%s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line"), more))
+	t.line("all of it", fmt.Sprintf("%s, %s%s; `stroppy history %s ID` shows a transaction", v.File, Counted(v.Lines, "line"), more, t.dir))
 }
 
 // checks writes the other checks, in short a line each.
@@ -319,12 +326,13 @@ func (t *text) check(c PageCheck, all bool) {
 	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
 	for i, f := range c.Findings {
 		if i > 0 && !all {
-			t.hang("", 6, t.paint(faint, fmt.Sprintf("And %s more: `stroppy report --verbose` shows them.", Group(uint64(len(c.Findings)-1)))))
+			t.faint(6, strings.TrimSpace(fmt.Sprintf("More of it: `stroppy report %s --verbose`. %s", t.dir, c.Rest)))
 			return
 		}
 		t.finding(f)
 	}
 	if all {
+		t.faint(6, c.Rest)
 		for _, line := range labelled("transactions: ", some(c.Witness, 20)) {
 			t.hang("", 6, line)
 		}

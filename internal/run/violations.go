@@ -118,10 +118,10 @@ func lineSize(found check.Violation) int {
 }
 
 // of returns what is kept of the checks that are invalid, in their order, and how many
-// more there were. Where there is too much, each anomaly of each check has an equal share,
+// there were of each. Where there is too much, each anomaly of each check has an equal share,
 // and what one leaves of it the others have. An invalid check of which nothing was handed
 // over has one line.
-func (v *violations) of(results []check.Result) (list []check.Violation, more uint64) {
+func (v *violations) of(results []check.Result) (list []check.Violation, found []report.ViolationsOf) {
 	var spools []*spool
 	for _, r := range results {
 		if r.Status != check.Invalid {
@@ -131,14 +131,18 @@ func (v *violations) of(results []check.Result) (list []check.Violation, more ui
 			v.add(check.Violation{Check: r.Name, What: r.Detail})
 		}
 		spools = append(spools, v.checks[r.Name]...)
+		found = append(found, report.ViolationsOf{Check: r.Name})
 	}
 	share := v.share(spools)
-	for _, s := range spools {
-		kept := s.first[:min(len(s.first), share)]
-		list = append(list, kept...)
-		more += s.count - uint64(len(kept))
+	for i := range found {
+		of := &found[i]
+		for _, s := range v.checks[of.Check] {
+			kept := s.first[:min(len(s.first), share)]
+			list = append(list, kept...)
+			of.Found, of.Lines = of.Found+s.count, of.Lines+uint64(len(kept))
+		}
 	}
-	return list, more
+	return list, found
 }
 
 // share is the largest number of lines that each may have so that all are within the bounds.
@@ -163,7 +167,7 @@ func (v *violations) share(spools []*spool) int {
 // returns what the result says of it; nil where there is no violation, and then
 // no file. Where each transaction is recorded it looks for in the runs of the directories.
 func (v *violations) keep(ctx context.Context, d Directory, runs []string, results []check.Result) (*report.Violations, error) {
-	list, more := v.of(results)
+	list, found := v.of(results)
 	if len(list) == 0 {
 		if err := os.Remove(filepath.Join(d.Path, ViolationsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -191,7 +195,11 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 	if err != nil {
 		return nil, err
 	}
-	return &report.Violations{File: ViolationsFile, Lines: uint64(len(list)), More: more}, nil
+	kept := &report.Violations{File: ViolationsFile, Checks: found}
+	for _, of := range found {
+		kept.Lines, kept.More = kept.Lines+of.Lines, kept.More+of.Found-of.Lines
+	}
+	return kept, nil
 }
 
 // places looks for where transactions are recorded. What cannot be read was reported by the

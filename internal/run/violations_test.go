@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,9 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	got := lines(t, dir)
 	if r.Violations == nil || r.Violations.Lines != 9_999 || r.Violations.More != 10_002 || len(got) != 9_999 {
 		t.Fatalf("%d lines, and the result says %+v", len(got), r.Violations)
+	}
+	if want := []report.ViolationsOf{{Check: check.Total, Found: 1, Lines: 1}, {Check: check.Durable, Found: 10_000, Lines: 4999}, {Check: check.Serializable, Found: 10_000, Lines: 4999}}; !slices.Equal(r.Violations.Checks, want) {
+		t.Errorf("of the checks it says %+v", r.Violations.Checks)
 	}
 	for n, want := range map[int]string{
 		0:     `{"check":"total","anomaly":null,"transaction":null,"account":null,"what":"0.07 was made.","file":null,"offset":null,"record":null}`,

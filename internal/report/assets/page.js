@@ -26,8 +26,9 @@
 	// found shows the first finding of a check; the others are folded where they are many.
 	function found(c) {
 		const [first, ...others] = c.findings.map(finding);
-		if (others.length <= 1) return [first, others, witness(c.witness)];
-		return [first, el("details", {}, el("summary", {}, `${others.length} more findings, and their transactions`), others, witness(c.witness))];
+		const rest = c.rest ? el("p", { class: "note" }, c.rest) : null;
+		if (others.length <= 1) return [first, others, rest, witness(c.witness)];
+		return [first, rest, el("details", {}, el("summary", {}, "More of what was found, and the transactions"), others, witness(c.witness))];
 	}
 	function finding(f) {
 		return el("div", { class: "finding" },

@@ -421,7 +421,7 @@ func (a *app) reportCommand() *cobra.Command {
 			}
 			return err
 		}
-		page, err := a.report(args[0], *format)
+		page, err := a.report(args[0], *format, *open)
 		if err == nil && *open {
 			err = openPage(page)
 		}
@@ -430,19 +430,20 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// report shows a run or a sweep again, and makes its page again, whose path it returns.
-func (a *app) report(dir, format string) (page string, err error) {
+// report shows a run or a sweep again, and beside text or to open it makes its page again, whose
+// path it returns.
+func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
 	}
 	if study.Holds(dir) {
-		return a.reportScenarios(dir, format)
+		return a.reportScenarios(dir, format, open)
 	}
 	if holdsBook(dir) {
 		if format != output.Text && format != "json" {
 			return "", usagef("%s holds a sweep, whose report is text or json: name the folders of its steps for --format %s", dir, format)
 		}
-		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, format == "json")
+		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, format == "json", open)
 	}
 	result, err := run.ReadResult(dir)
 	switch {
@@ -459,10 +460,10 @@ func (a *app) report(dir, format string) (page string, err error) {
 	} else {
 		err = output.Write(a.stdout, format, []output.Run{{Dir: dir, Result: result}}, nil)
 	}
-	if err != nil {
-		return "", err
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(a.pageAgain(dir, format != output.Text), open)
 	}
-	return filepath.Join(dir, report.PageName), a.pageAgain(dir, format != output.Text)
+	return filepath.Join(dir, report.PageName), err
 }
 
 // again says how to make a page that could not be made.

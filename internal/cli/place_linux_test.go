@@ -92,3 +92,36 @@ func TestPlacesThatCannotBeUsed(t *testing.T) {
 		t.Errorf("there are %v, %v", left, err)
 	}
 }
+
+// TestReportOfKeptRun: where nobody may write, the report of a run and of a sweep is shown, and a
+// note says that the page was not made again.
+func TestReportOfKeptRun(t *testing.T) {
+	base := t.TempDir()
+	for dir := base; dir != "/tmp" && dir != "/"; dir = filepath.Dir(dir) {
+		_ = os.Chmod(dir, 0o755)
+	}
+	kept, swept := filepath.Join(base, "run"), filepath.Join(base, "sweep")
+	for _, args := range [][]string{
+		{"run", "--db", "memory:", "--count", "100", "--accounts", "100", "--out", kept},
+		{"sweep", "--db", "memory:", "--over", "clients=1", "--count", "100", "--accounts", "100", "--out", swept},
+	} {
+		if code, _, stderr := call(t, args...); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+	for _, dir := range []string{kept, swept} {
+		if err := os.Chmod(dir, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
+		drivertest.AsNobody(t, func() {
+			code, stdout, stderr := call(t, "report", dir)
+			if code != 0 || stdout == "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "permission denied: the report was shown, and its page not made again") {
+				t.Errorf("report %s: exit code %d, stdout %q, stderr %q", dir, code, stdout, stderr)
+			}
+			if code, _, stderr = call(t, "report", "--json", dir); code != 0 || stderr != "" {
+				t.Errorf("report --json %s: exit code %d, stderr %q", dir, code, stderr)
+			}
+		})
+	}
+}

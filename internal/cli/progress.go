@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -232,6 +234,16 @@ func (a *app) notes() io.Writer {
 		return io.Discard
 	}
 	return a.stderr
+}
+
+// unmade is the error of a page that `stroppy report` could not make. Where nobody may write, as
+// beside a recording that is kept, it is a note, unless the page is to be opened.
+func (a *app) unmade(err error, open bool) error {
+	if err == nil || open || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	fmt.Fprintln(a.stderr, a.scrub(err.Error())+": the report was shown, and its page not made again")
+	return nil
 }
 
 // openPage shows a page in the person's browser, by the command that the system has for that.

@@ -373,7 +373,7 @@ func (w *scenarioSweep) verdicts(err error) error {
 
 // reportScenarios shows a sweep over scenarios again and makes its page again, whose path it
 // returns.
-func (a *app) reportScenarios(dir, format string) (page string, err error) {
+func (a *app) reportScenarios(dir, format string, open bool) (page string, err error) {
 	w := &scenarioSweep{app: a, dir: dir}
 	if w.book, err = study.Read(dir); err != nil {
 		return "", err
@@ -389,8 +389,8 @@ func (a *app) reportScenarios(dir, format string) (page string, err error) {
 	default:
 		return "", usagef("%s holds a sweep over scenarios, whose report is text, json or markdown: name the folders of its runs for --format %s", dir, format)
 	}
-	if err != nil {
-		return "", err
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(study.SavePage(w.book, dir, w.published, w.onwards()), open)
 	}
-	return filepath.Join(dir, study.PageName), study.SavePage(w.book, dir, w.published, w.onwards())
+	return filepath.Join(dir, study.PageName), err
 }

@@ -299,15 +299,15 @@ func onwards(b *sweep.Book, dir string) string {
 }
 
 // reportSweep shows a sweep and makes its page again.
-func (a *app) reportSweep(dir string, asJSON bool) error {
+func (a *app) reportSweep(dir string, asJSON, open bool) error {
 	book, err := sweep.Read(dir)
 	if err != nil {
 		return err
 	}
-	if err := a.printSweep(book, dir, asJSON); err != nil {
+	if err := a.printSweep(book, dir, asJSON); err != nil || asJSON && !open {
 		return err
 	}
-	return sweep.SavePage(book, dir, onwards(book, dir))
+	return a.unmade(sweep.SavePage(book, dir, onwards(book, dir)), open)
 }
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {

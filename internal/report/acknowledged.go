@@ -23,7 +23,7 @@ type Acknowledged struct {
 	LostFromSeconds *float64 `json:"lost_from_s"`  // the first acknowledgement of one that was lost; null where there is none
 }
 
-// Overlap is a time in which two servers took writes: each acknowledged some that were
+// Overlap is a time in which two servers took writes, or were ready to: each acknowledged some that were
 // sent after the other had acknowledged one, or one was the leader and the other
 // acknowledged some. What they acknowledged is counted from its first moment to its last.
 type Overlap struct {
@@ -35,15 +35,17 @@ type Overlap struct {
 // text is the sentence on an overlap.
 func (o *Overlap) text() string {
 	var each []string
+	took := "took"
 	for _, s := range o.Servers {
 		if s.Acknowledged == 0 {
+			took = "were ready to take"
 			each = append(each, s.Server+" had become the leader, and no client wrote to it")
 			continue
 		}
 		each = append(each, s.Server+" acknowledged "+s.countText(" then"))
 	}
-	return fmt.Sprintf("Two nodes took writes for %s, from %s to %s: %s.",
-		seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
+	return fmt.Sprintf("Two nodes %s writes for %s, from %s to %s: %s.",
+		took, seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
 }
 
 // lostText is the sentence on writes that were acknowledged and lost.
@@ -109,7 +111,7 @@ func acknowledgedTables(r *Result) []PageTable {
 type PageAcknowledged struct {
 	Nodes     []string                `json:"nodes"` // in the order in which they are drawn, from above
 	Intervals []PageAcknowledgedSpan  `json:"intervals"`
-	Both      []PageAcknowledgedRange `json:"both"` // in which two nodes took writes
+	Both      []PageAcknowledgedRange `json:"both"` // in which two nodes took writes, or were ready to
 }
 
 // PageAcknowledgedRange is a time.

@@ -159,7 +159,7 @@
 			const cut = data.around.faults.some((f) => f.cut) ? "; of a fault that lasts longer the first two minutes" : "";
 			say.push(`Around a fault: what committed in each ${digits(data.around.step_s * 1000)} ms, as a rate, from 5 seconds before the injection to 5 seconds after all was over${cut}. ${data.around.note} `);
 		}
-		if (data.acknowledged) say.push(`By node: from when to when it acknowledged writes${data.acknowledged.intervals.some((i) => i.lost_s !== null) ? "; the thin line below: from when on some of them are lost" : ""}${data.acknowledged.both.length > 0 ? "; red behind: two nodes took writes at once" : ""}. `);
+		if (data.acknowledged) say.push(`By node: from when to when it acknowledged writes${data.acknowledged.intervals.some((i) => i.lost_s !== null) ? "; the thin line below: from when on some of them are lost" : ""}${data.acknowledged.both.length > 0 ? "; red behind: two nodes took writes at once, or were ready to" : ""}. `);
 		if (data.heat) say.push(`Each transaction: the darker, the more of them in a ${bin(data.heat.bin_s)} and a tenth of a decade, on a logarithmic scale of colour. `);
 		if (data.kinds && data.kinds.bin_s > 1) say.push(`By kind a point stands for ${bin(data.kinds.bin_s)}, all of whose transactions are in its percentiles. `);
 		return say;

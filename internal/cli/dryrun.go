@@ -406,8 +406,12 @@ func (c *comparing) dryRun() error {
 			return err
 		}
 	}
+	often := "once"
+	if c.rounds > 1 {
+		often = fmt.Sprintf("%d times", c.rounds)
+	}
 	return c.app.printOutline("Plan of `stroppy compare`; nothing was started.", [][2]string{
-		{"order", fmt.Sprintf("%s, %d times", strings.Join(names, " "), c.rounds)},
+		{"order", strings.Join(names, " ") + ", " + often},
 		{"seeds", fmt.Sprintf("%d, and one more each round", c.configs[0].Seed)},
 		{"directory", c.dir}, {"command", c.command},
 	})

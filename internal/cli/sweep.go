@@ -116,7 +116,11 @@ func (a *app) sweep(w *sweeping) error {
 	s.note("sweep directory %s", w.dir)
 	s.note("seed %d", config.Seed)
 	if n := len(w.book.Points); n > 0 {
-		s.note("%d steps were done before", n)
+		were := "were"
+		if n == 1 {
+			were = "was"
+		}
+		s.note("%s %s done before", report.Counted(uint64(n), "step"), were)
 	}
 	for value, more := w.spec.Next(w.book.Points, w.fallback); more; value, more = w.spec.Next(w.book.Points, w.fallback) {
 		if err := w.step(s, value); err != nil {

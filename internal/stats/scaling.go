@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Size is the throughput X of N clients or nodes; a repeated run is one of its own.
@@ -116,6 +117,7 @@ func (s Scaling) At(n float64) float64 {
 
 // FitScaling fits the law to the sizes by least squares of X, with λ > 0, 0 ≤ σ ≤ 1 and κ ≥ 0.
 // It takes four different N, because three coefficients pass exactly through three points.
+// What N counts, such as clients, is said in errors and in Detail.
 //
 // An interval is where the sum of squares, with that coefficient held and the
 // others fitted again within their bounds, stays below the minimum times
@@ -123,8 +125,8 @@ func (s Scaling) At(n float64) float64 {
 // degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
 // Regression Analysis and Its Applications, Wiley 1988, ch. 6,
 // https://doi.org/10.1002/9780470316757). One without an upper end is not known.
-func FitScaling(sizes []Size) (Scaling, error) {
-	if err := checkSizes(sizes); err != nil {
+func FitScaling(what string, sizes []Size) (Scaling, error) {
+	if err := checkSizes(what, sizes); err != nil {
 		return Scaling{}, err
 	}
 	// As parts of the highest throughput, sums of squares are comparable to 1.
@@ -155,27 +157,31 @@ func FitScaling(sizes []Size) (Scaling, error) {
 		s.R2 = 1 - squares/total
 	}
 	s.bends = s.Kappa.Known() && s.Kappa.Low > 0 && bendsRelatively(scaled, c)
-	s.conclude(len(sizes), most, unit)
+	s.conclude(what, len(sizes), most, unit)
 	return s, nil
 }
 
-func checkSizes(sizes []Size) error {
+func checkSizes(what string, sizes []Size) error {
 	different := map[float64]bool{}
 	for _, s := range sizes {
 		if !(s.N > 0) || !(s.X > 0) || math.IsInf(s.N, 0) || math.IsInf(s.X, 0) {
-			return fmt.Errorf("fit the scalability law: a throughput of %g at N = %g cannot be fitted: leave that step out", s.X, s.N)
+			return fmt.Errorf("fit the scalability law: a throughput of %g with %g %s cannot be fitted: leave that step out", s.X, s.N, what)
 		}
 		different[s.N] = true
 	}
 	if len(different) < leastSizes {
-		return fmt.Errorf("fit the scalability law: %d different N are too few: its three coefficients pass exactly through three points, and only a fourth shows how good they are", len(different))
+		count := fmt.Sprintf("%d different numbers of %s are", len(different), what)
+		if len(different) == 1 {
+			count = "1 number of " + what + " is"
+		}
+		return fmt.Errorf("fit the scalability law: %s too few: it has three coefficients, so that a curve goes through any three points, and only a fourth shows how good it is", count)
 	}
 	return nil
 }
 
 // conclude sets what the coefficients of so many measurements show; most is the largest N
 // and best the highest throughput measured.
-func (s *Scaling) conclude(measured int, most, best float64) {
+func (s *Scaling) conclude(what string, measured int, most, best float64) {
 	const more = "measure each step several times (--repeat 3)"
 	switch {
 	case measured < leastMeasured:
@@ -189,44 +195,47 @@ func (s *Scaling) conclude(measured int, most, best float64) {
 	s.Sound = true
 	switch {
 	case s.bends:
-		s.peak(most, best)
+		s.peak(what, most, best)
 	case s.Kappa.Low > 0:
 		s.Detail = "no peak is claimed: κ may as well be 0 if the errors grow with the throughput; " + more + ", or add larger steps"
 	case s.Kappa.Value > 0:
 		s.Detail = fmt.Sprintf("no peak is claimed: κ may as well be 0 by its %.0f %% interval; %s, or add larger steps", 100*Confidence, more)
 	case s.Sigma.Value == 0:
-		s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to N, or faster, as far as was measured"
+		s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to the number of " + what + ", or faster, as far as was measured"
 	default:
-		s.limit(most, best)
+		s.limit(what, most, best)
 	}
 }
 
 // peak claims the peak of a κ that is above 0.
-func (s *Scaling) peak(most, best float64) {
+func (s *Scaling) peak(what string, most, best float64) {
 	n := max(1, math.Sqrt(max(0, 1-s.Sigma.Value)/s.Kappa.Value))
 	if n > mostBeyond*most {
-		s.Detail = fmt.Sprintf("no peak is claimed: the curve bends down only beyond %d times the largest N measured, %g; add larger steps", mostBeyond, most)
+		s.Detail = fmt.Sprintf("no peak is claimed: the curve bends down only beyond %d times the largest number of %s measured, %g; add larger steps", mostBeyond, what, most)
 		return
 	}
 	s.PeakN, s.PeakX, s.Extrapolated = n, s.At(n), n > most
-	s.Detail = fmt.Sprintf("the throughput peaks at N = %.3g with %s by the fitted curve", s.PeakN, rate(s.PeakX))
+	if n == 1 {
+		what = strings.TrimSuffix(what, "s")
+	}
+	s.Detail = fmt.Sprintf("the throughput peaks at %.3g %s with %s by the fitted curve", s.PeakN, what, rate(s.PeakX))
 	if s.Extrapolated {
-		s.Detail += fmt.Sprintf(", which is a prediction: the largest N measured is %g", most)
+		s.Detail += fmt.Sprintf(", which is a prediction: the largest number measured is %g", most)
 	}
 	s.above(s.PeakX, best, "the curve's peak")
 }
 
 // limit claims what the throughput approaches where κ is 0.
-func (s *Scaling) limit(most, best float64) {
+func (s *Scaling) limit(what string, most, best float64) {
 	limit := s.Lambda.Value / s.Sigma.Value
 	switch {
 	case !s.Sigma.Known() || s.Sigma.Low == 0:
-		s.Detail = fmt.Sprintf("no peak is seen up to N = %g, and no limit is claimed: σ may as well be 0 by its %.0f %% interval; add larger steps", most, 100*Confidence)
+		s.Detail = fmt.Sprintf("no peak is seen up to %g %s, and no limit is claimed: σ may as well be 0 by its %.0f %% interval; add larger steps", most, what, 100*Confidence)
 	case limit > mostBeyond*best:
-		s.Detail = fmt.Sprintf("no peak is seen up to N = %g, and no limit is claimed: it would be more than %d times what was measured; add larger steps", most, mostBeyond)
+		s.Detail = fmt.Sprintf("no peak is seen up to %g %s, and no limit is claimed: it would be more than %d times what was measured; add larger steps", most, what, mostBeyond)
 	default:
 		s.Limit = limit
-		s.Detail = fmt.Sprintf("no peak is seen up to N = %g: the throughput approaches %s by the fitted curve, whose κ is 0", most, rate(limit))
+		s.Detail = fmt.Sprintf("no peak is seen up to %g %s: the throughput approaches %s by the fitted curve, whose κ is 0", most, what, rate(limit))
 		s.above(limit, best, "that limit")
 	}
 }

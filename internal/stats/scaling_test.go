@@ -20,24 +20,24 @@ var (
 )
 
 func TestFitScalingPublished(t *testing.T) {
-	s, err := FitScaling(sparc)
+	s, err := FitScaling("clients", sparc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !within(s.Sigma.Value, 0.0277285, 1e-6) || !within(s.Kappa.Value, 0.0001044, 5e-8) || !within(s.Lambda.Value, 89.9952, 1e-3) {
 		t.Errorf("SPARCcenter: λ %v, σ %v, κ %v, want 89.995, 0.0277285, 0.0001044", s.Lambda, s.Sigma, s.Kappa)
 	}
-	if !within(s.PeakN, 96.52, 0.05) || s.Extrapolated || !s.Kappa.Known() || s.Kappa.Low <= 0 || !s.Sound || !strings.Contains(s.Detail, "peaks at N = 96.5") {
+	if !within(s.PeakN, 96.52, 0.05) || s.Extrapolated || !s.Kappa.Known() || s.Kappa.Low <= 0 || !s.Sound || !strings.Contains(s.Detail, "peaks at 96.5 clients") {
 		t.Errorf("SPARCcenter: %+v", s)
 	}
-	s, err = FitScaling(tracer)
+	s, err = FitScaling("clients", tracer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !within(s.Sigma.Value, 0.057771, 1e-6) || s.Kappa.Value != 0 || !within(s.Lambda.Value, 21.848843, 1e-4) {
 		t.Errorf("ray tracer: λ %v, σ %v, κ %v, want 21.8488, 0.057771, 0", s.Lambda, s.Sigma, s.Kappa)
 	}
-	if s.PeakN != 0 || s.PeakX != 0 || !within(s.Limit, 378.2, 0.1) || s.Kappa.Low != 0 || s.Kappa.High <= 0 || !strings.Contains(s.Detail, "no peak is seen up to N = 64: the throughput approaches 378/s") {
+	if s.PeakN != 0 || s.PeakX != 0 || !within(s.Limit, 378.2, 0.1) || s.Kappa.Low != 0 || s.Kappa.High <= 0 || !strings.Contains(s.Detail, "no peak is seen up to 64 clients: the throughput approaches 378/s") {
 		t.Errorf("ray tracer: %+v", s)
 	}
 	// The package's intervals, from standard errors, are 0.0337 to 0.0819 and
@@ -60,7 +60,7 @@ func TestFitScalingCoverage(t *testing.T) {
 					points = append(points, Size{n, truth.at(n) + 0.02*truth.at(8)*r.NormFloat64()})
 				}
 			}
-			s, err := FitScaling(points)
+			s, err := FitScaling("clients", points)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestFitScalingExact(t *testing.T) {
 		for n := 1.0; n <= 64; n *= 2 {
 			points = append(points, Size{n, truth.at(n)})
 		}
-		s, err := FitScaling(points)
+		s, err := FitScaling("clients", points)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,15 +119,16 @@ func TestFitScalingDegenerate(t *testing.T) {
 		sizes []Size
 		says  string
 	}{
-		"nothing":       {nil, "0 different N are too few"},
-		"three":         {[]Size{{1, 10}, {2, 19}, {3, 27}}, "3 different N are too few"},
-		"three, twice":  {[]Size{{1, 10}, {2, 19}, {3, 27}, {1, 11}, {2, 18}, {3, 26}}, "3 different N are too few"},
-		"no throughput": {[]Size{{1, 10}, {2, 19}, {3, 0}, {4, 30}}, "throughput of 0 at N = 3"},
-		"no N":          {[]Size{{0, 10}, {2, 19}, {3, 20}, {4, 30}}, "N = 0"},
+		"nothing":       {nil, "0 different numbers of clients are too few"},
+		"one":           {[]Size{{4, 10}, {4, 11}}, "1 number of clients is too few"},
+		"three":         {[]Size{{1, 10}, {2, 19}, {3, 27}}, "3 different numbers of clients are too few"},
+		"three, twice":  {[]Size{{1, 10}, {2, 19}, {3, 27}, {1, 11}, {2, 18}, {3, 26}}, "3 different numbers of clients are too few"},
+		"no throughput": {[]Size{{1, 10}, {2, 19}, {3, 0}, {4, 30}}, "throughput of 0 with 3 clients"},
+		"no N":          {[]Size{{0, 10}, {2, 19}, {3, 20}, {4, 30}}, "with 0 clients"},
 		"not a number":  {[]Size{{1, math.NaN()}, {2, 19}, {3, 20}, {4, 30}}, "NaN"},
 		"infinite":      {[]Size{{1, math.Inf(1)}, {2, 19}, {3, 20}, {4, 30}}, "Inf"},
 	} {
-		if _, err := FitScaling(c.sizes); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := FitScaling("clients", c.sizes); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -138,13 +139,13 @@ func TestFitScalingDegenerate(t *testing.T) {
 		"linear":           {[]Size{{1, 10}, {2, 20}, {4, 40}, {8, 80}, {16, 160}, {32, 320}}, "σ and κ are 0"},
 		"faster than N":    {[]Size{{1, 10}, {2, 22}, {4, 46}, {8, 94}, {16, 190}, {32, 382}}, "or faster"},
 		"flat":             {[]Size{{1, 100}, {2, 100}, {4, 100}, {8, 100}, {16, 100}, {32, 100}}, "approaches 100/s"},
-		"falls at once":    {[]Size{{1, 100}, {2, 40}, {4, 12}, {8, 4}, {1, 101}, {2, 41}}, "peaks at N = 1 "},
+		"falls at once":    {[]Size{{1, 100}, {2, 40}, {4, 12}, {8, 4}, {1, 101}, {2, 41}}, "peaks at 1 client "},
 		"peak beyond":      {[]Size{{1, 1000}, {2, 1980.0}, {4, 3870}, {8, 7300}, {16, 12800}, {24, 16300}}, "prediction"},
 		"four":             {[]Size{{1, 1000}, {2, 1900}, {4, 3300}, {8, 4300}}, "no peak is claimed: 4 measurements are too few"},
 		"far beyond":       {[]Size{{1, 1000}, {2, 1999.0}, {3, 2996.9}, {4, 3993.6}, {5, 4989}, {6, 5983}}, "no peak is claimed"},
 		"noise, no N of 1": {[]Size{{8, 100}, {16, 130}, {32, 90}, {64, 120}}, ""},
 	} {
-		s, err := FitScaling(c.sizes)
+		s, err := FitScaling("clients", c.sizes)
 		if err != nil || !strings.Contains(s.Detail, c.says) {
 			t.Errorf("%s: %+v, %v; want %q", name, s, err, c.says)
 		}
@@ -162,7 +163,7 @@ func TestFitScalingDegenerate(t *testing.T) {
 // TestNothingIsClaimedOfABadFit: a best measured throughput of 119,692/s and a fit with an
 // R² of 0.21, whose peak would be below that.
 func TestNothingIsClaimedOfABadFit(t *testing.T) {
-	s, err := FitScaling([]Size{{1, 87_000}, {2, 119_692}, {4, 96_000}, {8, 104_000}, {16, 101_000}, {32, 92_000}, {64, 103_000}})
+	s, err := FitScaling("clients", []Size{{1, 87_000}, {2, 119_692}, {4, 96_000}, {8, 104_000}, {16, 101_000}, {32, 92_000}, {64, 103_000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestBestAboveTheCurve(t *testing.T) {
 		sizes = append(sizes, Size{n, truth.at(n)})
 	}
 	sizes[5].X *= 1.05
-	s, err := FitScaling(sizes)
+	s, err := FitScaling("clients", sizes)
 	if err != nil || s.PeakN == 0 || s.PeakX >= sizes[5].X || !strings.Contains(s.Detail, "the highest measured, "+rate(sizes[5].X)+", is above the curve's peak") {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -212,7 +213,7 @@ func TestNoiseIsNoPeak(t *testing.T) {
 			for _, n := range []float64{1, 2, 4, 8, 16, 32, 64} {
 				sizes = append(sizes, Size{n, truth.at(n) * (1 + 0.1*r.NormFloat64())})
 			}
-			if s, err := FitScaling(sizes); err == nil && s.PeakN > 0 && !s.Extrapolated {
+			if s, err := FitScaling("clients", sizes); err == nil && s.PeakN > 0 && !s.Extrapolated {
 				claimed++
 			}
 		}
@@ -231,7 +232,7 @@ func TestPhysicalBounds(t *testing.T) {
 		for _, n := range []float64{1, 2, 4, 8, 16, 32} {
 			sizes = append(sizes, Size{n, math.Exp(3 * r.NormFloat64())})
 		}
-		s, err := FitScaling(sizes)
+		s, err := FitScaling("clients", sizes)
 		if err != nil {
 			t.Fatal(err)
 		}

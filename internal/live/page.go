@@ -126,8 +126,7 @@ func (s *Snapshot) drive() *report.Drive {
 	}
 	from, to := int(d.WarmupSeconds+1-1e-9), int(s.State.Elapsed/time.Second)
 	if to > from {
-		median, most := stats.TPS(s.Seconds, from, to)
-		d.TPS.Median, d.TPS.Max = &median, &most
+		d.TPS.Median, d.TPS.Max = stats.TPS(s.Seconds, from, to)
 	}
 	for _, second := range s.Seconds {
 		d.MaxBacklog = max(d.MaxBacklog, second.Waiting)

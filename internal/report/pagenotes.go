@@ -114,8 +114,8 @@ func figures(r *Result) []PageFigure {
 		return []PageFigure{}
 	}
 	throughput := Figure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
-	if t := d.TPS; t != nil {
-		throughput.Below = append(throughput.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
+	if t := d.throughput(); t.Median != nil && t.Max != nil {
+		throughput.Below = append(throughput.Below, "median "+RateText(*t.Median), "best second "+RateText(*t.Max))
 	}
 	var interval string
 	if d.Seconds >= stats.LeastInterval {

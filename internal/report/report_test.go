@@ -194,6 +194,34 @@ func TestTextFitsItsWidth(t *testing.T) {
 	}
 }
 
+// TestOverlapText: a node to which no client wrote is not said to have taken writes.
+func TestOverlapText(t *testing.T) {
+	o := Overlap{1, 2.63, []Acknowledged{{Server: "n0", Acknowledged: 1527}, {Server: "n2", Acknowledged: 9}}}
+	if text := o.text(); !strings.HasPrefix(text, "Two nodes took writes for 1.63 s, from ") {
+		t.Error(text)
+	}
+	o.Servers[1].Acknowledged = 0
+	if text := o.text(); !strings.HasPrefix(text, "Two nodes were ready to take writes for 1.63 s, from ") ||
+		!strings.HasSuffix(text, ": n0 acknowledged 1,527 then; n2 had become the leader, and no client wrote to it.") {
+		t.Error(text)
+	}
+}
+
+// TestFewSeconds: a run that was measured for less than two whole seconds has no median and
+// no best second.
+func TestFewSeconds(t *testing.T) {
+	r := driven(base("valid", ""))
+	for _, known := range []bool{true, false} {
+		if !known {
+			r.Drive.TPS.Median, r.Drive.TPS.Max = nil, nil
+		}
+		below := strings.Join(figures(r)[0].Below, " · ")
+		if strings.Contains(below, "median ") != known || strings.Contains(below, "best second ") != known {
+			t.Errorf("known %v: %s", known, below)
+		}
+	}
+}
+
 // TestJSONRoundTrip holds that report is a function of the directory: the text of
 // what was read again is that of what was written.
 func TestJSONRoundTrip(t *testing.T) {

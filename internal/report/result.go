@@ -266,8 +266,8 @@ func (r Rejected) reasons() string {
 }
 
 // Throughput is committed transactions per second; median and maximum are over
-// whole seconds, null where there was none, and so is the mean where there are
-// ten or more; of fewer it is committed over the measured time.
+// whole seconds, null where there were fewer than two, and so is the mean where there
+// are ten or more; of fewer it is committed over the measured time.
 type Throughput struct {
 	Mean   *float64 `json:"mean"`
 	Median *float64 `json:"median"`

@@ -196,8 +196,7 @@ func timeline(d *report.Drive, line *stats.Timeline, warmup time.Duration) []sta
 		}
 	}
 	if from, to := whole(warmup, d.Seconds); to > from {
-		median, most := stats.TPS(seconds, from, to)
-		d.TPS.Median, d.TPS.Max = &median, &most
+		d.TPS.Median, d.TPS.Max = stats.TPS(seconds, from, to)
 	}
 	end := time.Duration((d.WarmupSeconds + d.Seconds) * float64(time.Second))
 	if gap := line.LongestGapUntil(end); gap.Length() > 0 {

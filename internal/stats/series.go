@@ -166,13 +166,14 @@ func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], others ..
 	return nil
 }
 
-// TPS returns the median and the most of the Throughput; 0 of no seconds.
-func TPS(series []Second, from, to int) (middle, most float64) {
+// TPS returns the median and the most of the Throughput; nil of fewer than two seconds, of
+// which one is in the middle of none and best of none.
+func TPS(series []Second, from, to int) (middle, most *float64) {
 	committed := Throughput(series, from, to)
-	if len(committed) == 0 {
-		return 0, 0
+	if len(committed) < 2 {
+		return nil, nil
 	}
-	return Median(committed), slices.Max(committed)
+	return new(Median(committed)), new(slices.Max(committed))
 }
 
 // Median sorts the values, one at least; of an even number it is the mean of the middle two.

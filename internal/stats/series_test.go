@@ -227,18 +227,26 @@ func TestTPS(t *testing.T) {
 	series := []Second{{Second: 0, Committed: 100}, {Second: 1, Committed: 4}, {Second: 2}, {Second: 3, Committed: 9}, {Second: 4, Committed: 1}}
 	for _, c := range []struct {
 		from, to     int
-		median, most float64
+		median, most float64 // -1: there is none
 	}{
 		{0, 5, 4, 100},
 		{1, 5, 2.5, 9},
 		{1, 4, 4, 9},
 		{3, 7, 0.5, 9}, // nothing committed at the end
-		{2, 3, 0, 0},
-		{3, 3, 0, 0},
-		{5, 1, 0, 0},
+		{3, 5, 5, 9},
+		{3, 4, -1, -1}, // of one second
+		{3, 3, -1, -1},
+		{5, 1, -1, -1},
 	} {
-		if median, most := TPS(series, c.from, c.to); median != c.median || most != c.most {
-			t.Errorf("from %d to %d: got %v, %v, want %+v", c.from, c.to, median, most, c)
+		median, most := TPS(series, c.from, c.to)
+		if median == nil {
+			median = new(-1.0)
+		}
+		if most == nil {
+			most = new(-1.0)
+		}
+		if *median != c.median || *most != c.most {
+			t.Errorf("from %d to %d: got %v, %v, want %+v", c.from, c.to, *median, *most, c)
 		}
 	}
 }

@@ -238,7 +238,7 @@ func TestKneeIsKept(t *testing.T) {
 func TestPageOfSizes(t *testing.T) {
 	for name, beyond := range map[string]bool{"clients": false, "predicted": true} {
 		b := books()[name]
-		fit, err := scaling(b.Points)
+		fit, err := scaling(Clients, b.Points)
 		if err != nil {
 			t.Fatal(err)
 		}

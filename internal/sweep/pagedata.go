@@ -168,7 +168,7 @@ func (d *PageData) ofRate(points []Point) {
 // ofSize adds what a sweep over clients or nodes reports.
 func (d *PageData) ofSize(axis Axis, points []Point) {
 	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
-	fit, err := scaling(known)
+	fit, err := scaling(axis, known)
 	d.Figures = sizeFigures(axis, known, fit)
 	d.Table = stepTable(axis, points, byValue(points, merge(points)))
 	if err != nil {

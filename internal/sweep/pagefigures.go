@@ -44,15 +44,15 @@ func knee(points []Point) stats.Knee {
 
 // scaling fits the scalability law to steps whose throughput is known: one in which nothing
 // was committed belongs to the curve, too, and no curve of that shape goes through it.
-func scaling(points []Point) (stats.Scaling, error) {
+func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
 	for _, p := range points {
 		if !above(p.TPS) {
-			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", label(Clients, p.Value))
+			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", label(axis, p.Value))
 		}
 		sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
 	}
-	return stats.FitScaling(sizes)
+	return stats.FitScaling(string(axis), sizes)
 }
 
 // notes are what the measurements must not be read without.
@@ -99,7 +99,7 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 	for _, p := range merge(points) {
 		switch {
 		case p.Value == 0:
-			full = report.Figure(full.Name, rateText(p.TPS), "/s", "median "+rateText(p.Median), "best second "+rateText(p.Best), "99 % latency "+latencyText(p.P99MS))
+			full = report.Figure(full.Name, rateText(p.TPS), "/s", append(seconds(p.Median, "median "), append(seconds(p.Best, "best second "), "99 % latency "+latencyText(p.P99MS))...)...)
 		case p.Kept(): // ascending, so that the last one stays
 			kept = report.Figure(kept.Name, report.RateText(p.Value), "/s", "99 % latency "+latencyText(p.P99MS), "99.9 % "+latencyText(p.P999MS))
 		}
@@ -114,7 +114,7 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 	for _, p := range points {
 		if *p.TPS > highest {
 			highest = *p.TPS
-			best = report.Figure(best.Name, report.RateText(highest), "/s", with(p), "95 % interval "+pageInterval(p), "best second "+rateText(p.Best))
+			best = report.Figure(best.Name, report.RateText(highest), "/s", append([]string{with(p), "95 % interval " + pageInterval(p)}, seconds(p.Best, "best second ")...)...)
 		}
 	}
 	all := []report.PageFigure{best}
@@ -213,10 +213,13 @@ func lawTable(fit stats.Scaling) report.PageTable {
 	return t
 }
 
+// linksNote is said of the table of a page alone.
+const linksNote = " The first column leads to the report of the step."
+
 // stepTable has a row a step, each leading to its report. efficiency is of each
 // point; nil: there is none.
 func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTable {
-	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time. The first column leads to the report of the step.",
+	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time."+linksNote,
 		[]int{1}, stepName(axis), "verdict", "TPS", "95 % interval", "median", "best second")
 	if efficiency != nil {
 		t.Columns = append(t.Columns, "efficiency")
@@ -225,9 +228,12 @@ func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTabl
 	if axis == Rate {
 		t.Columns = append(t.Columns, "not sent")
 	}
+	if slices.ContainsFunc(points, func(p Point) bool { return p.TPS != nil && p.Median == nil }) {
+		t.Note += " A step of fewer than two whole seconds has no median and no best second."
+	}
 	for i, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
+			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), secondsText(p, p.Median), secondsText(p, p.Best),
 		}}
 		if efficiency != nil {
 			if r.Cells = append(r.Cells, "–"); efficiency[i] != nil {
@@ -271,6 +277,22 @@ func pageInterval(p Point) string {
 		return report.NotKnown
 	}
 	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)
+}
+
+// seconds says what came of single seconds, of which a short step has too few; empty then.
+func seconds(rate *float64, name string) []string {
+	if rate == nil {
+		return nil
+	}
+	return []string{name + report.RateText(*rate)}
+}
+
+// secondsText is such a number in the table; a dash where the step was too short for it.
+func secondsText(p Point, rate *float64) string {
+	if p.TPS != nil && rate == nil {
+		return "–"
+	}
+	return rateText(rate)
 }
 
 func rateText(rate *float64) string { return report.Perhaps(rate, report.RateText) }

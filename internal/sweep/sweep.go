@@ -135,8 +135,8 @@ type Point struct {
 	TPS      *float64 `json:"tps"`     // committed a second, the mean
 	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none
 	High     *float64 `json:"tps_high"`
-	Median   *float64 `json:"tps_median"` // over whole seconds; nil where there was none
-	Best     *float64 `json:"tps_best"`   // whole second; nil where there was none
+	Median   *float64 `json:"tps_median"` // over whole seconds; nil where there were fewer than two
+	Best     *float64 `json:"tps_best"`   // whole second; nil where there were fewer than two
 	MeanMS   *float64 `json:"latency_mean_ms"`
 	P50MS    *float64 `json:"latency_p50_ms"`
 	P99MS    *float64 `json:"latency_p99_ms"`

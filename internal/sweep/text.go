@@ -17,7 +17,8 @@ func Text(w io.Writer, b *Book, dir string) error {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s on %s, over %s; seed %d\n", b.Workload, b.Database, b.Over, b.Seed)
-	d.Table.Note = "Latencies (50 % to max) in milliseconds, from the intended start time."
+	_, short, _ := strings.Cut(d.Table.Note, linksNote)
+	d.Table.Note = "Latencies (50 % to max) in milliseconds, from the intended start time." + short
 	for _, t := range append([]report.PageTable{d.Table}, d.Coefficients...) {
 		out.WriteString("\n")
 		if t.Title != "" {

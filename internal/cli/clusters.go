@@ -117,14 +117,14 @@ func settingsOf(environ []string) []string {
 	})
 }
 
-func clusterLines() (lines []string) {
+func clusterLines() (lines []listLine) {
 	for _, k := range clusterKinds() {
 		form, about, _ := strings.Cut(k.about, "  ")
-		lines = append(lines, fmt.Sprintf("%-42s %s", form, about))
+		lines = append(lines, listLine{fmt.Sprintf("%-42s ", form), about})
 	}
-	return append(lines, "", "Parameters of any kind but those of Kubernetes, after a question mark:",
-		"  memory=on    the data in /dev/shm, where fsync costs nothing and means nothing",
-		"  loopback=on  all nodes on 127.0.0.1, without network namespaces and the faults that need them",
-		"  layer=on     a file system under every node's data that can fill up, be slow, and lose what was not synced",
-		"  bin=DIR      the folder of the server's programs; without it those on PATH come before the system's")
+	return append(lines, listLine{}, listLine{"", "Parameters of any kind but those of Kubernetes, after a question mark:"},
+		listLine{"  memory=on    ", "the data in /dev/shm, where fsync costs nothing and means nothing"},
+		listLine{"  loopback=on  ", "all nodes on 127.0.0.1, without network namespaces and the faults that need them"},
+		listLine{"  layer=on     ", "a file system under every node's data that can fill up, be slow, and lose what was not synced"},
+		listLine{"  bin=DIR      ", "the folder of the server's programs; without it those on PATH come before the system's"})
 }

@@ -262,7 +262,7 @@ func (a *app) printComparison(sides []report.Side, dir, command, format string) 
 		return nil, &exitError{exitUsage, err}
 	}
 	if format == output.Text {
-		return c, c.WriteText(a.stdout)
+		return c, c.WriteText(a.stdout, a.textOptions(dir).Width)
 	}
 	return c, output.Write(a.stdout, format, output.Runs(sides), c)
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,6 +15,7 @@ import (
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/output"
+	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
@@ -153,22 +156,38 @@ func (a *app) listCommand() *cobra.Command {
 		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks, scenarios and formats"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			lines, err := list(args[0], kinds)
-			for _, line := range lines {
-				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
-			return err
+			return writeList(a.stdout, lines, a.textOptions("").Width)
 		},
 	}
 }
 
+// listLine is a line of a list: what is listed, filled up to its column, and what is said of it.
+type listLine struct{ lead, about string }
+
+// writeList writes lines for a terminal of so many columns; 0: there is none, and each stays one,
+// as programs read them.
+func writeList(w io.Writer, lines []listLine, width int) error {
+	for _, l := range lines {
+		text := l.lead + l.about + "\n"
+		if width > 0 && utf8.RuneCountInString(text) > width {
+			text = report.Hang(l.lead, l.about, width)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // list returns the lines of one kind of thing that this build knows.
-func list(kind string, kinds []string) (lines []string, err error) {
+func list(kind string, kinds []string) (lines []listLine, err error) {
 	switch kind {
 	case "workloads":
 		for _, w := range workloads() {
-			lines = append(lines, w.Name+"  "+w.About)
+			lines = append(lines, listLine{w.Name + "  ", w.About})
 		}
 	case "databases":
 		lines = databaseLines()
@@ -176,12 +195,12 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		lines = clusterLines()
 	case "faults":
 		for _, f := range nemesis.List() {
-			lines = append(lines, fmt.Sprintf("%s\n      %s", f[0], f[1]))
+			lines = append(lines, listLine{"", f[0]}, listLine{"      ", f[1]})
 		}
 	case "checks":
 		for i, w := range workloads() {
 			if i > 0 {
-				lines = append(lines, "", "Of the workload "+w.Name+":")
+				lines = append(lines, listLine{}, listLine{"", "Of the workload " + w.Name + ":"})
 			}
 			lines = append(lines, about(w.Checks)...)
 			if i == 0 {
@@ -192,7 +211,7 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		lines = scenarioLines()
 	case "formats":
 		for _, f := range formats() {
-			lines = append(lines, fmt.Sprintf("%-15s %s", f.Name, f.About))
+			lines = append(lines, listLine{fmt.Sprintf("%-15s ", f.Name), f.About})
 		}
 	default:
 		err = usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
@@ -201,21 +220,21 @@ func list(kind string, kinds []string) (lines []string, err error) {
 }
 
 // about writes names with what they mean.
-func about(list [][2]string) (lines []string) {
+func about(list [][2]string) (lines []listLine) {
 	for _, c := range list {
-		lines = append(lines, fmt.Sprintf("%-15s %s", c[0], c[1]))
+		lines = append(lines, listLine{fmt.Sprintf("%-15s ", c[0]), c[1]})
 	}
 	return lines
 }
 
-func databaseLines() (lines []string) {
+func databaseLines() (lines []listLine) {
 	for _, d := range databases() {
 		url, about, _ := strings.Cut(d.about, "  ")
-		lines = append(lines, fmt.Sprintf("%-46s %s", url, about))
+		lines = append(lines, listLine{fmt.Sprintf("%-46s ", url), about})
 	}
-	lines = append(lines, "", "Mutants of memory:, each a bug that real databases have had:")
+	lines = append(lines, listLine{}, listLine{"", "Mutants of memory:, each a bug that real databases have had:"})
 	for _, m := range memory.Mutants() {
-		lines = append(lines, fmt.Sprintf("  %-19s %s", m.Name, m.Bug))
+		lines = append(lines, listLine{fmt.Sprintf("  %-19s ", m.Name), m.Bug})
 	}
 	return lines
 }
@@ -321,13 +340,13 @@ func levelNames() (names []string) {
 
 // scenarioLines are what is listed of the scenarios in this program; those of a study have
 // the longest names.
-func scenarioLines() (lines []string) {
+func scenarioLines() (lines []listLine) {
 	all, width := scenarios.All(), 0
 	for _, s := range all {
 		width = max(width, len(s.Name))
 	}
 	for _, s := range all {
-		lines = append(lines, fmt.Sprintf("%-*s %-21s %-8s %s", width, s.Name, s.Database, s.Verdict, s.About))
+		lines = append(lines, listLine{fmt.Sprintf("%-*s %-21s %-8s ", width, s.Name, s.Database, s.Verdict), s.About})
 	}
 	return lines
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"stroppy/internal/stats"
 )
@@ -45,41 +46,43 @@ func ReadRecorded(dir string) (Recorded, error) {
 	return r, nil
 }
 
-// WriteText writes a comparison for a terminal: first which side is faster, then the settings in which the sides
+// WriteText writes a comparison for people: first which side is faster, then the settings in which the sides
 // differ, then their measurements and the workload's own tables, then each side's ratio to
-// the first with its interval.
-func (d *ComparisonData) WriteText(w io.Writer) error {
+// the first with its interval. Lines are wrapped at the width of a terminal in columns; 0: there
+// is none, and each stays one.
+func (d *ComparisonData) WriteText(w io.Writer, width int) error {
+	t := &text{width: cmp.Or(width, math.MaxInt)}
 	for _, answer := range d.Answer {
-		fmt.Fprintf(w, "%s\n", answer)
+		t.hang("", 0, answer)
 	}
 	for _, side := range d.Facts {
-		fmt.Fprintf(w, "%s  %s\n", side.Name, side.Value)
+		t.hang(side.Name+"  ", utf8.RuneCountInString(side.Name)+2, side.Value)
 	}
 	if len(d.Differs) > 0 {
-		fmt.Fprintf(w, "\nNot the same on all sides, so read the ratios with that in mind:\n")
+		t.out.WriteString("\n")
+		t.hang("", 0, "Not the same on all sides, so read the ratios with that in mind:")
 		for _, l := range d.Differs {
-			fmt.Fprintf(w, "  %s: %s\n", l.Name, l.Value)
+			lead := "  " + l.Name + ": "
+			t.hang(lead, utf8.RuneCountInString(lead), l.Value)
 		}
 	}
-	fmt.Fprintln(w)
-	if err := d.Table.WriteText(w); err != nil {
-		return err
-	}
-	for _, t := range d.Tables {
-		fmt.Fprintf(w, "\n%s\n", t.Title)
-		if err := t.WriteText(w); err != nil {
-			return err
-		}
+	t.out.WriteString("\n")
+	_ = d.Table.writeText(&t.out, cmp.Or(width, usualWidth)) // a Builder returns no error
+	for _, table := range d.Tables {
+		t.head(table.Title)
+		_ = table.writeText(&t.out, cmp.Or(width, usualWidth))
 	}
 	against := ""
 	for _, r := range d.Ratios {
 		if r.Against != against {
 			against = r.Against
-			fmt.Fprintf(w, "\n%s, 95 %% intervals, each by itself:\n", against)
+			t.head(against + ", 95 % intervals, each by itself:")
 		}
-		fmt.Fprintf(w, "  %-16s %-24s %s\n", r.Name, r.Text, r.Difference)
+		lead := fmt.Sprintf("  %-16s %-24s ", r.Name, r.Text)
+		t.hang(lead, utf8.RuneCountInString(lead), r.Difference)
 	}
-	return nil
+	_, err := io.WriteString(w, t.out.String())
+	return err
 }
 
 // SideName names a side by its place: A, B … and its number beyond Z.

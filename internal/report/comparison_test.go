@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"stroppy/internal/stats"
 )
@@ -29,7 +30,7 @@ func side(name string, runs ...Recorded) Side { return Side{Name: name, Runs: ru
 func compared(t *testing.T, sides ...Side) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := data(t, sides, "").WriteText(&out); err != nil {
+	if err := data(t, sides, "").WriteText(&out, 0); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -111,6 +112,26 @@ func TestCompareRefuses(t *testing.T) {
 	} {
 		if _, err := Compare(sides, "", ""); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("got %v, want a refusal with %q", err, why)
+		}
+	}
+}
+
+// TestComparisonWidth: on a terminal no line is wider than it is; elsewhere a ratio is one line.
+func TestComparisonWidth(t *testing.T) {
+	other := recorded("b", "bank", "invalid", 1000, 2000)
+	other.Result.Scenario = []Setting{{Name: "description", Value: strings.Repeat("a long value ", 12)}}
+	c := data(t, []Side{side("a", recorded("a", "bank", "valid", 1000, 1100)), side(strings.Repeat("b", 20), other)}, "")
+	for width, wide := range map[int]bool{80: false, 0: true} {
+		var out bytes.Buffer
+		if err := c.WriteText(&out, width); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for line := range strings.Lines(out.String()) {
+			found = found || utf8.RuneCountInString(line) > 81
+		}
+		if found != wide || strings.Contains(out.String(), "that takes repeated runs, or runs of 10 seconds at least\n") != wide {
+			t.Errorf("at the width %d:\n%s", width, &out)
 		}
 	}
 }

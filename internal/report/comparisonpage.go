@@ -64,7 +64,7 @@ type ComparisonLine struct {
 // WritePage writes a comparison as one HTML file that needs nothing else.
 func (d *ComparisonData) WritePage(w io.Writer) error {
 	sheet := Sheet{Title: d.Title, Data: d, Scripts: []string{"comparison.js"}}
-	if err := sheet.Write(w, d.WriteText); err != nil {
+	if err := sheet.Write(w, func(w io.Writer) error { return d.WriteText(w, 0) }); err != nil {
 		return fmt.Errorf("write the page of the comparison: %w", err)
 	}
 	return nil

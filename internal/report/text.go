@@ -204,6 +204,23 @@ func (t *text) hang(lead string, indent int, detail string) {
 	}
 }
 
+// Hang writes lead and then what is said of it, wrapped under itself at the width of a terminal
+// in columns. Where that leaves little room it stands below the lead.
+func Hang(lead, about string, width int) string {
+	const least, below = 30, 6
+	t, indent := &text{width: width}, utf8.RuneCountInString(lead)
+	if utf8.RuneCountInString(strings.TrimRight(lead, " ")) > width { // its other columns do, too
+		name, rest, _ := strings.Cut(lead, "  ")
+		lead, about = name, strings.TrimSpace(rest)+" "+about
+	}
+	if indent > below && indent > width-least {
+		t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
+		lead, indent = "", below
+	}
+	t.hang(lead, indent, about)
+	return t.out.String()
+}
+
 // faint writes what is said beside, wrapped at the indent.
 func (t *text) faint(indent int, text string) {
 	for _, part := range wrap(text, t.width-indent) {

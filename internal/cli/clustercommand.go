@@ -21,6 +21,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/cluster"
 	"stroppy/internal/scenario"
+	"stroppy/internal/spelling"
 )
 
 // heldPrefix begins the kind of a record whose cluster outlives its command.
@@ -29,6 +30,12 @@ const heldPrefix = "up "
 // downLimit bounds how long a cluster may take to go.
 const downLimit = time.Minute
 
+// clusterMeanings are the words that other tools have for the commands of a cluster.
+var clusterMeanings = map[string]string{
+	"start": "up", "create": "up", "run": "up", "stop": "down", "delete": "down", "rm": "down", "remove": "down", "kill": "down", "destroy": "down",
+	"ls": "status", "list": "status", "ps": "status", "show": "status", "info": "status",
+}
+
 func (a *app) clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "cluster up|status|down [KIND[:N]]", Short: "Start, show and stop a real database cluster on this machine",
@@ -36,7 +43,7 @@ func (a *app) clusterCommand() *cobra.Command {
 			if len(args) == 0 {
 				return usagef("`%s` takes one of up, status or down", c.CommandPath())
 			}
-			return usagef("%q is no command of a cluster; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
+			return usagef("%q is no command of a cluster; %s", args[0], spelling.Hint(args[0], []string{"up", "status", "down"}, clusterMeanings, "take up, status or down"))
 		},
 	}
 	one := takes(1, 1, "takes one cluster, KIND or KIND:N; `stroppy list clusters` shows all")

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/system"
 	"stroppy/internal/scenario"
+	"stroppy/internal/spelling"
 )
 
 // clusterKind is one kind of database cluster that this program can start.
@@ -51,7 +52,7 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 		return kind, o, usagef("this build cannot start the cluster %q, because %s", text, leftOut)
 	}
 	if kind.name == "" {
-		return kind, o, usagef("%q is no cluster that stroppy can start; the nearest is %s", name, scenario.Nearest(name, names))
+		return kind, o, usagef("%q is no cluster that stroppy can start; %s", name, spelling.Hint(name, names, serverMeanings, "`stroppy list clusters` shows those that it can"))
 	}
 	o.Nodes = kind.nodes
 	if counted {

@@ -220,7 +220,8 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place makes the run's directory, where SQLite's default file is, and opens the
 // database. Where one of them cannot be had, nothing is left of the other.
 func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
-	if err := cmp.Or(config.loadedElsewhere(), config.oneProcess()); err != nil {
+	_, unknown := databaseOf(config.runDatabase(""))
+	if err := cmp.Or(unknown, config.loadedElsewhere(), config.oneProcess()); err != nil {
 		return nil, nil, err
 	}
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")

@@ -23,6 +23,7 @@ import (
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/spelling"
 	"stroppy/internal/sweep"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -128,6 +129,40 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 	return nil, err
 }
 
+// serverMeanings are other names of databases, for the schemes and clusters of this program.
+var serverMeanings = map[string]string{
+	"pg": "postgres", "psql": "postgres", "pgsql": "postgres", "patroni": "postgres", "crdb": "cockroach", "foundationdb": "fdb",
+	"mariadb": "mysql", "percona": "mysql", "tidb": "mysql", "mysqli": "mysql", "mongo": "mongodb", "mongodb+srv": "mongodb",
+	"valkey": "redis", "sqlite3": ownScheme, "file": ownScheme,
+}
+
+// foreign are addresses as libraries and other tools write them, with the scheme of this
+// program for what each is of.
+var foreign = []struct {
+	form   *regexp.Regexp
+	scheme string
+}{
+	{regexp.MustCompile(`(?i)^jdbc:postgresql:`), "postgres"},
+	{regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb):`), "mysql"},
+	{regexp.MustCompile(`(?i)^jdbc:sqlite:`), ownScheme},
+	{regexp.MustCompile(`^.*@(tcp|unix)?[46]?\(.*\)/`), "mysql"},
+	{regexp.MustCompile(`(?i)^\s*(host|hostaddr|port|dbname|user)\s*=`), "postgres"},
+	{regexp.MustCompile(`(?i)^[^:@]*\.(db|sqlite3?)$|^[.~]{0,2}/[^:@]*$`), ownScheme},
+}
+
+// writtenHere says how an address is written that is written as elsewhere; empty where that
+// is not known. Nothing of the address is in it.
+func writtenHere(url string) string {
+	for _, f := range foreign {
+		for _, d := range databases() {
+			if form, _, _ := strings.Cut(d.about, "  "); d.schemes[0] == f.scheme && f.form.MatchString(url) {
+				return form
+			}
+		}
+	}
+	return ""
+}
+
 // databaseOf finds a database by the scheme of its URL. Nothing else of a URL with
 // an unknown scheme or none is shown: only its driver knows what may be.
 func databaseOf(url string) (database, error) {
@@ -143,13 +178,23 @@ func databaseOf(url string) (database, error) {
 		}
 		schemes = append(schemes, d.schemes...)
 	}
+	if form := writtenHere(url); form != "" {
+		return database{}, usagef("the database's URL has no scheme that stroppy knows: here it is written %s", form)
+	}
 	if !found {
 		return database{}, usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
 	}
 	if len(servers()) == 0 {
 		return database{}, usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
 	}
-	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+	const unknown = "no database is known by the scheme %s:"
+	if near, found := serverMeanings[strings.ToLower(scheme)]; found {
+		return database{}, usagef(unknown+", and the nearest scheme is %s:", scheme, near)
+	}
+	if near, found := spelling.Near(scheme, schemes); found {
+		return database{}, usagef(unknown+", and the nearest scheme is %s:", scheme, near)
+	}
+	return database{}, usagef(unknown+"; `stroppy list databases` shows how each is written", scheme)
 }
 
 // checkURL says what is wrong with a database's URL, as far as that is known without a

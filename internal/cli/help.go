@@ -19,6 +19,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
+	"stroppy/internal/spelling"
 	"stroppy/internal/workload"
 	"stroppy/scenarios"
 )
@@ -181,6 +182,8 @@ func writeList(w io.Writer, lines []listLine, width int) error {
 	}
 	return nil
 }
+// listMeanings are other words for what can be listed.
+var listMeanings = map[string]string{"db": "databases", "dbs": "databases", "engines": "databases", "nemesis": "faults", "nemeses": "faults", "tests": "workloads"}
 
 // list returns the lines of one kind of thing that this build knows.
 func list(kind string, kinds []string) (lines []listLine, err error) {
@@ -214,7 +217,7 @@ func list(kind string, kinds []string) (lines []listLine, err error) {
 			lines = append(lines, listLine{fmt.Sprintf("%-15s ", f.Name), f.About})
 		}
 	default:
-		err = usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
+		err = usagef("%q cannot be listed; %s", kind, spelling.Hint(kind, kinds, listMeanings, "take "+setting.Or(kinds)))
 	}
 	return lines, err
 }

@@ -19,6 +19,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
+	"stroppy/internal/spelling"
 )
 
 // The exit codes.
@@ -109,7 +110,7 @@ func (a *app) root() *cobra.Command {
 		for _, c := range root.Commands() {
 			names = append(names, c.Name())
 		}
-		if near, found := scenario.Near(args[0], names); found {
+		if near, found := spelling.Near(args[0], names); found {
 			return usagef("%q is no command of stroppy; the nearest is %s", args[0], near)
 		}
 		return usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
@@ -206,7 +207,7 @@ func flagError(c *cobra.Command, err error) error {
 	if len(owners) > 0 {
 		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), listed(owners))
 	}
-	if near, found := scenario.Near(name, names); found {
+	if near, found := spelling.Near(name, names); found {
 		return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), near)
 	}
 	return usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())

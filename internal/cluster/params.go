@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
+	"stroppy/internal/spelling"
 )
 
 // ParamError says that a parameter of a cluster is none, or has a value that it
@@ -36,7 +36,7 @@ type Params struct {
 	// Set takes the setting of set.NAME=VALUE.
 	Set func(name, value string) error
 	// Unknown says of a name that is none of these what there is. Without it the
-	// nearest of Known is named.
+	// nearest of Known is named, or all.
 	Unknown string
 	// Kind begins the sentence that names the nearest, as in "a cluster of Redis".
 	Kind string
@@ -72,10 +72,9 @@ func (p Params) unknown(name string) error {
 	if p.Unknown != "" {
 		return errors.New(p.Unknown)
 	}
-	near := slices.MinFunc(append(slices.Sorted(maps.Keys(p.Known)), paramBin), func(a, b string) int {
-		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
-	})
-	return fmt.Errorf("%s has no such parameter; the nearest is %s, and set.NAME=VALUE sets a setting of the server's", p.Kind, near)
+	known := append(slices.Sorted(maps.Keys(p.Known)), paramBin)
+	return fmt.Errorf("%s has no such parameter; %s, and set.NAME=VALUE sets a setting of the server's", p.Kind,
+		spelling.Hint(name, known, nil, "it has "+strings.Join(known, ", ")))
 }
 
 // OnOff takes on and off.

@@ -113,4 +113,8 @@ func TestParamsTake(t *testing.T) {
 	if err := p.Read(url.Values{"lomit": {"2s"}}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
+	want = "the cluster's parameter threads: a cluster of X has no such parameter; it has limit, on, bin, and set.NAME=VALUE sets a setting of the server's"
+	if err := p.Read(url.Values{"threads": {"2"}}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
 }

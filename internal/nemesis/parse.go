@@ -1,7 +1,6 @@
 package nemesis
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/agnivade/levenshtein"
+	"stroppy/internal/spelling"
 )
 
 // Parse reads one line of a script:
@@ -23,7 +22,7 @@ import (
 // List says what a FAULT may be. What Parse returns prints back as a text that
 // Parse reads as the same fault: the words of a schedule come in the order above,
 // times without their zeros (2m), nodes as n0, and what has a default with it. An
-// unknown word is an error that names the nearest known one.
+// unknown word is an error that names the known one that is near it, or all.
 func Parse(text string) (Fault, error) {
 	f, err := parse(text)
 	if err != nil {
@@ -424,15 +423,23 @@ func readFile(e *effect, r *reader) error {
 	return nil
 }
 
-// unknown says that a word means nothing here, and which known one is nearest.
+// meanings are words that other tools have for those of a fault.
+var meanings = map[string]string{
+	"crash": kill, "sigkill": kill, "restart": kill, "reboot": kill, "shutdown": stop, "terminate": stop,
+	"freeze": pause, "suspend": pause, "hang": pause, "sigstop": pause,
+	"isolate": partition, "disconnect": partition, "split": partition,
+	"delay": slow, "latency": slow, "loss": lossy, "drop": lossy, "bandwidth": limit, "throttle": limit,
+	"skew": clock, "cpu": stress, "command": execute, "wipe": replace,
+	"master": primary, "replica": standby, "slave": standby, "secondary": standby, "replicas": standbys, "any": random, "everything": all,
+	"after": "at", "in": "at", "each": "every", "during": "for", "lasting": "for",
+}
+
+// unknown says that a word means nothing here, and what is known: the word that is near it, or all.
 func unknown(t, what string, known []string) error {
 	if quoted(t) {
 		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec and chaos take a quoted text", clip(t), what)
 	}
-	near := slices.MinFunc(known, func(a, b string) int {
-		return cmp.Compare(levenshtein.ComputeDistance(clip(t), a), levenshtein.ComputeDistance(clip(t), b))
-	})
-	return fmt.Errorf("%q is no %s; the nearest is %s", clip(t), what, near)
+	return fmt.Errorf("%q is no %s; %s", clip(t), what, spelling.Hint(t, known, meanings, "take one of "+strings.Join(known, ", ")))
 }
 
 // clip bounds what is repeated of a text that somebody else wrote.

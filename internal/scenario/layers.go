@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"stroppy/internal/setting"
+	"stroppy/internal/spelling"
 	"stroppy/internal/workload"
 )
 
@@ -255,7 +254,7 @@ func (w Workloads) Unknown(source, key string) error {
 	for _, k := range w.Keys() {
 		names = append(names, k.Name)
 	}
-	near, found := Near(key, names)
+	near, found := spelling.Near(key, names)
 	if !found {
 		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists those of each workload", clip(source))
 	}
@@ -266,20 +265,6 @@ func (w Workloads) Unknown(source, key string) error {
 		near = "--" + near
 	}
 	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
-}
-
-// Near returns the nearest name, if it may be what was meant.
-func Near(name string, names []string) (string, bool) {
-	near := Nearest(name, names)
-	distance := levenshtein.ComputeDistance(clip(name), near)
-	return near, distance <= max(2, len(name)/3) && distance < len(name)
-}
-
-// Nearest returns the first name with the smallest edit distance to name.
-func Nearest(name string, names []string) string {
-	return slices.MinFunc(names, func(a, b string) int {
-		return levenshtein.ComputeDistance(clip(name), a) - levenshtein.ComputeDistance(clip(name), b)
-	})
 }
 
 // clip is a text as a sentence can hold it.

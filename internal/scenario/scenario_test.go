@@ -240,19 +240,6 @@ func reread(t *testing.T, s *Scenario) Scenario {
 	return got
 }
 
-func TestNearest(t *testing.T) {
-	var names []string
-	for _, k := range all().Keys() {
-		names = append(names, k.Name)
-		if near := Nearest(k.Name+"x", []string{k.Name, "zzzzzzzzzzzzzzzzzzzzzz"}); near != k.Name {
-			t.Errorf("%s: %s", k.Name, near)
-		}
-	}
-	if near := Nearest("account", names); near != "accounts" {
-		t.Error(near)
-	}
-}
-
 // FuzzFile holds that no file makes the parser panic, and that what it accepts
 // is written back to the same scenario.
 func FuzzFile(f *testing.F) {

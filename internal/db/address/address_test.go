@@ -93,7 +93,8 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for query, says := range map[string]string{
-		"txet=1": "the nearest is text, and the known ones are choice, number, share, text, time, word", "text=1&text=2": "2 times", "%zz": "malformed",
+		"sslmode=1": "no parameter is called \"sslmode\": the known ones are choice, number, share, text, time, word",
+		"txet=1":    "the nearest is text, and the known ones are choice, number, share, text, time, word", "text=1&text=2": "2 times", "%zz": "malformed",
 		"choice=": "neither no, the default, nor yes", "word=of": "take one of on, off",
 		"number=1": "is no number of things from 2 to 18446744073709551615", "number=-2": "number of things", "number=18446744073709551616": "number of things",
 		"share=2": "from 0 to 1", "share=NaN": "from 0 to 1", "share=-1": "from 0 to 1", "share=x": "from 0 to 1",

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
+	"stroppy/internal/spelling"
 )
 
 // Option reads the value of a parameter. Its error continues the sentence "name=value".
@@ -29,8 +29,7 @@ func (s *Style) Read(query string, options Options) error {
 		read, known := options[name]
 		switch given := values[name]; {
 		case !known:
-			all := slices.Sorted(maps.Keys(options))
-			return s.Errorf("no parameter is called %q: the nearest is %s, and the known ones are %s", name, Nearest(name, all), strings.Join(all, ", "))
+			return s.Errorf("no parameter is called %q: %s", name, Known(name, "the known ones are", slices.Sorted(maps.Keys(options))))
 		case len(given) > 1:
 			return s.Errorf("the parameter %s is given %d times: give it once", name, len(given))
 		default:
@@ -42,11 +41,14 @@ func (s *Style) Read(query string, options Options) error {
 	return nil
 }
 
-// Nearest returns the one of the known names that is spelt most like name.
-func Nearest(name string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int {
-		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
-	})
+// Known says what there is in place of a name that is none of the known ones. are begins
+// their list.
+func Known(name, are string, known []string) string {
+	all := are + " " + strings.Join(known, ", ")
+	if near, found := spelling.Near(name, known); found {
+		return "the nearest is " + near + ", and " + all
+	}
+	return all
 }
 
 // Text takes any value.

@@ -23,7 +23,7 @@ func TestParseURL(t *testing.T) {
 		"infinisql://u:p%00@h/d":             "stand a user",
 		"infinisql://u:p@h,i/d":              "2 nodes are named",
 		"infinisql://u:p@h/d?admin_port=0":   "from 1 to 65535",
-		"infinisql://u:p@h/d?sslmode=verify": "the nearest is",
+		"infinisql://u:p@h/d?sslmode=verify": "the known ones are",
 	} {
 		if _, err := parseURL(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)

@@ -52,7 +52,7 @@ func (o *options) setMutant(name string) error {
 		known = append(known, m.Name)
 	}
 	if !slices.Contains(known, name) {
-		return fmt.Errorf("is no mutant: the nearest is %s, and all are %s", address.Nearest(name, known), strings.Join(known, ", "))
+		return fmt.Errorf("is no mutant: %s", address.Known(name, "all are", known))
 	}
 	o.mutant = name
 	return nil

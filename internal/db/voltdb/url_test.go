@@ -18,7 +18,7 @@ func TestParseURL(t *testing.T) {
 		"voltdb://h,h":                 "named twice",
 		"voltdb://:p@h":                "stands a user",
 		"voltdb://h?answer_timeout=no": "is no time",
-		"voltdb://h?timeout=3s":        "the nearest is",
+		"voltdb://h?timeout=3s":        "the known ones are answer_timeout, connect_timeout",
 	} {
 		if _, err := parseURL(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)

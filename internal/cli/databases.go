@@ -216,6 +216,9 @@ func oneWorkload(c *cobra.Command, args []string) error {
 		if _, err := databaseOf(arg); err == nil {
 			return usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
 		}
+		if form, found := workloadOf(arg); found && form != arg {
+			return usagef("%q is no workload of stroppy; what comes to the same is `%s %s`", arg, c.CommandPath(), form)
+		}
 		if slices.Contains(scenarioNames(), arg) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
 			return usagef("%s is a scenario and no workload: give it with -f", arg)
 		}

@@ -41,6 +41,33 @@ func groupedHelp(c *cobra.Command) {
 	})
 }
 
+// helpAbout shows the help of a command, and of a workload of it if one is named.
+func helpAbout(c *cobra.Command, args []string) error {
+	about, rest, err := c.Root().Find(args)
+	switch {
+	case err != nil:
+		return &exitError{exitUsage, err}
+	case len(rest) == 0:
+	case about == c.Root():
+		return about.Args(about, rest)
+	case about.Name() == "run" || about.Name() == "sweep":
+		if err := oneWorkload(about, rest); err != nil {
+			return err
+		}
+		if names := workloads().Names(); !slices.Contains(names, rest[0]) {
+			return usagef("workload is %q: it must be %s", rest[0], setting.Or(names))
+		}
+		if err := about.ParseFlags(rest); err != nil {
+			return flagError(about, err)
+		}
+	default:
+		return usagef("`%s` has no command %q: `%s --help` shows what it has", about.CommandPath(), rest[0], about.CommandPath())
+	}
+	about.InitDefaultHelpFlag()
+	about.InitDefaultVersionFlag()
+	return about.Help()
+}
+
 func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) string {
 	s, _, err := list.Merge([]scenario.Setting{{Key: "workload", Value: spec.Name}})
 	if err != nil {

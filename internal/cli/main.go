@@ -106,6 +106,9 @@ func (a *app) root() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
+		if form, found := workloadOf(args[0]); found {
+			return usagef("%q is no command of stroppy: the workload is run by `stroppy run %s`", args[0], form)
+		}
 		var names []string
 		for _, c := range root.Commands() {
 			names = append(names, c.Name())
@@ -127,6 +130,9 @@ func (a *app) addCompletion(root *cobra.Command) {
 		root.SetOut(a.stdout)
 	}
 	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil && help != root {
+		help.Run, help.RunE = nil, helpAbout
+	}
 	root.InitDefaultCompletionCmd()
 	c, _, err := root.Find([]string{"completion"})
 	if err != nil || c == root {
@@ -182,20 +188,97 @@ func build() (b report.Build) {
 	return b
 }
 
-// flagError names the nearest flag of one that does not exist, or whose flag it is.
+// habits are flags of other tools, and what is given in their place. They count where a command
+// has the flag and not theirs.
+var habits = []struct {
+	names []string
+	flag  string
+	says  string
+}{
+	{[]string{"host", "hostname", "port", "user", "username", "password", "dbname", "database", "mysql-host", "mysql-port", "mysql-user", "mysql-password", "mysql-db", "pgsql-host", "pgsql-port", "pgsql-user", "pgsql-password", "pgsql-db", "url", "U"},
+		"db", "a server is named by its URL, as in --db postgres://USER:PASSWORD@HOST:PORT/DATABASE; `stroppy list databases` shows the forms"},
+	{[]string{"rps", "qps", "tps", "target", "R"}, "rate", "give transactions per second with --rate, such as --rate 100"},
+	{[]string{"nodes"}, "cluster", "their number stands in --cluster KIND:N, such as --cluster etcd:3"},
+	{[]string{"iterations", "operationcount", "events", "t"}, "count", "give a number of transactions with --count, such as --count 1000"},
+	{[]string{"T", "runtime", "seconds", "max-time", "maxexecutiontime"}, "duration", "give a time with its unit with -d, such as -d 30s"},
+	{[]string{"concurrency", "client", "terminals"}, "clients", "give clients with -c, such as -c 16"},
+	{[]string{"table-size", "table_size", "recordcount", "s"}, "records", "how much is loaded is --accounts of bank, --scale of tpcb and --records of kv"},
+	{[]string{"table-size", "table_size", "recordcount", "s"}, "accounts", "how much is loaded is --accounts"},
+	{[]string{"j"}, "clients", "there are no threads to choose: clients are given with -c, such as -c 16"},
+	{[]string{"S"}, "preset", "reads alone are `stroppy run kv --preset ycsb-c`"},
+	{[]string{"M"}, "mode", "statements are prepared already; how they travel is --mode: pipelined, interactive or procedure"},
+	{[]string{"P", "p"}, "preset", "the workloads of YCSB are `stroppy run kv --preset ycsb-a` to ycsb-f, and what else they have are flags; a port stands in --db"},
+}
+
+// habit says what is given in place of another tool's flag; empty where that is not known.
+func habit(flags *pflag.FlagSet, name string) string {
+	for _, h := range habits {
+		if slices.Contains(h.names, name) && flags.Lookup(h.flag) != nil {
+			return h.says
+		}
+	}
+	return ""
+}
+
+// samples are values to show of a flag, by what stands for its value in the help.
+var samples = map[string]string{
+	"N": "100", "X": "0.5", "TIME": "30s", "SHARE": "20%", "BYTES": "1024", "RATE": "1000", "DIR": "results", "ADDR": "8080", "FILE": "scenario.yaml",
+	"URL": "postgres://me@localhost/test", "KIND[:N]": "etcd:3", "FAULT": "'kill leader every 20s for 5s'", "duration": "10ms", "int": "20",
+}
+
+// flagError says of a flag that does not exist what is given in its place, and of a value that
+// is wrong or missing what it may be.
 func flagError(c *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
-	if errors.As(err, &wrong) && wrong.GetFlag().Value.Type() == "bool" { // of settings the error is a sentence already
-		return usagef("--%s is %q: it must be true or false", wrong.GetFlag().Name, wrong.GetValue())
-	}
+	var without *pflag.ValueRequiredError
 	var missing *pflag.NotExistError
-	if !errors.As(err, &missing) {
+	switch {
+	case errors.As(err, &wrong):
+		return wrongValue(wrong, err)
+	case errors.As(err, &without):
+		given := "--" + without.GetSpecifiedName()
+		if without.GetSpecifiedShortnames() != "" {
+			given = "-" + without.GetSpecifiedName()
+		}
+		value, _ := pflag.UnquoteUsage(without.GetFlag())
+		if sample := cmp.Or(samples[value], samples[without.GetFlag().Value.Type()]); sample != "" {
+			return usagef("%s needs a value, such as %s %s", given, given, sample)
+		}
+		return usagef("%s needs a value: give its %s", given, value)
+	case errors.As(err, &missing):
+		return unknownFlag(c, missing)
+	}
+	return &exitError{exitUsage, err}
+}
+
+// wrongValue is the sentence about a value that a flag cannot have; of settings the error is one
+// already.
+func wrongValue(wrong *pflag.InvalidValueError, err error) error {
+	must := ""
+	switch kind := wrong.GetFlag().Value.Type(); kind {
+	case "bool":
+		must = "true or false"
+	case "duration":
+		must = "a time with its unit, such as " + samples[kind]
+	case "int":
+		must = "a whole number, such as " + samples[kind]
+	default:
 		return &exitError{exitUsage, err}
 	}
+	return usagef("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
+}
+
+// unknownFlag says what is given in place of a flag that does not exist, or whose flag it is.
+func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 	name := missing.GetSpecifiedName()
-	given := "--" + name
+	given, says := "--"+name, habit(c.Flags(), name)
 	if letters := missing.GetSpecifiedShortnames(); letters != "" { // as in -clients
 		name, given = letters, "-"+letters
+	} else if len(name) == 1 {
+		says = "" // a letter is one behind a single dash
+	}
+	if says != "" {
+		return usagef("%s is no flag of `%s`: %s", given, c.CommandPath(), says)
 	}
 	var names, owners []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -214,11 +297,15 @@ func flagError(c *cobra.Command, err error) error {
 }
 
 // longFlags refuses the name of a flag behind a single dash, as -clients: its first letter
-// would be taken for a short flag, and the others for what that is given.
+// would be taken for a short flag, and the others for what that is given. What is no command is
+// refused here, before its flags are.
 func longFlags(root *cobra.Command, args []string) error {
 	c, rest, err := root.Find(args)
 	if err != nil {
 		return nil // which is said when the command is executed
+	}
+	if c == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
+		return root.Args(root, rest)
 	}
 	for _, arg := range rest {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")

@@ -66,6 +66,11 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 			flags = append(flags, addFlag(c.Flags(), key, key.Help))
 		}
 	}
+	for _, f := range flags {
+		flag := c.Flags().Lookup(f.key.Name)
+		flag.Usage += alsoTaken(c.Flags(), f.key)
+		flag.Hidden = f.key.Alias != nil && f.key.Alias.Help == ""
+	}
 	file := c.Flags().StringP("scenario", "f", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run, or a name that 'stroppy list scenarios' shows")
 	c.Flags().SortFlags = false
 	return func(args []string, idle ...string) (config, error) {
@@ -83,6 +88,29 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 		}
 		return a.configure(given, *file, idle...)
 	}
+}
+
+// alsoTaken names the further flags of a setting, for its help, where they have none of their own.
+func alsoTaken(flags *pflag.FlagSet, key scenario.Key) string {
+	var names []string
+	for _, alias := range key.Aliases {
+		if ofSetting(flags.Lookup(alias.Name)) && alias.Help == "" && key.Alias == nil {
+			names = append(names, "--"+alias.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; also " + strings.Join(names, ", ")
+}
+
+// ofSetting says whether a flag, which may be nil, is one of settings.
+func ofSetting(f *pflag.Flag) bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.Value.(*keyFlag)
+	return ok
 }
 
 func addFlag(flags *pflag.FlagSet, key scenario.Key, help string) *keyFlag {

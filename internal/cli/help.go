@@ -90,10 +90,11 @@ func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) strin
 	for _, group := range setting.Groups() {
 		show(string(group), func(flags *pflag.FlagSet) {
 			for _, one := range s.Settings() {
-				if one.Group != group || c.Flags().Lookup(one.Name) == nil {
+				if one.Group != group || !ofSetting(c.Flags().Lookup(one.Name)) {
 					continue
 				}
-				addFlag(flags, scenario.Key{Name: one.Name, Setting: one}, one.Help)
+				key := scenario.Key{Name: one.Name, Setting: one}
+				addFlag(flags, key, one.Help+alsoTaken(c.Flags(), key))
 				for i := range one.Aliases {
 					if alias := &one.Aliases[i]; alias.Help != "" {
 						addFlag(flags, scenario.Key{Name: alias.Name, Setting: one, Alias: alias}, alias.Help)
@@ -104,7 +105,7 @@ func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) strin
 	}
 	show("Other", func(flags *pflag.FlagSet) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if _, ofSetting := f.Value.(*keyFlag); !ofSetting {
+			if !ofSetting(f) {
 				flags.AddFlag(f)
 			}
 		})

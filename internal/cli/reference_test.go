@@ -107,7 +107,8 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 		switch _, ofSetting := f.Value.(*keyFlag); {
 		case f.Hidden || f.Name == "help":
 		case same != nil && (ofSetting || f.Name == "scenario"):
-			if same.Usage == f.Usage && !isAlias(f) {
+			ours, _, _ := strings.Cut(f.Usage, "; also --") // a command may have fewer of those names
+			if theirs, _, _ := strings.Cut(same.Usage, "; also --"); theirs == ours && !isAlias(f) {
 				shared = append(shared, "`--"+f.Name+"`")
 			}
 		default:

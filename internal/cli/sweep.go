@@ -42,6 +42,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	repeat := c.Flags().String("repeat", "1", "measure each step `TIMES`")
 	dry := dryRunFlag(c)
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
+	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,10 +47,14 @@ func (s *Scenario) count() setting.Setting {
 	count := setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load).Also("transactions")
 	parse := count.Set
 	count.Set = func(t string) error {
-		if err := parse(t); err != nil || s.Count > 0 {
-			return err
+		err := parse(t)
+		switch {
+		case s.Count > MaxCount:
+			return fmt.Errorf("it may be at most %d", int64(MaxCount))
+		case err == nil && s.Count == 0:
+			return errors.New("it must be 1 or more")
 		}
-		return fmt.Errorf("it must be 1 or more")
+		return err
 	}
 	return unlessZero(count, &s.Count).Sized(nil)
 }

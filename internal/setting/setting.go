@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,8 +143,21 @@ func (s Setting) IdleIf(why func() string) Setting {
 	return s
 }
 
+// tooLarge is the error of a number that is above the largest that can be read.
+type tooLarge uint64
+
+func (n tooLarge) Error() string { return fmt.Sprintf("it may be at most %d", uint64(n)) }
+
 // Between bounds a number.
 func (s Setting) Between(low, high float64) Setting {
+	set := s.Set
+	s.Set = func(text string) error {
+		err := set(text)
+		if errors.As(err, new(tooLarge)) {
+			return fmt.Errorf("it must be from %s to %s", Number(low), Number(high))
+		}
+		return err
+	}
 	s.Check = func() error {
 		value, err := strconv.ParseFloat(s.Get(), 64)
 		if err == nil && value >= low && value <= high {
@@ -227,8 +241,8 @@ func Whole(to *uint64, name, help string) Setting {
 func Small(to *int, name, help string) Setting {
 	return Of(to, name, "N", help, func(t string) (int, error) {
 		n, err := ParseWhole(t)
-		if err == nil && n > math.MaxInt32 {
-			err = fmt.Errorf("it may be at most %d", math.MaxInt32)
+		if n > math.MaxInt32 {
+			err = tooLarge(math.MaxInt32)
 		}
 		return int(n & math.MaxInt32), err
 	}, strconv.Itoa)
@@ -278,11 +292,16 @@ func trueOrFalse(text string) error {
 // maxDuration bounds every time.
 const maxDuration = 365 * 24 * time.Hour
 
+// longTime matches a time that is too long for a time.Duration where that cannot read it.
+var longTime = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // Duration is a time with its unit, of at most a year.
 func Duration(to *time.Duration, name, help string) Setting {
 	s := Of(to, name, "TIME", help, func(t string) (time.Duration, error) {
 		d, err := time.ParseDuration(t)
 		switch {
+		case err != nil && longTime.MatchString(t):
+			return *to, fmt.Errorf("it must be from 0s to %v", maxDuration)
 		case err != nil:
 			return *to, errors.New("it must be a time with its unit, such as 10s or 1m30s")
 		case d < 0:
@@ -338,12 +357,14 @@ func Range(low, high uint64) string {
 	return fmt.Sprintf("%d..%d", low, high)
 }
 
-// ParseWhole reads a whole number.
+// ParseWhole reads a whole number. Of one that is too large the error comes with the largest.
 func ParseWhole(t string) (uint64, error) {
 	n, err := strconv.ParseUint(t, 10, 64)
 	switch {
 	case err == nil:
 		return n, nil
+	case errors.Is(err, strconv.ErrRange):
+		return n, tooLarge(n)
 	case strings.HasPrefix(t, "-"):
 		return 0, errors.New("it cannot be negative")
 	default:

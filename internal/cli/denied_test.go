@@ -27,6 +27,8 @@ import (
 const (
 	wrongUser  = "wrong user or password"
 	checkUser  = "check the user and the password in the URL"
+	noPassword = "no password was given, and the server asks for one"
+	putIn      = "write it into the URL, that of --db or STROPPY_DB"
 	noUser     = "the server asks for a user and a password"
 	noDatabase = "no such database"
 	otherName  = "make it, or name another in the URL"
@@ -87,6 +89,7 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 	}
 	with := func(url, mode string) string { return strings.Replace(url, "sslmode=disable", "sslmode="+mode, 1) }
 	denied(t, "a wrong password", as("teller", mistaken, "postgres"), wrongUser, checkUser, "code 28P01")
+	denied(t, "no password", as("teller", "", "postgres"), noPassword, putIn+" (or into PGPASSWORD)", "code 28P01")
 	denied(t, "a missing database", as("teller", password, "nowhere"), noDatabase, otherName, `"nowhere"`)
 	denied(t, "a missing right", as("teller", password, "postgres"), noRight, "permission denied for schema public", giveRight)
 	denied(t, "TLS of a server without", with(as("teller", password, "postgres"), "require"), lacksTLS, turnOff+" (sslmode=disable)")
@@ -117,6 +120,7 @@ func TestDeniedByMariaDB(t *testing.T) {
 		}
 	}
 	denied(t, "a wrong password", plain.URLFor("teller", mistaken, "test"), wrongUser, checkUser, "code 1045")
+	denied(t, "no password", plain.URLFor("teller", "", "test"), noPassword, putIn, "code 1045")
 	denied(t, "a missing database", plain.URLFor("teller", password, "nowhere"), noDatabase, otherName, "'nowhere'")
 	denied(t, "a missing right", plain.URLFor("teller", password, "test"), noRight, "command denied to user", giveRight)
 	denied(t, "TLS of a server without", plain.URLFor("teller", password, "test")+"?tls=true", lacksTLS, turnOff+" (tls=false)")

@@ -145,6 +145,9 @@ func classify(p product, number uint16, state string, at wire.Phase) (db.Class, 
 	return m.before, m.kind
 }
 
+// withoutPassword ends what the server says of a login that gave none (ER_ACCESS_DENIED_ERROR).
+const withoutPassword = "(using password: NO)"
+
 // denials are the errors that say what is wrong with the user of the URL.
 var denials = map[uint16]wire.Refusal{
 	1045: wire.WrongUser, 1698: wire.WrongUser,
@@ -173,6 +176,9 @@ func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Err
 	class, kind := classify(p, e.Number, string(e.SQLState[:]), at)
 	text := strings.ReplaceAll(e.Message, "\n", " ")
 	if denial := denials[e.Number]; denial != 0 {
+		if denial == wire.WrongUser && strings.Contains(text, withoutPassword) {
+			denial = wire.NoPassword
+		}
 		text = denial.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "tls=true"}[denial])
 	} else if do := advice[e.Number]; do != "" {
 		text += ": " + do

@@ -67,6 +67,9 @@ func (f *Flavor) meaning(code string) (Meaning, bool) {
 	return Meaning{}, false
 }
 
+// wrongPassword is invalid_password, which a server says of one that is missing, too.
+const wrongPassword = "28P01"
+
 // demandsTLS is what CockroachDB says to a connection without TLS (pkg/sql/pgwire/server.go,
 // ErrSSLRequired).
 const demandsTLS = "node is running secure mode, SSL connection required"
@@ -88,7 +91,7 @@ func refusal(e *pgconn.PgError, code string, p wire.Phase) wire.Refusal {
 		return wire.NoDatabase
 	case code == "28000" && e.Routine == "ClientAuthentication":
 		return wire.NoRight
-	case code == "28P01", code == "28000":
+	case code == wrongPassword, code == "28000":
 		return wire.WrongUser
 	}
 	return 0
@@ -182,7 +185,9 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 // context ended, if it did. What pgconn says about the user and the database is
 // left out, for a mangled URL may carry a part of the password there.
 func (f *Flavor) connectError(op string, err, cause error) *db.Error {
+	withoutPassword := false
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		withoutPassword = c.Config != nil && c.Config.Password == "" // nor in PGPASSWORD, nor in a file
 		err = c.Unwrap()
 	}
 	// pgconn joins one error for each address, and under sslmode=prefer or allow two,
@@ -199,7 +204,11 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 			wire.NeedsTLS.Advice("sslmode=require") + ", or add an entry to the server's pg_hba.conf"
 		return &db.Error{Class: class, Code: answer.Code, Op: op, Err: db.MessageError{Text: text, Cause: answer}}
 	case answer != nil:
-		return f.reported(op, answer, wire.Connecting, false)
+		refused := f.reported(op, answer, wire.Connecting, false)
+		if withoutPassword && answer.Code == wrongPassword {
+			refused.Err = db.MessageError{Text: wire.NoPassword.Text(answer.Message, "or into PGPASSWORD"), Cause: answer}
+		}
+		return refused
 	case cause != nil:
 		class, err, tries = db.Unavailable, cause, []error{cause}
 	}
@@ -254,7 +263,7 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 			}
 		case f.classify(code, wire.Connecting, isFatal(e)).Class != db.Fatal:
 			passing = cmp.Or(passing, e)
-		case code == "28P01", code == "3D000", code == "42501":
+		case code == wrongPassword, code == "3D000", code == "42501":
 			deciding = cmp.Or(deciding, e)
 		default:
 			refusing = cmp.Or(refusing, e)

@@ -19,6 +19,7 @@ type Refusal uint8
 const (
 	WrongUser  Refusal = iota + 1 // or the password
 	NoUser                        // the server asks for one, and was given none
+	NoPassword                    // was given, and the server asks for one
 	NoDatabase                    // of the name in the URL
 	NoRight
 	NeedsTLS  // the server demands it
@@ -29,6 +30,7 @@ const (
 var refusals = [...]struct{ reason, advice string }{
 	WrongUser:  {"wrong user or password", "check the user and the password in the URL"},
 	NoUser:     {"the server asks for a user and a password", "write them into the URL"},
+	NoPassword: {"no password was given, and the server asks for one", "write it into the URL, that of --db or STROPPY_DB"},
 	NoDatabase: {"no such database", "make it, or name another in the URL"},
 	NoRight:    {"missing right", "give this user the right, or take another user"},
 	NeedsTLS:   {"the server demands TLS", "turn TLS on in the URL"},

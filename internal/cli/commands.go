@@ -193,6 +193,7 @@ func (s *session) abandon(err error, dir *run.Directory, database db.Database, o
 	if !removed {
 		return errors.Join(s.cause(err, recordsLeft), failed)
 	}
+	s.unnamed(dir.Path)
 	var stopped *dataset.StoppedError
 	if len(own) > 0 && errors.As(err, &stopped) {
 		err = fmt.Errorf("load the run's own database, which is removed again: %w", stopped.Err)
@@ -449,7 +450,7 @@ func (a *app) report(dir, format string, open bool) (page string, err error) {
 	result, err := run.ReadResult(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", usagef("%s is no run's directory: it has no %s", dir, report.FileName)
+		return "", noResult(dir)
 	case err != nil:
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,6 +102,9 @@ type comparing struct {
 }
 
 func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out, format string, dry bool) error {
+	if err := noRuns(files); err != nil {
+		return err
+	}
 	c := &comparing{app: a, rounds: rounds, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
 	for _, d := range databases {
 		c.command += " --" + d.Key + quoted([]string{shown(d)})
@@ -121,14 +125,14 @@ func (a *app) compare(files []string, databases []scenario.Setting, rounds int, 
 	if c.dir = out; out == "" {
 		c.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
 	}
-	if err := run.Vacant(c.dir); err != nil {
+	if err := ofComparison(run.Vacant(c.dir)); err != nil {
 		return err
 	}
 	if dry {
 		return c.dryRun()
 	}
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
-		return run.Unusable(c.dir, err)
+		return ofComparison(run.Unusable(c.dir, err))
 	}
 	defer os.Remove(c.dir) // one that holds something stays
 	err := c.run()
@@ -223,7 +227,7 @@ func (c *comparing) run() error {
 func (a *app) compareRuns(dirs []string, out, format string) error {
 	var sides []report.Side
 	if out != "" {
-		if err := run.Vacant(out); err != nil {
+		if err := ofComparison(run.Vacant(out)); err != nil {
 			return err
 		}
 	}
@@ -251,9 +255,51 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		err = a.comparisonPage(compared, out, format == output.Text)
 	}
 	if err != nil {
-		return run.Unusable(out, err)
+		return ofComparison(run.Unusable(out, err))
 	}
 	return nil
+}
+
+// ofComparison has the error of a directory, which may be nil, say that it is a comparison's.
+func ofComparison(err error) error {
+	var unusable *run.UnusableError
+	if errors.As(err, &unusable) {
+		unusable.Of = "comparison"
+	}
+	return err
+}
+
+// noResult refuses a directory without a result. Of one that holds the directories of runs, as
+// that of a comparison, these are named.
+func noResult(dir string) error {
+	const most = 4 // fit in a sentence
+	results, err := filepath.Glob(filepath.Join(pattern.Replace(dir), "*", report.FileName))
+	if err != nil || len(results) == 0 {
+		return usagef("%s is no run's directory: it has no %s", dir, report.FileName)
+	}
+	more := ""
+	if len(results) > most {
+		results, more = results[:most], " …"
+	}
+	for i := range results {
+		results[i] = filepath.Dir(results[i])
+	}
+	return usagef("%s is no run's directory, but holds several: `stroppy report%s%s` shows one, or compares them", dir, quoted(results), more)
+}
+
+// pattern writes a path so that filepath.Glob takes it literally.
+var pattern = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// noRuns refuses directories of runs where scenarios are to be compared.
+func noRuns(files []string) error {
+	scenarios := slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		info, err := os.Stat(file)
+		return err == nil && info.IsDir()
+	})
+	if len(files) > 1 && len(scenarios) == 0 {
+		return usagef("%s is a directory and no scenario: `stroppy report%s` compares runs that are recorded", files[0], quoted(files))
+	}
+	return nil // of one alone it is said when it is read
 }
 
 func (a *app) printComparison(sides []report.Side, dir, command, format string) (*report.ComparisonData, error) {

@@ -9,11 +9,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"stroppy/internal/report"
+	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
 	"stroppy/scenarios"
@@ -248,6 +250,9 @@ func readScenario(path string) ([]scenario.Setting, error) {
 	if err == nil {
 		defer file.Close()
 		data, err = io.ReadAll(io.LimitReader(file, scenario.MaxFile+1))
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		return nil, fmt.Errorf("read the scenario %s: it is a directory: name a file in it, such as %s of a run", path, run.ScenarioFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the scenario: %w", err)

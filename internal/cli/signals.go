@@ -44,6 +44,7 @@ type session struct {
 	*live.Feed
 	*progress
 	stop func()
+	dir  string // that was shown as the run's; empty: none was
 }
 
 // Fault shows a fault that was injected, and again when it was healed.
@@ -73,6 +74,14 @@ func (s *session) Violation(name, what string) {
 func (s *session) named(dir string) {
 	s.note("run directory %s", dir)
 	s.Named(filepath.Base(dir))
+	s.dir = dir
+}
+
+// unnamed takes that back of a directory that was removed again, if it was shown.
+func (s *session) unnamed(dir string) {
+	if s.dir == dir {
+		s.note("the run directory is removed again: nothing was recorded")
+	}
 }
 
 // begin starts a session of a feed: the first SIGINT, SIGTERM or SIGHUP (a terminal that was

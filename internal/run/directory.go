@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ var ErrNotEmpty = errors.New("it is not empty")
 type UnusableError struct {
 	Path string
 	Err  error
+	Of   string // what is to be put there, such as a comparison; empty: a run
 }
 
 func (e *UnusableError) Error() string {
@@ -55,7 +57,7 @@ func (e *UnusableError) Error() string {
 	if errors.Is(e.Err, ErrNotEmpty) {
 		what += ", or remove it"
 	}
-	return fmt.Sprintf("use %s as the run's directory: %v: %s", e.Path, e.Err, what)
+	return fmt.Sprintf("use %s as the %s's directory: %v: %s", e.Path, cmp.Or(e.Of, "run"), e.Err, what)
 }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
@@ -65,7 +67,7 @@ func (e *UnusableError) Unwrap() error { return e.Err }
 func Unusable(path string, err error) error {
 	for _, reason := range []error{ErrNotEmpty, fs.ErrPermission, fs.ErrExist, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL} {
 		if errors.Is(err, reason) {
-			return &UnusableError{path, err}
+			return &UnusableError{Path: path, Err: err}
 		}
 	}
 	return fmt.Errorf("make the run's directory: %w", err)

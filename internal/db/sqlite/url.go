@@ -68,6 +68,8 @@ func checkName(path string) error {
 		return errors.New("SQLite in memory keeps nothing that could be checked: use memory: for a database in memory")
 	case strings.HasPrefix(path, "file:"):
 		return errors.New("the path is an SQLite URI: write sqlite:PATH, and no file: before it")
+	case strings.HasPrefix(path, "///"):
+		return fmt.Errorf("the path follows sqlite: at once: write sqlite:/%s", strings.TrimLeft(path, "/"))
 	case strings.HasPrefix(path, "//"):
 		return errors.New("the address names a host: write sqlite:PATH without the two slashes")
 	case strings.ContainsRune(path, 0):

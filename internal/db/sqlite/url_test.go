@@ -39,6 +39,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"sqlite:file::memory:":             "use memory:",
 		"sqlite:file:x.db":                 "and no file: before it",
 		"sqlite://host/x.db":               "without the two slashes",
+		"sqlite:///tmp/x.db":               "write sqlite:/tmp/x.db",
 		"sqlite:a\x00b":                    "zero byte",
 		"sqlite:x?sync=full":               "busy_timeout, cache_size, journal, synchronous",
 		"sqlite:x?synchronous=fsync":       "extra, full, normal, off",

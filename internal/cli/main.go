@@ -189,17 +189,17 @@ func build() (b report.Build) {
 }
 
 // habits are flags of other tools, and what is given in their place. They count where a command
-// has the flag and not theirs.
+// has the flag and not theirs. Of a server, a name may have one before it, as sysbench's do.
 var habits = []struct {
 	names []string
 	flag  string
 	says  string
 }{
-	{[]string{"host", "hostname", "port", "user", "username", "password", "dbname", "database", "mysql-host", "mysql-port", "mysql-user", "mysql-password", "mysql-db", "pgsql-host", "pgsql-port", "pgsql-user", "pgsql-password", "pgsql-db", "url", "U"},
-		"db", "a server is named by its URL, as in --db postgres://USER:PASSWORD@HOST:PORT/DATABASE; `stroppy list databases` shows the forms"},
+	{[]string{"host", "hostname", "port", "user", "username", "password", "dbname", "database", "db", "url", "U"},
+		"db", "a server is named by its URL, as in --db SCHEME://USER:PASSWORD@HOST:PORT/DATABASE; `stroppy list databases` shows the forms"},
 	{[]string{"rps", "qps", "tps", "target", "R"}, "rate", "give transactions per second with --rate, such as --rate 100"},
-	{[]string{"nodes"}, "cluster", "their number stands in --cluster KIND:N, such as --cluster etcd:3"},
-	{[]string{"iterations", "operationcount", "events", "t"}, "count", "give a number of transactions with --count, such as --count 1000"},
+	{[]string{"nodes"}, "cluster", "their number stands in --cluster KIND:N, such as --cluster KIND:3; `stroppy list clusters` shows the kinds"},
+	{[]string{"iterations", "operationcount", "t"}, "count", "give a number of transactions with --count, such as --count 1000"},
 	{[]string{"T", "runtime", "seconds", "max-time", "maxexecutiontime"}, "duration", "give a time with its unit with -d, such as -d 30s"},
 	{[]string{"concurrency", "client", "terminals"}, "clients", "give clients with -c, such as -c 16"},
 	{[]string{"table-size", "table_size", "recordcount", "s"}, "records", "how much is loaded is --accounts of bank, --scale of tpcb and --records of kv"},
@@ -212,8 +212,9 @@ var habits = []struct {
 
 // habit says what is given in place of another tool's flag; empty where that is not known.
 func habit(flags *pflag.FlagSet, name string) string {
+	_, last, _ := strings.Cut(name, "-")
 	for _, h := range habits {
-		if slices.Contains(h.names, name) && flags.Lookup(h.flag) != nil {
+		if (slices.Contains(h.names, name) || h.flag == "db" && slices.Contains(h.names, last)) && flags.Lookup(h.flag) != nil {
 			return h.says
 		}
 	}
@@ -223,7 +224,7 @@ func habit(flags *pflag.FlagSet, name string) string {
 // samples are values to show of a flag, by what stands for its value in the help.
 var samples = map[string]string{
 	"N": "100", "X": "0.5", "TIME": "30s", "SHARE": "20%", "BYTES": "1024", "RATE": "1000", "DIR": "results", "ADDR": "8080", "FILE": "scenario.yaml",
-	"URL": "postgres://me@localhost/test", "KIND[:N]": "etcd:3", "FAULT": "'kill leader every 20s for 5s'", "duration": "10ms", "int": "20",
+	"FAULT": "'kill leader every 20s for 5s'", "duration": "10ms", "int": "20",
 }
 
 // flagError says of a flag that does not exist what is given in its place, and of a value that

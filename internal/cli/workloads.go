@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,22 +30,17 @@ func workloads() scenario.Workloads {
 	}
 }
 
-// otherNames are what other tools call a workload, with what is given to run it.
-var otherNames = map[string]string{
-	"pgbench": "tpcb", "tpc-b": "tpcb", "ycsb": "kv --preset ycsb-a", "key-value": "kv", "list-append": "append",
-	"workloada": "kv --preset ycsb-a", "workloadb": "kv --preset ycsb-b", "workloadc": "kv --preset ycsb-c",
-	"workloadd": "kv --preset ycsb-d", "workloade": "kv --preset ycsb-e", "workloadf": "kv --preset ycsb-f",
-	"ycsb-a": "kv --preset ycsb-a", "ycsb-b": "kv --preset ycsb-b", "ycsb-c": "kv --preset ycsb-c",
-	"ycsb-d": "kv --preset ycsb-d", "ycsb-e": "kv --preset ycsb-e", "ycsb-f": "kv --preset ycsb-f",
-}
-
 // workloadOf returns what is given to run a workload of this name, or of another tool's.
 func workloadOf(name string) (form string, found bool) {
-	if slices.Contains(workloads().Names(), name) {
-		return name, true
+	for _, w := range workloads() {
+		if w.Name == name {
+			return name, true
+		}
+		if flags, known := w.Elsewhere[strings.ToLower(name)]; known {
+			return strings.TrimSpace(w.Name + " " + flags), true
+		}
 	}
-	form, found = otherNames[strings.ToLower(name)]
-	return form, found
+	return "", false
 }
 
 // bind makes the configuration's workload on a database. Unless this call loads, what

@@ -20,6 +20,9 @@ type Spec struct {
 	Name  string // in commands, histories and results
 	About string // one line
 	Data  string // what is loaded, in a sentence, such as "kv data"
+	// Elsewhere are names that other tools have for it, each with the flags that make it the
+	// same here.
+	Elsewhere map[string]string
 	// Steps says that pop loads it, pay drives it and check checks it, each by itself.
 	Steps bool
 

@@ -16,7 +16,8 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "transactions of any size that append to lists and read them: every anomaly of isolation that has a name is looked for",
-		Data: "lists",
+		Data:      "lists",
+		Elsewhere: map[string]string{"list-append": ""},
 		Config: func() workload.Config {
 			return &Config{Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
 		},

@@ -22,7 +22,8 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
-		Data: "kv data",
+		Data:      "kv data",
+		Elsewhere: elsewhere(),
 		Config: func() workload.Config {
 			return &Config{
 				Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024,
@@ -172,6 +173,16 @@ var presets = map[string]Mix{
 	"ycsb-d": {0.95, 0, 0.05, 0, 0, Latest},
 	"ycsb-e": {0, 0, 0.05, 0.95, 0, Zipfian},
 	"ycsb-f": {0.5, 0, 0, 0, 0.5, Zipfian},
+}
+
+// elsewhere are the names of YCSB and of its core workloads, with our flags.
+func elsewhere() map[string]string {
+	names := map[string]string{"ycsb": "--preset ycsb-a"}
+	for preset := range presets {
+		letter := strings.TrimPrefix(preset, "ycsb-")
+		names[preset], names["workload"+letter] = "--preset "+preset, "--preset "+preset
+	}
+	return names
 }
 
 // Settings implements workload.Config.

@@ -22,6 +22,7 @@ func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
 		Data:      "tpcb data",
+		Elsewhere: map[string]string{"pgbench": "", "tpc-b": ""},
 		Config:    func() workload.Config { return new(DefaultConfig()) },
 		Loaded:    loaded,
 		Registers: true,

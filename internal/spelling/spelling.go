@@ -12,15 +12,18 @@ import (
 // leastStart is the length from which on the beginning of a name is near it.
 const leastStart = 3
 
+// short is the length of a word up to which two letters make another one of it.
+const short = 5
+
 // longest is the length of a word in characters above which nothing is near it.
 const longest = 100
 
 // Near returns the name that is spelt most like word, the first of several, if it may be what
 // was meant: the word is the name's beginning, or two letters differ at most, in a long word a
-// third, and in a short one half.
+// third, and in a short one half, where both begin alike unless one letter alone differs.
 func Near(word string, names []string) (name string, found bool) {
 	length := utf8.RuneCountInString(word)
-	if length > longest || len(names) == 0 {
+	if length == 0 || length > longest || len(names) == 0 {
 		return "", false
 	}
 	begun := func(name string) bool { return strings.HasPrefix(name, strings.ToLower(word)) }
@@ -31,7 +34,9 @@ func Near(word string, names []string) (name string, found bool) {
 		return levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(name))
 	}
 	name = slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })
-	return name, length > 0 && distance(name) <= min(max(2, length/3), length/2)
+	apart := distance(name)
+	alike := length > short || apart < 2 || name != "" && strings.EqualFold(word[:1], name[:1])
+	return name, apart <= min(max(2, length/3), length/2) && alike
 }
 
 // Hint is the part of a sentence that says what there is in place of a word that is not known:

@@ -8,7 +8,7 @@ import (
 func TestNear(t *testing.T) {
 	names := []string{"up", "status", "down", "postgres", "fdb", "payroll-share"}
 	for word, want := range map[string]string{
-		"upp": "up", "stauts": "status", "Status": "status", "dwon": "down", "postgresql": "postgres", "fbd": "", "fdbb": "fdb", "payroll": "payroll-share", "Post": "postgres", "po": "", "payrolshare": "payroll-share",
+		"upp": "up", "stauts": "status", "Status": "status", "dwon": "down", "postgresql": "postgres", "fbd": "", "fdbb": "fdb", "jdbc": "", "pu": "", "dwno": "down", "payroll": "payroll-share", "Post": "postgres", "po": "", "payrolshare": "payroll-share",
 		"stop": "", "start": "", "ls": "", "list": "", "foo": "", "http": "", "cassandra": "", "": "", "UP": "up",
 		strings.Repeat("up", 100): "",
 	} {

@@ -210,6 +210,7 @@ func writeList(w io.Writer, lines []listLine, width int) error {
 	}
 	return nil
 }
+
 // listMeanings are other words for what can be listed.
 var listMeanings = map[string]string{"db": "databases", "dbs": "databases", "engines": "databases", "nemesis": "faults", "nemeses": "faults", "tests": "workloads"}
 

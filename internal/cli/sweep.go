@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -78,8 +77,11 @@ func (a *app) sweepCommand() *cobra.Command {
 			return usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
 		}
 		w := &sweeping{app: a, config: &config, spec: spec, arrival: *arrival}
-		if err := w.allowed(); err != nil || *dry {
-			return cmp.Or(err, w.dryRun())
+		if err := w.allowed(); err != nil {
+			return err
+		}
+		if *dry {
+			return w.dryRun()
 		}
 		return a.sweep(w)
 	}

@@ -150,10 +150,11 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	}
 	defer f.stop()
 	m := newMerger(f)
-	for n := 0; !p.watch.Cancelled(); {
-		if n >= lookEvery {
-			if n = 0; p.order.overdue(m.firstTry()) {
-				p.order.breakCircles(&p.watch)
+	for n, next := 0, lookEvery; !p.watch.Cancelled(); {
+		if n >= next {
+			n, next = 0, lookEvery
+			if p.order.overdue(m.firstTry()) {
+				next = max(next, p.order.breakCircles(&p.watch))
 			}
 		}
 		window, err := m.next()

@@ -22,7 +22,9 @@ const (
 	mostCyclic  = 1 << 18
 )
 
-// lookEvery is how many beginnings and ends lie between two looks for circles, at least.
+// lookEvery is how many beginnings and ends lie between two looks for circles, at least. As many
+// as wait after a look come before the next one, so that those who wait for ever, because a write
+// on their way was not recorded, cost no more than one look each.
 const lookEvery = 1024
 
 // overdue says that a transaction is not placed, and that all that began before it ended
@@ -34,14 +36,15 @@ func (p *placement) overdue(began int64) bool {
 }
 
 // breakCircles places circles of transactions of which each waits for the next, and for
-// nothing else, until there are no more.
-func (p *placement) breakCircles(w *check.Watch) {
+// nothing else, until there are no more, and returns how many wait for something else.
+func (p *placement) breakCircles(w *check.Watch) (left int) {
 	if len(p.queue)-p.first > mostWaiting {
 		p.fail("more than %d transactions found no place", mostWaiting)
 	}
 	for broken := true; broken && p.err == nil; {
 		broken = false
 		waiting := p.waiting()
+		left = len(waiting)
 		for _, circle := range sources(p.dependenciesOf(waiting, w)) {
 			var members []*transaction
 			for _, n := range circle {
@@ -54,6 +57,7 @@ func (p *placement) breakCircles(w *check.Watch) {
 		}
 		p.settle()
 	}
+	return left
 }
 
 // waiting are the transactions that have ended and are not placed.

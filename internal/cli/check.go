@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/live"
+	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
@@ -221,6 +222,7 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	o.Plan, o.DatabaseURL = config.Plan, scenario.Redact(config.DB)
 	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s, a.scrub, version()
 	o.Where = run.Environment{Build: build(), Servers: whereServers(embedded(config.DB), config.DB)}
+	before, _ := report.Read(o.Dir.Path) // without one there is nothing to replace
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	if errors.As(err, new(*run.ReloadedError)) {
@@ -235,5 +237,16 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	case err != nil:
 		return s.cause(err, left)
 	}
+	if was, now := judged(before), judged(result); !made && err == nil && was != "" && was != now {
+		s.note("%s was %s, and is %s from this check on", o.Dir.Path, was, now)
+	}
 	return a.finish(result, o.Dir.Path, config.JSON, false)
+}
+
+// judged says what the verdict of a result is and what it was held to; empty without one.
+func judged(r *report.Result) string {
+	if r == nil || r.Verdict == "" || r.Claim == nil {
+		return ""
+	}
+	return fmt.Sprintf("%v held to %v", r.Verdict, r.Claim.Expect)
 }

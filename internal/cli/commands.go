@@ -144,7 +144,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
 	}
-	workload.OnOverwrite(func(what string) { s.note("%s", what) })
+	s.reportOverwrite(workload, config.DB)
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
@@ -291,6 +291,9 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 	err := judgement(result, unasked)
 	if unshown != nil {
 		return errors.Join(err, unshown)
+	}
+	if err != nil && a.quiet { // its report does not name it
+		fmt.Fprintln(a.stderr, "run directory", dir)
 	}
 	if err != nil && result.Command != "" {
 		fmt.Fprintln(a.stderr, toPaste("repeat", result.Command))

@@ -395,7 +395,7 @@ func (c *comparing) dryRun() error {
 	var names []string
 	for i, config := range c.configs {
 		side := config
-		side.Out = ""
+		side.Out, side.Seed = "", c.configs[0].Seed // as in the first round
 		rows, err := c.app.outline("run", &side, run.Steps{Load: true, Check: !side.NoCheck})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.sides[i].Name, err)

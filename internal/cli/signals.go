@@ -12,8 +12,11 @@ import (
 	"syscall"
 
 	"stroppy/internal/live"
+	"stroppy/internal/load"
 	"stroppy/internal/report"
+	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/workload"
 )
 
 // errInterrupted is the cause of a call that a person ended.
@@ -45,6 +48,8 @@ type session struct {
 	*progress
 	stop func()
 	dir  string // that was shown as the run's; empty: none was
+	// loaded are the databases that runs of this session have loaded, by URL.
+	loaded map[string]bool
 }
 
 // Fault shows a fault that was injected, and again when it was healed.
@@ -129,20 +134,41 @@ func (a *app) begin(feed *live.Feed) *session {
 	return s
 }
 
-// checkable adds to the error of a run that a person ended, and that left a recording, the
-// command that checks it. What runs outside this process is named, because its end state
-// can still be downloaded.
-func (s *session) checkable(err error, config *config, dir string) error {
-	var ended *interruption
-	if !errors.As(err, &ended) || ended.left != recordsLeft {
-		return err
+// reportOverwrite has a load report what it replaces, unless a run of this session has loaded that.
+func (s *session) reportOverwrite(w workload.Workload, url string) {
+	if s.loaded[url] {
+		return
 	}
+	w.OnOverwrite(func(what string) {
+		s.note("%s", what)
+	})
+	if s.loaded == nil {
+		s.loaded = map[string]bool{}
+	}
+	s.loaded[url] = true
+}
+
+// checkable adds to the error of a run that a person ended, and that left a recording, the
+// command that checks it, and notes that command where the database went away. What runs
+// outside this process is named, because its end state can still be downloaded.
+func (s *session) checkable(err error, config *config, dir string) error {
 	command := "stroppy check " + scenario.Quote(dir)
 	if config.DB != "" && !embedded(config.DB) {
 		command += " --db " + config.Address()
 	}
-	ended.left += ": `" + command + "` checks it"
+	var ended *interruption
+	switch {
+	case errors.As(err, &ended) && ended.left == recordsLeft:
+		ended.left += ": `" + command + "` checks it"
+	case errors.Is(err, load.ErrUnreachable) && holdsHistory(dir):
+		s.note("%s", toPaste("what was recorded is kept; once the database is back, check it", command))
+	}
 	return err
+}
+
+func holdsHistory(dir string) bool {
+	_, err := run.Header(dir)
+	return err == nil
 }
 
 // cause replaces the error of a call that a person ended by what is left of it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Step is one step of a sweep over the rate; one that is repeated is one of its own.
@@ -57,6 +58,8 @@ type rated struct {
 // step with a hiccup moves neither end. A step that was measured several times has the
 // median of its latencies, and kept its rate where most did.
 //
+// That there is no knee is claimed only where no measurement at any rate was beyond the bend.
+//
 // A knee is claimed where the step before the bend and the one after it were each
 // measured three times, and came out on their side of the bend each time, or four
 // times of five.
@@ -92,13 +95,56 @@ func FindKnee(steps []Step) Knee {
 	}
 	switch beyond {
 	case len(sorted):
-		k.Detail = fmt.Sprintf("there is no knee up to %s: the latency stays below twice that of the low rates", rate(sorted[beyond-1].Offered))
+		k.Detail = k.unbent(sorted, few)
 	case 0:
 		k.Detail = "no knee is claimed: the latency is high at every rate; begin with a lower one"
 	default:
 		k.confirm(sorted[beyond-1], sorted[beyond])
 	}
 	return k
+}
+
+// unbent says that no knee was found where the highest rate is not beyond the bend. That
+// there is none is claimed only if no measurement at any rate was.
+func (k *Knee) unbent(sorted []rated, few int) string {
+	var slow, late []string
+	highest := rate(sorted[len(sorted)-1].Offered)
+	for _, r := range sorted {
+		slow = append(slow, r.share(func(s Step) bool { return s.Latency > bend*k.Flat })...)
+		late = append(late, r.share(func(s Step) bool { return !s.Kept })...)
+	}
+	if len(slow)+len(late) == 0 {
+		if few > 0 {
+			return fmt.Sprintf("there is no knee up to %s: the latency stays below twice that of the low rates; %s left out, with fewer than the %d committed transactions that a 99 %% latency takes", highest, wereMany(few), LeastSamples(0.99))
+		}
+		return fmt.Sprintf("there is no knee up to %s: the latency stays below twice that of the low rates", highest)
+	}
+	var why []string
+	if len(slow) > 0 {
+		why = append(why, "the latency was more than twice that of the low rates at "+strings.Join(slow, ", "))
+	}
+	if len(late) > 0 {
+		why = append(why, "the rate was not kept at "+strings.Join(late, ", "))
+	}
+	return fmt.Sprintf("whether there is a knee up to %s cannot be told: %s; at higher rates, or at other times, it was not so: give a longer --duration or --repeat %d",
+		highest, strings.Join(why, ", and "), confirming)
+}
+
+// share names the rate if some of its measurements are so, and how many where not all are.
+func (r rated) share(is func(Step) bool) []string {
+	n := 0
+	for _, s := range r.all {
+		if is(s) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case len(r.all):
+		return []string{rate(r.Offered)}
+	}
+	return []string{fmt.Sprintf("%s (%d of %d times)", rate(r.Offered), n, len(r.all))}
 }
 
 // byRate puts the measurements of each rate together, ascending, and counts those with
@@ -128,6 +174,13 @@ func byRate(steps []Step) (sorted []rated, few int) {
 	}
 	slices.SortFunc(sorted, func(a, b rated) int { return cmp.Compare(a.Offered, b.Offered) })
 	return sorted, few
+}
+
+func wereMany(n int) string {
+	if n == 1 {
+		return "1 step was"
+	}
+	return fmt.Sprintf("%d steps were", n)
 }
 
 func howMany(n int) string {

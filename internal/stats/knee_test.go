@@ -105,6 +105,33 @@ func TestKneeIsRepeated(t *testing.T) {
 	}
 }
 
+// TestNoKneeIsClaimedOfAllRatesAlone: where a lower rate was slow or not kept, and higher ones
+// were not, it is not said that the latency stays low.
+func TestNoKneeIsClaimedOfAllRatesAlone(t *testing.T) {
+	low := []Step{{300, true, 54, 400}, {400, true, 54.3, 400}, {589, true, 60, 400}, {900, true, 60, 400}, {1900, true, 80, 400}, {2020, true, 90, 400}}
+	none := "there is no knee up to 2,020/s: the latency stays below twice that of the low rates"
+	for _, c := range []struct {
+		name string
+		more []Step
+		says []string
+	}{
+		{"all low", nil, []string{none}},
+		{"low again", []Step{{1900, true, 70, 400}}, []string{none}},
+		{"slow once", []Step{{1900, true, 171, 400}}, []string{"cannot be told", "up to 2,020/s", "twice that of the low rates at 1,900/s (1 of 2 times);"}},
+		{"slow, and late once", []Step{{700, true, 131, 400}, {589, false, 60, 400}}, []string{"low rates at 700/s, and the rate was not kept at 589/s (1 of 2 times);"}},
+		{"late alone", []Step{{1000, false, 60, 400}}, []string{"cannot be told", "the rate was not kept at 1,000/s;"}},
+		{"the highest once", []Step{{2020, true, 171, 400}, {2020, true, 90, 400}}, []string{"low rates at 2,020/s (1 of 3 times);"}},
+		{"too few samples", []Step{{1000, true, 171, 3}}, []string{none, "; 1 step was left out, with fewer than the 368 committed"}},
+	} {
+		k := FindKnee(append(slices.Clone(low), c.more...))
+		for _, want := range c.says {
+			if k.Found || !strings.Contains(k.Detail, want) || strings.HasPrefix(k.Detail, none) != slices.Contains(c.says, none) {
+				t.Errorf("%s: %+v, want %q", c.name, k, want)
+			}
+		}
+	}
+}
+
 // TestKneeTakesSamples: steps with too few samples are left out and named.
 func TestKneeTakesSamples(t *testing.T) {
 	var steps []Step

@@ -107,14 +107,16 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 	return append(all, full, kept)
 }
 
-// sizeFigures are of steps whose throughput is known. What the fit does not show is left out.
+// sizeFigures are of steps whose throughput is known, of a repeated one the medians, so that
+// no lucky measurement is the sweep's. What the fit does not show is left out.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
 	with := func(p Point) string { return "with " + label(axis, p.Value) + " " + string(axis) }
-	for _, p := range points {
+	once := merge(points)
+	for _, p := range once {
 		if *p.TPS > highest {
 			highest = *p.TPS
-			best = report.Figure(best.Name, report.RateText(highest), "/s", append([]string{with(p), "95 % interval " + pageInterval(p)}, seconds(p.Best, "best second ")...)...)
+			best = report.Figure(best.Name, report.RateText(highest), "/s", append([]string{with(p)}, around(points, p)...)...)
 		}
 	}
 	all := []report.PageFigure{best}
@@ -128,7 +130,6 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 	case fit.Limit > 0:
 		all = append(all, report.Figure("Limit of the fitted model", report.RateText(fit.Limit), "/s", "no peak up to "+label(axis, points[len(points)-1].Value)+" "+string(axis)))
 	}
-	once := merge(points)
 	if shares := efficiencies(once); len(once) > 1 && shares != nil {
 		last := len(once) - 1
 		all = append(all, report.Figure("Efficiency", percent(*shares[last]), "", with(once[last]), "of "+label(axis, once[last].Value)+" times what was measured with 1"))
@@ -137,6 +138,17 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 		all = append(all, report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"))
 	}
 	return all
+}
+
+// around says how far from its throughput a step's measurements, or their intervals, lie.
+func around(points []Point, p Point) (below []string) {
+	if n := count(points, p.Value); n > 1 {
+		return []string{fmt.Sprintf("median of %d, from %s to %s", n, rateText(p.Low), rateText(p.High))}
+	}
+	if p.Low != nil {
+		below = append(below, "95 % interval "+pageInterval(p))
+	}
+	return append(below, seconds(p.Best, "best second ")...)
 }
 
 // efficiencies are those of the points, each nil where its throughput is not known; nil

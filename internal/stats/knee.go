@@ -126,7 +126,7 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 	if len(late) > 0 {
 		why = append(why, "the rate was not kept at "+strings.Join(late, ", "))
 	}
-	return fmt.Sprintf("whether there is a knee up to %s cannot be told: %s; at higher rates, or at other times, it was not so: give a longer --duration or --repeat %d",
+	return fmt.Sprintf("whether there is a knee up to %s is not known: %s; at higher rates, or at other times, it was not so: give a longer --duration or --repeat %d",
 		highest, strings.Join(why, ", and "), confirming)
 }
 

@@ -117,9 +117,9 @@ func TestNoKneeIsClaimedOfAllRatesAlone(t *testing.T) {
 	}{
 		{"all low", nil, []string{none}},
 		{"low again", []Step{{1900, true, 70, 400}}, []string{none}},
-		{"slow once", []Step{{1900, true, 171, 400}}, []string{"cannot be told", "up to 2,020/s", "twice that of the low rates at 1,900/s (1 of 2 times);"}},
+		{"slow once", []Step{{1900, true, 171, 400}}, []string{"is not known", "up to 2,020/s", "twice that of the low rates at 1,900/s (1 of 2 times);"}},
 		{"slow, and late once", []Step{{700, true, 131, 400}, {589, false, 60, 400}}, []string{"low rates at 700/s, and the rate was not kept at 589/s (1 of 2 times);"}},
-		{"late alone", []Step{{1000, false, 60, 400}}, []string{"cannot be told", "the rate was not kept at 1,000/s;"}},
+		{"late alone", []Step{{1000, false, 60, 400}}, []string{"is not known", "the rate was not kept at 1,000/s;"}},
 		{"the highest once", []Step{{2020, true, 171, 400}, {2020, true, 90, 400}}, []string{"low rates at 2,020/s (1 of 3 times);"}},
 		{"too few samples", []Step{{1000, true, 171, 3}}, []string{none, "; 1 step was left out, with fewer than the 368 committed"}},
 	} {

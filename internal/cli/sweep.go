@@ -290,7 +290,7 @@ func (w *sweeping) keep() error {
 	if err := w.book.Save(w.dir); err != nil {
 		return err
 	}
-	if err := sweep.SavePage(w.book, w.dir, onwards(w.book, w.dir)); err != nil {
+	if err := sweep.SavePage(w.book, w.app.textOptions(w.dir), onwards(w.book, w.dir)); err != nil {
 		fmt.Fprintln(w.app.stderr, w.app.scrub(err.Error())+again)
 	}
 	return nil
@@ -314,12 +314,12 @@ func (a *app) reportSweep(dir string, asJSON, open bool) error {
 	if err := a.printSweep(book, dir, asJSON); err != nil || asJSON && !open {
 		return err
 	}
-	return a.unmade(sweep.SavePage(book, dir, onwards(book, dir)), open)
+	return a.unmade(sweep.SavePage(book, a.textOptions(dir), onwards(book, dir)), open)
 }
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
 	if !asJSON {
-		return sweep.Text(a.stdout, b, dir)
+		return sweep.Text(a.stdout, b, a.textOptions(dir))
 	}
 	return a.printJSON(b)
 }
@@ -405,14 +405,20 @@ func (w *sweeping) step(s *session, value float64) error {
 			b.Database, b.Machine, database, result.Machine)
 	}
 	b.Database, b.Machine = database, result.Machine
+	if b.Environment == nil {
+		b.Environment = result.Environment
+	}
 	b.Points = append(b.Points, point(value, filepath.Base(dir), result))
 	return errors.Join(err, w.keep())
 }
 
+// witnesses is how many transactions of a violation the book of a sweep has.
+const witnesses = 5
+
 // point is what a run came to as a step.
 func point(value float64, dir string, r *report.Result) sweep.Point {
 	d := r.Drive
-	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Objectives: r.ObjectivesStatus(), Backlog: d.Backlog + d.Shed}
+	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Objectives: r.ObjectivesStatus(), ObjectivesText: r.ObjectivesText(), Violations: r.Findings(witnesses), Backlog: d.Backlog + d.Shed}
 	if due := value * (d.WarmupSeconds + d.Seconds); due > 0 {
 		p.Left = min(1, float64(p.Backlog)/due)
 	}

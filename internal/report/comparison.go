@@ -67,10 +67,10 @@ func (d *ComparisonData) WriteText(w io.Writer, width int) error {
 		}
 	}
 	t.out.WriteString("\n")
-	_ = d.Table.writeText(&t.out, cmp.Or(width, usualWidth)) // a Builder returns no error
+	_ = d.Table.WriteText(&t.out, cmp.Or(width, usualWidth)) // a Builder returns no error
 	for _, table := range d.Tables {
 		t.head(table.Title)
-		_ = table.writeText(&t.out, cmp.Or(width, usualWidth))
+		_ = table.WriteText(&t.out, cmp.Or(width, usualWidth))
 	}
 	against := ""
 	for _, r := range d.Ratios {

@@ -49,8 +49,8 @@ type Build struct {
 	Go        string `json:"go,omitempty"`
 }
 
-// text is one line about the machine; other is what is known without e.
-func (e *Environment) text(other string) string {
+// Text is one line about the machine; other is what is known without e.
+func (e *Environment) Text(other string) string {
 	if e == nil {
 		return other
 	}
@@ -131,9 +131,9 @@ func (b *Build) text(other string) string {
 	return other
 }
 
-// environmentTable has all that is known, a row each.
-func (r *Result) environmentTable() []PageTable {
-	e := r.Environment
+// Table has all that is known, a row each; nothing without e. stroppy is the version where the
+// build is not known.
+func (e *Environment) Table(stroppy string) []PageTable {
 	if e == nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (r *Result) environmentTable() []PageTable {
 		add("servers' data", e.ServerData[i].text())
 	}
 	add("servers", e.Servers)
-	add("stroppy", e.Build.text(r.Stroppy))
+	add("stroppy", e.Build.text(stroppy))
 	return []PageTable{t}
 }
 

@@ -13,10 +13,10 @@ func TestEnvironment(t *testing.T) {
 		Build: Build{Version: "v1.2.3", Commit: "0123456789abcdef", Dirty: new(true), Go: "go1.26"},
 	}
 	want := "EPYC 9 · 4 cores, 2 of 8 threads usable · 16 GB memory · debian 12.11, kernel 6.1.0 · ext4 on /dev/nvme0n1p2 (Fast 1T, not rotating) · limited to 1.5 processors and 2 GB memory"
-	if got := whole.text("x"); got != want {
+	if got := whole.Text("x"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	rows := (&Result{Environment: whole}).environmentTable()[0].Rows
+	rows := whole.Table("")[0].Rows
 	var all []string
 	for _, r := range rows {
 		all = append(all, strings.Join(r.Cells, "="))
@@ -30,13 +30,13 @@ func TestEnvironment(t *testing.T) {
 
 	// What is not known is left out, and never a zero.
 	little := &Environment{Cores: 2, Threads: 2, UsableThreads: 2, MemoryLimitBytes: 8e9, MemoryBytes: 4e9}
-	if got := little.text("x"); got != "2 cores · 4 GB memory" {
+	if got := little.Text("x"); got != "2 cores · 4 GB memory" {
 		t.Errorf("got %q", got)
 	}
-	for _, r := range (&Result{Environment: &Environment{}}).environmentTable()[0].Rows {
+	for _, r := range (&Environment{}).Table("")[0].Rows {
 		t.Errorf("of nothing there is %v", r.Cells)
 	}
-	if got := (*Environment)(nil).text("linux"); got != "linux" {
+	if got := (*Environment)(nil).Text("linux"); got != "linux" {
 		t.Errorf("got %q", got)
 	}
 }

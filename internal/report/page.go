@@ -113,10 +113,9 @@ func NewPageTable(title, note string, text []int, columns ...string) PageTable {
 
 func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
 
-// WriteText writes the columns and rows for a terminal. A last column of text is wrapped.
-func (t *PageTable) WriteText(w io.Writer) error { return t.writeText(w, usualWidth) }
-
-func (t *PageTable) writeText(w io.Writer, width int) error {
+// WriteText writes the columns and rows for a terminal of a width, in columns. A last column of
+// text is wrapped.
+func (t *PageTable) WriteText(w io.Writer, width int) error {
 	widths := make([]int, len(t.Columns))
 	rows := [][]string{t.Columns}
 	for _, row := range t.Rows {

@@ -450,7 +450,7 @@ func TestWideTable(t *testing.T) {
 	table := PageTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
 	table.Add(long, "it was seen")
 	var out strings.Builder
-	if err := table.WriteText(&out); err != nil || !strings.Contains(out.String(), long+"  it was seen\n") {
+	if err := table.WriteText(&out, usualWidth); err != nil || !strings.Contains(out.String(), long+"  it was seen\n") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

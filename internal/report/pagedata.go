@@ -58,6 +58,34 @@ type PageFinding struct {
 	File    string   `json:"file"`    // of the drawing, in the run's directory
 }
 
+// Finding is what a check found first.
+type Finding struct {
+	Check   string   `json:"check"`
+	Detail  string   `json:"detail"`
+	Found   uint64   `json:"found,omitempty"` // violations of that check; 0: not known
+	Witness []string `json:"witness"`         // the first transactions, by their ids
+}
+
+// Findings are those of the checks by which the verdict is invalid, each with so many
+// transactions at most.
+func (r *Result) Findings(witness int) (list []Finding) {
+	for _, c := range pageChecks(r.Checks) {
+		if !c.Required || c.Status != "invalid" {
+			continue
+		}
+		f := Finding{Check: c.Name, Detail: c.Findings[0].Text, Witness: c.Witness[:min(len(c.Witness), witness)]}
+		if r.Violations != nil {
+			for _, of := range r.Violations.Checks {
+				if of.Check == c.Name {
+					f.Found = of.Found
+				}
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 // Input is what a page is made from.
 type Input struct {
 	Result    *Result
@@ -156,7 +184,7 @@ func facts(r *Result) []Setting {
 		{"Faults", faultsText(r)},
 		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
-		{"Machine", r.Environment.text(r.Machine)},
+		{"Machine", r.Environment.Text(r.Machine)},
 		{"Times", phasesText(r.Phases)},
 	}
 	list = slices.DeleteFunc(list, func(f Setting) bool {

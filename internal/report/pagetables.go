@@ -322,7 +322,7 @@ func short4(x float64) string {
 
 // detailTables are the configuration in full.
 func detailTables(r *Result) []PageTable {
-	tables := append([]PageTable{}, r.environmentTable()...)
+	tables := append([]PageTable{}, r.Environment.Table(r.Stroppy)...)
 	for _, s := range []struct {
 		title string
 		list  []Setting

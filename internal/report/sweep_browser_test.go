@@ -32,7 +32,7 @@ func page(t *testing.T, name string, b *sweep.Book) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name+".html")
 	var out bytes.Buffer
-	if err := sweep.Page(&out, b, "runs/curve", "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over); err != nil {
+	if err := sweep.Page(&out, b, report.Options{Dir: "runs/curve"}, "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
@@ -58,7 +58,7 @@ func TestSweepPageInABrowser(t *testing.T) {
 	b := report.OpenBrowser(t)
 	for name, book := range books(t) {
 		path := page(t, name, book)
-		want, err := sweep.NewPageData(book, "")
+		want, err := sweep.NewPageData(book, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,11 +30,14 @@ type Options struct {
 	Width  int // of the terminal, in columns; 0: there is none
 }
 
+// Columns is how wide the text is made.
+func (o Options) Columns() int { return max(cmp.Or(o.Width, usualWidth), leastWidth) }
+
 // Text writes the report of a run, the verdict first and what is wrong directly below it.
 // In full it has what the page shows, but for the charts, the scenario, and the tables
 // that are made for a paper.
 func Text(w io.Writer, r *Result, o Options) error {
-	t, d := &text{r: r, dir: cmp.Or(o.Quoted, o.Dir, "RUN_DIR"), color: o.Color, width: max(cmp.Or(o.Width, usualWidth), leastWidth)}, NewPageData(Input{Result: r})
+	t, d := &text{r: r, dir: cmp.Or(o.Quoted, o.Dir, "RUN_DIR"), color: o.Color, width: o.Columns()}, NewPageData(Input{Result: r})
 	t.headline()
 	if d.Reason != "" {
 		t.hang("", 2, d.Reason)
@@ -50,16 +53,27 @@ func Text(w io.Writer, r *Result, o Options) error {
 	return err
 }
 
-// headline is the verdict, and behind it what came of the objectives where they are not met.
 func (t *text) headline() {
-	t.out.WriteString(t.status(t.r.Verdict, strings.ToUpper(t.r.Verdict)))
-	switch t.r.ObjectivesStatus() {
+	t.verdict(t.r.Verdict, t.r.ObjectivesStatus(), strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r))+failoverOf(t.r))
+}
+
+// Headline is the first line of a report on what, with its end: the verdict, and behind it what
+// came of the objectives where they are not met.
+func Headline(verdict, objectives, what string, color bool) string {
+	t := &text{color: color}
+	t.verdict(verdict, objectives, what)
+	return t.out.String()
+}
+
+func (t *text) verdict(verdict, objectives, what string) {
+	t.out.WriteString(t.status(verdict, strings.ToUpper(clean(verdict))))
+	switch objectives {
 	case ObjectiveMissed:
 		t.out.WriteString(t.paint(yellow, ", OBJECTIVES MISSED"))
 	case ObjectiveUnknown:
 		t.out.WriteString(t.paint(yellow, ", OBJECTIVES UNKNOWN"))
 	}
-	t.out.WriteString("  " + t.paint(bold, clean(strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r)))+failoverOf(t.r)) + "\n")
+	t.out.WriteString("  " + t.paint(bold, clean(what)) + "\n")
 }
 
 // FailoverSetting is the name of the setting that says who fails over, such as "by PROGRAM
@@ -182,7 +196,7 @@ func (t *text) line(name, value string) {
 func (t *text) tables(title string, list ...PageTable) {
 	for _, p := range list {
 		t.head(cmp.Or(p.Title, title))
-		_ = p.writeText(&t.out, t.width)
+		_ = p.WriteText(&t.out, t.width)
 		if p.Note != "" {
 			t.hang("", 2, p.Note)
 		}

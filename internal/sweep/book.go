@@ -16,19 +16,22 @@ const maxFile = 16 << 20
 
 // Book is what a sweep has come to so far, as sweep.json keeps it.
 type Book struct {
-	Schema    int     `json:"schema"`
-	Workload  string  `json:"workload"`
-	Database  string  `json:"database"`
-	Over      string  `json:"over"`     // as Spec prints it
-	Scenario  string  `json:"scenario"` // of every step; what the sweep changes and the seed left out
-	Seed      uint64  `json:"seed"`
-	StartedAt string  `json:"started_at"`
-	Command   string  `json:"command,omitempty"` // repeats it from its beginning; with --out it goes on
-	Machine   string  `json:"machine,omitempty"` // that drove
-	Stroppy   string  `json:"stroppy,omitempty"` // the version
-	Finished  bool    `json:"finished"`
-	Repeat    int     `json:"repeat,omitempty"` // how often each step is measured, where it is more than once
-	Points    []Point `json:"points"`           // in the order in which they were run
+	Schema    int    `json:"schema"`
+	Workload  string `json:"workload"`
+	Database  string `json:"database"`
+	Over      string `json:"over"`     // as Spec prints it
+	Scenario  string `json:"scenario"` // of every step; what the sweep changes and the seed left out
+	Seed      uint64 `json:"seed"`
+	StartedAt string `json:"started_at"`
+	Command   string `json:"command,omitempty"` // repeats it from its beginning; with --out it goes on
+	Machine   string `json:"machine,omitempty"` // that drove
+
+	Environment *report.Environment `json:"environment,omitempty"` // of the first step
+
+	Stroppy  string  `json:"stroppy,omitempty"` // the version
+	Finished bool    `json:"finished"`
+	Repeat   int     `json:"repeat,omitempty"` // how often each step is measured, where it is more than once
+	Points   []Point `json:"points"`           // in the order in which they were run
 
 	Conclusions *Conclusions `json:"conclusions,omitempty"` // from all points, as the text and the page have them
 }
@@ -109,7 +112,7 @@ func (b *Book) Save(dir string) error {
 	if b.Points == nil {
 		b.Points = []Point{}
 	}
-	d, err := NewPageData(b, "")
+	d, err := NewPageData(b, dir, "")
 	if err != nil {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}

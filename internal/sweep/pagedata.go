@@ -16,22 +16,23 @@ import (
 // PageName is the page's name in the directory of the sweep.
 const PageName = "sweep.html"
 
-// Page writes the sweep in the directory dir as one HTML file that needs nothing
+// Page writes the sweep in the directory of the options as one HTML file that needs nothing
 // else. again is the command that repeats it, or goes on with one that is not
 // finished.
-func Page(w io.Writer, b *Book, dir, again string) error {
-	data, err := NewPageData(b, again)
+func Page(w io.Writer, b *Book, o report.Options, again string) error {
+	o = report.Options{Dir: o.Dir, Quoted: o.Quoted} // a page is no terminal
+	data, err := NewPageData(b, cmp.Or(o.Quoted, o.Dir), again)
 	if err != nil {
 		return err
 	}
 	sheet := report.Sheet{Title: data.Title, Data: data, Scripts: []string{"sweepcharts.js", "sweep.js"}}
-	return sheet.Write(w, func(w io.Writer) error { return Text(w, b, dir) })
+	return sheet.Write(w, func(w io.Writer) error { return Text(w, b, o) })
 }
 
 // SavePage makes the page in the sweep's directory, and puts it in place at once.
-func SavePage(b *Book, dir, again string) error {
-	if err := report.WriteFile(dir, PageName, func(w io.Writer) error { return Page(w, b, dir, again) }); err != nil {
-		return fmt.Errorf("make the page of the sweep in %s: %w", dir, err)
+func SavePage(b *Book, o report.Options, again string) error {
+	if err := report.WriteFile(o.Dir, PageName, func(w io.Writer) error { return Page(w, b, o, again) }); err != nil {
+		return fmt.Errorf("make the page of the sweep in %s: %w", o.Dir, err)
 	}
 	return nil
 }
@@ -40,6 +41,9 @@ func SavePage(b *Book, dir, again string) error {
 // unfinished where there are more to come.
 type PageData struct {
 	report.Head
+	Failed       []PageFailed       `json:"failed"`            // the first invalid steps
+	FailedMore   string             `json:"failed_more"`       // how many more there are; empty: none
+	Objectives   string             `json:"objectives_status"` // of all steps, as of a run
 	Axis         Axis               `json:"axis"`
 	Steps        []PageStep         `json:"steps"` // ascending; the maximum rate is last
 	Knee         *PageKnee          `json:"knee"`  // null where none was found
@@ -48,9 +52,23 @@ type PageData struct {
 	Coefficients []report.PageTable `json:"coefficients"`
 	Table        report.PageTable   `json:"table"`
 	Settings     string             `json:"settings"` // of every step
+	Environment  []report.PageTable `json:"environment"`
 	Repeated     bool               `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
 
 	conclusions *Conclusions
+}
+
+// PageFailed is what was found first in an invalid step.
+type PageFailed struct {
+	Step  string `json:"step"`
+	Check string `json:"check"`
+	Text  string `json:"text"`
+	More  string `json:"more"` // what else was found; empty: nothing
+
+	WitnessOf string   `json:"witness_of"` // the check whose violation the transactions show
+	Witness   []string `json:"witness"`
+	Page      string   `json:"page"`    // the step's, beside this one; empty: none
+	Command   string   `json:"command"` // shows the step's report; empty: it is not known
 }
 
 // PageStep is one value of the axis in the charts: where it was measured more than once,
@@ -92,8 +110,9 @@ type PagePeak struct {
 	Label string  `json:"label"`
 }
 
-// NewPageData puts a sweep into the form of the page; see Page.
-func NewPageData(b *Book, again string) (*PageData, error) {
+// NewPageData puts a sweep into the form of the page; see Page. dir is its directory, as a
+// command takes it.
+func NewPageData(b *Book, dir, again string) (*PageData, error) {
 	spec, err := Parse(b.Over)
 	if err != nil {
 		return nil, err
@@ -102,7 +121,9 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	d := &PageData{
 		Head: report.NewHead(b.Workload, b.Database, b.StartedAt, again, b.Stroppy),
 		Axis: spec.Axis, Steps: []PageStep{}, Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario,
+		Environment: append([]report.PageTable{}, b.Environment.Table(b.Stroppy)...), Objectives: objectivesOf(points),
 	}
+	d.Failed, d.FailedMore = failed(spec.Axis, points, dir)
 	d.Notes, d.Facts = notes(spec.Axis, points), facts(b, spec)
 	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
 	d.Title = fmt.Sprintf("%s: sweep of %s over %s", report.Capital(d.Verdict), report.OrNotKnown(b.Workload), spec.Axis)
@@ -282,7 +303,7 @@ func facts(b *Book, spec Spec) []report.Setting {
 		{Name: "Steps", Value: done + "; each is a whole run with a report of its own"},
 		{Name: "Seed", Value: report.SeedText(b.Seed)},
 		{Name: "Started", Value: report.StartText(b.StartedAt)},
-		{Name: "Machine", Value: report.OrNotKnown(b.Machine)},
+		{Name: "Machine", Value: report.OrNotKnown(b.Environment.Text(b.Machine))},
 	}
 }
 

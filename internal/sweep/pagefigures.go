@@ -15,7 +15,16 @@ func label(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
 		return "maximum"
 	}
-	return strconv.FormatFloat(value, 'f', -1, 64)
+	text := strconv.FormatFloat(value, 'f', -1, 64)
+	whole, rest, point := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(whole, 10, 64)
+	switch {
+	case err != nil:
+		return text
+	case point:
+		rest = "." + rest
+	}
+	return report.Group(n) + rest
 }
 
 func step(axis Axis, value float64) string {
@@ -58,6 +67,14 @@ func scaling(axis Axis, points []Point) (stats.Scaling, error) {
 // notes are what the measurements must not be read without.
 func notes(axis Axis, points []Point) []report.PageNote {
 	n := &report.Notes{}
+	example := func(status string) string {
+		for _, p := range points {
+			if _, text, _ := strings.Cut(p.ObjectivesText, ": "); p.Objectives == status && text != "" {
+				return fmt.Sprintf(" At %s: %s.", step(axis, p.Value), text)
+			}
+		}
+		return ""
+	}
 	for _, kind := range []struct {
 		add  func(format string, args ...any)
 		is   func(*Point) bool
@@ -67,6 +84,8 @@ func notes(axis Axis, points []Point) []report.PageNote {
 			"Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed."},
 		{n.Warn, func(p *Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" },
 			"Not decided: %s. Whether the database kept its promise there is unknown."},
+		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveMissed }, "Objectives missed: %s." + example(report.ObjectiveMissed)},
+		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveUnknown }, "Objectives that could not be decided: %s." + example(report.ObjectiveUnknown)},
 		{n.Warn, func(p *Point) bool { return p.Unsteady }, "No steady state: %s. The mean throughput of these steps depends on when they ended."},
 		{n.Warn, func(p *Point) bool { return p.TPS == nil },
 			"No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up."},
@@ -84,7 +103,7 @@ func notes(axis Axis, points []Point) []report.PageNote {
 			steps = append(steps, name)
 		}
 		if len(steps) > 0 {
-			kind.add(kind.text, strings.Join(steps, ", "))
+			kind.add("%s", strings.Replace(kind.text, "%s", strings.Join(steps, ", "), 1))
 		}
 	}
 	return n.All()
@@ -111,7 +130,7 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 // no lucky measurement is the sweep's. What the fit does not show is left out.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
-	with := func(p Point) string { return "with " + label(axis, p.Value) + " " + string(axis) }
+	with := func(p Point) string { return "with " + report.Counted(uint64(p.Value), strings.TrimSuffix(string(axis), "s")) }
 	once := merge(points)
 	for _, p := range once {
 		if *p.TPS > highest {
@@ -229,10 +248,18 @@ func lawTable(fit stats.Scaling) report.PageTable {
 const linksNote = " The first column leads to the report of the step."
 
 // stepTable has a row a step, each leading to its report. efficiency is of each
-// point; nil: there is none.
+// point; nil: there is none. A column of what every step is too short for is left out.
 func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTable {
 	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time."+linksNote,
-		[]int{1}, stepName(axis), "verdict", "TPS", "95 % interval", "median", "best second")
+		[]int{1}, stepName(axis), "verdict", "TPS")
+	intervals := slices.ContainsFunc(points, func(p Point) bool { return p.Low != nil })
+	if intervals {
+		t.Columns = append(t.Columns, "95 % interval")
+	}
+	whole := slices.ContainsFunc(points, func(p Point) bool { return p.Median != nil || p.Best != nil }) // seconds
+	if whole {
+		t.Columns = append(t.Columns, "median", "best second")
+	}
 	if efficiency != nil {
 		t.Columns = append(t.Columns, "efficiency")
 	}
@@ -240,13 +267,19 @@ func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTabl
 	if axis == Rate {
 		t.Columns = append(t.Columns, "not sent")
 	}
-	if slices.ContainsFunc(points, func(p Point) bool { return p.TPS != nil && p.Median == nil }) {
+	if whole && slices.ContainsFunc(points, func(p Point) bool { return p.TPS != nil && p.Median == nil }) {
 		t.Note += " A step of fewer than two whole seconds has no median and no best second."
 	}
 	for i, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), secondsText(p, p.Median), secondsText(p, p.Best),
+			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS),
 		}}
+		if intervals {
+			r.Cells = append(r.Cells, pageInterval(p))
+		}
+		if whole {
+			r.Cells = append(r.Cells, secondsText(p, p.Median), secondsText(p, p.Best))
+		}
 		if efficiency != nil {
 			if r.Cells = append(r.Cells, "–"); efficiency[i] != nil {
 				r.Cells[len(r.Cells)-1] = percent(*efficiency[i])
@@ -264,7 +297,7 @@ func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTabl
 }
 
 func rowMark(axis Axis, p Point) string {
-	if p.Verdict == "valid" && (p.Unsteady || axis == Rate && p.behind()) {
+	if p.Verdict == "valid" && (p.Unsteady || p.Objectives == report.ObjectiveMissed || p.Objectives == report.ObjectiveUnknown || axis == Rate && p.behind()) {
 		return "warning"
 	}
 	return report.VerdictMark(p.Verdict)
@@ -274,6 +307,12 @@ func verdictText(axis Axis, p Point) string {
 	text := report.OrNotKnown(p.Verdict)
 	if p.Verdict == "invalid" {
 		text = "INVALID"
+	}
+	switch p.Objectives {
+	case report.ObjectiveMissed:
+		text += ", objectives missed"
+	case report.ObjectiveUnknown:
+		text += ", objectives not decided"
 	}
 	if p.Unsteady {
 		text += ", unsteady"

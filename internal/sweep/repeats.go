@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
@@ -30,6 +31,18 @@ func merge(points []Point) []Point {
 	return merged
 }
 
+// objectives are their statuses, the worst last.
+var objectives = []string{"", report.ObjectiveMet, report.ObjectiveUnknown, report.ObjectiveMissed}
+
+// objectivesOf are what those of all steps come to.
+func objectivesOf(points []Point) string {
+	worst := 0
+	for _, p := range points {
+		worst = max(worst, slices.Index(objectives, p.Objectives))
+	}
+	return objectives[worst]
+}
+
 func together(same []Point) Point {
 	m := same[0]
 	if len(same) == 1 {
@@ -49,6 +62,9 @@ func together(same []Point) Point {
 	m.Low, m.High = spread(same, func(p *Point) *float64 { return p.TPS })
 	for _, p := range same[1:] {
 		m.Unsteady = m.Unsteady || p.Unsteady
+		if worse := slices.Index(objectives, p.Objectives); worse > slices.Index(objectives, m.Objectives) {
+			m.Objectives, m.ObjectivesText = p.Objectives, p.ObjectivesText
+		}
 		if p.Verdict == "invalid" || m.Verdict == "valid" {
 			m.Verdict = p.Verdict
 		}

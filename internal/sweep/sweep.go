@@ -131,6 +131,10 @@ type Point struct {
 	Verdict string  `json:"verdict"`
 	// Objectives is what the limits that were given came to: met, missed or unknown; empty: none was given.
 	Objectives string `json:"objectives,omitempty"`
+	// ObjectivesText says which were not met, and what was measured; empty where all were.
+	ObjectivesText string `json:"objectives_text,omitempty"`
+	// Violations are what the checks found by which the verdict is invalid, the first of each.
+	Violations []report.Finding `json:"violations,omitempty"`
 
 	TPS      *float64 `json:"tps"`     // committed a second, the mean
 	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none

@@ -136,7 +136,7 @@ func Text(w io.Writer, b *Book, dir string, published []Published) error {
 	}
 	for _, t := range d.shown() {
 		out.WriteString("\n" + t.Title + "\n")
-		_ = t.WriteText(&out) // a Builder returns no error
+		_ = t.WriteText(&out, report.Options{}.Columns()) // a Builder returns no error
 		if t.Note != "" {
 			out.WriteString("  " + t.Note + "\n")
 		}

@@ -130,7 +130,9 @@ func rateFigures(points []Point, k stats.Knee) (all []report.PageFigure) {
 // no lucky measurement is the sweep's. What the fit does not show is left out.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
-	with := func(p Point) string { return "with " + report.Counted(uint64(p.Value), strings.TrimSuffix(string(axis), "s")) }
+	with := func(p Point) string {
+		return "with " + report.Counted(uint64(p.Value), strings.TrimSuffix(string(axis), "s"))
+	}
 	once := merge(points)
 	for _, p := range once {
 		if *p.TPS > highest {

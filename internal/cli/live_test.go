@@ -205,13 +205,13 @@ func TestServeVerdictSoFar(t *testing.T) {
 		}
 		return ok && d.Live && d.Verdict == "invalid"
 	})
-	if !strings.Contains(last.Reason, "The check beside the clients has found a violation of ") || len(last.Checks) == 0 || last.Figures[0].Name != "Throughput, last second" {
-		t.Errorf("it shows %q, %+v, %+v", last.Reason, last.Checks, last.Figures)
+	if !strings.Contains(last.Reason, "The check beside the clients has found a violation of ") || len(last.Failed) == 0 || last.Figures[0].Name != "Throughput, last second" {
+		t.Errorf("it shows %q, %+v, %+v", last.Reason, last.Failed, last.Figures)
 	}
 	metrics := fetch(at + "metrics")
 	for _, want := range []string{
 		`stroppy_transactions_total{database="`, `kind="transfer"`, `stroppy_target_rate{`, "} 500\n", `stroppy_live_check_transactions_total{`,
-		`stroppy_check_status{check="` + last.Checks[0].Name + `"`, `status="invalid"`,
+		`stroppy_check_status{check="` + last.Failed[0].Name + `"`, `status="invalid"`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %s", want)

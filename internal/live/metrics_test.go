@@ -107,7 +107,10 @@ func driven() (*Feed, *standIn) {
 // violated is driven, and the check beside the clients has found a violation.
 func violated() (*Feed, *standIn) {
 	f, d := driven()
-	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 700, Skipped: 11}, Violations: []run.LiveViolation{{Check: "serializable", What: "a lost update"}}}
+	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 700, Skipped: 11}, Violations: []run.LiveViolation{{Check: "serializable", What: "a lost update", Found: report.Check{
+		Name: "serializable", Status: "invalid", Detail: "a lost update", Required: true, Witness: []string{"1-2-3"},
+		Anomalies: []report.Anomaly{{Name: "lost update", Count: 1, Detail: "a lost update", Drawing: "violations/lost-update.svg"}},
+	}}}}
 	d.commit(1, rand.New(rand.NewPCG(5, 6)))
 	f.Show(d.state())
 	return f, d

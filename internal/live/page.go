@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,10 +73,6 @@ func (s *Snapshot) verdictSoFar(d *report.PageData) {
 	var names []string
 	for _, v := range l.Violations {
 		names = append(names, v.Check)
-		d.Checks = append(d.Checks, report.PageCheck{
-			Name: v.Check, Status: "invalid", Required: true, Detail: v.What, Witness: []string{},
-			Findings: []report.PageFinding{{Text: v.What, Edges: []string{}}},
-		})
 	}
 	d.Verdict = "invalid"
 	d.Reason = fmt.Sprintf("The check beside the clients has found a violation of %s (%s). The run goes on. ", strings.Join(names, ", "), looked) + strings.TrimSuffix(d.Reason, undecided)
@@ -99,11 +96,29 @@ func (s *Snapshot) result() *report.Result {
 	r.Finished = true // nothing cut it off
 	if !finished(s.Result) {
 		r.Faults = s.Faults
+		r.Checks = s.violations()
 	}
 	if s.driving() {
 		r.Drive = s.drive()
 	}
 	return &r
+}
+
+// violations are the checks of which the check beside the clients has found one. The drawings
+// become files at the end of the run.
+func (s *Snapshot) violations() (list []report.Check) {
+	if s.State.LiveCheck == nil {
+		return nil
+	}
+	for _, v := range s.State.LiveCheck.Violations {
+		c := v.Found
+		c.Anomalies = slices.Clone(c.Anomalies)
+		for i := range c.Anomalies {
+			c.Anomalies[i].Drawing = ""
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // drive is what the load phase has come to since its warm-up.

@@ -106,9 +106,10 @@ func TestVerdictSoFar(t *testing.T) {
 		return s.data()
 	}
 	bad := shown()
-	if bad.Verdict != "invalid" || !strings.HasPrefix(bad.Title, "Invalid: ") || len(bad.Checks) != 1 || bad.Checks[0].Name != "serializable" || bad.Checks[0].Findings[0].Text != "a lost update" ||
+	if bad.Verdict != "invalid" || !strings.HasPrefix(bad.Title, "Invalid: ") || len(bad.Checks) != 0 || len(bad.Failed) != 1 || bad.Failed[0].Name != "serializable" || bad.Failed[0].Shown != "Invalid" ||
+		bad.Failed[0].Findings[0].Text != "a lost update" || bad.Failed[0].Findings[0].File != "" || bad.Failed[0].Witness[0] != "1-2-3" ||
 		!strings.HasPrefix(bad.Reason, "The check beside the clients has found a violation of serializable (700 transactions checked so far, and 11 transactions left out") || strings.Contains(bad.Reason, "decided") {
-		t.Errorf("with a violation the page is %q: %q, %+v", bad.Title, bad.Reason, bad.Checks)
+		t.Errorf("with a violation the page is %q: %q, %+v", bad.Title, bad.Reason, bad.Failed)
 	}
 	if now := bad.Figures[0]; now.Name != "Throughput, last second" || now.Value != "1" || now.Below[0] != "asked for 251/s" || bad.Figures[1].Name != "Throughput, mean" {
 		t.Errorf("the figures are %+v", bad.Figures)
@@ -131,6 +132,30 @@ func TestVerdictSoFar(t *testing.T) {
 	families := scrape(t, feed, asText)
 	if n := labelled(t, families["stroppy_check_status"], "status", "valid") + labelled(t, families["stroppy_check_status"], "status", "unknown"); n != 2 {
 		t.Errorf("%v checks have a status", n)
+	}
+}
+
+// TestFirstPaint holds that the page has at once, also as text, what its script shows a second
+// later, and nothing that cannot be known yet.
+func TestFirstPaint(t *testing.T) {
+	feed, _ := violated()
+	s := &Server{feed: feed, Options: Options{Page: true}, started: "x"}
+	h := s.handler(nil)
+	page, data := body(t, ask(t, h, "GET", "/", "h")), body(t, ask(t, h, "GET", "/data.json", "h"))
+	if !strings.Contains(page, data) {
+		t.Error("the page does not begin with its data")
+	}
+	_, text, _ := strings.Cut(page, "<noscript>")
+	text, _, _ = strings.Cut(text, "</noscript>")
+	for _, want := range []string{"INVALID  bank", "What is wrong\n", "a lost update", "transactions: 1-2-3", "another 56s.", "Throughput, last second  1 /s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("as text it does not say %q: %s", want, text)
+		}
+	}
+	for _, not := range []string{"not known", "was cut off", "None was made"} {
+		if strings.Contains(text, not) || strings.Contains(data, `"`+not+`"`) {
+			t.Errorf("it says %q: %s", not, text)
+		}
 	}
 }
 

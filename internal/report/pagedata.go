@@ -108,10 +108,12 @@ var runScripts = []string{"server.js", "plots.js", "page.js"}
 
 // Page writes a run as one HTML file that needs nothing else: it opens without a
 // network. It is a function of the input alone.
-func Page(w io.Writer, in Input) error {
-	data := NewPageData(in)
-	sheet := Sheet{Title: data.Title, Data: data, Live: data.Live, Scripts: runScripts}
-	if err := sheet.Write(w, func(w io.Writer) error { return Text(w, in.Result, Options{Detail: Full}) }); err != nil {
+func Page(w io.Writer, in Input) error { return NewPageData(in).Write(w, in.Result) }
+
+// Write writes the page of a result that shows the data.
+func (d *PageData) Write(w io.Writer, r *Result) error {
+	sheet := Sheet{Title: d.Title, Data: d, Live: d.Live, Scripts: runScripts}
+	if err := sheet.Write(w, func(w io.Writer) error { return d.text(w, r, Options{Detail: Full}) }); err != nil {
 		return fmt.Errorf("write the page of the run: %w", err)
 	}
 	return nil
@@ -126,12 +128,12 @@ func NewPageData(in Input) *PageData {
 		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
 		Latency: []PageTable{}, Outcomes: []PageTable{}, Failed: []PageCheck{}, Checks: []PageCheck{},
 		Objectives: append([]Objective{}, r.Objectives...), ObjectivesStatus: r.ObjectivesStatus(),
-		Faults: append(append(faultTables(r), acknowledgedTables(r)...), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
+		Faults: append(append(faultTables(r, in.Live), acknowledgedTables(r)...), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 	}
 	if r.Drive != nil {
-		d.Latency, d.Outcomes = latencyTables(r.Drive), outcomeTables(r.Drive)
+		d.Latency, d.Outcomes = latencyTables(r.Drive, in.Live), outcomeTables(r.Drive)
 	}
-	for _, c := range pageChecks(r.Checks) {
+	for _, c := range pageChecks(slices.DeleteFunc(slices.Clone(r.Checks), r.unasked)) {
 		c.Rest = r.Violations.rest(c.Name)
 		if c.Required && c.Status == "invalid" {
 			d.Failed = append(d.Failed, c)
@@ -139,7 +141,7 @@ func NewPageData(in Input) *PageData {
 			d.Checks = append(d.Checks, c)
 		}
 	}
-	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r), facts(r)
+	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r, in.Live), facts(r, in.Live)
 	if in.Live {
 		d.Verdict, d.Reason = "running", "The run is going on. Nothing is decided before its end."
 	}
@@ -156,8 +158,17 @@ func (r *Result) claimText() string {
 	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, strings.Replace(c.Level, "unknown", "nothing", 1), c.Source)
 }
 
-// facts say what was run. What cannot be of this run is left out.
-func facts(r *Result) []Setting {
+// unchecked is said where there is no check.
+func (d *PageData) unchecked() string {
+	if d.Live {
+		return "They are made after the load phase."
+	}
+	return "None was made."
+}
+
+// facts say what was run. What cannot be of this run is left out, and of one that goes on
+// what is not known yet.
+func facts(r *Result, live bool) []Setting {
 	d, load, claim := cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{}), cmp.Or(r.Claim, &Claim{})
 	cluster, expect, phase := NotKnown+": stroppy did not start the database", claim.Expect, "there was no load phase"
 	if c := settingOf(r.Scenario, "cluster"); c != "" {
@@ -188,7 +199,7 @@ func facts(r *Result) []Setting {
 		{"Times", phasesText(r.Phases)},
 	}
 	list = slices.DeleteFunc(list, func(f Setting) bool {
-		return f.Value == "" && (f.Name == "Cluster" || f.Name == "Faults" || f.Name == "Footprint" && r.Drive == nil)
+		return live && f.Value == NotKnown || f.Value == "" && (live || f.Name == "Cluster" || f.Name == "Faults" || f.Name == "Footprint" && (r.Drive == nil || r.NoFootprint))
 	})
 	for i, f := range list {
 		list[i].Value = OrNotKnown(f.Value)
@@ -263,6 +274,14 @@ func faultsText(r *Result) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d injected", injected, len(faults))
+}
+
+// shares are the settings that say how often there is something to check.
+var shares = map[string]string{"no-lost-update": "modify-share", "scans": "scan-share"}
+
+// unasked says that a check had nothing to check because the run was to have none of it.
+func (r *Result) unasked(c Check) bool {
+	return c.Status == notApplicable && settingOf(r.Scenario, shares[c.Name]) == "0"
 }
 
 // pageChecks are the checks: those that the verdict counts first, and of them

@@ -102,13 +102,14 @@ type Mark struct {
 	At   num    `json:"at_ms"`
 }
 
-// histogram draws the distribution of a load phase; nil where none is known.
+// histogram draws the distribution of a load phase; nil where none is known. In a closed loop
+// work is sent when it is due, so that it has one curve.
 func histogram(d *Drive) *PageHistogram {
 	if d == nil || d.Histogram == nil || len(d.Histogram.Buckets) == 0 {
 		return nil
 	}
 	due, sent := bins(d.Histogram), map[int]float64(nil)
-	if d.ServiceTimes != nil {
+	if d.ServiceTimes != nil && open(d) {
 		sent = bins(d.ServiceTimes)
 	}
 	used := slices.AppendSeq(slices.Collect(maps.Keys(due)), maps.Keys(sent))

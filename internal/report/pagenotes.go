@@ -107,8 +107,9 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	}
 }
 
-// figures are the few numbers in large type. What a run is too short for is left out.
-func figures(r *Result) []PageFigure {
+// figures are the few numbers in large type. What a run is too short for is left out, and of one
+// that goes on what is not known yet.
+func figures(r *Result, live bool) []PageFigure {
 	d := r.Drive
 	if d == nil {
 		return []PageFigure{}
@@ -118,7 +119,7 @@ func figures(r *Result) []PageFigure {
 		throughput.Below = append(throughput.Below, "median "+RateText(*t.Median), "best second "+RateText(*t.Max))
 	}
 	var interval string
-	if d.Seconds >= stats.LeastInterval {
+	if d.Seconds >= stats.LeastInterval && !live {
 		interval = "confidence interval " + NotKnown
 	}
 	if i := d.Interval; i != nil {
@@ -152,7 +153,8 @@ func figures(r *Result) []PageFigure {
 	} else {
 		list[0].Below = append(list[0].Below, labelled("", gap)...)
 	}
-	return append(list, outageFigure(r.Faults)...)
+	list = append(list, outageFigure(r.Faults)...)
+	return slices.DeleteFunc(list, func(f PageFigure) bool { return live && f.Value == NotKnown })
 }
 
 // outageFigure is the worst outage by a fault, where one was measured.

@@ -10,21 +10,28 @@ import (
 	"strings"
 )
 
-// latencyTables are the percentiles, from each of the clocks and by outcome.
-func latencyTables(d *Drive) []PageTable {
+// latencyTables are the percentiles, from each of the clocks and by outcome. Of a run that goes
+// on, what is not known yet is left out.
+func latencyTables(d *Drive, live bool) []PageTable {
+	if live && d.Latency == nil {
+		return []PageTable{}
+	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
 	clocks := NewPageTable("Latency percentiles", "Of committed transactions, in milliseconds.", []int{0}, columns...)
-	if open(d) {
+	if ended := !live || d.Service != nil; open(d) && ended {
 		clocks.Note += " Since due is measured from the intended start time and includes the wait for a free client; since sent does not."
 		clocks.Add(d.Latency.cells("since due", d.committedText)...)
 		clocks.Add(d.Service.cells("since sent", d.committedText)...)
+	} else if open(d) {
+		clocks.Note += " It is measured from the intended start time and includes the wait for a free client."
+		clocks.Add(d.Latency.cells("since due", d.committedText)...)
 	} else { // work is due when its client is free, so that both clocks begin together
 		clocks.Add(d.Latency.cells("latency", d.committedText)...)
 	}
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
 	}
-	if open(d) {
+	if open(d) && (!live || d.Pacing != nil) {
 		clocks.Add(d.Pacing.cells("pacing error", measurement.text)...)
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
@@ -103,20 +110,21 @@ func kinds(by map[string]uint64) string {
 	return joined(parts...)
 }
 
-// faultTables show of each fault how the database took it.
-func faultTables(r *Result) []PageTable {
+// faultTables show of each fault how the database took it, which is measured after the load
+// phase.
+func faultTables(r *Result, live bool) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
 	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall that has 90 % of the mean throughput before, as have three of the five seconds from it on; single slow seconds are no fall.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
-		t.Rows = append(t.Rows, faultRow(f))
+		t.Rows = append(t.Rows, faultRow(f, live))
 	}
 	return []PageTable{t}
 }
 
-func faultRow(f Fault) PageRow {
+func faultRow(f Fault, live bool) PageRow {
 	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
 	below := labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified,
 		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
@@ -129,7 +137,11 @@ func faultRow(f Fault) PageRow {
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
 		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}
 	}
-	healed, back := NotKnown, NotKnown
+	missing := NotKnown
+	if live {
+		missing = none
+	}
+	healed, back := missing, missing
 	switch {
 	case f.HealedSeconds != nil:
 		healed = atText(*f.HealedSeconds)
@@ -142,7 +154,7 @@ func faultRow(f Fault) PageRow {
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText), back,
+	return PageRow{Below: below, Cells: append(lead, healed, textOr(missing, f.OutageSeconds, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
 		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }

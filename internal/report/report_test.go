@@ -215,7 +215,7 @@ func TestFewSeconds(t *testing.T) {
 		if !known {
 			r.Drive.TPS.Median, r.Drive.TPS.Max = nil, nil
 		}
-		below := strings.Join(figures(r)[0].Below, " · ")
+		below := strings.Join(figures(r, false)[0].Below, " · ")
 		if strings.Contains(below, "median ") != known || strings.Contains(below, "best second ") != known {
 			t.Errorf("known %v: %s", known, below)
 		}

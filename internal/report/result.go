@@ -55,7 +55,7 @@ type Result struct {
 	// FootprintTransfers are the committed transactions that wrote; the warm-up's are
 	// among them.
 	FootprintTransfers *uint64 `json:"footprint_transfers"`
-
+	NoFootprint        bool    `json:"no_footprint,omitempty"` // the database cannot report what it keeps
 	// FootprintPerTransfer is FootprintBytes over FootprintTransfers, in bytes.
 	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
 	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known

@@ -37,8 +37,13 @@ func (o Options) Columns() int { return max(cmp.Or(o.Width, usualWidth), leastWi
 // In full it has what the page shows, but for the charts, the scenario, and the tables
 // that are made for a paper.
 func Text(w io.Writer, r *Result, o Options) error {
-	t, d := &text{r: r, dir: cmp.Or(o.Quoted, o.Dir, "RUN_DIR"), color: o.Color, width: o.Columns()}, NewPageData(Input{Result: r})
-	t.headline()
+	return NewPageData(Input{Result: r}).text(w, r, o)
+}
+
+// text writes the page's data, and what a text has beside them of the result.
+func (d *PageData) text(w io.Writer, r *Result, o Options) error {
+	t := &text{r: r, dir: cmp.Or(o.Quoted, o.Dir, "RUN_DIR"), color: o.Color, width: o.Columns(), live: d.Live}
+	t.headline(d.Verdict)
 	if d.Reason != "" {
 		t.hang("", 2, d.Reason)
 	}
@@ -53,8 +58,8 @@ func Text(w io.Writer, r *Result, o Options) error {
 	return err
 }
 
-func (t *text) headline() {
-	t.verdict(t.r.Verdict, t.r.ObjectivesStatus(), strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r))+failoverOf(t.r))
+func (t *text) headline(verdict string) {
+	t.verdict(verdict, t.r.ObjectivesStatus(), strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r))+failoverOf(t.r))
 }
 
 // Headline is the first line of a report on what, with its end: the verdict, and behind it what
@@ -161,6 +166,7 @@ type text struct {
 	out   strings.Builder
 	color bool
 	width int // in columns
+	live  bool
 }
 
 // The colours are those of ECMA-48: bold, green, red, yellow, faint.
@@ -189,7 +195,11 @@ func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, clean
 // line writes a name and its value, which is wrapped under itself.
 func (t *text) line(name, value string) {
 	const column = 18
-	t.hang(fmt.Sprintf("  %-*s", column, name), column+2, value)
+	lead := fmt.Sprintf("  %-*s", column, name)
+	if !strings.HasSuffix(lead, " ") && value != "" {
+		lead += "  "
+	}
+	t.hang(lead, column+2, value)
 }
 
 // tables writes tables, the first below a title where it has none of its own.
@@ -252,7 +262,7 @@ func (t *text) faults() {
 	fmt.Fprintf(&t.out, columns, "at", "", "outage", "back in", "tps", "", "", "in doubt")
 	t.out.WriteString(strings.TrimRight(fmt.Sprintf(columns, "", "", "", "", "before", "during", "after", ""), " \n") + "\n")
 	for _, f := range t.r.Faults {
-		row := faultRow(f)
+		row := faultRow(f, t.live)
 		c := row.Cells
 		fmt.Fprintf(&t.out, columns, c[2], short(clean(f.Fault), 28), c[4], c[5], c[6], c[7], c[8], c[12])
 		if c[9] != none {
@@ -290,7 +300,7 @@ func (t *text) checks(d *PageData, all bool) {
 	if len(d.Checks) == 0 {
 		if len(d.Failed) == 0 {
 			t.head("Checks")
-			t.out.WriteString("  None was made.\n")
+			t.out.WriteString("  " + d.unchecked() + "\n")
 		}
 		return
 	}

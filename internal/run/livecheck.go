@@ -68,7 +68,10 @@ type LiveCheck struct {
 }
 
 // LiveViolation is what a check says of the violation that it has found.
-type LiveViolation struct{ Check, What string }
+type LiveViolation struct {
+	Check, What string
+	Found       report.Check // with its evidence
+}
 
 // update shows how far it is, with what it has found.
 func (l *liveCheck) update(found ...LiveViolation) {
@@ -144,7 +147,7 @@ func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 		if r.Required && r.Status == check.Invalid && !l.reported[r.Name] {
 			l.reported[r.Name], found = true, true
 			l.log.Warn("a violation shows", "check", r.Name, "detail", r.Detail)
-			l.update(LiveViolation{r.Name, r.Detail})
+			l.update(LiveViolation{r.Name, r.Detail, report.Checks([]check.Result{r})[0]})
 			l.o.Progress.Violation(r.Name, r.Detail)
 		}
 	}

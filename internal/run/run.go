@@ -369,6 +369,8 @@ func (c *conductor) footprint(ctx context.Context) {
 			return
 		}
 		c.result.FootprintBytes = &bytes
+	} else {
+		c.result.NoFootprint = true
 	}
 }
 

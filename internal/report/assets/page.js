@@ -51,12 +51,12 @@
 	function timeline(c) {
 		const specs = c ? plots.ofTimeline(data) : [], names = specs.map((s) => s.name);
 		const gone = c && c.open && !c.columns.waiting.some((n) => n > 0) ? ["No work was waiting at the end of any second."] : [];
-		if (c && !charts.known([...c.columns.client_cpu, ...c.columns.servers_cpu])) gone.push("Processors over time: not known.");
-		if (c && !charts.known([...c.columns.client_rss_mb, ...c.columns.servers_rss_mb])) gone.push("Memory over time: not known.");
+		if (c && !data.live && !charts.known([...c.columns.client_cpu, ...c.columns.servers_cpu])) gone.push("Processors over time: not known.");
+		if (c && !data.live && !charts.known([...c.columns.client_rss_mb, ...c.columns.servers_rss_mb])) gone.push("Memory over time: not known.");
 		// The charts stay where they are as long as they are the same ones.
-		const place = section("timeline", "Over time", names.length > 0 ? names : ["none"], () => names.length === 0 ?
+		const place = section("timeline", "Over time", names.length > 0 ? names : data.live ? null : ["none"], () => names.length === 0 ?
 			el("p", { class: "unknown-value" }, "not known") : [specs.map((s) => plots.figure(s, data, () => timeline(data.timeline))), el("figcaption")].flat());
-		if (!c) return names;
+		if (!place || !c) return names;
 		place.querySelector("figcaption").replaceChildren(
 			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
 			c.bands.length > 0 ? "Shaded: a fault, and lighter its healing, from when that was begun to when it was done; broken line: the throughput was back. " + (c.bands.length > 20 ? "Where they have no room they are in a strip above: zoom in. " : "") : "",

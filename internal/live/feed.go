@@ -45,6 +45,8 @@ type Snapshot struct {
 	Kinds     []run.KindCount   // of the load phase, the warm-up included; nil before it
 	Errors    map[string]uint64 // of the same, by the name of their class
 	Latencies *stats.Reading    // of all committed transactions of the load phase; nil before it
+
+	KindLatencies map[string]*stats.Reading // the same by kind, of those that committed some
 	// What was there when the warm-up ended, which is not measured; zero: there was none.
 	Warmup          run.State
 	WarmupLatencies *stats.Reading
@@ -144,7 +146,8 @@ func (f *Feed) Show(s run.State) {
 // what the warm-up has done, which is known to a second.
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
-	n.State, n.Latencies = n.Latest, n.Latest.Drive.Latencies()
+	n.State, n.KindLatencies = n.Latest, n.Latest.Drive.KindLatencies()
+	n.Latencies = stats.Joined(n.KindLatencies)
 	n.Kinds, n.Errors = n.Latest.Drive.Kinds(), n.Latest.Drive.Errors()
 	if len(fresh) > 0 {
 		// Those who have an earlier snapshot see none of what is appended.

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"runtime"
@@ -105,8 +106,10 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 		send(describe(n.name, n.help), kind, n.value(&s.State))
 	}
 	duration := describe("transaction_duration_seconds",
-		"Time from when a transaction was due until it was known to be committed. The sum is taken from the middle of narrow buckets and right to 1 %.")
-	to <- newHistogram(duration, s.Latencies, s.Began, common)
+		"Time from when a transaction was due until it was known to be committed, by kind. The sum is taken from the middle of narrow buckets and right to 1 %.", "kind")
+	for _, c := range s.Kinds {
+		to <- newHistogram(duration, cmp.Or(s.KindLatencies[c.Kind], new(stats.Reading)), s.Began, append([]string{c.Kind}, common...))
+	}
 }
 
 // sendChecks sends the status of each check that is known: while the clients run only that of

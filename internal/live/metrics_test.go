@@ -22,7 +22,7 @@ import (
 
 // standIn is a load phase that does what a test says.
 type standIn struct {
-	live    stats.Live
+	live    [2]stats.Live // by kind
 	seconds []stats.Second
 	all     []time.Duration // that were committed
 	found   *run.LiveCheck
@@ -36,10 +36,13 @@ func (d *standIn) Seconds(from int) []stats.Second {
 	return slices.Clone(d.seconds[i:])
 }
 
-func (d *standIn) Latencies() *stats.Reading {
-	r := new(stats.Reading)
-	r.Read(&d.live)
-	return r
+func (d *standIn) KindLatencies() map[string]*stats.Reading {
+	by := map[string]*stats.Reading{}
+	for i, kind := range []string{"transfer", "inquiry"} {
+		by[kind] = new(stats.Reading)
+		by[kind].Read(&d.live[i])
+	}
+	return by
 }
 
 func (d *standIn) Kinds() []run.KindCount {
@@ -51,13 +54,32 @@ func (d *standIn) Errors() map[string]uint64 {
 	return map[string]uint64{"aborted": 40, "unavailable": 5}
 }
 
+// add commits one; every fourth is an inquiry.
+func (d *standIn) add(took time.Duration) {
+	d.all = append(d.all, took)
+	kind := 0
+	if len(d.all)%4 == 0 {
+		kind = 1
+	}
+	d.live[kind].Add(int64(took))
+}
+
+// of are those of a kind that were committed.
+func (d *standIn) of(kind string) (list []time.Duration) {
+	for i, took := range d.all {
+		if (i%4 == 3) == (kind == "inquiry") {
+			list = append(list, took)
+		}
+	}
+	return list
+}
+
 // commit adds a second of transactions with latencies from 1 µs to a minute, one
 // in each of n equal parts of the range of their logarithms.
 func (d *standIn) commit(n int, random *rand.Rand) {
 	for i := range n {
 		took := time.Duration(1e3 * math.Exp((float64(i)+random.Float64())/float64(n)*math.Log(6e7)))
-		d.live.Add(int64(took))
-		d.all = append(d.all, took)
+		d.add(took)
 	}
 	d.seconds = append(d.seconds, stats.Second{Second: len(d.seconds), Committed: uint64(n), P50: time.Millisecond, P99: time.Second, Max: time.Minute})
 }
@@ -222,12 +244,26 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("there is no %s", name)
 			}
 		}
-		h := families["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
-		checkClassic(t, h, d.all)
-		if accept == asProtobuf {
-			checkNative(t, h, d.all)
+		for kind, h := range durations(families) {
+			checkClassic(t, h, d.of(kind))
+			if accept == asProtobuf {
+				checkNative(t, h, d.of(kind))
+			}
 		}
 	}
+}
+
+// durations are the histograms by kind, one for each kind that is counted.
+func durations(families map[string]*dto.MetricFamily) map[string]*dto.Histogram {
+	by := map[string]*dto.Histogram{"transfer": nil, "inquiry": nil}
+	for _, m := range families["stroppy_transaction_duration_seconds"].GetMetric() {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == "kind" {
+				by[l.GetValue()] = m.GetHistogram()
+			}
+		}
+	}
+	return by
 }
 
 // checkClassic holds that the buckets are cumulative, end with everything, and
@@ -322,7 +358,7 @@ func TestMetricsNeverFall(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	last := map[float64]uint64{}
 	for range 5 {
-		h := scrape(t, feed, asText)["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
+		h := durations(scrape(t, feed, asText))["inquiry"]
 		for _, b := range h.GetBucket() {
 			if b.GetCumulativeCount() < last[b.GetUpperBound()] {
 				t.Errorf("up to %v were %d and are %d", b.GetUpperBound(), last[b.GetUpperBound()], b.GetCumulativeCount())
@@ -348,7 +384,7 @@ func TestMetricsBeforeTheDrive(t *testing.T) {
 	d := &standIn{}
 	d.commit(0, nil)
 	feed.Show(d.state())
-	h := scrape(t, feed, asProtobuf)["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
+	h := durations(scrape(t, feed, asProtobuf))["inquiry"]
 	if time.Since(h.GetCreatedTimestamp().AsTime()) > time.Minute || h.GetSampleCount() != 0 || h.GetSampleSum() != 0 || len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) == 0 {
 		t.Errorf("of nothing the histogram is %v", h)
 	}

@@ -238,7 +238,7 @@ func TestPrometheus(t *testing.T) {
 				}
 			}
 			_, histograms, err := query(t, address, "stroppy_transaction_duration_seconds")
-			if want := map[string]int{"native": 1}[name]; err != nil || histograms != want {
+			if want := map[string]int{"native": 2}[name]; err != nil || histograms != want {
 				t.Errorf("it has %d native histograms: %v", histograms, err)
 			}
 			for _, q := range []float64{0.5, 0.99} {

@@ -237,8 +237,7 @@ func TestWarmup(t *testing.T) {
 // TestEnd: the last transactions count, and then the run's directory speaks.
 func TestEnd(t *testing.T) {
 	feed, d := driven()
-	d.live.Add(1e6)
-	d.all = append(d.all, time.Millisecond)
+	d.add(time.Millisecond)
 	feed.Show(d.state()) // no whole second has passed
 	if now := feed.Snapshot(); now.State.Counters.Committed != 15000 {
 		t.Errorf("within a second it looks again: %d", now.State.Counters.Committed)

@@ -51,7 +51,7 @@ type Driver struct {
 
 	sheds sheds
 
-	slots [256]uint8 // by history.Kind: where counters.kinds has it; 0 of one that is not declared
+	slots [256]uint8 // by history.Kind: where counters.kinds and worker.live have it; 0 of one that is not declared
 
 	mu        sync.Mutex
 	failure   error // the first

@@ -13,12 +13,12 @@ type Snapshot struct {
 	Counters  Counters
 	Kinds     []KindCount
 	Errors    map[string]uint64
-	Latencies *stats.Reading
+	Latencies map[string]*stats.Reading // by kind
 }
 
 // Snapshot may be called by any goroutine at any time.
 func (d *Driver) Snapshot() Snapshot {
-	return Snapshot{Counters: d.Live(), Kinds: d.Kinds(), Errors: d.Errors(), Latencies: d.Latencies()}
+	return Snapshot{Counters: d.Live(), Kinds: d.Kinds(), Errors: d.Errors(), Latencies: d.KindLatencies()}
 }
 
 // Join adds what the clients of another process have done.
@@ -49,10 +49,13 @@ func (s *Snapshot) Join(o *Snapshot) {
 		s.Errors[class] += n
 	}
 	if s.Latencies == nil {
-		s.Latencies = new(stats.Reading)
+		s.Latencies = map[string]*stats.Reading{}
 	}
-	if o.Latencies != nil {
-		s.Latencies.Join(o.Latencies)
+	for kind, r := range o.Latencies {
+		if s.Latencies[kind] == nil {
+			s.Latencies[kind] = new(stats.Reading)
+		}
+		s.Latencies[kind].Join(r)
 	}
 }
 

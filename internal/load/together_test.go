@@ -120,7 +120,7 @@ func TestResultsJoined(t *testing.T) {
 		t.Errorf("of the errors there are %s: %+v", got, all.Errors)
 	}
 	c := both.Counters
-	if c.Done != 600 || c.Committed+c.Rejected != 600 || both.Latencies.Count() != c.Committed || both.Errors["aborted"] != 6 ||
+	if c.Done != 600 || c.Committed+c.Rejected != 600 || len(both.Latencies) != 1 || both.Latencies["transfer"].Count() != c.Committed || both.Errors["aborted"] != 6 ||
 		len(both.Kinds) != 1 || both.Kinds[0].Committed != c.Committed || both.Kinds[0].Rejected != c.Rejected {
 		t.Errorf("the snapshots are %+v", both)
 	}

@@ -136,11 +136,26 @@ func (d *Driver) Errors() map[string]uint64 {
 // when they were due, the warm-up's included. Any goroutine may call it at any
 // time.
 func (d *Driver) Latencies() *stats.Reading {
-	r := new(stats.Reading)
-	for _, w := range d.workers[:len(d.options.Clients)] {
-		r.Read(&w.live)
+	return stats.Joined(d.KindLatencies())
+}
+
+// KindLatencies returns the same by kind, of those that committed some. Empty is the kind of
+// what was not declared.
+func (d *Driver) KindLatencies() map[string]*stats.Reading {
+	by := map[string]*stats.Reading{}
+	for i := range len(d.options.Kinds) + 1 {
+		r, kind := new(stats.Reading), ""
+		for _, w := range d.workers[:len(d.options.Clients)] {
+			r.Read(&w.live[i])
+		}
+		if i > 0 {
+			kind = d.options.Kinds[i-1].Name
+		}
+		if r.Count() > 0 {
+			by[kind] = r
+		}
 	}
-	return r
+	return by
 }
 
 // Seconds returns the whole seconds of the load phase, counted from Options.Start, from

@@ -121,6 +121,9 @@ func TestKindsAndErrors(t *testing.T) {
 		if len(kinds) != 2 || kinds[0] != (KindCount{Kind: "transfer", Committed: 10}) || kinds[1] != (KindCount{Kind: "other", Rejected: 10}) {
 			t.Errorf("the kinds are %+v", kinds)
 		}
+		if by := d.driver.KindLatencies(); len(by) != 1 || by["transfer"].Count() != 10 {
+			t.Errorf("the latencies of %d kinds are there", len(by))
+		}
 		if errors := d.driver.Errors(); errors["aborted"] != r.Conflicts || r.Conflicts == 0 || errors["unknown"] != 0 || len(errors) != classes {
 			t.Errorf("the errors are %v, and %d conflicts", errors, r.Conflicts)
 		}

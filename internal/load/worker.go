@@ -55,14 +55,15 @@ type worker struct {
 	early   uint64 // shed of those that were due in the warm-up; known once warm
 
 	counters counters
-	live     stats.Live // latency of committed transactions
-	_        [128]byte  // nothing of another worker on a cache line, nor on the one prefetched with it
+	live     []stats.Live // latency of committed transactions, by Driver.slots
+	_        [128]byte    // nothing of another worker on a cache line, nor on the one prefetched with it
 }
 
 func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	random := rand.New(rand.NewPCG(d.options.Seed, uint64(number)))
 	w := &worker{driver: d, client: c, number: number, every: every, random: random, share: math.MaxUint64, errors: errorCounts{}}
 	w.counters.kinds = make([][4]atomic.Uint64, (len(d.options.Kinds)+1+3)/4*4) // two cache lines, or a multiple
+	w.live = make([]stats.Live, (len(d.options.Kinds)+1+15)/16*16)              // whole pairs of cache lines
 	if every == 0 {
 		w.share = d.options.share(number)
 		w.recorder = new(stats.Recorder)
@@ -237,11 +238,12 @@ func (w *worker) record() {
 	if w.pauses != nil {
 		w.next = tx.End + int64(w.pauses.Next())
 	}
+	slot := w.driver.slots[tx.Kind]
 	if tx.Outcome == history.Committed {
-		w.live.Add(tx.End - tx.Due)
+		w.live[slot].Add(tx.End - tx.Due)
 	}
 	add(&w.counters.outcomes[tx.Outcome&3])
-	add(&w.counters.kinds[w.driver.slots[tx.Kind]][tx.Outcome&3])
+	add(&w.counters.kinds[slot][tx.Outcome&3])
 }
 
 // note counts an error.

@@ -423,7 +423,7 @@ func (e *scrubbedError) Unwrap() error { return e.err }
 // Drive is a running or finished load phase (load.Driver), for any goroutine.
 type Drive interface {
 	Seconds(from int) []stats.Second
-	Latencies() *stats.Reading
+	KindLatencies() map[string]*stats.Reading
 	Kinds() []KindCount
 	Errors() map[string]uint64
 }

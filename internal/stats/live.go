@@ -76,6 +76,15 @@ func (r *Reading) addPage(n int, page *livePage) {
 	}
 }
 
+// Joined returns what several readings hold together.
+func Joined[K comparable](of map[K]*Reading) *Reading {
+	all := new(Reading)
+	for _, r := range of {
+		all.Join(r)
+	}
+	return all
+}
+
 // Since returns what came after an earlier reading of the same distributions.
 func (r *Reading) Since(earlier *Reading) *Reading {
 	d := &Reading{counts: slices.Clone(r.counts)}

@@ -274,12 +274,12 @@ func (g *Generator) takeSecond(second int) {
 	all := g.snapshot()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.timeline.Add(second, all.Counters, func() *stats.Reading { return all.Latencies })
+	g.timeline.Add(second, all.Counters, func() *stats.Reading { return stats.Joined(all.Latencies) })
 }
 
 // snapshot is what all workers have said that they have done.
 func (g *Generator) snapshot() *load.Snapshot {
-	all := &load.Snapshot{Errors: map[string]uint64{}, Latencies: new(stats.Reading)}
+	all := &load.Snapshot{Errors: map[string]uint64{}, Latencies: map[string]*stats.Reading{}}
 	for _, w := range g.coordinator.members {
 		w.mu.Lock()
 		all.Join(&w.status)
@@ -288,7 +288,7 @@ func (g *Generator) snapshot() *load.Snapshot {
 	return all
 }
 
-// Live, Kinds, Errors, Latencies, Seconds and Second are those of load.Driver, as the workers
+// Live, Kinds, Errors, KindLatencies, Seconds and Second are those of load.Driver, as the workers
 // have last said them, a tenth of a second ago or less.
 func (g *Generator) Live() load.Counters { return g.snapshot().Counters }
 
@@ -296,7 +296,7 @@ func (g *Generator) Kinds() []load.KindCount { return g.snapshot().Kinds }
 
 func (g *Generator) Errors() map[string]uint64 { return g.snapshot().Errors }
 
-func (g *Generator) Latencies() *stats.Reading { return g.snapshot().Latencies }
+func (g *Generator) KindLatencies() map[string]*stats.Reading { return g.snapshot().Latencies }
 
 func (g *Generator) Seconds(from int) []stats.Second {
 	g.mu.Lock()

@@ -172,7 +172,7 @@ func TestLoadPhase(t *testing.T) {
 	if ended.Load() != 1 {
 		t.Errorf("the end was reported %d times", ended.Load())
 	}
-	if live := g.Live(); live.Done != 1000 || live.Committed != 1000 || g.Latencies().Count() != 1000 || g.Kinds()[0].Committed != 1000 || len(g.Errors()) == 0 {
+	if live := g.Live(); live.Done != 1000 || live.Committed != 1000 || g.KindLatencies()["transfer"].Count() != 1000 || g.Kinds()[0].Committed != 1000 || len(g.Errors()) == 0 {
 		t.Errorf("what was seen of it is %+v", live)
 	}
 	all, complete := recorded(t, dir)

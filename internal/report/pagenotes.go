@@ -140,11 +140,8 @@ func figures(r *Result, live bool) []PageFigure {
 	if o := d.Outage; o != nil {
 		gap = "longest gap without a commit " + seconds(o.Seconds)
 	}
-	if s := d.Steady; s != nil && (s.State != stats.SteadyUnknown || d.Seconds >= stats.LeastSteady) {
-		steadiness := Figure("Steadiness", NotKnown, "")
-		if s.State != stats.SteadyUnknown {
-			steadiness.Value = string(s.State)
-		}
+	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown { // else a note says why
+		steadiness := Figure("Steadiness", string(s.State), "")
 		if s.State == stats.Steady {
 			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))
 		}

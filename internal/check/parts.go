@@ -105,8 +105,8 @@ func (e *Evidence) Doubtful(n int, noun string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("nothing contradicts real time for sure, but times of clients with different clocks are known to within %v of each other, and for %s that is too little",
-		e.Uncertainty(), Plural(n, noun))
+	return fmt.Sprintf("nothing contradicts real time for sure, but times of clients with different clocks are known to within %s of each other, and for %s that is too little",
+		Lasted(e.Uncertainty()), Plural(n, noun))
 }
 
 // Apart says that of one run some clients have a clock that was not compared with that of others.

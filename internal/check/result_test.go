@@ -1,6 +1,9 @@
 package check
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestVerdict holds that what is not applicable counts neither for nor against a run, and
 // that a run about which nothing required says anything is unknown.
@@ -41,5 +44,16 @@ func TestNothing(t *testing.T) {
 	}
 	if text, err := NotApplicable.MarshalText(); err != nil || string(text) != "not applicable" {
 		t.Errorf("its name is %q, %v", text, err)
+	}
+}
+
+// TestLasted: times have three digits and the unit that people say.
+func TestLasted(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 ns", 400: "400 ns", 1500: "1.5 µs", 248008498: "248 ms", 999600: "1 ms", 2 * time.Second: "2 s", 90 * time.Second: "90 s", 2 * time.Hour: "7,200 s",
+	} {
+		if got := Lasted(d); got != want {
+			t.Errorf("%d ns are written %q, not %q", d, got, want)
+		}
 	}
 }

@@ -2,9 +2,11 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"stroppy/internal/history"
 
@@ -72,6 +74,18 @@ func Group[N int | uint64 | uint32](n N) string {
 		return humanize.BigComma(new(big.Int).SetUint64(uint64(n)))
 	}
 	return humanize.Comma(int64(n))
+}
+
+// Lasted writes how long something took, with three digits in the units of the reports.
+func Lasted(d time.Duration) string {
+	x, units := float64(d), []string{"ns", "µs", "ms", "s"}
+	for ; x >= 999.5 && len(units) > 1; units = units[1:] {
+		x /= 1000
+	}
+	if x >= 999.5 {
+		return humanize.Comma(int64(math.Round(x))) + " s"
+	}
+	return fmt.Sprintf("%.3g %s", x, units[0])
 }
 
 // Times ends a sentence about the first of n of a kind.

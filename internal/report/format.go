@@ -73,7 +73,8 @@ func Counted(n uint64, noun string) string {
 	return Group(n) + " " + noun + "s"
 }
 
-func times(n int) string {
+// Times says how often something was.
+func Times(n int) string {
 	switch n {
 	case 1:
 		return "once"

@@ -176,10 +176,47 @@ func worst(results []check.Result) string {
 			if first = count; several && onlyTimes.MatchString(count) {
 				first = strings.TrimSuffix(example, ".") + " (" + count + ")"
 			}
-			return check.Capital(strings.TrimSuffix(first, ".")) + "."
+			return kinds(results) + check.Capital(strings.TrimSuffix(first, ".")) + "."
 		}
 	}
 	return ""
+}
+
+// mostKinds is how many kinds of anomalies the reason of a verdict names.
+const mostKinds = 4
+
+// kinds says how often the failed checks found which anomaly, to stand before the first of them;
+// empty where that says it itself, or where there is but one.
+func kinds(results []check.Result) string {
+	var list []string
+	all := 0
+	for _, r := range results {
+		if !r.Required || r.Status != check.Invalid {
+			continue
+		}
+		if all == 0 && len(r.Anomalies) == 0 {
+			return ""
+		}
+		for _, a := range r.Anomalies {
+			n := max(a.Count, 1)
+			if all == 0 && strings.Contains(a.Detail, check.Group(n)+" ") && !strings.HasSuffix(a.Detail, check.Times(n)) {
+				return ""
+			}
+			all += n
+			list = append(list, a.Name+" "+report.Times(n))
+		}
+	}
+	if all < 2 {
+		return ""
+	}
+	if more := len(list) - mostKinds; more > 0 {
+		list = append(list[:mostKinds], check.Others(more, "kind", "kinds"))
+	}
+	text := list[0]
+	if len(list) > 1 {
+		text = sentence(list)
+	}
+	return fmt.Sprintf("%s found: %s. ", check.Plural(all, "anomaly"), text)
 }
 
 // beyond says which violations were found that the claim does not forbid, to

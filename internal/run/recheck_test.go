@@ -250,3 +250,32 @@ func TestTablesOfTheChecks(t *testing.T) {
 		}
 	}
 }
+
+// TestHowMany: the reason of a verdict says how often which anomaly was found, where the first
+// one does not say so itself.
+func TestHowMany(t *testing.T) {
+	anomaly := func(name string, n int, text string) check.Anomaly {
+		return check.Anomaly{Name: name, Count: n, Detail: text}
+	}
+	of := func(name string, required bool, list ...check.Anomaly) check.Result {
+		return check.Result{Name: name, Status: check.Invalid, Required: required, Detail: check.Capital(list[0].Name) + ": " + list[0].Detail, Anomalies: list}
+	}
+	skew, stale := anomaly("read skew", 1209, "A before B, B before A"+check.Times(1209)), anomaly("stale read", 1, "C before D.")
+	for _, tc := range []struct {
+		results []check.Result
+		want    string
+	}{
+		{[]check.Result{of("serializable", true, stale)}, "Stale read: C before D. The check"},
+		{[]check.Result{of("serializable", true, skew)}, "1,209 anomalies found: read skew 1,209 times. Read skew: A before B, B before A. The check"},
+		{[]check.Result{of("serializable", true, stale, skew), of("strict", true, stale), of("audits", false, stale)},
+			"1,211 anomalies found: stale read once, read skew 1,209 times and stale read once. Stale read: C before D. The checks"},
+		{[]check.Result{of("serializable", true, skew, skew, stale, stale, stale, stale)},
+			"2,422 anomalies found: read skew 1,209 times, read skew 1,209 times, stale read once, stale read once and 2 more kinds. Read"},
+		{[]check.Result{of("serializable", true, anomaly("lost update", 3, "Lost update: 3 times, first: E."))}, "Lost update: "},
+		{[]check.Result{{Name: "total", Status: check.Invalid, Required: true, Detail: "5.00 are missing."}, of("serializable", true, skew)}, "5.00 are missing. The"},
+	} {
+		if got := reason(tc.results, check.Invalid, 1, isolation.ReadCommitted); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%q does not begin with %q", got, tc.want)
+		}
+	}
+}

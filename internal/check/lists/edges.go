@@ -37,7 +37,7 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	switch s.Kind {
 	case graph.Rt:
 		e.Kind = check.RealTime
-		e.Text = fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To)), to)
+		e.Text = fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To))), to)
 		return e
 	case graph.Process:
 		e.Kind = check.ProcessOrder
@@ -56,12 +56,12 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		return e
 	}
 	e.Object = c.listName(m.list)
-	e.FromVersion, e.ToVersion = c.versionOrNext(m, s.From, m.from), c.versionOrNext(m, s.To, m.to)
+	e.FromVersion, e.ToVersion = c.versionsOf(m, s)
 	switch {
 	case m.lost && s.Kind == graph.Ww:
 		e.Text = fmt.Sprintf("%s wrote %s as %s, which %s overwrote: in the end it is %s", from, e.Object, e.FromVersion, to, e.ToVersion)
 	case s.Kind == graph.Ww || m.behind:
-		e.Text = fmt.Sprintf("%s appended to %s behind what %s had appended: %s after %s", to, e.Object, from, e.ToVersion, e.FromVersion)
+		e.Text = fmt.Sprintf("%s appended to %s behind what %s had appended: %s became %s", to, e.Object, from, e.FromVersion, e.ToVersion)
 	case s.Kind == graph.Wr:
 		e.Text = fmt.Sprintf("%s read %s as %s, of which %s had appended the last element", to, e.Object, e.ToVersion, from)
 	case m.range_:
@@ -75,6 +75,15 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	return e
 }
 
+// versionsOf writes the versions of a meeting. Where the second transaction read what the first
+// had made, they are one.
+func (c *checker) versionsOf(m meeting, s graph.Step) (from, to string) {
+	if m.from != nowhere && m.to != nowhere && m.from != m.to {
+		return c.both(c.content(m.list, m.from), c.content(m.list, m.to))
+	}
+	return c.versionOrNext(m, s.From, m.from), c.versionOrNext(m, s.To, m.to)
+}
+
 // versionOrNext writes a version. One that nobody has read is what is known of the list, and
 // then the element that a transaction appended.
 func (c *checker) versionOrNext(m meeting, t, length uint32) string {
@@ -83,7 +92,7 @@ func (c *checker) versionOrNext(m meeting, t, length uint32) string {
 	}
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		if c.opList[op] == opAppend|m.list && c.place[c.opArg[op]] == nowhere {
-			return "[… " + c.Element(c.element[c.opArg[op]]) + "]"
+			return "[…, " + c.Element(c.element[c.opArg[op]]) + "]"
 		}
 	}
 	return "deleted"

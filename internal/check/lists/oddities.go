@@ -280,30 +280,6 @@ func (c *checker) who(t uint32) string {
 	return c.Who(c.id[t])
 }
 
-// version writes the first elements of a list, of many the last ones.
-func (c *checker) version(list, length uint32) string { return c.elements(c.content(list, length)) }
-
-const mostElements = 12
-
-func (c *checker) elements(list []uint64) string {
-	text := []byte{'['}
-	if more := len(list) - mostElements; more > 0 {
-		text = fmt.Appendf(text, "… %d more … ", more)
-		list = list[more:]
-	}
-	for i, e := range list {
-		if i > 0 {
-			text = append(text, ' ')
-		}
-		if e == Missing {
-			text = append(text, "nothing"...)
-			continue
-		}
-		text = append(text, c.Element(e)...)
-	}
-	return string(append(text, ']'))
-}
-
 // sentence says a finding in words, without a full stop.
 func (c *checker) sentence(kind int, f finding) string {
 	name := c.listName(f.list)
@@ -324,8 +300,9 @@ func (c *checker) sentence(kind int, f finding) string {
 		case Pieces:
 			return fmt.Sprintf("%s read %s as %s, and another transaction read another element at one of its places", c.who(f.t), name, c.elements(f.read))
 		}
+		read, other := c.both(f.read, c.lists[f.list])
 		return fmt.Sprintf("%s read %s as %s, and another transaction read it as %s: neither is the beginning of the other",
-			c.who(f.t), name, c.elements(f.read), c.elements(c.lists[f.list]))
+			c.who(f.t), name, read, other)
 	case twice:
 		return fmt.Sprintf("%s and %s both appended %s to %s", c.who(f.other), c.who(f.t), element(f.length), name)
 	case aborted:

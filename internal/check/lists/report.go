@@ -249,7 +249,7 @@ func (c *checker) whyOpen(l isolation.Level) string {
 	case !c.RealTime && l.Includes(isolation.StrongReadUncommitted):
 		return "the history has no times of one clock"
 	case c.doubted() && l.Includes(isolation.StrongReadUncommitted):
-		return fmt.Sprintf("nothing contradicts real time for sure, but clients have different clocks, whose times are known to within %v of each other", c.uncertainty())
+		return fmt.Sprintf("nothing contradicts real time for sure, but clients have different clocks, whose times are known to within %s of each other", check.Lasted(c.uncertainty()))
 	case c.open && c.unknownValues(l):
 		return "transactions overwrote the same value of a list, and which of them came first is not known"
 	case c.unknownValues(l):

@@ -287,7 +287,7 @@ func (o *order) clause(s graph.Step) string {
 	case graph.PredicateRw:
 		return o.missedText(from, to, o.b.predicates.missed[[2]uint32{s.From, s.To}])
 	case graph.Rt:
-		return fmt.Sprintf("%s had ended %v before %s began", from, roughly(time.Duration(o.b.Between(s.From, s.To))), to)
+		return fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(time.Duration(o.b.Between(s.From, s.To))), to)
 	case graph.Rw:
 		did, had = "read", "overwrote"
 	case graph.Ww:
@@ -298,15 +298,6 @@ func (o *order) clause(s graph.Step) string {
 		return fmt.Sprintf("%s %s what %s %s", from, did, to, had)
 	}
 	return fmt.Sprintf("%s %s version %d of %s, which %s %s", from, did, version, o.b.NameInSentence(where), to, had)
-}
-
-// roughly rounds to three significant digits.
-func roughly(d time.Duration) time.Duration {
-	unit := time.Duration(1)
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit)
 }
 
 // edgeKinds are the kinds of the graph's steps as results name them.

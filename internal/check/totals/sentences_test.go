@@ -175,8 +175,8 @@ var claims = []struct {
 		want, _, a := w.books(m[4])
 		return w.row(m[1], m[4], m[3]) && w.row(m[2], m[4], m[3]) && (m[5] == "" || a.Value == want)
 	}},
-	{`ID had ended (\S+) before KINDID began`, func(w witness, m []string) bool {
-		said, err := time.ParseDuration(m[2])
+	{`ID had ended (\S+ \S+) before KINDID began`, func(w witness, m []string) bool {
+		said, err := time.ParseDuration(strings.ReplaceAll(m[2], " ", ""))
 		real := time.Duration(w.find(m[3]).Try - w.find(m[1]).End)
 		return err == nil && real > 0 && (said-real).Abs() <= real/100
 	}},

@@ -187,7 +187,7 @@ func TestClocksOfSomeAccuracy(t *testing.T) {
 		if r.Status != tc.want {
 			t.Errorf("a run that began between %d and %d: strict is %v: %s", tc.from, tc.to, r.Status, r.Detail)
 		}
-		if tc.want == check.Invalid && !strings.Contains(r.Detail, "had ended 400ns before") {
+		if tc.want == check.Invalid && !strings.Contains(r.Detail, "had ended 400 ns before") {
 			t.Errorf("reported as %s", r.Detail)
 		}
 	}

@@ -88,6 +88,27 @@ func Lasted(d time.Duration) string {
 	return fmt.Sprintf("%.3g %s", x, units[0])
 }
 
+// RateText writes a number a second: whole from 100 on.
+func RateText(x float64) string {
+	if x >= 100 && x < math.MaxInt64 {
+		return Group(uint64(math.Round(x)))
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// LatencyText writes milliseconds with what digits they have.
+func LatencyText(x float64) string {
+	switch {
+	case x >= 100 && x < math.MaxInt64:
+		return Group(uint64(math.Round(x)))
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x >= 1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
 // Times ends a sentence about the first of n of a kind.
 func Times(n int) string {
 	switch n {

@@ -160,7 +160,7 @@ func (p *progress) line(of *live.Snapshot, now time.Time, width int) string {
 	}
 	parts := []part{{done, done, 3}}
 	if s.Done > 0 {
-		text := fmt.Sprintf("%.0f/s", rate)
+		text := report.Group(uint64(math.Round(rate))) + "/s"
 		parts = append(parts, part{text, text, 1})
 	}
 	if left, known := left(s, elapsed); known {

@@ -85,25 +85,10 @@ func Times(n int) string {
 }
 
 // RateText writes a number a second: whole from 100 on.
-func RateText(x float64) string {
-	if x >= 100 && x < math.MaxInt64 {
-		return Group(uint64(math.Round(x)))
-	}
-	return fmt.Sprintf("%.3g", x)
-}
+func RateText(x float64) string { return check.RateText(x) }
 
 // LatencyText writes milliseconds with what digits they have.
-func LatencyText(x float64) string {
-	switch {
-	case x >= 100 && x < math.MaxInt64:
-		return Group(uint64(math.Round(x)))
-	case x >= 10:
-		return fmt.Sprintf("%.1f", x)
-	case x >= 1:
-		return fmt.Sprintf("%.2f", x)
-	}
-	return fmt.Sprintf("%.3f", x)
-}
+func LatencyText(x float64) string { return check.LatencyText(x) }
 
 // Rounded keeps so many digits of a number.
 func Rounded(x float64, digits int) float64 {

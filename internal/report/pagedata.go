@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"io"
 	"slices"
 	"strings"
@@ -211,7 +212,7 @@ func facts(r *Result, live bool) []Setting {
 func footprintText(r *Result) string {
 	text := textOr("", r.FootprintBytes, bytesText)
 	if each, n := r.FootprintPerTransfer, r.FootprintTransfers; text != "" && each != nil && n != nil {
-		text += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, Group(*n))
+		text += fmt.Sprintf(", %s bytes a committed transaction that wrote (%s of them)", Group(uint64(math.Round(max(*each, 0)))), Group(*n))
 	}
 	return text
 }

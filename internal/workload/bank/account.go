@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stroppy/internal/check"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/sampling"
 )
@@ -151,7 +152,7 @@ type names struct {
 func (a *names) Number(name string) (uint64, error) {
 	if n, ok := workload.ParseNumber(name, "account"); ok {
 		if n >= a.accounts {
-			return 0, fmt.Errorf("%q is none of the %d accounts of this bank, which have the numbers 0 to %d", name, a.accounts, a.accounts-1)
+			return 0, fmt.Errorf("%q is none of the %s accounts of this bank, which have the numbers 0 to %d", name, check.Group(a.accounts), a.accounts-1)
 		}
 		return n, nil
 	}
@@ -164,7 +165,7 @@ func (a *names) Number(name string) (uint64, error) {
 	}
 	n := a.number(key)
 	if n >= a.accounts && n < firstOpened {
-		return 0, fmt.Errorf("%s is none of the %d accounts of this bank", text, a.accounts)
+		return 0, fmt.Errorf("%s is none of the %s accounts of this bank", text, check.Group(a.accounts))
 	}
 	return n, nil
 }

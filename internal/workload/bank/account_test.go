@@ -172,7 +172,7 @@ func TestNumber(t *testing.T) {
 	}
 	for name, says := range map[string]string{
 		"1000": "numbers 0 to 999", "account 1000": "numbers 0 to 999", "-1": "BIC/BAN", "": "BIC/BAN", "account": "BIC/BAN",
-		"record 3": "BIC/BAN", "18446744073709551616": "BIC/BAN", bank.Name(1000): "none of the 1000 accounts",
+		"record 3": "BIC/BAN", "18446744073709551616": "BIC/BAN", bank.Name(1000): "none of the 1,000 accounts",
 	} {
 		if n, err := bank.Number(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is account %d, %v", name, n, err)

@@ -59,7 +59,7 @@ func Spec() workload.Spec {
 
 // format is that of amounts; of an audit, which reads the whole bank, it is short.
 func format() workload.Format {
-	f := workload.FormatAmounts(money.Format)
+	f := workload.FormatAmounts(money.Text)
 	f.Short = func(tx *history.Transaction, _ workload.Objects) string {
 		if tx.Kind != audit {
 			return ""

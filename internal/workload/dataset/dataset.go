@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -275,7 +276,7 @@ type StoppedError struct {
 }
 
 func (e *StoppedError) Error() string {
-	return fmt.Sprintf("the load stopped after %d of %d %s (run `%s` again to finish it): %v", e.Done, e.Size, e.kind.Things, e.kind.Make, e.Err)
+	return fmt.Sprintf("the load stopped after %s of %s %s (run `%s` again to finish it): %v", check.Group(e.Done), check.Group(e.Size), e.kind.Things, e.kind.Make, e.Err)
 }
 
 func (e *StoppedError) Unwrap() error { return e.Err }
@@ -322,7 +323,7 @@ func (s *Set) reportOverwrite(m Metadata) {
 	if s.volatile || s.onOverwrite == nil || m.State != stateLoaded || m.Problem != nil {
 		return
 	}
-	what := fmt.Sprintf("the load replaces the %s of %d %s and seed %d that was in this database", s.kind.Noun, m.Size, s.kind.Things, m.Seed)
+	what := fmt.Sprintf("the load replaces the %s of %s %s and seed %d that was in this database", s.kind.Noun, check.Group(m.Size), s.kind.Things, m.Seed)
 	switch m.Run {
 	case 0:
 	case 1:
@@ -436,7 +437,7 @@ func (s *Set) fits(m *Metadata) error {
 	case w.Seed != 0 && w.Seed != m.Seed:
 		return MismatchErrorf("the %s in this database was loaded with seed %d, and seed %d is asked for: leave the seed out, or run `%s`", noun, m.Seed, w.Seed, remake)
 	case w.Size != 0 && !w.AnySize && w.Size != m.Size:
-		return MismatchErrorf("the %s in this database has %d %s, and %d are asked for: leave the number out, or run `%s`", noun, m.Size, things, w.Size, remake)
+		return MismatchErrorf("the %s in this database has %s %s, and %s are asked for: leave the number out, or run `%s`", noun, check.Group(m.Size), things, check.Group(w.Size), remake)
 	case m.Run >= maxRun:
 		return StateErrorf("all %d run numbers of this %s are used: run `%s` to load it anew", maxRun, noun, remake)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/workload"
 )
@@ -35,7 +36,7 @@ func (s *Set) Remove(ctx context.Context) (r workload.Removed, err error) {
 	if m.Size == 1 {
 		things = strings.TrimSuffix(things, "s")
 	}
-	r.What = fmt.Sprintf("%s of %d %s and seed %d", s.kind.Noun, m.Size, things, m.Seed)
+	r.What = fmt.Sprintf("%s of %s %s and seed %d", s.kind.Noun, check.Group(m.Size), things, m.Seed)
 	marked := s.kind.NewLoad(m.Seed, m.Size, m.Facts)
 	marked.Run = m.Run
 	if r.Names, err = s.store.Remove(ctx, marked); err != nil {
@@ -79,7 +80,7 @@ func (k *KV) Remove(ctx context.Context, m Metadata) (names []string, err error)
 		for _, prefix := range k.keys.Prefixes {
 			removed, err := k.clear(ctx, s, prefix)
 			if removed > 0 {
-				names = append(names, fmt.Sprintf("%d keys %s…", removed, prefix))
+				names = append(names, fmt.Sprintf("%s keys %s…", check.Group(removed), prefix))
 			}
 			if err != nil {
 				return err

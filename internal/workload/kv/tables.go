@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -20,11 +19,13 @@ type ofKind struct {
 	nothing       uint64 // found no record
 	read, written uint64 // bytes of keys and values
 	latency       *hdrhistogram.Histogram
+	sum, slowest  int64 // ns
 }
 
 const (
-	mostLatency = int64(24 * time.Hour)
-	digits      = 3 // of a histogram: an error of at most 0.1 %
+	// The histograms are those of package stats, so that a report has one value of a quantile.
+	leastLatency, mostLatency = int64(time.Microsecond), int64(time.Hour)
+	digits                    = 3 // of a histogram: an error of at most 0.1 %
 )
 
 // measured is what one goroutine has measured of a recorded run.
@@ -115,10 +116,12 @@ func (m *measurement) tables() []workload.Table {
 
 func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 	if k.latency == nil {
-		k.latency = hdrhistogram.New(1, mostLatency, digits)
+		k.latency = hdrhistogram.New(leastLatency, mostLatency, digits)
 	}
 	k.count++
-	_ = k.latency.RecordValue(min(max(tx.End-tx.Due, 1), mostLatency)) // within its bounds it has no error
+	took := max(tx.End-tx.Due, 0)
+	k.sum, k.slowest = k.sum+took, max(k.slowest, took)
+	_ = k.latency.RecordValue(min(took, mostLatency)) // within its bounds it has no error
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		if op.Write {
@@ -138,25 +141,26 @@ func (k *ofKind) join(other *ofKind) {
 		return
 	}
 	if k.latency == nil {
-		k.latency = hdrhistogram.New(1, mostLatency, digits)
+		k.latency = hdrhistogram.New(leastLatency, mostLatency, digits)
 	}
 	k.latency.Merge(other.latency)
+	k.sum, k.slowest = k.sum+other.sum, max(k.slowest, other.slowest)
 	k.count, k.nothing = k.count+other.count, k.nothing+other.nothing
 	k.read, k.written = k.read+other.read, k.written+other.written
 }
 
 func (k *ofKind) row(name string, seconds float64) []string {
-	ms := func(ns float64) string { return figure(ns/1e6, 3) }
-	at := func(quantile float64) string { return ms(float64(k.latency.ValueAtQuantile(quantile))) }
-	rate := func(bytes uint64) string { return figure(float64(bytes)/1e6/seconds, 4) }
+	at := func(q float64) string { return check.LatencyText(float64(k.quantile(q)) / 1e6) }
+	rate := func(bytes uint64) string { return check.RateText(float64(bytes) / 1e6 / seconds) }
 	return []string{
-		name, fmt.Sprint(k.count), figure(float64(k.count)/seconds, 6),
-		ms(k.latency.Mean()), at(50), at(95), at(99), fmt.Sprint(k.nothing), rate(k.read), rate(k.written),
+		name, check.Group(k.count), check.RateText(float64(k.count) / seconds),
+		check.LatencyText(float64(k.sum) / float64(k.count) / 1e6), at(0.50), at(0.95), at(0.99), check.Group(k.nothing), rate(k.read), rate(k.written),
 	}
 }
 
-// figure writes a number with so many digits that matter, and no exponent.
-func figure(x float64, digits int) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+// quantile is that of the nearest rank, in nanoseconds. The histogram's own rounds the rank
+// down at times.
+func (k *ofKind) quantile(q float64) int64 {
+	rank := math.Ceil(q * float64(k.count))
+	return min(k.latency.ValueAtQuantile(100*rank/float64(k.count)), k.slowest)
 }

@@ -1,13 +1,16 @@
 package kv
 
 import (
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/stats"
 )
 
 // TestTables: the measurements of a recording made by hand, in which the warm-up and what
@@ -52,8 +55,8 @@ func TestTables(t *testing.T) {
 		t.Fatalf("%v, %v", list, err)
 	}
 	want := [][]string{
-		{"read", "3", "1.5", "20", "20", "30", "30", "1", "0.98", "0"},
-		{"update", "1", "0.5", "1600", "1600", "1600", "1600", "0", "0", "0.5"},
+		{"read", "3", "1.5", "20.0", "20.0", "30.0", "30.0", "1", "0.98", "0"},
+		{"update", "1", "0.5", "1,600", "1,600", "1,600", "1,600", "0", "0", "0.5"},
 	}
 	if !slices.EqualFunc(list[0].Rows, want, slices.Equal) {
 		t.Errorf("the rows are\n%q, not\n%q", list[0].Rows, want)
@@ -73,5 +76,30 @@ func TestTables(t *testing.T) {
 	}
 	if got := several.tables(); !reflect.DeepEqual(got, list) {
 		t.Errorf("several workers measure\n%v, not\n%v", got, list)
+	}
+}
+
+// TestOneValue: a quantile is the one that the rest of the report has of the same transactions.
+func TestOneValue(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for _, n := range []int{1, 2, 7, 100, 571, 5429} {
+		parts, all := [2]ofKind{}, stats.Breakdown{}
+		for i := range n {
+			due := random.Int64N(int64(3 * time.Second))
+			tx := history.Transaction{Kind: get, Outcome: history.Committed, Due: due, End: due + int64(1000*random.ExpFloat64()*random.ExpFloat64()*1000)}
+			parts[i%2].add(&tx, 20)
+			all.Add(&tx)
+		}
+		k := parts[0]
+		k.join(&parts[1])
+		want := all.Measured(get)
+		for q, d := range map[float64]time.Duration{0.50: want.P50, 0.95: want.P95, 0.99: want.P99} {
+			if got := time.Duration(k.quantile(q)); got != d {
+				t.Errorf("of %d the quantile %v is %v here and %v there", n, q, got, d)
+			}
+		}
+		if mean := time.Duration(k.sum / int64(n)); (mean - want.Mean).Abs() > 1 {
+			t.Errorf("of %d the mean is %v here and %v there", n, mean, want.Mean)
+		}
 	}
 }

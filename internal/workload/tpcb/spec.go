@@ -40,7 +40,7 @@ func Spec() workload.Spec {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
 			return &f.size
 		},
-		Format: workload.FormatAmounts(func(n int64) string { return strconv.FormatInt(n, 10) }),
+		Format: workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) }),
 	}
 }
 

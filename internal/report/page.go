@@ -116,37 +116,123 @@ func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells
 // WriteText writes the columns and rows for a terminal of a width, in columns. A last column of
 // text is wrapped.
 func (t *PageTable) WriteText(w io.Writer, width int) error {
-	widths := make([]int, len(t.Columns))
 	rows := [][]string{t.Columns}
 	for _, row := range t.Rows {
-		rows = append(rows, row.Cells[:min(len(row.Cells), len(widths))])
+		rows = append(rows, row.Cells[:min(len(row.Cells), len(t.Columns))])
 	}
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
+	var out strings.Builder
+	widths, gap := t.fitted(rows, width)
+	for i, row := range rows {
+		t.writeRow(&out, row, widths, gap, i == 0)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// fitted returns the width of each column, and of the gaps between them, so that a row fits a
+// width as far as it can: first headings are broken between their words, then long texts, and
+// last the gaps are narrowed. A text in the last column is given what is left.
+func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
+	const least, leastLast = 16, 20
+	gap = 2
+	last := len(t.Columns) - 1
+	measure := func(of func(row int, cell string) int) {
+		widths = make([]int, len(t.Columns))
+		for n, row := range rows {
+			for i, cell := range row {
+				widths[i] = max(widths[i], of(n, cell))
+			}
 		}
 	}
-	out := text{width: width}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			columns := widths[i]
-			if slices.Contains(t.Text, i) {
+	excess := func() int {
+		sum := 2 - gap - width
+		for i, w := range widths {
+			if i == last && t.isText(i) {
+				w = min(w, leastLast)
+			}
+			sum += gap + w
+		}
+		return sum
+	}
+	whole := func(_ int, cell string) int { return utf8.RuneCountInString(clean(cell)) }
+	measure(func(n int, cell string) int {
+		if n > 0 {
+			return whole(n, cell)
+		}
+		return longestWord(cell)
+	})
+	broken := widths
+	measure(whole)
+	for excess() > 0 {
+		at := -1
+		for i, w := range widths { // the heading that gives most room
+			if w > broken[i] && (at < 0 || w-broken[i] > widths[at]-broken[at]) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		widths[at] = broken[at]
+	}
+	for i := range t.Columns {
+		if over := excess(); over > 0 && i != last && t.isText(i) && widths[i] > least {
+			words := least
+			for _, row := range rows {
+				if i < len(row) {
+					words = max(words, longestWord(row[i]))
+				}
+			}
+			widths[i] = min(widths[i], max(words, widths[i]-over))
+		}
+	}
+	if excess() > 0 {
+		if gap = 1; excess() > 0 { // it would not help
+			gap = 2
+		}
+	}
+	if t.isText(last) && widths[last] > leastLast {
+		widths[last] = min(widths[last], leastLast+max(0, -excess()))
+	}
+	return widths, gap
+}
+
+func longestWord(text string) (columns int) {
+	for word := range strings.FieldsSeq(clean(text)) {
+		columns = max(columns, utf8.RuneCountInString(word))
+	}
+	return columns
+}
+
+func (t *PageTable) isText(column int) bool { return slices.Contains(t.Text, column) }
+
+// writeRow writes a row of cells, each wrapped in its column; headings stand at the bottom.
+func (t *PageTable) writeRow(out *strings.Builder, row []string, widths []int, gap int, heading bool) {
+	cells, lines := make([][]string, len(row)), 0
+	for i, cell := range row {
+		cells[i] = []string{clean(cell)}
+		if utf8.RuneCountInString(cells[i][0]) > widths[i] {
+			cells[i] = wrap(cell, widths[i])
+		}
+		lines = max(lines, len(cells[i]))
+	}
+	for n := range lines {
+		line := strings.Repeat(" ", 2-gap)
+		for i, cell := range cells {
+			at, text, columns := n, "", widths[i]
+			if heading {
+				at -= lines - len(cell)
+			}
+			if at >= 0 && at < len(cell) {
+				text = cell[at]
+			}
+			if t.isText(i) {
 				columns = -columns // at the left
 			}
-			if line += "  "; columns < 0 && i == len(widths)-1 {
-				out.hang(line, utf8.RuneCountInString(line), cell)
-				line = ""
-				break
-			}
-			line += fmt.Sprintf("%*s", columns, clean(cell))
+			line += strings.Repeat(" ", gap) + fmt.Sprintf("%*s", columns, text)
 		}
-		if line != "" {
-			out.out.WriteString(strings.TrimRight(line, " ") + "\n")
-		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	_, err := io.WriteString(w, out.out.String())
-	return err
 }
 
 // AsMarkdown writes a table as GitHub reads it

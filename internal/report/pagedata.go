@@ -3,8 +3,8 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"io"
+	"math"
 	"slices"
 	"strings"
 

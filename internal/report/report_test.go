@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -334,5 +335,56 @@ func lostUpdate() check.Anomaly {
 	return check.Anomaly{
 		Name: "lost update", Forbidden: isolation.SnapshotIsolation, Count: 1, Detail: "1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
 		Cycle: []check.Edge{edge(a, b), edge(b, a)}, Spans: []check.Span{span(b, 4_200_000_000, 4_203_000_000), span(a, 4_201_000_000, 4_209_000_000)},
+	}
+}
+
+// TestNarrow: on a terminal of 80 columns no line of a head or a table is wider than it is, and
+// every word of it is there.
+func TestNarrow(t *testing.T) {
+	wide := []string{"90.48 %", "15,415", "1,803.45", "0.044", "2,690", "8,940", "27,600", "43,900"}
+	kinds := NewPageTable("", "", []int{0}, "kind", "committed", "share", "per second", "mean", "50 %", "95 %", "99 %", "99.9 %")
+	kinds.Add(append([]string{"balance read"}, wide...)...)
+	reported := NewPageTable("", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+	reported.Add("unavailable", "POSTGRES_57P01", "begin the transaction of client 14 with the first of its statements", "1,234", "terminating connection due to administrator command, and it did not say whether the transaction was committed")
+	for name, table := range map[string]PageTable{"kinds": kinds, "errors": reported} {
+		for width, least := range map[int]int{80: 60, 400: 0} {
+			var out strings.Builder
+			if err := table.WriteText(&out, width); err != nil {
+				t.Fatal(err)
+			}
+			longest, text := 0, out.String()
+			for line := range strings.Lines(text) {
+				longest = max(longest, utf8.RuneCountInString(strings.TrimRight(line, "\n")))
+			}
+			if longest > width || longest < least || width == 400 && strings.Count(text, "\n") != 2 {
+				t.Errorf("%s at %d columns:\n%s", name, width, text)
+			}
+			for _, cell := range slices.Concat(table.Columns, table.Rows[0].Cells) {
+				for word := range strings.FieldsSeq(cell) {
+					if !strings.Contains(text, word) {
+						t.Errorf("%s at %d columns lacks %s:\n%s", name, width, word, text)
+					}
+				}
+			}
+		}
+	}
+	for _, missed := range []string{"", ObjectiveMissed} {
+		r := &Result{Verdict: "valid", Workload: "bank", Database: "PostgreSQL", DatabaseVersion: "15.18 (Debian 15.18-0+deb12u1)",
+			Settings: []Setting{{FailoverSetting, "by Patroni 3.0.2 with 1 etcd, and more"}}}
+		if missed != "" {
+			r.Objectives = []Objective{{Name: "tps", Status: missed}}
+		}
+		var out strings.Builder
+		if err := Text(&out, r, Options{Detail: Verdict, Width: 80}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if utf8.RuneCountInString(line) > 81 {
+				t.Errorf("at 80 columns:\n%s", &out)
+			}
+		}
+		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "(Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd") {
+			t.Errorf("the head is\n%s", &out)
+		}
 	}
 }

@@ -63,22 +63,25 @@ func (t *text) headline(verdict string) {
 }
 
 // Headline is the first line of a report on what, with its end: the verdict, and behind it what
-// came of the objectives where they are not met.
-func Headline(verdict, objectives, what string, color bool) string {
-	t := &text{color: color}
+// came of the objectives where they are not met. It is wrapped at a width, in columns.
+func Headline(verdict, objectives, what string, color bool, width int) string {
+	t := &text{color: color, width: width}
 	t.verdict(verdict, objectives, what)
 	return t.out.String()
 }
 
 func (t *text) verdict(verdict, objectives, what string) {
-	t.out.WriteString(t.status(verdict, strings.ToUpper(clean(verdict))))
-	switch objectives {
-	case ObjectiveMissed:
-		t.out.WriteString(t.paint(yellow, ", OBJECTIVES MISSED"))
-	case ObjectiveUnknown:
-		t.out.WriteString(t.paint(yellow, ", OBJECTIVES UNKNOWN"))
+	word, missed := strings.ToUpper(clean(verdict)), map[string]string{
+		ObjectiveMissed: ", OBJECTIVES MISSED", ObjectiveUnknown: ", OBJECTIVES UNKNOWN",
+	}[objectives]
+	t.out.WriteString(t.status(verdict, word) + t.paint(yellow, missed) + "  ")
+	indent := len(word + missed + "  ")
+	for i, part := range wrap(clean(what), max(t.width-indent, leastWidth/2)) {
+		if i > 0 {
+			t.out.WriteString(strings.Repeat(" ", indent))
+		}
+		t.out.WriteString(t.paint(bold, part) + "\n")
 	}
-	t.out.WriteString("  " + t.paint(bold, clean(what)) + "\n")
 }
 
 // FailoverSetting is the name of the setting that says who fails over, such as "by PROGRAM

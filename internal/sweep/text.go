@@ -23,7 +23,7 @@ func Text(w io.Writer, b *Book, o report.Options) error {
 	var out strings.Builder
 	hang := func(lead, text string) { out.WriteString(report.Hang(lead, text, o.Columns())) }
 	head := fmt.Sprintf("%s on %s, over %s; seed %d", b.Workload, b.Database, b.Over, b.Seed)
-	out.WriteString(report.Headline(d.Verdict, d.Objectives, head, o.Color))
+	out.WriteString(report.Headline(d.Verdict, d.Objectives, head, o.Color, o.Columns()))
 	hang("  ", d.Reason)
 	d.failedText(hang)
 	if len(d.Notes) > 0 {

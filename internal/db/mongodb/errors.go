@@ -133,16 +133,35 @@ func (d *Database) unselected(err topology.ServerSelectionError) string {
 		}
 	}
 	slices.Sort(whys)
-	switch {
+	switch reason := sameReason(err.Desc.Servers); {
 	case members > 0:
 		return fmt.Sprintf("no primary within %v (members that answer: %d): a majority of the replica set must run and reach each other%s",
 			d.config.timeout, members, parenthesis(whys))
 	case ghosts > 0:
 		return "it is of a replica set that was not initiated, or that does not have it any more: call replSetInitiate once, or name other members"
+	case reason != "":
+		return reason + ": " + db.CheckServer
 	case len(err.Desc.Servers) == 0: // those that answered were given up
 		return fmt.Sprintf("no member of the replica set %s answers within %v: check its name, and the addresses", d.config.replicaSet, d.config.timeout)
 	}
 	return fmt.Sprintf("no server answers within %v%s: %s", d.config.timeout, parenthesis(whys), db.CheckServer)
+}
+
+// sameReason is why no connection to any of the servers was made, where that is one reason;
+// otherwise empty.
+func sameReason(servers []description.Server) string {
+	same := ""
+	for _, server := range servers {
+		reason := ""
+		if server.LastError != nil {
+			reason = wire.Reason(server.LastError)
+		}
+		if reason != wire.RefusedReason && reason != wire.NoHostReason && reason != wire.NoNameReason || same != "" && reason != same {
+			return ""
+		}
+		same = reason
+	}
+	return same
 }
 
 // unanswered says in few words why a server has not answered.

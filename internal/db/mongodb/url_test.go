@@ -53,9 +53,10 @@ func TestPasswords(t *testing.T) {
 // TestUnreachable: whoever cannot be reached is one sentence within ten seconds.
 func TestUnreachable(t *testing.T) {
 	for text, says := range map[string]string{
-		"mongodb://127.0.0.1:1":                          "connection refused",
-		"mongodb://u:s3cr3t@127.0.0.1:1":                 "no server answers within 5s",
-		"mongodb://h.invalid":                            "no server answers",
+		"mongodb://127.0.0.1:1":                          "open MongoDB: MongoDB 127.0.0.1:1: connection refused: check the address",
+		"mongodb://u:s3cr3t@127.0.0.1:1":                 "open MongoDB: MongoDB 127.0.0.1:1: connection refused: check the address",
+		"mongodb://127.0.0.1:1,127.0.0.1:2":              "open MongoDB: MongoDB 127.0.0.1:1,127.0.0.1:2: connection refused: check the address",
+		"mongodb://h.invalid":                            "open MongoDB: MongoDB h.invalid:27017: ",
 		"mongodb://h?tls=true&tlsCAFile=/nonexistent/ca": "/nonexistent/ca",
 	} {
 		began := time.Now()

@@ -112,7 +112,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, err
 	}
 	d := &Database{address: a, limit: a.answer, server: &server{product: mySQL}}
-	op := "open the database at " + a.where()
+	op := "open MySQL or MariaDB at " + a.where() // which of them is not known yet
 	err = d.control(ctx, op, func(c *control) error {
 		s, err := c.ask()
 		if err != nil {

@@ -59,10 +59,10 @@ func unreachable(ctx context.Context, c *config, node string, err error) *db.Err
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	} else if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		text := fmt.Sprintf("the VoltDB node %s cannot be reached: no answer within %v: %s", node, c.connect, db.CheckServer)
+		text := fmt.Sprintf("the VoltDB node %s: no answer within %v: %s", node, c.connect, db.CheckServer)
 		return &db.Error{Class: db.Unavailable, Op: opConnect, Err: db.MessageError{Text: text, Cause: err}}
 	}
-	text := fmt.Sprintf("the VoltDB node %s cannot be reached: %s: %s", node, cmp.Or(wire.Reason(err), err.Error()), db.CheckServer)
+	text := fmt.Sprintf("the VoltDB node %s: %s: %s", node, cmp.Or(wire.Reason(err), err.Error()), db.CheckServer)
 	return &db.Error{Class: db.Unavailable, Op: opConnect, Err: db.MessageError{Text: text, Cause: err}}
 }
 

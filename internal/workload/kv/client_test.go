@@ -214,7 +214,7 @@ func TestAttachRefusesOtherRecords(t *testing.T) {
 	opened(t, d, mixed())
 	for want, bend := range map[string]func(c *Config){
 		"seed 8 is asked for":            func(c *Config) { c.Seed = 8 },
-		"and 2,000 are asked for":         func(c *Config) { c.Records = 2000 },
+		"and 2,000 are asked for":        func(c *Config) { c.Records = 2000 },
 		"keys of 32 bytes, and 40 are":   func(c *Config) { c.KeySize = 40 },
 		"values of 64..200 bytes, and 6": func(c *Config) { c.ValueLow, c.ValueHigh = 64, 64 },
 	} {

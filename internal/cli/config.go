@@ -244,7 +244,7 @@ func readScenario(path string) ([]scenario.Setting, error) {
 				return workloads().File(path, s.Data)
 			}
 		}
-		return nil, fmt.Errorf("read the scenario %s: there is no such file, and none of this name in `stroppy list scenarios`", path)
+		return nil, fmt.Errorf("read the scenario %s: there is no such file, and none of this name in `stroppy list scenarios`%s", path, nearScenario(path))
 	}
 	var data []byte
 	if err == nil {
@@ -258,4 +258,17 @@ func readScenario(path string) ([]scenario.Setting, error) {
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
 	return workloads().File(path, data)
+}
+
+// nearScenario names the scenario of this program that may be meant, to end a sentence; empty
+// where none is near.
+func nearScenario(name string) string {
+	var names []string
+	for _, s := range scenarios.All() {
+		names = append(names, s.Name)
+	}
+	if near, found := scenario.Near(strings.TrimSuffix(name, ".yaml"), names); found {
+		return "; the nearest is " + near
+	}
+	return ""
 }

@@ -165,6 +165,10 @@ stroppy list scenarios`,
 		"stroppy completion": `source <(stroppy completion bash)
 stroppy completion zsh
 stroppy completion fish`,
+		"stroppy completion bash":       `source <(stroppy completion bash)`,
+		"stroppy completion zsh":        `source <(stroppy completion zsh)`,
+		"stroppy completion fish":       `stroppy completion fish`,
+		"stroppy completion powershell": `stroppy completion powershell`,
 	}
 }
 

@@ -87,7 +87,7 @@ func named(pattern string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, usagef("sweep over the scenarios %q: there is no such file, and none of this name in `stroppy list scenarios`", pattern)
+		return nil, usagef("sweep over the scenarios %q: there is no such file, and none of this name in `stroppy list scenarios`%s", pattern, nearScenario(pattern))
 	}
 	return names, nil
 }

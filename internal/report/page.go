@@ -133,7 +133,7 @@ func (t *PageTable) WriteText(w io.Writer, width int) error {
 // width as far as it can: first headings are broken between their words, then long texts, and
 // last the gaps are narrowed. A text in the last column is given what is left.
 func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
-	const least, leastLast = 16, 20
+	const least, leastLast = 24, 20
 	gap = 2
 	last := len(t.Columns) - 1
 	measure := func(of func(row int, cell string) int) {

@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/setting"
+	"stroppy/internal/spelling"
 	"stroppy/scenarios"
 )
 
@@ -267,7 +268,7 @@ func nearScenario(name string) string {
 	for _, s := range scenarios.All() {
 		names = append(names, s.Name)
 	}
-	if near, found := scenario.Near(strings.TrimSuffix(name, ".yaml"), names); found {
+	if near, found := spelling.Near(strings.TrimSuffix(name, ".yaml"), names); found {
 		return "; the nearest is " + near
 	}
 	return ""

@@ -69,6 +69,9 @@ func tryFlags(t *testing.T, list func(args string) string) {
 	for _, name := range []string{"run", "pop", "pay", "check", "report", "sweep", "compare", "history", "isolation"} {
 		help += list(name + " --help")
 	}
+	for _, m := range regexp.MustCompile(`(?m)^(\w+)  `).FindAllStringSubmatch(list("list workloads"), -1) {
+		help += list("run " + m[1] + " --help")
+	}
 	known, scenarios := flagName.FindAllString(help, -1), list("list scenarios")
 	for _, page := range forUsers {
 		text := read(t, "../"+page)

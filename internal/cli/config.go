@@ -264,11 +264,7 @@ func readScenario(path string) ([]scenario.Setting, error) {
 // nearScenario names the scenario of this program that may be meant, to end a sentence; empty
 // where none is near.
 func nearScenario(name string) string {
-	var names []string
-	for _, s := range scenarios.All() {
-		names = append(names, s.Name)
-	}
-	if near, found := spelling.Near(strings.TrimSuffix(name, ".yaml"), names); found {
+	if near, found := spelling.Near(strings.TrimSuffix(name, ".yaml"), scenarioNames()); found {
 		return "; the nearest is " + near
 	}
 	return ""

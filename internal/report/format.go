@@ -52,8 +52,8 @@ func wrap(text string, columns int) []string {
 // Group writes a number with a comma between thousands.
 func Group(n uint64) string { return check.Group(n) }
 
-// amountText writes a decimal number, such as 1234.50, with a comma between thousands.
-func amountText(decimal string) string {
+// DecimalText writes a decimal number, such as 1234.50, with a comma between thousands.
+func DecimalText(decimal string) string {
 	whole, rest, point := strings.Cut(decimal, ".")
 	n, err := strconv.ParseUint(whole, 10, 64)
 	switch {
@@ -73,8 +73,8 @@ func Counted(n uint64, noun string) string {
 	return Group(n) + " " + noun + "s"
 }
 
-// Times says how often something was.
-func Times(n int) string {
+// OftenText says how often something was.
+func OftenText(n int) string {
 	switch n {
 	case 1:
 		return "once"

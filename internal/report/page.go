@@ -116,17 +116,33 @@ func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells
 // WriteText writes the columns and rows for a terminal of a width, in columns. A last column of
 // text is wrapped.
 func (t *PageTable) WriteText(w io.Writer, width int) error {
-	rows := [][]string{t.Columns}
-	for _, row := range t.Rows {
-		rows = append(rows, row.Cells[:min(len(row.Cells), len(t.Columns))])
-	}
 	var out strings.Builder
+	rows := t.lines()
 	widths, gap := t.fitted(rows, width)
 	for i, row := range rows {
 		t.writeRow(&out, row, widths, gap, i == 0)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// Fits says whether WriteText keeps to a width.
+func (t *PageTable) Fits(width int) bool {
+	widths, gap := t.fitted(t.lines(), width)
+	columns := 2 - gap
+	for _, w := range widths {
+		columns += gap + w
+	}
+	return columns <= width
+}
+
+// lines are the headings and the cells below them.
+func (t *PageTable) lines() [][]string {
+	rows := [][]string{t.Columns}
+	for _, row := range t.Rows {
+		rows = append(rows, row.Cells[:min(len(row.Cells), len(t.Columns))])
+	}
+	return rows
 }
 
 // fitted returns the width of each column, and of the gaps between them, so that a row fits a

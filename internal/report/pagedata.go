@@ -234,7 +234,7 @@ func loadText(l *Load) string {
 		s = Group(l.Accounts) + " " + l.Things
 	}
 	if l.Total != "" {
-		s += " holding " + amountText(l.Total)
+		s += " holding " + DecimalText(l.Total)
 	}
 	switch {
 	case l.Seconds == nil:
@@ -355,7 +355,7 @@ func pageCheck(c Check) PageCheck {
 // finding is an anomaly as a page shows it below a text that says it.
 func (a *Anomaly) finding(text string) PageFinding {
 	f := PageFinding{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing}
-	if often := Times(a.Count); strings.Contains(text, often) || a.Count == 1 {
+	if often := OftenText(a.Count); strings.Contains(text, often) || a.Count == 1 {
 		f.Note = fmt.Sprintf("Forbidden from %s upwards.", a.Forbidden)
 	} else {
 		f.Note = fmt.Sprintf("Found %s, forbidden from %s upwards.", often, a.Forbidden)

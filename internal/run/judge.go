@@ -203,7 +203,7 @@ func kinds(results []check.Result) string {
 				return ""
 			}
 			all += n
-			list = append(list, a.Name+" "+report.Times(n))
+			list = append(list, a.Name+" "+report.OftenText(n))
 		}
 	}
 	if all < 2 {

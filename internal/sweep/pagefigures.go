@@ -15,16 +15,7 @@ func label(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
 		return "maximum"
 	}
-	text := strconv.FormatFloat(value, 'f', -1, 64)
-	whole, rest, point := strings.Cut(text, ".")
-	n, err := strconv.ParseUint(whole, 10, 64)
-	switch {
-	case err != nil:
-		return text
-	case point:
-		rest = "." + rest
-	}
-	return report.Group(n) + rest
+	return report.DecimalText(strconv.FormatFloat(value, 'f', -1, 64))
 }
 
 func step(axis Axis, value float64) string {

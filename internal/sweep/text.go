@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"stroppy/internal/report"
 )
@@ -66,7 +65,7 @@ func narrowed(t report.PageTable, columns int) report.PageTable {
 	var out []string
 	for _, name := range []string{"best second", "median", "50 %", "max", "99.9 %"} {
 		at := slices.Index(t.Columns, name)
-		if at < 0 || width(&t) <= columns {
+		if at < 0 || t.Fits(columns) {
 			continue
 		}
 		out = append(out, name)
@@ -80,18 +79,6 @@ func narrowed(t report.PageTable, columns int) report.PageTable {
 		t.Note += " Left out, for want of room: " + strings.Join(out, ", ") + "."
 	}
 	return t
-}
-
-// width is how many columns of a terminal a table takes.
-func width(t *report.PageTable) (n int) {
-	for i, name := range t.Columns {
-		widest := utf8.RuneCountInString(name)
-		for _, r := range t.Rows {
-			widest = max(widest, utf8.RuneCountInString(r.Cells[i]))
-		}
-		n += 2 + widest
-	}
-	return n
 }
 
 // failedText writes what is wrong with the invalid steps.

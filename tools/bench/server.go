@@ -64,9 +64,10 @@ func (s *server) settle() error {
 	return err
 }
 
-// peer runs pgbench for as long as a measurement takes.
+// peer runs pgbench for as long as a measurement takes, with prepared statements unless the
+// arguments have another -M.
 func (s *server) peer(args ...string) (speed, error) {
-	cmd := exec.CommandContext(s.ctx, s.pgbench, append(args, "-n", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds())), s.URL())...)
+	cmd := exec.CommandContext(s.ctx, s.pgbench, append([]string{"-n", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds()))}, append(args, s.URL())...)...)
 	text, err := run(cmd)
 	if err != nil {
 		return speed{}, err

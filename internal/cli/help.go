@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -39,6 +41,65 @@ func groupedHelp(c *cobra.Command) {
 		}
 		fmt.Fprint(c.OutOrStdout(), helpOf(c, list, spec))
 	})
+}
+
+// fitHelp wraps what a command and those below it say of themselves at the terminal's width.
+// Elsewhere each flag stays one line, as programs read them.
+func (a *app) fitHelp(c *cobra.Command) {
+	for _, below := range c.Commands() {
+		a.fitHelp(below)
+	}
+	show := c.HelpFunc()
+	c.SetHelpFunc(func(c *cobra.Command, args []string) {
+		out, width := c.OutOrStdout(), a.textOptions("").Width
+		var text bytes.Buffer
+		c.SetOut(&text)
+		show(c, args)
+		c.SetOut(out)
+		fmt.Fprint(out, fitted(text.String(), width))
+	})
+}
+
+// columnsLine is a line of a help page in two columns: a flag or a command, and what is said of
+// it; besideLine goes on with what an earlier line says.
+var (
+	columnsLine = regexp.MustCompile(`^( {2,8}(?:(?:-., +)?--|[a-z]).*?\S {2,})(\S.*)$`)
+	besideLine  = regexp.MustCompile(`^ {12,}\S`)
+)
+
+// fitted wraps the columns and paragraphs of a help page at so many columns; 0: as they are.
+// Examples stay as they are, for whoever copies them.
+func fitted(page string, width int) string {
+	if width == 0 {
+		return page
+	}
+	var out strings.Builder
+	var lead, about string
+	flush := func() {
+		if lead+about != "" {
+			out.WriteString(report.Hang(lead, about, width))
+		}
+		lead, about = "", ""
+	}
+	for line := range strings.Lines(page) {
+		text := strings.TrimSuffix(line, "\n")
+		columns := columnsLine.FindStringSubmatch(text)
+		switch paragraph := text != "" && text[0] != ' '; {
+		case columns != nil:
+			flush()
+			lead, about = columns[1], columns[2]
+		case lead != "" && besideLine.MatchString(text), lead == "" && about != "" && paragraph:
+			about += " " + strings.TrimSpace(text)
+		case paragraph:
+			flush()
+			about = text
+		default:
+			flush()
+			out.WriteString(line)
+		}
+	}
+	flush()
+	return out.String()
 }
 
 // helpAbout shows the help of a command, and of a workload of it if one is named.
@@ -333,7 +394,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "format":
 		return of(formatNames(c.Name())...)
 	case "isolation", "level":
-		return of("read uncommitted", "read committed", "repeatable read", "snapshot", "serializable")
+		return fixed(func(string) []string { return isolationNames(c.Flags()) }, none)
 	case "nemesis":
 		return fixed(nemesis.Continuations, open)
 	case "out":
@@ -350,6 +411,20 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return of(key.key.Choices...)
 	}
 	return nil
+}
+
+// isolationNames are those of the database that the other flags name, else the usual ones.
+func isolationNames(flags *pflag.FlagSet) []string {
+	var c config
+	for name, text := range map[string]*string{"db": &c.DB, "cluster": &c.Cluster} {
+		if f := flags.Lookup(name); f != nil {
+			*text = f.Value.String()
+		}
+	}
+	if kind, err := c.databaseKind(); err == nil && len(kind.isolations.Levels) > 0 {
+		return kind.isolations.IsolationNames()
+	}
+	return []string{"read uncommitted", "read committed", "repeatable read", "snapshot", "serializable"}
 }
 
 func clusterNames() (names []string) {

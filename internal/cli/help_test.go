@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 // TestListWidth: on a terminal no line of a list is wider than it is, and nothing is left out;
@@ -32,4 +34,35 @@ func TestListWidth(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHelpWidth: on a terminal no line of a command's help is wider than it is, but for examples
+// and usages, and nothing is left out; elsewhere a flag is a line.
+func TestHelpWidth(t *testing.T) {
+	var page strings.Builder
+	a := &app{stdout: &page}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, below := range c.Commands() {
+			visit(below)
+		}
+		page.Reset()
+		c.SetOut(&page)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		wide, narrow := page.String(), fitted(page.String(), 80)
+		if fitted(wide, 0) != wide {
+			t.Errorf("%s: without a terminal the page is another one", c.CommandPath())
+		}
+		if !slices.Equal(strings.Fields(wide), strings.Fields(narrow)) {
+			t.Errorf("%s: the narrow page has other words:\n%s", c.CommandPath(), narrow)
+		}
+		for line := range strings.Lines(narrow) {
+			if utf8.RuneCountInString(line) > 81 && !strings.HasPrefix(line, "  stroppy ") {
+				t.Errorf("%s: %q is too wide", c.CommandPath(), line)
+			}
+		}
+	}
+	visit(a.root())
 }

@@ -101,6 +101,7 @@ func (a *app) root() *cobra.Command {
 	a.addCompletion(root)
 	showExamples(root, examples())
 	completeValues(root)
+	a.fitHelp(root)
 	root.SetFlagErrorFunc(flagError)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -84,7 +84,7 @@ func importRules() []importRule {
 		{name: "internal/schedule", imports: []string{"internal/db"}},
 		{name: "internal/matrix", imports: []string{"internal/schedule", "internal/isolation", "internal/report"}},
 		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report"}},
-		{name: "internal/output", imports: []string{"internal/report"}},
+		{name: "internal/output", imports: []string{"internal/report", "internal/sweep", "internal/sweep/study"}},
 		{name: "internal/isolation", leaf: true},
 		{name: "internal/pace", leaf: true},
 		{name: "internal/money", leaf: true},

@@ -23,7 +23,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/sweep"
+	"stroppy/internal/sweep/rounds"
 	"stroppy/internal/sweep/study"
 	"stroppy/internal/workload/dataset"
 )
@@ -399,10 +399,10 @@ func (a *app) pop(config *config) error {
 
 func (a *app) reportCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs",
-		Args: takes(1, math.MaxInt, "shows a run, or compares several: name their directories"),
+		Use: "report DIR…", Short: "Show the report of a run, a sweep or a comparison again, and make its page again; compare several runs",
+		Args: takes(1, math.MaxInt, "shows a run, a sweep or a comparison, or compares several runs: name their directories"),
 	}
-	asJSON := c.Flags().Bool("json", false, "print result.json instead, as --format json does")
+	asJSON := c.Flags().Bool("json", false, "print JSON instead, as --format json does: of a run its result.json")
 	a.outputFlags(c)
 	format := outputFormat(c)
 	open := c.Flags().Bool("open", false, "open the page in a browser, too")
@@ -435,20 +435,19 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// report shows a run or a sweep again, and beside text or to open it makes its page again, whose
+// report shows a run, a sweep or a comparison again, and beside text or to open it makes its page again, whose
 // path it returns.
 func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err
 	}
-	if study.Holds(dir) {
+	switch {
+	case study.Holds(dir):
 		return a.reportScenarios(dir, format, open)
-	}
-	if holdsBook(dir) {
-		if format != output.Text && format != "json" {
-			return "", usagef("%s holds a sweep, whose report is text or json: name the folders of its steps for --format %s", dir, format)
-		}
-		return filepath.Join(dir, sweep.PageName), a.reportSweep(dir, format == "json", open)
+	case holdsBook(dir):
+		return a.reportSweep(dir, format, open)
+	case rounds.Holds(dir):
+		return a.reportComparison(dir, format, open)
 	}
 	result, err := run.ReadResult(dir)
 	switch {
@@ -463,7 +462,7 @@ func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if format == output.Text {
 		err = a.print(result, dir, false)
 	} else {
-		err = output.Write(a.stdout, format, []output.Run{{Dir: dir, Result: result}}, nil)
+		err = a.printSet(output.OfRun(dir, result), format)
 	}
 	if err == nil && (format == output.Text || open) {
 		err = a.unmade(a.pageAgain(dir, format != output.Text), open)

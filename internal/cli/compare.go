@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep/rounds"
 )
 
 // The bounds of one comparison: its rounds, and its sides, which are named by letters.
@@ -48,16 +49,16 @@ func (a *app) compareCommand() *cobra.Command {
 		if err := knownFormat(c, format, false); err != nil {
 			return err
 		}
-		rounds, err := strconv.Atoi(*repeat)
+		times, err := strconv.Atoi(*repeat)
 		switch {
 		case len(args) == 0, len(args) == 1 && len(databases) < 2:
 			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
 		case len(args)*max(len(databases), 1) > mostSides:
 			return usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
-		case err != nil || rounds < 1 || rounds > mostRepeats:
+		case err != nil || times < 1 || times > mostRepeats:
 			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
-		return a.compare(args, databases, rounds, *out, *format, *dry)
+		return a.compare(args, databases, times, *out, *format, *dry)
 	}
 	return c
 }
@@ -95,17 +96,18 @@ type comparing struct {
 	command string // that repeats it
 	configs []config
 	sides   []report.Side
+	book    rounds.Book
 	rounds  int
 	dir     string
 	format  string // of what is printed
 	asked   bool   // for a verdict, by every scenario
 }
 
-func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out, format string, dry bool) error {
+func (a *app) compare(files []string, databases []scenario.Setting, times int, out, format string, dry bool) error {
 	if err := noRuns(files); err != nil {
 		return err
 	}
-	c := &comparing{app: a, rounds: rounds, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
+	c := &comparing{app: a, rounds: times, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", times)}
 	for _, d := range databases {
 		c.command += " --" + d.Key + quoted([]string{shown(d)})
 	}
@@ -149,7 +151,7 @@ func (a *app) compare(files []string, databases []scenario.Setting, rounds int, 
 }
 
 func (c *comparing) report() error {
-	compared, err := c.app.printComparison(c.sides, c.dir, c.command, c.format)
+	compared, err := c.app.printComparison(c.sides, c.dir, c.command, c.format, "")
 	if err != nil {
 		return err
 	}
@@ -197,10 +199,12 @@ func (c *comparing) add(file string, database ...scenario.Setting) error {
 func (c *comparing) run() error {
 	s := c.app.begin(live.NewFeed())
 	defer s.stop()
+	c.book = rounds.Book{Command: c.command, Stroppy: version(), Rounds: c.rounds}
 	for i := range c.configs {
 		if err := c.configs[i].admitFirst(s, fewerIn(c.sides[i].Name)); err != nil {
 			return err
 		}
+		c.book.Sides = append(c.book.Sides, rounds.Side{Name: c.sides[i].Name, Runs: []string{}})
 	}
 	s.note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {
@@ -217,6 +221,10 @@ func (c *comparing) run() error {
 				return err
 			}
 			c.sides[i].Runs = append(c.sides[i].Runs, recorded)
+			c.book.Sides[i].Runs = append(c.book.Sides[i].Runs, filepath.Base(path))
+			if err := c.book.Save(c.dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -232,22 +240,13 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		}
 	}
 	for _, dir := range dirs {
-		if err := mustBeDirectory(dir); err != nil {
-			return err
-		}
-		recorded, err := report.ReadRecorded(dir)
-		if err == nil {
-			err = run.SameRun(dir, recorded.Result)
-		}
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName)
-		case err != nil:
+		recorded, err := compared(dir)
+		if err != nil {
 			return err
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
 	}
-	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs), format)
+	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs), format, "")
 	if err != nil || out == "" {
 		return err
 	}
@@ -258,6 +257,50 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		return ofComparison(run.Unusable(out, err))
 	}
 	return nil
+}
+
+// compared reads a run that is to be compared.
+func compared(dir string) (report.Recorded, error) {
+	if err := mustBeDirectory(dir); err != nil {
+		return report.Recorded{}, err
+	}
+	recorded, err := report.ReadRecorded(dir)
+	if err == nil {
+		err = run.SameRun(dir, recorded.Result)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName)
+	}
+	return recorded, err
+}
+
+// reportComparison shows a comparison that was made by rounds again, and makes its page again,
+// whose path it returns.
+func (a *app) reportComparison(dir, format string, open bool) (page string, err error) {
+	book, err := rounds.Read(dir)
+	if err != nil {
+		return "", err
+	}
+	var sides []report.Side
+	for i, side := range book.Sides {
+		if len(side.Runs) == 0 {
+			return "", usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to compare with for side %s (%s): `%s` makes it again", dir, report.SideName(i), side.Name, book.Command)
+		}
+		read := report.Side{Name: side.Name}
+		for _, folder := range side.Runs {
+			recorded, err := compared(filepath.Join(dir, folder))
+			if err != nil {
+				return "", err
+			}
+			read.Runs = append(read.Runs, recorded)
+		}
+		sides = append(sides, read)
+	}
+	c, err := a.printComparison(sides, dir, book.Command, format, book.Missing())
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(a.comparisonPage(c, dir, format == output.Text), open)
+	}
+	return filepath.Join(dir, report.ComparisonPageName), err
 }
 
 // ofComparison has the error of a directory, which may be nil, say that it is a comparison's.
@@ -302,15 +345,27 @@ func noRuns(files []string) error {
 	return nil // of one alone it is said when it is read
 }
 
-func (a *app) printComparison(sides []report.Side, dir, command, format string) (*report.ComparisonData, error) {
+// printComparison prints a comparison. missing says why it has not all of its runs; empty: it has.
+func (a *app) printComparison(sides []report.Side, dir, command, format, missing string) (*report.ComparisonData, error) {
 	c, err := report.Compare(sides, dir, command)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
+	if missing != "" {
+		c.CutOff(missing)
+	}
 	if format == output.Text {
 		return c, c.WriteText(a.stdout, a.textOptions(dir).Width)
 	}
-	return c, output.Write(a.stdout, format, output.Runs(sides), c)
+	return c, a.printSet(output.OfComparison(sides, c, dir, missing), format)
+}
+
+// printSet prints a set in a form that is not text, and beside it what else is to be known of it.
+func (a *app) printSet(s *output.Set, format string) error {
+	for _, note := range s.Notes {
+		fmt.Fprintln(a.stderr, a.scrub(note))
+	}
+	return output.Write(a.stdout, format, s)
 }
 
 // comparisonPage makes the page of a comparison in its directory, and if named says where.

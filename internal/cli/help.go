@@ -210,6 +210,7 @@ stroppy cluster down postgres:3`,
 		"stroppy cluster down":   `stroppy cluster down postgres:3`,
 		"stroppy report": `stroppy report stroppy-runs/20250101-120000-bank-sqlite --verbose
 stroppy report stroppy-runs/20250101-120000-bank-sqlite --format junit
+stroppy report stroppy-runs/20250101-120000-bank-sweep-sqlite --format benchstat
 stroppy report before after --out comparison`,
 		"stroppy sweep": `stroppy sweep bank --over clients=1,2,4,8 -d 10s --db postgres://me@localhost/test
 stroppy sweep kv --over rate --db redis://localhost

@@ -381,13 +381,13 @@ func (a *app) reportScenarios(dir, format string, open bool) (page string, err e
 	if w.published, err = published(); err != nil {
 		return "", err
 	}
-	switch format {
-	case "markdown":
-		err = study.Markdown(a.stdout, w.book, w.published)
-	case output.Text, "json":
-		err = w.print(format == "json")
-	default:
-		return "", usagef("%s holds a sweep over scenarios, whose report is text, json or markdown: name the folders of its runs for --format %s", dir, format)
+	if format == output.Text {
+		err = w.print(false)
+	} else {
+		var set *output.Set
+		if set, err = output.OfScenarios(w.book, w.published, dir, run.ReadResult); err == nil {
+			err = a.printSet(set, format)
+		}
 	}
 	if err == nil && (format == output.Text || open) {
 		err = a.unmade(study.SavePage(w.book, dir, w.published, w.onwards()), open)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/output"
 	"stroppy/internal/pace"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -305,16 +306,24 @@ func onwards(b *sweep.Book, dir string) string {
 	return b.Command + " --out " + scenario.Quote(dir)
 }
 
-// reportSweep shows a sweep and makes its page again.
-func (a *app) reportSweep(dir string, asJSON, open bool) error {
+// reportSweep shows a sweep and makes its page again, whose path it returns.
+func (a *app) reportSweep(dir, format string, open bool) (page string, err error) {
 	book, err := sweep.Read(dir)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := a.printSweep(book, dir, asJSON); err != nil || asJSON && !open {
-		return err
+	if format == output.Text {
+		err = a.printSweep(book, dir, false)
+	} else {
+		var set *output.Set
+		if set, err = output.OfSweep(book, dir, run.ReadResult); err == nil {
+			err = a.printSet(set, format)
+		}
 	}
-	return a.unmade(sweep.SavePage(book, a.textOptions(dir), onwards(book, dir)), open)
+	if err == nil && (format == output.Text || open) {
+		err = a.unmade(sweep.SavePage(book, a.textOptions(dir), onwards(book, dir)), open)
+	}
+	return filepath.Join(dir, sweep.PageName), err
 }
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -23,39 +24,68 @@ var benchUnits = []struct {
 	{"client-cpu-sec", "lower", "client.cpu_seconds", 1},
 }
 
+// unsent is the unit of what was due at a rate and never sent, without which latencies of an
+// open loop say little.
+const unsent = "unsent-tx"
+
 // writeBenchstat writes each run as one line of a benchmark, below lines that say what was run
 // (https://golang.org/design/14313-benchmark-format). Runs of one side have one value of the
-// key side, so that `benchstat -col side` compares the sides; a line with # is no key to it.
-func writeBenchstat(w io.Writer, runs []Run, _ *report.ComparisonData) error {
+// key side, so that `benchstat -col side` compares the sides, and repeats of one step have one
+// name. benchstat makes a table of each verdict: an invalid run stands beside no valid one.
+func writeBenchstat(w io.Writer, s *Set) error {
 	var out strings.Builder
 	for _, u := range benchUnits {
 		fmt.Fprintf(&out, "Unit %s better=%s\n", u.unit, u.better)
 	}
-	for _, r := range runs {
-		fmt.Fprintf(&out, "\n# %s: %s\n", line(r.Dir), r.Result.Verdict)
-		for _, c := range [][2]string{
-			{"stroppy", r.Result.Stroppy}, {"workload", r.Result.Workload},
-			{"database", strings.TrimSpace(r.Result.Database + " " + r.Result.DatabaseVersion)},
-			{"side", r.Side},
+	fmt.Fprintf(&out, "Unit %s better=lower\n", unsent)
+	given := map[string]bool{} // keys that have a value, which later lines have too
+	for _, r := range s.Runs {
+		fmt.Fprintf(&out, "\n# %s: %s\n", line(cmp.Or(r.Dir, strings.Join(r.Lead, " "))), line(cmp.Or(r.Result.Verdict, "unknown")))
+		measured := benchLine(r)
+		if measured == "" {
+			continue
+		}
+		for _, key := range []report.Setting{
+			{Name: "stroppy", Value: r.Result.Stroppy}, {Name: "workload", Value: r.Result.Workload},
+			{Name: "database", Value: strings.TrimSpace(r.Result.Database + " " + r.Result.DatabaseVersion)},
+			r.Key, {Name: "verdict", Value: cmp.Or(r.Result.Verdict, "unknown")},
 		} {
-			if c[1] != "" {
-				fmt.Fprintf(&out, "%s: %s\n", c[0], line(c[1]))
+			if key.Value != "" || given[key.Name] {
+				fmt.Fprintln(&out, strings.TrimSpace(key.Name+": "+line(key.Value)))
+				given[key.Name] = key.Value != ""
 			}
 		}
-		d := r.Result.Drive
-		if d == nil || d.Committed == 0 {
-			continue // there is no measurement
-		}
-		fmt.Fprintf(&out, "Benchmark%s/clients=%d %d", benchName(r.Result.Workload), d.Clients, d.Committed)
-		for _, u := range benchUnits {
-			if x, ok := r.Result.Figure(u.figure); ok {
-				fmt.Fprintf(&out, " %.6g %s", x*u.scale, u.unit)
-			}
-		}
-		out.WriteString("\n")
+		out.WriteString(measured)
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// benchLine has the measurements of a run; empty where there are none.
+func benchLine(r Run) string {
+	count, ok := r.figure("committed")
+	if !ok || count == 0 {
+		return ""
+	}
+	text := "Benchmark" + benchName(r.Result.Workload)
+	if r.Step != "" {
+		text += "/" + r.Step
+	}
+	if clients, ok := r.figure("clients"); ok && !strings.HasPrefix(r.Step, "clients=") {
+		text += fmt.Sprintf("/clients=%.0f", clients)
+	}
+	text += fmt.Sprintf(" %.0f", count)
+	for _, u := range benchUnits {
+		if x, ok := r.figure(u.figure); ok {
+			text += fmt.Sprintf(" %.6g %s", x*u.scale, u.unit)
+		}
+	}
+	if rate, ok := r.figure("rate"); ok && rate > 0 {
+		waiting, _ := r.figure("backlog")
+		shed, _ := r.figure("shed")
+		text += fmt.Sprintf(" %.0f %s", waiting+shed, unsent)
+	}
+	return text + "\n"
 }
 
 // benchName is a workload's name as that of a benchmark, which begins with a capital letter.

@@ -3,9 +3,8 @@ package output
 import (
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
-
-	"stroppy/internal/report"
 )
 
 // column is one column of the CSV: its name, and what a run has of it; empty is not known.
@@ -14,10 +13,10 @@ type column struct {
 	of   func(Run) string
 }
 
-// columns are those of the CSV. Names of measurements are those of result.json, with the unit.
+// columns are those of the CSV after what the runs differ in. Names of measurements are those
+// of result.json, with the unit.
 func columns() []column {
 	list := []column{
-		{"side", func(r Run) string { return r.Side }},
 		{"dir", func(r Run) string { return r.Dir }},
 		{"started_at", func(r Run) string { return r.Result.StartedAt }},
 		{"workload", func(r Run) string { return r.Result.Workload }},
@@ -32,15 +31,16 @@ func columns() []column {
 		"latency_ms.mean", "latency_ms.p50", "latency_ms.p90", "latency_ms.p95", "latency_ms.p99", "latency_ms.p999", "latency_ms.max",
 		"service_ms.mean", "service_ms.p50", "service_ms.p99", "service_ms.p999",
 		"client.cpu_seconds", "client.max_rss_bytes", "footprint_bytes",
+		"tps_interval.low", "tps_interval.high", "backlog", "shed",
 	} {
-		list = append(list, column{figure, func(r Run) string { return number(r.Result, figure) }})
+		list = append(list, column{figure, func(r Run) string { return number(r, figure) }})
 	}
-	return list
+	return append(list, column{"reason", func(r Run) string { return line(r.Result.Reason) }})
 }
 
-// number is a figure of a result, exactly; empty where it is not known.
-func number(r *report.Result, figure string) string {
-	x, ok := r.Figure(figure)
+// number is a figure of a run, exactly; empty where it is not known.
+func number(r Run, figure string) string {
+	x, ok := r.figure(figure)
 	if !ok {
 		return ""
 	}
@@ -49,16 +49,16 @@ func number(r *report.Result, figure string) string {
 
 // writeCSV writes a line for each run, and one with the names of the columns before them
 // (RFC 4180, but lines end in a single newline).
-func writeCSV(w io.Writer, runs []Run, _ *report.ComparisonData) error {
-	out, cells := csv.NewWriter(w), []string{}
+func writeCSV(w io.Writer, s *Set) error {
+	out, cells := csv.NewWriter(w), slices.Clone(s.Lead)
 	for _, c := range columns() {
 		cells = append(cells, c.name)
 	}
 	if err := out.Write(cells); err != nil {
 		return err
 	}
-	for _, r := range runs {
-		cells = cells[:0]
+	for _, r := range s.Runs {
+		cells = append(cells[:0], r.Lead...)
 		for _, c := range columns() {
 			cells = append(cells, c.of(r))
 		}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"encoding/xml"
 	"io"
 	"strings"
@@ -46,10 +47,19 @@ func said(detail string) *message {
 
 // writeJUnit writes a suite for each run, with a test case for the verdict, for each check and
 // for each objective. What the verdict does not count is skipped; what could not be decided is
-// an error, and never a success.
-func writeJUnit(w io.Writer, runs []Run, _ *report.ComparisonData) error {
+// an error, and never a success. Runs of one directory have a suite before theirs, which
+// says whether all of them were made.
+func writeJUnit(w io.Writer, set *Set) error {
 	var all testSuites
-	for _, r := range runs {
+	if whole := set.Whole; whole != nil && whole.Name != "" {
+		s, made := testSuite{Name: whole.Name}, testCase{Name: "finished", Class: whole.Kind}
+		if whole.Missing != "" {
+			made.Error = said(whole.Missing)
+		}
+		s.add(made)
+		all.Suites = append(all.Suites, s)
+	}
+	for _, r := range set.Runs {
 		all.Suites = append(all.Suites, suite(r))
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
@@ -64,24 +74,28 @@ func writeJUnit(w io.Writer, runs []Run, _ *report.ComparisonData) error {
 	return err
 }
 
+func (s *testSuite) add(c testCase) {
+	s.Tests++
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
+	}
+	s.Cases = append(s.Cases, c)
+}
+
 func suite(r Run) testSuite {
-	s := testSuite{Name: r.Dir, Started: r.Result.StartedAt}
+	s := testSuite{Name: cmp.Or(r.Dir, strings.Join(r.Lead, " ")), Started: r.Result.StartedAt}
 	for _, p := range r.Result.Phases {
 		s.Time += p.Seconds
 	}
-	add := func(c testCase) {
-		s.Tests++
-		switch {
-		case c.Failure != nil:
-			s.Failures++
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
-		s.Cases = append(s.Cases, c)
+	class := strings.Trim(r.Result.Workload+"."+r.Step, ".")
+	if r.Result.Workload == "" {
+		class = "run"
 	}
-	class := r.Result.Workload
 	verdict := testCase{Name: "verdict", Class: class}
 	switch r.Result.Verdict {
 	case "valid":
@@ -90,7 +104,7 @@ func suite(r Run) testSuite {
 	default:
 		verdict.Error = said(r.Result.Reason)
 	}
-	add(verdict)
+	s.add(verdict)
 	for _, c := range r.Result.Checks {
 		one := testCase{Name: c.Name, Class: class + ".check"}
 		switch {
@@ -104,7 +118,7 @@ func suite(r Run) testSuite {
 		default:
 			one.Skipped = said(c.Detail)
 		}
-		add(one)
+		s.add(one)
 	}
 	for _, o := range r.Result.Objectives {
 		one := testCase{Name: o.Name, Class: class + ".objective"}
@@ -115,7 +129,7 @@ func suite(r Run) testSuite {
 		default:
 			one.Error = said(o.Detail)
 		}
-		add(one)
+		s.add(one)
 	}
 	return s
 }

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"stroppy/internal/report"
+	"stroppy/internal/sweep"
+	"stroppy/internal/sweep/study"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -39,8 +42,10 @@ func result(verdict string, tps float64) *report.Result {
 	}
 }
 
-// TestForms compares each form with its golden file, of one run and of a comparison.
-func TestForms(t *testing.T) {
+// sets are what is written, by their kinds: one run, a comparison, a sweep that was cut off and
+// whose first step has no folder any more, and one over scenarios of which some have no run.
+func sets(t *testing.T) map[string]*Set {
+	t.Helper()
 	sides := []report.Side{
 		{Name: "a.yaml", Runs: []report.Recorded{{Dir: "x/01-a", Result: result("valid", 12345.6)}}},
 		{Name: "b.yaml", Runs: []report.Recorded{{Dir: "x/01-b", Result: result("invalid", 15000)}}},
@@ -49,16 +54,45 @@ func TestForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	read := func(dir string) (*report.Result, error) {
+		switch filepath.Base(dir) {
+		case "01-rate-full":
+			return nil, fs.ErrNotExist
+		case "03-rate-500":
+			return result("valid", 480.5), nil
+		}
+		return result("invalid", 490), nil
+	}
+	swept, err := OfSweep(&sweep.Book{
+		Schema: report.Schema, Workload: "bank", Database: "PostgreSQL 15.13", Over: "rate=500,1000", Repeat: 2, Seed: 7, Command: "stroppy sweep bank --over rate=500,1000 --repeat 2",
+		Points: []sweep.Point{
+			{Value: 0, Dir: "01-rate-full", Verdict: "invalid", TPS: new(1234.5), P99MS: new(9.5), Samples: 12345, Violations: []report.Finding{{Check: "total", Detail: "1.00 was lost.", Witness: []string{"1-2-3"}}}},
+			{Value: 500, Dir: "02-rate-500", Verdict: "invalid", TPS: new(490.0), P99MS: new(9.75), Samples: 123456, Objectives: report.ObjectiveMissed, ObjectivesText: "objectives missed: p99<5ms: It is 9.75 ms"},
+			{Value: 500, Dir: "03-rate-500", Verdict: "valid", TPS: new(480.5), P99MS: new(9.75), Samples: 123456},
+		},
+	}, "s", read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios, err := OfScenarios(&study.Book{
+		Over: []string{"study/one", "two.yaml", "three.yaml"}, Seed: 7, Command: "stroppy sweep --over scenarios",
+		Rows: []study.Row{{Scenario: "study/one", Dir: "01-one", Verdict: "invalid", Database: "PostgreSQL 15.13"}, {Scenario: "two.yaml", Problem: "start the cluster: it is not here"}},
+	}, nil, "s", read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*Set{
+		"run": OfRun("a\nrun", result("invalid", 12345.6)), "nothing": OfRun("run", &report.Result{}),
+		"comparison": OfComparison(sides, compared, "x", ""), "sweep": swept, "scenarios": scenarios,
+	}
+}
+
+// TestForms compares each form with its golden file.
+func TestForms(t *testing.T) {
 	for _, name := range Names()[1:] {
-		for kind, write := range map[string]func(*bytes.Buffer) error{
-			"run": func(b *bytes.Buffer) error {
-				return Write(b, name, []Run{{Dir: "a\nrun", Result: result("invalid", 12345.6)}}, nil)
-			},
-			"comparison": func(b *bytes.Buffer) error { return Write(b, name, Runs(sides), compared) },
-			"nothing":    func(b *bytes.Buffer) error { return Write(b, name, []Run{{Dir: "run", Result: &report.Result{}}}, nil) },
-		} {
+		for kind, set := range sets(t) {
 			var out bytes.Buffer
-			if err := write(&out); err != nil {
+			if err := Write(&out, name, set); err != nil {
 				t.Fatalf("%s of a %s: %v", name, kind, err)
 			}
 			wellFormed(t, name, kind, out.Bytes())
@@ -73,8 +107,63 @@ func TestForms(t *testing.T) {
 			}
 		}
 	}
-	if Known("xml") || !Known(Text) || Write(new(bytes.Buffer), "xml", nil, nil) == nil {
+	if Known("xml") || !Known(Text) || Write(new(bytes.Buffer), "xml", &Set{}) == nil {
 		t.Error("there is a form xml, or none for people")
+	}
+}
+
+// TestNotes: what a form has no place for is said beside it.
+func TestNotes(t *testing.T) {
+	all := sets(t)
+	for kind, want := range map[string][]string{
+		"run": nil, "comparison": nil,
+		"sweep":     {"s: The sweep is not finished", "s/01-rate-full has no result.json"},
+		"scenarios": {"s: The sweep is not finished"},
+	} {
+		notes := all[kind].Notes
+		if len(notes) != len(want) {
+			t.Errorf("of a %s: %q", kind, notes)
+			continue
+		}
+		for i := range want {
+			if !strings.HasPrefix(notes[i], want[i]) {
+				t.Errorf("of a %s: %q and not %q", kind, notes[i], want[i])
+			}
+		}
+	}
+	s, err := OfSweep(&sweep.Book{Over: "clients=1", Finished: true, Points: []sweep.Point{{Value: 1, Dir: "01-clients-1", Verdict: "valid"}}}, "s",
+		func(string) (*report.Result, error) { return result("invalid", 1), nil })
+	if err != nil || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "it is invalid, and the sweep has kept that it was valid") || s.Runs[0].Result.Verdict != "invalid" {
+		t.Errorf("a step that was checked again: %v, %v", s, err)
+	}
+}
+
+// TestInvalidPart: a violation in a step that was cut off is the sweep's, and what was measured
+// of the step is not.
+func TestInvalidPart(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"01-clients-1", "02-clients-2"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := OfSweep(&sweep.Book{Workload: "bank", Over: "clients=1,2", Points: []sweep.Point{{Value: 1, Dir: "01-clients-1", Verdict: "valid"}}}, dir,
+		func(dir string) (*report.Result, error) {
+			if filepath.Base(dir) == "01-clients-1" {
+				return result("valid", 1), nil
+			}
+			return result("invalid", 2), nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, want := range map[string]string{
+		"csv": ",invalid,", "markdown": "**INVALID** bank", "benchstat": "02-clients-2: invalid\n", "junit": `<testcase name="verdict" classname="bank.clients=2">` + "\n      <failure ",
+	} {
+		var out strings.Builder
+		if err := Write(&out, form, s); err != nil || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "BenchmarkBank/clients=2") {
+			t.Errorf("%s does not say %q: %v\n%s", form, want, err, &out)
+		}
 	}
 }
 

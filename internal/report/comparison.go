@@ -46,12 +46,26 @@ func ReadRecorded(dir string) (Recorded, error) {
 	return r, nil
 }
 
-// WriteText writes a comparison for people: first which side is faster, then the settings in which the sides
+// CutOff says that the comparison has not all of its runs: it is never valid then.
+func (d *ComparisonData) CutOff(reason string) {
+	d.Reason += " " + reason
+	if d.Verdict != "invalid" {
+		d.Verdict = "unfinished"
+		_, rest, _ := strings.Cut(d.Title, ":")
+		d.Title = "Unfinished:" + rest
+	}
+}
+
+// WriteText writes a comparison for people: first what is wrong with its runs and which side is faster, then the settings in which the sides
 // differ, then their measurements and the workload's own tables, then each side's ratio to
 // the first with its interval. Lines are wrapped at the width of a terminal in columns; 0: there
 // is none, and each stays one.
 func (d *ComparisonData) WriteText(w io.Writer, width int) error {
 	t := &text{width: cmp.Or(width, math.MaxInt)}
+	if d.Verdict != "valid" {
+		lead := strings.ToUpper(d.Verdict) + "  "
+		t.hang(lead, utf8.RuneCountInString(lead), d.Reason)
+	}
 	for _, answer := range d.Answer {
 		t.hang("", 0, answer)
 	}

@@ -263,6 +263,9 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 // digits keeps five of a number, which is finer than any screen.
 func digits(x float64) float64 { return report.Rounded(x, 5) }
 
+// NotFinished is what is said of a sweep that is not.
+const NotFinished = "The sweep is not finished: it goes on, or was cut off."
+
 // verdict is that of all steps together. An unfinished sweep is never valid.
 func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 	verdict, reason = report.CombinedVerdict("step", points, func(p Point) (name, verdict string) { return step(axis, p.Value), p.Verdict })
@@ -270,7 +273,7 @@ func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 		verdict, reason = "unknown", "No step was run."
 	}
 	if !b.Finished {
-		reason += " The sweep is not finished: it goes on, or was cut off."
+		reason += " " + NotFinished
 		if verdict != "invalid" {
 			verdict = "unfinished"
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"stroppy/internal/report"
@@ -12,10 +11,7 @@ import (
 )
 
 func label(axis Axis, value float64) string {
-	if axis == Rate && value == 0 {
-		return "maximum"
-	}
-	return report.DecimalText(strconv.FormatFloat(value, 'f', -1, 64))
+	return report.DecimalText(ValueName(axis, value))
 }
 
 func step(axis Axis, value float64) string {

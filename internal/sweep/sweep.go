@@ -205,3 +205,32 @@ func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 	}
 	return s.confirm(done)
 }
+
+// Due are the values that are still to be measured, as far as they are known before that.
+// times is how often each is.
+func (s Spec) Due(done []Point, times int) (values []float64) {
+	s.Repeat = max(s.Repeat, times, 1)
+	if len(s.Values) == 0 {
+		if next, more := s.Next(done, nil); more {
+			return []float64{next}
+		}
+		return nil
+	}
+	for round := range s.Repeat {
+		for _, v := range s.Values {
+			if count(done, v) <= round {
+				values = append(values, v)
+			}
+		}
+	}
+	return values
+}
+
+// ValueName is a value of the axis without separators: that of the rate is maximum where none
+// was asked for.
+func ValueName(axis Axis, value float64) string {
+	if axis == Rate && value == 0 {
+		return "maximum"
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}

@@ -267,3 +267,24 @@ func TestLengthened(t *testing.T) {
 		}
 	}
 }
+
+// TestDue: what is left of a list, each as often as it is measured, and of a profile the next.
+func TestDue(t *testing.T) {
+	done := []Point{{Value: 1}, {Value: 2}, {Value: 1}}
+	for _, c := range []struct {
+		over  string
+		times int
+		want  []float64
+	}{
+		{"clients=1,2", 0, nil}, {"clients=1,2", 2, []float64{2}}, {"clients=1,2,4", 1, []float64{4}},
+		{"clients=1,2,4", 2, []float64{4, 2, 4}}, {"clients", 1, nil}, {"rate", 1, []float64{0}},
+	} {
+		spec, err := Parse(c.over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if due := spec.Due(done, c.times); !slices.Equal(due, c.want) {
+			t.Errorf("of %s, %d times each, there is %v to do and not %v", c.over, c.times, due, c.want)
+		}
+	}
+}

@@ -31,8 +31,7 @@ func Text(w io.Writer, b *Book, o report.Options) error {
 	for _, n := range d.Notes {
 		hang("  "+report.Capital(n.Kind)+": ", n.Text)
 	}
-	_, short, _ := strings.Cut(d.Table.Note, linksNote)
-	d.Table.Note = "Latencies (50 % to max) in milliseconds, from the intended start time." + short
+	d.Table.Note = d.TableNote()
 	if o.Width > 0 {
 		d.Table = narrowed(d.Table, o.Columns())
 	}
@@ -57,6 +56,12 @@ func Text(w io.Writer, b *Book, o report.Options) error {
 	hang("", fmt.Sprintf("%s/%s and %s; a folder with its own report for each step", o.Dir, FileName, PageName))
 	_, err = io.WriteString(w, out.String())
 	return err
+}
+
+// TableNote is the note of the table of the steps where its rows lead to no page.
+func (d *PageData) TableNote() string {
+	_, short, _ := strings.Cut(d.Table.Note, linksNote)
+	return "Latencies (50 % to max) in milliseconds, from the intended start time." + short
 }
 
 // narrowed leaves out columns that a terminal has no room for, those first that are asked for
@@ -89,11 +94,10 @@ func (d *PageData) failedText(hang func(lead, text string)) {
 	const inner = "      "
 	hang("", "\nWhat is wrong")
 	for _, f := range d.Failed {
-		hang("  ", strings.TrimSuffix(f.Step+": "+f.Check, ": "))
-		for _, text := range []string{f.Text, f.More, f.transactions()} {
-			if text != "" {
-				hang(inner, text)
-			}
+		sentences := f.Sentences()
+		hang("  ", sentences[0])
+		for _, text := range sentences[1:] {
+			hang(inner, text)
 		}
 		if f.Command != "" {
 			hang(inner, "All of it: `"+f.Command+"`")
@@ -102,6 +106,17 @@ func (d *PageData) failedText(hang func(lead, text string)) {
 	if d.FailedMore != "" {
 		hang("  ", d.FailedMore)
 	}
+}
+
+// Sentences say which step it is and which check failed, and what was found.
+func (f *PageFailed) Sentences() []string {
+	list := []string{strings.TrimSuffix(f.Step+": "+f.Check, ": ")}
+	for _, text := range []string{f.Text, f.More, f.transactions()} {
+		if text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // transactions names those that show a violation; empty where none is known.

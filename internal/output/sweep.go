@@ -1,0 +1,211 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/report"
+	"stroppy/internal/sweep"
+	"stroppy/internal/sweep/study"
+)
+
+// Reader reads the result of the run in a directory. Where there is none its error is an
+// fs.ErrNotExist.
+type Reader func(dir string) (*report.Result, error)
+
+// notRun is the verdict of a run that is due and was not made.
+const notRun = "not run"
+
+// OfSweep is the set of a sweep's steps, in the order in which they were measured, and of those
+// that it has not come to.
+func OfSweep(b *sweep.Book, dir string, read Reader) (*Set, error) {
+	spec, err := sweep.Parse(b.Over)
+	if err != nil {
+		return nil, err
+	}
+	d, err := sweep.NewPageData(b, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Lead: []string{"over", "value", "repeat"}, Whole: &Whole{
+		Kind: "sweep", Name: dir, json: bookJSON(b), markdown: func(out *strings.Builder) { markdownSweep(out, b, d) },
+	}}
+	s.ofSweep(b.Finished, len(b.Points))
+	times := map[float64]int{}
+	add := func(value float64, r Run) {
+		times[value]++
+		shown := sweep.ValueName(spec.Axis, value)
+		r.Lead, r.Step = []string{string(spec.Axis), shown, strconv.Itoa(times[value])}, string(spec.Axis)+"="+shown
+		s.Runs = append(s.Runs, r)
+	}
+	for i := range b.Points {
+		p := &b.Points[i]
+		r, err := s.recorded(p.Dir, p.Verdict, read)
+		if err != nil {
+			return nil, err
+		}
+		if r.Result == nil {
+			r.Figs, r.Result = pointFigures(spec.Axis, p), pointResult(b, p)
+		}
+		add(p.Value, r)
+	}
+	if b.Finished {
+		return s, nil
+	}
+	for i, value := range spec.Due(b.Points, b.Repeat) {
+		next := due(b.Workload, b.Database, "This step was not measured, or not to its end.")
+		if i == 0 {
+			if cut := s.invalidPart(len(b.Points)+1, read); cut.Result != nil {
+				next = cut
+				found := fmt.Sprintf("A check found a violation in %s, which was cut off.", cut.Dir)
+				d.Verdict, d.Reason = "invalid", found+" "+d.Reason
+				s.Notes = append(s.Notes, found)
+			}
+		}
+		add(value, next)
+	}
+	return s, nil
+}
+
+// OfScenarios is the set of the runs of a sweep over scenarios, and of those that could not be
+// made.
+func OfScenarios(b *study.Book, published []study.Published, dir string, read Reader) (*Set, error) {
+	s := &Set{Lead: []string{"scenario"}, Whole: &Whole{
+		Kind: "sweep", Name: dir, json: bookJSON(b),
+		markdown: func(out *strings.Builder) { _ = study.Markdown(out, b, published) }, // a Builder returns no error
+	}}
+	s.ofSweep(b.Finished, len(b.Rows))
+	for _, name := range b.Over {
+		row, r := b.Row(name), Run{}
+		switch {
+		case row == nil:
+			r = due("", "", "This scenario was not run, or not to its end.")
+		case row.Problem != "":
+			r = due("", "", row.Problem)
+			r.Result.Verdict = "could not run"
+		default:
+			var err error
+			if r, err = s.recorded(row.Dir, row.Verdict, read); err != nil {
+				return nil, err
+			}
+			if r.Result == nil {
+				r.Figs, r.Result = rowFigures(row), &report.Result{Verdict: row.Verdict, Database: row.Database, Reason: noFolder}
+			}
+		}
+		r.Lead, r.Key = []string{name}, report.Setting{Name: "scenario", Value: name}
+		s.Runs = append(s.Runs, r)
+	}
+	return s, nil
+}
+
+// missing says why the set has not all of its runs.
+func (s *Set) missing(why string) {
+	s.Whole.Missing, s.Notes = why, append(s.Notes, s.Whole.Name+": "+why)
+}
+
+// ofSweep says what a sweep of so many steps has not come to.
+func (s *Set) ofSweep(finished bool, steps int) {
+	switch {
+	case !finished:
+		s.missing(sweep.NotFinished)
+	case steps == 0:
+		s.missing("The sweep has no step.")
+	}
+}
+
+// recorded is the run in a folder of the set; without a result where it is not there. A note
+// says where it is of another opinion than the book.
+func (s *Set) recorded(folder, verdict string, read Reader) (Run, error) {
+	if !filepath.IsLocal(folder) {
+		return Run{}, nil
+	}
+	r := Run{Dir: filepath.Join(s.Whole.Name, folder)}
+	result, err := read(r.Dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.Notes = append(s.Notes, fmt.Sprintf("%s has no %s: of this run there is only what the %s keeps of it", r.Dir, report.FileName, s.Whole.Kind))
+		return r, nil
+	case err != nil:
+		return r, err
+	case result.Verdict != verdict:
+		s.Notes = append(s.Notes, fmt.Sprintf("%s was checked again since: it is %s, and the %s has kept that it was %s", r.Dir, report.OrNotKnown(result.Verdict), s.Whole.Kind, report.OrNotKnown(verdict)))
+	}
+	r.Result = result
+	return r, nil
+}
+
+// invalidPart is the step of this number where it was cut off and what there is of it is invalid;
+// without a result where it is not. It measured nothing that counts.
+func (s *Set) invalidPart(number int, read Reader) Run {
+	folders, _ := filepath.Glob(filepath.Join(pattern.Replace(s.Whole.Name), fmt.Sprintf("%02d-*", number))) // the pattern is a good one
+	for _, dir := range folders {
+		if r, err := read(dir); err == nil && r.Verdict == "invalid" {
+			part := *r
+			part.Objectives = nil
+			return Run{Dir: dir, Result: &part, Figs: map[string]float64{}}
+		}
+	}
+	return Run{}
+}
+
+// pattern writes a path so that filepath.Glob takes it literally.
+var pattern = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// due is a run that there is not.
+func due(workload, database, reason string) Run {
+	return Run{Result: &report.Result{Verdict: notRun, Reason: reason, Workload: workload, Database: database}, Figs: map[string]float64{}}
+}
+
+const noFolder = "The folder of the run is not there: this is what the sweep kept of it."
+
+// pointResult is what a sweep kept of a step.
+func pointResult(b *sweep.Book, p *sweep.Point) *report.Result {
+	r := &report.Result{Verdict: p.Verdict, Reason: noFolder, Workload: b.Workload, Database: b.Database, Stroppy: b.Stroppy}
+	for _, v := range p.Violations {
+		r.Checks = append(r.Checks, report.Check{Name: v.Check, Status: "invalid", Required: true, Detail: v.Detail})
+	}
+	if p.Objectives != "" {
+		r.Objectives = []report.Objective{{Name: "objectives", Status: p.Objectives, Detail: p.ObjectivesText}}
+	}
+	return r
+}
+
+// pointFigures are the numbers that a sweep kept of a step, by their keys in a result.
+func pointFigures(axis sweep.Axis, p *sweep.Point) map[string]float64 {
+	figures := map[string]float64{"backlog": float64(p.Backlog)}
+	if axis != sweep.Nodes {
+		figures[string(axis)] = p.Value
+	}
+	if p.Samples > 0 {
+		figures["committed"] = float64(p.Samples)
+	}
+	return known(figures, map[string]*float64{
+		"tps.mean": p.TPS, "tps_interval.low": p.Low, "tps_interval.high": p.High, "tps.median": p.Median, "tps.max": p.Best,
+		"latency_ms.mean": p.MeanMS, "latency_ms.p50": p.P50MS, "latency_ms.p99": p.P99MS, "latency_ms.p999": p.P999MS, "latency_ms.max": p.MaxMS,
+	})
+}
+
+func rowFigures(r *study.Row) map[string]float64 {
+	figures := map[string]float64{"clients": float64(r.Clients), "committed": float64(r.Committed)}
+	if r.Footprint != nil {
+		figures["footprint_bytes"] = float64(*r.Footprint)
+	}
+	return known(figures, map[string]*float64{
+		"tps.mean": r.TPS, "tps.median": r.MedianTPS, "tps.max": r.BestTPS,
+		"latency_ms.mean": r.MeanMS, "latency_ms.p99": r.P99MS, "latency_ms.max": r.MaxMS,
+	})
+}
+
+// known adds what is known to the figures.
+func known(figures map[string]float64, more map[string]*float64) map[string]float64 {
+	for name, x := range more {
+		if x != nil {
+			figures[name] = *x
+		}
+	}
+	return figures
+}

@@ -1,0 +1,84 @@
+// Package rounds keeps which runs the sides of a comparison had, so that it can be reported
+// again.
+package rounds
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"stroppy/internal/report"
+)
+
+// FileName is the book's name in the directory of the comparison.
+const FileName = "comparison.json"
+
+// maxFile is the largest comparison.json that is read, in bytes.
+const maxFile = 16 << 20
+
+// Book is what a comparison has come to so far, as comparison.json keeps it.
+type Book struct {
+	Schema  int    `json:"schema"`
+	Command string `json:"command"` // repeats it
+	Stroppy string `json:"stroppy"` // the version
+	Rounds  int    `json:"rounds"`  // that were asked for
+	Sides   []Side `json:"sides"`
+}
+
+// Side is a scenario, and the runs that were made of it, one a round.
+type Side struct {
+	Name string   `json:"name"`
+	Runs []string `json:"runs"` // folders of the comparison's directory
+}
+
+// Holds says whether a directory is one of a comparison.
+func Holds(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, FileName))
+	return err == nil
+}
+
+// Read reads the book in a comparison's directory. Where there is none the error is an
+// fs.ErrNotExist.
+func Read(dir string) (*Book, error) {
+	return report.ReadFile(dir, FileName, "comparison", maxFile, parse)
+}
+
+func parse(data []byte) (*Book, error) {
+	b, err := report.Decode[Book](data, "comparison")
+	if err != nil {
+		return nil, err
+	}
+	if len(b.Sides) < 2 {
+		return nil, errors.New("it names fewer than two sides")
+	}
+	for _, side := range b.Sides {
+		for _, run := range side.Runs {
+			if !filepath.IsLocal(run) {
+				return nil, fmt.Errorf("it names the run %s, which is no folder of the comparison's directory", run)
+			}
+		}
+	}
+	return b, nil
+}
+
+// Save puts the book in place at once.
+func (b *Book) Save(dir string) error {
+	b.Schema = report.Schema
+	if err := report.WriteJSON(dir, FileName, b); err != nil {
+		return fmt.Errorf("keep the comparison in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Missing says how many of the runs are due; empty where all were made.
+func (b *Book) Missing() string {
+	made, due := 0, b.Rounds*len(b.Sides)
+	for _, side := range b.Sides {
+		made += len(side.Runs)
+	}
+	if made >= due {
+		return ""
+	}
+	return fmt.Sprintf("The comparison is not finished: it has %d of its %s.", made, report.Counted(uint64(due), "run"))
+}

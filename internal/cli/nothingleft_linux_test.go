@@ -29,20 +29,20 @@ func tracesOf(t *testing.T, root int, state string) (found traces) {
 	own, err := os.Readlink("/proc/self/ns/net")
 	clustertest.Must(t, err)
 	folder := regexp.MustCompile(`(/dev/shm|` + regexp.QuoteMeta(state) + `)/stroppy-[^/\x00]+`)
-	for todo := []string{strconv.Itoa(root)}; len(todo) > 0; todo = todo[1:] {
-		children, _ := filepath.Glob("/proc/" + todo[0] + "/task/*/children")
+	for next := []string{strconv.Itoa(root)}; len(next) > 0; next = next[1:] {
+		children, _ := filepath.Glob("/proc/" + next[0] + "/task/*/children")
 		for _, path := range children {
 			text, _ := os.ReadFile(path)
-			todo = append(todo, strings.Fields(string(text))...)
+			next = append(next, strings.Fields(string(text))...)
 		}
-		if todo[0] == strconv.Itoa(root) {
+		if next[0] == strconv.Itoa(root) {
 			continue
 		}
-		found.pids = append(found.pids, todo[0])
-		line, _ := os.ReadFile("/proc/" + todo[0] + "/cmdline")
-		at, _ := os.Readlink("/proc/" + todo[0] + "/cwd") // Redis writes over its command
+		found.pids = append(found.pids, next[0])
+		line, _ := os.ReadFile("/proc/" + next[0] + "/cmdline")
+		at, _ := os.Readlink("/proc/" + next[0] + "/cwd") // Redis writes over its command
 		found.folders = append(found.folders, folder.FindAllString(string(line)+"\x00"+at, -1)...)
-		if space, err := os.Readlink("/proc/" + todo[0] + "/ns/net"); err == nil && space != own {
+		if space, err := os.Readlink("/proc/" + next[0] + "/ns/net"); err == nil && space != own {
 			found.spaces = append(found.spaces, space)
 		}
 	}

@@ -148,14 +148,14 @@ func (f *Flavor) codeOf(e *pgconn.PgError) (string, PoolerError) {
 func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool) *db.Error {
 	code, by := f.codeOf(e)
 	m := f.classify(code, p, ended || isFatal(e))
-	text, todo := e.Message, by.Advice
+	text, remedy := e.Message, by.Advice
 	if by.NotSent {
 		m = Meaning{Class: db.Unavailable}
 	}
 	if by == (PoolerError{}) {
-		todo = advice(code, p)
+		remedy = advice(code, p)
 	}
-	for _, more := range []string{e.Detail, todo} {
+	for _, more := range []string{e.Detail, remedy} {
 		if more != "" {
 			text += ": " + more
 		}

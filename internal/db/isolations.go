@@ -51,5 +51,5 @@ func (i Isolations) Claim(name string) (Claim, error) {
 			return Claim{Isolation: l.Name, Level: l.Level, Source: i.Source}, nil
 		}
 	}
-	return Claim{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(i.IsolationNames(), ", "))
+	return Claim{}, Fatalf("choose the isolation", "%s has no isolation %q: it has %s", i.Product, name, strings.Join(i.IsolationNames(), ", "))
 }

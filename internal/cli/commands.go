@@ -232,7 +232,7 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 	}
 	var database db.Database
 	open := func() (err error) {
-		database, err = openDatabase(ctx, config.runDatabase(dir.Path), config.Isolation)
+		database, err = config.openToRun(ctx, dir.Path)
 		return err
 	}
 	if config.Cluster == "" {

@@ -129,6 +129,20 @@ func openDatabase(ctx context.Context, url string, isolations ...string) (db.Dat
 	return nil, err
 }
 
+// openToRun opens the database of a run whose directory is dir. One that is watched, and has
+// no server that could take over, is refused; a cluster of this program has been seen whole.
+func (c *config) openToRun(ctx context.Context, dir string) (db.Database, error) {
+	database, err := openDatabase(ctx, c.runDatabase(dir), c.Isolation)
+	watched, ok := database.(db.FailsOver)
+	if err != nil || !ok || c.Cluster != "" {
+		return database, err
+	}
+	if err := watched.CheckSuccessors(ctx); err != nil {
+		return nil, errors.Join(err, database.Close())
+	}
+	return database, nil
+}
+
 // serverMeanings are other names of databases, for the schemes and clusters of this program.
 var serverMeanings = map[string]string{
 	"pg": "postgres", "psql": "postgres", "pgsql": "postgres", "patroni": "postgres", "crdb": "cockroach", "foundationdb": "fdb",

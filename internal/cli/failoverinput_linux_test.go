@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -68,8 +69,8 @@ func TestFailoverInput(t *testing.T) {
 }
 
 // TestRedisWithoutReplicas holds what is said of a Redis server that has no replica, with a
-// Sentinel that watches it and without: it is refused where replicas are asked for, and
-// otherwise the report warns that none can take over.
+// Sentinel that watches it and without: a run is refused where replicas are asked for, and
+// where a Sentinel would have none to promote. Other commands need none.
 func TestRedisWithoutReplicas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
@@ -93,13 +94,18 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		{"0", 2, "0 replicas follow the Redis server " + address.Host + ", and wait=1 asks for more", []string{"run", "--db", plain + "?wait=1"}},
 		{"0", 2, "knows 0 replicas of bank, and wait=1 asks for more", []string{"run", "--db", sentinel + "&wait=1"}},
 		{"1", 3, "or lower its min-replicas-to-write", []string{"run", "--db", plain}},
-		{"1", 3, "or lower its min-replicas-to-write", []string{"run", "--db", sentinel}},
-		{"0", 0, "warning No replica follows the Redis server " + address.Host, []string{"run", "--db", sentinel}},
+		{"0", 3, "knows no replica of bank, so that none can take over from the Redis server " + address.Host + ": start replicas of it", []string{"run", "--db", sentinel}},
+		{"0", 3, "or name that server itself without sentinel=bank", []string{"run", "--db", sentinel}},
 		{"0", 0, "VALID", []string{"run", "--db", plain}},
+		{"0", 0, "VALID", []string{"run", "--cluster", "redis:1"}},
 		{"0", 2, "nobody to hand the lead to: start more nodes", []string{"run", "--cluster", "redis:1", "--nemesis", "move leader at 1s"}},
 	} {
 		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())
+		began := time.Now()
 		code, out := run(test.args...)
+		if took := time.Since(began); test.code != 0 && took > 10*time.Second {
+			t.Errorf("%v is refused after %v", test.args, took)
+		}
 		said := strings.Join(strings.Fields(out), " ")
 		if code != 0 {
 			lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -110,6 +116,11 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		}
 		if test.args[2] == plain && strings.Contains(said, "No replica") {
 			t.Errorf("a server alone, of which nobody asks for a replica: %s", out)
+		}
+	}
+	for _, args := range [][]string{{"pop", "--db", sentinel, "--accounts", "100"}, {"cleanup", "--db", sentinel}} {
+		if code, out := called(t, clustertest.OpenDir(t), args...); code != 0 {
+			t.Errorf("%v: exit code %d: %s", args, code, out)
 		}
 	}
 }

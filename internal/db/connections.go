@@ -32,6 +32,14 @@ func (f *FreeConnections) Tighten(most, used int, limit, remedy string) {
 	f.Known, f.Count, f.Limit, f.Remedy = true, free, limit, remedy
 }
 
+// FailsOver is satisfied by a database that can be watched by others, who let another server
+// take over from the one that takes writes.
+type FailsOver interface {
+	// CheckSuccessors says why no server could take over now; nil if one could, and where
+	// nobody watches. A run asks it once, when it begins: in its faults that may become so.
+	CheckSuccessors(ctx context.Context) error
+}
+
 type connectedKey struct{}
 
 // WithConnected returns a context in which a session that gets a connection, as it is

@@ -42,9 +42,11 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	}
 	if d.sentinels != nil {
 		info.Add("servers", "%d Sentinels in the URL, the primary is %s", len(d.config.nodes), l.node)
-		text, from := d.describe(ctx)
-		info.Add("fail-over", "%s", text)
-		d.warnOfReplicas(&info, l.node, from, server["connected_slaves"])
+		info.Add("fail-over", "%s", d.describe(ctx))
+		if server["connected_slaves"] == "0" {
+			info.Warn("No replica follows the Redis server %s, which the Sentinels watch as %s, so that none can take over from it: %s.",
+				l.node, d.config.sentinel, attachReplicas)
+		}
 	} else {
 		info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
 	}

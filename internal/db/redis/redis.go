@@ -49,7 +49,7 @@ var Isolations = db.Isolations{
 }
 
 // Database is a Redis server, a primary and its replicas, or those that Sentinels watch. It satisfies db.KV,
-// db.Multiplexer[db.KVSession], db.Footprinter and db.Monitored.
+// db.Multiplexer[db.KVSession], db.Footprinter, db.Monitored and db.FailsOver.
 type Database struct {
 	config       config
 	commit, scan script
@@ -67,6 +67,7 @@ var (
 	_ db.Monitored   = (*Database)(nil)
 
 	_ db.ConnectionLimited = (*Database)(nil)
+	_ db.FailsOver         = (*Database)(nil)
 )
 
 // Open opens a server by its URL,

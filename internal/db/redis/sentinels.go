@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -250,9 +251,8 @@ func (w *watcher) watched(ctx context.Context) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// describe is who fails over, by which settings, as the first Sentinel that answers says, and
-// what that one says of the primary; its address is empty where none answers.
-func (d *Database) describe(ctx context.Context) (string, named) {
+// describe is who fails over, by which settings, as the first Sentinel that answers says.
+func (d *Database) describe(ctx context.Context) string {
 	for _, node := range d.config.nodes {
 		w := &watcher{config: &d.config, node: node}
 		answer, err := w.ask(ctx)
@@ -271,24 +271,96 @@ func (d *Database) describe(ctx context.Context) (string, named) {
 		for _, name := range []string{"quorum", "down-after-milliseconds", "failover-timeout", "parallel-syncs"} {
 			text += fmt.Sprintf(", %s %s", name, answer.fields[name])
 		}
-		return text, answer
+		return text
 	}
-	return "not known: no Sentinel answers", named{}
+	return "not known: no Sentinel answers"
 }
 
-// warnOfReplicas warns where nobody could take over from the primary, of which a Sentinel has
-// said what it knows: it has no replica, by its own count, or the Sentinel knows none.
-func (d *Database) warnOfReplicas(info *db.Info, primary string, sentinel named, connected string) {
-	switch {
-	case sentinel.address == "":
-	case connected == "0":
-		info.Warn("No replica follows the Redis server %s, which the Sentinels watch as %s, so that none can take over from it: %s.",
-			primary, d.config.sentinel, attachReplicas)
-	case sentinel.replicas == 0:
-		info.Warn("The Sentinels know none of the replicas (%s) that follow the Redis server %s, so that none can take over from it: wait until they have asked it, which they do every 10 s, and see that no replica has replica-announced no.",
-			connected, primary)
+// CheckSuccessors implements db.FailsOver: one of the Sentinels that answer must know a replica
+// that is up. They may take replicaGrace to find one.
+func (d *Database) CheckSuccessors(ctx context.Context) error {
+	if d.sentinels == nil {
+		return nil
+	}
+	grace, cancel := context.WithTimeout(ctx, replicaGrace)
+	defer cancel()
+	for {
+		err := d.lacksSuccessor(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-grace.Done():
+			return err
+		case <-time.After(replicaPoll):
+		}
 	}
 }
+
+// lacksSuccessor asks all Sentinels once. Its error is of the one that knows the most replicas.
+func (d *Database) lacksSuccessor(ctx context.Context) error {
+	up, known := make([]bool, len(d.config.nodes)), make([][]string, len(d.config.nodes))
+	errs := make([]error, len(d.config.nodes))
+	var group sync.WaitGroup
+	for i, node := range d.config.nodes {
+		group.Go(func() {
+			w := &watcher{config: &d.config, node: node}
+			defer w.close()
+			up[i], known[i], errs[i] = w.successors(ctx)
+		})
+	}
+	group.Wait()
+	best := -1
+	for i, err := range errs {
+		switch {
+		case err != nil:
+		case up[i]:
+			return nil
+		case best < 0 || len(known[i]) > len(known[best]):
+			best = i
+		}
+	}
+	if best < 0 {
+		return errs[0]
+	}
+	d.mu.Lock()
+	primary := d.current
+	d.mu.Unlock()
+	sentinel, name := d.config.nodes[best], d.config.sentinel
+	if list := known[best]; len(list) > 0 {
+		return db.Fatalf(opConnect, "the Sentinel %s knows no replica of %s that is up (down: %s), so that none can take over from the Redis server %s: start one, or name that server itself without sentinel=%s",
+			sentinel, name, strings.Join(list, ", "), primary, name)
+	}
+	return db.Fatalf(opConnect, "the Sentinel %s knows no replica of %s, so that none can take over from the Redis server %s: %s, which it finds within 10 s unless they have replica-announced no, or name that server itself without sentinel=%s",
+		sentinel, name, primary, attachReplicas, name)
+}
+
+// successors reports whether the Sentinel knows a replica that is up, and lists the addresses of
+// all that it knows.
+func (w *watcher) successors(ctx context.Context) (up bool, known []string, err error) {
+	if _, err := w.ask(ctx); err != nil {
+		return false, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, w.config.timeout))
+	defer cancel()
+	list := goredis.NewMapStringStringSliceCmd(ctx, "sentinel", "replicas", w.config.sentinel)
+	if err := w.link.run(ctx, list); err != nil {
+		return false, nil, unreachable(w.node, err)
+	}
+	if err := list.Err(); err != nil {
+		return false, nil, w.refused(ctx, err)
+	}
+	for _, replica := range list.Val() {
+		known = append(known, replica["name"])
+		flags := strings.Split(replica["flags"], ",")
+		up = up || !slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(downFlags, flag) })
+	}
+	return up, known, nil
+}
+
+// downFlags are what a Sentinel says of a replica that it would not promote now:
+// sentinelSelectSlave of sentinel.c.
+var downFlags = []string{"s_down", "o_down", "disconnected"}
 
 func (w *watcher) close() {
 	if w.link != nil {

@@ -26,6 +26,7 @@ type sentinel struct {
 	primary  string
 	epoch    int
 	replicas int
+	flags    string // of each replica; empty: it is up
 	password string // that it asks for; empty: none
 }
 
@@ -58,6 +59,12 @@ func (s *sentinel) serve(t *testing.T) string {
 			return "*-1", false
 		case "sentinel master bank":
 			return bulks("config-epoch", fmt.Sprint(s.epoch), "num-slaves", fmt.Sprint(s.replicas)), false
+		case "sentinel replicas bank":
+			list := fmt.Sprintf("*%d", s.replicas)
+			for i := range s.replicas {
+				list += "\r\n" + bulks("name", fmt.Sprintf("replica%d:6379", i), "flags", strings.TrimSuffix("slave,"+s.flags, ","))
+			}
+			return list, false
 		case "sentinel master shop":
 			return "-ERR No such master with that name", false
 		case "sentinel masters":
@@ -148,7 +155,35 @@ func TestSentinelAnswers(t *testing.T) {
 	expect(t, "without a password", err, db.Fatal, "the server asks for a user and a password")
 }
 
-// TestRealSentinel asks one that watches a pair.
+// TestSuccessors holds when Sentinels are said to have nobody who could take over: none that
+// answers knows a replica that is up.
+func TestSuccessors(t *testing.T) {
+	c := start(t, serverOptions{})
+	node := c.Endpoints()[0]
+	watching := func(replicas int, flags string) string {
+		return (&sentinel{primary: node, replicas: replicas, flags: flags}).serve(t)
+	}
+	none, down, cut, up := watching(0, ""), watching(2, "s_down"), watching(1, "s_down,disconnected"), watching(1, "")
+	for urls, says := range map[string]string{
+		none:              "the Sentinel " + none + " knows no replica of bank, so that none can take over from the Redis server " + node + ": start replicas of it",
+		none + "," + down: "the Sentinel " + down + " knows no replica of bank that is up (down: replica0:6379, replica1:6379), so that none can take over from the Redis server " + node + ": start one, or name that server itself without sentinel=bank",
+		cut:               "the Sentinel " + cut + " knows no replica of bank that is up",
+		none + "," + up:   "",
+	} {
+		t.Run(urls, func(t *testing.T) {
+			t.Parallel()
+			d := drivertest.Open(t, redis.Open, "redis://"+urls+"?sentinel=bank")
+			if err := d.CheckSuccessors(t.Context()); says != "" {
+				expect(t, urls, err, db.Fatal, says)
+			} else {
+				drivertest.Must(t, err)
+			}
+		})
+	}
+	drivertest.Must(t, drivertest.Open(t, redis.Open, "redis://"+node).CheckSuccessors(t.Context())) // whom nobody watches
+}
+
+// TestRealSentinel asks one that watches a pair, before and after the replica is killed.
 func TestRealSentinel(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	program, err := cluster.Find("redis-server", "redis-server")
@@ -173,4 +208,13 @@ func TestRealSentinel(t *testing.T) {
 	if text := fmt.Sprint(info); !strings.Contains(text, "by Redis Sentinel 7") || !strings.Contains(text, "quorum 1, down-after-milliseconds 700") {
 		t.Errorf("the settings are %v", text)
 	}
+	drivertest.Must(t, d.CheckSuccessors(t.Context()))
+	drivertest.Must(t, c.Kill(1))
+	drivertest.Must(t, cluster.Retry(within(t, 10*time.Second), func() error {
+		if err := d.CheckSuccessors(t.Context()); err == nil || !strings.Contains(err.Error(), "that is up (down: "+c.Endpoints()[1]+")") {
+			return fmt.Errorf("the replica is dead: %v", err)
+		}
+		return nil
+	}))
+	kvtest.Put(t, drivertest.Open(t, redis.Open, fmt.Sprintf("redis://127.0.0.1:%d?sentinel=bank", port)), "a", "2") // whoever begins no run goes on
 }

@@ -40,16 +40,13 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		}
 		return nil, nil
 	}
-	kind, options, err := parseCluster(config.Cluster)
+	kind, options, err := config.clusterOptions()
 	if err != nil {
 		return nil, err
 	}
 	if config.Extended {
 		s.note("the run takes %v, so that its faults have time to come", config.Duration)
 	}
-	options.FaultFS = options.FaultFS || config.Script.NeedsLayer()
-	options.Connections = config.connections(nil)
-	options.Clock = config.Script.NeedsClock()
 	if err := a.clearLeftovers(s.ctx); err != nil {
 		return nil, err
 	}
@@ -60,18 +57,12 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		return nil, err
 	}
 	s.note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
-	var links nemesis.Network
-	if own, ok := c.(nemesis.Network); ok {
-		links = own
-	}
 	if local, ok := c.(cluster.Local); ok {
-		network := local.Network()
-		links = network
-		if why := network.Loopback(); why != "" {
+		if why := local.Network().Loopback(); why != "" {
 			s.note("its nodes have no network of their own: %s", why)
 		}
 	}
-	faults, err := nemesis.New(c, links, config.Script, config.Seed)
+	faults, err := nemesis.New(c, linksOf(c), config.Script, config.Seed)
 	if err != nil {
 		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
 	}
@@ -90,6 +81,24 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		r.leaders = watchLeaders(c)
 	}
 	return r, nil
+}
+
+// clusterOptions are the kind of the configuration's cluster and how it is started.
+func (c *config) clusterOptions() (clusterKind, cluster.Options, error) {
+	kind, o, err := parseCluster(c.Cluster)
+	o.FaultFS = o.FaultFS || c.Script.NeedsLayer()
+	o.Connections = c.connections(nil)
+	o.Clock = c.Script.NeedsClock()
+	return kind, o, err
+}
+
+// linksOf is what joins the nodes of a cluster; nil: nothing here knows.
+func linksOf(c cluster.Cluster) nemesis.Network {
+	if local, ok := c.(cluster.Local); ok {
+		return local.Network()
+	}
+	own, _ := c.(nemesis.Network)
+	return own
 }
 
 // eventful is what notes who leads from when on, and what else a cluster does by itself.

@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
+	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -121,7 +122,7 @@ func (a *app) outline(command string, config *config, steps run.Steps) (rows [][
 // cluster would refuse by itself is an error.
 func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 	if c.Cluster != "" {
-		kind, o, err := parseCluster(c.Cluster)
+		kind, o, err := c.clusterOptions()
 		if err != nil {
 			return "", "", err
 		}
@@ -134,16 +135,18 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		}
 		o.DryRun = true
 		_, err = startCluster(context.Background(), kind, o, environ)
-		var missing cluster.MissingError
+		planned, lacks := new(cluster.PlannedError), new(cluster.MissingError)
+		if errors.As(err, &planned) {
+			err = planned.Lacks
+		}
 		switch {
-		case errors.Is(err, cluster.ErrDryRun):
-		case errors.As(err, &missing): // another machine, or another build, may have it
-			how += "; " + missing.Error()
-		default:
+		case errors.As(err, lacks): // another machine, or another build, may have it
+			how += "; " + lacks.Error()
+		case err != nil:
 			return "", "", err
 		}
-		if !kind.elsewhere() && !o.Params.Has("shards") { // else there may be more
-			if err := c.Script.Fits(o.Nodes); err != nil {
+		if planned.Cluster != nil {
+			if err := nemesis.Possible(planned.Cluster, linksOf(planned.Cluster), c.Script); err != nil {
 				return "", "", &exitError{exitUsage, err}
 			}
 		}

@@ -95,11 +95,11 @@ func (s *Server) Steered() error {
 	switch {
 	case !s.program.Clock:
 		return errors.New("its cluster was started on the machine's own clock")
-	case s.why != nil:
-		return s.why
 	case s.program.Now == nil:
 		return errors.New("nobody can ask this kind of server what time it is, so nobody could see what becomes of its clock")
-	case s.since.IsZero():
+	case s.why != nil:
+		return s.why
+	case s.since.IsZero() && !s.planned:
 		return errors.New("it has never been started")
 	}
 	return nil

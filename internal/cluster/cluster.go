@@ -187,13 +187,76 @@ type Options struct {
 	// A kind refuses those that it does not know; bin, the folder of the programs, is
 	// known to every kind that has some.
 	Params url.Values
-	// DryRun starts nothing: the error is ErrDryRun where the parameters are right and the
-	// programs are on this machine.
+	// DryRun starts and makes nothing: the error is a *PlannedError where the parameters are
+	// right.
 	DryRun bool
 }
 
-// ErrDryRun says that a start went as far as a dry run goes.
-var ErrDryRun = errors.New("a dry run starts nothing")
+// PlannedError says that a start went as far as a dry run goes.
+type PlannedError struct {
+	// Cluster is what would have been started, which can be asked what its kind, its options
+	// and its parameters decide, and for nothing else. Nil: only one that is up can be asked.
+	Cluster Cluster
+	Lacks   error // a MissingError where a program is not on this machine; else nil
+}
+
+func (*PlannedError) Error() string { return "a dry run starts nothing" }
+
+// startAttempts bounds the tries to start a cluster.
+const startAttempts = 3
+
+// Kind is what Launch knows of a kind of cluster.
+type Kind struct {
+	Name      string   // as in --cluster NAME:N
+	PortTaken string   // what a server says when somebody else has its port
+	Further   int      // servers beside the nodes asked for, such as a router
+	Users     []string // of whom the first that exists runs servers that refuse root; none: the caller does
+	Product   string   // the servers' name where there are Users
+	Lacks     error    // why its programs cannot be run; nil: they can
+}
+
+// launched is a cluster with a NodeSet inside.
+type launched interface {
+	Cluster
+	Open(ctx context.Context, k Kind, o Options) error
+	Plan(ctx context.Context, k Kind, o Options) error
+	Logged(text string) bool
+}
+
+// Launch describes a cluster, makes its nodes, starts their servers by start, and
+// returns when all is healthy. An error leaves nothing behind. A port that was free
+// when it was chosen may be taken when the server binds it: then all is made anew.
+func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C) error) (none C, err error) {
+	if o.Nodes < 1 {
+		return none, fmt.Errorf("start %s: %d nodes asked for, at least 1 is needed", k.Name, o.Nodes)
+	}
+	if o.DryRun && (k.Lacks == nil || errors.As(k.Lacks, new(MissingError))) {
+		c := describe()
+		if err := c.Plan(ctx, k, o); err != nil {
+			return none, fmt.Errorf("plan %s:%d: %w", k.Name, o.Nodes, err)
+		}
+		return none, &PlannedError{c, k.Lacks}
+	}
+	if k.Lacks != nil {
+		return none, k.Lacks
+	}
+	for attempt := 1; ; attempt++ {
+		c := describe()
+		if err = c.Open(ctx, k, o); err == nil {
+			err = start(c)
+		}
+		if err == nil {
+			err = c.WaitHealthy(ctx)
+		}
+		if err == nil {
+			return c, nil
+		}
+		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), k.PortTaken) || c.Logged(k.PortTaken))
+		if err = fmt.Errorf("start %s:%d: %w", k.Name, o.Nodes, errors.Join(err, c.Stop())); !again {
+			return none, err
+		}
+	}
+}
 
 // SpareConnections are those of a server that are for others than its clients: people,
 // supervisors, and those that the server reserves.

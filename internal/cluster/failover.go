@@ -246,7 +246,10 @@ func (s *Failover[N]) Leading() N {
 func (s *Failover[N]) Leader(ctx context.Context) (int, error) {
 	var p N
 	err := Retry(ctx, func() error {
-		p = s.Leading()
+		var nobody N
+		if p = s.Leading(); p == nobody {
+			return errors.New("nobody has led yet")
+		}
 		return p.CheckPrimary(ctx)
 	})
 	if err != nil {

@@ -192,7 +192,10 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 // no file system of ours under them; nil if it can.
 func (s *Server) DiskFaults() error {
 	l := s.faultFS.Load()
-	if l == nil {
+	switch {
+	case s.planned && s.program.FaultFS:
+		return nil
+	case l == nil:
 		return errNoFaultFS
 	}
 	return l.gone()

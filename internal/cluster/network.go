@@ -79,7 +79,7 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 	}
 	n := &Network{record: record}
 	if loopback {
-		n.loopback = "the nodes were asked to share 127.0.0.1"
+		n.loopback = askedLoopback
 	} else if err := n.makeNamespaces(ctx, hosts); err != nil {
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, n.Close())
@@ -92,6 +92,21 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 		}
 	}
 	return n, nil
+}
+
+const askedLoopback = "the nodes were asked to share 127.0.0.1"
+
+// planNetwork is a network as NewNetwork makes one where namespaces can be had, of which nothing
+// is made.
+func planNetwork(hosts int, loopback bool) *Network {
+	n := &Network{}
+	if loopback {
+		n.loopback = askedLoopback
+	}
+	for number := range hosts {
+		n.hosts = append(n.hosts, &Host{network: n, number: number, addr: loopbackAddr})
+	}
+	return n
 }
 
 // makeNamespaces makes the namespaces of the first hosts and sees that packets get

@@ -80,54 +80,6 @@ func NewNodeSet[N Member](
 	return f
 }
 
-// startAttempts bounds the tries to start a cluster.
-const startAttempts = 3
-
-// Kind is what Launch knows of a kind of cluster.
-type Kind struct {
-	Name      string   // as in --cluster NAME:N
-	PortTaken string   // what a server says when somebody else has its port
-	Further   int      // servers beside the nodes asked for, such as a router
-	Users     []string // of whom the first that exists runs servers that refuse root; none: the caller does
-	Product   string   // the servers' name where there are Users
-}
-
-// launched is a cluster with a NodeSet inside.
-type launched interface {
-	WaitHealthy(ctx context.Context) error
-	Stop() error
-	Open(ctx context.Context, k Kind, o Options) error
-	Logged(text string) bool
-}
-
-// Launch describes a cluster, makes its nodes, starts their servers by start, and
-// returns when all is healthy. An error leaves nothing behind. A port that was free
-// when it was chosen may be taken when the server binds it: then all is made anew.
-func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C) error) (none C, err error) {
-	if o.Nodes < 1 {
-		return none, fmt.Errorf("start %s: %d nodes asked for, at least 1 is needed", k.Name, o.Nodes)
-	}
-	if o.DryRun {
-		return none, ErrDryRun
-	}
-	for attempt := 1; ; attempt++ {
-		c := describe()
-		if err = c.Open(ctx, k, o); err == nil {
-			err = start(c)
-		}
-		if err == nil {
-			err = c.WaitHealthy(ctx)
-		}
-		if err == nil {
-			return c, nil
-		}
-		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), k.PortTaken) || c.Logged(k.PortTaken))
-		if err = fmt.Errorf("start %s:%d: %w", k.Name, o.Nodes, errors.Join(err, c.Stop())); !again {
-			return none, err
-		}
-	}
-}
-
 // Logged reports whether a node's log has a text.
 func (f *NodeSet[N]) Logged(text string) bool {
 	return slices.ContainsFunc(f.List(), func(n N) bool {
@@ -175,6 +127,20 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	return nil
 }
 
+// Plan makes the nodes as Open does, and nothing of them on this machine.
+func (f *NodeSet[N]) Plan(ctx context.Context, k Kind, o Options) error {
+	f.Options, f.Dir, f.network = o, nowhere, planNetwork(o.Nodes+k.Further, o.Loopback)
+	for i := range o.Nodes + k.Further {
+		if _, err := f.enlist(ctx, f.network.Host(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nowhere is the folder of a cluster that is only planned: no file can be below it.
+const nowhere = os.DevNull
+
 // TempDir returns the folder for temporary folders.
 func TempDir(inMemory bool) string {
 	const shm = "/dev/shm"
@@ -194,8 +160,11 @@ func (f *NodeSet[N]) Folder(number int) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("n%d", number))
 }
 
-// MakeFolder makes a node's folder and gives it to the servers' user.
+// MakeFolder makes a folder of a node and gives it to the servers' user.
 func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
+	if f.Options.DryRun {
+		return nil
+	}
 	if err := os.Mkdir(path, mode); err != nil {
 		return fmt.Errorf("make the folder of n%d, take another folder if it is there: %w", number, err)
 	}
@@ -205,9 +174,21 @@ func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error
 	return nil
 }
 
+// WriteFile makes a file that the servers read and gives it to their user.
+func (f *NodeSet[N]) WriteFile(path, text string) error {
+	if f.Options.DryRun {
+		return nil
+	}
+	return errors.Join(os.WriteFile(path, []byte(text), 0o644), f.User.Give(path))
+}
+
 // TakeEndpoints sets addresses of a host, which no node has had, by their standard ports.
 func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses map[int]*netip.AddrPort) error {
 	for standard, address := range addresses {
+		if f.Options.DryRun {
+			*address = netip.AddrPortFrom(host.Addr(), uint16(standard))
+			continue
+		}
 		for !address.IsValid() || f.given[*address] {
 			port, err := host.Port(ctx, standard)
 			if err != nil {
@@ -225,6 +206,7 @@ func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses ma
 func (f *NodeSet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
 	s := NewServer(number, host, dir, log, program)
 	s.being, s.end = context.WithCancelCause(f.Life)
+	s.planned = f.Options.DryRun
 	return s
 }
 

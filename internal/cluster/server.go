@@ -52,6 +52,7 @@ type Server struct {
 	dir     string // the data
 	log     string
 	program Program
+	planned bool // of a dry run, in which it is never started: it says what it would once it is
 
 	being context.Context // ends when the node does for good
 	end   context.CancelCauseFunc

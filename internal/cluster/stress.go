@@ -40,9 +40,9 @@ const computes, computesName = "while :; do :; done", "stroppy-stress"
 const stressWatched, stressSeen = 250 * time.Millisecond, 15 * time.Second
 
 // Stressable says why the node's processors cannot be taken up, nil if they can. It makes a control
-// group and removes it.
+// group and removes it, but for a server that is only planned: there it is not known.
 func (s *Server) Stressable() error {
-	if s.stressable.Load() {
+	if s.planned || s.stressable.Load() {
 		return nil
 	}
 	if _, err := usageOf([]int{os.Getpid()}); err != nil {

@@ -266,24 +266,16 @@ func (e effect) fits(nodes []string, grows bool) error {
 	return e.target.fits(nodes, grows)
 }
 
-// Fits says why a cluster of so many nodes, n0 on, can never suffer the script.
-func (s Script) Fits(nodes int) error {
-	var names []string
-	for number := range nodes {
-		names = append(names, nodeName(number))
-	}
+// possible says which fault this cluster can never suffer, and why.
+func (s Script) possible(on *state) error {
 	for _, f := range s {
 		for _, e := range f.effects {
-			if err := e.fits(names, s.has(add)); err != nil {
-				return e.impossible(err)
+			if err := e.possible(on); err != nil {
+				return fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, err)
 			}
 		}
 	}
 	return nil
-}
-
-func (e effect) impossible(why error) error {
-	return fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, why)
 }
 
 // String returns the text that Parse reads as this fault.

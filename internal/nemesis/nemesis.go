@@ -75,8 +75,7 @@ const (
 // nil. It refuses at once what this cluster can never suffer; the error says which
 // fault and why.
 func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
-	s := &state{cluster: c, net: net}
-	s.grows = script.has(add)
+	s := &state{cluster: c, net: net, grows: script.has(add)}
 	needed := false
 	for i, f := range script {
 		if len(f.effects) == 0 {
@@ -89,14 +88,19 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	if err := s.learnLeads(needed); err != nil {
 		return nil, err
 	}
-	for _, f := range script {
-		for _, e := range f.effects {
-			if err := e.possible(s); err != nil {
-				return nil, e.impossible(err)
-			}
-		}
+	if err := script.possible(s); err != nil {
+		return nil, err
 	}
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
+}
+
+// Possible refuses, in the words of New, what a cluster that is only planned could never suffer
+// once it is up. What that one alone knows is not refused.
+func Possible(c Cluster, net Network, script Script) error {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // nobody leads yet: only equal nodes have an answer
+	_, err := c.Leader(ended)
+	return script.possible(&state{cluster: c, net: net, grows: script.has(add), leads: !errors.Is(err, cluster.ErrNoLeader)})
 }
 
 // learnLeads learns whether the nodes of this cluster have a leader.

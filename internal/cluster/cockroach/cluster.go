@@ -51,11 +51,8 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := o.Find("cockroach", "")
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "cockroach", PortTaken: "address already in use"}, o,
+	binary, lacks := o.Find("cockroach", "")
+	return cluster.Launch(ctx, cluster.Kind{Name: "cockroach", PortTaken: "address already in use", Lacks: lacks}, o,
 		func() *Cluster {
 			c := &Cluster{binary: binary, params: params}
 			c.NodeSet = cluster.NewNodeSet("the CockroachDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })

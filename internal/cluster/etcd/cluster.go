@@ -44,11 +44,8 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	binary, err := o.Find("etcd", "etcd-server")
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use"}, o,
+	binary, lacks := o.Find("etcd", "etcd-server")
+	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use", Lacks: lacks}, o,
 		func() *Cluster {
 			c := &Cluster{binary: binary, flags: flags}
 			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })

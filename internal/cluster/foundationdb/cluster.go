@@ -3,6 +3,7 @@
 package foundationdb
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -53,15 +54,9 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for FoundationDB, which writes to its files past the kernel's cache"}
 	}
-	server, err := o.Find("fdbserver", "", "/usr/sbin")
-	if err != nil {
-		return nil, err
-	}
-	cli, err := o.Find("fdbcli", "")
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "fdb", PortTaken: "Address already in use"}, o,
+	server, noServer := o.Find("fdbserver", "", "/usr/sbin")
+	cli, noCLI := o.Find("fdbcli", "")
+	return cluster.Launch(ctx, cluster.Kind{Name: "fdb", PortTaken: "Address already in use", Lacks: cmp.Or(noServer, noCLI)}, o,
 		func() *Cluster {
 			c := &Cluster{server: server, cli: cli, params: params, seen: lastStatus{lock: cluster.NewLock()}}
 			c.NodeSet = cluster.NewNodeSet("the FoundationDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })

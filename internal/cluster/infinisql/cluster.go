@@ -75,13 +75,11 @@ func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, 
 	case o.FaultFS:
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for InfiniSQL, which keeps its data in memory"}
 	}
-	if c.programs, err = findPrograms(o); err != nil {
-		return nil, err
-	}
+	c.programs, err = findPrograms(o)
 	if c.procedures == "" {
 		c.procedures = filepath.Join(filepath.Dir(filepath.Dir(c.programs.server)), "procs")
 	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "infinisql", PortTaken: "Address already in use"}, o,
+	return cluster.Launch(ctx, cluster.Kind{Name: "infinisql", PortTaken: "Address already in use", Lacks: err}, o,
 		func() *Cluster {
 			own := &Cluster{programs: c.programs, procedures: c.procedures, prepare: prepare}
 			own.NodeSet = cluster.NewNodeSet("the InfiniSQL server", own.newNode, func() func(context.Context) error { return own.checkHealthy })

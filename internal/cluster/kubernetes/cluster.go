@@ -81,7 +81,7 @@ func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *
 		return nil, err
 	}
 	if o.DryRun {
-		return nil, cluster.ErrDryRun
+		return nil, &cluster.PlannedError{}
 	}
 	api, err := Connect(ctx, asked.Access)
 	if err != nil {

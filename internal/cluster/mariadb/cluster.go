@@ -79,15 +79,12 @@ func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
 }
 
 func launchMariaDB(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
-	programs, err := findPrograms(o, kind == "galera")
-	if err != nil {
-		return nil, err
-	}
-	return launch(ctx, o, kind, params, programs)
+	programs, lacks := findPrograms(o, kind == "galera")
+	return launch(ctx, o, kind, params, programs, lacks)
 }
 
-func launch(ctx context.Context, o cluster.Options, kind string, params params, programs programs) (*Cluster, error) {
-	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users}, o,
+func launch(ctx context.Context, o cluster.Options, kind string, params params, programs programs, lacks error) (*Cluster, error) {
+	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
 			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode, func() func(context.Context) error { return c.checkHealthy })

@@ -3,6 +3,7 @@ package mariadb
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -55,11 +56,8 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mysql:1, because a member that a full disk has thrown out of its group does not come back by itself"}
 	}
-	programs, err := findMySQL(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	g, err := cluster.Launch(ctx, cluster.Kind{Name: mySQL, PortTaken: "Address already in use", Product: product, Users: users}, o,
+	programs, lacks := findMySQL(ctx, o)
+	g, err := cluster.Launch(ctx, cluster.Kind{Name: mySQL, PortTaken: "Address already in use", Product: product, Users: users, Lacks: lacks}, o,
 		func() *Group {
 			g := &Group{params: params, programs: programs, name: newUUID()}
 			g.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", mySQL, o.Nodes), g.newMember, g.checkHealthy)
@@ -75,7 +73,10 @@ func startGroup(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 			}
 			return g.List()[0].ask(ctx, "SELECT @@GLOBAL.group_replication_consistency", &g.consistency)
 		})
+	planned, dry := errors.AsType[*cluster.PlannedError](err)
 	switch {
+	case dry && !params.group.multiPrimary:
+		return nil, &cluster.PlannedError{Cluster: PrimaryGroup{planned.Cluster.(*Group)}, Lacks: planned.Lacks}
 	case err != nil:
 		return nil, err
 	case params.group.multiPrimary:

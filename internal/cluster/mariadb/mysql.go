@@ -41,12 +41,9 @@ func StartMySQL(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := findMySQL(ctx, o)
-	if err != nil {
-		return nil, err
-	}
+	programs, lacks := findMySQL(ctx, o)
 	params.flags = append(slices.Clone(mySQLFlags), params.flags...)
-	c, err := launch(ctx, o, mySQL, params, programs)
+	c, err := launch(ctx, o, mySQL, params, programs, lacks)
 	if err != nil {
 		return nil, err
 	}

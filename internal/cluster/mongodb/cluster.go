@@ -41,16 +41,14 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return nil, err
 	}
 	s := servers{params: params}
-	if s.mongod, err = o.Find("mongod", ""); err != nil {
-		return nil, err
-	}
 	kind := cluster.Kind{Name: "mongodb", PortTaken: "Address already in use"}
+	s.mongod, kind.Lacks = o.Find("mongod", "")
 	if params.shards == 0 {
 		return local(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) },
 			func(c *ReplicaSet) error { return c.sets[0].start(ctx) }))
 	}
-	if s.mongos, err = o.Find("mongos", ""); err != nil {
-		return nil, err
+	if s.mongos, err = o.Find("mongos", ""); kind.Lacks == nil {
+		kind.Lacks = err
 	}
 	kind.Further = o.Nodes*(params.shards-1) + 2
 	return local(cluster.Launch(ctx, kind, o, func() *Sharded { return newSharded(s, o.Nodes) }, func(c *Sharded) error { return c.start(ctx) }))

@@ -128,13 +128,10 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := find(o)
-	if err != nil {
-		return nil, err
-	}
+	found, lacks := find(o)
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store}
+	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store, Lacks: lacks}
 	return cluster.Launch(ctx, kind, o, func() *Cluster {
 		c := &Cluster{params: params, programs: found, data: o.Nodes, stuckFor: stuckFor}
 		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)

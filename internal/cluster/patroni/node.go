@@ -70,8 +70,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	} else if n.over, err = postgres.NewSession(host.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
-	err = errors.Join(os.Mkdir(data, 0o700), c.User.Give(data))
-	if err != nil {
+	if err = c.MakeFolder(data, number, 0o700); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	n.Server = c.NewServer(number, host, data, filepath.Join(n.folder, "server.log"), program)

@@ -1,6 +1,7 @@
 package pgbouncer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,32 +36,43 @@ func StartCluster(ctx context.Context, o cluster.Options) (cluster.Local, error)
 	if p.mode == "" {
 		return patroni.Start(ctx, o)
 	}
-	program, err := find()
-	if err != nil {
-		return nil, err
+	program, lacks := find()
+	if lacks == nil {
+		lacks = p.check(ctx, program)
 	}
-	if err := p.check(ctx, program); err != nil {
-		return nil, err
+	if lacks != nil && !(o.DryRun && errors.As(lacks, new(cluster.MissingError))) {
+		return nil, lacks
 	}
 	servers, err := patroni.Start(ctx, o)
+	if planned, ok := errors.AsType[*cluster.PlannedError](err); ok {
+		_, c, _, err := p.before(planned.Cluster)
+		return nil, cmp.Or(err, error(&cluster.PlannedError{Cluster: c, Lacks: cmp.Or(planned.Lacks, lacks)}))
+	}
 	if err != nil {
 		return nil, err
 	}
-	f := &front{params: p}
-	var c cluster.Local
-	var dir string
+	f, c, dir, err := p.before(servers)
+	if err != nil {
+		return nil, errors.Join(err, servers.Stop())
+	}
+	if err := f.start(ctx, program, filepath.Join(dir, "pooler")); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return c, nil
+}
+
+// before describes a pooler before servers, the cluster of both, and the servers' folder.
+func (p params) before(servers cluster.Cluster) (f *front, c cluster.Local, dir string, err error) {
+	f = &front{params: p}
 	switch s := servers.(type) {
 	case *postgres.Cluster:
 		f.servers, dir, c = s, s.Dir, &bySupervisor{f, ofSupervisor{s}}
 	case *patroni.Cluster:
 		f.servers, dir, c = s, s.Dir, &byPatroni{f, ofPatroni{s}}
 	default:
-		return nil, errors.Join(fmt.Errorf("put PgBouncer before a %T: it is no cluster of PostgreSQL", s), s.Stop())
+		err = fmt.Errorf("put PgBouncer before a %T: it is no cluster of PostgreSQL", s)
 	}
-	if err := f.start(ctx, program, filepath.Join(dir, "pooler")); err != nil {
-		return nil, errors.Join(err, f.Stop())
-	}
-	return c, nil
+	return f, c, dir, err
 }
 
 // The clusters behind a pooler: what front has stands before what the servers have, which

@@ -81,11 +81,8 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := findPrograms(o)
-	if err != nil {
-		return nil, err
-	}
-	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: Product, Users: Users}
+	found, lacks := findPrograms(o)
+	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: Product, Users: Users, Lacks: lacks}
 	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: found}

@@ -71,7 +71,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	if n.sockets, err = c.sockets(number); err != nil {
 		return err
 	}
-	if err = errors.Join(os.WriteFile(n.hba(), []byte(strings.Join(Trust(c.Network()), "\n")+"\n"), 0o644), c.User.Give(n.hba())); err != nil {
+	if err = c.WriteFile(n.hba(), strings.Join(Trust(c.Network()), "\n")+"\n"); err != nil {
 		return fmt.Errorf("say who may connect to n%d: %w", number, err)
 	}
 	n.SupervisedNode = c.NewSupervisedNode(n, c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{

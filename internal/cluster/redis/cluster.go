@@ -81,11 +81,8 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := findServer(o)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: portTaken}, o,
+	program, lacks := findServer(o)
+	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: portTaken, Lacks: lacks}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
 			c.Failover = cluster.NewFailover("the Redis cluster", cluster.FailoverKind[*member]{

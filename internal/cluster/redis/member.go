@@ -45,7 +45,7 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 		return nil, err
 	}
 	data := filepath.Join(m.folder, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
+	if err := c.MakeFolder(data, number, 0o700); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(m.folder))
 	}
 	m.SupervisedNode = c.NewSupervisedNode(m, c.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{

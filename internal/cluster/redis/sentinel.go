@@ -50,11 +50,8 @@ func StartSentinel(ctx context.Context, o cluster.Options) (*SentinelCluster, er
 	if err != nil {
 		return nil, err
 	}
-	program, err := findServer(o)
-	if err != nil {
-		return nil, err
-	}
-	kind := cluster.Kind{Name: "redis", PortTaken: portTaken, Further: max(0, fewestSentinels-o.Nodes)}
+	program, lacks := findServer(o)
+	kind := cluster.Kind{Name: "redis", PortTaken: portTaken, Lacks: lacks, Further: max(0, fewestSentinels-o.Nodes)}
 	return cluster.Launch(ctx, kind, o, func() *SentinelCluster {
 		c := &SentinelCluster{params: params, program: program, data: o.Nodes}
 		c.NodeSet = cluster.NewNodeSet("the Redis cluster", c.newServer, c.healthy)

@@ -38,7 +38,7 @@ func (c *SentinelCluster) newServer(ctx context.Context, number int, host *clust
 		return nil, err
 	}
 	data, own := filepath.Join(n.folder, "data"), filepath.Join(n.folder, "sentinel")
-	if err := errors.Join(os.Mkdir(data, 0o700), os.Mkdir(own, 0o700)); err != nil {
+	if err := errors.Join(c.MakeFolder(data, number, 0o700), c.MakeFolder(own, number, 0o700)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)

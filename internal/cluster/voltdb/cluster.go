@@ -4,6 +4,7 @@
 package voltdb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,15 +56,9 @@ func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, erro
 	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for VoltDB, which keeps its data in memory"}
 	}
-	java, err := o.Find("java", "openjdk-17-jre-headless")
-	if err != nil {
-		return nil, err
-	}
-	classes, err := classPath(params.jars)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.Launch(ctx, cluster.Kind{Name: "voltdb", PortTaken: "Address already in use"}, o,
+	java, noJava := o.Find("java", "openjdk-17-jre-headless")
+	classes, noClasses := classPath(params.jars)
+	return cluster.Launch(ctx, cluster.Kind{Name: "voltdb", PortTaken: "Address already in use", Lacks: cmp.Or(noJava, noClasses)}, o,
 		func() *Cluster {
 			c := &Cluster{java: java, classes: classes, params: params, hosts: hosts}
 			c.NodeSet = cluster.NewNodeSet("the VoltDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })

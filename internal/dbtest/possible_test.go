@@ -1,0 +1,174 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	cockroachcluster "stroppy/internal/cluster/cockroach"
+	etcdcluster "stroppy/internal/cluster/etcd"
+	infinisqlcluster "stroppy/internal/cluster/infinisql"
+	"stroppy/internal/cluster/mariadb"
+	mongodbcluster "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/cluster/pgbouncer"
+	rediscluster "stroppy/internal/cluster/redis"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
+	"stroppy/internal/db/infinisql"
+	"stroppy/internal/db/voltdb"
+	"stroppy/internal/nemesis"
+)
+
+// planned is a kind of cluster of which a dry run says what it could never suffer.
+type planned struct {
+	name, params string
+	nodes        int
+	layer        bool // it can have a file system of ours under its data
+	loopback     bool
+	start        func(context.Context, cluster.Options) (cluster.Local, error)
+}
+
+func plannedKinds() []planned {
+	postgres, redis := pgbouncer.StartCluster, rediscluster.Start
+	return []planned{
+		{name: "etcd", nodes: 3, layer: true, start: localStart(etcdcluster.Start)},
+		{name: "etcd", nodes: 1, loopback: true, start: localStart(etcdcluster.Start)},
+		{name: "redis", nodes: 3, layer: true, start: redis},
+		{name: "redis", nodes: 2, layer: true, start: redis},
+		{name: "redis", params: "failover=ideal", nodes: 3, layer: true, start: redis},
+		{name: "postgres", nodes: 3, layer: true, start: postgres},
+		{name: "postgres", params: "failover=ideal", nodes: 2, layer: true, start: postgres},
+		{name: "postgres", params: "pooler=session", nodes: 1, layer: true, start: postgres},
+		{name: "galera", nodes: 3, start: localStart(mariadb.StartGalera)},
+		{name: "mariadb", nodes: 1, layer: true, start: localStart(mariadb.StartCluster)},
+		{name: "mysql", nodes: 3, start: mariadb.StartMySQL},
+		{name: "mysql", params: "multi-primary=on", nodes: 3, start: mariadb.StartMySQL},
+		{name: "mysql", nodes: 1, layer: true, start: mariadb.StartMySQL},
+		{name: "cockroach", nodes: 3, layer: true, start: localStart(cockroachcluster.Start)},
+		{name: "mongodb", nodes: 3, layer: true, start: mongodbcluster.Start},
+		{name: "mongodb", params: "shards=2", nodes: 2, layer: true, start: mongodbcluster.Start},
+		{name: "voltdb", nodes: 3, start: localStart(voltdbcluster.Starter(voltdb.Hosts))},
+		{name: "infinisql", nodes: 1, start: localStart(infinisqlcluster.Starter(infinisql.Prepare))},
+	}
+}
+
+func localStart[C cluster.Local](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Local, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
+		c, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+func (p planned) options(t *testing.T) cluster.Options {
+	t.Helper()
+	params, err := url.ParseQuery(p.params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if jars := os.Getenv(voltdbcluster.Variable); p.name == "voltdb" && jars != "" {
+		params.Set("jars", jars)
+	}
+	// The scripts by which a node of Galera gets its data leave files of a steered clock in /dev/shm.
+	clock := p.name != "galera"
+	return cluster.Options{Nodes: p.nodes, InMemory: true, Loopback: p.loopback, Params: params, FaultFS: p.layer, Clock: clock}
+}
+
+// plan is what a dry run has of a kind, which must make nothing.
+func (p planned) plan(t *testing.T) cluster.Local {
+	t.Helper()
+	o := p.options(t)
+	o.DryRun, o.Dir = true, t.TempDir()
+	c, err := p.start(t.Context(), o)
+	plan, ok := errors.AsType[*cluster.PlannedError](err)
+	if c != nil || !ok {
+		t.Fatalf("a dry run gives %v, %v", c, err)
+	}
+	if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
+		t.Errorf("a dry run left %v, %v", left, err)
+	}
+	return plan.Cluster.(cluster.Local)
+}
+
+// everyFault is each fault that can be written, on targets of every sort.
+func everyFault(t *testing.T) (faults []nemesis.Fault) {
+	t.Helper()
+	file := t.TempDir() + "/chaos.yaml"
+	further := map[string][]string{
+		"partition": {" one-way", "halves", "ring", "bridge", "client from n0"}, "slow": {" by 50ms"}, "lossy": {" by 5%"}, "limit": {" to 1MB/s"},
+		"clock": {" by 5s", " at rate 1.05"}, "stress": {"", " by 2"}, "slow-disk": {""}, "add": {"node"}, "move": {"leader", "leader to n1"},
+		"rolling-restart": {"rolling-restart"}, "exec": {"exec 'true'"}, "chaos": {"chaos '" + file + "'"}, "kill-store": {"kill-store"}, "pause-store": {"pause-store"},
+	}
+	targets := []string{"n0", "n9", "random", "leader", "follower", "followers", "majority", "minority", "all"}
+	for _, word := range nemesis.Continuations("") {
+		before := len(faults)
+		for _, target := range targets {
+			for _, end := range append(further[word], "") {
+				for _, text := range []string{end, word + " " + end, word + " " + target + end} {
+					if f, err := nemesis.Parse(strings.TrimSpace(text)); err == nil && strings.HasPrefix(text, word) && !slices.ContainsFunc(faults, func(o nemesis.Fault) bool { return o.String() == f.String() }) {
+						faults = append(faults, f)
+					}
+				}
+			}
+		}
+		if len(faults) == before {
+			t.Errorf("no fault of the sort %s can be written here: give it an end", word)
+		}
+	}
+	return faults
+}
+
+// TestPlanned: a dry run refuses what a cluster that is up refuses, in the same words, but for
+// what this machine decides. Where the servers are not on this machine it has an answer anyway.
+func TestPlanned(t *testing.T) {
+	faults := everyFault(t)
+	for _, p := range plannedKinds() {
+		t.Run(fmt.Sprintf("%s:%d?%s", p.name, p.nodes, p.params), func(t *testing.T) {
+			t.Parallel()
+			plan := p.plan(t)
+			refused := map[string]error{}
+			for _, f := range faults {
+				refused[f.String()] = nemesis.Possible(plan, plan.Network(), nemesis.Script{f})
+			}
+			if refused["kill n0"] != nil || refused["kill n9"] == nil || refused["exec 'true'"] != nil {
+				t.Errorf("%v; %v; %v", refused["kill n0"], refused["kill n9"], refused["exec 'true'"])
+			}
+			needsTime(t)
+			started, err := p.start(t.Context(), p.options(t))
+			up := served(t, p.name, started, err)
+			same := 0
+			for _, f := range faults {
+				_, really := nemesis.New(up, up.Network(), nemesis.Script{f}, 1)
+				switch planned := refused[f.String()]; {
+				case planned == nil && really == nil, planned != nil && really != nil && planned.Error() == really.Error():
+					same++
+				case planned == nil && decidedHere(up, really):
+				default:
+					t.Errorf("%s: a dry run says %v, and the run %v", f, planned, really)
+				}
+			}
+			t.Logf("%d of %d faults alike", same, len(faults))
+		})
+	}
+}
+
+// decidedHere says whether it is this machine and not the kind of cluster why it refuses a fault.
+func decidedHere(up cluster.Local, refusal error) bool {
+	reasons := []error{up.Network().LinkFaults(cluster.BetweenNodes)}
+	for _, n := range up.Nodes() {
+		if p, ok := n.(nemesis.Processor); ok {
+			reasons = append(reasons, p.Stressable())
+		}
+		if c, ok := n.(nemesis.Clock); ok {
+			reasons = append(reasons, c.Steered())
+		}
+	}
+	return slices.ContainsFunc(reasons, func(why error) bool { return why != nil && strings.HasSuffix(refusal.Error(), why.Error()) })
+}

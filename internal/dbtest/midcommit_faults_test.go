@@ -3,8 +3,6 @@ package dbtest
 import (
 	"context"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -44,17 +42,6 @@ type metFault struct {
 	loses                bool   // what was acknowledged may be lost: see docs/track-record.md
 }
 
-// mySQLParams name the newest MySQL of the folder that scripts/versions.sh has filled, where
-// it has one: a machine with MariaDB has none of its own.
-func mySQLParams() url.Values {
-	folder := os.Getenv(versionsVariable)
-	found, err := filepath.Glob(filepath.Join(folder, "mysql-*", "bin"))
-	if folder == "" || err != nil || len(found) == 0 {
-		return nil
-	}
-	return url.Values{"bin": {found[len(found)-1]}}
-}
-
 // lasts is for how long the fault is in effect; 0 where it is over at once.
 func (f metFault) lasts() time.Duration {
 	_, text, _ := strings.Cut(f.fault, " for ")
@@ -87,7 +74,7 @@ func failingOvers() []failingOver {
 			{fault: "kill n0 at 500ms for 3s"}, {fault: "pause n0 at 500ms for 8s"}, {fault: "partition n0 at 500ms for 9s", code: "1047"}, {fault: "stop n0 at 500ms for 2s", noUnknown: handOver},
 		}, false},
 		// A move of the lead waits for the transactions that are open, and some are held open here.
-		{"mysql", mySQLParams(), clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
+		{"mysql", clustertest.Fetched("mysql"), clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill primary at 500ms for 10s"}, {fault: "pause primary at 500ms for 10s"}, {fault: "partition primary at 500ms for 12s"},
 		}, false},
 		{"etcd", nil, clustertest.Launcher(etcdcluster.Start), "timeout=1s", opens(etcd.Open), []metFault{

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -26,9 +28,11 @@ func startMySQL(t *testing.T, settings map[string]string) string {
 	return startServers(t, 1, params).URL()
 }
 
-// startServers starts so many servers of MySQL's own mysqld for one test.
+// startServers starts so many servers of MySQL's own mysqld for one test, of the one that
+// scripts/versions.sh has fetched where it has.
 func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	t.Helper()
+	maps.Copy(params, clustertest.Fetched("mysql"))
 	c, err := mariadb.StartMySQL(t.Context(), cluster.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
 		t.Skip("skipped engine: mysql: " + missing.Advice())

@@ -6,9 +6,9 @@
 #
 # `stroppy … --cluster 'postgres:1?bin=FOLDER/postgres-14.0.0/bin'` starts one. The folder
 # is STROPPY_TEST_VERSIONS, else stroppy/versions in the user's cache, or for root in /var/cache,
-# because servers that refuse root have to read it. What a registry does not give is named
-# on standard error and left out; the exit code is 3 if nothing was had. What is there
-# already is not fetched again. The names are:
+# because servers that refuse root have to read it. What a registry does not give, or no longer,
+# is named on standard error, left out, and leaves nothing behind; the exit code is 3 if nothing
+# was had. What is there already is not fetched again. The names are:
 #
 #   postgres-X.Y.Z, mariadb-X.Y.Z   of Maven Central, by curl or else by Maven
 #   etcd-X.Y.Z                      built with Go from its module
@@ -94,6 +94,7 @@ etcd() {
 # own: apt-get has a state of its own, in which nothing is installed.
 of_debian() {
 	needs apt-get dpkg-deb && [ -e "$keyring" ] || return 1
+	[ "$arch" = amd64 ] || { say "servers of other suites of Debian are started with the loader of amd64 alone"; return 1; }
 	suite=$1 programs=$2
 	shift 2
 	wanted= alone=
@@ -105,6 +106,7 @@ of_debian() {
 	done
 	state=$work/$suite
 	export APT_CONFIG="$state/conf"
+	[ ! -e "$state/unreachable" ] || { say "Debian's $suite could not be reached before"; return 1; }
 	if [ ! -e "$state/updated" ]; then
 		mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/none"
 		: >"$state/status"
@@ -120,8 +122,12 @@ of_debian() {
 			Dir::Etc::preferencesparts "$state/none";
 			APT::Sandbox::User "root";
 			Acquire::Languages "none";
+			Acquire::Retries "1";
+			Acquire::http::Timeout "15";
 		END
-		apt-get -qq update >&2 && touch "$state/updated" || return 1
+		# With errors alone it would go on without lists.
+		apt-get -qq -o APT::Update::Error-Mode=any update >&2 || { touch "$state/unreachable"; return 1; }
+		touch "$state/updated"
 	fi
 	rm -f "$state"/archives/*.deb
 	# shellcheck disable=SC2086 # lists

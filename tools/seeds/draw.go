@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -69,6 +70,23 @@ func kinds() []kind {
 	}
 }
 
+// The seeds of Group Replication, whose server a machine may lack. They draw from kinds of their
+// own, so that the other seeds draw what they drew before there were these.
+const groupFirst, groupLast = 101, 120
+
+// group has reads and commits that wait for all members, because at MySQL's own consistency a
+// primary that was cut off may show what is no longer so.
+func group() kind {
+	return kind{cluster: "mysql:3?consistency=BEFORE_AND_AFTER", rate: 200, faults: append([]string{
+		"kill primary for 1s..6s", "kill random for 1s..6s", "kill standby for 1s..6s", "kill all for 1s..3s", "stop primary for 1s..5s", "stop standby for 1s..5s",
+		"pause primary for 1s..8s", "pause random for 1s..8s", "partition primary for 2s..8s", "partition minority for 2s..6s",
+		"replace primary for 1s..2s", "replace standby for 1s..3s", "move leader",
+	}, links...)}
+}
+
+// ofGroup reports whether a seed is one of Group Replication.
+func ofGroup(seed int) bool { return groupFirst <= seed && seed <= groupLast }
+
 // draw makes the plan of a seed.
 func draw(seed int) plan {
 	random := rand.New(rand.NewPCG(uint64(seed), 15))
@@ -79,6 +97,9 @@ func draw(seed int) plan {
 		if n -= k.share; n < 0 {
 			break
 		}
+	}
+	if ofGroup(seed) {
+		k = group()
 	}
 	p := plan{seed: seed, cluster: k.cluster, rate: k.rate, workload: "bank"}
 	if random.IntN(100) >= 60 {
@@ -118,8 +139,14 @@ func between(random *rand.Rand, span string) string {
 	return strconv.Itoa(n*500) + "ms"
 }
 
-func (p plan) arguments() []string {
-	args := []string{"run", p.workload, "--seed", strconv.Itoa(p.seed), "--cluster", p.cluster, "--duration", "20s",
+// arguments are those of the program. MySQL's programs are in the folder mysql, or on PATH if it
+// is empty.
+func (p plan) arguments(mysql string) []string {
+	cluster := p.cluster
+	if ofGroup(p.seed) && mysql != "" {
+		cluster += "&bin=" + url.QueryEscape(mysql)
+	}
+	args := []string{"run", p.workload, "--seed", strconv.Itoa(p.seed), "--cluster", cluster, "--duration", "20s",
 		"--clients", "8", "--rate", strconv.Itoa(p.rate), "--max-degradation", "0"}
 	for _, fault := range p.faults {
 		args = append(args, "--nemesis", fault)
@@ -128,9 +155,9 @@ func (p plan) arguments() []string {
 }
 
 // command is what a person would type.
-func (p plan) command() string {
+func (p plan) command(mysql string) string {
 	words := []string{"stroppy"}
-	for _, word := range p.arguments() {
+	for _, word := range p.arguments(mysql) {
 		if strings.ContainsAny(word, " ?&*|%/") {
 			word = "'" + word + "'"
 		}

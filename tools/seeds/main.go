@@ -2,14 +2,14 @@
 // over, to find false alarms: each kind of cluster suffers only what its promise
 // covers, so that every run must be VALID. A seed decides everything.
 //
-//	go run ./tools/seeds [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE]
+//	go run ./tools/seeds [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE] [-mysql DIR]
 //	go run ./tools/seeds -list             prints the commands
 //	go run ./tools/seeds -table            adds the runs in DIR to docs/seeds.md
 //
 // A seed that has run is not run again unless its folder was renamed to SEED.REASON, such
 // as 17.overload; the table keeps what that came to, and does not count it. It keeps the runs of other
-// folders and machines too, in docs/seeds.json. The exit code
-// is 1 when a run was not valid.
+// folders and machines too, in docs/seeds.json. Seeds of Group Replication are skipped where there is
+// no MySQL. The exit code is 1 when a run was not valid.
 package main
 
 import (
@@ -37,17 +37,18 @@ func main() {
 
 func run() error {
 	from := flag.Int("from", 1, "the first seed")
-	count := flag.Int("count", 100, "how many seeds")
+	count := flag.Int("count", groupLast, "how many seeds")
 	parallel := flag.Int("parallel", 2, "how many runs at once")
 	runs := flag.String("runs", "stroppy-runs/seeds", "the folder of the runs")
 	stroppy := flag.String("stroppy", "./stroppy", "the program")
+	mysql := flag.String("mysql", "", "the folder of MySQL's programs (default: those on PATH)")
 	list := flag.Bool("list", false, "print the commands only")
 	table := flag.Bool("table", false, "write docs/seeds.md of the runs only")
 	flag.Parse()
 	switch {
 	case *list:
 		for seed := *from; seed < *from+*count; seed++ {
-			fmt.Println(draw(seed).command())
+			fmt.Println(draw(seed).command(*mysql))
 		}
 		return nil
 	case *table:
@@ -63,12 +64,18 @@ func run() error {
 	if err := os.MkdirAll(*runs, 0o755); err != nil {
 		return err
 	}
+	without := ""
+	if *mysql == "" {
+		without = lacksMySQL()
+	}
 	var wg sync.WaitGroup
 	seeds, invalid := make(chan int), make(chan int, *count)
 	for range *parallel {
 		wg.Go(func() {
 			for seed := range seeds {
-				if !carryOut(program, *runs, draw(seed)) {
+				if ofGroup(seed) && without != "" {
+					fmt.Printf("%d\tskipped engine: mysql: %s\n", seed, without)
+				} else if !carryOut(program, *mysql, *runs, draw(seed)) {
 					invalid <- seed
 				}
 			}
@@ -88,15 +95,30 @@ func run() error {
 	return nil
 }
 
+// lacksMySQL says why no MySQL is on PATH; empty if one is.
+func lacksMySQL() string {
+	const advice = ": fetch one with scripts/versions.sh mysql-9.7, and name its folder of programs with -mysql"
+	said, err := exec.Command("mysqld", "--no-defaults", "--version").CombinedOutput()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "there is no mysqld on PATH" + advice
+	case err != nil:
+		return "mysqld does not say its version: " + err.Error()
+	case strings.Contains(string(said), "MariaDB"):
+		return "the mysqld on PATH is of MariaDB" + advice
+	}
+	return ""
+}
+
 // carryOut runs a plan unless it has run, prints its verdict, and reports whether it
 // was valid.
-func carryOut(program, runs string, p plan) bool {
+func carryOut(program, mysql, runs string, p plan) bool {
 	dir := filepath.Join(runs, strconv.Itoa(p.seed))
 	o, err := readOutcome(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		// What was interrupted is begun anew.
 		if err = errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err == nil {
-			err = start(program, dir, p)
+			err = start(program, dir, p.arguments(mysql))
 		}
 		if err == nil {
 			o, err = readOutcome(dir)
@@ -105,19 +127,19 @@ func carryOut(program, runs string, p plan) bool {
 	if err != nil {
 		o = outcome{Verdict: "not run", Reason: err.Error()}
 	}
-	fmt.Printf("%d\t%s\t%s\n\t%s\n", p.seed, o.Verdict, p.command(), o.Reason)
+	fmt.Printf("%d\t%s\t%s\n\t%s\n", p.seed, o.Verdict, p.command(mysql), o.Reason)
 	return o.Verdict == "valid"
 }
 
 // start runs the program in the folder and notes the exit code and the highest load
 // of the machine. A run that fails is no error.
-func start(program, dir string, p plan) error {
+func start(program, dir string, arguments []string) error {
 	output, err := os.Create(filepath.Join(dir, "output.txt"))
 	if err != nil {
 		return err
 	}
 	defer output.Close()
-	cmd := exec.Command(program, append(p.arguments(), "--quiet", "--out", filepath.Join(dir, "run"))...)
+	cmd := exec.Command(program, append(arguments, "--quiet", "--out", filepath.Join(dir, "run"))...)
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +15,11 @@ import (
 // TestDraw: a seed draws the same plan each time, of faults that there are.
 func TestDraw(t *testing.T) {
 	clusters := map[string]bool{}
-	for seed := 1; seed <= 100; seed++ {
+	for seed := 1; seed <= groupLast; seed++ {
 		p := draw(seed)
-		clusters[p.cluster] = true
+		if !ofGroup(seed) {
+			clusters[p.cluster] = true
+		}
 		if !reflect.DeepEqual(p, draw(seed)) {
 			t.Errorf("seed %d draws %v and then %v", seed, p, draw(seed))
 		}
@@ -26,8 +29,30 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
+	for _, seed := range []int{groupFirst, groupLast} {
+		if of, before, after := draw(seed), draw(groupFirst-1), draw(groupLast+1); of.cluster != group().cluster || before.cluster == of.cluster || after.cluster == of.cluster {
+			t.Errorf("seeds %d to %d are not those of %s: %v, %v, %v", groupFirst, groupLast, group().cluster, before, of, after)
+		}
+	}
 	if len(clusters) != len(kinds()) {
 		t.Errorf("a hundred seeds draw %d of %d kinds of clusters", len(clusters), len(kinds()))
+	}
+}
+
+// TestTheRecordIsOfTheseSeeds: each seed that has run draws yet what is noted of it.
+func TestTheRecordIsOfTheseSeeds(t *testing.T) {
+	text, err := os.ReadFile("../../" + recordFile)
+	var record []attempt
+	if err == nil {
+		err = json.Unmarshal(text, &record)
+	}
+	if err != nil || len(record) == 0 {
+		t.Fatalf("%d runs, %v", len(record), err)
+	}
+	for _, a := range record {
+		if p := draw(a.Seed); p.cluster != a.Cluster || p.workload != a.Workload || !slices.Equal(p.faults, a.Faults) {
+			t.Errorf("seed %d drew %s on %s with %q, and now it draws %v", a.Seed, a.Workload, a.Cluster, a.Faults, p)
+		}
 	}
 }
 

@@ -8,8 +8,8 @@
 #                            which install nothing and start PostgreSQL alone
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
-#   scripts/test.sh seeds    a hundred short runs with random faults over clusters that fail
-#                            over, and writes docs/seeds.md; then commits and clusters that meet
+#   scripts/test.sh seeds    120 short runs with random faults over clusters that fail over,
+#                            twenty on a MySQL that it fetches, and writes docs/seeds.md; then commits and clusters that meet
 #                            each fault, the whole matrix, and the checkers with all seeds, of
 #                            which everything takes a part.
 #                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
@@ -20,7 +20,8 @@
 #                            as root. It changes nothing of the machine but for Debian packages
 #   scripts/test.sh versions the whole matrix and a fail-over on each server that
 #                            scripts/versions.sh can fetch, which are many hundred MB, or on
-#                            those that STROPPY_TEST_WHOLE_VERSIONS names with commas, and
+#                            those that STROPPY_TEST_WHOLE_VERSIONS names with commas, the same
+#                            on dqlite where libdqlite-dev and libsqlite3-dev are installed, and
 #                            writes the table of versions into docs/databases.md
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
@@ -241,10 +242,13 @@ status=0 reruns=0 root=--rerun-fails-run-root-test
 # The servers of other versions that a part of the matrix runs on are those in
 # internal/dbtest/versions_test.go.
 case $tier in
-seeds) install ;;
+seeds)
+	install
+	versions mysql-9.7
+	;;
 full)
 	install
-	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.4.5 etcd-3.7.3
+	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.8 mysql-9.7 etcd-3.7.3 redis-8.0 valkey-8.1 valkey-9.1
 	kubernetes control
 	;;
 kubernetes)
@@ -283,7 +287,9 @@ fi
 if [ $tier = seeds ]; then
 	echo "== seeded runs with random faults"
 	go build -o "$scratch/stroppy" ./cmd/stroppy
-	go run ./tools/seeds -stroppy "$scratch/stroppy" "$@" || status=1
+	mysql=
+	[ -z "${STROPPY_TEST_VERSIONS-}" ] || mysql="-mysql=$STROPPY_TEST_VERSIONS/mysql-9.7/bin"
+	go run ./tools/seeds -stroppy "$scratch/stroppy" ${mysql:+"$mysql"} "$@" || status=1
 	echo "== commits that meet a fault"
 	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
 	tests ./internal/dbtest -run '^(TestCommitsMeetFailOver|TestNemesis)$'
@@ -310,6 +316,9 @@ elif [ $tier = versions ]; then
 	# Cells that failed are run again, and not the whole matrix.
 	reruns=2 root=
 	tests ./internal/dbtest -count 1 -run '^TestVersions$' -timeout 3h "$@"
+	if [ -e /usr/include/dqlite.h ]; then # a library, which other builds have not
+		(export CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now && go test -tags 'dqlite libsqlite3' -vet=off -json -count 1 -run '^TestVersions$/^dqlite' ./internal/dbtest) >>"$scratch/all" || { status=1; echo "TestVersions of dqlite failed" >&2; }
+	fi
 	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^(etcd-inconsistent|mariadb-mapped-log)' "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"

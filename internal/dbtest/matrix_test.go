@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/registers"
 	cockroachcluster "stroppy/internal/cluster/cockroach"
+	dqlitecluster "stroppy/internal/cluster/dqlite"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
@@ -26,6 +27,7 @@ import (
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
+	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/foundationdb"
 	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/mongodb"
@@ -105,6 +107,9 @@ func engines() []engine {
 			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000), appendCell("", 300)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20"), appendCell("", 1000)}, eventsCells(200))},
+		{"dqlite", false, false, false, onNode("dqlite", "STROPPY_TEST_DQLITE", dqlitecluster.Start, nil, dqlite.Open), slices.Concat(
+			bankCells(200, []string{""}, workload.Pipelined, workload.Interactive), []cell{tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 500)},
+			eventsCells(100), appendCells("", 200))},
 		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnEtcd(), appendCell("", 500)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},

@@ -17,6 +17,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/disk"
+	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
@@ -45,6 +46,13 @@ var shared *servers
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand { // this program, started to serve a node's disk
 		if err := disk.Serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == dqlitecluster.NodeCommand { // or to be a node of dqlite
+		if err := dqlitecluster.Serve(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -14,21 +14,21 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/mysql"
 )
 
-// Variables of the environment: the folder that scripts/versions.sh has filled, and the
-// servers in it that run the whole matrix, by their names with commas, or all.
-const (
-	versionsVariable = "STROPPY_TEST_VERSIONS"
-	wholeVariable    = "STROPPY_TEST_WHOLE_VERSIONS"
-)
+// wholeVariable of the environment names the servers of the folder that scripts/versions.sh has
+// filled which run the whole matrix, with commas, or all.
+const wholeVariable = "STROPPY_TEST_WHOLE_VERSIONS"
 
 // installed stands in the name of a server that is the one of this machine.
 const installed = "installed"
@@ -46,18 +46,21 @@ func (v version) product() string {
 	return product
 }
 
-// briefly are the oldest and the newest of those that no other suite of Debian's is needed
-// for, and some cells of the matrix of each product. The oldest etcd is Debian's own, 3.4,
-// which all cells run on anyway.
+// briefly are the oldest and the newest of each product that scripts/versions.sh fetches, and
+// some cells of the matrix on them. The oldest etcd and Redis are Debian's own, which all cells
+// run on anyway.
 var (
-	briefly    = []string{"postgres-14.0.0", "postgres-18.6.0", "mariadb-10.2.11", "mariadb-11.4.5", "etcd-3.7.3"}
+	briefly    = []string{"postgres-14.0.0", "postgres-18.6.0", "mariadb-10.2.11", "mariadb-11.8", "mysql-9.7", "etcd-3.7.3", "redis-8.0", "valkey-8.1", "valkey-9.1"}
 	briefCells = map[string][]string{
 		"postgres": {"bank serializable atomic pipelined", "bank repeatable read rmw pipelined", "bank read committed rmw interactive",
 			"bank read committed locked procedure", "kv serializable --in-flight 8", "events shared streams"},
 		"mariadb": {"bank serializable atomic pipelined", "bank repeatable read locked interactive", "bank repeatable read rmw pipelined",
 			"bank read committed atomic procedure", "kv serializable", "events shared streams"},
-		"etcd": {"bank audits of all", "kv --in-flight 4", "events shared streams"},
+		"mysql": {"bank serializable atomic pipelined", "bank rmw interactive", "bank read committed locked procedure", "kv serializable", "events shared streams"},
+		"etcd":  {"bank audits of all", "kv --in-flight 4", "events shared streams"},
+		"redis": briefRedis, "valkey": briefRedis,
 	}
+	briefRedis = []string{"bank audits of a sample by script", "bank audits of all by watch", "kv by script", "append by watch", "events shared streams by script"}
 )
 
 // TestVersions runs servers of other versions, from the folder that scripts/versions.sh has
@@ -67,8 +70,8 @@ var (
 func TestVersions(t *testing.T) {
 	needsTime(t)
 	t.Parallel()
-	if os.Getenv(versionsVariable) == "" {
-		t.Skip("skipped engine: other versions of PostgreSQL, MariaDB and etcd: fetch them with scripts/versions.sh and name their folder in " + versionsVariable)
+	if os.Getenv(clustertest.VersionsVariable) == "" {
+		t.Skip("skipped engine: other versions of servers: fetch them with scripts/versions.sh and name their folder in " + clustertest.VersionsVariable)
 	}
 	for _, v := range versions(t) {
 		t.Run(v.Name, func(t *testing.T) {
@@ -80,10 +83,30 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestBriefly holds that everybody's tests fetch what is brief, and that its cells are there.
+func TestBriefly(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/test.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := "\tversions " + strings.Join(briefly, " ") + "\n"; !strings.Contains(string(script), line) {
+		t.Errorf("scripts/test.sh has no line %q", line)
+	}
+	for _, name := range briefly {
+		v, found := version{Name: name}, 0
+		for _, e := range v.engines() {
+			found += len(e.cells)
+		}
+		if want := len(briefCells[v.product()]); want == 0 || found != want {
+			t.Errorf("%s has %d of %d cells", name, found, want)
+		}
+	}
+}
+
 // versions returns the servers that were asked for. Those of the brief tests may be missing.
 func versions(t *testing.T) (list []version) {
 	t.Helper()
-	folder, err := filepath.Abs(os.Getenv(versionsVariable))
+	folder, err := filepath.Abs(os.Getenv(clustertest.VersionsVariable))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +130,7 @@ func versions(t *testing.T) (list []version) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole = []string{"postgres-" + installed, "mariadb-" + installed, "etcd-" + installed, "redis-" + installed}
+		whole = []string{"postgres-" + installed, "mariadb-" + installed, "etcd-" + installed, "redis-" + installed, "dqlite-" + installed}
 		for _, path := range found {
 			whole = append(whole, filepath.Base(filepath.Dir(path)))
 		}
@@ -151,6 +174,7 @@ func (v version) engines() (list []engine) {
 			"mariadb with snapshot isolation": onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "ON", "ssl": "OFF"}),
 		},
 		"mysql":  {"mysql": onNodes(v, 1, mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
+		"dqlite": {"dqlite": onNodes(v, 3, dqlitecluster.Start, nil, dqlite.Open)},
 		"etcd":   {"etcd": onNodes(v, 3, etcdcluster.Start, nil, etcd.Open)},
 		"redis":  {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
 		"valkey": {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
@@ -161,17 +185,18 @@ func (v version) engines() (list []engine) {
 			continue
 		}
 		e.start = start
-		_, apart, has := strings.Cut(e.name, " ")
-		e.cells = slices.DeleteFunc(slices.Clone(e.cells), func(c cell) bool {
-			name := strings.Join(strings.Fields(c.name), " ")
-			return strings.HasPrefix(name, "kv in flight?") || // which start servers of their own
-				!v.Whole && (has || !slices.Contains(briefCells[v.product()], name))
-		})
-		for i := range e.cells {
-			if has { // the same cells in another row have other names
-				e.cells[i].name += " " + apart
+		_, apart, _ := strings.Cut(e.name, " ")
+		var cells []cell
+		for _, c := range e.cells {
+			c.name = strings.Join(strings.Fields(c.name+" "+apart), " ") // the same cells in another row have other names
+			if strings.HasPrefix(c.name, "kv in flight?") {              // which start servers of their own
+				continue
+			}
+			if v.Whole || slices.Contains(briefCells[v.product()], c.name) {
+				cells = append(cells, c)
 			}
 		}
+		e.cells = cells
 		if len(e.cells) > 0 {
 			list = append(list, e)
 		}
@@ -184,11 +209,16 @@ func (v version) engines() (list []engine) {
 var failoverKinds = map[string][]struct{ cluster, target, program string }{
 	"postgres": {{"postgres:1?memory=on", "random", ""}, {"postgres:3?memory=on", "leader", "pg_rewind"}, {"postgres:3?memory=on&failover=ideal", "leader", "pg_rewind"}},
 	"mariadb":  {{"mariadb:1", "random", ""}, {"galera:3", "random", "wsrep_sst_rsync"}}, // not in memory: see startMariaDBIn
-	"mysql":    {{"mysql:1", "random", ""}, {"mysql:3", "leader", ""}},
-	"etcd":     {{"etcd:3?memory=on", "leader", ""}},
+	"mysql":    {{"mysql:1", "random", ""}, {briefGroup, "leader", ""}},
+	"dqlite":   {{"dqlite:3?memory=on", "leader", ""}},
+	"etcd":     {{briefEtcd, "leader", ""}},
 	"redis":    redisFailovers,
 	"valkey":   redisFailovers,
 }
+
+// The clusters that fail over in the brief tests too. No other test of every day has the whole
+// program on a group of MySQL.
+const briefGroup, briefEtcd = "mysql:3", "etcd:3?memory=on"
 
 // Without wait a fail-over of Redis loses what was acknowledged.
 var redisFailovers = []struct{ cluster, target, program string }{
@@ -197,10 +227,10 @@ var redisFailovers = []struct{ cluster, target, program string }{
 
 // failovers are short runs on clusters of this version that must come out VALID.
 func (v version) failovers() (list []hurtRun) {
-	if !v.Whole && v.product() != "etcd" {
-		return nil
-	}
 	for _, kind := range failoverKinds[v.product()] {
+		if !v.Whole && kind.cluster != briefGroup && kind.cluster != briefEtcd {
+			continue
+		}
 		found, _ := filepath.Glob(filepath.Join(v.bin, kind.program)) // of a good pattern it has no error
 		if v.bin != "" && len(found) == 0 {
 			continue

@@ -44,6 +44,8 @@ func TestServersOf(t *testing.T) {
 {"Action":"skip","Test":"TestVersions/postgres-14.0.0/kv"}
 {"Action":"pass","Test":"TestVersions/postgres-14.0.0/fail-over_postgres:1_kill_random"}
 {"Action":"fail","Test":"TestVersions/postgres-14.0.0"}
+{"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/dqlite-installed","Output":"    v_test.go:9: version {\"name\":\"dqlite-installed\",\"from\":\"this machine\",\"whole\":true}\n"}
+{"Action":"skip","Test":"TestVersions/dqlite-installed"}
 {"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/etcd-3.7.3","Output":"    v_test.go:9: version {\"name\":\"etcd-3.7.3\",\"from\":\"its Go module\",\"whole\":false}\n"}
 {"Action":"pass","Test":"TestVersions/etcd-3.7.3/bank"}
 `

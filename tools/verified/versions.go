@@ -80,6 +80,10 @@ func serversOf(log []byte) ([]server, error) {
 				s.Database, s.Version = v.Database, cmp.Or(number.FindString(v.Version), v.Version)
 			}
 		}
+		if cell == "" && e.Action == "skip" { // a library that this build has not
+			delete(found, name)
+			continue
+		}
 		if cell == "" && e.Action == "fail" && len(outcomes[name]) == 0 {
 			s.Differs = []string{"it did not start"}
 		}

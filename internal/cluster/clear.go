@@ -16,7 +16,7 @@ import (
 )
 
 // clearOrder is the order in which things are removed: what uses another first.
-var clearOrder = []LeftoverKind{LeftProcess, LeftGroup, LeftMount, LeftFolder, LeftObjects}
+var clearOrder = []LeftoverKind{LeftProcess, LeftShared, LeftGroup, LeftMount, LeftFolder, LeftObjects}
 
 // Clearer removes one thing by the name that its record has, and says whether it was there.
 type Clearer func(ctx context.Context, name string) (was bool, err error)
@@ -107,7 +107,7 @@ func lockRecords() (unlock func(), err error) {
 func (i RecordInfo) clear(ctx context.Context, boot string, objects Clearer, releasers []Releaser) (cleared []string, err error) {
 	for _, kind := range clearOrder {
 		for _, l := range slices.Backward(i.Made) { // what was made last first
-			if l.Kind != kind || slices.Contains([]LeftoverKind{LeftProcess, LeftGroup, LeftMount}, kind) && i.Boot != boot {
+			if l.Kind != kind || slices.Contains([]LeftoverKind{LeftProcess, LeftShared, LeftGroup, LeftMount}, kind) && i.Boot != boot {
 				continue
 			}
 			was, errOne := l.clear(ctx, objects, releasers)
@@ -127,6 +127,10 @@ func (l Leftover) clear(ctx context.Context, objects Clearer, releasers []Releas
 		was, err = objects(ctx, l.Name)
 	case LeftProcess:
 		was, err = killTree(processID{pid: l.PID, start: l.Start})
+	case LeftShared:
+		if s, errOne := readStat(l.PID); errOne != nil || s.start == l.Start { // else the number is another process's
+			was = forgetShared(l.PID)
+		}
 	case LeftGroup:
 		was, err = cgroup.Removable(l.Name).Remove()
 	case LeftMount:

@@ -319,7 +319,14 @@ func TestClearKnowsWhose(t *testing.T) {
 		}
 		var text []byte
 		made := []Leftover{Leftover{Kind: LeftFolder, Name: folder}, Leftover{Kind: LeftFolder, Name: filepath.Dir(folder)}, ProcessLeftover(sleeper)}
-		for _, e := range []entry{{Owner: &c.owner, Kind: "test"}, {Made: &made[0]}, {Made: &made[1]}, {Made: &made[2]}} {
+		shared := made[2]
+		shared.Kind = LeftShared
+		clock := fmt.Sprintf("/dev/shm/faketime_shm_%d", shared.PID)
+		if err := os.WriteFile(clock, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(clock)
+		for _, e := range []entry{{Owner: &c.owner, Kind: "test"}, {Made: &made[0]}, {Made: &made[1]}, {Made: &made[2]}, {Made: &shared}} {
 			line, err := json.Marshal(e)
 			if err != nil {
 				t.Fatal(err)
@@ -343,6 +350,9 @@ func TestClearKnowsWhose(t *testing.T) {
 		_ = file.Close()
 		if _, err := os.Lstat(folder); (err == nil) != c.folder {
 			t.Errorf("%s: the folder: %v", c.name, err)
+		}
+		if _, err := os.Lstat(clock); (err == nil) != c.processStays {
+			t.Errorf("%s: what libfaketime has of the process: %v", c.name, err)
 		}
 		if _, err := os.Lstat(filepath.Dir(folder)); err != nil {
 			t.Errorf("%s: a folder that is not named as ours was cleared", c.name)

@@ -76,16 +76,25 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 	return nil
 }
 
-// forgetShared removes what libfaketime leaves in /dev/shm of a process that is
-// killed: a semaphore and a memory by which the programs that a process starts
-// would learn when it began. The process itself has them open.
-func (s *Server) forgetShared(pid int) {
-	if !s.program.Clock {
-		return
-	}
+// forgetShared removes what libfaketime leaves in /dev/shm of a process that was killed, and says
+// whether it was there: a semaphore and a memory by which the programs that the process starts
+// know its clock. It is called when the process has ended, because a program that finds them
+// removed makes its own, and leaves them.
+func forgetShared(pid int) (was bool) {
 	for _, name := range []string{"faketime_shm_", "sem.faketime_sem_"} {
-		os.Remove("/dev/shm/" + name + strconv.Itoa(pid)) // it is not there if the clock is not steered
+		if os.Remove("/dev/shm/"+name+strconv.Itoa(pid)) == nil { // it is not there if the clock is not steered
+			was = true
+		}
 	}
+	return was
+}
+
+// recordShared notes what a process may leave in /dev/shm if this program is killed.
+func (s *Server) recordShared(p *Process) error {
+	if !s.program.Clock || s.host == nil {
+		return nil
+	}
+	return s.host.network.record.Add(Leftover{Kind: LeftShared, PID: p.PID(), Start: p.id().start})
 }
 
 // Steered says why the node's clock cannot be steered, nil if it can.

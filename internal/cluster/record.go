@@ -29,6 +29,7 @@ const (
 	LeftGroup   LeftoverKind = "group"   // a control group whose own name begins with stroppy-
 	LeftFolder  LeftoverKind = "folder"  // a folder whose own name begins with stroppy-, with all that is in it
 	LeftProcess LeftoverKind = "process" // a process with its descendants
+	LeftShared  LeftoverKind = "shared"  // what libfaketime has in /dev/shm of a process
 	LeftObjects LeftoverKind = "objects" // what a run has in Kubernetes, as that package names it
 )
 
@@ -54,6 +55,8 @@ func (l Leftover) String() string {
 	switch l.Kind {
 	case LeftProcess:
 		return "process " + strconv.Itoa(l.PID)
+	case LeftShared:
+		return "shared memory of process " + strconv.Itoa(l.PID)
 	case LeftObjects:
 		return "what was made in Kubernetes"
 	}
@@ -63,7 +66,7 @@ func (l Leftover) String() string {
 // check refuses what cannot be ours.
 func (l Leftover) check() error {
 	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
-	if l.Kind == LeftProcess && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+ourPrefix+"-") ||
+	if (l.Kind == LeftProcess || l.Kind == LeftShared) && l.PID > 1 || l.Kind == LeftObjects && strings.Contains(l.Name, `"`+ourPrefix+"-") ||
 		(l.Kind == LeftFolder || l.Kind == LeftGroup) && clean && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") ||
 		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+ourPrefix+"-") {
 		return nil

@@ -209,10 +209,16 @@ func (s *Server) startOnce(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
+	ended := s.process
 	s.process, s.frozen = process, nil
 	s.mu.Unlock()
+	if ended != nil {
+		forgetShared(ended.PID())
+	}
+	if err := s.recordShared(process); err != nil {
+		return err
+	}
 	s.joinStress(ctx)
-	defer s.forgetShared(process.PID())
 	ready, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
@@ -269,6 +275,7 @@ func (s *Server) kill() error {
 	if err := p.Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", s.Name(), err)
 	}
+	forgetShared(p.PID())
 	return nil
 }
 

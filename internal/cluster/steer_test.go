@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/postgres"
 )
@@ -64,6 +64,7 @@ func near(t *testing.T, what string, got, want time.Duration) {
 // take as long as ever.
 func TestSteerPostgres(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
+	began := time.Now()
 	c, err := postgres.StartCluster(t.Context(), cluster.Options{Nodes: 1, Loopback: true, InMemory: true, Clock: true})
 	var missing cluster.MissingError
 	if errors.As(err, &missing) {
@@ -76,6 +77,7 @@ func TestSteerPostgres(t *testing.T) {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
+		clustertest.NoClockFiles(t, began)
 	}()
 	n := c.Nodes()[0].(steered)
 	if err := n.Steered(); errors.As(err, &missing) {
@@ -129,9 +131,6 @@ func TestSteerPostgres(t *testing.T) {
 			t.Fatal(err)
 		}
 		near(t, "after the heal", ahead(t, n), 0)
-	}
-	if left, err := filepath.Glob("/dev/shm/*faketime*"); err != nil || len(left) > 0 {
-		t.Errorf("left in /dev/shm: %v, %v", left, err)
 	}
 }
 

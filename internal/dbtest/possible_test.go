@@ -76,9 +76,7 @@ func (p planned) options(t *testing.T) cluster.Options {
 	if jars := os.Getenv(voltdbcluster.Variable); p.name == "voltdb" && jars != "" {
 		params.Set("jars", jars)
 	}
-	// The scripts by which a node of Galera gets its data leave files of a steered clock in /dev/shm.
-	clock := p.name != "galera"
-	return cluster.Options{Nodes: p.nodes, InMemory: true, Loopback: p.loopback, Params: params, FaultFS: p.layer, Clock: clock}
+	return cluster.Options{Nodes: p.nodes, InMemory: true, Loopback: p.loopback, Params: params, FaultFS: p.layer, Clock: true}
 }
 
 // plan is what a dry run has of a kind, which must make nothing.

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +17,34 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/system"
 )
+
+// NoClockFiles holds that nobody whose clock was steered since then and who has ended has left what
+// libfaketime makes in /dev/shm. Those of other tests that are just ending get some time.
+func NoClockFiles(t *testing.T, since time.Time) {
+	t.Helper()
+	clock := regexp.MustCompile(`faketime_(?:shm|sem)_(\d+)$`)
+	left := func() (list []string) {
+		all, err := filepath.Glob("/dev/shm/*faketime*")
+		Must(t, err)
+		for _, path := range all {
+			pid := clock.FindStringSubmatch(path)
+			if info, err := os.Stat(path); pid == nil || err != nil || info.ModTime().Before(since) {
+				continue
+			}
+			if _, err := os.Stat("/proc/" + pid[1]); err != nil {
+				list = append(list, path)
+			}
+		}
+		return list
+	}
+	for range 50 {
+		if len(left()) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("left of steered clocks: %v", left())
+}
 
 // One does to a cluster of one node what it has to stand, and stops it. check, which
 // may be nil, is called first.

@@ -146,14 +146,16 @@ func TestGalera(t *testing.T) {
 	t.Run("left", func(t *testing.T) { testLeft(t, c) })
 }
 
-// TestGaleraLeft is testLeft on two nodes, which are then stopped and leave nothing.
+// TestGaleraLeft is testLeft on two nodes, which are then stopped and leave nothing, also of the
+// scripts that copy data between nodes whose clocks can be steered.
 func TestGaleraLeft(t *testing.T) {
-	dir := clustertest.OpenDir(t)
-	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true}).(*Cluster)
+	began, dir := time.Now(), clustertest.OpenDir(t)
+	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Clock: true}).(*Cluster)
 	testLeft(t, c)
 	t.Run("stop leaves nothing", func(t *testing.T) {
 		n := c.List()[0]
 		galera().Gone(t, c, dir)
+		clustertest.NoClockFiles(t, began)
 		for _, address := range []string{n.group.String(), n.ist.String(), n.sst.String()} {
 			if conn, err := net.Dial("tcp", address); err == nil {
 				conn.Close()

@@ -30,6 +30,19 @@ if [ "$(id -u)" = 0 ]; then # the server refuses root
 	as="setpriv --reuid=mysql --regid=mysql --clear-groups"
 fi
 
+# The first of twelve ports in a row that nobody has, below those that the kernel gives to clients.
+ports=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v seed=$$ '
+	{ sub(".*:", "", $2); taken[$2] }
+	END {
+		srand(seed)
+		for (i = 0; i < 1000; i++) {
+			first = 20000 + 12 * int(rand() * 1000)
+			for (n = 0; n < 12 && !(sprintf("%04X", first + n) in taken); n++);
+			if (n == 12) { print first; exit }
+		}
+	}')
+[ "$ports" ] || { echo "no twelve ports in a row are free: end what listens on those from 20000 to 32000" >&2; exit 3; }
+
 client() { # node, and what is asked
 	socket=$folder/$1.sock
 	shift
@@ -41,18 +54,19 @@ start() { # node, and further flags
 	node=$1
 	shift
 	$as mkdir "$folder/$node.tmp"
-	address=127.0.0.1:2331$node
+	address=127.0.0.1:$((ports + node))
 	$as mariadbd --no-defaults --datadir="$folder/$node" --tmpdir="$folder/$node.tmp" --socket="$folder/$node.sock" \
-		--pid-file="$folder/$node.pid" --bind-address=127.0.0.1 --port="2330$node" --innodb-log-file-size=16M \
+		--pid-file="$folder/$node.pid" --bind-address=127.0.0.1 --port=$((ports + 3 + node)) --innodb-log-file-size=16M \
 		--binlog-format=ROW --innodb-autoinc-lock-mode=2 --wsrep-on=ON --wsrep-provider=/usr/lib/galera/libgalera_smm.so \
-		--wsrep-cluster-address=gcomm://127.0.0.1:23310,127.0.0.1:23311,127.0.0.1:23312 --wsrep-node-address=$address \
-		--wsrep-sst-method=rsync --wsrep-sst-receive-address="127.0.0.1:2333$node" \
-		--wsrep-provider-options="gmcast.listen_addr=tcp://$address;ist.recv_addr=127.0.0.1:2332$node;gcache.size=64M" \
+		--wsrep-cluster-address=gcomm://127.0.0.1:$ports,127.0.0.1:$((ports + 1)),127.0.0.1:$((ports + 2)) --wsrep-node-address=$address \
+		--wsrep-sst-method=rsync --wsrep-sst-receive-address=127.0.0.1:$((ports + 6 + node)) \
+		--wsrep-provider-options="gmcast.listen_addr=tcp://$address;ist.recv_addr=127.0.0.1:$((ports + 9 + node));gcache.size=64M" \
 		"$@" >"$folder/$node.log" 2>&1 &
-	pids="$pids $!"
+	pid=$!
+	pids="$pids $pid"
 	tries=0
 	until client "$node" -e "SHOW STATUS LIKE 'wsrep_local_state_comment'" 2>/dev/null | grep -q Synced; do
-		if [ $((tries += 1)) = 300 ]; then
+		if [ $((tries += 1)) = 300 ] || ! kill -0 $pid 2>/dev/null; then
 			tail -n 5 "$folder/$node.log" >&2
 			exit 3
 		fi

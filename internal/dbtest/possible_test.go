@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 	cockroachcluster "stroppy/internal/cluster/cockroach"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
@@ -36,34 +37,24 @@ type planned struct {
 func plannedKinds() []planned {
 	postgres, redis := pgbouncer.StartCluster, rediscluster.Start
 	return []planned{
-		{name: "etcd", nodes: 3, layer: true, start: localStart(etcdcluster.Start)},
-		{name: "etcd", nodes: 1, loopback: true, start: localStart(etcdcluster.Start)},
+		{name: "etcd", nodes: 3, layer: true, start: clustertest.Launcher(etcdcluster.Start)},
+		{name: "etcd", nodes: 1, loopback: true, start: clustertest.Launcher(etcdcluster.Start)},
 		{name: "redis", nodes: 3, layer: true, start: redis},
 		{name: "redis", nodes: 2, layer: true, start: redis},
 		{name: "redis", params: "failover=ideal", nodes: 3, layer: true, start: redis},
 		{name: "postgres", nodes: 3, layer: true, start: postgres},
 		{name: "postgres", params: "failover=ideal", nodes: 2, layer: true, start: postgres},
 		{name: "postgres", params: "pooler=session", nodes: 1, layer: true, start: postgres},
-		{name: "galera", nodes: 3, start: localStart(mariadb.StartGalera)},
-		{name: "mariadb", nodes: 1, layer: true, start: localStart(mariadb.StartCluster)},
+		{name: "galera", nodes: 3, start: clustertest.Launcher(mariadb.StartGalera)},
+		{name: "mariadb", nodes: 1, layer: true, start: clustertest.Launcher(mariadb.StartCluster)},
 		{name: "mysql", nodes: 3, start: mariadb.StartMySQL},
 		{name: "mysql", params: "multi-primary=on", nodes: 3, start: mariadb.StartMySQL},
 		{name: "mysql", nodes: 1, layer: true, start: mariadb.StartMySQL},
-		{name: "cockroach", nodes: 3, layer: true, start: localStart(cockroachcluster.Start)},
+		{name: "cockroach", nodes: 3, layer: true, start: clustertest.Launcher(cockroachcluster.Start)},
 		{name: "mongodb", nodes: 3, layer: true, start: mongodbcluster.Start},
 		{name: "mongodb", params: "shards=2", nodes: 2, layer: true, start: mongodbcluster.Start},
-		{name: "voltdb", nodes: 3, start: localStart(voltdbcluster.Starter(voltdb.Hosts))},
-		{name: "infinisql", nodes: 1, start: localStart(infinisqlcluster.Starter(infinisql.Prepare))},
-	}
-}
-
-func localStart[C cluster.Local](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Local, error) {
-	return func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-		c, err := start(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
+		{name: "voltdb", nodes: 3, start: clustertest.Launcher(voltdbcluster.Starter(voltdb.Hosts))},
+		{name: "infinisql", nodes: 1, start: clustertest.Launcher(infinisqlcluster.Starter(infinisql.Prepare))},
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -257,6 +256,7 @@ func (d *Database) describe(ctx context.Context) string {
 		w := &watcher{config: &d.config, node: node}
 		answer, err := w.ask(ctx)
 		if err != nil {
+			w.close()
 			continue
 		}
 		about := goredis.NewStringCmd(ctx, "info", "server")
@@ -277,7 +277,7 @@ func (d *Database) describe(ctx context.Context) string {
 }
 
 // CheckSuccessors implements db.FailsOver: one of the Sentinels that answer must know a replica
-// that is up. They may take replicaGrace to find one.
+// that it would promote. They may take replicaGrace to find one.
 func (d *Database) CheckSuccessors(ctx context.Context) error {
 	if d.sentinels == nil {
 		return nil
@@ -299,14 +299,14 @@ func (d *Database) CheckSuccessors(ctx context.Context) error {
 
 // lacksSuccessor asks all Sentinels once. Its error is of the one that knows the most replicas.
 func (d *Database) lacksSuccessor(ctx context.Context) error {
-	up, known := make([]bool, len(d.config.nodes)), make([][]string, len(d.config.nodes))
+	has, others := make([]bool, len(d.config.nodes)), make([][]string, len(d.config.nodes))
 	errs := make([]error, len(d.config.nodes))
 	var group sync.WaitGroup
 	for i, node := range d.config.nodes {
 		group.Go(func() {
 			w := &watcher{config: &d.config, node: node}
 			defer w.close()
-			up[i], known[i], errs[i] = w.successors(ctx)
+			has[i], others[i], errs[i] = w.successors(ctx)
 		})
 	}
 	group.Wait()
@@ -314,9 +314,9 @@ func (d *Database) lacksSuccessor(ctx context.Context) error {
 	for i, err := range errs {
 		switch {
 		case err != nil:
-		case up[i]:
+		case has[i]:
 			return nil
-		case best < 0 || len(known[i]) > len(known[best]):
+		case best < 0 || len(others[i]) > len(others[best]):
 			best = i
 		}
 	}
@@ -327,17 +327,17 @@ func (d *Database) lacksSuccessor(ctx context.Context) error {
 	primary := d.current
 	d.mu.Unlock()
 	sentinel, name := d.config.nodes[best], d.config.sentinel
-	if list := known[best]; len(list) > 0 {
-		return db.Fatalf(opConnect, "the Sentinel %s knows no replica of %s that is up (down: %s), so that none can take over from the Redis server %s: start one, or name that server itself without sentinel=%s",
+	if list := others[best]; len(list) > 0 {
+		return db.Fatalf(opConnect, "the Sentinel %s knows no replica of %s that it would promote (%s), so that none can take over from the Redis server %s: start one, raise its replica-priority from 0, or name that server itself without sentinel=%s",
 			sentinel, name, strings.Join(list, ", "), primary, name)
 	}
 	return db.Fatalf(opConnect, "the Sentinel %s knows no replica of %s, so that none can take over from the Redis server %s: %s, which it finds within 10 s unless they have replica-announced no, or name that server itself without sentinel=%s",
 		sentinel, name, primary, attachReplicas, name)
 }
 
-// successors reports whether the Sentinel knows a replica that is up, and lists the addresses of
-// all that it knows.
-func (w *watcher) successors(ctx context.Context) (up bool, known []string, err error) {
+// successors reports whether the Sentinel knows a replica that it would promote, and lists why it
+// would not promote the others.
+func (w *watcher) successors(ctx context.Context) (has bool, others []string, err error) {
 	if _, err := w.ask(ctx); err != nil {
 		return false, nil, err
 	}
@@ -351,16 +351,28 @@ func (w *watcher) successors(ctx context.Context) (up bool, known []string, err 
 		return false, nil, w.refused(ctx, err)
 	}
 	for _, replica := range list.Val() {
-		known = append(known, replica["name"])
-		flags := strings.Split(replica["flags"], ",")
-		up = up || !slices.ContainsFunc(flags, func(flag string) bool { return slices.Contains(downFlags, flag) })
+		if why := unfit(replica); why != "" {
+			others = append(others, replica["name"]+" "+why)
+		} else {
+			has = true
+		}
 	}
-	return up, known, nil
+	return has, others, nil
 }
 
-// downFlags are what a Sentinel says of a replica that it would not promote now:
-// sentinelSelectSlave of sentinel.c.
-var downFlags = []string{"s_down", "o_down", "disconnected"}
+// unfit says why a Sentinel would not promote a replica now, of which it says this; empty if it
+// would: sentinelSelectSlave of sentinel.c.
+func unfit(replica map[string]string) string {
+	for flag := range strings.SplitSeq(replica["flags"], ",") {
+		if flag == "s_down" || flag == "o_down" || flag == "disconnected" {
+			return "is down"
+		}
+	}
+	if replica["slave-priority"] == "0" {
+		return "has the priority 0"
+	}
+	return ""
+}
 
 func (w *watcher) close() {
 	if w.link != nil {

@@ -27,6 +27,7 @@ type sentinel struct {
 	epoch    int
 	replicas int
 	flags    string // of each replica; empty: it is up
+	priority string // of each replica
 	password string // that it asks for; empty: none
 }
 
@@ -62,7 +63,7 @@ func (s *sentinel) serve(t *testing.T) string {
 		case "sentinel replicas bank":
 			list := fmt.Sprintf("*%d", s.replicas)
 			for i := range s.replicas {
-				list += "\r\n" + bulks("name", fmt.Sprintf("replica%d:6379", i), "flags", strings.TrimSuffix("slave,"+s.flags, ","))
+				list += "\r\n" + bulks("name", fmt.Sprintf("replica%d:6379", i), "flags", strings.TrimSuffix("slave,"+s.flags, ","), "slave-priority", s.priority)
 			}
 			return list, false
 		case "sentinel master shop":
@@ -156,18 +157,20 @@ func TestSentinelAnswers(t *testing.T) {
 }
 
 // TestSuccessors holds when Sentinels are said to have nobody who could take over: none that
-// answers knows a replica that is up.
+// answers knows a replica that it would promote.
 func TestSuccessors(t *testing.T) {
 	c := start(t, serverOptions{})
 	node := c.Endpoints()[0]
-	watching := func(replicas int, flags string) string {
-		return (&sentinel{primary: node, replicas: replicas, flags: flags}).serve(t)
+	watching := func(replicas int, flags, priority string) string {
+		return (&sentinel{primary: node, replicas: replicas, flags: flags, priority: priority}).serve(t)
 	}
-	none, down, cut, up := watching(0, ""), watching(2, "s_down"), watching(1, "s_down,disconnected"), watching(1, "")
+	none, down, cut, up := watching(0, "", ""), watching(2, "s_down", "100"), watching(1, "s_down,disconnected", "100"), watching(1, "", "100")
+	never := watching(1, "", "0")
 	for urls, says := range map[string]string{
 		none:              "the Sentinel " + none + " knows no replica of bank, so that none can take over from the Redis server " + node + ": start replicas of it",
-		none + "," + down: "the Sentinel " + down + " knows no replica of bank that is up (down: replica0:6379, replica1:6379), so that none can take over from the Redis server " + node + ": start one, or name that server itself without sentinel=bank",
-		cut:               "the Sentinel " + cut + " knows no replica of bank that is up",
+		none + "," + down: "the Sentinel " + down + " knows no replica of bank that it would promote (replica0:6379 is down, replica1:6379 is down), so that none can take over from the Redis server " + node + ": start one, raise its replica-priority from 0, or name that server itself without sentinel=bank",
+		cut:               "the Sentinel " + cut + " knows no replica of bank that it would promote (replica0:6379 is down)",
+		never:             "the Sentinel " + never + " knows no replica of bank that it would promote (replica0:6379 has the priority 0)",
 		none + "," + up:   "",
 	} {
 		t.Run(urls, func(t *testing.T) {
@@ -211,7 +214,7 @@ func TestRealSentinel(t *testing.T) {
 	drivertest.Must(t, d.CheckSuccessors(t.Context()))
 	drivertest.Must(t, c.Kill(1))
 	drivertest.Must(t, cluster.Retry(within(t, 10*time.Second), func() error {
-		if err := d.CheckSuccessors(t.Context()); err == nil || !strings.Contains(err.Error(), "that is up (down: "+c.Endpoints()[1]+")") {
+		if err := d.CheckSuccessors(t.Context()); err == nil || !strings.Contains(err.Error(), "that it would promote ("+c.Endpoints()[1]+" is down)") {
 			return fmt.Errorf("the replica is dead: %v", err)
 		}
 		return nil

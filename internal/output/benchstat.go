@@ -81,11 +81,21 @@ func benchLine(r Run) string {
 		}
 	}
 	if rate, ok := r.figure("rate"); ok && rate > 0 {
-		waiting, _ := r.figure("backlog")
-		shed, _ := r.figure("shed")
-		text += fmt.Sprintf(" %.0f %s", waiting+shed, unsent)
+		if n, ok := r.unsent(); ok {
+			text += fmt.Sprintf(" %.0f %s", n, unsent)
+		}
 	}
 	return text + "\n"
+}
+
+// unsent is what was due and never sent; false where that is not known.
+func (r Run) unsent() (float64, bool) {
+	if n, ok := r.Figs[unsent]; ok {
+		return n, true
+	}
+	waiting, one := r.figure("backlog")
+	shed, other := r.figure("shed")
+	return waiting + shed, one && other
 }
 
 // benchName is a workload's name as that of a benchmark, which begins with a capital letter.

@@ -138,6 +138,33 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// TestKept: of a run whose folder is gone there is what the sweep kept of it, and nothing else is
+// said to be 0.
+func TestKept(t *testing.T) {
+	gone := func(string) (*report.Result, error) { return nil, fs.ErrNotExist }
+	swept, err := OfSweep(&sweep.Book{Workload: "bank", Over: "rate=500", Finished: true, Points: []sweep.Point{
+		{Value: 500, Dir: "01-rate-500", Verdict: "valid", TPS: new(490.0), Samples: 1000, Backlog: 7},
+	}}, "s", gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenarios, err := OfScenarios(&study.Book{Over: []string{"one"}, Finished: true, Rows: []study.Row{{Scenario: "one", Dir: "01-one", Verdict: "unknown"}}}, nil, "s", gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, s := range map[string]*Set{"sweep": swept, "sweep over scenarios": scenarios} {
+		for figure, want := range map[string]bool{"backlog": false, "shed": false, "clients": false, "committed": kind == "sweep"} {
+			if x, known := s.Runs[0].figure(figure); known != want {
+				t.Errorf("a %s: %s is %v, known: %v", kind, figure, x, known)
+			}
+		}
+	}
+	var out strings.Builder
+	if err := Write(&out, "benchstat", swept); err != nil || !strings.Contains(out.String(), " 7 unsent-tx\n") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 // TestInvalidPart: a violation in a step that was cut off is the sweep's, and what was measured
 // of the step is not.
 func TestInvalidPart(t *testing.T) {

@@ -174,9 +174,10 @@ func pointResult(b *sweep.Book, p *sweep.Point) *report.Result {
 	return r
 }
 
-// pointFigures are the numbers that a sweep kept of a step, by their keys in a result.
+// pointFigures are the numbers that a sweep kept of a step, by their keys in a result. Of what was
+// never sent it has the sum alone.
 func pointFigures(axis sweep.Axis, p *sweep.Point) map[string]float64 {
-	figures := map[string]float64{"backlog": float64(p.Backlog)}
+	figures := map[string]float64{unsent: float64(p.Backlog)}
 	if axis != sweep.Nodes {
 		figures[string(axis)] = p.Value
 	}
@@ -189,8 +190,13 @@ func pointFigures(axis sweep.Axis, p *sweep.Point) map[string]float64 {
 	})
 }
 
+// rowFigures are the numbers that a sweep over scenarios kept of a run, by their keys in a result.
+// One without clients has no load phase that is known.
 func rowFigures(r *study.Row) map[string]float64 {
-	figures := map[string]float64{"clients": float64(r.Clients), "committed": float64(r.Committed)}
+	figures := map[string]float64{}
+	if r.Clients > 0 {
+		figures["clients"], figures["committed"] = float64(r.Clients), float64(r.Committed)
+	}
 	if r.Footprint != nil {
 		figures["footprint_bytes"] = float64(*r.Footprint)
 	}

@@ -199,10 +199,10 @@ func status(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec) error {
 func reconciled(o *kubernetes.Object) error {
 	health, _, _ := unstructured.NestedMap(o.Object, "status", "health")
 	generations, _, _ := unstructured.NestedMap(o.Object, "status", "generations")
-	var todo []string
+	var left []string
 	for name, of := range generations {
 		if n, ok := of.(int64); ok && n != 0 && name != "reconciled" && name != "hasPendingRemoval" {
-			todo = append(todo, name)
+			left = append(left, name)
 		}
 	}
 	reached, _ := generations["reconciled"].(int64)
@@ -211,8 +211,8 @@ func reconciled(o *kubernetes.Object) error {
 		return errors.New("its operator does not say that the database is available")
 	case health["fullReplication"] != true || health["healthy"] != true:
 		return errors.New("its operator says that the data do not have all their copies")
-	case len(todo) > 0:
-		return fmt.Errorf("its operator has to do yet: %s", strings.Join(slices.Sorted(slices.Values(todo)), ", "))
+	case len(left) > 0:
+		return fmt.Errorf("its operator has to do yet: %s", strings.Join(slices.Sorted(slices.Values(left)), ", "))
 	case reached != o.GetGeneration():
 		return fmt.Errorf("its operator has reached generation %d of %d", reached, o.GetGeneration())
 	}

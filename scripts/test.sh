@@ -9,9 +9,9 @@
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
 #   scripts/test.sh seeds    120 short runs with random faults over clusters that fail over,
-#                            twenty on a MySQL that it fetches, and writes docs/seeds.md; then commits and clusters that meet
-#                            each fault, the whole matrix, and the checkers with all seeds, of
-#                            which everything takes a part.
+#                            twenty on a MySQL that it fetches, and writes docs/seeds.md; then
+#                            commits and clusters that meet each fault, the whole matrix, and the
+#                            checkers with all seeds, of which everything takes a part.
 #                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
 #   scripts/test.sh verified everything, and writes what was verified on which database
 #                            into README.md

@@ -435,8 +435,8 @@ func (a *app) reportCommand() *cobra.Command {
 	return c
 }
 
-// report shows a run, a sweep or a comparison again, and beside text or to open it makes its page again, whose
-// path it returns.
+// report shows a run, a sweep or a comparison again, and beside text or to open it makes its page
+// again, whose path it returns.
 func (a *app) report(dir, format string, open bool) (page string, err error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return "", err

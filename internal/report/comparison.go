@@ -56,10 +56,10 @@ func (d *ComparisonData) CutOff(reason string) {
 	}
 }
 
-// WriteText writes a comparison for people: first what is wrong with its runs and which side is faster, then the settings in which the sides
-// differ, then their measurements and the workload's own tables, then each side's ratio to
-// the first with its interval. Lines are wrapped at the width of a terminal in columns; 0: there
-// is none, and each stays one.
+// WriteText writes a comparison for people: first what is wrong with its runs and which side is
+// faster, then the settings in which the sides differ, then their measurements and the workload's
+// own tables, then each side's ratio to the first with its interval. Lines are wrapped at the width
+// of a terminal in columns; 0: there is none, and each stays one.
 func (d *ComparisonData) WriteText(w io.Writer, width int) error {
 	t := &text{width: cmp.Or(width, math.MaxInt)}
 	if d.Verdict != "valid" {

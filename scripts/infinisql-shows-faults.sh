@@ -11,7 +11,8 @@
 # First psql reads a row and then updates it in one transaction, which commits. Then the procedure
 # PgbenchNoinsert adds 10 to three rows, before and after one of its statements is compiled a
 # second time. The exit code is 1 where the update was lost or that statement did its work twice,
-# 0 where neither was so, and 3 where that cannot be said. It needs python3 and psql.
+# 0 where neither was so, 2 where the URL is not one of such a server, and 3 where that cannot be
+# said. It needs python3 and psql.
 set -eu
 exec python3 - "$@" <<'END'
 import os
@@ -21,7 +22,6 @@ import subprocess
 import sys
 import time
 import urllib.parse
-
 
 
 def unable(kind, error, trace):
@@ -36,6 +36,9 @@ if len(sys.argv) != 2:
     sys.exit(2)
 url = urllib.parse.urlsplit(sys.argv[1])
 query = dict(urllib.parse.parse_qsl(url.query))
+if not url.hostname or not url.port or "procedures" not in query:
+    print("name the URL that stroppy cluster up 'infinisql:1?procedures=DIR' prints, with its port and procedures=DIR", file=sys.stderr)
+    sys.exit(2)
 domain = url.path.strip("/")
 
 

@@ -113,23 +113,23 @@ const mostWrong = 5
 
 // markdownWrong writes what was found first in the invalid ones of several runs.
 func markdownWrong(out *strings.Builder, runs []Run) {
-	left := uint64(0)
+	wrong := uint64(0)
 	for _, r := range runs {
 		found := r.Result.Findings(0)
 		switch {
 		case r.Result.Verdict != "invalid" || len(found) == 0:
 			continue
-		case left >= mostWrong:
-			left++
+		case wrong >= mostWrong:
+			wrong++
 			continue
-		case left == 0:
+		case wrong == 0:
 			out.WriteString("\nWhat is wrong:\n\n")
 		}
-		left++
+		wrong++
 		fmt.Fprintf(out, "- %s: %s: %s\n", cell(filepath.Base(r.Dir)), cell(found[0].Check), cell(found[0].Detail))
 	}
-	if left > mostWrong {
-		fmt.Fprintf(out, "- %s more found violations, too.\n", report.Counted(left-mostWrong, "run"))
+	if wrong > mostWrong {
+		fmt.Fprintf(out, "- %s more found violations, too.\n", report.Counted(wrong-mostWrong, "run"))
 	}
 }
 

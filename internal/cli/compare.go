@@ -240,7 +240,7 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		}
 	}
 	for _, dir := range dirs {
-		recorded, err := compared(dir)
+		recorded, err := recordedRun(dir)
 		if err != nil {
 			return err
 		}
@@ -259,8 +259,8 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 	return nil
 }
 
-// compared reads a run that is to be compared.
-func compared(dir string) (report.Recorded, error) {
+// recordedRun reads a run that is to be compared.
+func recordedRun(dir string) (report.Recorded, error) {
 	if err := mustBeDirectory(dir); err != nil {
 		return report.Recorded{}, err
 	}
@@ -288,7 +288,7 @@ func (a *app) reportComparison(dir, format string, open bool) (page string, err 
 		}
 		read := report.Side{Name: side.Name}
 		for _, folder := range side.Runs {
-			recorded, err := compared(filepath.Join(dir, folder))
+			recorded, err := recordedRun(filepath.Join(dir, folder))
 			if err != nil {
 				return "", err
 			}

@@ -145,10 +145,14 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		case err != nil:
 			return "", "", err
 		}
-		if planned.Cluster != nil {
-			if err := nemesis.Possible(planned.Cluster, linksOf(planned.Cluster), c.Script); err != nil {
-				return "", "", &exitError{exitUsage, err}
-			}
+		switch err = nil; {
+		case planned.Cluster != nil:
+			err = nemesis.Possible(planned.Cluster, linksOf(planned.Cluster), c.Script)
+		case !kind.elsewhere(): // a kind that this build does not have; in Kubernetes there may be more nodes
+			err = c.Script.Fits(o.Nodes)
+		}
+		if err != nil {
+			return "", "", &exitError{exitUsage, err}
 		}
 		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, nil
 	}

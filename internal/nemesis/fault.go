@@ -266,11 +266,25 @@ func (e effect) fits(nodes []string, grows bool) error {
 	return e.target.fits(nodes, grows)
 }
 
+// Fits refuses what no cluster of so many nodes, n0 on, could suffer, whatever its kind.
+func (s Script) Fits(nodes int) error {
+	var names []string
+	for number := range nodes {
+		names = append(names, nodeName(number))
+	}
+	return s.each(func(e effect) error { return e.fits(names, s.has(add)) })
+}
+
 // possible says which fault this cluster can never suffer, and why.
 func (s Script) possible(on *state) error {
+	return s.each(func(e effect) error { return e.possible(on) })
+}
+
+// each says which fault is the first that a cluster refuses, and why.
+func (s Script) each(refusal func(effect) error) error {
 	for _, f := range s {
 		for _, e := range f.effects {
-			if err := e.possible(on); err != nil {
+			if err := refusal(e); err != nil {
 				return fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, err)
 			}
 		}

@@ -103,7 +103,7 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())
 		began := time.Now()
 		code, out := run(test.args...)
-		if took := time.Since(began); test.code != 0 && took > 10*time.Second {
+		if took := time.Since(began); test.code != 0 && took > 20*time.Second { // 3 s on a machine at rest; it took 23 s once
 			t.Errorf("%v is refused after %v", test.args, took)
 		}
 		said := strings.Join(strings.Fields(out), " ")

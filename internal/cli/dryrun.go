@@ -147,7 +147,7 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		}
 		switch err = nil; {
 		case planned.Cluster != nil:
-			err = nemesis.Possible(planned.Cluster, linksOf(planned.Cluster), c.Script)
+			err = nemesis.Possible(planned, linksOf(planned.Cluster), c.Script)
 		case !kind.elsewhere(): // a kind that this build does not have; in Kubernetes there may be more nodes
 			err = c.Script.Fits(o.Nodes)
 		}

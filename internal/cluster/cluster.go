@@ -195,9 +195,10 @@ type Options struct {
 // PlannedError says that a start went as far as a dry run goes.
 type PlannedError struct {
 	// Cluster is what would have been started, which can be asked what its kind, its options
-	// and its parameters decide, and for nothing else. Nil: only one that is up can be asked.
-	Cluster Cluster
-	Lacks   error // a MissingError where a program is not on this machine; else nil
+	// and its parameters decide, and for nothing else.
+	Cluster   Cluster
+	Uncounted bool  // it is there already, so that how many nodes it has is not known
+	Lacks     error // a MissingError where a program is not on this machine; else nil
 }
 
 func (*PlannedError) Error() string { return "a dry run starts nothing" }
@@ -235,7 +236,7 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 		if err := c.Plan(ctx, k, o); err != nil {
 			return none, fmt.Errorf("plan %s:%d: %w", k.Name, o.Nodes, err)
 		}
-		return none, &PlannedError{c, k.Lacks}
+		return none, &PlannedError{Cluster: c, Lacks: k.Lacks}
 	}
 	if k.Lacks != nil {
 		return none, k.Lacks

@@ -71,7 +71,7 @@ func (p planned) options(t *testing.T) cluster.Options {
 }
 
 // plan is what a dry run has of a kind, which must make nothing.
-func (p planned) plan(t *testing.T) cluster.Local {
+func (p planned) plan(t *testing.T) *cluster.PlannedError {
 	t.Helper()
 	o := p.options(t)
 	o.DryRun, o.Dir = true, t.TempDir()
@@ -83,7 +83,7 @@ func (p planned) plan(t *testing.T) cluster.Local {
 	if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
 		t.Errorf("a dry run left %v, %v", left, err)
 	}
-	return plan.Cluster.(cluster.Local)
+	return plan
 }
 
 // everyFault is each fault that can be written, on targets of every sort.
@@ -124,7 +124,7 @@ func TestPlanned(t *testing.T) {
 			plan := p.plan(t)
 			refused := map[string]error{}
 			for _, f := range faults {
-				refused[f.String()] = nemesis.Possible(plan, plan.Network(), nemesis.Script{f})
+				refused[f.String()] = nemesis.Possible(plan, plan.Cluster.(cluster.Local).Network(), nemesis.Script{f})
 			}
 			if refused["kill n0"] != nil || refused["kill n9"] == nil || refused["exec 'true'"] != nil {
 				t.Errorf("%v; %v; %v", refused["kill n0"], refused["kill n9"], refused["exec 'true'"])

@@ -236,7 +236,7 @@ func (e effect) possible(s *state) error {
 	if e.word == chaos {
 		return s.cluster.(ChaosTaker).ChaosFile(e.inject)
 	}
-	if err := e.fits(names(nodes), s.grows); err != nil {
+	if err := e.fits(names(nodes), s.grows); err != nil && !s.uncounted {
 		return err
 	}
 	if !s.leads && (e.word == move || e.target.needsLeader()) {

@@ -94,13 +94,13 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
-// Possible refuses, in the words of New, what a cluster that is only planned could never suffer
-// once it is up. What that one alone knows is not refused.
-func Possible(c Cluster, net Network, script Script) error {
+// Possible refuses, in the words of New, what the cluster of a plan could never suffer once it is
+// up. What that one alone knows is not refused.
+func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // nobody leads yet: only equal nodes have an answer
-	_, err := c.Leader(ended)
-	return script.possible(&state{cluster: c, net: net, grows: script.has(add), leads: !errors.Is(err, cluster.ErrNoLeader)})
+	_, err := p.Cluster.Leader(ended)
+	return script.possible(&state{cluster: p.Cluster, net: net, grows: script.has(add), uncounted: p.Uncounted, leads: !errors.Is(err, cluster.ErrNoLeader)})
 }
 
 // learnLeads learns whether the nodes of this cluster have a leader.

@@ -103,10 +103,11 @@ const (
 
 // state is the cluster with all faults that are in it.
 type state struct {
-	cluster Cluster
-	net     Network // nil: nothing can be done to its links
-	leads   bool    // the nodes have a leader
-	grows   bool    // the script adds nodes
+	cluster   Cluster
+	net       Network // nil: nothing can be done to its links
+	leads     bool    // the nodes have a leader
+	grows     bool    // the script adds nodes
+	uncounted bool    // how many nodes there are is not known
 
 	mu         sync.Mutex
 	closed     bool         // the load phase has ended: nothing is injected any more

@@ -212,6 +212,9 @@ func (c *Cluster) ChaosFile(file string) error {
 // What was allowed once counts as allowed from then on: it is asked again where a fault is due, and
 // nothing there may wait for the API server.
 func (c *Cluster) chaosAllowed(kinds []schema.GroupVersionKind, rights []Right) error {
+	if c.planned {
+		return nil
+	}
 	asked := fmt.Sprint(kinds, rights)
 	if _, known := c.granted.Load(asked); known {
 		return nil

@@ -31,7 +31,8 @@ type Cluster struct {
 	pods     *podWatch
 	nodes    []*node
 	database Database
-	*network // of the pods; a nemesis.Network
+	planned  bool // nothing is connected, so that what the API server decides is not known
+	*network      // of the pods; a nemesis.Network
 
 	meter     *meter // nil where nothing can be read
 	unmetered string // why
@@ -63,10 +64,7 @@ func Start(ctx context.Context, k *Kind, o cluster.Options, version string) (clu
 	if err != nil {
 		return nil, err
 	}
-	if mover, ok := c.database.(Mover); ok {
-		return &movable{c, mover}, nil
-	}
-	return c, nil
+	return c.capable(), nil
 }
 
 // movable is a cluster that can hand its lead over.
@@ -77,11 +75,11 @@ type movable struct {
 
 func start(ctx context.Context, k *Kind, o cluster.Options, version string) (_ *Cluster, err error) {
 	asked, err := k.read(o, version)
+	if o.DryRun && (err == nil || errors.As(err, new(cluster.MissingError))) {
+		return nil, k.plan(asked, err)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if o.DryRun {
-		return nil, &cluster.PlannedError{}
 	}
 	api, err := Connect(ctx, asked.Access)
 	if err != nil {

@@ -43,6 +43,9 @@ type Kind struct {
 	Status func(ctx context.Context, a *API, s *Spec) error
 	// Connect returns the database, whose servers have these addresses (HOST:PORT), by node.
 	Connect func(ctx context.Context, a *API, s *Spec, addresses []string) (Database, error)
+	// Unconnected returns a database with the capabilities of the one that Connect returns, for a dry
+	// run: it is asked for nothing but its leader, by a context that has ended.
+	Unconnected func(s *Spec) Database
 	// StatefulSet is set where Render's StatefulSet of the cluster's name makes the pods, and
 	// changes none of them by itself (updateStrategy OnDelete): then a node stays down for as
 	// long as a fault lasts, and can be replaced by an empty one.
@@ -55,7 +58,8 @@ type Kind struct {
 	// Settings says why a setting of the server's own cannot be given; nil: none can.
 	Settings func(name, value string) error
 	// Check says why what is asked for cannot be had, before anything is made or asked; an error
-	// of a parameter is a *cluster.ParamError. Nil: nothing more is looked at.
+	// of a parameter is a *cluster.ParamError, and a cluster.MissingError, which comes last, one of
+	// this program's build. Nil: nothing more is looked at.
 	Check func(s *Spec) error
 }
 
@@ -136,7 +140,8 @@ type asked struct {
 	selector string // labels of the pods of a database that is there already; empty: make one
 }
 
-// read reads the parameters. The error is a *cluster.ParamError.
+// read reads the parameters. The error is that of Check, beside what was read, or a
+// *cluster.ParamError.
 func (k *Kind) read(o cluster.Options, toolVersion string) (*asked, error) {
 	a := &asked{Spec: Spec{Nodes: o.Nodes, Disk: k.Disk, Version: k.Version, Pull: "IfNotPresent", ToolImage: "stroppy:" + toolVersion, Params: map[string]string{}}, wait: startLimit}
 	text := func(to *string) func(string) error {

@@ -62,7 +62,12 @@ func (n *node) Running() bool {
 }
 
 // current is the node's pod; nil where there is none.
-func (n *node) current() *corev1.Pod { return n.cluster.pods.get(n.pod) }
+func (n *node) current() *corev1.Pod {
+	if n.cluster.planned {
+		return nil
+	}
+	return n.cluster.pods.get(n.pod)
+}
 
 // Kill deletes the pod at once, without a grace period, and returns when its server does not
 // answer any more.

@@ -27,7 +27,7 @@ const stressSeen = time.Minute
 
 // Stressable says why the processors of the node's server cannot be taken up, nil if they can.
 func (n *node) Stressable() error {
-	if n.cluster.meter == nil {
+	if n.cluster.meter == nil && !n.cluster.planned {
 		return fmt.Errorf("what its pod uses is not known, so nobody could see what takes up its processors: %s", n.cluster.unmetered)
 	}
 	return n.cluster.chaosAllowed([]schema.GroupVersionKind{chaosKind(stressChaos)}, nil)

@@ -46,7 +46,8 @@ func Kind() *kubernetes.Kind {
 				NameOf: func(labels map[string]string) string { return labels[clusterLabel] }},
 		},
 		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
-		Params: map[string]string{region: "us-east1", account: ""},
+		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
+		Params:      map[string]string{region: "us-east1", account: ""},
 		Settings: func(name, value string) error {
 			return cluster.Settings("CockroachDB", "._", nil, map[string]string{})(name, value)
 		},

@@ -42,8 +42,8 @@ func Kind() *kubernetes.Kind {
 		Pods: func(s *kubernetes.Spec) labels.Set {
 			return labels.Set{kubernetes.RunLabel: s.Name, kubernetes.ComponentLabel: "etcd"}
 		},
-		Pod:      func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
-		Connect:  connect,
+		Pod:     func(s *kubernetes.Spec, node int) string { return fmt.Sprintf("%s-%d", s.Name, node) },
+		Connect: connect, Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
 		Settings: func(name, _ string) error { return etcd.CheckFlag(name) },
 	}
 }

@@ -90,10 +90,15 @@ func connect(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, client 
 		return nil, err
 	}
 	mode, _, _ := unstructured.NestedString(o.Object, "spec", "databaseConfiguration", "redundancy_mode")
+	return d.withCopies(mode), nil
+}
+
+// withCopies is the database with what can be done to one of this redundancy.
+func (d *database) withCopies(mode string) kubernetes.Database {
 	if d.single = mode == "single"; d.single {
-		return d, nil
+		return d
 	}
-	return replicated{d}, nil
+	return replicated{d}
 }
 
 // follow writes the connection string that the operator has now into the clients' file.

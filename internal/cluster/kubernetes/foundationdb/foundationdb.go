@@ -70,6 +70,9 @@ func Kind(client Client) *kubernetes.Kind {
 		Connect: func(ctx context.Context, a *kubernetes.API, s *kubernetes.Spec, _ []string) (kubernetes.Database, error) {
 			return connect(ctx, a, s, client)
 		},
+		Unconnected: func(s *kubernetes.Spec) kubernetes.Database {
+			return (&database{spec: s, lock: cluster.NewLock()}).withCopies(s.Params[redundancy])
+		},
 		Pods:   func(s *kubernetes.Spec) labels.Set { return labels.Set{clusterLabel: s.Name} },
 		Pod:    func(*kubernetes.Spec, int) string { return "" },
 		Params: map[string]string{redundancy: "", storage: "ssd", account: "", sidecar: "", coordinators: "names"},

@@ -49,6 +49,7 @@ func Kind() *kubernetes.Kind {
 			NameOf:  perconaNameOf,
 		}},
 		Render: render, Status: status, Connect: connect, Pods: pods, Pod: pod, Secrets: perconaSecrets, Check: check,
+		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
 		Settings: func(name, value string) error {
 			return cluster.Settings("MongoDB's configuration file", "._", nil, map[string]string{})(name, value)
 		},

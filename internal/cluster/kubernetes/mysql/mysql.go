@@ -52,6 +52,7 @@ func Kind() *kubernetes.Kind {
 			NameOf:  func(labels map[string]string) string { return labels["app.kubernetes.io/instance"] },
 		}},
 		Render: render, Status: status, Connect: connect, Settings: checkSetting,
+		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
 		Pods: func(s *kubernetes.Spec) labels.Set { // pkg/builder/labels of the operator
 			return labels.Set{"app.kubernetes.io/name": "mariadb", "app.kubernetes.io/instance": s.Name}
 		},

@@ -47,7 +47,8 @@ func Kind() *kubernetes.Kind {
 		},
 		Rights: []kubernetes.Right{{Resource: "secrets", Verbs: []string{"get"}}},
 		Render: render, Pods: pods, Pod: pod, Status: status, Connect: connect,
-		Settings: func(string, string) error { return nil },
+		Unconnected: func(*kubernetes.Spec) kubernetes.Database { return new(database) },
+		Settings:    func(string, string) error { return nil },
 	}
 }
 

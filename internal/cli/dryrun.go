@@ -145,14 +145,12 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		case err != nil:
 			return "", "", err
 		}
-		switch err = nil; {
-		case planned.Cluster != nil:
-			err = nemesis.Possible(planned, linksOf(planned.Cluster), c.Script)
-		case !kind.elsewhere(): // a kind that this build does not have; in Kubernetes there may be more nodes
-			err = c.Script.Fits(o.Nodes)
+		possible := c.Script.Fits(o.Nodes) // where this build has nothing else of the kind
+		if planned.Cluster != nil {
+			possible = nemesis.Possible(planned, linksOf(planned.Cluster), c.Script)
 		}
-		if err != nil {
-			return "", "", &exitError{exitUsage, err}
+		if possible != nil {
+			return "", "", &exitError{exitUsage, possible}
 		}
 		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, nil
 	}

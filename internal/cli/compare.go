@@ -246,11 +246,20 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
 	}
-	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs), format, "")
+	command := "stroppy report" + quoted(dirs)
+	compared, err := a.printComparison(sides, out, command, format, "")
 	if err != nil || out == "" {
 		return err
 	}
+	book, err := rounds.Of(dirs, out)
+	if err != nil {
+		return err
+	}
+	book.Command, book.Stroppy = command, version()
 	if err = os.MkdirAll(out, 0o777); err == nil {
+		err = book.Save(out)
+	}
+	if err == nil {
 		err = a.comparisonPage(compared, out, format == output.Text)
 	}
 	if err != nil {
@@ -274,7 +283,7 @@ func recordedRun(dir string) (report.Recorded, error) {
 	return recorded, err
 }
 
-// reportComparison shows a comparison that was made by rounds again, and makes its page again,
+// reportComparison shows a comparison that was kept again, and makes its page again,
 // whose path it returns.
 func (a *app) reportComparison(dir, format string, open bool) (page string, err error) {
 	book, err := rounds.Read(dir)
@@ -287,8 +296,8 @@ func (a *app) reportComparison(dir, format string, open bool) (page string, err 
 			return "", usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to compare with for side %s (%s): `%s` makes it again", dir, report.SideName(i), side.Name, book.Command)
 		}
 		read := report.Side{Name: side.Name}
-		for _, folder := range side.Runs {
-			recorded, err := recordedRun(filepath.Join(dir, folder))
+		for _, folder := range side.Dirs(dir) {
+			recorded, err := recordedRun(folder)
 			if err != nil {
 				return "", err
 			}

@@ -26,10 +26,38 @@ type Book struct {
 	Sides   []Side `json:"sides"`
 }
 
-// Side is a scenario, and the runs that were made of it, one a round.
+// Side is a scenario, and the runs that were made of it, one a round; or a run that there was.
 type Side struct {
 	Name string   `json:"name"`
-	Runs []string `json:"runs"` // folders of the comparison's directory
+	Runs []string `json:"runs"` // their directories, as seen from the comparison's
+}
+
+// Dirs are the directories of the side's runs, where the comparison's is dir.
+func (s *Side) Dirs(dir string) (list []string) {
+	for _, run := range s.Runs {
+		if !filepath.IsAbs(run) {
+			run = filepath.Join(dir, run)
+		}
+		list = append(list, run)
+	}
+	return list
+}
+
+// Of is the book of a comparison of runs that there are, each a side, which is kept in dir.
+func Of(runs []string, dir string) (*Book, error) {
+	b := &Book{Rounds: 1}
+	from, err := filepath.Abs(dir)
+	for _, run := range runs {
+		to, errOne := filepath.Abs(run)
+		if err = errors.Join(err, errOne); err != nil {
+			return nil, err
+		}
+		if near, errOne := filepath.Rel(from, to); errOne == nil {
+			to = near
+		}
+		b.Sides = append(b.Sides, Side{Name: run, Runs: []string{to}})
+	}
+	return b, nil
 }
 
 // Holds says whether a directory is one of a comparison.
@@ -51,13 +79,6 @@ func parse(data []byte) (*Book, error) {
 	}
 	if len(b.Sides) < 2 {
 		return nil, errors.New("it names fewer than two sides")
-	}
-	for _, side := range b.Sides {
-		for _, run := range side.Runs {
-			if !filepath.IsLocal(run) {
-				return nil, fmt.Errorf("it names the run %s, which is no folder of the comparison's directory", run)
-			}
-		}
 	}
 	return b, nil
 }

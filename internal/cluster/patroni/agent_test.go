@@ -21,15 +21,15 @@ func demoted(t *testing.T, n *node) {
 	}))
 }
 
-// TestAgentAndStore injects the faults of Patroni alone and of its etcd, sees what follows
-// of each, and heals it. Nothing may be lost: strict, because otherwise Patroni 3.0.2, where
+// TestAgentAndStore injects the faults of Patroni alone and of all servers of its etcd, sees
+// what follows of each, and heals it. Nothing may be lost: strict, because otherwise Patroni 3.0.2, where
 // it begins beside a primary that runs, writes a postgresql.conf without
 // synchronous_standby_names, and a primary that has lost its lead acknowledges what waited.
 // In the end the cluster is stopped, which must leave nothing of it.
 func TestAgentAndStore(t *testing.T) {
 	dir := clustertest.OpenDir(t)
 	k := kind()
-	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: taken(t, "synchronous=strict")}).(*Cluster)
+	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: taken(t, "synchronous=strict&store=3")}).(*Cluster)
 	leads := func() *node { l, _ := clustertest.Leader(t, c); return l.(*node) }
 	faults := []struct {
 		name         string
@@ -59,10 +59,21 @@ func TestAgentAndStore(t *testing.T) {
 	for _, do := range faults {
 		t.Run(do.name+" the store", func(t *testing.T) {
 			p, ctx, n := k.Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), leads()
-			store := c.Store()[0]
-			clustertest.Must(t, do.inject(store, ctx))
+			if len(c.Store()) != 3 {
+				t.Fatalf("%d servers keep the state of the cluster", len(c.Store()))
+			}
+			all := func(act func(cluster.Auxiliary, context.Context) error) {
+				errs := make(chan error)
+				for _, server := range c.Store() { // at once: one alone has no majority
+					go func() { errs <- act(server, ctx) }()
+				}
+				for range c.Store() {
+					clustertest.Must(t, <-errs)
+				}
+			}
+			all(do.inject)
 			demoted(t, n)
-			clustertest.Must(t, do.heal(store, ctx))
+			all(do.heal)
 			p.GoOn(20)
 			p.EndWell(do.name + " the store")
 		})

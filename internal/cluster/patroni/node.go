@@ -179,12 +179,12 @@ func (n *node) ready(ctx context.Context) error {
 // storeCommand makes the command that starts an etcd server.
 func (n *node) storeCommand(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
-	var members []string
-	for _, s := range c.stores() {
+	stores, members := c.stores(), []string{}
+	for _, s := range stores {
 		members = append(members, s.Name()+"=http://"+s.peer.String())
 	}
 	own := etcd.Member{Name: n.Name(), Dir: n.Dir(), Client: n.client, Peer: n.peer}
-	cmd := own.Command(c.programs.etcd, strings.Join(members, ","), "new", "stroppy-"+n.peer.String())
+	cmd := own.Command(c.programs.etcd, strings.Join(members, ","), "new", "stroppy-"+stores[0].peer.String())
 	user := c.User.Command(context.Background(), n.folder, c.programs.etcd)
 	cmd.Dir, cmd.SysProcAttr = user.Dir, user.SysProcAttr
 	return cmd, nil

@@ -124,7 +124,7 @@ func (d *PageData) Write(w io.Writer, r *Result) error {
 func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
-		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
+		Head: NewHead(r.Workload, judgedOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
 		Timeline: timeline(in), Acknowledged: pageAcknowledged(r), Server: pageServer(in), Histogram: histogram(r.Drive),
 		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
 		Latency: []PageTable{}, Outcomes: []PageTable{}, Failed: []PageCheck{}, Checks: []PageCheck{},

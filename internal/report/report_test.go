@@ -386,5 +386,8 @@ func TestNarrow(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "(Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd") {
 			t.Errorf("the head is\n%s", &out)
 		}
+		if d := NewPageData(Input{Result: r}); d.Database != "PostgreSQL 15.18 (Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd" || !strings.Contains(d.Title, "by Patroni") {
+			t.Errorf("the page is of %q and its title %q", d.Database, d.Title)
+		}
 	}
 }

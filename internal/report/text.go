@@ -59,7 +59,7 @@ func (d *PageData) text(w io.Writer, r *Result, o Options) error {
 }
 
 func (t *text) headline(verdict string) {
-	t.verdict(verdict, t.r.ObjectivesStatus(), strings.TrimSpace(t.r.Workload+" on "+databaseOf(t.r))+failoverOf(t.r))
+	t.verdict(verdict, t.r.ObjectivesStatus(), strings.TrimSpace(t.r.Workload+" on "+judgedOf(t.r)))
 }
 
 // Headline is the first line of a report on what, with its end: the verdict, and behind it what
@@ -87,6 +87,9 @@ func (t *text) verdict(verdict, objectives, what string) {
 // FailoverSetting is the name of the setting that says who fails over, such as "by PROGRAM
 // VERSION (its settings)".
 const FailoverSetting = "fail-over"
+
+// judgedOf is what a verdict is of: the database, and who fails over.
+func judgedOf(r *Result) string { return databaseOf(r) + failoverOf(r) }
 
 // failoverOf is who fails over, to be added to the database; empty if nobody does.
 func failoverOf(r *Result) string {

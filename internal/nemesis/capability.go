@@ -160,6 +160,14 @@ func is[C any](otherwise string) able {
 	}
 }
 
+// led refuses a cluster whose nodes are equal.
+func led(_ effect, s *state, _ []cluster.Node) error {
+	if !s.leads {
+		return cluster.ErrNoLeader
+	}
+	return nil
+}
+
 // both is what the first of two says, or else the second.
 func both(a, b able) able {
 	return func(e effect, s *state, nodes []cluster.Node) error {

@@ -105,7 +105,7 @@ const (
 func kinds() []kind {
 	kills, stops, restarts := has[Killer]("killed"), has[Terminator]("shut down in good order"), has[Restarter]("started again")
 	resizes := is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
-	moves := is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
+	moves := both(led, is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one"))
 	steers := fit("nothing can steer the clocks of this kind of node", "the clock of %s cannot be steered: %w", Clock.Steered)
 	drifts := func(e effect, s *state, nodes []cluster.Node) error {
 		if e.rate == 0 {
@@ -239,7 +239,7 @@ func (e effect) possible(s *state) error {
 	if err := e.fits(names(nodes), s.grows); err != nil && !s.uncounted {
 		return err
 	}
-	if !s.leads && (e.word == move || e.target.needsLeader()) {
+	if !s.leads && e.target.needsLeader() {
 		return errEquals
 	}
 	return nil

@@ -79,7 +79,7 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 		}
 		line += " --db '" + address + "'"
 	case "cluster": // its faults take longer than a brief run
-		provide(t, sh, text)
+		line += provide(t, sh, text)
 		if !strings.Contains(short, "--clients") {
 			line += " --clients 4"
 		}

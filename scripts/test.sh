@@ -319,7 +319,7 @@ elif [ $tier = versions ]; then
 	if [ -e /usr/include/dqlite.h ]; then # a library, which other builds have not
 		(export CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now && go test -tags 'dqlite libsqlite3' -vet=off -json -count 1 -run '^TestVersions$/^dqlite' ./internal/dbtest) >>"$scratch/all" || { status=1; echo "TestVersions of dqlite failed" >&2; }
 	fi
-	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^(etcd-inconsistent|mariadb-mapped-log)' "$@"
+	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^(etcd-inconsistent|mariadb-mapped-log|mysql-torn-reads)' "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"

@@ -359,7 +359,7 @@ type Fault struct {
 	LongestGap       *float64 `json:"longest_gap_s"`    // the longest time without a commit, within the noise or not
 	NoiseSeconds     *float64 `json:"noise_s"`          // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
 	Uncompared       string   `json:"uncompared"`       // why recovered_s cannot be known
-	OutageCluster    *float64 `json:"outage_cluster_s"` // of the outage, until another node was seen to take writes; null where none was
+	OutageCluster    *float64 `json:"outage_cluster_s"` // of the outage, until a node was seen to take the lead and writes; null where none was
 	OutageClient     *float64 `json:"outage_client_s"`  // and from then on until a client committed
 	OutageLeader     string   `json:"outage_leader"`    // the node that was seen to take writes
 }

@@ -3,6 +3,8 @@ package patroni
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"stroppy/internal/cluster"
@@ -78,5 +80,28 @@ func TestAgentAndStore(t *testing.T) {
 			p.EndWell(do.name + " the store")
 		})
 	}
+	t.Run("lead again", func(t *testing.T) { testLeadsAgain(t, c, leads()) })
 	t.Run("stop leaves nothing", func(t *testing.T) { k.Gone(t, c, dir) })
+}
+
+// testLeadsAgain holds that a node is noted which loses Patroni's leader key and gets it back,
+// because nobody else's Patroni is awake.
+func testLeadsAgain(t *testing.T, c *Cluster, n *node) {
+	ctx, before := clustertest.Within(t, clustertest.WaitLimit), len(c.Events())
+	noted := func(what string, is func(cluster.Event) bool) {
+		t.Helper()
+		clustertest.Must(t, cluster.Retry(ctx, func() error {
+			if events := c.Events()[before:]; !slices.ContainsFunc(events, is) {
+				return fmt.Errorf("%s is not noted: %v", what, events)
+			}
+			return nil
+		}))
+	}
+	other := c.servers()[1-n.Number()].Agent()
+	clustertest.Must(t, other.Pause(ctx))
+	clustertest.Must(t, n.Agent().Pause(ctx))
+	noted("the loss of the key", func(e cluster.Event) bool { return strings.HasPrefix(e.Text, "nobody has") })
+	clustertest.Must(t, n.Agent().Resume(ctx))
+	noted("who leads again", func(e cluster.Event) bool { return e.Leader == n.Name() })
+	clustertest.Must(t, other.Resume(ctx))
 }

@@ -160,10 +160,10 @@ func (n *node) writes(ctx context.Context) bool {
 	return n.over.Ask(ctx, "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'stroppy', '')") == nil
 }
 
-// watch notes when another node leads, which it does when it has Patroni's leader key and a
-// write on it was seen to commit, until the cluster is stopped.
+// watch notes when a node begins to lead, which it does when it has Patroni's leader key, which
+// another one or nobody had, and a write on it was seen to commit, until the cluster is stopped.
 func (c *Cluster) watch() {
-	last, awaited, every := "", "", watchEvery
+	holder, awaited, every := "", "", watchEvery
 	for cluster.Sleep(c.Life, every) == nil {
 		if awaited != "" {
 			if p, err := c.leads(c.Life); err == nil && p.Name() == awaited && p.writes(c.Life) {
@@ -173,12 +173,15 @@ func (c *Cluster) watch() {
 		}
 		name, err := c.key(c.Life, "leader")
 		switch {
-		case err != nil && !errors.Is(err, errNoKey) || name == last:
+		case err != nil && !errors.Is(err, errNoKey) || name == holder:
+			continue
 		case name == "":
-			c.Note("nobody has Patroni's leader key, which %s had", last)
+			c.Note("nobody has Patroni's leader key, which %s had", holder)
+			awaited, every = "", watchEvery
 		default:
 			c.Note("%s has Patroni's leader key", name)
-			last, awaited, every = name, name, awaitEvery
+			awaited, every = name, awaitEvery
 		}
+		holder = name
 	}
 }

@@ -253,7 +253,7 @@ func eventsOf(e eventful) func(since time.Time) []report.Event {
 	return func(since time.Time) (list []report.Event) {
 		for _, one := range e.Events() {
 			if at := one.Time.Sub(since); at >= 0 {
-				list = append(list, report.Event{AtSeconds: at.Seconds(), Text: one.Text, Leader: one.Leader, Repair: one.Repair})
+				list = append(list, report.Event{AtSeconds: at.Seconds(), Text: one.Text, Leader: one.Leader, Named: one.Named, Repair: one.Repair})
 			}
 		}
 		return list

@@ -435,6 +435,7 @@ type Event struct {
 	Time   time.Time
 	Text   string
 	Leader string // the node that leads from then on; empty: the event is another one
+	Named  string // the node that clients can learn from then on to lead, where that is later; empty: the event is another one
 	Repair bool   // it is what an operator has to do, for the cluster does not do it by itself
 }
 
@@ -458,6 +459,11 @@ func (l *EventLog) Note(format string, args ...any) { l.note(Event{}, format, ar
 // NoteLeader records that a node leads now.
 func (l *EventLog) NoteLeader(name, format string, args ...any) {
 	l.note(Event{Leader: name}, format, args)
+}
+
+// NoteNamed records that clients can learn now that a node leads.
+func (l *EventLog) NoteNamed(name, format string, args ...any) {
+	l.note(Event{Named: name}, format, args)
 }
 
 // NoteRepair records what was done as an operator does it.

@@ -132,7 +132,11 @@ func faultRow(f Fault, live bool) PageRow {
 		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", Group(f.Unknown), Group(f.FoundCommitted), Group(f.FoundAborted)))
 	}
 	if f.OutageCluster != nil && f.OutageClient != nil {
-		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s took writes, then the clients' %s", seconds(*f.OutageCluster), f.OutageLeader, seconds(*f.OutageClient)))
+		until := "took writes"
+		if f.OutageNamed {
+			until = "took writes and was named as the primary"
+		}
+		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s %s, then the clients' %s", seconds(*f.OutageCluster), f.OutageLeader, until, seconds(*f.OutageClient)))
 	}
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
 		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}

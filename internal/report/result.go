@@ -362,6 +362,7 @@ type Fault struct {
 	OutageCluster    *float64 `json:"outage_cluster_s"` // of the outage, until a node was seen to take the lead and writes; null where none was
 	OutageClient     *float64 `json:"outage_client_s"`  // and from then on until a client committed
 	OutageLeader     string   `json:"outage_leader"`    // the node that was seen to take writes
+	OutageNamed      bool     `json:"outage_named"`     // the cluster's part ends later, when clients could learn of that node
 }
 
 // lateFrom is from how many seconds on a fault is reported to have come late.
@@ -372,18 +373,17 @@ type Event struct {
 	AtSeconds float64 `json:"at_s"` // since the run's start
 	Text      string  `json:"text"`
 	Leader    string  `json:"leader,omitempty"` // the node that leads from then on, where the event is that it does
+	Named     string  `json:"named,omitempty"`  // the node that clients can learn from then on to lead, where the event is that
 	Repair    bool    `json:"repair,omitempty"` // what an operator has to do, for the cluster does not do it by itself
 }
 
-// Degradation compares the last part of the load phase without a fault with the
-// first.
+// Degradation compares the last part of the load phase without a fault with the first.
 type Degradation struct {
 	FirstTPS float64 `json:"first_tps"`
 	LastTPS  float64 `json:"last_tps"`
 }
 
-// Loss is the share of the throughput that was lost from the first part to the
-// last; below zero it was gained.
+// Loss is the share of the throughput lost from the first part to the last; below zero: gained.
 func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 
 // Client is what the load phase cost on this side.

@@ -115,10 +115,11 @@ func describe(f *report.Fault, e *stats.Effect) {
 // to do so: clusters are asked each 100 ms, and on a busy machine an answer takes as long.
 const seenWithin = 0.25
 
-// divideOutages divides each outage in which a node took the lead, at the moment from which
-// that node was seen to take writes: before it nobody could commit, and from it on the
-// clients had not come to it yet. Where no node was seen to take the lead, or several were, it
-// is not known, nor where the load phase ended before a transaction committed again.
+// divideOutages divides each outage in which another node took the lead, at the moment from
+// which that node was seen to take writes and, where others name it to the clients, was named:
+// before it nobody could commit, and from it on the clients had not come to it yet. Where no
+// node was seen to take the lead, or several were, it is not known, nor where the load phase
+// ended before a transaction committed again.
 func (c *conductor) divideOutages() {
 	end := time.Duration(math.MaxInt64)
 	if d := c.result.Drive; d != nil {
@@ -126,7 +127,7 @@ func (c *conductor) divideOutages() {
 	}
 	for i := range c.result.Faults {
 		f := &c.result.Faults[i]
-		f.OutageCluster, f.OutageClient, f.OutageLeader = nil, nil, ""
+		f.OutageCluster, f.OutageClient, f.OutageLeader, f.OutageNamed = nil, nil, "", false
 		if f.OutageAtSeconds == nil || f.OutageSeconds == nil {
 			continue
 		}
@@ -135,17 +136,25 @@ func (c *conductor) divideOutages() {
 		if seconds(to) >= end {
 			continue
 		}
+		var leaders []string
+		at := 0.0
 		for _, e := range c.result.ClusterEvents {
-			if e.Leader == "" || e.AtSeconds < from || e.AtSeconds > to+seenWithin {
+			if e.AtSeconds < from || e.AtSeconds > to+seenWithin {
 				continue
 			}
-			if f.OutageLeader != "" {
-				f.OutageCluster, f.OutageClient, f.OutageLeader = nil, nil, ""
-				break
+			if e.Leader != "" {
+				leaders, at = append(leaders, e.Leader), e.AtSeconds
 			}
-			at := min(e.AtSeconds, to) // a client may have come before it was seen
-			f.OutageCluster, f.OutageClient, f.OutageLeader = new(at-from), new(to-at), e.Leader
+			if e.Named != "" && len(leaders) == 1 && e.Named == leaders[0] {
+				f.OutageNamed, at = true, e.AtSeconds
+			}
 		}
+		if len(leaders) != 1 {
+			f.OutageNamed = false
+			continue
+		}
+		at = min(at, to) // a client may have come before it was seen
+		f.OutageCluster, f.OutageClient, f.OutageLeader = new(at-from), new(to-at), leaders[0]
 	}
 }
 

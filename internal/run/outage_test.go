@@ -14,6 +14,9 @@ func TestDividedOutage(t *testing.T) {
 		cluster, client float64
 		leader          string // empty: it is not known
 	}{
+		"named later":                   {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 12.1, Named: "n2"}, {AtSeconds: 17.5, Named: "n1"}}, nil, 7.5, 0.5, "n1"},
+		"named before it is seen":       {[]report.Event{{AtSeconds: 12, Named: "n1"}, {AtSeconds: 12.5, Leader: "n1"}}, nil, 2.5, 5.5, "n1"},
+		"named, and never seen":         {[]report.Event{{AtSeconds: 12, Named: "n1"}}, nil, 0, 0, ""},
 		"another node":                  {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 15.5, Leader: "n1"}}, nil, 5.5, 2.5, "n1"},
 		"two, one after the other":      {[]report.Event{{AtSeconds: 12, Leader: "n1"}, {AtSeconds: 16, Leader: "n2"}}, nil, 0, 0, ""},
 		"seen just after the commit":    {[]report.Event{{AtSeconds: 18.0625, Leader: "n1"}}, nil, 8, 0, "n1"},

@@ -2,33 +2,89 @@ package redis
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"stroppy/internal/cluster"
 )
 
 const (
-	// watchEvery is the time between two looks at whom the Sentinels name, and roleEvery
-	// that between two at the role of a node.
+	// watchEvery is the time between two looks at whom the Sentinels name, which is that of
+	// the clients, and roleEvery that between two at the role of a node.
 	watchEvery, roleEvery = 100 * time.Millisecond, 50 * time.Millisecond
 	// roleLimit bounds one look at a role: a node that was frozen or cut off is asked again
 	// so soon after it is back.
 	roleLimit = 500 * time.Millisecond
 )
 
-// watchSentinels notes when most of the Sentinels name another primary, until the cluster
-// is stopped. They agree later than that node takes writes, by a second and more.
+// watchSentinels notes when one of the Sentinels names another primary by a newer epoch, until
+// the cluster is stopped. Clients learn it then: a Sentinel asks the node that it has promoted
+// once a second whether it is a primary, and names it when it says so.
 func (c *SentinelCluster) watchSentinels() {
-	last := c.servers()[0]
+	last := naming{address: c.servers()[0].address()}
 	for cluster.Sleep(c.Life, watchEvery) == nil {
 		ctx, cancel := context.WithTimeout(c.Life, askLimit)
-		p := c.named(ctx, func(n *server) *session { return n.watched })
+		n := c.newestNaming(ctx)
 		cancel()
-		if p != nil && p != last {
-			c.Note("most of the Sentinels name %s as the primary in place of %s", p.Name(), last.Name())
-			last = p
+		if n.epoch <= last.epoch {
+			continue
+		}
+		servers := c.servers()
+		if at := slices.IndexFunc(servers, func(s *server) bool { return s.address() == n.address }); at >= 0 && n.address != last.address {
+			c.NoteNamed(servers[at].Name(), "a Sentinel names %s as the primary", servers[at].Name())
+		}
+		last = n
+	}
+}
+
+// naming is whom a Sentinel names as the primary. The newest epoch counts; 0 is nobody's word.
+type naming struct {
+	address string
+	epoch   uint64
+}
+
+// newestNaming asks all Sentinels at once.
+func (c *SentinelCluster) newestNaming(ctx context.Context) (newest naming) {
+	nodes := c.List()
+	answers := make(chan naming, len(nodes))
+	for _, n := range nodes {
+		go func() {
+			a, err := askNaming(ctx, n.watched)
+			if err != nil {
+				a = naming{} // one that is down or paused has no say
+			}
+			answers <- a
+		}()
+	}
+	for range nodes {
+		if a := <-answers; a.epoch > newest.epoch {
+			newest = a
 		}
 	}
+	return newest
+}
+
+// askNaming asks for the address first: it is the new primary's as soon as there is an epoch of
+// its fail-over.
+func askNaming(ctx context.Context, s *session) (n naming, err error) {
+	answer, err := s.do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", master)
+	if err != nil {
+		return n, err
+	}
+	words, err := answer.StringSlice()
+	if err != nil || len(words) != 2 {
+		return n, fmt.Errorf("a Sentinel names %q as the primary: %w", words, errors.Join(err, errNoPrimary))
+	}
+	m, err := askMaster(ctx, s)
+	if err != nil {
+		return n, err
+	}
+	n.address = words[0] + ":" + words[1]
+	n.epoch, err = strconv.ParseUint(m["config-epoch"], 10, 64)
+	return n, err
 }
 
 // watchRole notes when a node takes writes that was a replica before, as the node itself

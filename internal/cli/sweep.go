@@ -173,7 +173,11 @@ func (w *sweeping) allowed() error {
 		values = w.fallback
 	}
 	for _, value := range values {
-		if _, err := w.with(value); err != nil {
+		step, err := w.with(value)
+		if err == nil && w.spec.Axis == sweep.Nodes {
+			_, _, err = step.whereRun(w.app.environ)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -190,6 +194,9 @@ func (w *sweeping) axis() error {
 		}
 		if c.Think > 0 {
 			return usagef("think-time is of a closed loop, and a sweep over the rate drives an open one: leave it out")
+		}
+		if _, err := w.with(1); err != nil { // what goes with any rate
+			return err
 		}
 	case sweep.Clients:
 		if c.Named["clients"] {

@@ -152,7 +152,7 @@ func (c *config) whereRun(environ []string) (where, scheme string, err error) {
 		if possible != nil {
 			return "", "", &exitError{exitUsage, possible}
 		}
-		return fmt.Sprintf("a cluster %s of %d nodes, %s", kind.name, o.Nodes, how), kind.name, nil
+		return fmt.Sprintf("a cluster %s of %s, %s", kind.name, report.Counted(uint64(o.Nodes), "node"), how), kind.name, nil
 	}
 	url := c.runDatabase("")
 	kind, err := databaseOf(url)
@@ -385,6 +385,10 @@ func (w *sweeping) dryRun() error {
 			*value = "as the steps say, " + step.pace()
 		case rows[i][0] == "clients" && w.spec.Axis == sweep.Rate:
 			*value = fmt.Sprintf("%d, at the rates of the steps", step.Clients)
+		case rows[i][0] == "database" && w.spec.Axis == sweep.Nodes:
+			_, how, _ := strings.Cut(*value, ", ")
+			kind, _, _ := clusterNodes(step.Cluster)
+			*value = "a cluster " + kind + " of as many nodes as the steps say, " + how
 		case rows[i][0] == "directory":
 			*value = cmp.Or(dir, strings.Replace(*value, "TIME-"+step.Workload, "TIME-"+step.Workload+"-sweep", 1))
 		case rows[i][0] == "command":
@@ -398,6 +402,7 @@ func (w *sweeping) dryRun() error {
 // dryRun prints what a comparison would do.
 func (c *comparing) dryRun() error {
 	var names []string
+	sides := make([][][2]string, len(c.configs))
 	for i, config := range c.configs {
 		side := config
 		side.Out, side.Seed = "", c.configs[0].Seed // as in the first round
@@ -405,19 +410,19 @@ func (c *comparing) dryRun() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.sides[i].Name, err)
 		}
-		name := string('A' + rune(i))
-		names = append(names, name)
-		if err := c.app.printOutline(fmt.Sprintf("%s: %s", name, c.sides[i].Name), rows[:len(rows)-2]); err != nil {
-			return err
-		}
+		names, sides[i] = append(names, string('A'+rune(i))), rows[:len(rows)-2]
 	}
 	often := "once"
 	if c.rounds > 1 {
 		often = fmt.Sprintf("%d times", c.rounds)
 	}
-	return c.app.printOutline("Plan of `stroppy compare`; nothing was started.", [][2]string{
+	err := c.app.printOutline("Plan of `stroppy compare`; nothing was started.", [][2]string{
 		{"order", strings.Join(names, " ") + ", " + often},
 		{"seeds", fmt.Sprintf("%d, and one more each round", c.configs[0].Seed)},
 		{"directory", c.dir}, {"command", c.command},
 	})
+	for i := 0; i < len(sides) && err == nil; i++ {
+		err = c.app.printOutline(fmt.Sprintf("%s: %s", names[i], c.sides[i].Name), sides[i])
+	}
+	return err
 }

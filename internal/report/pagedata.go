@@ -25,7 +25,7 @@ type PageData struct {
 	Heat         *PageHeat         `json:"heat"`
 	Latency      []PageTable       `json:"latency"`
 	Outcomes     []PageTable       `json:"outcomes"`
-	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid
+	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid, and then one that explains them
 	Checks       []PageCheck       `json:"checks"` // the others
 	// Objectives are the limits that the run was given, and their status is what they come
 	// to together: met, missed or unknown; empty where there are none.
@@ -136,7 +136,7 @@ func NewPageData(in Input) *PageData {
 	}
 	for _, c := range pageChecks(slices.DeleteFunc(slices.Clone(r.Checks), r.unasked)) {
 		c.Rest = r.Violations.rest(c.Name)
-		if c.Required && c.Status == "invalid" {
+		if c.Status == "invalid" && (c.Required || len(d.Failed) > 0 && r.explains(c.Name)) {
 			d.Failed = append(d.Failed, c)
 		} else {
 			d.Checks = append(d.Checks, c)
@@ -283,6 +283,14 @@ var shares = map[string]string{"no-lost-update": "modify-share", "scans": "scan-
 // unasked says that a check had nothing to check because the run was to have none of it.
 func (r *Result) unasked(c Check) bool {
 	return c.Status == notApplicable && settingOf(r.Scenario, shares[c.Name]) == "0"
+}
+
+// explains says that a check which the verdict does not count shows why others fail: an update
+// that is lost is missing from sums and books, whatever level was claimed.
+func (r *Result) explains(name string) bool {
+	return slices.ContainsFunc(r.Checks, func(c Check) bool {
+		return c.Name == name && slices.ContainsFunc(c.Anomalies, func(a Anomaly) bool { return strings.HasPrefix(a.Name, "lost update") })
+	})
 }
 
 // pageChecks are the checks: those that the verdict counts first, and of them

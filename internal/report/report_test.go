@@ -391,3 +391,36 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 }
+
+// TestCauseBesideWhatFails: an update that was lost stands below the sums that fail by it, with
+// its witness and drawing, though nobody claimed that none is lost; where nothing fails it does not.
+func TestCauseBesideWhatFails(t *testing.T) {
+	results := nine(check.Valid)
+	results[6].Status, results[6].Detail, results[6].Anomalies = check.Invalid, "Lost update: "+lostUpdate().Detail, []check.Anomaly{lostUpdate()}
+	results[7].Status, results[7].Detail = check.Invalid, "Not serializable, and so not strictly."
+	for _, wrong := range []bool{true, false} {
+		r, want := driven(base("valid", "It is so.")), []string{}
+		if wrong {
+			results[0].Status, results[0].Detail = check.Invalid, "5.00 was made."
+			r, want = driven(base("invalid", "5.00 was made.")), []string{results[0].Name, check.Serializable}
+		} else {
+			results[0].Status = check.Valid
+		}
+		r.Checks = Checks(results)
+		failed := []string{}
+		for _, c := range NewPageData(Input{Result: r}).Failed {
+			failed = append(failed, c.Name)
+		}
+		if !slices.Equal(failed, want) {
+			t.Errorf("the checks %q stand below the verdict %s, not %q", failed, r.Verdict, want)
+		}
+		var b bytes.Buffer
+		if err := Text(&b, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		drawing, figures := strings.Index(b.String(), "Drawing: violations/lost-update.svg"), strings.Index(b.String(), "Throughput")
+		if wrong != (drawing >= 0 && drawing < figures) {
+			t.Errorf("the drawing stands at %d and the figures at %d:\n%s", drawing, figures, b.String())
+		}
+	}
+}

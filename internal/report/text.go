@@ -281,7 +281,8 @@ func (t *text) faults() {
 	}
 }
 
-// failed writes what is wrong: the checks that the verdict fails by, each with what was found.
+// failed writes what is wrong: the checks that the verdict fails by, each with what was found,
+// and one that explains them.
 func (t *text) failed(list []PageCheck, all bool) {
 	if len(list) == 0 {
 		return
@@ -321,7 +322,7 @@ func (t *text) checks(d *PageData, all bool) {
 			first = firstSentence(first)
 			first = short(first, t.width-checkColumns+1)
 		}
-		c.Detail = first
+		c.Detail, c.Findings = first, nil
 		t.check(c, false)
 	}
 }
@@ -366,7 +367,7 @@ func (t *text) check(c PageCheck, all bool) {
 	default:
 		lead += t.status(c.Status, fmt.Sprintf("%-21s", c.Status))
 	}
-	if c.Status != "invalid" || !c.Required && !all {
+	if c.Status != "invalid" || len(c.Findings) == 0 {
 		t.hang(lead, checkColumns, c.Detail)
 		return
 	}

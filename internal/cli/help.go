@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/output"
+	"stroppy/internal/pace"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -386,6 +387,8 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	of := func(list ...string) cobra.CompletionFunc { return fixed(func(string) []string { return list }, none) }
 	key, ofSetting := f.Value.(*keyFlag)
 	switch f.Name {
+	case "arrival": // of a sweep no setting
+		return of(pace.Uniform.String(), pace.Poisson.String())
 	case "cluster":
 		return fixed(func(string) []string { return clusterNames() }, none)
 	case "db":

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"stroppy/internal/check"
@@ -188,11 +190,11 @@ func elsewhere() map[string]string {
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	preset := setting.Text(&c.Preset, "preset", "NAME", "a mix of YCSB: ycsb-a to ycsb-f; other settings of the mix change it")
-	preset.First = true
+	preset.First, preset.Choices = true, slices.Sorted(maps.Keys(presets))
 	preset.Set = func(name string) error {
 		mix, ok := presets[name]
 		if !ok {
-			return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
+			return errors.New("it must be " + setting.Or(preset.Choices))
 		}
 		c.Preset, c.Mix = name, mix
 		return nil

@@ -21,8 +21,11 @@ var benchUnits = []struct {
 	{"p50-sec", "lower", "latency_ms.p50", 1e-3},
 	{"p99-sec", "lower", "latency_ms.p99", 1e-3},
 	{"p99.9-sec", "lower", "latency_ms.p999", 1e-3},
-	{"client-cpu-sec", "lower", "client.cpu_seconds", 1},
 }
+
+// clientCPU is the unit of the client's processor time a transaction: that of a whole run is
+// larger where more is done in its time.
+const clientCPU = "client-cpu-sec/tx"
 
 // unsent is the unit of what was due at a rate and never sent, without which latencies of an
 // open loop say little.
@@ -37,7 +40,7 @@ func writeBenchstat(w io.Writer, s *Set) error {
 	for _, u := range benchUnits {
 		fmt.Fprintf(&out, "Unit %s better=%s\n", u.unit, u.better)
 	}
-	fmt.Fprintf(&out, "Unit %s better=lower\n", unsent)
+	fmt.Fprintf(&out, "Unit %s better=lower\nUnit %s better=lower\n", clientCPU, unsent)
 	given := map[string]bool{} // keys that have a value, which later lines have too
 	for _, r := range s.Runs {
 		fmt.Fprintf(&out, "\n# %s: %s\n", line(cmp.Or(r.Dir, strings.Join(r.Lead, " "))), line(cmp.Or(r.Result.Verdict, "unknown")))
@@ -79,6 +82,9 @@ func benchLine(r Run) string {
 		if x, ok := r.figure(u.figure); ok {
 			text += fmt.Sprintf(" %.6g %s", x*u.scale, u.unit)
 		}
+	}
+	if seconds, ok := r.Result.ClientSeconds(); ok {
+		text += fmt.Sprintf(" %.6g %s", seconds, clientCPU)
 	}
 	if rate, ok := r.figure("rate"); ok && rate > 0 {
 		if n, ok := r.unsent(); ok {

@@ -21,12 +21,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // result is one run with every status of a check and of an objective.
 func result(verdict string, tps float64) *report.Result {
-	rss := int64(48_123_904)
+	rss, cpu := int64(48_123_904), 2.5
 	return &report.Result{
 		Schema: report.Schema, Verdict: verdict, Reason: "The balances add up to 9.00, and at the load to 10.00: 1.00 was lost.", Workload: "bank",
 		Database: "PostgreSQL", DatabaseVersion: "15.13", StartedAt: "2026-11-26T12:00:00Z", Stroppy: "v1.2.3", Finished: true,
 		Phases: []report.Phase{{Name: "load", Seconds: 0.5}, {Name: "drive", Seconds: 10}},
-		Client: &report.Client{MaxRSSBytes: &rss},
+		Client: &report.Client{MaxRSSBytes: &rss, CPUSeconds: &cpu},
 		Drive: &report.Drive{
 			Clients: 16, Seconds: 10, Committed: 123456, TPS: &report.Throughput{Mean: &tps},
 			Latency: &report.Latency{Mean: 1.25, P50: 1.1, P90: 2.2, P95: 3.3, P99: 9.75, P999: 45.6, Max: 1234.5},

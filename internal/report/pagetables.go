@@ -199,12 +199,22 @@ func (f *Fault) lateText() string {
 
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
+// ClientSeconds is the client's processor time for a transaction. It is not known of a run with
+// a warm-up, whose transactions are not counted.
+func (r *Result) ClientSeconds() (seconds float64, ok bool) {
+	d, c := r.Drive, r.Client
+	if d == nil || c == nil || c.CPUSeconds == nil || d.ended() == 0 || d.WarmupSeconds > 0 {
+		return 0, false
+	}
+	return *c.CPUSeconds / float64(d.ended()), true
+}
+
 // costTables show what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
 	client := cmp.Or(r.Client, &Client{})
 	t := NewPageTable("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
-	if d := r.Drive; d != nil && client.CPUSeconds != nil && d.ended() > 0 && d.WarmupSeconds == 0 {
-		t.Note += fmt.Sprintf(" The client took %.1f µs a transaction.", *client.CPUSeconds/float64(d.ended())*1e6)
+	if s, ok := r.ClientSeconds(); ok {
+		t.Note += fmt.Sprintf(" The client took %.1f µs a transaction.", s*1e6)
 	}
 	if client.Threads != nil {
 		t.Note += fmt.Sprintf(" It ran on %s.", Counted(uint64(math.Round(*client.Threads)), "thread"))

@@ -33,26 +33,35 @@ const unsent = "unsent-tx"
 
 // writeBenchstat writes each run as one line of a benchmark, below lines that say what was run
 // (https://golang.org/design/14313-benchmark-format). Runs of one side have one value of the
-// key side, so that `benchstat -col side` compares the sides, and repeats of one step have one
-// name. benchstat makes a table of each verdict: an invalid run stands beside no valid one.
+// key side, which says what the sides differ in, so that `benchstat -col side` compares the
+// sides, and repeats of one step have one name. benchstat makes a table of each verdict: an
+// invalid run stands beside no valid one.
 func writeBenchstat(w io.Writer, s *Set) error {
 	var out strings.Builder
 	for _, u := range benchUnits {
 		fmt.Fprintf(&out, "Unit %s better=%s\n", u.unit, u.better)
 	}
 	fmt.Fprintf(&out, "Unit %s better=lower\nUnit %s better=lower\n", clientCPU, unsent)
+	differ := sidesDiffer(s.Runs)
 	given := map[string]bool{} // keys that have a value, which later lines have too
 	for _, r := range s.Runs {
 		fmt.Fprintf(&out, "\n# %s: %s\n", line(cmp.Or(r.Dir, strings.Join(r.Lead, " "))), line(cmp.Or(r.Result.Verdict, "unknown")))
-		measured := benchLine(r)
+		measured := benchLine(r, differ[clientsKey])
 		if measured == "" {
 			continue
 		}
-		for _, key := range []report.Setting{
-			{Name: "stroppy", Value: r.Result.Stroppy}, {Name: "workload", Value: r.Result.Workload},
-			{Name: "database", Value: strings.TrimSpace(r.Result.Database + " " + r.Result.DatabaseVersion)},
-			r.Key, {Name: "verdict", Value: cmp.Or(r.Result.Verdict, "unknown")},
-		} {
+		var keys []report.Setting
+		for _, key := range benchKeys(r) {
+			if differ[key.Name] {
+				r.Key.Value += ", " + cmp.Or(key.Value, "unknown")
+			} else {
+				keys = append(keys, key)
+			}
+		}
+		if differ[clientsKey] {
+			r.Key.Value += ", " + r.clients()
+		}
+		for _, key := range append(keys, r.Key, report.Setting{Name: "verdict", Value: cmp.Or(r.Result.Verdict, "unknown")}) {
 			if key.Value != "" || given[key.Name] {
 				fmt.Fprintln(&out, strings.TrimSpace(key.Name+": "+line(key.Value)))
 				given[key.Name] = key.Value != ""
@@ -64,8 +73,40 @@ func writeBenchstat(w io.Writer, s *Set) error {
 	return err
 }
 
+const (
+	sideKey    = "side"    // of a run of a comparison
+	clientsKey = "clients" // a part of a benchmark's name
+)
+
+// benchKeys are what was run, as keys of its own.
+func benchKeys(r Run) []report.Setting {
+	return []report.Setting{
+		{Name: "stroppy", Value: r.Result.Stroppy}, {Name: "workload", Value: r.Result.Workload},
+		{Name: "database", Value: strings.TrimSpace(r.Result.Database + " " + r.Result.DatabaseVersion)},
+	}
+}
+
+// sidesDiffer are the keys in which the sides of a comparison are not alike. As keys or names
+// of their own they would keep benchstat from putting the sides into one row.
+func sidesDiffer(runs []Run) map[string]bool {
+	differ, first := map[string]bool{}, map[string]string{}
+	for _, r := range runs {
+		if r.Key.Name != sideKey {
+			continue
+		}
+		for _, key := range append(benchKeys(r), report.Setting{Name: clientsKey, Value: r.clients()}) {
+			if was, ok := first[key.Name]; ok && was != key.Value {
+				differ[key.Name] = true
+			}
+			first[key.Name] = key.Value
+		}
+	}
+	delete(differ, "workload") // which is the benchmark's name
+	return differ
+}
+
 // benchLine has the measurements of a run; empty where there are none.
-func benchLine(r Run) string {
+func benchLine(r Run, unnamed bool) string {
 	count, ok := r.figure("committed")
 	if !ok || count == 0 {
 		return ""
@@ -74,8 +115,8 @@ func benchLine(r Run) string {
 	if r.Step != "" {
 		text += "/" + r.Step
 	}
-	if clients, ok := r.figure("clients"); ok && !strings.HasPrefix(r.Step, "clients=") {
-		text += fmt.Sprintf("/clients=%.0f", clients)
+	if clients := r.clients(); clients != "" && !unnamed {
+		text += "/" + clients
 	}
 	text += fmt.Sprintf(" %.0f", count)
 	for _, u := range benchUnits {
@@ -102,6 +143,14 @@ func (r Run) unsent() (float64, bool) {
 	waiting, one := r.figure("backlog")
 	shed, other := r.figure("shed")
 	return waiting + shed, one && other
+}
+
+// clients are how many drove a run, as a part of a benchmark's name; empty where the step says it.
+func (r Run) clients() string {
+	if n, ok := r.figure(clientsKey); ok && !strings.HasPrefix(r.Step, clientsKey+"=") {
+		return fmt.Sprintf("%s=%.0f", clientsKey, n)
+	}
+	return ""
 }
 
 // benchName is a workload's name as that of a benchmark, which begins with a capital letter.

@@ -97,7 +97,7 @@ func OfComparison(sides []report.Side, c *report.ComparisonData, dir, missing st
 	for i, side := range sides {
 		name := report.SideName(i)
 		for _, r := range side.Runs {
-			s.Runs = append(s.Runs, Run{Dir: r.Dir, Lead: []string{name}, Key: report.Setting{Name: "side", Value: name}, Result: r.Result})
+			s.Runs = append(s.Runs, Run{Dir: r.Dir, Lead: []string{name}, Key: report.Setting{Name: sideKey, Value: name}, Result: r.Result})
 		}
 	}
 	s.Whole.json = func(w io.Writer) error { return comparisonJSON(w, s.Runs, c) }

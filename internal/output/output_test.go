@@ -222,3 +222,34 @@ func wellFormed(t *testing.T, name, kind string, data []byte) {
 		t.Errorf("%s of a %s: %v\n%s", name, kind, err, data)
 	}
 }
+
+// TestSidesStandInOneRow: what the sides of a comparison differ in is part of the side's value, so
+// that benchstat puts them side by side; what is alike stays a key or a part of the name.
+func TestSidesStandInOneRow(t *testing.T) {
+	a, b := result("valid", 12345.6), result("valid", 15000)
+	b.Database, b.DatabaseVersion, b.Drive.Clients = "Redis", "7.0.15", 8
+	compared := func(b *report.Result) string {
+		sides := []report.Side{{Name: "a.yaml", Runs: []report.Recorded{{Dir: "a", Result: a}}}, {Name: "b.yaml", Runs: []report.Recorded{{Dir: "b", Result: b}}}}
+		data, err := report.Compare(sides, "x", "stroppy compare")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := writeBenchstat(&out, OfComparison(sides, data, "x", "")); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	text := compared(b)
+	for _, want := range []string{"\nside: A, PostgreSQL 15.13, clients=16\n", "\nside: B, Redis 7.0.15, clients=8\n", "\nBenchmarkBank 123456 12345.6 tx/s", "\nBenchmarkBank 123456 15000 tx/s"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "\ndatabase: ") {
+		t.Errorf("a key keeps the sides apart:\n%s", text)
+	}
+	if text = compared(a); !strings.Contains(text, "\nside: B\n") || !strings.Contains(text, "\ndatabase: PostgreSQL 15.13\n") || !strings.Contains(text, "\nBenchmarkBank/clients=16 ") {
+		t.Errorf("sides that are alike:\n%s", text)
+	}
+}

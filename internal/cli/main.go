@@ -114,12 +114,20 @@ func (a *app) root() *cobra.Command {
 		for _, c := range root.Commands() {
 			names = append(names, c.Name())
 		}
-		if near, found := spelling.Near(args[0], names); found {
-			return usagef("%q is no command of stroppy; the nearest is %s", args[0], near)
+		if hint := spelling.Hint(args[0], names, commandMeanings, ""); hint != "" {
+			return usagef("%q is no command of stroppy; %s", args[0], hint)
 		}
 		return usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
 	}
 	return root
+}
+
+// commandMeanings are the words that other tools have for commands.
+var commandMeanings = map[string]string{
+	"prepare": "load", "init": "load", "initialize": "load", "populate": "load",
+	"bench": "run", "benchmark": "run", "test": "run", "start": "run",
+	"verify": "check", "analyze": "check", "diff": "compare", "show": "report",
+	"destroy": "cleanup", "drop": "cleanup",
 }
 
 // sameAs is the annotation of a command that is another one by a name that other tools use.

@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqlite"
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
@@ -221,6 +222,11 @@ func (c *config) rehearse(loads bool) (claim db.Claim, err error) {
 	}
 	url := c.DB
 	if kind.file {
+		if url != "" {
+			if err := sqlite.Place(url); err != nil {
+				return claim, &exitError{exitUsage, err}
+			}
+		}
 		dir, err := os.MkdirTemp("", "stroppy-dry-run-")
 		if err != nil {
 			return claim, fmt.Errorf("make room for an empty database to hold the plan against: %w", err)

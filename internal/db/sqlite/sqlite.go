@@ -67,6 +67,18 @@ func Open(ctx context.Context, url string) (*Database, error) {
 
 func (d *Database) opOpen() string { return "open the SQLite database " + d.options.path }
 
+// Place refuses the file of a URL where none can be, without opening or making it.
+func Place(url string) error {
+	o, err := parseURL(url)
+	if err != nil {
+		return &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
+	}
+	if err := checkPlace(o.path); err != nil {
+		return &db.Error{Class: db.Fatal, Op: (&Database{options: o}).opOpen(), Err: err}
+	}
+	return nil
+}
+
 // checkPlace says in plain words what SQLite would call "unable to open database
 // file". It only looks: opening and closing the file here would drop the locks
 // that SQLite holds on it in this process

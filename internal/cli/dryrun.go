@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,12 +45,23 @@ func (a *app) dryRun(command string, config *config, steps run.Steps) error {
 }
 
 func (a *app) printOutline(head string, rows [][2]string) error {
-	var b strings.Builder
-	fmt.Fprintln(&b, head)
-	for _, row := range rows {
-		fmt.Fprintf(&b, "  %-18s%s\n", row[0], row[1])
+	for i := range rows {
+		rows[i][1] = a.scrub(rows[i][1])
 	}
-	_, err := fmt.Fprint(a.stdout, a.scrub(b.String()))
+	return writeOutline(a.stdout, a.scrub(head), rows, a.textOptions("").Width)
+}
+
+// writeOutline writes a plan for a terminal of so many columns; 0: there is none. The command
+// stays one line, because it is pasted.
+func writeOutline(w io.Writer, head string, rows [][2]string, width int) error {
+	err := writeList(w, []listLine{{"", head}}, width)
+	for i := 0; i < len(rows) && err == nil; i++ {
+		columns := width
+		if rows[i][0] == "command" {
+			columns = 0
+		}
+		err = writeList(w, []listLine{{fmt.Sprintf("  %-18s", rows[i][0]), rows[i][1]}}, columns)
+	}
 	return err
 }
 

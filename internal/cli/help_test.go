@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -65,4 +66,28 @@ func TestHelpWidth(t *testing.T) {
 		}
 	}
 	visit(a.root())
+}
+
+// TestOutlineWidth: on a terminal no line of a plan is wider than it is, but for the command.
+func TestOutlineWidth(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("abc, ", 40))
+	rows := [][2]string{{"checks", long}, {"command", long}}
+	for _, width := range []int{0, 80, 120} {
+		var b strings.Builder
+		if err := writeOutline(&b, "Plan", rows, width); err != nil {
+			t.Fatal(err)
+		}
+		text, pasted := b.String(), fmt.Sprintf("\n  %-18s%s\n", "command", long)
+		if !strings.HasSuffix(text, pasted) {
+			t.Errorf("at %d columns the command is not one line:\n%s", width, text)
+		}
+		for line := range strings.SplitSeq(strings.TrimSuffix(text, pasted), "\n") {
+			if width > 0 && len(line) > width {
+				t.Errorf("at %d columns a line has %d: %s", width, len(line), line)
+			}
+		}
+		if got := strings.Join(strings.Fields(text), " "); got != "Plan checks "+long+" command "+long {
+			t.Errorf("at %d columns the plan says %q", width, got)
+		}
+	}
 }

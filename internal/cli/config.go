@@ -184,7 +184,7 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 		c.Plan, err = merged.Plan(given)
 	}
 	if err == nil {
-		_, err = report.ParseThresholds(c.Thresholds)
+		err = c.measurable()
 	}
 	if err == nil && scenario.RedactedURL(c.DB) {
 		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
@@ -194,6 +194,17 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, err
+}
+
+// measurable refuses thresholds that are none, and those on what a run without faults never has.
+func (c *config) measurable() error {
+	thresholds, err := report.ParseThresholds(c.Thresholds)
+	for _, t := range thresholds {
+		if t.OfFaults() && c.Nemesis == "" {
+			return fmt.Errorf("the threshold %q is a limit on what faults do, and there is none: give some with nemesis", t)
+		}
+	}
+	return err
 }
 
 // unlimited says that the nodes of the cluster do not get the resources that the configuration

@@ -138,6 +138,9 @@ type Threshold struct {
 // String is the threshold as it was given, without spaces.
 func (t Threshold) String() string { return t.name + t.op + t.limit }
 
+// OfFaults says that the figure is one that a run without faults never has.
+func (t Threshold) OfFaults() bool { return t.path[0] == "faults" || t.path[0] == "degradation" }
+
 // unit is what a figure is measured in.
 type unit struct {
 	name  string  // as result.json has it; empty: a number alone

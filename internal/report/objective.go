@@ -212,7 +212,9 @@ func parseThreshold(line string) (t Threshold, err error) {
 		t.value, err = t.unit.parse(t.limit)
 	}
 	if err != nil || t.value < 0 || t.value-t.value != 0 {
-		return t, fmt.Errorf("has the limit %q, which must be a number%s", t.limit, t.unit.example())
+		given := line[strings.IndexAny(line, "<>=")+1:] // with its spaces
+		given = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(given), "="))
+		return t, fmt.Errorf("has the limit %q, which must be a number%s", given, t.unit.example())
 	}
 	return t, nil
 }

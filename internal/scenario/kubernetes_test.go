@@ -17,7 +17,7 @@ func TestInKubernetes(t *testing.T) {
 		{"cluster=k8s/etcd:3", "kubernetes=true", "k8s/etcd:3", ""},
 		{"cluster=fdb:5 node-resources=cpu=4 clients=4", "kubernetes=true scale-down=2", "k8s/fdb:5?cpu=2", ""},
 	} {
-		s, _, err := all().Merge(layer("file", c.file), layer("--flag", c.flags))
+		s, _, err := all().Merge(layer("file", c.file), layer("flag", c.flags))
 		if err != nil || s.Cluster != c.cluster || s.Resources != c.resources || s.Kubernetes {
 			t.Errorf("%+v: %v: %s, %s, %v", c, err, s.Cluster, s.Resources, s.Kubernetes)
 			continue
@@ -32,13 +32,15 @@ func TestInKubernetes(t *testing.T) {
 	}
 	for given, want := range map[string]string{
 		"kubernetes=true":                               "no cluster to start",
+		"node-resources=cpu=1":                          "--node-resources is what each node",
+		"cluster=etcd:3 node-resources=cpu=1":           "the run has none: name one with --cluster k8s/KIND:N, or add --kubernetes",
 		"cluster=etcd:3 node-resources=cores=3":         `"cores" is none of cpu, disk, memory`,
 		"cluster=etcd:3 node-resources=cpu=1,cpu=2":     "names cpu twice",
 		"cluster=etcd:3 node-resources=cpu=lots":        `cpu is "lots": it must be an amount`,
 		"cluster=etcd:3 node-resources=cpu=1,":          "is none of",
 		"cluster=etcd:3 node-resources=cpu=1;memory=8G": "it must be an amount",
 	} {
-		if _, _, err := all().Merge(layer("--flag", given)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := all().Merge(layer("flag", given)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", given, err, want)
 		}
 	}

@@ -56,6 +56,9 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 	if err := s.inKubernetes(); err != nil {
 		return *s, m.named, err
 	}
+	if source := m.sources["node-resources"]; s.Resources != "" && !(&Setting{Source: source}).filed() {
+		return *s, m.named, fmt.Errorf("%s is what each node of a cluster in Kubernetes gets, and the run has none: name one with --cluster %sKIND:N, or add --kubernetes", source, InKubernetes)
+	}
 	if err := m.scaleDown(); err != nil {
 		return *s, m.named, err
 	}

@@ -157,6 +157,7 @@ func (p *Plan) Command(command string) string {
 		value, flag := bare(one.Name, one.Get()), "--"+one.Name
 		known := p.Named[one.Name] || one.Name == "seed" && p.Seed != 0
 		switch {
+		case one.Name == "node-resources": // which nothing reads: they would be in the cluster's parameters
 		case one.Local || !known || value == "" || one.Name == "workload" || one.Idle != nil && one.Idle() != "":
 		case one.Name == "db":
 			words = append(words, flag, p.Address())

@@ -175,6 +175,9 @@ type Dialect struct {
 	// long ago, and behind SET TRANSACTION for all of a transaction; nil where there is no
 	// such thing.
 	Past func(age time.Duration) string
+	// NoTable says that an error is surely that a table is not there; nil where one that may
+	// not be read is refused alike.
+	NoTable func(err error) bool
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
 	// KeyColumn is a column that numbers the rows of a table as its primary key, where the

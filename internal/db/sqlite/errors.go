@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -114,6 +115,12 @@ func failure(ctx context.Context, op string, code int32, message string, committ
 		}
 	}
 	return e
+}
+
+// noTable is NoTable of the dialect. SQLite has no code for it, only its text.
+func noTable(err error) bool {
+	var e *db.Error
+	return errors.As(err, &e) && e.Code == "SQLITE_ERROR" && strings.HasPrefix(e.Err.Error(), "no such table")
 }
 
 // cancelled is the error of a transaction that its context ended before COMMIT;

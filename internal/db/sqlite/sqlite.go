@@ -212,6 +212,7 @@ func Dialect() *db.Dialect {
 		Returning:     true,
 		DoNothing:     " ON CONFLICT DO NOTHING",
 		Upsert:        db.OnConflict(),
+		NoTable:       noTable,
 	}
 }
 

@@ -134,6 +134,9 @@ func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 			return nil
 		})
 	})
+	if err != nil && q.Dialect.NoTable != nil && q.Dialect.NoTable(err) {
+		return Metadata{}, nil
+	}
 	if err != nil && db.ClassOf(err) == db.Fatal && q.reach(ctx) == nil {
 		// A statement that the server refuses although it answers: there is no
 		// such table, or it may not be read, and then making it will say so.

@@ -23,6 +23,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
+	"stroppy/internal/workload"
 )
 
 // The bounds of the faults that a plan lists.
@@ -328,8 +329,11 @@ func (c *config) checkNames() (names []string) {
 	if c.Cluster != "" {
 		list = append(list[:len(list):len(list)], run.Checks()...)
 	}
+	selective, _ := c.Config.(workload.Selective)
 	for _, one := range list {
-		names = append(names, one[0])
+		if selective == nil || c.NoLoad || !selective.Omits(one[0]) {
+			names = append(names, one[0])
+		}
 	}
 	return names
 }

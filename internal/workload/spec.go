@@ -92,6 +92,12 @@ type Counted interface{ DefaultCount() uint64 }
 // connection of its own.
 type Attended interface{ BackgroundClients() int }
 
+// Selective is satisfied by a Config with which not all checks of its workload are made.
+type Selective interface {
+	// Omits says that a check is not made of data that such a run has loaded.
+	Omits(check string) bool
+}
+
 // Clone returns a copy of the settings.
 func Clone(c Config) Config {
 	copied := reflect.New(reflect.TypeOf(c).Elem())

@@ -265,6 +265,9 @@ func (c *Config) Validate() error {
 // openings says that clients open accounts, or read by predicate.
 func (c *Config) openings() bool { return c.OpeningShare+c.PredicateShare+c.LowShare > 0 }
 
+// Omits implements workload.Selective.
+func (c *Config) Omits(name string) bool { return name == check.Limit && !c.openings() }
+
 // anchors is in how many of the first accounts' codes they do.
 func (c *Config) anchors(accounts uint64) int {
 	return max(1, int(min(uint64(c.PredicateCodes), accounts)))

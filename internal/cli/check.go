@@ -81,7 +81,7 @@ func headersOf(paths []string) ([]history.Header, error) {
 		header, err := run.Header(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, usagef("%s is no run's directory: there is no history in it", path)
+			return nil, noHistory(path)
 		case err != nil:
 			return nil, err
 		}

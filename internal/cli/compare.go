@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep"
 	"stroppy/internal/sweep/rounds"
+	"stroppy/internal/sweep/study"
 )
 
 // The bounds of one comparison: its rounds, and its sides, which are named by letters.
@@ -278,7 +281,7 @@ func recordedRun(dir string) (report.Recorded, error) {
 		err = run.SameRun(dir, recorded.Result)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		err = usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName)
+		err = cmp.Or(ofSeveral(dir), usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName))
 	}
 	return recorded, err
 }
@@ -337,6 +340,49 @@ func noResult(dir string) error {
 		results[i] = filepath.Dir(results[i])
 	}
 	return usagef("%s is no run's directory, but holds several: `stroppy report%s%s` shows one, or compares them", dir, quoted(results), more)
+}
+
+// noHistory refuses a directory without a recording. Of one of a sweep or a comparison it names
+// a run.
+func noHistory(dir string) error {
+	return cmp.Or(ofSeveral(dir), usagef("%s is no run's directory: there is no history in it", dir))
+}
+
+// ofSeveral refuses the directory of a sweep or a comparison where that of a run is needed; nil
+// for any other. One of a book that cannot be read has no example.
+func ofSeveral(dir string) error {
+	what, example := "", ""
+	switch {
+	case study.Holds(dir):
+		what = "sweep"
+		if book, err := study.Read(dir); err == nil {
+			for _, row := range book.Rows {
+				if row.Dir != "" {
+					example = cmp.Or(example, filepath.Join(dir, row.Dir))
+				}
+			}
+		}
+	case holdsBook(dir):
+		what = "sweep"
+		if book, err := sweep.Read(dir); err == nil && len(book.Points) > 0 {
+			example = filepath.Join(dir, book.Points[0].Dir)
+		}
+	case rounds.Holds(dir):
+		what = "comparison"
+		if book, err := rounds.Read(dir); err == nil {
+			for _, side := range book.Sides {
+				for _, run := range side.Dirs(dir) {
+					example = cmp.Or(example, run)
+				}
+			}
+		}
+	default:
+		return nil
+	}
+	if example != "" {
+		example = ", such as " + scenario.Quote(example)
+	}
+	return usagef("%s is the directory of a %s and not of a run: name the folders of its runs%s", dir, what, example)
 }
 
 // pattern writes a path so that filepath.Glob takes it literally.

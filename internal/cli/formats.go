@@ -146,7 +146,7 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 	recorded, err := history.Open((&run.Directory{Path: dir}).History())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s is no run's directory: there is no history in it", dir)
+		return noHistory(dir)
 	case err != nil:
 		return err
 	}

@@ -97,7 +97,7 @@ func (l *lookup) open(ids []string, account string) error {
 	folder := (&run.Directory{Path: l.path}).History()
 	var err error
 	if l.recorded, err = history.Open(folder); errors.Is(err, fs.ErrNotExist) {
-		return usagef("%s is no run's directory: there is no history in it", l.path)
+		return noHistory(l.path)
 	} else if err != nil {
 		return err
 	}

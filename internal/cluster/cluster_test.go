@@ -152,3 +152,26 @@ func TestKillTakesTheTree(t *testing.T) {
 		}
 	}
 }
+
+// TestLastLines holds how much of a program's output an error has.
+func TestLastLines(t *testing.T) {
+	long, half := strings.Repeat("é", 2000), strings.Repeat("h", 250)
+	etcd := `{"level":"warn","ts":"2026-11-29T02:00:00.1Z","caller":"rafthttp/probing_status.go:68","msg":"prober detected unhealthy status","round-tripper-name":"RAFT_MESSAGE","rtt":"0s","error":"dial tcp 10.0.0.3:2380: connection refused"}`
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing":                 {"", ""},
+		"five lines":              {"1\n2\n3\n4\n5\n6\n\n", "2 | 3 | 4 | 5 | 6"},
+		"one long line":           {"before\n" + long, strings.Repeat("é", 399) + "…"},
+		"a long line before":      {long + "\nlast", "last"},
+		"whole lines":             {half + "\n" + half, half},
+		"etcd's JSON":             {`{"level":"info","msg":"starting"}` + "\n" + etcd, "info: starting | warn: prober detected unhealthy status: dial tcp 10.0.0.3:2380: connection refused"},
+		"MongoDB's JSON":          {`{"t":{"$date":"2026"},"s":"E","c":"NETWORK","id":1,"msg":"Failed to listen","attr":{"error":{"code":9001}}}`, "E: Failed to listen: map[code:9001]"},
+		"JSON without a level":    {`{"msg":"starting"}`, "starting"},
+		"JSON that is no line":    {`{"code":3,"message":"no"}`, `{"code":3,"message":"no"}`},
+		"JSON that does not end":  {`{"level":"warn","msg":"sta`, `{"level":"warn","msg":"sta`},
+		"a line in JSON and text": {etcd[:20] + "\nkilled", etcd[:20] + " | killed"},
+	} {
+		if got := LastLines([]byte(c.text)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,6 +148,11 @@ func TestComparisonInABrowser(t *testing.T) {
 			}
 			if name == "faster" && (!strings.Contains(s.Text, "no difference shown") || strings.Index(s.Text, "Not the same") > strings.Index(s.Text, "Ratios")) {
 				t.Errorf("%s: it does not say what is shown, or what is not the same comes late: %s", where, s.Text)
+			}
+			marks := Ask(t, b, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".legend .u-marker")].map((e) => { const s = getComputedStyle(e); return s.backgroundColor + " " + s.backgroundImage; })`))
+			slices.Sort(marks)
+			if lines := len(want.Timeline.Lines); len(slices.Compact(marks)) < lines {
+				t.Errorf("%s: the marks of %d lines are %v", where, lines, marks)
 			}
 			b.Picture(t, "comparison-"+name+"-"+view.name)
 		}

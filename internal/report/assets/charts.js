@@ -419,6 +419,11 @@ window.stroppy = {};
 		for (const name of [...later.keys()]) work(name);
 	}
 
+	// marker is the background of a legend's mark: a piece of its line, with the dashes of the plot.
+	function marker(stroke, dash) {
+		return dash ? `repeating-linear-gradient(to right, ${stroke} 0 ${dash[0]}px, transparent ${dash[0]}px ${dash[0] + dash[1]}px)` : stroke;
+	}
+
 	function make(spec, place) {
 		const plotAt = place.querySelector(".plot"), legendAt = place.querySelector(".legend");
 		legendAt.replaceChildren();
@@ -428,7 +433,7 @@ window.stroppy = {};
 		const width = Math.max(wide, 200);
 		const options = Object.assign(spec.options(), {
 			width, height: spec.height,
-			legend: { live: true, mount: (u, el) => legendAt.append(el), markers: { width: 2, stroke: (u, i) => u.series[i].stroke(u, i), dash: (u, i) => u.series[i].dash ? "dashed" : "solid" } },
+			legend: { live: true, mount: (u, el) => legendAt.append(el), markers: { width: 0, fill: (u, i) => marker(u.series[i].stroke(u, i), u.series[i].dash) } },
 		});
 		spec.fresh = false;
 		live.set(spec.name, { plot: new uPlot(options, spec.data, plotAt), spec, place });

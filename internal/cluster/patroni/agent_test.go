@@ -85,7 +85,7 @@ func TestAgentAndStore(t *testing.T) {
 }
 
 // testLeadsAgain holds that a node is noted which loses Patroni's leader key and gets it back,
-// because nobody else's Patroni is awake.
+// because nobody else's Patroni is awake, and one that is demoted and promoted with the key.
 func testLeadsAgain(t *testing.T, c *Cluster, n *node) {
 	ctx, before := clustertest.Within(t, clustertest.WaitLimit), len(c.Events())
 	noted := func(what string, is func(cluster.Event) bool) {
@@ -102,6 +102,16 @@ func testLeadsAgain(t *testing.T, c *Cluster, n *node) {
 	clustertest.Must(t, n.Agent().Pause(ctx))
 	noted("the loss of the key", func(e cluster.Event) bool { return strings.HasPrefix(e.Text, "nobody has") })
 	clustertest.Must(t, n.Agent().Resume(ctx))
-	noted("who leads again", func(e cluster.Event) bool { return e.Leader == n.Name() })
+	leadsAgain := func(e cluster.Event) bool { return e.Leader == n.Name() }
+	noted("who leads again", leadsAgain)
+	before = len(c.Events())
+	for _, server := range c.Store() {
+		clustertest.Must(t, server.Pause(ctx))
+	}
+	noted("the demotion", func(e cluster.Event) bool { return e.Text == n.Name()+", which took writes, is a standby" })
+	for _, server := range c.Store() {
+		clustertest.Must(t, server.Resume(ctx))
+	}
+	noted("who leads after a demotion", leadsAgain)
 	clustertest.Must(t, other.Resume(ctx))
 }

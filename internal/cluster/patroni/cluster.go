@@ -48,9 +48,10 @@ type Cluster struct {
 	version  string // of Patroni
 	data     int    // nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
-	begun    atomic.Bool   // the first nodes answer
-	answered atomic.Int32  // the place of the store's server that did last
-	stuckFor time.Duration // the constant, but for a test
+	begun    atomic.Bool          // the first nodes answer
+	answered atomic.Int32         // the place of the store's server that did last
+	leading  atomic.Pointer[node] // seen to take writes with the leader key, and as no standby since then
+	stuckFor time.Duration        // the constant, but for a test
 }
 
 type programs struct {
@@ -251,6 +252,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	}
 	c.begun.Store(true)
 	c.Tasks.Go(c.watch)
+	c.Tasks.Go(c.watchDemotion)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/postgres"
 )
 
 // startStore starts all etcd servers at once.
@@ -161,13 +162,18 @@ func (n *node) writes(ctx context.Context) bool {
 }
 
 // watch notes when a node begins to lead, which it does when it has Patroni's leader key, which
-// another one or nobody had, and a write on it was seen to commit, until the cluster is stopped.
+// another one or nobody had, or was seen to be a standby with it, and a write on it was seen to
+// commit, until the cluster is stopped.
 func (c *Cluster) watch() {
 	holder, awaited, every := "", "", watchEvery
 	for cluster.Sleep(c.Life, every) == nil {
+		if awaited == "" && holder != "" && c.leading.Load() == nil {
+			awaited, every = holder, awaitEvery
+		}
 		if awaited != "" {
 			if p, err := c.leads(c.Life); err == nil && p.Name() == awaited && p.writes(c.Life) {
 				c.NoteLeader(awaited, "%s takes writes", awaited)
+				c.leading.Store(p)
 				awaited, every = "", watchEvery
 			}
 		}
@@ -182,6 +188,22 @@ func (c *Cluster) watch() {
 			c.Note("%s has Patroni's leader key", name)
 			awaited, every = name, awaitEvery
 		}
+		c.leading.Store(nil)
 		holder = name
+	}
+}
+
+// watchDemotion notes when the node that leads is a standby, and takes its lead from it: Patroni
+// demotes a primary whose store does not answer, and the leader key may stay there.
+func (c *Cluster) watchDemotion() {
+	for cluster.Sleep(c.Life, watchEvery) == nil {
+		n := c.leading.Load()
+		if n == nil || !n.Awake() {
+			continue
+		}
+		recovering, err := postgres.One[bool](c.Life, n.over, "SELECT pg_is_in_recovery()")
+		if err == nil && recovering && c.leading.CompareAndSwap(n, nil) {
+			c.Note("%s, which took writes, is a standby", n.Name())
+		}
 	}
 }

@@ -265,8 +265,7 @@ func (c *PageTimeline) bands(faults []Fault) {
 	}
 }
 
-// leaders are the nodes that took the lead during the load phase, as the cluster's
-// supervisor noted it.
+// leaders are the nodes that took the lead during the load phase, as the cluster's events say.
 func (c *PageTimeline) leaders(events []Event) {
 	for _, e := range events {
 		if e.Leader != "" && e.AtSeconds >= 0 && e.AtSeconds <= c.End {

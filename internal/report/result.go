@@ -63,7 +63,7 @@ type Result struct {
 	ServerMetrics *ServerMetrics `json:"server_metrics,omitempty"` // null where the database measures nothing
 
 	Degradation   *Degradation `json:"degradation"`    // null without faults
-	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run, and who led from when on; null where that is not known
+	ClusterEvents []Event      `json:"cluster_events"` // what the cluster, or a supervisor of stroppy's, did during the run, and who led from when on; null where that is not known
 
 	// Acknowledgements are null where no driver named the servers, or all writes went to one.
 	Acknowledgements *Acknowledgements `json:"acknowledgements,omitempty"`

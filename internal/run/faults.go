@@ -115,7 +115,7 @@ func describe(f *report.Fault, e *stats.Effect) {
 // to do so: clusters are asked each 100 ms, and on a busy machine an answer takes as long.
 const seenWithin = 0.25
 
-// divideOutages divides each outage in which another node took the lead, at the moment from
+// divideOutages divides each outage in which a node took the lead, at the moment from
 // which that node was seen to take writes and, where others name it to the clients, was named:
 // before it nobody could commit, and from it on the clients had not come to it yet. Where no
 // node was seen to take the lead, or several were, it is not known, nor where the load phase

@@ -116,7 +116,7 @@ window.stroppy = {};
 			});
 			c.restore();
 		};
-		// leaders marks where the lead went to another node.
+		// leaders marks when a node took the lead.
 		const leaders = (u) => {
 			const c = u.ctx, b = u.bbox, px = devicePixelRatio;
 			let free = b.left;

@@ -60,7 +60,7 @@
 		place.querySelector("figcaption").replaceChildren(
 			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
 			c.bands.length > 0 ? "Shaded: a fault, and lighter its healing, from when that was begun to when it was done; broken line: the throughput was back. " + (c.bands.length > 20 ? "Where they have no room they are in a strip above: zoom in. " : "") : "",
-			c.leaders.length > 0 ? "Line with a wedge: from then on another node led, by the supervisor's account (cluster_events in result.json). " : "",
+			c.leaders.length > 0 ? "Line with a wedge: from then on the node beside it led (Cluster events). " : "",
 			c.note ? c.note + " " : "", ...plots.captions(data), ...gone.map((g) => g + " "),
 			el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."));
 		specs.forEach((s) => charts.draw(s, place.querySelector(`[data-chart="${s.name}"]`)));

@@ -257,7 +257,7 @@ func checkQuantile(t *testing.T, address string, q, width float64, all []time.Du
 	truth := sorted[int(q*float64(len(sorted)))].Seconds()
 	expression := ""
 	for _, e := range expressions(t) {
-		if strings.HasPrefix(e, fmt.Sprintf("histogram_quantile(%v,", q)) {
+		if strings.HasPrefix(e, fmt.Sprintf("histogram_quantile(%v,", q)) && !strings.Contains(e, "by (kind)") {
 			expression = e
 		}
 	}

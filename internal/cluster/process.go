@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"stroppy/internal/cluster/system"
 )
@@ -325,4 +328,45 @@ func (t *tail) Write(text []byte) (int, error) {
 	*t = append(*t, text...)
 	*t = (*t)[max(0, len(*t)-most):]
 	return len(text), nil
+}
+
+// mostLines is the number of lines that LastLines returns at most, and mostSaid that of the letters.
+const mostLines, mostSaid = 5, 400
+
+// LastLines returns the end of a program's output, enough to see why it failed: as many whole
+// lines as fit, or the beginning of the last one. Of a line of a log in JSON it is what said has.
+func LastLines(text []byte) (end string) {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	lines = lines[max(0, len(lines)-mostLines):]
+	last := []rune(said(lines[len(lines)-1]))
+	if len(last) > mostSaid {
+		return string(last[:mostSaid-1]) + "…"
+	}
+	end = string(last)
+	for _, line := range slices.Backward(lines[:len(lines)-1]) {
+		longer := said(line) + " | " + end
+		if utf8.RuneCountInString(longer) > mostSaid {
+			break
+		}
+		end = longer
+	}
+	return end
+}
+
+// said is the level, the message and the error of a line in JSON, by etcd's names and
+// MongoDB's; any other line is left as it is.
+func said(line string) string {
+	var of struct {
+		Level, S, Msg string
+		Error         any
+		Attr          struct{ Error any }
+	}
+	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &of) != nil || of.Msg == "" {
+		return line
+	}
+	parts := []string{cmp.Or(of.Level, of.S), of.Msg}
+	if failed := cmp.Or(of.Error, of.Attr.Error); failed != nil {
+		parts = append(parts, fmt.Sprint(failed))
+	}
+	return strings.TrimPrefix(strings.Join(parts, ": "), ": ")
 }

@@ -3,20 +3,16 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode/utf8"
 )
 
 // Program is what a kind of database says of the server on one node.
@@ -113,6 +109,22 @@ func (s *Server) current() *Process {
 	default:
 		return s.process
 	}
+}
+
+// Crashed is how the server ended by a signal although nobody has killed, terminated or
+// replaced it, as with its own SIGABRT; nil if it did not.
+func (s *Server) Crashed() error {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	if p == nil || s.Running() {
+		return nil
+	}
+	exit, ok := errors.AsType[*exec.ExitError](p.Err())
+	if !ok || exit.ExitCode() != -1 { // which it is of a process that a signal has ended
+		return nil
+	}
+	return exit
 }
 
 // PIDs are the server's process and its descendants.
@@ -251,47 +263,6 @@ func (s *Server) EndOfLog() string {
 		return "; its log ends: " + LastLines(text)
 	}
 	return ""
-}
-
-// mostLines is the number of lines that LastLines returns at most, and mostSaid that of the letters.
-const mostLines, mostSaid = 5, 400
-
-// LastLines returns the end of a program's output, enough to see why it failed: as many whole
-// lines as fit, or the beginning of the last one. Of a line of a log in JSON it is what said has.
-func LastLines(text []byte) (end string) {
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	lines = lines[max(0, len(lines)-mostLines):]
-	last := []rune(said(lines[len(lines)-1]))
-	if len(last) > mostSaid {
-		return string(last[:mostSaid-1]) + "…"
-	}
-	end = string(last)
-	for _, line := range slices.Backward(lines[:len(lines)-1]) {
-		longer := said(line) + " | " + end
-		if utf8.RuneCountInString(longer) > mostSaid {
-			break
-		}
-		end = longer
-	}
-	return end
-}
-
-// said is the level, the message and the error of a line in JSON, by etcd's names and
-// MongoDB's; any other line is left as it is.
-func said(line string) string {
-	var of struct {
-		Level, S, Msg string
-		Error         any
-		Attr          struct{ Error any }
-	}
-	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &of) != nil || of.Msg == "" {
-		return line
-	}
-	parts := []string{cmp.Or(of.Level, of.S), of.Msg}
-	if failed := cmp.Or(of.Error, of.Attr.Error); failed != nil {
-		parts = append(parts, fmt.Sprint(failed))
-	}
-	return strings.TrimPrefix(strings.Join(parts, ": "), ": ")
 }
 
 // Kill ends the server and its descendants with SIGKILL and returns when they

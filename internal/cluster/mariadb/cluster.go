@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"stroppy/internal/cluster"
 )
@@ -28,10 +29,12 @@ const Database = "stroppy"
 // them at once, not one after another.
 type Cluster struct {
 	*cluster.NodeSet[*node]
+	cluster.EventLog
 	params   params
 	programs programs
 
-	forming cluster.Lock // held while it is decided who forms a group
+	forming    cluster.Lock // held while it is decided who forms a group
+	restarting sync.Map     // the nodes that are started anew after a crash
 
 	// Guarded by Mu, as is what the nodes say.
 	formed  bool  // the first nodes have become a group
@@ -109,6 +112,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	c.Mu.Lock()
 	c.formed = true
 	c.Mu.Unlock()
+	if c.galera() {
+		c.Tasks.Go(c.restartCrashed)
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +145,7 @@ func TestGalera(t *testing.T) {
 	t.Run("newest", func(t *testing.T) { testNewest(t, c) })
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
 	t.Run("left", func(t *testing.T) { testLeft(t, c) })
+	t.Run("crash", func(t *testing.T) { testCrash(t, c) })
 }
 
 // TestGaleraLeft is testLeft on two nodes, which are then stopped and leave nothing, also of the
@@ -342,4 +344,24 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Launch: one, Query: "set.a b=/", Says: "small letters"},
 		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"},
 		clustertest.Refusal{Launch: one, Query: "set.no-such-setting=1", Says: "no-such-setting"})
+}
+
+// testCrash has a server end as one of Galera does that has missed too much.
+func testCrash(t *testing.T, c *Cluster) {
+	p, n := galera().Pay(t, c), c.List()[1]
+	ended := n.PIDs()[0]
+	clustertest.Must(t, syscall.Kill(ended, syscall.SIGABRT))
+	clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.WaitLimit)))
+	p.GoOn(20)
+	p.EndWell("a crash")
+	if pids := n.PIDs(); len(pids) == 0 || pids[0] == ended {
+		t.Errorf("the processes are %v, and that of before was %d", pids, ended)
+	}
+	var said []string
+	for _, e := range c.Events() {
+		said = append(said, e.Text)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "n1 has crashed (signal: aborted") || !strings.HasSuffix(text, "n1 is back") {
+		t.Errorf("the events are:\n%s", text)
+	}
 }

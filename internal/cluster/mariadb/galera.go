@@ -32,7 +32,7 @@ func (p position) ahead(of position) bool {
 func (n *node) galeraFlags() []string {
 	members := n.cluster.Addresses(func(m *node) string { return m.group.String() })
 	options := append([]string{
-		"gmcast.listen_addr=tcp://" + n.group.String(), "ist.recv_addr=" + n.ist.String(), "gcache.size=64M",
+		"gmcast.listen_addr=tcp://" + n.group.String(), "ist.recv_addr=" + n.ist.String(),
 		// Who forms a group when none is left is decided here, from the data of
 		// all nodes, and not by the nodes' memory of an earlier group too.
 		"pc.recovery=FALSE",
@@ -97,6 +97,7 @@ func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 		if err := allowBootstrap(n.Dir()); err != nil {
 			return nil, err
 		}
+		c.Note("no primary component was left: %s, whose data are the newest, forms a new group", n.Name())
 	} else if n.Number() > 0 {
 		return flags, nil
 	}
@@ -239,7 +240,11 @@ func (c *Cluster) regroup(ctx context.Context) error {
 	case last == nil:
 		return nil
 	case best != nil && !sights[last].position.ahead(sights[best].position):
-		return best.bootstrap(ctx)
+		if err := best.bootstrap(ctx); err != nil {
+			return err
+		}
+		c.Note("no primary component was left: that of %s, which has the newest data, was made one", best.Name())
+		return nil
 	case sights[last].left():
 		c.renew(last)
 		return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, has left its group and is started anew", last.Name())

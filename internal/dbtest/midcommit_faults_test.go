@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ type metFault struct {
 	noUnknown, noRefusal string
 	code                 string // of the server's answer with which a write that was not applied must have ended; empty: of none
 	loses                bool   // what was acknowledged may be lost: see docs/track-record.md
+	waits                bool   // for the transactions that are open, so that none is held open until it is in effect
 }
 
 // lasts is for how long the fault is in effect; 0 where it is over at once.
@@ -52,33 +54,50 @@ func (f metFault) lasts() time.Duration {
 // Why a fault need not bring an outcome.
 const (
 	goesOn   = "the primary may go on to serve its clients meanwhile"
+	isolated = "a member that is cut off may answer no statement as long as the fault lasts"
 	handOver = "the lead is handed over in good order, in a moment that a commit may miss"
 )
 
 func failingOvers() []failingOver {
+	group := clustertest.Fetched("mysql")
+	multiPrimary := url.Values{"multi-primary": {"on"}}
+	maps.Copy(multiPrimary, group)
 	return []failingOver{
 		{"postgres", nil, clustertest.Launcher(postgrescluster.StartCluster), "answer_timeout=1s", opens(postgres.Open), []metFault{
-			{fault: "kill primary at 500ms for 4s"},
+			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 4s"}, {fault: "stop primary at 500ms for 4s", noUnknown: handOver},
+			{fault: "partition primary at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn}, // which the supervisor reaches
 		}, false},
 		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
 		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, patroni.Start, "answer_timeout=1s", opens(postgres.Open), []metFault{
 			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 2s"}, {fault: "partition primary at 500ms for 6s"},
-			{fault: "move leader at 500ms", noUnknown: handOver}, {fault: "kill-agent primary at 500ms for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn},
+			{fault: "stop primary at 500ms for 4s", noUnknown: handOver}, {fault: "move leader at 500ms", noUnknown: handOver},
+			{fault: "kill-agent primary at 500ms for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn},
+			{fault: "pause-store at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn},
 		}, true},
 		{"redis-sentinel", url.Values{"wait": {"1"}, "min-replicas-to-write": {"1"}}, rediscluster.Start, "timeout=2s", opens(redis.Open), []metFault{
-			{fault: "kill primary at 500ms for 5s"}, {fault: "pause primary at 500ms for 5s", loses: true},
+			{fault: "kill primary at 500ms for 5s"}, {fault: "stop primary at 500ms for 5s", noUnknown: handOver}, {fault: "pause primary at 500ms for 5s", loses: true},
 			{fault: "partition primary at 500ms for 5s", code: "NOREPLICAS", loses: true},
 			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, loses: true}, {fault: "kill-agent primary at 500ms for 2s", noUnknown: goesOn, noRefusal: goesOn},
 		}, false},
+		{"redis", url.Values{"failover": {"ideal"}, "wait": {"1"}}, rediscluster.Start, "timeout=2s", opens(redis.Open), []metFault{
+			{fault: "kill primary at 500ms for 5s"}, {fault: "stop primary at 500ms for 5s", noUnknown: handOver}, {fault: "pause primary at 500ms for 5s"},
+			{fault: "partition primary at 500ms for 5s"},
+		}, true},
 		{"galera", nil, clustertest.Launcher(mariadb.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill n0 at 500ms for 3s"}, {fault: "pause n0 at 500ms for 8s"}, {fault: "partition n0 at 500ms for 9s", code: "1047"}, {fault: "stop n0 at 500ms for 2s", noUnknown: handOver},
 		}, false},
-		// A move of the lead waits for the transactions that are open, and some are held open here.
-		{"mysql", clustertest.Fetched("mysql"), clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
+		{"mysql", group, clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill primary at 500ms for 10s"}, {fault: "pause primary at 500ms for 10s"}, {fault: "partition primary at 500ms for 12s"},
+			{fault: "stop primary at 500ms for 5s", noUnknown: handOver, noRefusal: handOver},
+			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, waits: true},
+		}, true},
+		{"mysql-multi-primary", multiPrimary, clustertest.Launcher(mariadb.StartMySQL), "answer_timeout=3s", opens(mysql.Open), []metFault{
+			{fault: "kill n0 at 500ms for 10s"}, {fault: "pause n0 at 500ms for 10s"}, {fault: "partition n0 at 500ms for 12s", noRefusal: isolated},
+			{fault: "stop n0 at 500ms for 5s", noUnknown: handOver, noRefusal: handOver},
 		}, true},
 		{"etcd", nil, clustertest.Launcher(etcdcluster.Start), "timeout=1s", opens(etcd.Open), []metFault{
 			{fault: "kill leader at 500ms for 3s"}, {fault: "pause leader at 500ms for 4s"}, {fault: "partition leader at 500ms for 4s"},
+			{fault: "stop leader at 500ms for 3s", noUnknown: handOver},
 			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver},
 		}, false},
 	}

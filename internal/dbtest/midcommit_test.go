@@ -204,7 +204,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 				_ = cluster.Sleep(ctx, fault.lasts()*3/4)
 			case i >= writers+holders:
 				<-effect.Done()
-			case i >= writers:
+			case i >= writers && !fault.waits:
 				before = func() { <-effect.Done() }
 			}
 			one := metWrite{}
@@ -221,7 +221,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 				var err error
 				if one.committing, err = w.write(t.Context(), one.id, before); !note(err) {
 					if effect.Err() != nil { // the commits that meet the fault are under way
-						_ = cluster.Sleep(ctx, cluster.PollEvery)
+						_ = cluster.Sleep(ctx, 5*cluster.PollEvery) // so that a server that comes back can catch up
 					}
 					continue
 				}

@@ -33,8 +33,27 @@ func (l *line) run(ctx context.Context) {
 		}
 		if !l.injectWhenDue(ctx, effect, record, rng) {
 			l.unreached(record)
+			l.missed(ctx, k+1)
 			return
 		}
+	}
+}
+
+// missed reports from the k-th injection on what came due in the load phase while the one
+// before it was not over.
+func (l *line) missed(ctx context.Context, k int) {
+	if l.fault.when.every == 0 {
+		return
+	}
+	<-ctx.Done()
+	<-l.ended
+	for ; ; k++ {
+		due, effect, ok := l.fault.next(k, l.chance())
+		if !ok || due >= l.length {
+			return
+		}
+		l.end(Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)},
+			skipError("the one before it was not over when the load phase ended"))
 	}
 }
 

@@ -53,10 +53,12 @@ type Nemesis struct {
 	seed   uint64
 	late   time.Duration // lateLimit
 
-	clock func() int64
-	notes sync.Mutex // held while note runs
-	note  func(Injection)
-	noted int // injections, each of which is noted twice at most
+	clock  func() int64
+	ended  chan struct{} // closed when the load phase has ended
+	length time.Duration // of the load phase, once it is over
+	notes  sync.Mutex    // held while note runs
+	note   func(Injection)
+	noted  int // injections, each of which is noted twice at most
 }
 
 // How long things may take.
@@ -124,7 +126,7 @@ func (s *state) learnLeads(needed bool) error {
 // effect, and when it is over; one that was left out or that failed before it
 // began only once. Run is called once.
 func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injection)) {
-	n.clock, n.note = clock, note
+	n.clock, n.note, n.ended = clock, note, make(chan struct{})
 	if n.script.NeedsLayer() {
 		if err := n.state.syncDisks(); err != nil {
 			n.report(&Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
@@ -136,6 +138,8 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 		lines.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()
+	n.length = time.Duration(clock())
+	close(n.ended)
 	n.finish()
 	lines.Wait()
 }

@@ -73,7 +73,15 @@ func TestParams(t *testing.T) {
 		"store=2":                    "one of 1, 3",
 		"synchronos=on":              "the nearest is synchronous",
 		"set.wal_level=minimal":      "not for you to set",
-		"failover=nobody":            "one of patroni, ideal",
+		"set.max_connections=25&set.wal_keep_size=16MB&set.max_prepared_transactions=0": "",
+		"set.wal_keep_size=1GB":       "",
+		"set.wal_keep_size=16":        "",
+		"set.max_connections=24":      "from 25 on, which is the least that Patroni takes",
+		"set.MAX_Connections=many":    "from 25 on",
+		"set.max_worker_processes=2s": "a whole number from 2 on",
+		"set.wal_keep_size=1MB":       "from 16MB on",
+		"set.wal_keep_size=much":      "from 16MB on",
+		"failover=nobody":             "one of patroni, ideal",
 	})
 	p, err := parseParams(url.Values{})
 	clustertest.Must(t, err)

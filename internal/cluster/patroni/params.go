@@ -100,7 +100,12 @@ func parseParams(values url.Values) (params, error) {
 				return cluster.OnOff(&fsync)(value)
 			},
 		},
-		Set: cluster.Settings(postgres.Product, "_.", ownSettings, p.settings),
+		Set: func(name, value string) error {
+			if err := cluster.Settings(postgres.Product, "_.", ownSettings, p.settings)(name, value); err != nil {
+				return err
+			}
+			return refuseSetting(strings.ToLower(name), value)
+		},
 	}.Read(values)
 	if err == nil && p.ttl < p.loopWait+p.retryTimeout {
 		name := ttl
@@ -113,6 +118,44 @@ func parseParams(values url.Values) (params, error) {
 			"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose its lead before it gives it up", p.ttl, p.loopWait+p.retryTimeout)}
 	}
 	return p, err
+}
+
+// leastSettings are those of PostgreSQL's settings that Patroni itself reads as numbers, with the
+// least that it takes: CMDLINE_OPTIONS of patroni/postgresql/config.py. In place of less it takes
+// its own default without a word, and where the value is no number version 3.0.2 leaves all of
+// its configuration out and hangs.
+var leastSettings = map[string]int64{
+	"max_connections": 25, "max_wal_senders": 3, "wal_keep_segments": 1, "max_prepared_transactions": 0,
+	"max_locks_per_transaction": 32, "max_replication_slots": 4, "max_worker_processes": 2,
+}
+
+// leastLog is the least wal_keep_size that Patroni takes, and logUnits are its units, in kB; a
+// number alone is in MB.
+const leastLog = 16 << 10
+
+var logUnits = []struct {
+	name string
+	kB   int64
+}{{"kB", 1}, {"MB", 1 << 10}, {"GB", 1 << 20}, {"TB", 1 << 30}, {"", 1 << 10}}
+
+// refuseSetting says why Patroni does not take the value of a setting of PostgreSQL's; nil if
+// it may.
+func refuseSetting(name, value string) error {
+	if name == "wal_keep_size" {
+		for _, unit := range logUnits {
+			if number, ok := strings.CutSuffix(value, unit.name); ok {
+				if n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 32); err != nil || n*unit.kB < leastLog {
+					return errors.New("it must be a size from 16MB on, which is the least that Patroni takes")
+				}
+				return nil
+			}
+		}
+	}
+	least, reads := leastSettings[name]
+	if n, err := strconv.ParseInt(value, 10, 32); reads && (err != nil || n < least) {
+		return fmt.Errorf("it must be a whole number from %d on, which is the least that Patroni takes", least)
+	}
+	return nil
 }
 
 // ofSupervisor are the parameters that only our own supervisor has.

@@ -83,11 +83,28 @@ func TestParams(t *testing.T) {
 		"set.wal_keep_size=much":      "from 16MB on",
 		"failover=nobody":             "one of patroni, ideal",
 	})
-	p, err := parseParams(url.Values{})
-	clustertest.Must(t, err)
-	for version, problem := range map[string]string{"3.0.2": "", "4.0.4": "takes no ttl below 20s and no retry_timeout below 3s: give ttl=20s&retry_timeout=3s,", "x": "no version"} {
-		if err := p.refuseTimes(version); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
-			t.Errorf("Patroni %s: %v, want %q", version, err, problem)
+}
+
+// TestTimes holds which times the versions of Patroni do not take, from 3.1 on those that they
+// would replace by others.
+func TestTimes(t *testing.T) {
+	for _, c := range []struct{ version, query, problem string }{
+		{"3.0.2", "", ""},
+		{"3.0.2", "ttl=20s&retry_timeout=9s&loop_wait=5s", ""},
+		{"4.0.4", "", "takes no ttl below 20s and no retry_timeout below 3s: give ttl=20s&retry_timeout=3s,"},
+		{"4.0.4", "ttl=20s&retry_timeout=3s", ""},
+		{"4.0.4", "ttl=20s&retry_timeout=9s&loop_wait=2s", ""},
+		{"4.0.4", "ttl=20s&retry_timeout=9s&loop_wait=5s", "parameter ttl: Patroni 4.0.4 takes no ttl below 23s (loop_wait and twice retry_timeout): give ttl=23s,"},
+		{"3.1.0", "ttl=19s&loop_wait=15s", "no ttl below 21s (loop_wait and twice retry_timeout) and no retry_timeout below 3s: give ttl=21s&retry_timeout=3s,"},
+		{"4.0.4", "ttl=30s&retry_timeout=2s", "parameter retry_timeout: Patroni 4.0.4 takes no retry_timeout below 3s: give retry_timeout=3s,"},
+		{"x", "", "no version"},
+	} {
+		values, err := url.ParseQuery(c.query)
+		clustertest.Must(t, err)
+		p, err := parseParams(values)
+		clustertest.Must(t, err)
+		if err := p.refuseTimes(c.version); (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("Patroni %s with %s: %v, want %q", c.version, c.query, err, c.problem)
 		}
 	}
 }

@@ -181,7 +181,8 @@ func (c *Cluster) Description() string {
 
 // minimums are the shortest times of newer versions, by the version from which they hold:
 // https://patroni.readthedocs.io/en/latest/releases.html#version-3-1-0. Shorter ones are
-// ignored there, which would let the report say what is not so.
+// ignored there, and longer waits than the ttl has room for are shortened (loop_wait and twice
+// retry_timeout), which would let the report say what is not so.
 var minimums = map[string]time.Duration{ttl: 20 * time.Second, retryTimeout: 3 * time.Second}
 
 // refuseTimes says which times this version of Patroni does not take; nil if none.
@@ -193,13 +194,18 @@ func (p params) refuseTimes(version string) error {
 	if major < 3 || major == 3 && minor < 1 {
 		return nil
 	}
-	given := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}
+	given, needs := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}, maps.Clone(minimums)
+	because := ""
+	if room := p.loopWait + 2*max(p.retryTimeout, minimums[retryTimeout]); room > needs[ttl] {
+		needs[ttl], because = room, " (loop_wait and twice retry_timeout)"
+	}
 	var short, least []string
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(minimums))) {
-		if given[name] < minimums[name] {
-			short = append(short, fmt.Sprintf("no %s below %v", name, minimums[name]))
-			least = append(least, fmt.Sprintf("%s=%v", name, minimums[name]))
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(needs))) {
+		if given[name] < needs[name] {
+			short = append(short, fmt.Sprintf("no %s below %v%s", name, needs[name], because))
+			least = append(least, fmt.Sprintf("%s=%v", name, needs[name]))
 		}
+		because = "" // of ttl, which comes first
 	}
 	if short == nil {
 		return nil

@@ -82,6 +82,9 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	by := failoverOf(o)
 	switch {
 	case by == bySupervisor:
+		if err := refuseOfPatroni(o); err != nil {
+			return nil, err
+		}
 		o.Params = clone(o.Params)
 		o.Params.Del("failover")
 		return local(postgres.StartCluster(ctx, o))

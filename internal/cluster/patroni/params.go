@@ -172,6 +172,23 @@ func refuseOthers(values url.Values) error {
 	return nil
 }
 
+// ofPatroni are the parameters that Patroni alone has.
+var ofPatroni = []string{synchronous, ttl, loopWait, retryTimeout, failsafe, maximumLag, "store"}
+
+// refuseOfPatroni is refuseOthers of a cluster over which our own supervisor fails, or nobody.
+func refuseOfPatroni(o cluster.Options) error {
+	for _, name := range ofPatroni {
+		switch {
+		case o.Params.Has(name) && o.Params.Has("failover"):
+			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
+				"it is Patroni's: leave failover=%s out, or take sync, strict and timeout, which are of stroppy's own supervisor", bySupervisor)}
+		case o.Params.Has(name):
+			return &cluster.ParamError{Param: name, Reason: "it is Patroni's, and one server has no standby to fail over to: take 2 nodes or more, or leave it out"}
+		}
+	}
+	return nil
+}
+
 // Description says who fails over, and with which settings.
 func (c *Cluster) Description() string {
 	p := c.params

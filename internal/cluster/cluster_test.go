@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestFind(t *testing.T) {
@@ -172,6 +173,37 @@ func TestLastLines(t *testing.T) {
 	} {
 		if got := LastLines([]byte(c.text)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestVersionOf holds that a program which does not say its version is named with what it says,
+// and that none of its processes keeps anybody waiting.
+func TestVersionOf(t *testing.T) {
+	for text, want := range map[string]struct{ said, problem string }{
+		"echo 1.2":                    {"1.2", ""},
+		"sleep 20 & echo 1.2":         {"1.2", ""},
+		"exit 3":                      {"", "for its version: exit status 3"},
+		"echo no such module; exit 3": {"", "for its version: exit status 3: no such module"},
+		"sleep 20; echo 1.2":          {"", "for its version: context deadline exceeded"},
+	} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		limit := 10 * time.Second
+		if strings.HasPrefix(text, "sleep 20;") {
+			limit = 200 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		began := time.Now()
+		said, err := VersionOf(ctx, program)
+		if said != want.said || (err == nil) != (want.problem == "") || err != nil && err.Error() != "ask "+program+" "+want.problem {
+			t.Errorf("%s: %q, %v, want %q", text, said, err, want)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("%s took %v", text, took)
 		}
 	}
 }

@@ -320,6 +320,29 @@ func Shell(ctx context.Context, text string) error {
 	return err
 }
 
+// versionLimit is how long a program may take to say its version, on a busy machine too.
+const versionLimit = 8 * time.Second
+
+// VersionOf is what a program says that is asked for its version with these arguments. The error
+// names the program, and has the end of what it said.
+func VersionOf(ctx context.Context, program string, args ...string) (string, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, versionLimit, fmt.Errorf("it had %v to answer", versionLimit))
+	defer cancel()
+	cmd := exec.CommandContext(limited, program, args...)
+	cmd.WaitDelay = outputGrace // a process below it may hold its output for longer
+	out, err := cmd.CombinedOutput()
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return strings.TrimSpace(string(out)), nil
+	}
+	if limited.Err() != nil {
+		err = context.Cause(limited)
+	}
+	if said := LastLines(out); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return "", fmt.Errorf("ask %s for its version: %w", program, err)
+}
+
 // tail keeps the end of what a command says.
 type tail []byte
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,12 +58,12 @@ func findMySQL(ctx context.Context, o cluster.Options) (p programs, err error) {
 	if p.server, err = o.Find("mysqld", mySQLPackage, systemFolders...); err != nil {
 		return p, err
 	}
-	version, err := exec.CommandContext(ctx, p.server, "--no-defaults", "--version").CombinedOutput()
+	version, err := cluster.VersionOf(ctx, p.server, "--no-defaults", "--version")
 	if err != nil {
-		return p, fmt.Errorf("ask %s for its version: %w: %s", p.server, err, cluster.LastLines(version))
+		return p, fmt.Errorf("%w: name the folder of a mysqld that works with bin=DIR", err)
 	}
 	real, err := filepath.EvalSymlinks(p.server)
-	switch maria := strings.Contains(string(version), product); {
+	switch maria := strings.Contains(version, product); {
 	case err != nil:
 		return p, err
 	case maria && o.Params.Has("bin"):

@@ -277,13 +277,11 @@ func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 
 // askVersion asks Patroni for its version, and refuses the times that it does not take.
 func (c *Cluster) askVersion(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, storeLimit)
-	defer cancel()
-	out, err := exec.CommandContext(limited, c.programs.patroni, "--version").CombinedOutput()
+	said, err := cluster.VersionOf(ctx, c.programs.patroni, "--version")
 	if err != nil {
-		return fmt.Errorf("ask %s for its version: %w: %s", c.programs.patroni, err, cluster.LastLines(out))
+		return fmt.Errorf("%w: mend that Patroni, or take failover=%s, stroppy's own supervisor", err, bySupervisor)
 	}
-	c.version = strings.TrimSpace(strings.TrimPrefix(string(out), "patroni "))
+	c.version = strings.TrimPrefix(said, "patroni ")
 	return c.params.refuseTimes(c.version)
 }
 

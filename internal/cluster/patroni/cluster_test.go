@@ -164,6 +164,9 @@ func TestPatroniThatEnds(t *testing.T) {
 		if err == nil || strings.Count(err.Error(), text) != 1 || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if program == "" && !strings.HasSuffix(err.Error(), text+": mend that Patroni, or take failover=ideal, stroppy's own supervisor") {
+			t.Errorf("%s: %v does not say what to do", name, err)
+		}
 	}
 }
 

@@ -130,7 +130,20 @@ func TestConnectionsThatFail(t *testing.T) {
 	fails("no right to the database", m.URLFor("reader", secret, "closed"), db.Fatal, "1044")
 	fails("no TLS", m.URL()+"?tls=true", db.Fatal, "")
 	fails("a variable that is not there", m.URL()+"?no_such_variable=1", db.Fatal, "1193")
-	fails("a value that cannot be", m.URL()+"?tx_isolation='never'", db.Fatal, "1231")
+	for query, code := range map[string]string{
+		"tx_isolation='never'": "1231", "innodb_lock_wait_timeout=soon": "1232", "innodb_flush_log_at_trx_commit=0": "1229",
+		"version=10": "1238", "time_zone=Nowhere/City": "1298", "time_zone=(": "1064",
+	} {
+		_, err := Open(ctx, m.URL()+"?"+query)
+		sqltest.WantError(t, query, err, db.Fatal, code)
+		if !strings.HasSuffix(err.Error(), ": check the parameters in the URL (code "+code+")") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	unusual := drivertest.Open(t, Open, m.URL()+"?sql_mode=&time_zone=-05:00")
+	if got := ask(t, unusual, "SELECT CONCAT(@@sql_mode, '|', @@time_zone)"); got != "|-05:00" {
+		t.Errorf("sql_mode and time_zone are %s", got)
+	}
 
 	reader := drivertest.Open(t, Open, m.URLFor("reader", secret, "test"))
 	sqltest.WantError(t, "DDL without the right", reader.Exec(ctx, "CREATE TABLE t (n INT)"), db.Fatal, "1142")

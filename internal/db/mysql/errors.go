@@ -159,7 +159,7 @@ var denials = map[uint16]wire.Refusal{
 // advice says what to do about errors of which something can be said in general.
 var advice = map[uint16]string{
 	1040: fewerClients, 1203: fewerClients, 1226: fewerClients,
-	1193: checkParameters, 1231: checkParameters,
+	1193: checkParameters, 1229: checkParameters, 1231: checkParameters, 1232: checkParameters, 1238: checkParameters, 1298: checkParameters,
 	1129: "run FLUSH HOSTS on it",
 	1153: "raise max_allowed_packet",
 	3098: "Group Replication takes rows of InnoDB tables with a primary key alone: give the table one",
@@ -182,6 +182,8 @@ func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Err
 		text = denial.Text(text, map[wire.Refusal]string{wire.NeedsTLS: "tls=true"}[denial])
 	} else if do := advice[e.Number]; do != "" {
 		text += ": " + do
+	} else if at == wire.Connecting && e.Number == 1064 /* ER_PARSE_ERROR: nothing but variables of the URL is set then */ {
+		text += ": " + checkParameters
 	}
 	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: db.MessageError{Text: text, Cause: e}}
 }

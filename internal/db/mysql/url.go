@@ -49,8 +49,9 @@ var settings = map[string]string{
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // word is a value that is text by its looks: words and what joins them in names, such as
-// BEFORE, READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin.
-var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_,:./-]*$`)
+// BEFORE, READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin; the offset of a time zone,
+// such as -05:00; and nothing, as sql_mode may be.
+var word = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_,:./-]*|[+-][0-9]{1,2}:[0-9]{2})?$`)
 
 // bare are words that SET reads without quotes, as DEFAULT in its grammar
 // (https://dev.mysql.com/doc/refman/8.4/en/set-variable.html).

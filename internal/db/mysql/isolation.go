@@ -37,6 +37,9 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 		name = d.isolation
 	}
 	own, err := Isolations.Name(name)
+	if err == nil {
+		err = d.server.refuses(own)
+	}
 	if err != nil {
 		return db.Claim{}, err
 	}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"strings"
 	"testing"
 
 	"stroppy/internal/db"
@@ -218,6 +219,12 @@ func TestClaims(t *testing.T) {
 	}
 	_, err := d.Claim("snapshot")
 	sqltest.WantError(t, "an isolation that is not there", err, db.Fatal, "")
+	for on, refused := range map[string]bool{"group_replication_group_name": false, everywhere: true} {
+		d := &Database{isolation: serializable, server: with(mySQL, false, "group_replication_group_name", on)}
+		if _, err := d.Claim(""); (err != nil) != refused || refused && !strings.Contains(err.Error(), "all primaries takes no writes at serializable") {
+			t.Errorf("with %s: %v", on, err)
+		}
+	}
 }
 
 func TestVersions(t *testing.T) {

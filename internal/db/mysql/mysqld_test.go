@@ -58,7 +58,7 @@ func TestMySQL(t *testing.T) {
 }
 
 // TestGroupReplication runs a group of one member, which asks of its clients what one of
-// several does.
+// several primaries does.
 func TestGroupReplication(t *testing.T) {
 	port, err := cluster.FreePort(t.Context())
 	drivertest.Must(t, err)
@@ -67,7 +67,7 @@ func TestGroupReplication(t *testing.T) {
 		"plugin-load-add": "group_replication.so", "gtid-mode": "ON", "enforce-gtid-consistency": "ON", "server-id": "1",
 		"loose-group-replication-group-name":    "3e11fa47-71ca-11e1-9e33-c80aa9429562",
 		"loose-group-replication-start-on-boot": "OFF", "loose-group-replication-local-address": group, "loose-group-replication-group-seeds": group,
-		"report-host": "127.0.0.1",
+		"report-host": "127.0.0.1", "loose-group-replication-single-primary-mode": "OFF", "loose-group-replication-enforce-update-everywhere-checks": "ON",
 	})
 	d := drivertest.Open(t, Open, address)
 	d.server = &server{product: mySQL} // sessions of a member wait until it is in its group
@@ -92,6 +92,18 @@ func TestGroupReplication(t *testing.T) {
 	sqltest.Execute(t, d, "CREATE TABLE keyed (n BIGINT, "+d.Dialect().KeyColumn+")", "INSERT INTO keyed (n) VALUES (1), (1)")
 	if got := ask(t, d, "SELECT COUNT(*) FROM keyed"); got != "2" {
 		t.Errorf("the table with a key of its own has %s rows, want 2", got)
+	}
+	// All members are primaries, and the server blames the table for the isolation.
+	_, err = d.Claim("serializable")
+	sqltest.WantError(t, "serializable writes in a group of primaries", err, db.Fatal, "")
+	holding(t, d, func(c *control) {
+		_, err := c.exec("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE; INSERT INTO keyed (n) VALUES (2)")
+		if err == nil || !strings.Contains(err.Error(), "external plugin") {
+			t.Errorf("a write at SERIALIZABLE: %v", err)
+		}
+	})
+	if claim, err := d.Claim("repeatable read"); err != nil || claim.Isolation != repeatableRead {
+		t.Errorf("%+v, %v", claim, err)
 	}
 }
 

@@ -24,7 +24,7 @@ var shown = []string{
 	"transaction_isolation", "tx_isolation", "innodb_snapshot_isolation", "innodb_rollback_on_timeout",
 	"innodb_deadlock_detect", "innodb_lock_wait_timeout", "read_only", "check_constraint_checks",
 	"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "group_replication_group_name",
-	"group_replication_single_primary_mode", consistency,
+	"group_replication_single_primary_mode", everywhere, consistency,
 	transactionMode, checkConstraints, noAutoRetry,
 	"wsrep_on", "wsrep_cluster_name", "wsrep_sync_wait", "wsrep_slave_threads", "wsrep_trx_fragment_size",
 	"innodb_buffer_pool_size", "innodb_log_file_size", "max_connections",
@@ -56,6 +56,21 @@ func (c *control) ask() (*server, error) {
 func (s *server) on(name string) bool {
 	value := strings.ToUpper(s.variables[name])
 	return value == "ON" || value == "1"
+}
+
+// everywhere is the variable of a group whose members are all primaries, with which they check
+// what only one server can keep.
+const everywhere = "group_replication_enforce_update_everywhere_checks"
+
+// refuses says why the server takes no writes at an isolation; nil if it does. It reports a
+// write at SERIALIZABLE as it does one to a table without a primary key (3098,
+// https://dev.mysql.com/doc/refman/8.4/en/group-replication-limitations.html).
+func (s *server) refuses(isolation string) error {
+	if isolation == serializable && s.grouped() && s.on(everywhere) {
+		return db.Fatalf("choose the isolation", "a group whose members are all primaries takes no writes at %s (%s): take %s, or a group with one primary",
+			serializable, everywhere, repeatableRead)
+	}
+	return nil
 }
 
 func (s *server) grouped() bool { return s.variables["group_replication_group_name"] != "" }

@@ -211,6 +211,18 @@ func TestRefusedByPooler(t *testing.T) {
 	sqltest.WantError(t, "a database that is not there", err, db.Fatal, "08P01")
 }
 
+// TestStatementPooling: a pooler that lends a session for one statement carries no transaction.
+func TestStatementPooling(t *testing.T) {
+	_, _, d := pooled(t, map[string]string{"pool_mode": "statement"})
+	s := newSession(t, d, db.Interactive, "")
+	drivertest.Must(t, s.Begin(t.Context(), false))
+	_, err := s.Do(t.Context(), keep, []db.Value{{Int: 1}})
+	sqltest.WantError(t, "a transaction of several statements", err, db.Unavailable, "08P01")
+	if !strings.Contains(err.Error(), "statement pooling mode: set PgBouncer's pool_mode to transaction or session") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+}
+
 // poolWith starts a pooler before a server.
 func poolWith(t *testing.T, s *postgrescluster.Server, settings map[string]string) *pgbouncer.Pooler {
 	t.Helper()

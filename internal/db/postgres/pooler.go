@@ -44,6 +44,7 @@ var poolerErrors = []struct {
 	{"login rejected", pgwire.PoolerError{Code: "28P01"}},
 	{"bouncer config error", pgwire.PoolerError{Code: "F0000", Advice: checkConfig}},
 	{"unsupported startup parameter", pgwire.PoolerError{Code: "42704", Advice: "take the parameter out of the URL, or add it to PgBouncer's ignore_startup_parameters"}},
+	{"transaction blocks not allowed in statement pooling mode", pgwire.PoolerError{Advice: "set PgBouncer's pool_mode to transaction or session"}},
 	{"prepared statement did not exist", pgwire.PoolerError{Code: "26000", Advice: "leave prepare=true out of the URL"}},
 }
 

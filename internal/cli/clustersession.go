@@ -210,7 +210,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 			o.Where.Data = append(o.Where.Data, n.Dir())
 		}
 	}
-	if described, ok := r.cluster.(interface{ Description() string }); ok {
+	if described, ok := r.cluster.(interface{ Description() string }); ok && described.Description() != "" {
 		o.Settings = append(o.Settings, report.Setting{Name: report.FailoverSetting, Value: described.Description()})
 	}
 	if deployed, ok := r.cluster.(interface{ Deployment() string }); ok {

@@ -100,6 +100,7 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		{"0", 3, "or name that server itself without sentinel=bank", []string{"run", "--db", sentinel}},
 		{"0", 0, "VALID", []string{"run", "--db", plain}},
 		{"0", 0, "VALID", []string{"run", "--cluster", "redis:1"}},
+		{"0", 0, ", fail-over by stroppy's own supervisor All", []string{"run", "--cluster", "redis:2?failover=ideal"}},
 		{"0", 2, "nobody to hand the lead to: start more nodes", []string{"run", "--cluster", "redis:1", "--nemesis", "move leader at 1s"}},
 	} {
 		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())
@@ -115,6 +116,9 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		}
 		if code != test.code || !strings.Contains(said, test.says) {
 			t.Errorf("%v, min-replicas-to-write %s: exit code %d and %q, want %d and %q", test.args, test.least, code, out, test.code, test.says)
+		}
+		if test.args[2] == "redis:1" && strings.Contains(said, "fail-over by") {
+			t.Errorf("of a server alone it is said who fails over: %s", out)
 		}
 		if test.args[2] == plain && strings.Contains(said, "No replica") {
 			t.Errorf("a server alone, of which nobody asks for a replica: %s", out)

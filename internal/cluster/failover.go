@@ -102,8 +102,12 @@ func (s *Failover[N]) NewSupervisedNode(n N, server *Server) *SupervisedNode {
 // AskEvery is the time between two questions for a node's health.
 const AskEvery = 100 * time.Millisecond
 
-// Description says who fails over, and after what time.
+// Description says who fails over, and after what time; empty for one node, whose lead nobody
+// can take over.
 func (s *Failover[N]) Description() string {
+	if len(s.List()) == 1 {
+		return ""
+	}
 	return fmt.Sprintf("by stroppy's own supervisor, when the node that leads does not answer for %v", s.kind.Timeout)
 }
 

@@ -100,10 +100,26 @@ func TestNothingLeft(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	for kind, needs := range map[string]string{"postgres:2": "patroni", "redis:2": "redis-server"} {
-		if _, err := cluster.Find(needs, needs); err != nil {
-			t.Skip("skipped engine: " + kind + ": install the Debian package " + needs)
+	type kind struct {
+		cluster, needs string
+		segments       bool // its servers make some
+	}
+	kinds := []kind{{"postgres:2", "patroni", true}, {"redis:2", "redis-server", false}}
+	all := os.Getenv("STROPPY_TEST_FAULTS") != ""
+	if all {
+		kinds = []kind{
+			{"postgres:3", "patroni", true}, {"postgres:1?pooler=transaction", "pgbouncer", true}, {"redis:3", "redis-server", false},
+			{"galera:3", "mariadbd", false}, {"etcd:3", "etcd", false},
 		}
+		if mysql := clustertest.Fetched("mysql"); mysql != nil {
+			kinds = append(kinds, kind{"mysql:3?" + mysql.Encode(), filepath.Join(mysql.Get("bin"), "mysqld"), false})
+		} else {
+			t.Run("mysql:3", func(t *testing.T) {
+				t.Skip("skipped engine: mysql: no folder of it in " + clustertest.VersionsVariable)
+			})
+		}
+	}
+	for _, kind := range kinds {
 		for name, end := range map[string]struct {
 			signal os.Signal
 			args   []string
@@ -114,27 +130,35 @@ func TestNothingLeft(t *testing.T) {
 			"kill -9": {os.Kill, []string{"--duration", "60s"}},
 		} {
 			// A run that ends by itself stops the cluster as after Ctrl-C, and Patroni's takes long to start.
-			if kind == "postgres:2" && end.signal == nil && os.Getenv("STROPPY_TEST_FAULTS") == "" {
+			if kind.needs == "patroni" && end.signal == nil && !all {
 				continue
 			}
-			t.Run(kind+" "+name, func(t *testing.T) {
-				state := clustertest.OpenDir(t)
-				t.Setenv("TMPDIR", state)
-				p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, end.args...)...)
-				p.begins(t, "r")
-				f := tracesOf(t, p.cmd.Process.Pid, state)
-				if len(f.pids) < 4 || len(f.folders) == 0 || (kind == "postgres:2") != (len(f.segments) > 0) {
-					t.Fatalf("of the run nothing is seen, so this test proves nothing: %+v", f)
+			t.Run(kind.cluster+" "+name, func(t *testing.T) {
+				if _, err := cluster.Find(kind.needs, kind.needs); err != nil {
+					t.Skip("skipped engine: " + kind.cluster + ": " + err.Error())
 				}
-				if end.signal != nil {
-					p.signal(t, end.signal)
-				}
-				p.wait(t)
-				if end.signal == os.Kill {
-					called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
-				}
-				clustertest.Must(t, cluster.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
+				leavesNothing(t, kind.cluster, kind.segments, end.signal, end.args)
 			})
 		}
 	}
+}
+
+// leavesNothing begins a run on a cluster, has it end so, and looks for what it had.
+func leavesNothing(t *testing.T, kind string, segments bool, signal os.Signal, args []string) {
+	state := clustertest.OpenDir(t)
+	t.Setenv("TMPDIR", state)
+	p := start(t, append([]string{"run", "--cluster", kind, "--accounts", "100", "--clients", "2", "--rate", "50", "--out", "r"}, args...)...)
+	p.begins(t, "r")
+	f := tracesOf(t, p.cmd.Process.Pid, state)
+	if len(f.pids) < 3 || len(f.folders) == 0 || segments != (len(f.segments) > 0) {
+		t.Fatalf("of the run nothing is seen, so this test proves nothing: %+v", f)
+	}
+	if signal != nil {
+		p.signal(t, signal)
+	}
+	p.wait(t)
+	if signal == os.Kill {
+		called(t, state, "run", "--db", "noop:", "--count", "10", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+	}
+	clustertest.Must(t, cluster.RetryEvery(clustertest.Within(t, clustertest.WaitLimit), 100*time.Millisecond, f.left))
 }

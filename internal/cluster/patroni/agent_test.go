@@ -3,6 +3,7 @@ package patroni
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func demoted(t *testing.T, n *node) {
 func TestAgentAndStore(t *testing.T) {
 	dir := clustertest.OpenDir(t)
 	k := kind()
-	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: taken(t, "synchronous=strict&store=3")}).(*Cluster)
+	c := k.Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true, Params: url.Values{"synchronous": {"strict"}, "store": {"3"}}}).(*Cluster)
 	leads := func() *node { l, _ := clustertest.Leader(t, c); return l.(*node) }
 	faults := []struct {
 		name         string

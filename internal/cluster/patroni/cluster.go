@@ -45,8 +45,7 @@ type Cluster struct {
 	cluster.EventLog
 	params   params
 	programs programs
-	version  string // of Patroni
-	data     int    // nodes with data, which come first; the others are the store
+	data     int // nodes with data, which come first; the others are the store
 	giveUp   context.CancelCauseFunc
 	begun    atomic.Bool          // the first nodes answer
 	answered atomic.Int32         // the place of the store's server that did last
@@ -57,6 +56,7 @@ type Cluster struct {
 type programs struct {
 	python, patroni, etcd string
 	bin                   string // the folder of PostgreSQL's
+	version               string // of Patroni
 }
 
 var (
@@ -74,7 +74,8 @@ var (
 //	synchronous=on        off, on and strict are Patroni's synchronous_mode and
 //	                      synchronous_mode_strict
 //	ttl=3s, loop_wait=1s, retry_timeout=2s, failsafe_mode=off, maximum_lag_on_failover=1048576
-//	                      Patroni's settings of these names
+//	                      Patroni's settings of these names; from version 3.1 on
+//	                      retry_timeout=3s, and ttl=20s or loop_wait and twice retry_timeout
 //	store=1               etcd servers that keep Patroni's state: 1 or 3
 //	fsync=off             PostgreSQL's own setting of that name
 //	set.NAME=VALUE        any other of its settings, on all nodes
@@ -133,6 +134,14 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	found, lacks := find(o)
+	if lacks == nil {
+		if found.version, err = askVersion(ctx, found.patroni); err == nil {
+			params, err = params.fit(found.version, o.Params)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store, Lacks: lacks}
@@ -213,10 +222,7 @@ func interpreter(program string) (string, error) {
 // start starts the store, then the first node, which begins the cluster, and then the others.
 // giveUp ends ctx, until whose end the store is to answer.
 func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
-	asked := make(chan error, 1)
-	go func() { asked <- c.askVersion(ctx) }()
-	err := c.startStore(ctx)
-	if err := errors.Join(<-asked, err); err != nil {
+	if err := c.startStore(ctx); err != nil {
 		return err
 	}
 	starting := ctx
@@ -230,7 +236,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 	go func() { ended <- first.Server.Restart(ctx); cancel(errors.New("the first node has ended")) }()
 	limited, stop := context.WithTimeoutCause(begin, bootLimit, fmt.Errorf("the first node had %v to begin the cluster in etcd", bootLimit))
 	defer stop()
-	err = cluster.RetryEvery(limited, startEvery, func() error {
+	err := cluster.RetryEvery(limited, startEvery, func() error {
 		_, err := c.key(limited, "initialize")
 		return err
 	})
@@ -275,14 +281,13 @@ func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 	return nil
 }
 
-// askVersion asks Patroni for its version, and refuses the times that it does not take.
-func (c *Cluster) askVersion(ctx context.Context) error {
-	said, err := cluster.VersionOf(ctx, c.programs.patroni, "--version")
+// askVersion asks Patroni for its version, by which its times are.
+func askVersion(ctx context.Context, patroni string) (string, error) {
+	said, err := cluster.VersionOf(ctx, patroni, "--version")
 	if err != nil {
-		return fmt.Errorf("%w: mend that Patroni, or take failover=%s, stroppy's own supervisor", err, bySupervisor)
+		return "", fmt.Errorf("%w: mend that Patroni, or take failover=%s, stroppy's own supervisor", err, bySupervisor)
 	}
-	c.version = strings.TrimPrefix(said, "patroni ")
-	return c.params.refuseTimes(c.version)
+	return strings.TrimPrefix(said, "patroni "), nil
 }
 
 // servers are the nodes with data.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -30,33 +29,11 @@ func kind() clustertest.Kind {
 	})
 }
 
-// longer are the times that versions from 3.1 on ask for, where the installed one is such. It is
-// asked once: each time Python starts.
-var longer = sync.OnceValues(func() (string, error) {
-	said, err := exec.Command("patroni", "--version").Output()
-	if err != nil {
-		return "", nil // it is missing, which whoever starts it says
-	}
-	p, err := parseParams(url.Values{})
-	if err == nil && p.refuseTimes(strings.TrimSpace(strings.TrimPrefix(string(said), "patroni "))) != nil {
-		return "&ttl=20s&retry_timeout=3s", nil
-	}
-	return "", err
-})
-
-// taken are parameters with times that the installed version takes.
-func taken(t *testing.T, query string) url.Values {
-	t.Helper()
-	times, err := longer()
-	clustertest.Must(t, err)
-	params, err := url.ParseQuery(strings.TrimPrefix(query+times, "&"))
-	clustertest.Must(t, err)
-	return params
-}
-
 func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	t.Helper()
-	return kind().Start(t, cluster.Options{Nodes: nodes, Params: taken(t, query)}).(*Cluster)
+	params, err := url.ParseQuery(query)
+	clustertest.Must(t, err)
+	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
 }
 
 func TestParams(t *testing.T) {
@@ -67,7 +44,8 @@ func TestParams(t *testing.T) {
 		"ttl=3500ms":                 "whole seconds",
 		"ttl=1s":                     "from 3s",
 		"retry_timeout=1s":           "from 2s",
-		"loop_wait=5s":               "shorter than loop_wait and retry_timeout together (7s)",
+		"ttl=6s&loop_wait=5s":        "shorter than loop_wait and retry_timeout together (7s)",
+		"ttl=6s&retry_timeout=6s":    "(7s)",
 		"failsafe_mode=1":            "neither on nor off",
 		"maximum_lag_on_failover=-1": "a number of bytes",
 		"store=2":                    "one of 1, 3",
@@ -85,17 +63,27 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// TestTimes holds which times the versions of Patroni do not take, from 3.1 on those that they
-// would replace by others.
+// TestTimes holds the times that hold where nobody gives them, and which of those given the
+// versions of Patroni do not take, from 3.1 on those that they would replace by others.
 func TestTimes(t *testing.T) {
-	for _, c := range []struct{ version, query, problem string }{
-		{"3.0.2", "", ""},
-		{"3.0.2", "ttl=20s&retry_timeout=9s&loop_wait=5s", ""},
-		{"4.0.4", "", "takes no ttl below 20s and no retry_timeout below 3s: give ttl=20s&retry_timeout=3s,"},
-		{"4.0.4", "ttl=20s&retry_timeout=3s", ""},
-		{"4.0.4", "ttl=20s&retry_timeout=9s&loop_wait=2s", ""},
+	for _, c := range []struct{ version, query, want string }{
+		{"3.0.2", "", "3s 1s 2s"},
+		{"3.0.2", "loop_wait=5s", "parameter loop_wait: a ttl of 3s is shorter than loop_wait and retry_timeout together (7s)"},
+		{"3.0.2", "retry_timeout=9s", "parameter retry_timeout: a ttl of 3s is shorter than loop_wait and retry_timeout together (10s)"},
+		{"3.0.2", "ttl=20s&retry_timeout=9s&loop_wait=5s", "20s 5s 9s"},
+		{"3.1.0", "", "20s 1s 3s"},
+		{"4.0.4", "ttl=30s", "30s 1s 3s"},
+		{"4.0.4", "loop_wait=5s", "20s 5s 3s"},
+		{"4.0.4", "loop_wait=15s", "21s 15s 3s"},
+		{"4.0.4", "retry_timeout=10s", "21s 1s 10s"},
+		{"4.0.4", "ttl=20s&retry_timeout=3s", "20s 1s 3s"},
+		{"4.0.4", "ttl=20s&retry_timeout=9s&loop_wait=2s", "20s 2s 9s"},
+		{"4.0.4", "ttl=3s&loop_wait=1s&retry_timeout=2s", "parameter ttl: Patroni 4.0.4 takes no ttl below 20s and no retry_timeout below 3s: give ttl=20s&retry_timeout=3s,"},
+		{"4.0.4", "ttl=3s", "parameter ttl: Patroni 4.0.4 takes no ttl below 20s: give ttl=20s,"},
+		{"4.0.4", "retry_timeout=2s", "parameter retry_timeout: Patroni 4.0.4 takes no retry_timeout below 3s: give retry_timeout=3s,"},
 		{"4.0.4", "ttl=20s&retry_timeout=9s&loop_wait=5s", "parameter ttl: Patroni 4.0.4 takes no ttl below 23s (loop_wait and twice retry_timeout): give ttl=23s,"},
-		{"3.1.0", "ttl=19s&loop_wait=15s", "no ttl below 21s (loop_wait and twice retry_timeout) and no retry_timeout below 3s: give ttl=21s&retry_timeout=3s,"},
+		{"3.1.0", "ttl=19s&loop_wait=15s", "no ttl below 21s (loop_wait and twice retry_timeout): give ttl=21s,"},
+		{"3.1.0", "ttl=19s&loop_wait=15s&retry_timeout=2s", "no ttl below 21s (loop_wait and twice retry_timeout) and no retry_timeout below 3s: give ttl=21s&retry_timeout=3s,"},
 		{"4.0.4", "ttl=30s&retry_timeout=2s", "parameter retry_timeout: Patroni 4.0.4 takes no retry_timeout below 3s: give retry_timeout=3s,"},
 		{"x", "", "no version"},
 	} {
@@ -103,8 +91,39 @@ func TestTimes(t *testing.T) {
 		clustertest.Must(t, err)
 		p, err := parseParams(values)
 		clustertest.Must(t, err)
-		if err := p.refuseTimes(c.version); (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("Patroni %s with %s: %v, want %q", c.version, c.query, err, c.problem)
+		p, err = p.fit(c.version, values)
+		got := fmt.Sprint(p.ttl, p.loopWait, p.retryTimeout)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
+			t.Errorf("Patroni %s with %s: %s, want %s", c.version, c.query, got, c.want)
+		}
+	}
+}
+
+// TestPlannedTimes holds that a dry run has the times of the Patroni that is on this machine, and
+// refuses those that it does not take.
+func TestPlannedTimes(t *testing.T) {
+	p, err := find(cluster.Options{})
+	clustertest.Need(t, "postgres-patroni", err)
+	const short = "ttl=3s&loop_wait=1s&retry_timeout=2s"
+	for _, c := range []struct{ version, query, want string }{
+		{"3.0.2", "", "(synchronous on, ttl 3s, loop_wait 1s, retry_timeout 2s, "},
+		{"3.0.2", short, "(synchronous on, ttl 3s, loop_wait 1s, retry_timeout 2s, "},
+		{"4.0.4", "", "(synchronous on, ttl 20s, loop_wait 1s, retry_timeout 3s, "},
+		{"4.0.4", short, "Patroni 4.0.4 takes no ttl below 20s and no retry_timeout below 3s"},
+	} {
+		ownPatroni(t, p.python, "print('patroni "+c.version+"')")
+		params, err := url.ParseQuery(c.query)
+		clustertest.Must(t, err)
+		_, err = StartCluster(t.Context(), cluster.Options{Nodes: 3, DryRun: true, Params: params})
+		got := fmt.Sprint(err)
+		if planned, ok := errors.AsType[*cluster.PlannedError](err); ok {
+			got = planned.Cluster.(*Cluster).Description()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("a dry run of Patroni %s with %q: %s, want %s", c.version, c.query, got, c.want)
 		}
 	}
 }
@@ -160,7 +179,7 @@ func TestPatroniThatEnds(t *testing.T) {
 		"started":               "import sys\nif '--version' in sys.argv: sys.exit(print('patroni 3.0.2'))\n",
 	} {
 		ownPatroni(t, p.python, program+"raise SystemExit('"+text+"')")
-		_, err := kind().Launch(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 2, Params: taken(t, "")})
+		_, err := kind().Launch(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 2})
 		if err == nil || strings.Count(err.Error(), text) != 1 || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -218,7 +237,7 @@ func TestStoreThatDoesNotAnswer(t *testing.T) {
 			ctx := clustertest.Within(t, clustertest.WaitLimit)
 			paused := make(chan error, 1)
 			go func() { paused <- pauseWhen(ctx, begun, test.hangs) }()
-			c, err := kind().Launch(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true, Params: taken(t, "")})
+			c, err := kind().Launch(ctx, cluster.Options{Nodes: 2, InMemory: true, Loopback: true})
 			clustertest.Must(t, <-paused)
 			if err == nil {
 				clustertest.Must(t, c.Stop())
@@ -272,7 +291,7 @@ if __name__ == "__main__": # and not where Patroni starts PostgreSQL by a proces
         while "--version" not in sys.argv:
             time.sleep(1)
 `, p.python, p.patroni), 0o755))
-	params := taken(t, "synchronous=off") // one node has no standby to wait for
+	params := url.Values{"synchronous": {"off"}} // one node has no standby to wait for
 	t.Setenv("PATH", strings.Join([]string{bin, dir, os.Getenv("PATH")}, string(os.PathListSeparator)))
 	n := kind().Start(t, cluster.Options{Nodes: 1, Loopback: true, Params: params}).(*Cluster).servers()[0]
 	var commands []string

@@ -1,6 +1,7 @@
 package patroni
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,7 +41,7 @@ const (
 // params are what a cluster takes behind its question mark.
 type params struct {
 	synchronous                 string
-	ttl, loopWait, retryTimeout time.Duration
+	ttl, loopWait, retryTimeout time.Duration // 0 before fit: nobody gave it
 	failsafe                    bool
 	maximumLag                  int64 // bytes of the log that a node that is to lead may lack
 	store                       int   // etcd servers that keep the state
@@ -54,8 +55,8 @@ var ownSettings = append([]string{
 	"recovery_target_xid", "wal_level", "wal_log_hints", "cluster_name",
 }, postgres.OwnSettings...)
 
-// shortest are the times below which Patroni does not work: with a retry_timeout of 1 s
-// version 3.0.2 never elects.
+// shortest are the times below which no Patroni works: with a retry_timeout of 1 s version
+// 3.0.2 never elects. Before version 3.1 they hold where nobody gives others.
 var shortest = map[string]time.Duration{ttl: 3 * time.Second, loopWait: time.Second, retryTimeout: 2 * time.Second}
 
 // seconds takes a time in whole seconds, as Patroni has them.
@@ -71,12 +72,11 @@ func seconds(name string, to *time.Duration, example string) func(string) error 
 	}
 }
 
-// parseParams reads the parameters of a cluster under Patroni. The error is a
-// *cluster.ParamError.
+// parseParams reads the parameters of a cluster under Patroni, which fit completes. The error
+// is a *cluster.ParamError.
 func parseParams(values url.Values) (params, error) {
 	p := params{
-		synchronous: synchronousOn, ttl: 3 * time.Second, loopWait: time.Second, retryTimeout: 2 * time.Second,
-		maximumLag: 1 << 20, store: 1, settings: map[string]string{},
+		synchronous: synchronousOn, loopWait: shortest[loopWait], maximumLag: 1 << 20, store: 1, settings: map[string]string{},
 	}
 	var fsync bool
 	err := cluster.Params{
@@ -107,17 +107,27 @@ func parseParams(values url.Values) (params, error) {
 			return refuseSetting(strings.ToLower(name), value)
 		},
 	}.Read(values)
-	if err == nil && p.ttl < p.loopWait+p.retryTimeout {
-		name := ttl
-		for _, given := range []string{retryTimeout, loopWait, ttl} {
-			if values.Has(given) {
-				name = given
-			}
-		}
-		err = &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
-			"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose its lead before it gives it up", p.ttl, p.loopWait+p.retryTimeout)}
+	if err == nil && p.ttl > 0 {
+		err = p.refuseSum(values)
 	}
 	return p, err
+}
+
+// refuseSum says that the ttl is too short for any Patroni, by the last of the times that were
+// given; nil if it is not.
+func (p params) refuseSum(given url.Values) error {
+	sum := p.loopWait + max(p.retryTimeout, shortest[retryTimeout])
+	if p.ttl >= sum {
+		return nil
+	}
+	name := ttl
+	for _, of := range []string{retryTimeout, loopWait, ttl} {
+		if given.Has(of) {
+			name = of
+		}
+	}
+	return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
+		"a ttl of %v is shorter than loop_wait and retry_timeout together (%v): a node would lose its lead before it gives it up", p.ttl, sum)}
 }
 
 // leastSettings are those of PostgreSQL's settings that Patroni itself reads as numbers, with the
@@ -193,7 +203,7 @@ func refuseOfPatroni(o cluster.Options) error {
 func (c *Cluster) Description() string {
 	p := c.params
 	return fmt.Sprintf("by Patroni %s with %d etcd (synchronous %s, ttl %v, loop_wait %v, retry_timeout %v, failsafe_mode %s, maximum_lag_on_failover %d)",
-		c.version, p.store, p.synchronous, p.ttl, p.loopWait, p.retryTimeout, map[bool]string{true: "on", false: "off"}[p.failsafe], p.maximumLag)
+		c.programs.version, p.store, p.synchronous, p.ttl, p.loopWait, p.retryTimeout, map[bool]string{true: "on", false: "off"}[p.failsafe], p.maximumLag)
 }
 
 // minimums are the shortest times of newer versions, by the version from which they hold:
@@ -202,32 +212,36 @@ func (c *Cluster) Description() string {
 // retry_timeout), which would let the report say what is not so.
 var minimums = map[string]time.Duration{ttl: 20 * time.Second, retryTimeout: 3 * time.Second}
 
-// refuseTimes says which times this version of Patroni does not take; nil if none.
-func (p params) refuseTimes(version string) error {
+// fit gives the times that nobody gave the least that this version of Patroni takes. It refuses
+// what was given and is not taken by a *cluster.ParamError.
+func (p params) fit(version string, given url.Values) (params, error) {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n != 2 {
-		return fmt.Errorf("%q is no version of Patroni", version)
+		return p, fmt.Errorf("%q is no version of Patroni", version)
 	}
 	if major < 3 || major == 3 && minor < 1 {
-		return nil
+		p.ttl, p.retryTimeout = cmp.Or(p.ttl, shortest[ttl]), cmp.Or(p.retryTimeout, shortest[retryTimeout])
+		return p, p.refuseSum(given)
 	}
-	given, needs := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}, maps.Clone(minimums)
+	needs := maps.Clone(minimums)
 	because := ""
 	if room := p.loopWait + 2*max(p.retryTimeout, minimums[retryTimeout]); room > needs[ttl] {
 		needs[ttl], because = room, " (loop_wait and twice retry_timeout)"
 	}
+	p.ttl, p.retryTimeout = cmp.Or(p.ttl, needs[ttl]), cmp.Or(p.retryTimeout, needs[retryTimeout])
+	times := map[string]time.Duration{ttl: p.ttl, retryTimeout: p.retryTimeout}
 	var short, least []string
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(needs))) {
-		if given[name] < needs[name] {
+		if times[name] < needs[name] {
 			short = append(short, fmt.Sprintf("no %s below %v%s", name, needs[name], because))
 			least = append(least, fmt.Sprintf("%s=%v", name, needs[name]))
 		}
 		because = "" // of ttl, which comes first
 	}
 	if short == nil {
-		return nil
+		return p, nil
 	}
 	name, _, _ := strings.Cut(least[0], "=")
-	return &cluster.ParamError{Param: name, Reason: fmt.Sprintf("Patroni %s takes %s: give %s, or take version 3.0",
+	return p, &cluster.ParamError{Param: name, Reason: fmt.Sprintf("Patroni %s takes %s: give %s, or take version 3.0",
 		version, strings.Join(short, " and "), strings.Join(least, "&"))}
 }

@@ -22,7 +22,7 @@ func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*lin
 	defer cancel()
 	err = d.EnableNotices(ctx, conn)
 	if err == nil && d.stateless == nil {
-		err = prepareSession(ctx, conn, options.Isolation)
+		err = d.prepareSession(ctx, conn, options.Isolation)
 	}
 	if err == nil {
 		err = conn.SyncConn(ctx)
@@ -73,14 +73,19 @@ func (d *Database) next() *pgconn.Config {
 	return config
 }
 
-// prepareSession leaves in the session what its transactions need.
-func prepareSession(ctx context.Context, conn *pgconn.PgConn, isolation string) error {
-	if isolation != "" {
+// prepareSession leaves in the session what its transactions need. Behind a pooler their isolation is
+// no part of that, and named by each: the next one may be in another session of the server, and
+// somebody else's in this one.
+func (d *Database) prepareSession(ctx context.Context, conn *pgconn.PgConn, isolation string) error {
+	named := ""
+	if d.pooled {
+		named = isolation
+	} else if isolation != "" {
 		if err := conn.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation).Close(); err != nil {
 			return err
 		}
 	}
-	for _, c := range controlStatements {
+	for _, c := range controlStatements(named) {
 		if _, err := conn.Prepare(ctx, c.name, c.sql, nil); err != nil {
 			return err
 		}
@@ -102,15 +107,15 @@ const (
 //
 // Where nothing can be left in a session, one that hides them is refused.
 func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error {
-	sql := enableWarnings
-	if d.stateless != nil {
+	sql, keeps := enableWarnings, d.stateless == nil && !d.pooled
+	if !keeps {
 		sql = hidingSession
 	}
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	switch {
 	case Refused(err):
 		return nil
-	case err == nil && d.stateless != nil && len(results) == 1 && len(results[0].Rows) > 0:
+	case err == nil && !keeps && len(results) == 1 && len(results[0].Rows) > 0:
 		return db.Fatalf(d.opConnect+" at "+d.where, "it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
 	}
 	return err

@@ -135,7 +135,8 @@ func CheckURL(url string, flavor *Flavor) error {
 //	                while the server works
 //	prepare         false: nothing is left in a session, neither a statement nor its
 //	                isolation, because a pooler lends each transaction another one.
-//	                Without it this is so where a pooler is seen
+//	                Without it this is so where a pooler is seen. true: statements are
+//	                prepared all the same, which is for a pooler that knows them
 func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	d, err := parseURL(url, flavor)
 	if err != nil {

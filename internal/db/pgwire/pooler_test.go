@@ -1,6 +1,7 @@
 package pgwire
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,39 @@ func TestPooled(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPreparedBehindPooler: with prepare=true transactions have their own isolation in whatever session
+// of the server they get, and leave none there. With one session no pooler has to know what is
+// prepared in which.
+func TestPreparedBehindPooler(t *testing.T) {
+	server, name, url := fresh(t)
+	p := pool(t, server, "1")
+	direct := drivertest.Open(t, openURL, url)
+	bank.Make(t, direct, 1)
+	others := drivertest.Open(t, openURL, p.URL("anybody", name, "prepare=false"))
+	leave := func(isolation string) {
+		t.Helper()
+		err := others.Control(t.Context(), "set the isolation", func(ctx context.Context, c *Control) error {
+			return c.Run(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation)
+		})
+		drivertest.Must(t, err)
+	}
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, w way) {
+				d := drivertest.Open(t, openURL, p.URL("anybody", name, "prepare=true"))
+				leave("repeatable read")
+				s := w.session(t, d, isolation)
+				drivertest.Must(t, touchAt(t, w, s, isolation, 0))
+				leave("read committed")
+				drivertest.Must(t, touchAt(t, w, s, isolation, 0))
+				drivertest.Must(t, touchAt(t, w, w.session(t, others, ""), "read committed", 0))
+				err := others.Control(t.Context(), "forget what is prepared", func(ctx context.Context, c *Control) error { return c.Run(ctx, "DEALLOCATE ALL") })
+				drivertest.Must(t, err)
+			})
+		})
+	}
 }
 
 // touchAt touches an account of its own in a transaction that also says at which

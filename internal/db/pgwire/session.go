@@ -77,6 +77,8 @@ func (d *Database) session(options db.SessionOptions) *session {
 			made, _ = whole.controls.LoadOrStore(options.Isolation, wholeControls(options.Isolation))
 		}
 		s.controls = made.(*controls)
+	}
+	if d.stateless != nil || d.pooled { // so that BEGIN names the isolation
 		s.implicit = d.implicit && options.Isolation == ""
 	}
 	return s

@@ -26,9 +26,20 @@ var preparedControls = controls{
 	begin: runNamed("b"), beginReader: runNamed("r"), commit: runNamed("c"), rollback: runNamed("a"),
 }
 
-// controlStatements are the statements behind preparedControls.
-var controlStatements = [...]struct{ name, sql string }{
-	{"b", "BEGIN"}, {"r", "BEGIN READ ONLY"}, {"c", "COMMIT"}, {"a", "ROLLBACK"},
+// controlStatements are the statements behind preparedControls; isolation is that which they name.
+func controlStatements(isolation string) [4]struct{ name, sql string } {
+	begin := beginAt(isolation)
+	return [...]struct{ name, sql string }{{"b", begin}, {"r", begin + onlyReads}, {"c", "COMMIT"}, {"a", "ROLLBACK"}}
+}
+
+const onlyReads = " READ ONLY"
+
+// beginAt begins a transaction at an isolation; empty: at the session's.
+func beginAt(isolation string) string {
+	if isolation == "" {
+		return "BEGIN"
+	}
+	return "BEGIN ISOLATION LEVEL " + isolation
 }
 
 // runNamed is the execution of a statement without parameters; the one without a name
@@ -49,11 +60,8 @@ func framed(kind byte, body string) string {
 // wholeControls are statements that are sent whole, each time. They name the
 // isolation, if there is one to be named, because nothing is left in the session.
 func wholeControls(isolation string) *controls {
-	begin := "BEGIN"
-	if isolation != "" {
-		begin += " ISOLATION LEVEL " + isolation
-	}
-	reader := begin + " READ ONLY"
+	begin := beginAt(isolation)
+	reader := begin + onlyReads
 	return &controls{
 		begin: runWhole(fmt.Sprintf("%-*s", len(reader), begin)), beginReader: runWhole(reader),
 		commit: runWhole("COMMIT"), rollback: runWhole("ROLLBACK"),

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Fetches database servers of other versions than those of this machine, each into a folder
-# of its own below one folder, and prints that folder's path. Nothing of them is run here.
+# of its own below one folder, and prints that folder's path. Nothing of them is run here but
+# the Python of Patroni, which compiles its modules.
 #
 #   scripts/versions.sh [NAME…]     the servers of these names, or all of the list below
 #
@@ -14,14 +15,20 @@
 #   etcd-X.Y.Z                      built with Go from its module
 #   the others                      of a Debian suite, with all that they depend on, by apt-get;
 #                                   these start with the loader of that suite
+#
+# Patroni and PgBouncer are no servers, and no parameter names them: their folder bin stands in
+# front of PATH, and has that program alone. Patroni is Debian's rather than one that pip
+# installs: it comes with the Python, the libpq and the etcd module of its suite, all of them
+# signed, and asks this machine for no Python, whose version decides what pip finds.
 set -eu
 
 servers='postgres-14.0.0 postgres-16.0.0 postgres-17.5.0 postgres-18.0.0 postgres-18.6.0
 mariadb-10.2.11 mariadb-10.11.5 mariadb-11.4.5 etcd-3.5.35 etcd-3.6.16 etcd-3.7.3
-postgres-17 postgres-18 mariadb-11.8 mysql-9.7 redis-8.0 valkey-8.1 valkey-9.1'
+postgres-17 postgres-18 mariadb-11.8 mysql-9.7 redis-8.0 valkey-8.1 valkey-9.1
+patroni-4.0 patroni-4.1 pgbouncer-1.24 pgbouncer-1.26'
 
-# Of a Debian name: the suite, the folder of its programs, the packages whose dependencies
-# come too, and after a comma those whose files alone are wanted.
+# Of a Debian name: the suite, the folder of its programs or its only program, the packages
+# whose dependencies come too, and after a comma those whose files alone are wanted.
 debian() {
 	case $1 in
 	postgres-17) echo trixie usr/lib/postgresql/17/bin postgresql-17 ;;
@@ -31,6 +38,10 @@ debian() {
 	redis-8.0) echo sid usr/bin redis-server ;;
 	valkey-8.1) echo trixie usr/bin valkey-server ;;
 	valkey-9.1) echo sid usr/bin valkey-server ;;
+	patroni-4.0) echo trixie usr/bin/patroni patroni python3-etcd ;;
+	patroni-4.1) echo sid usr/bin/patroni patroni python3-etcd ;;
+	pgbouncer-1.24) echo trixie usr/sbin/pgbouncer pgbouncer ;;
+	pgbouncer-1.26) echo sid usr/sbin/pgbouncer pgbouncer ;;
 	*) return 1 ;;
 	esac
 }
@@ -145,6 +156,18 @@ of_debian() {
 	for place in sbin lib share; do
 		[ -e "$new/$place" ] || ln -s "usr/$place" "$new/$place"
 	done
+	if [ -f "$new/$programs" ]; then
+		mkdir "$new/bin" && ln -s "../$programs" "$new/bin"
+	fi
+	if [ -f "$new/$programs" ] && [ "$(head -c 2 "$new/$programs")" = '#!' ]; then
+		# A script in Python. With this machine's it would find this machine's modules, and be of their version.
+		its=$folder/$name/usr/bin/python3
+		sed -i "1s,^#! */usr/bin/python3$,#!$its," "$new/$programs"
+		case $(head -n 1 "$new/$programs") in
+		"#!${its%%[[:space:]]*}") ;;
+		*) say "the first line of $programs cannot name $its"; return 1 ;;
+		esac
+	fi
 	[ -e "$new/bin" ] || ln -s "$programs" "$new/bin"
 	loader "$new/usr/lib/x86_64-linux-gnu:$new/usr/lib/mysql/private" "$new"/usr/lib64/ld-linux-x86-64.so.2 "$new/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 }
@@ -212,6 +235,9 @@ for name in "$@"; do
 		echo "$from" >"$new/from"
 		rm -rf "${folder:?}/$name"
 		mv "$new" "$folder/$name"
+		# Those who start Patroni may not write there, and would compile them at each start, for a second.
+		[ ! -e "$folder/$name/bin/patroni" ] || "$folder/$name/usr/bin/python3" -m compileall -q "$folder/$name"/usr/lib/python3* >&2 ||
+			say "not all modules of $name could be compiled"
 		had=yes
 	else
 		say "$name could not be had from $from"

@@ -26,6 +26,7 @@ type hurtRun struct {
 	outage   bool // one of the faults stops all commits for a while
 	code     int
 	invalid  string // the check that must find a violation
+	by       string // how the report begins to say who fails over, which must have another node lead at the first fault
 	apart    bool   // for who asks for all faults, because other tests show as much
 }
 
@@ -222,8 +223,32 @@ func (h hurtRun) run(t *testing.T) {
 		}
 		verified(t, r.Database, r.DatabaseVersion, r.Workload, faults...)
 	}
+	if h.by != "" {
+		h.wantFailOver(t, r)
+	}
 	if h.outage && !slices.ContainsFunc(r.Faults, stopped) {
 		t.Errorf("no fault has stopped the commits: %+v", r.Faults)
+	}
+}
+
+// wantFailOver fails the test unless who was to fail over did so.
+func (h hurtRun) wantFailOver(t *testing.T, r *report.Result) {
+	t.Helper()
+	by := ""
+	for _, s := range r.Settings {
+		if s.Name == report.FailoverSetting {
+			by = s.Value
+		}
+	}
+	if !strings.HasPrefix(by, h.by+" ") {
+		t.Errorf("who fails over is %q, not %s", by, h.by)
+	}
+	if len(r.Faults) == 0 {
+		t.Fatal("there was no fault")
+	}
+	hurt, _, _ := strings.Cut(r.Faults[0].Target, " ") // whose part follows in brackets
+	if leads := r.Faults[0].OutageLeader; leads == "" || leads == hurt {
+		t.Errorf("after %s of %s no other node is seen to lead, but %q", r.Faults[0].Fault, hurt, leads)
 	}
 }
 

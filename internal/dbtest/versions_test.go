@@ -18,6 +18,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
@@ -39,6 +40,10 @@ type version struct {
 	From  string `json:"from"` // who has it
 	Whole bool   `json:"whole"`
 	bin   string // the folder of its programs; empty: those of this machine
+
+	// What stands in the table for a product that is beside the database; empty: what the database says.
+	Database string `json:"database,omitempty"`
+	Version  string `json:"version,omitempty"`
 }
 
 func (v version) product() string {
@@ -69,7 +74,9 @@ var (
 // docs/databases.md, by tools/verified.
 func TestVersions(t *testing.T) {
 	needsTime(t)
-	t.Parallel()
+	if os.Getenv(wholeVariable) == "" { // else some change PATH, which is every test's
+		t.Parallel()
+	}
 	if os.Getenv(clustertest.VersionsVariable) == "" {
 		t.Skip("skipped engine: other versions of servers: fetch them with scripts/versions.sh and name their folder in " + clustertest.VersionsVariable)
 	}
@@ -145,6 +152,9 @@ func (v version) run(t *testing.T) {
 	if v.From == "" {
 		t.Skipf("skipped engine: %s: fetch it with scripts/versions.sh %s", v.Name, v.Name)
 	}
+	if name, ok := beside[v.product()]; ok {
+		v.Database, v.Version = name, v.putFirst(t)
+	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
@@ -163,6 +173,34 @@ func (v version) run(t *testing.T) {
 	}
 }
 
+// beside are the products that stand beside a PostgreSQL, which is that of this machine, with
+// what the table has in place of the database. No parameter of a cluster names their programs.
+var beside = map[string]string{"patroni": "PostgreSQL under Patroni", "pgbouncer": "PostgreSQL behind PgBouncer"}
+
+// putFirst puts the programs of this version in front of PATH until the test ends, and returns the
+// version that the one which is found now says.
+func (v version) putFirst(t *testing.T) string {
+	t.Helper()
+	if v.bin != "" {
+		t.Setenv("PATH", v.bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	program, err := cluster.Find(v.product(), v.product(), "/usr/sbin")
+	skipMissing(t, v.Name, err)
+	if v.bin != "" && filepath.Dir(program) != v.bin {
+		t.Fatalf("%s is found in place of that in %s", program, v.bin)
+	}
+	said, err := cluster.VersionOf(t.Context(), program, "--version")
+	words := strings.Fields(said) // the product, its version, and what else it has to say
+	if err != nil || len(words) < 2 {
+		t.Fatalf("%s says %q of its version: %v", program, said, err)
+	}
+	return words[1]
+}
+
+// onPrepared is a row of the matrix behind a pooler that knows the statements that clients have
+// prepared, as PgBouncer does from 1.21 on.
+const onPrepared = "postgres prepared"
+
 // engines are the rows of the matrix that this product is in, on this server.
 func (v version) engines() (list []engine) {
 	starts := map[string]map[string]func(t *testing.T) opener{
@@ -173,13 +211,14 @@ func (v version) engines() (list []engine) {
 			"mariadb":                         onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "OFF", "ssl": "OFF"}),
 			"mariadb with snapshot isolation": onMariaDBOf(v.bin, map[string]string{"loose-innodb-snapshot-isolation": "ON", "ssl": "OFF"}),
 		},
-		"mysql":  {"mysql": onNodes(v, 1, mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
-		"dqlite": {"dqlite": onNodes(v, 3, dqlitecluster.Start, nil, dqlite.Open)},
-		"etcd":   {"etcd": onNodes(v, 3, etcdcluster.Start, nil, etcd.Open)},
-		"redis":  {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
-		"valkey": {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
+		"mysql":     {"mysql": onNodes(v, 1, mariadb.StartMySQL, url.Values{"flush": {"2"}}, mysql.Open)},
+		"dqlite":    {"dqlite": onNodes(v, 3, dqlitecluster.Start, nil, dqlite.Open)},
+		"etcd":      {"etcd": onNodes(v, 3, etcdcluster.Start, nil, etcd.Open)},
+		"redis":     {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
+		"valkey":    {"redis by script": v.onRedis("script"), "redis by watch": v.onRedis("watch")},
+		"pgbouncer": {"postgres behind pgbouncer": v.onPooler(false), onPrepared: v.onPooler(true)},
 	}
-	for _, e := range engines() {
+	for _, e := range append(engines(), engine{name: onPrepared, cells: behindPooler()}) {
 		start, ok := starts[v.product()][e.name]
 		if !ok {
 			continue
@@ -225,8 +264,23 @@ var redisFailovers = []struct{ cluster, target, program string }{
 	{"redis:3?memory=on&wait=1", "leader", ""}, {"redis:3?memory=on&wait=1&failover=ideal", "leader", ""},
 }
 
+// underPatroni has another node lead before the killed one is back, which takes longer than the
+// shortest ttl that Patroni takes from 3.1 on.
+var underPatroni = hurtRun{
+	name:    "postgres:3?synchronous=strict kill primary, move leader",
+	cluster: "postgres:3?memory=on&synchronous=strict&ttl=20s&retry_timeout=3s&loop_wait=1s",
+	faults:  []string{"kill primary at 3s for 30s", "move leader at 45s"},
+	args:    []string{"--duration", "55s"},
+	outage:  true,
+}
+
 // failovers are short runs on clusters of this version that must come out VALID.
 func (v version) failovers() (list []hurtRun) {
+	if v.product() == "patroni" {
+		run := underPatroni
+		run.by = "by Patroni " + v.Version
+		return []hurtRun{run}
+	}
 	for _, kind := range failoverKinds[v.product()] {
 		if !v.Whole && kind.cluster != briefGroup && kind.cluster != briefEtcd {
 			continue
@@ -303,5 +357,36 @@ func (v version) onPostgres(t *testing.T) opener {
 		psql(t, s.URL(), "CREATE DATABASE "+name)
 		address := s.URLFor(postgrescluster.Superuser, "", name)
 		return openPostgresURL(t, address), address
+	}
+}
+
+// onPooler has the pooler of this version in front of one server, with three sessions there for each
+// database, of which each cell has its own.
+func (v version) onPooler(prepare bool) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		c, err := pgbouncer.StartCluster(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{
+			"pooler": {"transaction"}, "pooler.default_pool_size": {"3"}, "pooler.server_idle_timeout": {"1"},
+		}})
+		u, err := url.Parse(served(t, v.Name, c, err).URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := openPostgresURL(t, u.String()).Info(t.Context())
+		if err != nil || !slices.ContainsFunc(info.Settings, func(s db.Setting) bool {
+			return s.Name == "pooler" && strings.HasPrefix(s.Value, "PgBouncer "+v.Version+",")
+		}) {
+			t.Fatalf("no PgBouncer %s is seen: %+v, %v", v.Version, info.Settings, err)
+		}
+		var databases atomic.Int64
+		return func(t *testing.T) (db.Database, string) {
+			own, query := *u, u.Query()
+			own.Path = fmt.Sprintf("/bank%d", databases.Add(1))
+			psql(t, u.String(), "CREATE DATABASE "+own.Path[1:])
+			if prepare {
+				query.Set("prepare", "true")
+			}
+			own.RawQuery = query.Encode()
+			return openPostgresURL(t, own.String()), own.String()
+		}
 	}
 }

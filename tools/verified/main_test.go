@@ -48,6 +48,12 @@ func TestServersOf(t *testing.T) {
 {"Action":"skip","Test":"TestVersions/dqlite-installed"}
 {"Time":"2026-11-27T03:52:02Z","Action":"output","Test":"TestVersions/etcd-3.7.3","Output":"    v_test.go:9: version {\"name\":\"etcd-3.7.3\",\"from\":\"its Go module\",\"whole\":false}\n"}
 {"Action":"pass","Test":"TestVersions/etcd-3.7.3/bank"}
+{"Time":"2026-11-29T03:52:02Z","Action":"output","Test":"TestVersions/patroni-4.1","Output":"    v_test.go:9: version {\"name\":\"patroni-4.1\",\"from\":\"Debian sid\",\"whole\":true,\"database\":\"PostgreSQL under Patroni\",\"version\":\"4.1.5\"}\n"}
+{"Action":"output","Test":"TestVersions/patroni-4.1/fail-over_postgres:3_kill_primary","Output":"    n_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.18 (x)\",\"workload\":\"bank\",\"faults\":[\"kill primary\"]}\n"}
+{"Action":"pass","Test":"TestVersions/patroni-4.1/fail-over_postgres:3_kill_primary"}
+{"Time":"2026-11-29T03:52:02Z","Action":"output","Test":"TestVersions/pgbouncer-1.26","Output":"    v_test.go:9: version {\"name\":\"pgbouncer-1.26\",\"from\":\"Debian sid\",\"whole\":true,\"database\":\"PostgreSQL behind PgBouncer\",\"version\":\"1.26.1\"}\n"}
+{"Action":"output","Test":"TestVersions/pgbouncer-1.26/kv_prepared","Output":"    m_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.18 (x)\",\"workload\":\"kv\"}\n"}
+{"Action":"pass","Test":"TestVersions/pgbouncer-1.26/kv_prepared"}
 `
 	list, err := serversOf([]byte(log))
 	if err != nil {
@@ -58,6 +64,8 @@ func TestServersOf(t *testing.T) {
 |---|---|---|---|---|---|---|---|---|---|---|
 | PostgreSQL | 9.6 |  | none | none | none | none | none | none | not known |  |
 | PostgreSQL | 14.0 | Maven Central | 1 of 2 | none | none | none | none | postgres:1 kill random | not as they must be: bank atomic | 2026-11-27 |
+| PostgreSQL behind PgBouncer | 1.26.1 | Debian sid | none | none | 1 of 1 | none | none | none | as they must be | 2026-11-29 |
+| PostgreSQL under Patroni | 4.1.5 | Debian sid | none | none | none | none | none | postgres:3 kill primary | as they must be | 2026-11-29 |
 `
 	if got := versionsTable(addServers(old, list)); got != want {
 		t.Errorf("the table is\n%s\nnot\n%s", got, want)

@@ -33,6 +33,8 @@ type server struct {
 	Cells     map[string]counts `json:"cells"`               // by workload
 	Failovers []string          `json:"failovers,omitempty"` // those that came out as they must
 	Differs   []string          `json:"differs,omitempty"`   // cells and fail-overs that did not
+
+	named bool // by the test: what was tested is beside the database that answers
 }
 
 // counts are how many cells of the matrix ran, and of how many the verdict was as it must be.
@@ -63,6 +65,7 @@ func serversOf(log []byte) ([]server, error) {
 				return nil, fmt.Errorf("read what %s reports: %w", e.Test, err)
 			}
 			if v.Whole && found[name] == nil { // else some of its cells are run again, and the last outcome counts
+				v.server.named = v.server.Database != ""
 				v.server.Date = e.Time.Format(time.DateOnly)
 				found[name], outcomes[name] = &v.server, map[string]string{}
 			}
@@ -76,7 +79,7 @@ func serversOf(log []byte) ([]server, error) {
 			if err := json.Unmarshal([]byte("{"+text), &v); err != nil {
 				return nil, fmt.Errorf("read what %s reports: %w", e.Test, err)
 			}
-			if s.Database == "" || !strings.HasPrefix(cell, failover) { // a cluster may call itself otherwise
+			if s.Database == "" || !s.named && !strings.HasPrefix(cell, failover) { // a cluster may call itself otherwise
 				s.Database, s.Version = v.Database, cmp.Or(number.FindString(v.Version), v.Version)
 			}
 		}
@@ -162,7 +165,7 @@ func versionsTable(servers []server) string {
 			fmt.Fprintf(&b, " %s |", text)
 		}
 		verdicts := "as they must be"
-		if len(s.Cells) == 0 && len(s.Differs) == 0 {
+		if len(s.Cells) == 0 && len(s.Failovers) == 0 && len(s.Differs) == 0 {
 			verdicts = "not known"
 		} else if len(s.Differs) > 0 {
 			verdicts = "not as they must be: " + strings.Join(s.Differs, "; ")

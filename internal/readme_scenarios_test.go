@@ -3,15 +3,18 @@ package internal_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"stroppy/internal/report"
 )
 
 // scenarioHead is what a scenario begins with, in this order.
-var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?((?:# says: \S.*\n)*)#\n# [A-Za-z]`)
+var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?((?:# says: \S.*\n)*)(?:# divided: (\S.*)\n)?#\n# [A-Za-z]`)
 
 // head is what the comment says that a scenario begins with.
 type head struct {
@@ -19,14 +22,15 @@ type head struct {
 	database string           // to be given where the scenario names none
 	brief    string           // flags that make the run a short one
 	says     []*regexp.Regexp // what the report has to say, with one space where it has several or a line ends
+	divided  string           // the fault whose outages are divided between the cluster and the clients
 }
 
 func parseHead(text string) (h head, err error) {
 	parts := scenarioHead.FindStringSubmatch(text)
 	if parts == nil {
-		return h, errors.New("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, if need be `# brief: FLAGS`, `# only: make versions` or seeds and `# says: REGEXP` once or more, then `#`, and says what it shows")
+		return h, errors.New("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, if need be `# brief: FLAGS`, `# only: make versions` or seeds, `# says: REGEXP` once or more and `# divided: FAULT`, then `#`, and says what it shows")
 	}
-	h = head{verdict: parts[1], database: parts[2], brief: parts[3]}
+	h = head{verdict: parts[1], database: parts[2], brief: parts[3], divided: parts[5]}
 	for line := range strings.Lines(parts[4]) {
 		expression := strings.TrimSpace(strings.TrimPrefix(line, "# says: "))
 		pattern, err := regexp.Compile(expression)
@@ -50,6 +54,29 @@ func (h head) unsaid(report string) (missing []string) {
 		}
 	}
 	return missing
+}
+
+// undivided says why the outages of the faults of a name have no two parts, the cluster's and the
+// clients', that make up the whole; it is empty where they have.
+func undivided(faults []report.Fault, name string) string {
+	found := false
+	for _, f := range faults {
+		if f.Fault != name {
+			continue
+		}
+		found = true
+		if f.OutageSeconds == nil || f.OutageCluster == nil || f.OutageClient == nil {
+			return fmt.Sprintf("%s at %.3f s: the outage or a part of it is not known", name, f.AtSeconds)
+		}
+		whole, cluster, client := *f.OutageSeconds, *f.OutageCluster, *f.OutageClient
+		if cluster < 0 || client < 0 || math.Abs(cluster+client-whole) > 1e-6 { // floats are not exact
+			return fmt.Sprintf("%s at %.3f s: of an outage of %v s %v s are the cluster's and %v s the clients'", name, f.AtSeconds, whole, cluster, client)
+		}
+	}
+	if !found {
+		return "there was no fault " + name
+	}
+	return ""
 }
 
 var (
@@ -126,7 +153,8 @@ func tryScenario(t *testing.T, sh *shell, path string, h head) {
 			line += moderate
 		}
 	}
-	code, stdout, stderr := sh.run(t, line)
+	dir := filepath.Base(path) + "-run"
+	code, stdout, stderr := sh.run(t, line+" --out "+dir)
 	if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has it") || strings.Contains(why, "is of MariaDB") || strings.Contains(why, "-tags ") || strings.Contains(why, "/dev/fuse")) {
 		t.Skip("skipped engine: cluster: " + strings.TrimSpace(why))
 	}
@@ -136,6 +164,16 @@ func tryScenario(t *testing.T, sh *shell, path string, h head) {
 	}
 	for _, pattern := range h.unsaid(stdout) {
 		t.Errorf("the report does not say %q\n%s", pattern, stdout)
+	}
+	if h.divided == "" {
+		return
+	}
+	result, err := report.Read(filepath.Join(sh.dir, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := undivided(result.Faults, h.divided); why != "" {
+		t.Errorf("%s\n%s", why, stdout)
 	}
 }
 
@@ -150,40 +188,73 @@ func TestScenarioHeads(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	says := 0
+	says, divided := 0, 0
 	for _, path := range files {
 		h, err := parseHead(read(t, path))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		says += len(h.says)
+		if h.divided != "" {
+			divided++
+		}
 	}
-	if says == 0 {
-		t.Error("no head has a pattern")
+	if says == 0 || divided == 0 {
+		t.Errorf("%d patterns, and %d scenarios whose outages are divided", says, divided)
 	}
 	const begin, end = "# verdict: invalid\n# database: cluster\n# brief: --duration 4s\n", "#\n# It shows.\n"
 	for middle, problem := range map[string]string{
-		"":                                    "",
-		"# says: a+ lost\n# says: first: 1\n": "",
-		"# only: make seeds\n# says: a\n":     "",
-		"# says: a\n# only: make seeds\n":     "a scenario begins with",
-		"# say: a\n":                          "a scenario begins with",
-		"# says:\n":                           "a scenario begins with",
-		"# says: a(\n":                        "missing closing )",
-		"# says: \\d*\n":                      "is in every report",
+		"":                                     "",
+		"# says: a+ lost\n# says: first: 1\n":  "",
+		"# says: a\n# divided: kill primary\n": "",
+		"# only: make seeds\n# says: a\n":      "",
+		"# divided: kill primary\n# says: a\n": "a scenario begins with",
+		"# says: a\n# only: make seeds\n":      "a scenario begins with",
+		"# say: a\n":                           "a scenario begins with",
+		"# says:\n":                            "a scenario begins with",
+		"# divided:\n":                         "a scenario begins with",
+		"# says: a(\n":                         "missing closing )",
+		"# says: \\d*\n":                       "is in every report",
 	} {
 		_, err := parseHead(begin + middle + end)
 		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v; want %q", middle, err, problem)
 		}
 	}
-	h, err := parseHead(begin + "# says: [1-9]\\d* transfers? lost\n# says: for \\d+ ms\n" + end)
-	if err != nil || h.verdict != "invalid" || h.database != "cluster" || h.brief != "--duration 4s" {
+	h, err := parseHead(begin + "# says: [1-9]\\d* transfers? lost\n# says: for \\d+ ms\n# divided: kill primary\n" + end)
+	if err != nil || h.verdict != "invalid" || h.database != "cluster" || h.brief != "--duration 4s" || h.divided != "kill primary" {
 		t.Fatalf("%+v: %v", h, err)
 	}
 	for text, missing := range map[string]int{"12 transfers\n      lost, for 8 ms": 0, "1 transfer lost for a while": 1, "0 transfers lost": 2} {
 		if got := h.unsaid(text); len(got) != missing {
 			t.Errorf("%q: not said is %q; want %d", text, got, missing)
+		}
+	}
+}
+
+// TestUndivided holds which parts of an outage are refused.
+func TestUndivided(t *testing.T) {
+	fault := func(name string, seconds ...float64) (f report.Fault) {
+		f.Fault = name
+		for i, part := range []**float64{&f.OutageSeconds, &f.OutageCluster, &f.OutageClient} {
+			if i < len(seconds) {
+				*part = &seconds[i]
+			}
+		}
+		return f
+	}
+	kill, other := fault("kill primary", 0.3, 0.1, 0.2), fault("pause primary", 0.3)
+	for want, faults := range map[string][]report.Fault{
+		"":                                       {other, kill},
+		"is not known":                           {kill, fault("kill primary", 0.3)},
+		"kill primary at 0.000 s: the outage or": {fault("kill primary")},
+		"of an outage of 0.3 s 0.2 s are":        {fault("kill primary", 0.3, 0.2, 0.2)},
+		"of an outage of 0.3 s -0.1 s are":       {fault("kill primary", 0.3, -0.1, 0.4)},
+		"0.4 s are the cluster's and -0.1 s the": {fault("kill primary", 0.3, 0.4, -0.1)},
+		"there was no fault kill primary":        {other},
+	} {
+		if got := undivided(faults, "kill primary"); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q; want %q", got, want)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func testGroupMajority(t *testing.T, c cluster.Local) {
 	for _, m := range dead {
 		clustertest.Must(t, m.Kill(ctx))
 	}
+	testWaiting(t, third)
 	clustertest.Must(t, retry(ctx, func() error {
 		if s, err := third.status(ctx); err != nil || s.state != failedState || s.writable {
 			return fmt.Errorf("one member of three is %s, takes writes: %t: %w", s.state, s.writable, err)
@@ -88,6 +89,25 @@ func testGroupMajority(t *testing.T, c cluster.Local) {
 	}
 	p.GoOn(20)
 	p.EndWell("kill two of three")
+}
+
+// testWaiting has a session of a member that no longer reaches its group wait for it, and ends it.
+func testWaiting(t *testing.T, m *member) {
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- m.do(ctx, clustertest.WaitLimit, "SET SESSION group_replication_consistency = 'BEFORE'", "SELECT COUNT(*) FROM stroppy.paid")
+	}()
+	clustertest.Must(t, retry(ctx, func() error {
+		n, err := m.endWaiting(ctx)
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d sessions waited for the group and were ended", n)
+		}
+		return err
+	}))
+	if err := <-ended; err == nil {
+		t.Error("a session that waited for a group without a majority has read")
+	}
 }
 
 // TestMultiPrimary injects every fault into one group whose members are all primaries.

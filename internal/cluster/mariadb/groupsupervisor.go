@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,18 +131,65 @@ func (g *Group) letIn(m *member, s groupStatus, forms bool) {
 
 // join is one try of letIn.
 func (m *member) join(ctx context.Context, s groupStatus, forms bool) error {
-	var statements []string
 	if s.state == failedState {
-		statements = append(statements, "STOP GROUP_REPLICATION")
+		if err := m.leave(ctx); err != nil {
+			return err
+		}
 	}
 	start := "START GROUP_REPLICATION USER = '" + Superuser + "', PASSWORD = ''"
 	if !forms {
-		return m.do(ctx, joinLimit, append(statements, start)...)
+		return m.do(ctx, joinLimit, start)
 	}
-	err := m.do(ctx, joinLimit, append(statements, "SET GLOBAL group_replication_bootstrap_group = ON", start)...)
+	err := m.do(ctx, joinLimit, "SET GLOBAL group_replication_bootstrap_group = ON", start)
 	undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
 	return errors.Join(err, m.do(undoing, askLimit, "SET GLOBAL group_replication_bootstrap_group = OFF"))
+}
+
+// leaveAfter is how long STOP GROUP_REPLICATION is waited for until sessions are ended for it.
+const leaveAfter = 10 * time.Second
+
+// leave stops Group Replication on a member that its group has given up. MySQL waits there for
+// the sessions that wait for the group before their first statement, as at BEFORE, and 9.7.4 was
+// seen to leave such a session waiting after an expulsion, for 3 minutes and more. The group
+// never answers it, so that it is ended then, as by an operator.
+func (m *member) leave(ctx context.Context) error {
+	left := make(chan error, 1)
+	go func() { left <- m.do(ctx, joinLimit, "STOP GROUP_REPLICATION") }()
+	select {
+	case err := <-left:
+		return err
+	case <-time.After(leaveAfter):
+	}
+	ended, err := m.endWaiting(ctx)
+	if ended > 0 {
+		m.set.NoteRepair("%s was given up by its group, and did not leave it for %v because of %d sessions that waited for the group: they were ended, as by an operator",
+			m.Name(), leaveAfter, ended)
+	}
+	return errors.Join(err, <-left)
+}
+
+// endWaiting ends the sessions that wait for the group before their first statement, and says
+// how many there were.
+func (m *member) endWaiting(ctx context.Context) (ended int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	rows, err := m.db.QueryContext(ctx, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Executing hook on transaction begin%'")
+	if err != nil {
+		return 0, fmt.Errorf("ask %s which sessions wait for its group: %w", m.Name(), err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return ended, err
+		}
+		if err := m.do(ctx, askLimit, "KILL "+strconv.FormatInt(id, 10)); err != nil {
+			return ended, err
+		}
+		ended++
+	}
+	return ended, rows.Err()
 }
 
 // lastError is what the member's log says last of what went wrong with the group, for the

@@ -70,22 +70,46 @@ func kinds() []kind {
 	}
 }
 
-// The seeds of Group Replication, whose server a machine may lack. They draw from kinds of their
-// own, so that the other seeds draw what they drew before there were these.
-const groupFirst, groupLast = 101, 120
-
-// group has reads and commits that wait for all members, because at MySQL's own consistency a
-// primary that was cut off may show what is no longer so.
-func group() kind {
-	return kind{cluster: "mysql:3?consistency=BEFORE_AND_AFTER", rate: 200, faults: append([]string{
-		"kill primary for 1s..6s", "kill random for 1s..6s", "kill standby for 1s..6s", "kill all for 1s..3s", "stop primary for 1s..5s", "stop standby for 1s..5s",
-		"pause primary for 1s..8s", "pause random for 1s..8s", "partition primary for 2s..8s", "partition minority for 2s..6s",
-		"replace primary for 1s..2s", "replace standby for 1s..3s", "move leader",
-	}, links...)}
+// own are seeds that draw from a kind of their own, so that the other seeds draw what they drew
+// before there were these.
+type own struct {
+	first, last int
+	mysql       bool // of a server that a machine may lack
+	kind        kind
 }
 
-// ofGroup reports whether a seed is one of Group Replication.
-func ofGroup(seed int) bool { return groupFirst <= seed && seed <= groupLast }
+// lastSeed is the last of owns.
+const lastSeed = 140
+
+func owns() []own {
+	// Reads and commits wait for all members, because at MySQL's own consistency a primary that
+	// was cut off may show what is no longer so.
+	return []own{
+		{101, 120, true, kind{cluster: "mysql:3?consistency=BEFORE_AND_AFTER", rate: 200, faults: append([]string{
+			"kill primary for 1s..6s", "kill random for 1s..6s", "kill standby for 1s..6s", "kill all for 1s..3s", "stop primary for 1s..5s", "stop standby for 1s..5s",
+			"pause primary for 1s..8s", "pause random for 1s..8s", "partition primary for 2s..8s", "partition minority for 2s..6s",
+			"replace primary for 1s..2s", "replace standby for 1s..3s", "move leader",
+		}, links...)}},
+		{121, 130, true, kind{cluster: "mysql:3?consistency=BEFORE_AND_AFTER&multi-primary=on", rate: 150, faults: append([]string{
+			"kill random for 1s..6s", "kill all for 1s..3s", "stop random for 1s..5s", "pause random for 1s..8s", "partition minority for 2s..6s",
+			"replace random for 1s..3s",
+		}, links...)}},
+		{131, lastSeed, false, kind{cluster: "postgres:3?synchronous=strict&pooler=transaction", rate: 300, faults: append([]string{"kill-agent primary for 2s..7s"}, patroni...)}},
+	}
+}
+
+// ownOf are the seeds that a seed is one of; nil if it draws from kinds.
+func ownOf(seed int) *own {
+	for _, o := range owns() {
+		if o.first <= seed && seed <= o.last {
+			return &o
+		}
+	}
+	return nil
+}
+
+// needsMySQL reports whether a seed is one of Group Replication.
+func needsMySQL(seed int) bool { o := ownOf(seed); return o != nil && o.mysql }
 
 // draw makes the plan of a seed.
 func draw(seed int) plan {
@@ -98,8 +122,8 @@ func draw(seed int) plan {
 			break
 		}
 	}
-	if ofGroup(seed) {
-		k = group()
+	if o := ownOf(seed); o != nil {
+		k = o.kind
 	}
 	p := plan{seed: seed, cluster: k.cluster, rate: k.rate, workload: "bank"}
 	if random.IntN(100) >= 60 {
@@ -143,7 +167,7 @@ func between(random *rand.Rand, span string) string {
 // is empty.
 func (p plan) arguments(mysql string) []string {
 	cluster := p.cluster
-	if ofGroup(p.seed) && mysql != "" {
+	if needsMySQL(p.seed) && mysql != "" {
 		cluster += "&bin=" + url.QueryEscape(mysql)
 	}
 	args := []string{"run", p.workload, "--seed", strconv.Itoa(p.seed), "--cluster", cluster, "--duration", "20s",

@@ -37,7 +37,7 @@ func main() {
 
 func run() error {
 	from := flag.Int("from", 1, "the first seed")
-	count := flag.Int("count", groupLast, "how many seeds")
+	count := flag.Int("count", lastSeed, "how many seeds")
 	parallel := flag.Int("parallel", 2, "how many runs at once")
 	runs := flag.String("runs", "stroppy-runs/seeds", "the folder of the runs")
 	stroppy := flag.String("stroppy", "./stroppy", "the program")
@@ -73,7 +73,7 @@ func run() error {
 	for range *parallel {
 		wg.Go(func() {
 			for seed := range seeds {
-				if ofGroup(seed) && without != "" {
+				if needsMySQL(seed) && without != "" {
 					fmt.Printf("%d\tskipped engine: mysql: %s\n", seed, without)
 				} else if !carryOut(program, *mysql, *runs, draw(seed)) {
 					invalid <- seed

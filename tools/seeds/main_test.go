@@ -15,9 +15,9 @@ import (
 // TestDraw: a seed draws the same plan each time, of faults that there are.
 func TestDraw(t *testing.T) {
 	clusters := map[string]bool{}
-	for seed := 1; seed <= groupLast; seed++ {
+	for seed := 1; seed <= lastSeed; seed++ {
 		p := draw(seed)
-		if !ofGroup(seed) {
+		if ownOf(seed) == nil {
 			clusters[p.cluster] = true
 		}
 		if !reflect.DeepEqual(p, draw(seed)) {
@@ -29,10 +29,16 @@ func TestDraw(t *testing.T) {
 			}
 		}
 	}
-	for _, seed := range []int{groupFirst, groupLast} {
-		if of, before, after := draw(seed), draw(groupFirst-1), draw(groupLast+1); of.cluster != group().cluster || before.cluster == of.cluster || after.cluster == of.cluster {
-			t.Errorf("seeds %d to %d are not those of %s: %v, %v, %v", groupFirst, groupLast, group().cluster, before, of, after)
+	before := 100
+	for _, o := range owns() {
+		first, last := draw(o.first), draw(o.last)
+		if o.first != before+1 || first.cluster != o.kind.cluster || last.cluster != first.cluster || draw(o.first-1).cluster == first.cluster || draw(o.last+1).cluster == first.cluster {
+			t.Errorf("seeds %d to %d are not those of %s alone: %v, %v", o.first, o.last, o.kind.cluster, first, last)
 		}
+		before = o.last
+	}
+	if before != lastSeed {
+		t.Errorf("the last seed is %d, not %d", before, lastSeed)
 	}
 	if len(clusters) != len(kinds()) {
 		t.Errorf("a hundred seeds draw %d of %d kinds of clusters", len(clusters), len(kinds()))

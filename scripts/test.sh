@@ -294,6 +294,7 @@ if [ $tier = seeds ]; then
 	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
 	tests ./internal/dbtest -run '^(TestCommitsMeetFailOver|TestNemesis)$'
 	tests ./internal/cli -run '^TestNothingLeft$'
+	tests ./internal/cluster/mariadb -run '^(TestGroup|TestMultiPrimary)$'
 	tests ./internal -run '^TestDocuments$/^scenarios$/^(patroni-async|patroni-failsafe)'
 	echo "== every cell of the matrix, checkers against brute force, and planted faults, with all seeds"
 	tests "./internal/dbtest ./internal/check/..." -run 'Matrix|Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'

@@ -3,7 +3,9 @@ package mariadb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +53,21 @@ func group(params url.Values) clustertest.Kind {
 	}
 }
 
+// fetched is group with a MySQL that versions.sh has fetched. Its tests take minutes, so that they
+// are for who asks for all faults; otherwise they run where mysqld on PATH is MySQL's.
+func fetched(params url.Values) clustertest.Kind {
+	if os.Getenv("STROPPY_TEST_FAULTS") == "" {
+		return group(params)
+	}
+	all := url.Values{}
+	maps.Copy(all, params)
+	maps.Copy(all, clustertest.Fetched("mysql"))
+	return group(all)
+}
+
 // TestGroup injects every fault into one group with one primary.
 func TestGroup(t *testing.T) {
-	c := group(nil).Start(t, cluster.Options{Nodes: 3})
+	c := fetched(nil).Start(t, cluster.Options{Nodes: 3})
 	if got := c.(PrimaryGroup).Description(); !strings.Contains(got, "with one primary (group_replication_consistency BEFORE_ON_PRIMARY_FAILOVER,") {
 		t.Errorf("the cluster describes itself as %s", got)
 	}
@@ -112,7 +126,7 @@ func testWaiting(t *testing.T, m *member) {
 
 // TestMultiPrimary injects every fault into one group whose members are all primaries.
 func TestMultiPrimary(t *testing.T) {
-	k := group(url.Values{"multi-primary": {"on"}})
+	k := fetched(url.Values{"multi-primary": {"on"}})
 	k.Hurt(t, k.Start(t, cluster.Options{Nodes: 3}))
 }
 

@@ -39,8 +39,8 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// missed reports from the k-th injection on what came due in the load phase while the one
-// before it was not over.
+// missed reports from the k-th injection on what came due in the load phase, so long before its
+// end that it was too late for it then, while the one before it was not over.
 func (l *line) missed(ctx context.Context, k int) {
 	if l.fault.when.every == 0 {
 		return
@@ -49,7 +49,7 @@ func (l *line) missed(ctx context.Context, k int) {
 	<-l.ended
 	for ; ; k++ {
 		due, effect, ok := l.fault.next(k, l.chance())
-		if !ok || due >= l.length {
+		if !ok || due+l.late >= l.length {
 			return
 		}
 		l.end(Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)},

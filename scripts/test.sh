@@ -334,9 +334,9 @@ else
 	echo "== all tests but those that the race detector watches below"
 	# The longest come first, and those that wait for servers before those that compute, so that no
 	# processor waits for them in the end. Waiting leaves processors idle, hence -p and -parallel.
-	longest="./internal/dbtest ./internal/cli ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/patroni ./internal/cluster/postgres"
+	longest="./internal/dbtest ./internal/cli ./internal/cluster/patroni ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/postgres"
 	longest="$longest ./internal/cluster/etcd ./internal/cluster/kubernetes ./internal/cluster/clustertest ./internal/cluster/disk ./internal/cluster/pgbouncer ./internal/cluster/kubernetes/..."
-	tests "$longest $unwatched" -count 1 -p 5 -parallel 4
+	tests "$longest $unwatched" -count 1 -p 4 -parallel 4
 	deployed >"$scratch/deployed" 2>&1 & # which leaves one processor idle
 	deployed=$!
 	if command -v gcc >/dev/null; then

@@ -68,19 +68,20 @@ func noted(t *testing.T, c *Cluster, from int, part string) {
 func TestParams(t *testing.T) {
 	clustertest.Params(t, parseParams, map[string]string{
 		"sync=off&fsync=off&set.work_mem=8MB&timeout=2s": "",
-		"strict=on":                       "",
-		"snyc=off":                        "the nearest is sync",
-		"fsink=off":                       "the nearest is fsync",
-		"sync=0":                          `"0" is neither on nor off`,
-		"fsync=no":                        `"no" is neither on nor off`,
-		"strict=on&sync=off":              "leave out sync=off",
-		"timeout=1":                       "from 200ms to 1m0s",
-		"timeout=1ms":                     "from 200ms to 1m0s",
-		"set.Port=1":                      "not for you to set",
-		"set.synchronous_standby_names=x": "not for you to set",
-		"set.=1":                          "no name of a setting",
-		"set.a'b=1":                       "no name of a setting",
-		"set.work_mem=8MB%0Aport=1":       "one line",
+		"strict=on":                            "",
+		"snyc=off":                             "the nearest is sync",
+		"fsink=off":                            "the nearest is fsync",
+		"sync=0":                               `"0" is neither on nor off`,
+		"fsync=no":                             `"no" is neither on nor off`,
+		"strict=on&sync=off":                   "leave out sync=off",
+		"timeout=1":                            "from 200ms to 1m0s",
+		"timeout=1ms":                          "from 200ms to 1m0s",
+		"set.Port=1":                           "not for you to set",
+		"set.dynamic_shared_memory_type=posix": "not for you to set",
+		"set.synchronous_standby_names=x":      "not for you to set",
+		"set.=1":                               "no name of a setting",
+		"set.a'b=1":                            "no name of a setting",
+		"set.work_mem=8MB%0Aport=1":            "one line",
 	})
 	p, err := parseParams(url.Values{"sync": {"off"}, "set.Work_Mem": {"8MB"}, "fsync": {"off"}})
 	if err != nil || p.synchronous || p.settings["work_mem"] != "8MB" || p.settings["fsync"] != "off" || p.timeout != time.Second {

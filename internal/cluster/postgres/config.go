@@ -22,9 +22,10 @@ type params struct {
 	settings    map[string]string
 }
 
-// OwnSettings are those by which a cluster finds its nodes and their roles.
+// OwnSettings are those by which a cluster finds its nodes and their roles, and leaves nothing in
+// /dev/shm of a server that was killed.
 var OwnSettings = []string{
-	"config_file", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "port",
+	"config_file", "data_directory", "dynamic_shared_memory_type", "hba_file", "hot_standby", "ident_file", "listen_addresses", "port",
 	"primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "synchronous_standby_names",
 	"unix_socket_directories",
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -42,7 +43,8 @@ type Edge struct {
 	// where it is not known.
 	FromVersion, ToVersion string
 
-	Text string // the edge in words, without a full stop
+	Why  fact.Fact // the edge as a statement; nil: see Text
+	Text string    // the edge in words, without a full stop
 }
 
 // Span is a transaction as a drawing shows it: on its client's line, from its beginning to
@@ -51,6 +53,7 @@ type Span struct {
 	ID         history.ID
 	Kind       string // as the workload names it
 	Outcome    history.Outcome
-	Begin, End int64    // ns since its run's start; End is 0 where nobody knows it
-	Ops        []string // what it did and saw, a short line each; of many the ones that the cycle is about
+	Begin, End int64       // ns since its run's start; End is 0 where nobody knows it
+	Did        []fact.Fact // what it did and saw; of many operations those that the cycle is about; nil: see Ops
+	Ops        []string    // the same, a short line each
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -52,7 +53,9 @@ type Result struct {
 	Required bool
 	// StateAlone says that the end state alone decides it, without any history.
 	StateAlone bool
-	Detail     string        // one sentence or a few, for a database engineer
+	Findings   []Finding     // what makes it invalid, the gravest first
+	Why        fact.Fact     // of a valid result what was checked, of others the reason; nil: see Findings
+	Detail     string        // the sentences of a checker that has no findings as values yet
 	Witness    []history.ID  // the transactions that show it
 	Anomalies  []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
 	Broken     []BrokenValue // the first few values that nobody wrote, as far as their bytes were kept
@@ -93,6 +96,7 @@ type Violation struct {
 	Anomaly     string     // of serializable and strict
 	Transaction history.ID // 0: none
 	Account     string     // as people know it; empty: none
+	Fact        fact.Fact  // what it shows; nil: see What
 	What        string     // in words
 	Pieces      []Piece    // of a value that nobody wrote and whose bytes were kept
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -100,9 +102,9 @@ func (r *Result) reason() string {
 }
 
 func newCheck(r *check.Result, name func(history.ID) string) Check {
-	c := Check{Name: r.Name, Status: r.Status.String(), Required: r.Required, Detail: r.Detail, Witness: named(r.Witness, name), Anomalies: []Anomaly{}}
-	for i := range r.Anomalies {
-		a := &r.Anomalies[i]
+	say := text.Speaker{Words: check.Words{One: "transaction"}}
+	c := Check{Name: r.Name, Status: r.Status.String(), Required: r.Required, Detail: say.Detail(r), Witness: named(r.Witness, name), Anomalies: []Anomaly{}}
+	for _, a := range slices.Concat(r.Anomalies, say.Anomalies(r)) {
 		one := Anomaly{Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: named(a.Witness, name), Cycle: []Edge{}}
 		for _, e := range a.Cycle {
 			one.Cycle = append(one.Cycle, Edge{name(e.From), name(e.To), e.Kind.String(), e.Object, e.Text})

@@ -66,7 +66,7 @@ func sets(t *testing.T) map[string]*Set {
 	swept, err := OfSweep(&sweep.Book{
 		Schema: report.Schema, Workload: "bank", Database: "PostgreSQL 15.13", Over: "rate=500,1000", Repeat: 2, Seed: 7, Command: "stroppy sweep bank --over rate=500,1000 --repeat 2",
 		Points: []sweep.Point{
-			{Value: 0, Dir: "01-rate-full", Verdict: "invalid", TPS: new(1234.5), P99MS: new(9.5), Samples: 12345, Violations: []report.Finding{{Check: "total", Detail: "1.00 was lost.", Witness: []string{"1-2-3"}}}},
+			{Value: 0, Dir: "01-rate-full", Verdict: "invalid", TPS: new(1234.5), P99MS: new(9.5), Samples: 12345, Violations: []report.FirstFinding{{Check: "total", Detail: "1.00 was lost.", Witness: []string{"1-2-3"}}}},
 			{Value: 500, Dir: "02-rate-500", Verdict: "invalid", TPS: new(490.0), P99MS: new(9.75), Samples: 123456, Objectives: report.ObjectiveMissed, ObjectivesText: "objectives missed: p99<5ms: It is 9.75 ms"},
 			{Value: 500, Dir: "03-rate-500", Verdict: "valid", TPS: new(480.5), P99MS: new(9.75), Samples: 123456},
 		},

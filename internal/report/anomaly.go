@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"stroppy/internal/check"
+	checktext "stroppy/internal/check/text"
 	"stroppy/internal/history"
 )
 
@@ -52,11 +53,11 @@ type Span struct {
 const DrawingsDir = "violations"
 
 // Checks turns what the checks found into their form in the result.
-func Checks(results []check.Result) []Check {
+func Checks(results []check.Result, say checktext.Speaker) []Check {
 	list, taken := make([]Check, 0, len(results)), map[string]bool{}
 	for _, r := range results {
 		c := Check{
-			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
+			Name: r.Name, Status: r.Status.String(), Detail: say.Detail(&r), Required: r.Required,
 			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
 			Broken: brokenValues(r.Broken),
 		}
@@ -66,6 +67,9 @@ func Checks(results []check.Result) []Check {
 				one.Drawing = drawingName(a.Name, r.Name, taken)
 			}
 			c.Anomalies = append(c.Anomalies, one)
+		}
+		for i := range r.Findings {
+			c.add(&r.Findings[i], say, taken)
 		}
 		list = append(list, c)
 	}

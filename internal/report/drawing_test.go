@@ -179,7 +179,7 @@ func TestBrokenValues(t *testing.T) {
 			{From: 0, To: 62, Known: true, Writer: one}, {From: 63, To: 767, Known: true, Writer: other},
 			{From: 768, To: 1021, Known: true}, {From: 1022, To: 1023},
 		}}},
-	}})
+	}}, speaker)
 	pieces := list[0].Broken[0].Pieces
 	if *pieces[1].Writer != "1-15-109" || *pieces[2].Writer != "load" || pieces[3].Writer != nil {
 		t.Errorf("%+v", pieces)

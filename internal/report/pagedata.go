@@ -59,8 +59,8 @@ type PageFinding struct {
 	File    string   `json:"file"`    // of the drawing, in the run's directory
 }
 
-// Finding is what a check found first.
-type Finding struct {
+// FirstFinding is what a check found first.
+type FirstFinding struct {
 	Check   string   `json:"check"`
 	Detail  string   `json:"detail"`
 	Found   uint64   `json:"found,omitempty"` // violations of that check; 0: not known
@@ -69,12 +69,12 @@ type Finding struct {
 
 // Findings are those of the checks by which the verdict is invalid, each with so many
 // transactions at most.
-func (r *Result) Findings(witness int) (list []Finding) {
+func (r *Result) Findings(witness int) (list []FirstFinding) {
 	for _, c := range pageChecks(r.Checks) {
 		if !c.Required || c.Status != "invalid" {
 			continue
 		}
-		f := Finding{Check: c.Name, Detail: c.Findings[0].Text, Witness: c.Witness[:min(len(c.Witness), witness)]}
+		f := FirstFinding{Check: c.Name, Detail: c.Findings[0].Text, Witness: c.Witness[:min(len(c.Witness), witness)]}
 		if r.Violations != nil {
 			for _, of := range r.Violations.Checks {
 				if of.Check == c.Name {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/check"
+	checktext "stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -78,7 +79,7 @@ func nine(status check.Status) []check.Result {
 // cases are results as runs leave them.
 func cases() map[string]*Result {
 	valid := driven(base("valid", "All 7 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
-	valid.Checks = Checks(nine(check.Valid))
+	valid.Checks = Checks(nine(check.Valid), speaker)
 
 	invalid := driven(base("invalid", "The checks durable and serializable found violations."))
 	results := nine(check.Valid)
@@ -98,20 +99,20 @@ func cases() map[string]*Result {
 	}
 	results[8].Status, results[8].Detail = check.NotApplicable, "No audits were asked for."
 	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
-	invalid.Checks = Checks(results)
+	invalid.Checks = Checks(results, speaker)
 	invalid.Violations = &Violations{File: "violations.jsonl", Lines: 4002, More: 70000, Checks: []ViolationsOf{{check.Durable, 2, 2}, {check.Serializable, 74000, 4000}}}
 
 	unknown := driven(base("unknown", "The run was cut off, so not all that it sent is recorded. The check no-ghost could not be decided."))
 	results = nine(check.Valid)
 	results[6].Required = true
 	results[4].Status, results[4].Detail = check.Unknown, "Not decided: the recording was cut off, so what was sent last is not known."
-	unknown.Checks, unknown.Finished = Checks(results), false
+	unknown.Checks, unknown.Finished = Checks(results, speaker), false
 	unknown.Claim.Expect = "serializable"
 	unknown.Load.Seconds, unknown.Load.RowsPerSecond = nil, nil
 	unknown.Drive.Interrupted, unknown.Drive.Rate, unknown.Drive.WarmupSeconds, unknown.Drive.Backlog = true, 5000, 2, 77
 
 	hurt := driven(base("unknown", "The check faults could not be decided."))
-	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Detail: "pause random at 40 s was not healed: n2 did not answer within 2m0s."}))
+	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Detail: "pause random at 40 s was not healed: n2 did not answer within 2m0s."}), speaker)
 	hurt.Faults = []Fault{
 		{Injection: Injection{Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4), Verified: "its 3 processes are gone; it answers again"}, OutageSeconds: number(0.843), OutageCluster: number(0.5), OutageClient: number(0.343), OutageLeader: "n0", RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0), P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4},
 		{Injection: Injection{Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive"}, OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0)},
@@ -124,7 +125,7 @@ func cases() map[string]*Result {
 	hurt.ClusterEvents = []Event{{AtSeconds: 48.25, Text: "n2 does not stream from n1: Patroni does not heal that, so n2 was reinitialized", Repair: true}}
 
 	split := driven(base("invalid", "The check durable found a violation."))
-	split.Checks = Checks(results)
+	split.Checks = Checks(results, speaker)
 	split.ClusterEvents = []Event{{AtSeconds: 12.1, Text: "n1 leads", Leader: "n1"}}
 	split.Acknowledgements = &Acknowledgements{
 		OnePrimary: true,
@@ -136,7 +137,7 @@ func cases() map[string]*Result {
 	}
 
 	overload := driven(base("valid", "All 7 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
-	overload.Checks = Checks(nine(check.Valid))
+	overload.Checks = Checks(nine(check.Valid), speaker)
 	d := overload.Drive
 	d.Rate, d.RatePlan, d.Arrival, d.Backlog, d.Shed, d.MaxBacklog, d.DueAtLeast = 20000, "20000", "uniform", 1234, 567, 4321, []string{"mean", "p99", "p999", "max"}
 	d.Outcomes = map[string]*Latency{
@@ -147,7 +148,7 @@ func cases() map[string]*Result {
 	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
 	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}, Writes: number(uint64(0))}
 	slow := driven(base("valid", "All 7 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
-	slow.Checks = Checks(nine(check.Valid))
+	slow.Checks = Checks(nine(check.Valid), speaker)
 	slow.Objectives = []Objective{{"max-outage", ObjectiveMet, "The longest outage of 2 faults is 0.8 s."}, {"p99<50ms", ObjectiveMissed, "It is 61.2 ms."}, {"drive.service_ms.p99<50ms", ObjectiveUnknown, "Not decided: the run has no such measurement."}}
 	return map[string]*Result{"slow": slow, "valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "split": split, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
@@ -406,7 +407,7 @@ func TestCauseBesideWhatFails(t *testing.T) {
 		} else {
 			results[0].Status = check.Valid
 		}
-		r.Checks = Checks(results)
+		r.Checks = Checks(results, speaker)
 		failed := []string{}
 		for _, c := range NewPageData(Input{Result: r}).Failed {
 			failed = append(failed, c.Name)
@@ -424,3 +425,6 @@ func TestCauseBesideWhatFails(t *testing.T) {
 		}
 	}
 }
+
+// speaker makes sentences without the nouns of a workload.
+var speaker checktext.Speaker

@@ -311,7 +311,8 @@ type Check struct {
 	Witness   []string      `json:"witness"` // transaction ids
 	Required  bool          `json:"required"`
 	Anomalies []Anomaly     `json:"anomalies"`
-	Where     []history.Ref `json:"where"` // where the witnesses are recorded
+	Where     []history.Ref `json:"where"`              // where the witnesses are recorded
+	Findings  []Finding     `json:"findings,omitempty"` // what makes it invalid, by kind
 
 	// The first few values that nobody wrote, and whose bytes stand where in them, where their
 	// bytes were kept.

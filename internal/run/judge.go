@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -53,7 +54,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
-	found := violations{most: mostViolations, bytes: mostViolationBytes}
+	found := violations{most: mostViolations, bytes: mostViolationBytes, speaker: text.Speaker{Words: c.o.Spec.Words}}
 	var checked check.Checked
 	var err error
 	if ctx.Err() == nil {
@@ -70,6 +71,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	if err != nil {
 		return err
 	}
+	c.result.Checks = report.Checks(results, text.Speaker{Words: c.o.Spec.Words})
 	decide(c.result, results, checked.Committed, c.expect)
 	c.result.Reason = qualify(c.result.Reason)
 	if c.result.Violations, err = found.keep(ctx, Directory{Path: c.o.Dir.Path}, dirs, results); err == nil {
@@ -122,10 +124,9 @@ func keepEnd(dir string, download func(*history.EndWriter) error) error {
 	return end.Close()
 }
 
-// decide writes the checks and the verdict into the result. A run in which
+// decide writes the verdict into the result. A run in which
 // nothing was committed proves nothing, however valid its checks.
 func decide(r *report.Result, results []check.Result, committed uint64, expect isolation.Level) {
-	r.Checks = report.Checks(results)
 	verdict := check.Verdict(results)
 	if verdict == check.Valid && committed == 0 {
 		verdict = check.Unknown

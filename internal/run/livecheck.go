@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -146,9 +147,10 @@ func (l *liveCheck) check(ctx context.Context, window part) (found bool) {
 	for _, r := range results {
 		if r.Required && r.Status == check.Invalid && !l.reported[r.Name] {
 			l.reported[r.Name], found = true, true
-			l.log.Warn("a violation shows", "check", r.Name, "detail", r.Detail)
-			l.update(LiveViolation{r.Name, r.Detail, report.Checks([]check.Result{r})[0]})
-			l.o.Progress.Violation(r.Name, r.Detail)
+			one := report.Checks([]check.Result{r}, text.Speaker{Words: l.o.Spec.Words})[0]
+			l.log.Warn("a violation shows", "check", r.Name, "detail", one.Detail)
+			l.update(LiveViolation{r.Name, one.Detail, one})
+			l.o.Progress.Violation(r.Name, one.Detail)
 		}
 	}
 	return found

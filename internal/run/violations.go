@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -34,6 +35,8 @@ type violations struct {
 	most   int // lines of an anomaly, and of all together in the file
 	bytes  int // of an anomaly, and of all together in the file
 	checks map[string][]*spool
+
+	speaker text.Speaker // makes the sentences of what is kept
 }
 
 // spool is what was found of one anomaly for one check.
@@ -88,6 +91,9 @@ func (v *violations) add(found check.Violation) {
 	if len(s.first) == v.most || s.size(len(s.first)) >= v.bytes {
 		return
 	}
+	if found.Fact != nil {
+		found.What = v.speaker.Clause(found.Fact)
+	}
 	found.What = shortened(found.What)
 	s.first = append(s.first, found)
 	s.ends = append(s.ends, s.size(len(s.first)-1)+lineSize(found))
@@ -128,7 +134,7 @@ func (v *violations) of(results []check.Result) (list []check.Violation, found [
 			continue
 		}
 		if v.checks[r.Name] == nil {
-			v.add(check.Violation{Check: r.Name, What: r.Detail})
+			v.add(check.Violation{Check: r.Name, What: v.speaker.Detail(&r)})
 		}
 		spools = append(spools, v.checks[r.Name]...)
 		found = append(found, report.ViolationsOf{Check: r.Name})

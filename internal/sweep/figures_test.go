@@ -55,7 +55,7 @@ func written(t *testing.T, b *Book, columns int) string {
 func TestWhatIsWrongComesFirst(t *testing.T) {
 	b := books()["invalid"]
 	bad := &b.Points[3]
-	bad.Violations = []report.Finding{
+	bad.Violations = []report.FirstFinding{
 		{Check: "total", Detail: "The balances add up to 90, and at the load to 100: 10 was lost.", Found: 1},
 		{Check: "ledger", Detail: "Account 7 is off.", Found: 1234, Witness: []string{"1-0-7", "1-0-9"}},
 	}

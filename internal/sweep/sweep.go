@@ -134,7 +134,7 @@ type Point struct {
 	// ObjectivesText says which were not met, and what was measured; empty where all were.
 	ObjectivesText string `json:"objectives_text,omitempty"`
 	// Violations are what the checks found by which the verdict is invalid, the first of each.
-	Violations []report.Finding `json:"violations,omitempty"`
+	Violations []report.FirstFinding `json:"violations,omitempty"`
 
 	TPS      *float64 `json:"tps"`     // committed a second, the mean
 	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none

@@ -43,6 +43,8 @@ type Spec struct {
 	// CheckPart makes the checks of some transactions of a recording that goes on: what they
 	// show is a violation in the whole one too.
 	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)
+	// Words are the nouns of its sentences about findings.
+	Words check.Words
 	// Checks says what each check holds, in the order in which they are reported.
 	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.

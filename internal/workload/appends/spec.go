@@ -15,7 +15,8 @@ import (
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Name: Name, About: "transactions of any size that append to lists and read them: every anomaly of isolation that has a name is looked for",
+		Words: check.Words{One: "transaction"},
+		Name:  Name, About: "transactions of any size that append to lists and read them: every anomaly of isolation that has a name is looked for",
 		Data:      "lists",
 		Elsewhere: map[string]string{"list-append": ""},
 		Config: func() workload.Config {

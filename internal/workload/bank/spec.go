@@ -21,7 +21,8 @@ import (
 // Spec is the bank as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
+		Words: sentenceWords(),
+		Name:  Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
 		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: func(h history.Header) map[string]string {

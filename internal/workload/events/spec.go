@@ -18,7 +18,8 @@ import (
 // Spec is the log of events as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Name: Name, About: "events at the ends of streams, in batches and in pieces; every one is read back",
+		Words: sentenceWords(),
+		Name:  Name, About: "events at the ends of streams, in batches and in pieces; every one is read back",
 		Data:   "events data",
 		Config: func() workload.Config { return &Config{Batch: 1, Size: Size{1024, 1024}} },
 		Loaded: func(h history.Header) map[string]string {
@@ -151,13 +152,15 @@ const (
 	keyHigh  = "size_high"
 )
 
+func sentenceWords() check.Words {
+	return check.Words{One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
+}
+
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f := formula{h.Seed}
 	var runs configs
-	in := logs.Input{Input: recorded.Input, Streams: h.Objects, Words: check.Words{
-		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
-	}}
+	in := logs.Input{Input: recorded.Input, Streams: h.Objects, Words: sentenceWords()}
 	in.Name = names(h.Objects).Name
 	for _, source := range in.History {
 		h := source.Header()

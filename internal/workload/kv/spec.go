@@ -23,7 +23,8 @@ import (
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Name: Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
+		Words: check.Words{One: "transaction"},
+		Name:  Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
 		Data:      "kv data",
 		Elsewhere: elsewhere(),
 		Config: func() workload.Config {

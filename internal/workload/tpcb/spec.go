@@ -20,7 +20,8 @@ import (
 // Spec is the workload as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Name: Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
+		Words: sentenceWords(),
+		Name:  Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
 		Data:      "tpcb data",
 		Elsewhere: map[string]string{"pgbench": "", "tpc-b": ""},
 		Config:    func() workload.Config { return new(DefaultConfig()) },

@@ -1,0 +1,188 @@
+// Package text makes the sentences of what checks found. No other package has a sentence of a
+// finding: everything else uses the fields of check.Result, check.Finding and the facts.
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
+)
+
+// Speaker makes sentences with the nouns of one workload. Its sentences begin with a capital
+// letter and end with a full stop; clauses do neither.
+type Speaker struct{ Words check.Words }
+
+// Detail returns what a result came to, a line for each finding.
+func (s Speaker) Detail(r *check.Result) string {
+	if len(r.Findings) == 0 && r.Why == nil {
+		return r.Detail
+	}
+	var lines []string
+	for i := range r.Findings {
+		lines = append(lines, s.Finding(&r.Findings[i]))
+	}
+	if r.Why != nil {
+		lines = append(lines, s.Why(r))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Why returns the reason of a result that is not invalid: what it was checked against, or why it
+// was not decided.
+func (s Speaker) Why(r *check.Result) string {
+	clause := s.Clause(r.Why)
+	if r.Status == check.Unknown {
+		return "Not decided: " + clause + "."
+	}
+	return check.Capital(clause) + "."
+}
+
+// Finding returns what was found of one kind: its name, how often it was found, and the first instance.
+func (s Speaker) Finding(f *check.Finding) string {
+	first := s.Clause(f.Instances[0])
+	count := check.Group(f.Count)
+	if f.AtLeast {
+		count = "at least " + count
+	}
+	title, all := s.title(f)
+	switch {
+	case all:
+		return title + "."
+	case title != "" && f.Count > 1:
+		return title + ", first: " + first + "."
+	case title != "":
+		return title + ": " + first + "."
+	case f.Count > 1:
+		first = count + " times, first: " + first
+	}
+	if f.Anomaly != "" {
+		return check.Capital(f.Anomaly) + ": " + first + "."
+	}
+	return check.Capital(first) + "."
+}
+
+// title returns the heading of findings of a kind that have one, with their number in it. If all
+// is true, the heading says everything, and no instance follows it.
+func (s Speaker) title(f *check.Finding) (title string, all bool) {
+	return "", false
+}
+
+// Clause returns a fact as a part of a sentence.
+func (s Speaker) Clause(f fact.Fact) string {
+	for _, clause := range []func(fact.Fact) string{s.common} {
+		if text := clause(f); text != "" {
+			return text
+		}
+	}
+	panic(fmt.Sprintf("check/text has no sentence for %T", f))
+}
+
+// common returns the clause of a fact that any check may state; empty for others.
+func (s Speaker) common(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.NoEnd:
+		if f.Run != 0 {
+			return fmt.Sprintf("run %d may have gone on after the end state was downloaded; give --db to download it now", f.Run)
+		}
+		return "the end state was not downloaded; give --db"
+	case fact.NoHistory:
+		return "there is no history of what the clients did; give the run's directory"
+	case fact.CutOff:
+		return "the recording was cut off, so what was sent last is not known"
+	case fact.Unreadable:
+		return f.Problem
+	case fact.OtherRuns:
+		return s.otherRuns(f)
+	case fact.Clocks:
+		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other, and for %s that is too little",
+			check.Lasted(f.Within), check.Plural(f.N, f.Noun))
+	case fact.ClocksApart:
+		return fmt.Sprintf("within each clock the order agrees with real time, but the %d clocks of the clients were not compared", f.Clocks)
+	case fact.Nothing:
+		return "no " + f.Noun + " was " + f.Verb
+	}
+	return ""
+}
+
+func (s Speaker) otherRuns(f fact.OtherRuns) string {
+	has := fmt.Sprintf("the %s has %s of", s.Words.Book, check.Plural(f.Count, s.Words.One))
+	if len(f.Runs) == 1 && f.More == 0 {
+		return fmt.Sprintf("%s run %d, whose recording was not given: give its directory too", has, f.Runs[0])
+	}
+	runs := check.Joined(check.Texts(f.Runs), len(f.Runs)+f.More)
+	return has + " the runs " + runs + ", whose recordings were not given: give their directories too"
+}
+
+// Who names a transaction by its kind and id.
+func (s Speaker) Who(m fact.Member) string {
+	kind := m.Kind
+	if kind == "" {
+		kind = s.Words.One
+	}
+	switch {
+	case m.Name != "":
+		return m.Name
+	case m.ID == 0:
+		return "a " + kind + " that is not recorded"
+	case m.Refused:
+		kind = "refused " + kind
+	}
+	return fmt.Sprintf("%s %v", kind, m.ID)
+}
+
+// On names an object within a sentence.
+func (s Speaker) On(o fact.Object) string { return s.Words.Before + string(o) }
+
+// Instance returns the first instance of a finding as a clause.
+func (s Speaker) Instance(f *check.Finding) string { return s.Clause(f.Instances[0]) }
+
+// Cycle returns edges with their texts.
+func (s Speaker) Cycle(edges []check.Edge) []check.Edge {
+	edges = slices.Clone(edges)
+	for i := range edges {
+		if edges[i].Why != nil {
+			edges[i].Text = s.Clause(edges[i].Why)
+		}
+	}
+	return edges
+}
+
+// Spans returns transactions with the texts of what they did.
+func (s Speaker) Spans(spans []check.Span) []check.Span {
+	spans = slices.Clone(spans)
+	for i := range spans {
+		for _, did := range spans[i].Did {
+			spans[i].Ops = append(spans[i].Ops, s.Clause(did))
+		}
+	}
+	return spans
+}
+
+// Anomaly returns a finding that has the name of an anomaly, with its texts.
+func (s Speaker) Anomaly(f *check.Finding) check.Anomaly {
+	return check.Anomaly{
+		Name: f.Anomaly, Forbidden: f.Forbidden, Count: f.Count, Detail: s.Instance(f), Witness: f.Transactions,
+		Cycle: s.Cycle(f.Cycle), Spans: s.Spans(f.Spans),
+	}
+}
+
+// Anomalies returns the findings of a result that have the name of an anomaly, with their texts.
+func (s Speaker) Anomalies(r *check.Result) (list []check.Anomaly) {
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Anomaly != "" {
+			list = append(list, s.Anomaly(f))
+		}
+	}
+	return list
+}
+
+// Amount writes an amount in the units of the workload.
+func (s Speaker) Amount(n int64) string {
+	if s.Words.Amount == nil {
+		return check.Group(int(n))
+	}
+	return s.Words.Amount(n)
+}

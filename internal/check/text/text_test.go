@@ -1,0 +1,101 @@
+package text
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// TestEveryFactHasASentence holds that each kind of statement that package fact declares is a
+// case of a switch in this package.
+func TestEveryFactHasASentence(t *testing.T) {
+	var source strings.Builder
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(data)
+	}
+	declared, err := filepath.Glob("../fact/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := 0
+	for _, name := range declared {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || f.Name.Name != "Fact" {
+				continue
+			}
+			kinds++
+			kind := f.Recv.List[0].Type.(*ast.Ident).Name
+			if !strings.Contains(source.String(), "fact."+kind+":") && !strings.Contains(source.String(), "fact."+kind+",") {
+				t.Errorf("no sentence for fact.%s", kind)
+			}
+		}
+	}
+	if kinds < 8 {
+		t.Errorf("found only %d kinds of facts", kinds)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	s := Speaker{check.Words{One: "transfer", Book: "ledger"}}
+	for _, tc := range []struct {
+		why  fact.Fact
+		want string
+	}{
+		{fact.NoEnd{}, "Not decided: the end state was not downloaded; give --db."},
+		{fact.NoEnd{Run: 3}, "Not decided: run 3 may have gone on after the end state was downloaded; give --db to download it now."},
+		{fact.CutOff{}, "Not decided: the recording was cut off, so what was sent last is not known."},
+		{fact.Unreadable{Problem: "history/end-objects.bin: checksum of block 3"}, "Not decided: history/end-objects.bin: checksum of block 3."},
+		{fact.OtherRuns{Runs: []uint64{2}, Count: 1}, "Not decided: the ledger has 1 transfer of run 2, whose recording was not given: give its directory too."},
+		{fact.OtherRuns{Runs: []uint64{2, 5}, Count: 9}, "Not decided: the ledger has 9 transfers of the runs 2, 5, whose recordings were not given: give their directories too."},
+		{fact.Clocks{Count: fact.Count{N: 2, Noun: "record"}, Within: 3 * time.Millisecond},
+			"Not decided: nothing contradicts real time for certain, but the clocks of the clients are known only to within 3 ms of each other, and for 2 records that is too little."},
+	} {
+		if got := s.Detail(&check.Result{Why: tc.why}); got != tc.want {
+			t.Errorf("%T: got %q, want %q", tc.why, got, tc.want)
+		}
+	}
+}
+
+// TestJudge holds that a result is invalid by its own findings alone, then unknown by its reason.
+func TestJudge(t *testing.T) {
+	one := check.Finding{Check: check.Durable, Forbidden: isolation.Unknown}
+	one.Add(fact.CutOff{}, "A", history.NewID(1, 2, 3))
+	for name, tc := range map[string]struct {
+		check     string
+		undecided fact.Fact
+		want      check.Status
+	}{
+		"finding":            {check.Durable, fact.CutOff{}, check.Invalid},
+		"of another check":   {check.NoGhost, nil, check.Valid},
+		"reason":             {check.NoGhost, fact.CutOff{}, check.Unknown},
+		"finding, no reason": {check.Durable, nil, check.Invalid},
+	} {
+		got := check.Result{Name: tc.check}.Judge([]check.Finding{one}, tc.undecided, fact.NoHistory{})
+		if got.Status != tc.want || (got.Status == check.Invalid) != (len(got.Witness) == 1) {
+			t.Errorf("%s: got %v with %d witnesses, want %v", name, got.Status, len(got.Witness), tc.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -80,8 +81,8 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
 		r.Witness = Distinct(r.Witness)
-		if problem != nil && (r.Status == Valid || r.Status == NotApplicable || r.Status == Unknown && r.Detail == "") {
-			r.Status, r.Detail = Unknown, fmt.Sprintf("Not decided: %v.", problem)
+		if problem != nil && (r.Status == Valid || r.Status == NotApplicable || r.Status == Unknown && r.Detail == "" && r.Why == nil) {
+			r.Status, r.Why = Unknown, Unreadable(problem)
 		}
 		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {
 			r.Required = true
@@ -98,6 +99,69 @@ func (e *Evidence) WhyNoEnd() string {
 	return "the end state was not downloaded; give --db"
 }
 
+// NoEnd returns the reason for which there is no end state to check.
+func (e *Evidence) NoEnd() fact.Fact { return fact.NoEnd{Run: e.Unended} }
+
+// Unreadable returns the reason for which an input cannot be used.
+func Unreadable(err error) fact.Fact { return fact.Unreadable{Problem: err.Error()} }
+
+// OtherRuns returns the transactions in the end state of runs whose recordings were not given;
+// nil if there are none.
+func (e *Evidence) OtherRuns() fact.Fact {
+	f, runs := fact.OtherRuns{}, map[uint64]bool{}
+	for i := range e.Txns.List {
+		if t := &e.Txns.List[i]; t.Source == FromLedger && !e.Txns.Covers(t.ID.Run()) {
+			f.Count++
+			runs[t.ID.Run()] = true
+		}
+	}
+	if f.Count == 0 {
+		return nil
+	}
+	f.Runs = slices.Sorted(maps.Keys(runs))
+	f.More = max(len(f.Runs)-Shown, 0)
+	f.Runs = f.Runs[:min(len(f.Runs), Shown)]
+	return f
+}
+
+// Uncertain returns that real time could contradict n things of a kind; nil for none.
+func (e *Evidence) Uncertain(n int, noun string) fact.Fact {
+	if n == 0 {
+		return nil
+	}
+	return fact.Clocks{Count: fact.Count{N: n, Noun: noun}, Within: e.Uncertainty()}
+}
+
+// Show hands over a violation of a check to who asks for violations. Object is empty for none.
+func (e *Evidence) Show(check, anomaly string, id history.ID, on fact.Object, what fact.Fact) {
+	if e.Input.OnViolation != nil {
+		e.Input.OnViolation(Violation{Check: check, Anomaly: anomaly, Transaction: id, Account: string(on), Fact: what})
+	}
+}
+
+// Object names an object in a fact.
+func (e *Evidence) Object(n uint64) fact.Object { return fact.Object(e.Input.Name(n)) }
+
+// RequireEnd returns the result of a check that needs the end state, and whether it is undecided
+// because there is no end state or an input is damaged.
+func (e *Evidence) RequireEnd(name string) (r Result, undecided bool) {
+	r = Result{Name: name, Required: true}
+	switch {
+	case e.Input.End == nil:
+		r.Why = e.NoEnd()
+	case e.Damage != nil:
+		r.Why = Unreadable(e.Damage)
+	}
+	return r, r.Why != nil
+}
+
+// RequireEndAlone is RequireEnd for a check that the end state alone decides.
+func (e *Evidence) RequireEndAlone(name string) (r Result, undecided bool) {
+	r, undecided = e.RequireEnd(name)
+	r.StateAlone = true
+	return r, undecided
+}
+
 // NeedEnd is the result of a check that needs the end state where there is none.
 func (e *Evidence) NeedEnd(name string) (Result, bool) {
 	r := Result{Name: name, Required: true}
@@ -108,13 +172,6 @@ func (e *Evidence) NeedEnd(name string) (Result, bool) {
 		r.Detail = fmt.Sprintf("Not decided: %v.", e.Damage)
 	}
 	return r, r.Detail != ""
-}
-
-// NeedEndAlone is NeedEnd of a check that the end state alone decides.
-func (e *Evidence) NeedEndAlone(name string) (Result, bool) {
-	r, stop := e.NeedEnd(name)
-	r.StateAlone = true
-	return r, stop
 }
 
 // Complete says that every history was closed, so that what is not in it was

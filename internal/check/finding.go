@@ -18,6 +18,10 @@ type Finding struct {
 	// sum of all violations of this kind. 0: nothing, or not known.
 	Amount int64
 
+	// OfLost is in how many of them a transaction takes part that was acknowledged and is lost, and
+	// OfLostUpdate in how many an object or a transaction does of which an update was lost.
+	OfLost, OfLostUpdate int
+
 	Instances    []fact.Fact  // the first violations, at most Shown
 	Transactions []history.ID // that show them, the first of them first
 	Objects      []fact.Object

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 )
 
@@ -98,4 +99,20 @@ func Misexplained(results []check.Result) string {
 		}
 	}
 	return ""
+}
+
+// Worded returns results with the texts of their findings as a report has them, and of every
+// instance that is kept.
+func Worded(results []check.Result, words check.Words) []check.Result {
+	say := text.Speaker{Words: words}
+	for i := range results {
+		r := &results[i]
+		r.Detail, r.Anomalies = say.Detail(r), append(r.Anomalies, say.Anomalies(r)...)
+		for _, f := range r.Findings {
+			for _, instance := range f.Instances {
+				r.Detail += "\n" + check.Capital(say.Clause(instance)) + "."
+			}
+		}
+	}
+	return results
 }

@@ -58,8 +58,11 @@ func (s Speaker) Finding(f *check.Finding) string {
 	case f.Count > 1:
 		first = count + " times, first: " + first
 	}
+	if f.Amount != 0 && f.Anomaly != "" {
+		first = s.net(f.Amount) + "; " + first
+	}
 	if f.Anomaly != "" {
-		return check.Capital(f.Anomaly) + ": " + first + "."
+		first = f.Anomaly + ": " + first
 	}
 	return check.Capital(first) + "."
 }
@@ -67,12 +70,17 @@ func (s Speaker) Finding(f *check.Finding) string {
 // title returns the heading of findings of a kind that have one, with their number in it. If all
 // is true, the heading says everything, and no instance follows it.
 func (s Speaker) title(f *check.Finding) (title string, all bool) {
+	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals} {
+		if title, all := of(f); title != "" {
+			return title, all
+		}
+	}
 	return "", false
 }
 
 // Clause returns a fact as a part of a sentence.
 func (s Speaker) Clause(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.common} {
+	for _, clause := range []func(fact.Fact) string{s.common, s.books, s.presence, s.groups, s.order} {
 		if text := clause(f); text != "" {
 			return text
 		}
@@ -135,6 +143,14 @@ func (s Speaker) Who(m fact.Member) string {
 
 // On names an object within a sentence.
 func (s Speaker) On(o fact.Object) string { return s.Words.Before + string(o) }
+
+// net writes by how much a sum is wrong.
+func (s Speaker) net(n int64) string {
+	if n < 0 {
+		return s.Amount(-n) + " net lost"
+	}
+	return s.Amount(n) + " net appeared from nowhere"
+}
 
 // Instance returns the first instance of a finding as a clause.
 func (s Speaker) Instance(f *check.Finding) string { return s.Clause(f.Instances[0]) }

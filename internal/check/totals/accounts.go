@@ -10,9 +10,9 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
-	"stroppy/internal/money"
 )
 
 // AccountsInput is all that the checks of accounts and their ledger look at.
@@ -80,9 +80,9 @@ func (b *balances) results() []check.Result {
 // decideAll makes the checks from what was found.
 func (b *balances) decideAll(order *order) []check.Result {
 	results := []check.Result{
-		decide(b.NeedEndAlone, check.Total, b.total), decide(b.NeedEndAlone, check.NonNegative, b.nonNegative),
-		decide(b.NeedEndAlone, check.Ledger, b.ledger), decide(b.NeedEnd, check.Durable, b.durable),
-		decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce),
+		decide(b.RequireEndAlone, check.Total, b.total), decide(b.RequireEndAlone, check.NonNegative, b.nonNegative),
+		decide(b.RequireEndAlone, check.Ledger, b.ledger), decide(b.RequireEnd, check.Durable, b.durable),
+		decide(b.RequireEnd, check.NoGhost, b.noGhost), decide(b.RequireEnd, check.ExactlyOnce, b.exactlyOnce),
 		order.serializable(b.Input.Expect), order.strict(b.Input.Expect), b.audits(order),
 	}
 	if b.in.Predicates != nil {
@@ -130,8 +130,7 @@ func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances 
 type auditFacts struct {
 	whole, sampled int
 	runs           map[uint64]bool // that completed an audit
-	wrong          []history.ID    // whole audits whose sum is not the total
-	wrongSum       int64           // what the first of them saw, cents
+	wrong          []fact.AuditSum // whole audits whose sum is not the total
 	missing        []history.ID    // audits that did not find an account
 }
 
@@ -260,7 +259,7 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 			return
 		}
 	}
-	b.Report(check.Durable, "", tx.ID, "", "did not find an account that the load had made")
+	b.Show(check.Durable, "", tx.ID, "", fact.NotFound{By: tx.ID})
 	b.absent.add(tx.ID)
 }
 
@@ -284,10 +283,8 @@ func (b *balances) noteAudit(tx *history.Transaction) {
 		sum.Add(tx.Ops[i].Value)
 	}
 	if !sum.Equals(b.in.Total) {
-		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Text(sum.Low()), money.Text(b.in.Total)))
-		if len(b.audit.wrong) == 0 {
-			b.audit.wrongSum = sum.Low()
-		}
-		b.audit.wrong = append(b.audit.wrong, tx.ID)
+		what := fact.AuditSum{By: tx.ID, Saw: sum.Low(), Total: b.in.Total}
+		b.Show(check.Audits, "", tx.ID, "", what)
+		b.audit.wrong = append(b.audit.wrong, what)
 	}
 }

@@ -1,14 +1,11 @@
 package totals
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
-	"stroppy/internal/money"
 )
 
 // few is the first few of many.
@@ -23,396 +20,355 @@ func (f *few[T]) add(v T) {
 	}
 }
 
-// list writes them in a sentence.
-func (f *few[T]) list(text func(T) string) string {
-	var list []string
-	for _, v := range f.first {
-		list = append(list, text(v))
+// findings gathers what one check found, a finding for each kind of fact.
+type findings struct {
+	check string
+	list  []check.Finding
+}
+
+// add counts a violation that the transactions show.
+func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) {
+	at := slices.IndexFunc(f.list, func(one check.Finding) bool { return one.Kind() == what.Fact() })
+	if at < 0 {
+		at = len(f.list)
+		f.list = append(f.list, check.Finding{Check: f.check})
 	}
-	return check.Joined(list, f.count)
+	f.list[at].Add(what, on, by...)
 }
 
-// verdict is what is said of the violations of one check, and the transactions that show
-// them.
-type verdict struct {
-	lines   []string
-	witness []history.ID
-}
-
-func (v *verdict) add(line string, witness ...history.ID) {
-	v.lines, v.witness = append(v.lines, line), append(v.witness, witness...)
-}
-
-// more says how many others there are than those that were added.
-func (v *verdict) more(n int, one, many string) {
+// more counts further violations of the kind of fact that was added last.
+func (f *findings) more(n int) {
 	if n > 0 {
-		v.add(check.Others(n, one, many))
+		f.list[len(f.list)-1].Count += n
 	}
 }
 
-// decide returns a result that the violations make invalid; without any it is not
-// decided for the reason why, and without one valid with those words.
-func (v *verdict) decide(r check.Result, why, valid string) check.Result {
-	switch {
-	case len(v.lines) > 0:
-		r.Status, r.Detail, r.Witness = check.Invalid, strings.Join(v.lines, "\n"), v.witness
-	case why != "":
-		r.Detail = "Not decided: " + why + "."
-	default:
-		r.Status, r.Detail = check.Valid, valid
+// judge returns a result as the findings decide it.
+func (f *findings) judge(r check.Result, undecided, holds fact.Fact) check.Result {
+	return r.Judge(f.list, undecided, holds)
+}
+
+// show adds a violation that one transaction shows, and hands it over.
+func (b *balances) show(f *findings, id history.ID, what fact.Fact) {
+	f.add(what, "", id)
+	b.Show(f.check, "", id, "", what)
+}
+
+// object names an object in a fact, if somebody asks for violations; empty otherwise.
+func (b *balances) objectToShow(n uint64) fact.Object { return fact.Object(b.NameToReport(n)) }
+
+// member names a transaction of the table.
+func (b *balances) member(t uint32) fact.Member {
+	if t == check.None {
+		return fact.Member{}
 	}
-	return r
-}
-
-// finding is the transactions that show one kind of violation of a check.
-type finding struct {
-	check, said string // said of them, after their number
-	ids         []history.ID
-}
-
-// show notes that a transaction shows a violation, which what says of it.
-func (b *balances) show(f *finding, id history.ID, what string) {
-	f.ids = append(f.ids, id)
-	b.Report(f.check, "", id, "", what)
-}
-
-func (b *balances) addFindings(v *verdict, findings ...*finding) {
-	for _, f := range findings {
-		if n := len(f.ids); n > 0 {
-			v.add(fmt.Sprintf("%s %s: %s.", check.Plural(n, b.Words.One), f.said, check.Several(f.ids)), check.First(f.ids)...)
-		}
+	n := &b.Txns.List[t]
+	m := fact.Member{ID: n.ID}
+	if n.Source != check.FromLedger && b.Words.Kind != nil {
+		m.Kind = b.Words.Kind(n.Kind)
+		m.Refused = n.Outcome == history.Rejected && !n.Applied()
 	}
+	return m
 }
 
-// missingObjects says what is wrong with the set of objects of the end state; empty if
-// nothing.
-func (b *balances) missingObjects(noun string) string {
+// missingObjects returns what is wrong with the set of objects of the end state; nil if nothing is.
+func (b *balances) missingObjects(noun string) fact.Fact {
 	var identity uint64
 	for n := range b.in.Accounts {
 		if b.Watch.Ended() {
-			return ""
+			return nil
 		}
 		identity += check.Mix(n + 1)
 	}
-	switch {
-	case b.end.accounts != b.in.Accounts:
-		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(b.in.Accounts, noun), b.end.accounts)
-	case b.end.identity != identity:
-		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones.", check.Plural(b.end.accounts, noun))
+	if b.end.accounts != b.in.Accounts || b.end.identity != identity {
+		return fact.Objects{Noun: noun, Found: b.end.accounts, Made: b.in.Accounts}
 	}
-	return ""
+	return nil
 }
 
 func (b *balances) total(r check.Result) check.Result {
-	var said []string
-	if missing := b.missingObjects("account"); missing != "" {
-		said = append(said, missing)
+	found := findings{check: r.Name}
+	if missing := b.missingObjects("account"); missing != nil {
+		found.add(missing, "")
 	}
-	canonical, difference := money.Text(b.in.Total), b.end.sum
+	difference := b.end.sum
 	difference.Add(-b.in.Total)
-	switch cents := difference.Low(); {
-	case b.end.sum.Equals(b.in.Total):
-	case !b.end.sum.Fits() || !difference.Fits():
-		said = append(said, fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", canonical))
-	default:
-		verb := "made"
-		if cents < 0 {
-			verb, cents = "lost", -cents
+	sum := fact.Sum{End: b.end.sum.Low(), Load: b.in.Total, Accounts: b.end.accounts, Overflow: !b.end.sum.Fits() || !difference.Fits()}
+	if !b.end.sum.Equals(b.in.Total) {
+		found.add(sum, "")
+		last := &found.list[len(found.list)-1]
+		if !sum.Overflow {
+			last.Amount = sum.End - sum.Load
 		}
-		said = append(said, fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
-			money.Text(b.end.sum.Low()), canonical, money.Text(cents), verb))
+		if b.lostUpdatesExplainBooks() {
+			last.OfLostUpdate = 1
+		}
 	}
-	if len(said) > 0 {
-		r.Status, r.Detail = check.Invalid, strings.Join(said, " ")
-		return r
-	}
-	r.Status = check.Valid
-	r.Detail = fmt.Sprintf("The balances of %s add up to %s, as at the load.", check.Plural(b.end.accounts, "account"), canonical)
-	return r
+	return found.judge(r, nil, sum)
 }
 
 func (b *balances) nonNegative(r check.Result) check.Result {
-	var found verdict
-	if ended := &b.end.negative; ended.count > 0 {
-		found.add(fmt.Sprintf("%s below zero in the end: %s.", check.Plural(ended.count, "balance"), ended.list(func(a history.Object) string {
-			found.witness = append(found.witness, a.Writer)
-			return fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Text(a.Value), a.Writer)
-		})))
+	found := findings{check: r.Name}
+	for _, a := range b.end.negative.first {
+		what := fact.Negative{Object: b.Object(a.N), By: a.Writer, Balance: a.Value, Version: a.Version, Ended: true}
+		found.add(what, what.Object, a.Writer)
 	}
-	if before := &b.chain.overdrawn; before.count > 0 {
-		list := before.list(func(p uint32) string {
-			s, version := b.slotAt(p)
-			id := b.IDOf(b.chain.writer[p])
-			found.witness = append(found.witness, id)
-			return fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Text(b.chain.balance[p]), version, id)
-		})
-		found.add(fmt.Sprintf("%s below zero for a time, by opening balance and ledger: %s.", check.Plural(before.count, "balance"), list))
+	found.more(b.end.negative.count - len(b.end.negative.first))
+	for _, p := range b.chain.overdrawn.first {
+		s, version := b.slotAt(p)
+		what := fact.Negative{Object: b.Object(s.n), By: b.IDOf(b.chain.writer[p]), Balance: b.chain.balance[p], Version: uint64(version)}
+		found.add(what, what.Object, what.By)
 	}
-	return found.decide(r, "", "No balance is below zero, and by the ledger none ever was.")
+	found.more(b.chain.overdrawn.count - len(b.chain.overdrawn.first))
+	return found.judge(r, nil, fact.NeverNegative{})
 }
 
-// addUnexpected reports the rows that nobody made, and says which they are.
-func (b *balances) addUnexpected(v *verdict, end check.EndState) {
-	rows := end.Unexpected()
-	for _, row := range rows {
-		b.Report(check.Ledger, "", 0, "", row)
-	}
-	if n := len(rows); n > 0 {
-		v.add(fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(n, "row"), check.Joined(rows[:min(check.Shown, n)], n)))
+// addForeignRows adds the rows that nobody made.
+func (b *balances) addForeignRows(found *findings, end check.EndState) {
+	for _, row := range end.Unexpected() {
+		found.add(fact.ForeignRow{Row: row}, "")
+		b.Show(check.Ledger, "", 0, "", fact.ForeignRow{Row: row})
 	}
 }
 
 func (b *balances) ledger(r check.Result) check.Result {
-	w := b.Words
-	var found verdict
-	b.addUnexpected(&found, b.Input.End)
-	b.reportForks(check.Ledger, "")
-	if b.end.strange > 0 {
-		found.add(fmt.Sprintf("%s on accounts that no load made.", check.Plural(b.end.strange, w.Book+" "+w.Part)))
+	found := findings{check: r.Name}
+	b.addForeignRows(&found, b.Input.End)
+	b.showForks(check.Ledger, "")
+	for _, leg := range b.end.strange.first {
+		found.add(leg, leg.Object, leg.By)
 	}
+	found.more(b.end.strange.count - len(b.end.strange.first))
 	for _, wrong := range b.end.wrong.first {
-		found.add(b.wrongAccount(wrong), wrong.account.Writer)
+		found.add(b.wrongBooks(wrong), b.Object(wrong.account.N), wrong.account.Writer)
 	}
-	found.more(b.end.wrong.count-len(b.end.wrong.first), "account has books that do not close.", "accounts have books that do not close.")
-	for _, f := range b.chain.forks[:min(len(b.chain.forks), check.Shown)] {
-		s, version := b.slotAt(f.pos)
-		first, second := b.IDOf(f.first), b.IDOf(f.second)
-		found.add(fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.", w.One, first, second, version, b.NameInSentence(s.n)), first, second)
+	found.more(b.end.wrong.count - len(b.end.wrong.first))
+	for i, f := range b.chain.forks {
+		if i == check.Shown {
+			found.more(len(b.chain.forks) - i)
+			break
+		}
+		what := b.sameVersion(f)
+		found.add(what, what.Object, what.First.ID, what.Second.ID)
 	}
-	found.more(len(b.chain.forks)-check.Shown, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s.")
+	b.markLostUpdates(found.list)
 	b.addDoubled(&found)
 	b.addOddBooks(&found)
 	b.addOpened(&found)
-	return found.decide(r, "", fmt.Sprintf("The books of %s were checked against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
+	return found.judge(r, nil, fact.BooksClose{Accounts: b.end.accounts})
 }
+
+func (b *balances) sameVersion(f fork) fact.SameVersion {
+	s, version := b.slotAt(f.pos)
+	return fact.SameVersion{First: b.idMember(f.first), Second: b.idMember(f.second), Object: b.Object(s.n), Version: uint64(version)}
+}
+
+// forkedAccounts returns how many accounts have a version by which an update was lost. The books of
+// none of them close.
+func (b *balances) forkedAccounts() int {
+	accounts := map[uint64]bool{}
+	for _, f := range b.chain.forks {
+		s, _ := b.slotAt(f.pos)
+		accounts[s.n] = true
+	}
+	return len(accounts)
+}
+
+// lostUpdatesExplainBooks reports whether an update was lost on every account whose books do not close.
+func (b *balances) lostUpdatesExplainBooks() bool {
+	return len(b.chain.forks) > 0 && b.forkedAccounts() == b.end.wrong.count
+}
+
+// markLostUpdates notes which findings of the ledger are about accounts of which an update was lost.
+func (b *balances) markLostUpdates(list []check.Finding) {
+	for i := range list {
+		switch f := &list[i]; f.Instances[0].(type) {
+		case fact.Books:
+			f.OfLostUpdate = min(b.forkedAccounts(), f.Count)
+		case fact.SameVersion:
+			f.OfLostUpdate = f.Count
+		}
+	}
+}
+
+// idMember names a transaction by its id alone.
+func (b *balances) idMember(t uint32) fact.Member { return fact.Member{ID: b.IDOf(t)} }
 
 // addDoubled adds the versions that two transactions made by the ledger, although no update
 // was lost.
-func (b *balances) addDoubled(found *verdict) {
-	w := b.Words
-	for i, f := range b.chain.doubled {
-		s, version := b.slotAt(f.pos)
-		first, second := b.IDOf(f.first), b.IDOf(f.second)
-		what := fmt.Sprintf("in the %s as the maker of version %d of %s", w.Book, version, b.NameInSentence(s.n))
-		for _, id := range []history.ID{first, second} {
-			b.Report(check.Ledger, "", id, b.NameToReport(s.n), fmt.Sprintf("is %s, and so is another %s", what, w.One))
+func (b *balances) addDoubled(found *findings) {
+	for _, f := range b.chain.doubled {
+		what := b.sameVersion(f)
+		s, _ := b.slotAt(f.pos)
+		what.Ledger, what.Closes = true, s.closes
+		for _, id := range []history.ID{what.First.ID, what.Second.ID} {
+			b.Show(check.Ledger, "", id, what.Object, what)
 		}
-		if i == 0 {
-			if s.closes {
-				what += ", which holds the amounts of both"
-			}
-			found.add(fmt.Sprintf("%ss %v and %v are both %s%s", check.Capital(w.One), first, second, what, check.Times(len(b.chain.doubled))), first, second)
-		}
+		found.add(what, what.Object, what.First.ID, what.Second.ID)
 	}
 }
 
 // addOddBooks adds what else does not fit between accounts and ledger: an account
 // whose last transfer is not the one that the ledger has, and balances that were
 // read on the way.
-func (b *balances) addOddBooks(found *verdict) {
-	w := b.Words
-	noSuchLeg := func(version uint64) string {
-		return fmt.Sprintf("as the one that made its last version, %d, and the %s has no such %s", version, w.Book, w.Part)
+func (b *balances) addOddBooks(found *findings) {
+	for _, a := range b.end.odd {
+		what := fact.NoSuchLeg{Object: b.Object(a.N), By: a.Writer, Version: a.Version}
+		b.Show(check.Ledger, "", a.Writer, what.Object, what)
+		found.add(what, what.Object, a.Writer)
 	}
-	for i, a := range b.end.odd {
-		b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), "is named "+noSuchLeg(a.Version))
-		if i == 0 {
-			found.add(fmt.Sprintf("%s names %s %v %s%s", check.Capital(b.NameInSentence(a.N)), w.One, a.Writer, noSuchLeg(a.Version), check.Times(len(b.end.odd))), a.Writer)
-		}
+	for _, a := range b.end.beyond.first {
+		what := b.laterLeg(a)
+		found.add(what, what.Object, a.Writer)
 	}
-	if n := b.end.beyond.count; n > 0 {
-		a := b.end.beyond.first[0]
-		found.add(fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
-			check.Capital(b.NameInSentence(a.N)), a.Version, w.Book, w.Part, check.Times(n)), a.Writer)
+	found.more(b.end.beyond.count - len(b.end.beyond.first))
+	for _, t := range b.chain.outside {
+		b.show(found, b.IDOf(t), fact.ImpossibleVersion{By: b.IDOf(t)})
 	}
-	const outside = "with a version that its account cannot have had"
-	for i, t := range b.chain.outside {
-		id, has := b.IDOf(t), "has a "+w.Book+" "+w.Part+" "+outside
-		b.Report(check.Ledger, "", id, "", has)
-		if i == 0 {
-			found.add(fmt.Sprintf("%s %v %s%s", check.Capital(w.One), id, has, check.Times(len(b.chain.outside))), id)
-		}
-	}
-	if len(b.reads.balance) > 0 {
-		o := b.reads.balance[0]
-		found.add(fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of %s, which the %s does not explain.",
-			b.IDOf(o.reader), w.Amount(o.balance), o.version, b.NameInSentence(o.account), w.Book), b.IDOf(o.reader))
+	for _, o := range b.reads.balance {
+		found.add(fact.UnexplainedBalance{By: b.IDOf(o.reader), Object: b.Object(o.account), Balance: o.balance, Version: o.version}, b.Object(o.account), b.IDOf(o.reader))
 	}
 }
 
-func (b *balances) wrongAccount(w wrongAccount) string {
-	amount, name, legs := b.Words.Amount, check.Capital(b.NameInSentence(w.account.N)), check.Plural(w.legs, b.Words.Book+" "+b.Words.Part)
-	if w.account.Value == w.want {
-		return fmt.Sprintf("%s has version %d but %s.", name, w.account.Version, legs)
-	}
-	text := fmt.Sprintf("%s holds %s, but opening balance and %s make %s (%s off)",
-		name, amount(w.account.Value), b.Words.Book, amount(w.want), amount(w.account.Value-w.want))
-	if w.account.Version != uint64(w.legs) {
-		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, legs)
-	}
-	return text + "."
+// laterLeg is an account that ended before a version that the ledger has.
+func (b *balances) laterLeg(a history.Object) fact.LaterLeg {
+	return fact.LaterLeg{Object: b.Object(a.N), Version: a.Version}
+}
+
+func (b *balances) wrongBooks(w wrongAccount) fact.Books {
+	return fact.Books{Object: b.Object(w.account.N), Balance: w.account.Value, Want: w.want, Version: w.account.Version, Legs: int(w.legs)}
 }
 
 func (b *balances) durable(r check.Result) check.Result {
-	w := b.Words
-	legs := w.Part + "s in the " + w.Book + " are not those that were "
-	missing := &finding{check: check.Durable, said: "acknowledged and lost"}
-	partly := &finding{check: check.Durable, said: "whose " + legs + "acknowledged"}
-	other := &finding{check: check.Durable, said: "of unknown outcome whose " + legs + "sent"}
+	found := findings{check: r.Name}
+	var unknown findings // of the same check, and of another heading
+	unknown.check = r.Name
 	committed := 0
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		switch {
 		case t.Outcome == history.Unknown && t.Source != check.FromLedger && t.Seen > 0:
 			if t.Seen != t.Want || t.Found != t.Sent {
-				b.show(other, t.ID, "is of unknown outcome, and its "+legs+"sent")
+				b.show(&unknown, t.ID, fact.Altered{By: t.ID, Unknown: true})
 			}
 			continue
 		case t.Outcome != history.Committed || t.Want == 0:
 			continue
 		case t.Seen == 0:
-			b.show(missing, t.ID, "was acknowledged and is not in the "+w.Book)
+			b.show(&found, t.ID, fact.Lost{By: t.ID})
 		case t.Seen < t.Want || t.Flags&check.Repeated == 0 && t.Found != t.Sent:
-			b.show(partly, t.ID, "was acknowledged, and its "+legs+"sent")
+			b.show(&found, t.ID, fact.Altered{By: t.ID})
 		}
 		committed++
 	}
 	if b.proof != nil {
 		committed = b.proof.Acknowledged
 	}
-	var found verdict
-	b.addFindings(&found, missing, partly, other)
-	if absent := &b.absent; absent.count > 0 {
-		found.add(fmt.Sprintf("%s did not find an account that the load had made: %s.",
-			check.Plural(absent.count, "transaction"), absent.list(history.ID.String)), absent.first...)
+	found.list = append(found.list, unknown.list...)
+	for _, id := range b.absent.first {
+		found.add(fact.NotFound{By: id}, "", id)
 	}
-	nothing := ""
+	found.more(b.absent.count - len(b.absent.first))
+	r = found.judge(r, b.noHistory(), fact.AllThere{Count: committed})
 	if committed == 0 {
-		nothing = "No " + w.One + " was acknowledged."
+		r = r.Without(fact.Nothing{Noun: b.Words.One, Verb: "acknowledged"})
 	}
-	return found.decide(r, b.noHistory("acknowledged"),
-		fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)).Nothing(nothing)
+	return r
 }
 
 func (b *balances) noGhost(r check.Result) check.Result {
-	in, complete := "in the "+b.Words.Book, b.Complete()
-	ghosts := &finding{check: check.NoGhost, said: "reported as not applied, yet " + in}
-	closed := &finding{check: check.NoGhost, said: "closed by a look-up that found nothing, yet applied later"}
-	never := &finding{check: check.NoGhost, said: in + " that no client ever sent"}
-	const nobody = "a tombstone, and no client ever sent it"
-	unsent := &finding{check: check.NoGhost, said: in + " with " + nobody}
+	complete := b.Complete()
+	found, closed, unsent := findings{check: r.Name}, findings{check: r.Name}, findings{check: r.Name}
 	if complete {
 		for _, id := range b.end.closed {
-			b.show(unsent, id, "has "+in+" "+nobody)
+			b.show(&unsent, id, fact.NeverSent{By: id, Tombstone: true})
 		}
 	}
-	var unsure []history.ID // whether it was sent is not known
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		switch {
 		case t.Seen == 0:
 		case t.Source == check.FromLedger && !b.Txns.Covers(t.ID.Run()):
 		case t.Source == check.FromLedger && complete:
-			b.show(never, t.ID, "is "+in+", and no client ever sent it")
-		case t.Source == check.FromLedger:
-			unsure = append(unsure, t.ID)
+			b.show(&found, t.ID, fact.NeverSent{By: t.ID})
+		case t.Source == check.FromLedger: // whether it was sent is not known
 		case t.Flags&check.Tombstone != 0:
-			b.show(closed, t.ID, "was closed by a look-up that found nothing, and was applied later")
+			b.show(&closed, t.ID, fact.ClosedGhost{By: t.ID})
 		case t.Outcome == history.Aborted || t.Outcome == history.Rejected:
-			b.show(ghosts, t.ID, "was "+t.Outcome.String()+", and is "+in)
+			b.show(&found, t.ID, fact.Ghost{By: t.ID, Outcome: t.Outcome})
 		}
 	}
-	var found verdict
-	b.addFindings(&found, ghosts, closed, never, unsent)
-	found.witness = append(found.witness, check.First(unsure)...)
-	why := cmp.Or(b.noHistory("sent"), b.Foreign())
-	if why == "" && !complete {
-		why = "the recording was cut off, so what was sent last is not known"
+	found.list = slices.Concat(found.list, closed.list, unsent.list)
+	why := b.noHistory()
+	if why == nil {
+		why = b.OtherRuns()
 	}
-	return found.decide(r, why, "Nothing rejected or aborted is "+in+", and all that is there was sent.")
+	if why == nil && !complete {
+		why = fact.CutOff{}
+	}
+	return found.judge(r, why, fact.NoGhosts{})
 }
 
-// noHistory says that nothing is known of what clients did; empty if there is a history.
-func (b *balances) noHistory(did string) string {
+// noHistory returns that nothing is known of what clients did; nil if there is a history.
+func (b *balances) noHistory() fact.Fact {
 	if len(b.Input.History) > 0 {
-		return ""
+		return nil
 	}
-	return "there is no history of what was " + did + "; give the run directory of pay"
+	return fact.NoHistory{}
 }
 
 func (b *balances) exactlyOnce(r check.Result) check.Result {
-	w := b.Words
-	in := "a " + w.Part + " twice in the " + w.Book
-	twice := &finding{check: check.ExactlyOnce, said: "with " + in}
+	found := findings{check: r.Name}
 	for _, t := range b.end.twice {
-		b.show(twice, b.IDOf(t), "has "+in)
+		b.show(&found, b.IDOf(t), fact.Twice{By: b.IDOf(t)})
 	}
-	var found verdict
-	b.addFindings(&found, twice)
 	seen := map[history.ID]bool{}
 	for _, c := range b.reads.twice {
-		if seen[c.last] {
-			continue
-		}
-		seen[c.last] = true
-		b.Report(check.ExactlyOnce, "", c.last, b.NameToReport(c.account), "was applied twice")
-		if len(seen) <= check.Shown {
-			found.add(fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
-				check.Capital(w.One), c.last, c.made, b.NameInSentence(c.account), c.version), c.last)
+		if !seen[c.last] {
+			seen[c.last] = true
+			what := b.twoVersions(c)
+			b.Show(check.ExactlyOnce, "", c.last, what.Object, what)
+			found.add(what, what.Object, c.last)
 		}
 	}
-	found.more(len(seen)-check.Shown, w.One+" was applied twice.", w.One+"s were applied twice.")
-	why := b.noHistory("sent")
-	if u := b.reads.unsure; why == "" && len(u) > 0 {
-		why = fmt.Sprintf("%s %v was seen as the maker of two versions of %s, whose books do not close, so that they do not say how often it was applied",
-			w.One, u[0].last, b.NameInSentence(u[0].account))
+	why := b.noHistory()
+	if u := b.reads.unsure; why == nil && len(u) > 0 {
+		open := b.twoVersions(u[0])
+		open.Open = true
+		why = open
 	}
-	return found.decide(r, why, "No "+w.One+" was applied twice.")
+	return found.judge(r, why, fact.NoneTwice{})
+}
+
+func (b *balances) twoVersions(c seenAgain) fact.TwoVersions {
+	return fact.TwoVersions{By: c.last, Object: b.Object(c.account), Made: uint64(c.made), Seen: c.version}
 }
 
 func (b *balances) audits(o *order) check.Result {
 	r := check.Result{Name: check.Audits, Required: len(b.in.Audited) > 0}
 	a := &b.audit
-	var found verdict
-	if n := len(a.wrong); n > 0 {
-		found.add(fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
-			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Text(a.wrongSum), money.Text(b.in.Total)), a.wrong...)
+	found := findings{check: r.Name}
+	for _, wrong := range a.wrong {
+		found.add(wrong, "", wrong.By)
 	}
-	for _, audits := range []struct {
-		what string
-		ids  []history.ID
-	}{{"saw no consistent cut", o.torn}, {"did not find an account that the load had made", a.missing}} {
-		for _, id := range audits.ids {
-			b.Report(check.Audits, "", id, "", audits.what)
-		}
-		if n := len(audits.ids); n > 0 {
-			found.add(fmt.Sprintf("%s %s; the first is %v.", check.Plural(n, "audit"), audits.what, audits.ids[0]), audits.ids...)
-		}
+	for _, id := range o.torn {
+		b.show(&found, id, fact.AuditTorn{By: id})
 	}
-	found.witness = found.witness[:min(check.Shown, len(found.witness))]
-	why := ""
+	for _, id := range a.missing {
+		b.show(&found, id, fact.NotFound{By: id})
+	}
+	if len(a.wrong) > 0 && b.lostUpdatesExplainBooks() {
+		found.list[0].OfLostUpdate = found.list[0].Count
+	}
+	var why fact.Fact
 	switch {
 	case b.Damage != nil:
-		why = b.Damage.Error()
-	case !r.Required && len(found.lines) == 0:
-		r.Status, r.Detail = check.NotApplicable, "No audits were asked for."
+		why = check.Unreadable(b.Damage)
+	case !r.Required && len(found.list) == 0:
+		r.Status, r.Why = check.NotApplicable, fact.NoAudits{}
 		return r
 	case slices.ContainsFunc(b.in.Audited, func(run uint64) bool { return !a.runs[run] }):
-		why = "no audit was completed"
-		if len(b.in.Audited) > 1 {
-			why = "in one of the runs no audit was completed"
-		}
+		why = fact.NoAudit{Several: len(b.in.Audited) > 1}
 	}
-	return found.decide(r, why, a.String())
-}
-
-// String says what audits saw that all saw what they should have.
-func (a *auditFacts) String() string {
-	switch {
-	case a.sampled == 0:
-		return fmt.Sprintf("%s saw exactly the total, and a consistent cut.", check.Plural(a.whole, "whole audit"))
-	case a.whole == 0:
-		return fmt.Sprintf("%s saw a consistent cut.", check.Plural(a.sampled, "sampled audit"))
-	}
-	return fmt.Sprintf("%s saw exactly the total, and with %s a consistent cut.", check.Plural(a.whole, "whole audit"), check.Plural(a.sampled, "sampled one"))
+	return found.judge(r, why, fact.AuditsAgree{Whole: a.whole, Sampled: a.sampled})
 }

@@ -111,6 +111,7 @@ func checked(in AccountsInput) []check.Result {
 	if err != nil {
 		panic(err)
 	}
+	results = checktest.Worded(results, in.Words)
 	if wrong := checktest.Misexplained(results); wrong != "" {
 		panic(wrong)
 	}

@@ -155,7 +155,7 @@ func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
 	case c.early() && over.explained():
 		b.reads.twice = append(b.reads.twice, *c)
 		if c.reader != check.None {
-			b.reportOdd(check.ExactlyOnce, "", c.oddRead)
+			b.showOdd(check.ExactlyOnce, "", c.oddRead)
 		}
 	case c.early() && over.cents != 0:
 		b.reads.unsure = append(b.reads.unsure, *c)

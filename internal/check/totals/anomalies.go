@@ -7,63 +7,66 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/money"
 )
 
-// explainAll turns what was found into anomalies with their sentences.
+// explainAll turns what was found into findings.
 func (o *order) explainAll() {
 	o.fetch()
 	o.lostUpdates()
-	reads, w := &o.b.reads, &o.b.Words
-	version := func(r oddRead) string {
-		return fmt.Sprintf("version %d of %s", r.version, o.b.NameInSentence(r.account))
-	}
-	o.oddReads(dirtyRead, reads.dirty, func(r oddRead) string {
-		return fmt.Sprintf("%s as made by %v, which %s", version(r), r.last, o.fate(r))
-	})
-	o.oddReads(garbageRead, reads.garbage, func(r oddRead) string {
-		return fmt.Sprintf("balance %s at %s, where opening balance and %s make %s: no transaction ever wrote that",
-			w.Amount(r.balance), version(r), w.Book, w.Amount(r.want))
-	})
-	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
-		if r.last == 0 {
-			return version(r) + " as made by the load, which made version 0 alone"
+	reads := &o.b.reads
+	o.oddReads(dirtyRead, reads.dirty, o.oddRead)
+	o.oddReads(garbageRead, reads.garbage, func(r oddRead) fact.Fact {
+		return fact.GarbageRead{
+			Reader: o.b.member(r.reader), Object: o.b.Object(r.account), Version: r.version, Balance: r.balance, Want: r.want,
 		}
-		if _, sent := o.b.Txns.Find(r.last); sent {
-			return fmt.Sprintf("%s as made by %v, which %s", version(r), r.last, o.fate(r))
-		}
-		return fmt.Sprintf("%s as made by %v, a %s that no client sent", version(r), r.last, w.One)
 	})
+	o.oddReads(nobodysRead, reads.unknown, o.oddRead)
 	// Of each kind the shortest is described.
 	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
-		p, order, item := graph.PhenomenonOf(steps)
-		name := p.Name(order, item)
-		broken, list := check.Serializable, &o.anomalies
-		if order == graph.Real {
-			broken, list = check.Strict, &o.realtime
-		}
-		o.reportCycle(broken, name, steps)
-		if same := slices.IndexFunc(*list, func(b check.Anomaly) bool { return b.Name == name }); same >= 0 {
-			(*list)[same].Count++
-			continue
-		}
-		a := check.Anomaly{Name: name, Forbidden: o.forbidden(steps, p.Forbidden(order, item)[0]), Count: 1, Detail: o.describe(steps)}
-		o.path(&a, steps)
-		*list = append(*list, a)
+		o.addCycle(steps)
 	}
-	for _, list := range [][]check.Anomaly{o.anomalies, o.realtime} {
-		for i := range list {
-			list[i].Detail = o.sentence(&list[i])
-		}
-	}
-	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int {
-		tolerated := func(a check.Anomaly) bool { return !isolation.SnapshotIsolation.Includes(a.Forbidden) }
+	slices.SortStableFunc(o.anomalies, func(a, b check.Finding) int {
+		tolerated := func(f check.Finding) bool { return !isolation.SnapshotIsolation.Includes(f.Forbidden) }
 		return cmp.Or(compareBool(tolerated(a), tolerated(b)), cmp.Compare(a.Forbidden, b.Forbidden))
 	})
+}
+
+// addCycle adds a cycle to the finding of its anomaly. The first of a kind is described.
+func (o *order) addCycle(steps []graph.Step) {
+	p, order, item := graph.PhenomenonOf(steps)
+	name := p.Name(order, item)
+	broken, list := check.Serializable, &o.anomalies
+	if order == graph.Real {
+		broken, list = check.Strict, &o.realtime
+	}
+	o.showCycle(broken, name, steps)
+	lost := slices.ContainsFunc(steps, func(s graph.Step) bool { return o.b.lost(s.From) })
+	at := slices.IndexFunc(*list, func(f check.Finding) bool { return f.Anomaly == name })
+	if at < 0 {
+		at = len(*list)
+		f := check.Finding{Check: broken, Anomaly: name, Forbidden: o.forbidden(steps, p.Forbidden(order, item)[0])}
+		o.path(&f, steps)
+		*list = append(*list, f)
+	}
+	f := &(*list)[at]
+	f.Count++
+	if lost {
+		f.OfLost++
+	}
+}
+
+// lost reports whether a transaction was acknowledged and is not in the ledger.
+func (b *balances) lost(t uint32) bool {
+	if t == check.None || b.Input.End == nil {
+		return false
+	}
+	n := &b.Txns.List[t]
+	return n.Source != check.FromLedger && n.Outcome == history.Committed && n.Want > 0 && n.Seen == 0
 }
 
 // forbidden is the weakest level that forbids a cycle of which the phenomenon is forbidden at
@@ -77,37 +80,6 @@ func (o *order) forbidden(steps []graph.Step, level isolation.Level) isolation.L
 		}
 	}
 	return level
-}
-
-// sentence is what an anomaly came to, in one sentence: the money, how often, and the
-// instance that Detail describes.
-func (o *order) sentence(a *check.Anomaly) string {
-	text := a.Detail + "."
-	switch {
-	case a.Count == mostOdd && a.Name != lostUpdateName:
-		text = fmt.Sprintf("at least %s times, first: %s", check.Group(a.Count), text)
-	case a.Count > 1:
-		text = fmt.Sprintf("%s times, first: %s", check.Group(a.Count), text)
-	}
-	if missing := o.b.missingMoney(); missing != "" && a.Name == lostUpdateName {
-		text = missing + "; " + text
-	}
-	return text
-}
-
-// missingMoney says by how much the end balances differ from the total of the load; empty
-// where they do not, or where one of the two is not known.
-func (b *balances) missingMoney() string {
-	difference := b.end.sum
-	difference.Add(-b.in.Total)
-	switch cents := difference.Low(); {
-	case b.Input.End == nil || b.in.Total == 0 || !difference.Fits() || cents == 0:
-		return ""
-	case cents < 0:
-		return money.Text(-cents) + " lost"
-	default:
-		return money.Text(cents) + " made"
-	}
 }
 
 // mostWitnesses bounds what is said of one long cycle.
@@ -156,172 +128,157 @@ func (o *order) lostUpdates() {
 	if len(forks) == 0 {
 		return
 	}
-	o.b.reportForks(check.Serializable, lostUpdateName)
-	f := forks[0]
-	s, version := o.b.slotAt(f.pos)
-	name := o.b.NameInSentence(s.n)
-	a := check.Anomaly{
-		Name: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Count: len(forks),
-		Detail: fmt.Sprintf("%s and %s both read version %d of %s and both made version %d of it, so that the effect of one is gone",
-			o.who(f.first), o.who(f.second), version-1, name, version),
+	o.b.showForks(check.Serializable, lostUpdateName)
+	f := check.Finding{Check: check.Serializable, Anomaly: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Amount: o.b.netLoss()}
+	for _, one := range forks {
+		if f.Full() {
+			f.Count = len(forks)
+			break
+		}
+		what := o.lostUpdate(one)
+		f.Add(what, what.Object, what.First.ID, what.Second.ID)
 	}
-	for _, f := range forks[:min(len(forks), check.Shown)] {
-		a.Witness = append(a.Witness, o.b.IDOf(f.first), o.b.IDOf(f.second))
-	}
-	for _, pair := range [][2]uint32{{f.first, f.second}, {f.second, f.first}} {
-		a.Cycle = append(a.Cycle, check.Edge{
-			From: o.b.IDOf(pair[0]), To: o.b.IDOf(pair[1]), Kind: check.ReadWrite, Object: name,
+	first := forks[0]
+	s, version := o.b.slotAt(first.pos)
+	for _, pair := range [][2]uint32{{first.first, first.second}, {first.second, first.first}} {
+		f.Cycle = append(f.Cycle, check.Edge{
+			From: o.b.IDOf(pair[0]), To: o.b.IDOf(pair[1]), Kind: check.ReadWrite, Object: o.b.NameInSentence(s.n),
 			FromVersion: versionText(uint64(version) - 1), ToVersion: versionText(uint64(version)),
-			Text: fmt.Sprintf("%s read version %d of %s, which %s overwrote", o.who(pair[0]), version-1, name, o.who(pair[1])),
+			Why: fact.Dependency{
+				From: o.b.member(pair[0]), To: o.b.member(pair[1]), Kind: check.ReadWrite.String(), Object: o.b.Object(s.n), Version: uint64(version) - 1,
+			},
 		})
 	}
-	a.Spans = o.spans([]uint32{f.first, f.second}, []uint64{s.n})
-	o.anomalies = append(o.anomalies, a)
+	f.Spans = o.spans([]uint32{first.first, first.second}, []uint64{s.n})
+	o.anomalies = append(o.anomalies, f)
 }
 
-// oddReads adds an anomaly for reads that no order explains; what says of one what it read.
-func (o *order) oddReads(name string, list []oddRead, what func(oddRead) string) {
+func (o *order) lostUpdate(f fork) fact.LostUpdate {
+	s, version := o.b.slotAt(f.pos)
+	return fact.LostUpdate{First: o.b.member(f.first), Second: o.b.member(f.second), Object: o.b.Object(s.n), Version: uint64(version)}
+}
+
+// netLoss is by how much the end balances differ from the total of the load; 0 if they do not, or
+// if one of the two is not known.
+func (b *balances) netLoss() int64 {
+	difference := b.end.sum
+	difference.Add(-b.in.Total)
+	if b.Input.End == nil || b.in.Total == 0 || !difference.Fits() {
+		return 0
+	}
+	return difference.Low()
+}
+
+// oddReads adds a finding for reads that no order explains.
+func (o *order) oddReads(name string, list []oddRead, what func(oddRead) fact.Fact) {
 	if len(list) == 0 {
 		return
 	}
-	first := list[0]
-	a := check.Anomaly{
-		Name: name, Forbidden: isolation.ReadCommitted, Count: len(list),
-		Detail: fmt.Sprintf("%s read %s", o.who(first.reader), what(first)),
-	}
-	for _, r := range list[:min(len(list), check.Shown)] {
-		if a.Witness = append(a.Witness, o.b.IDOf(r.reader)); r.last != 0 {
-			a.Witness = append(a.Witness, r.last)
+	f := check.Finding{Check: check.Serializable, Anomaly: name, Forbidden: isolation.ReadCommitted, AtLeast: len(list) == mostOdd}
+	for _, r := range list {
+		by := []history.ID{o.b.IDOf(r.reader)}
+		writer, known := o.b.Txns.Find(r.last)
+		if known && o.b.lost(writer) {
+			f.OfLost++
 		}
+		if r.last != 0 {
+			by = append(by, r.last)
+		}
+		if f.Full() {
+			f.Count++
+			continue
+		}
+		f.Add(what(r), o.b.Object(r.account), by...)
 	}
+	first := list[0]
 	if last, ok := o.b.Txns.Find(first.last); ok && name == dirtyRead {
-		object := o.b.NameInSentence(first.account)
-		a.Cycle = []check.Edge{{
-			From: first.last, To: o.b.IDOf(first.reader), Kind: check.WriteRead, Object: object, FromVersion: versionText(first.version), ToVersion: versionText(first.version),
-			Text: fmt.Sprintf("%s read version %d of %s as made by %s, which %s", o.who(first.reader), first.version, object, o.who(last), o.fate(first)),
+		f.Cycle = []check.Edge{{
+			From: first.last, To: o.b.IDOf(first.reader), Kind: check.WriteRead, Object: o.b.NameInSentence(first.account),
+			FromVersion: versionText(first.version), ToVersion: versionText(first.version), Why: o.oddRead(first),
 		}}
-		a.Spans = o.spans([]uint32{last, first.reader}, []uint64{first.account})
+		f.Spans = o.spans([]uint32{last, first.reader}, []uint64{first.account})
 	}
-	o.anomalies = append(o.anomalies, a)
+	o.anomalies = append(o.anomalies, f)
 }
 
-// fate says why what was read should not have been there.
-func (o *order) fate(r oddRead) string {
+// oddRead states a read of a version as made by a transaction that did not make it.
+func (o *order) oddRead(r oddRead) fact.Fact {
+	f := fact.OddRead{
+		Reader: o.b.member(r.reader), Writer: fact.Member{ID: r.last}, Object: o.b.Object(r.account), Version: r.version, Balance: r.balance,
+		Ended: o.b.Input.End != nil,
+	}
 	t, ok := o.b.Txns.Find(r.last)
 	if !ok {
-		return "no client sent"
+		return f
 	}
 	n := &o.b.Txns.List[t]
-	switch {
-	case !n.Applied() && n.Outcome == history.Unknown:
-		return "is of unknown outcome and not in the " + o.b.Words.Book
-	case !n.Applied() && o.b.Input.End == nil:
-		return "was " + n.Outcome.String()
+	f.Writer, f.Outcome = o.b.member(t), n.Outcome
+	switch s := o.b.slots.find(r.account); {
 	case !n.Applied():
-		return "was " + n.Outcome.String() + " and is not in the " + o.b.Words.Book
-	case n.Seen == 0 && n.Want > 0 && o.b.Input.End != nil:
-		return "was acknowledged and then vanished"
-	}
-	if s := o.b.slots.find(r.account); s != nil {
-		v := o.b.versionOf(s, t)
-		switch {
-		case v == 0:
-		case n.Outcome == history.Aborted || n.Outcome == history.Rejected:
-			return fmt.Sprintf("was %v, and is in the %s as the maker of version %d", n.Outcome, o.b.Words.Book, v)
-		case uint64(v) < r.version:
-			return fmt.Sprintf("made version %d of it by the %s", v, o.b.Words.Book)
-		default:
-			return fmt.Sprintf("was applied there only later, as version %d", v)
+		f.Fate = fact.NotApplied
+	case o.b.lost(t):
+		f.Fate = fact.Vanished
+	case s == nil || o.b.versionOf(s, t) == 0:
+		f.Fate = fact.MadeNot
+	default:
+		f.As = uint64(o.b.versionOf(s, t))
+		f.Aborted = n.Outcome == history.Aborted || n.Outcome == history.Rejected
+		f.Fate = fact.AppliedLater
+		if f.Aborted || f.As < r.version {
+			f.Fate = fact.AppliedAs
 		}
 	}
-	return "did not make that version"
+	return f
 }
 
-// who names a transaction with its kind.
-func (o *order) who(t uint32) string {
-	if t == check.None {
-		return "a " + o.b.Words.One + " that is not recorded"
+// dependency states one step of a cycle.
+func (o *order) dependency(s graph.Step) fact.Dependency {
+	f := fact.Dependency{From: o.b.member(s.From), To: o.b.member(s.To), Kind: edgeKinds[s.Kind].String()}
+	if s.Kind == graph.Rt {
+		f.Apart = time.Duration(o.b.Between(s.From, s.To))
+		return f
 	}
-	n := &o.b.Txns.List[t]
-	if n.Source == check.FromLedger || o.b.Words.Kind == nil {
-		return fmt.Sprintf("%s %v", o.b.Words.One, n.ID)
+	if where, version, ok := o.meeting(s); ok {
+		f.Object, f.Version = o.b.Object(where), version
 	}
-	if n.Outcome == history.Rejected && !n.Applied() {
-		return fmt.Sprintf("refused %s %v", o.b.Words.Kind(n.Kind), n.ID)
+	if s.Kind == graph.PredicateRw {
+		f.Kind = "predicate"
+		if o.b.predicates.missed[[2]uint32{s.From, s.To}].low {
+			f.Low = o.b.in.Predicates.Low
+		}
 	}
-	return fmt.Sprintf("%s %v", o.b.Words.Kind(n.Kind), n.ID)
-}
-
-// describe says in one sentence what a cycle came to.
-func (o *order) describe(steps []graph.Step) string {
-	first := o.clause(steps[0])
-	anti := slices.IndexFunc(steps, graph.Step.Anti)
-	real := slices.IndexFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Rt })
-	rest := ""
-	if n := len(steps) - 2; n > 0 {
-		rest = fmt.Sprintf(", by way of %s", check.Plural(n, "other transaction"))
-	}
-	switch {
-	case len(steps) == 2 && real >= 0:
-		return fmt.Sprintf("%s, although %s", o.clause(steps[1-real]), o.clause(steps[real]))
-	case len(steps) == 2 && anti >= 0 && steps[1-anti].Kind == graph.Wr:
-		return fmt.Sprintf("%s saw one part of %s without the other: %s, and %s",
-			o.who(steps[anti].From), o.who(steps[anti].To), o.clause(steps[1-anti]), o.clause(steps[anti]))
-	case len(steps) == 2 && steps[0].Anti() && steps[1].Anti():
-		return fmt.Sprintf("%s, and %s", first, o.clause(steps[1]))
-	case len(steps) == 4 && anti >= 0 && steps[(anti+2)%4].Anti() && steps[(anti+1)%4].Kind == graph.Wr && steps[(anti+3)%4].Kind == graph.Wr:
-		one, other := steps[anti], steps[(anti+2)%4]
-		return fmt.Sprintf("%s saw %s without %s, and %s saw %s without %s",
-			o.who(one.From), o.who(other.To), o.who(one.To), o.who(other.From), o.who(one.To), o.who(other.To))
-	case anti >= 0 && real < 0 && !slices.ContainsFunc(steps[anti+1:], graph.Step.Anti):
-		return fmt.Sprintf("%s, and yet %s saw what comes after %s%s", o.clause(steps[anti]), o.who(steps[anti].From), o.who(steps[anti].To), rest)
-	}
-	return fmt.Sprintf("%s, and %s comes before %s all the same%s", first, o.who(steps[0].To), o.who(steps[0].From), rest)
-}
-
-// clause says one step in words, beginning with the transaction that comes first.
-func (o *order) clause(s graph.Step) string {
-	from, to := o.who(s.From), o.who(s.To)
-	did, had := "made", "read"
-	switch s.Kind {
-	case graph.PredicateRw:
-		return o.missedText(from, to, o.b.predicates.missed[[2]uint32{s.From, s.To}])
-	case graph.Rt:
-		return fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(time.Duration(o.b.Between(s.From, s.To))), to)
-	case graph.Rw:
-		did, had = "read", "overwrote"
-	case graph.Ww:
-		had = "overwrote"
-	}
-	where, version, ok := o.meeting(s)
-	if !ok {
-		return fmt.Sprintf("%s %s what %s %s", from, did, to, had)
-	}
-	return fmt.Sprintf("%s %s version %d of %s, which %s %s", from, did, version, o.b.NameInSentence(where), to, had)
+	return f
 }
 
 // edgeKinds are the kinds of the graph's steps as results name them.
 var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.PredicateRw: check.ReadWrite, graph.Rt: check.RealTime}
 
-// path gives an anomaly the edges of a cycle, the transactions that take part, and the
+// path gives a finding the edges of a cycle, the transactions that take part, and the
 // witnesses.
-func (o *order) path(a *check.Anomaly, steps []graph.Step) {
+func (o *order) path(f *check.Finding, steps []graph.Step) {
+	what := fact.Cycle{All: len(steps)}
 	var members []uint32
 	var accounts []uint64
 	for _, s := range steps[:min(len(steps), mostWitnesses)] {
-		e := check.Edge{From: o.b.IDOf(s.From), To: o.b.IDOf(s.To), Kind: edgeKinds[s.Kind], Text: o.clause(s)}
+		step := o.dependency(s)
+		what.Steps = append(what.Steps, step)
+		e := check.Edge{From: o.b.IDOf(s.From), To: o.b.IDOf(s.To), Kind: edgeKinds[s.Kind], Why: step}
 		if n, version, ok := o.meeting(s); ok && s.Kind != graph.Rt {
 			accounts = append(accounts, n)
 			e.Object, e.FromVersion, e.ToVersion = o.b.NameInSentence(n), versionText(version), versionText(version+1)
 			if s.Kind == graph.Wr {
 				e.ToVersion = e.FromVersion
 			}
+			if object := o.b.Object(n); !slices.Contains(f.Objects, object) {
+				f.Objects = append(f.Objects, object)
+			}
 		}
-		a.Cycle = append(a.Cycle, e)
-		a.Witness = append(a.Witness, e.From)
+		f.Cycle = append(f.Cycle, e)
+		f.Transactions = append(f.Transactions, e.From)
 		members = append(members, s.From)
 	}
-	a.Spans = o.spans(members, accounts)
+	f.Instances = []fact.Fact{what}
+	f.Spans = o.spans(members, accounts)
 }
 
 func versionText(n uint64) string { return fmt.Sprintf("version %d", n) }
@@ -349,7 +306,7 @@ func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 		}
 		for i := range r.Ops {
 			if op := &r.Ops[i]; slices.Contains(accounts, op.Object) {
-				s.Ops = append(s.Ops, o.did(t, op, slices.Min(accounts) != slices.Max(accounts)))
+				s.Did = append(s.Did, o.did(t, op, slices.Min(accounts) != slices.Max(accounts)))
 			}
 		}
 		list = append(list, s)
@@ -358,30 +315,19 @@ func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 	return list
 }
 
-// did says what a transaction saw of an account, which is named where there are several,
-// and made of it.
-func (o *order) did(t uint32, op *history.Op, several bool) string {
-	amount := o.b.Words.Amount
-	text := ""
+// did states what a transaction saw and made of an account, which is named if there are several.
+func (o *order) did(t uint32, op *history.Op, several bool) fact.Fact {
+	f := fact.Operation{Read: op.Observed, Version: op.Version, Balance: op.Value, Wrote: op.Write, Amount: op.Amount}
 	if several {
-		text = o.b.Input.Name(op.Object) + ": "
+		f.Object = o.b.Object(op.Object)
 	}
-	made := op.Version + 1
-	if s := o.b.slots.find(op.Object); s != nil && op.Write {
-		made = cmp.Or(uint64(o.b.versionOf(s, t)), made)
+	if op.Write {
+		f.Made = op.Version + 1
+		if s := o.b.slots.find(op.Object); s != nil {
+			f.Made = cmp.Or(uint64(o.b.versionOf(s, t)), f.Made)
+		}
 	}
-	switch {
-	case op.Observed && op.Write && made != op.Version+1: // it was overwritten between
-		return text + fmt.Sprintf("read version %d, %s; made version %d, %s more", op.Version, amount(op.Value), made, amount(op.Amount))
-	case op.Observed && op.Write:
-		return text + fmt.Sprintf("read version %d, %s; made version %d, %s",
-			op.Version, amount(op.Value), op.Version+1, amount(op.Value+op.Amount))
-	case op.Observed:
-		return text + fmt.Sprintf("read version %d, %s", op.Version, amount(op.Value))
-	case op.Write:
-		return text + "changed it by " + amount(op.Amount) + ", and what it saw is not known"
-	}
-	return text + "what it saw is not known"
+	return f
 }
 
 // meeting finds the account at which two transactions depend on each other, and
@@ -408,16 +354,32 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 		if sl == nil || !op.Observed || op.Version > uint64(sl.length) {
 			continue
 		}
-		p := sl.base + uint32(op.Version)
-		if s.Kind == graph.Rw {
-			if o.b.next(sl, p) == writer || o.b.forked(p+1, o.b.IDOf(writer)) {
-				return op.Object, op.Version, true
-			}
-		} else if op.Version > 0 && (o.b.chain.writer[p] == writer || o.b.forked(p, o.b.IDOf(writer))) {
+		if s.Kind == graph.Rw && o.overwritten(sl, op, writer) || s.Kind != graph.Rw && op.Version > 0 && o.madeRead(sl, op, writer) {
 			return op.Object, op.Version, true
 		}
 	}
 	return 0, 0, false
+}
+
+// overwritten reports whether a transaction overwrote the version that op read. If two transactions
+// made that version, it must have read the same one of the two.
+func (o *order) overwritten(sl *slot, op *history.Op, by uint32) bool {
+	if !sl.forked {
+		return o.b.next(sl, sl.base+uint32(op.Version)) == by
+	}
+	r := o.records[by]
+	return r != nil && slices.ContainsFunc(r.Ops, func(other history.Op) bool {
+		return other.Object == op.Object && other.Write && other.Observed && other.Version == op.Version && other.Writer == op.Writer
+	})
+}
+
+// madeRead reports whether a transaction made the version that op read, by what op recorded of its maker.
+func (o *order) madeRead(sl *slot, op *history.Op, by uint32) bool {
+	p := sl.base + uint32(op.Version)
+	if op.Writer != o.b.IDOf(by) {
+		return false
+	}
+	return o.b.chain.writer[p] == by || o.b.forked(p, op.Writer)
 }
 
 // overwrote finds the account of which a transaction, recorded in r, made the

@@ -159,10 +159,10 @@ func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
 			t.Errorf("%s is %v: %s", name, r[name].Status, r[name].Detail)
 		}
 	}
-	if said := r[check.Ledger].Detail; !strings.Contains(said, "1-0-0 and 1-0-1 are both in the ledger as the maker of version 1 of account #0, which holds the amounts of both") {
+	if said := r[check.Ledger].Detail; !strings.Contains(said, "1-0-0 and transfer 1-0-1 are both in the ledger as the maker of version 1 of account #0, which holds the amounts of both") {
 		t.Errorf("ledger says %s", said)
 	}
-	if said := r[check.Serializable].Detail; !strings.Contains(said, "read version 2 of account #0 as made by 1-0-1, which was aborted, and is in the ledger as the maker of version 1") || strings.Contains(strings.ToLower(said), "lost update") {
+	if said := r[check.Serializable].Detail; !strings.Contains(said, "read version 2 of account #0 as made by transfer 1-0-1, which was aborted, and is in the ledger as the maker of version 1") || strings.Contains(strings.ToLower(said), "lost update") {
 		t.Errorf("serializable says %s", said)
 	}
 }

@@ -193,7 +193,7 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
 		}
 	case b.reads.searched == mostSearches: // each of which was a violation
-		b.reportOdd(check.Serializable, "odd read", odd)
+		b.showOdd(check.Serializable, "odd read", odd)
 	case ledger: // which says what became of it when all is known
 		b.reads.searched++
 		b.reads.again = append(b.reads.again, seenAgain{odd, b.versionOf(s, seen), writer != check.None})
@@ -230,7 +230,7 @@ const mostSearches = 10 * mostOdd
 // odd keeps a bounded number of instances, because a violation is shown by a few,
 // and hands over all.
 func (b *balances) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
-	b.reportOdd(check, anomaly, odd)
+	b.showOdd(check, anomaly, odd)
 	if len(*list) < mostOdd {
 		*list = append(*list, odd)
 	}

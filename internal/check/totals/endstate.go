@@ -1,11 +1,9 @@
 package totals
 
 import (
-	"fmt"
-
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
-	"stroppy/internal/money"
 )
 
 // endFacts are what the end state says by itself.
@@ -16,8 +14,8 @@ type endFacts struct {
 	negative few[history.Object]
 	wrong    few[wrongAccount] // accounts whose books do not close
 	twice    []uint32          // transfers of which the ledger has a leg twice
-	strange  int               // legs of accounts that no load made
-	closed   []history.ID      // with a tombstone, of runs that are given, and not recorded
+	strange  few[fact.ForeignLeg]
+	closed   []history.ID // with a tombstone, of runs that are given, and not recorded
 	// odd are accounts that carry another last transfer than the ledger has for
 	// their version.
 	odd []history.Object
@@ -73,8 +71,9 @@ func (b *balances) readLedger() error {
 			b.end.twice = append(b.end.twice, t)
 		}
 		if !b.has(leg.Object) {
-			b.end.strange++
-			b.Report(check.Ledger, "", leg.Transaction, b.NameToReport(leg.Object), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
+			what := fact.ForeignLeg{By: leg.Transaction, Object: b.objectToShow(leg.Object)}
+			b.end.strange.add(what)
+			b.Show(check.Ledger, "", leg.Transaction, what.Object, what)
 			return
 		}
 		s := b.slots.touch(leg.Object)
@@ -101,7 +100,8 @@ func (b *balances) readAccounts() (problem error) {
 		}
 		b.end.sum.Add(a.Value)
 		if a.Value < 0 {
-			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Text(a.Value)+" in the end")
+			what := fact.Negative{Object: b.objectToShow(a.N), By: a.Writer, Balance: a.Value, Version: a.Version, Ended: true}
+			b.Show(check.NonNegative, "", a.Writer, what.Object, what)
 			b.end.negative.add(a)
 		}
 		want, legs := b.in.Opening(a.N), uint32(0)
@@ -111,7 +111,8 @@ func (b *balances) readAccounts() (problem error) {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
 			if a.Value == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
-				b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.Words.Book, b.Words.Part))
+				what := b.laterLeg(a)
+				b.Show(check.Ledger, "", a.Writer, what.Object, what)
 				b.end.beyond.add(a)
 			}
 		}
@@ -122,7 +123,8 @@ func (b *balances) readAccounts() (problem error) {
 		if !closes {
 			wrong := wrongAccount{account: a, want: want, legs: legs}
 			if b.Input.OnViolation != nil {
-				b.Report(check.Ledger, "", a.Writer, b.Input.Name(a.N), b.wrongAccount(wrong))
+				what := b.wrongBooks(wrong)
+				b.Show(check.Ledger, "", a.Writer, what.Object, what)
 			}
 			b.end.wrong.add(wrong)
 		}

@@ -1,15 +1,13 @@
 package totals
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"math"
 	"slices"
-	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -126,17 +124,12 @@ func (t *groups) kind(n uint64) int {
 	return len(t.in.Groups)
 }
 
-// names lists the groups, the last first, with and or or before the first.
-func (t *groups) names(and string) string {
-	var list []string
+// names lists the groups, the last first.
+func (t *groups) names() (list []string) {
 	for _, g := range slices.Backward(t.in.Groups) {
 		list = append(list, g.Name)
 	}
-	last := len(list) - 1
-	if last < 1 {
-		return strings.Join(list, "")
-	}
-	return strings.Join(list[:last], ", ") + " " + and + " " + list[last]
+	return list
 }
 
 // results makes the checks; they are worth nothing once the watch has ended.
@@ -158,10 +151,10 @@ func (t *groups) results() []check.Result {
 	}
 	b.Damage = problem
 	b.Input.SetCommitted(b.Txns.Committed)
-	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total), decide(b.NeedEndAlone, check.Ledger, t.ledger)}
+	results := []check.Result{decide(b.RequireEndAlone, check.Total, t.total), decide(b.RequireEndAlone, check.Ledger, t.ledger)}
 	if !t.allBare() {
-		results = append(results, decide(b.NeedEnd, check.Durable, b.durable),
-			decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce))
+		results = append(results, decide(b.RequireEnd, check.Durable, b.durable),
+			decide(b.RequireEnd, check.NoGhost, b.noGhost), decide(b.RequireEnd, check.ExactlyOnce, b.exactlyOnce))
 	}
 	results = append(results, t.order()...)
 	b.Settle(results, problem)
@@ -195,7 +188,7 @@ func (t *groups) ofAccounts(all []check.Result) []check.Result {
 			problem = step()
 		}
 	}
-	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total)}
+	results := []check.Result{decide(b.RequireEndAlone, check.Total, t.total)}
 	for _, r := range all {
 		if r.Name == check.Ledger && problem == nil {
 			r = t.versionedLedger(r)
@@ -227,7 +220,7 @@ func (t *groups) proved() []check.Result {
 // versionedLedger is the check of accounts of that name, which looks at versions too, unless
 // the balances alone show the same: the other speaks of those as of money.
 func (t *groups) versionedLedger(r check.Result) check.Result {
-	own := decide(t.balances.NeedEndAlone, check.Ledger, t.ledger)
+	own := decide(t.balances.RequireEndAlone, check.Ledger, t.ledger)
 	if own.Status != check.Invalid && own.Status != r.Status {
 		return r
 	}
@@ -363,7 +356,7 @@ func (t *groups) somebodyElse() (problem error) {
 		switch {
 		case leg.Transaction != 0:
 		case leg.Object >= t.balances.in.Accounts:
-			t.balances.end.strange++
+			t.balances.end.strange.add(fact.ForeignLeg{Object: t.balances.objectToShow(leg.Object)})
 		default:
 			t.balances.slots.touch(leg.Object).sum += leg.Amount
 			if t.kind(leg.Object) == len(t.in.Groups)-1 {
@@ -374,40 +367,56 @@ func (t *groups) somebodyElse() (problem error) {
 	return problem
 }
 
-// hole says why balances prove nothing even if they fit; empty if they do.
-func (t *groups) hole() string {
-	var list []string
+// hole returns why balances prove nothing even if they fit; nil if they do.
+func (t *groups) hole() fact.Fact {
+	var list []fact.Fact
 	if s := t.sums.unexpected; s < t.in.Unexpected {
-		list = append(list, fmt.Sprintf("the history lacks %s of somebody else that were there when it was first driven: somebody has emptied it", check.Plural(t.in.Unexpected-s, "row")))
+		list = append(list, fact.Emptied{Rows: int(t.in.Unexpected - s)})
 	}
 	missing := slices.DeleteFunc(slices.Clone(t.sums.bare), func(run uint64) bool { return slices.Contains(t.in.Bare, run) })
 	if len(missing) > 0 {
-		list = append(list, fmt.Sprintf("run %d kept no history and its recording was not given: give its directory too", slices.Min(missing)))
+		list = append(list, fact.BareRun{Run: slices.Min(missing)})
 	}
 	if t.cut != 0 {
-		list = append(list, fmt.Sprintf("run %d kept no history and its recording was cut off", t.cut))
+		list = append(list, fact.BareRun{Run: t.cut, CutOff: true})
 	}
-	return strings.Join(list, "; ")
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	return fact.Reasons{List: list}
 }
 
-// somebodyAt says that somebody else worked on the tables while we may have; empty if
+// somebodyAt returns that somebody else worked on the tables while we may have; nil if
 // nobody did.
-func (t *groups) somebodyAt() string {
+func (t *groups) somebodyAt() fact.Fact {
 	if s := t.sums.unexpected; s > t.in.Unexpected {
-		return fmt.Sprintf("the history has %s of somebody else, who worked on the same tables since they were first driven", check.Plural(s-t.in.Unexpected, "row"))
+		return fact.Shared{Rows: int(s - t.in.Unexpected)}
 	}
-	return ""
+	return nil
 }
 
-// excuse says why balances that do not fit are no violation; empty if they are one.
-func (t *groups) excuse() string {
-	if why := cmp.Or(t.hole(), t.somebodyAt()); why != "" {
+// excuse returns why balances that do not fit are no violation; nil if they are one.
+func (t *groups) excuse() fact.Fact {
+	if why := firstOf(t.hole(), t.somebodyAt()); why != nil {
 		return why
 	}
 	for _, run := range t.in.Early {
 		if slices.Contains(t.in.Bare, run) {
-			return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", run)
+			return fact.NoEnd{Run: run}
 		}
 	}
-	return ""
+	return nil
+}
+
+// firstOf returns the first fact that is there; nil if there is none.
+func firstOf(list ...fact.Fact) fact.Fact {
+	for _, f := range list {
+		if f != nil {
+			return f
+		}
+	}
+	return nil
 }

@@ -2,11 +2,11 @@ package totals
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -62,35 +62,35 @@ type paths struct {
 func (t *groups) order() []check.Result {
 	serializable := check.Result{Name: check.Serializable, Required: claimed(t.in.Expect)}
 	strict := check.Result{Name: check.Strict, Required: t.in.Expect >= isolation.StrictSerializable}
-	if why := t.unordered(); why != "" {
-		serializable.Detail = "Not decided: " + why + "."
-		strict.Detail = serializable.Detail
+	if why := t.unordered(); why != nil {
+		serializable.Why, strict.Why = why, why
 	} else if found := t.walk(); t.balances.Damage == nil { // else Settle says why
 		serializable, strict = t.judgeSerializable(serializable, found), t.judgeStrict(strict, found)
 	}
 	return []check.Result{serializable, strict}
 }
 
-// unordered says why no order can be found; empty if one can be looked for.
-func (t *groups) unordered() string {
+// unordered returns why no order can be found; nil if one can be looked for.
+func (t *groups) unordered() fact.Fact {
 	b := t.balances
+	other, hole := b.OtherRuns(), firstOf(t.hole(), t.somebodyAt())
 	switch {
 	case b.Input.End == nil:
-		return b.WhyNoEnd()
+		return b.NoEnd()
 	case b.Damage != nil:
-		return b.Damage.Error()
+		return check.Unreadable(b.Damage)
 	case len(b.Input.History) == 0:
-		return "there is no history of what was read; give the run directory"
-	case b.Foreign() != "":
-		return b.Foreign()
-	case t.hole() != "" || t.somebodyAt() != "":
-		return cmp.Or(t.hole(), t.somebodyAt())
-	case t.wrong.count+t.vague.count > 0 && t.excuse() != "":
+		return fact.NoHistory{}
+	case other != nil:
+		return other
+	case hole != nil:
+		return hole
+	case t.wrong.count+t.vague.count > 0 && t.excuse() != nil:
 		return t.excuse()
 	case !b.Complete():
-		return "the recording was cut off, so what was read last is not known"
+		return fact.CutOff{}
 	}
-	return ""
+	return nil
 }
 
 // edges gathers the transactions that were applied.
@@ -186,58 +186,58 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 	}
 }
 
-// show returns the verdict on violations of a check that transactions show: what each did
-// is reported, and of the first it is said how it shows one.
-func (t *groups) show(name string, of *few[transition], says func(e transition, id history.ID, account string) (what, said string)) (found verdict) {
-	for i, e := range of.first {
-		id, account := t.balances.IDOf(e.txn), t.in.Name(e.row)
-		what, said := says(e, id, account)
-		t.balances.Report(name, "", id, account, what)
-		if i == 0 {
-			found.add(said + check.Times(of.count))
-		}
-		found.witness = append(found.witness, id)
+// found returns the violations of a check that transactions show.
+func (t *groups) found(name string, of *few[transition], what func(e transition, id history.ID, on fact.Object) fact.Fact) findings {
+	found := findings{check: name}
+	for _, e := range of.first {
+		id, on := t.balances.IDOf(e.txn), fact.Object(t.in.Name(e.row))
+		one := what(e, id, on)
+		t.balances.Show(name, "", id, on, one)
+		found.add(one, on, id)
+	}
+	if of.count > 0 {
+		found.more(of.count - len(of.first))
 	}
 	return found
 }
 
 func (t *groups) judgeSerializable(r check.Result, f *paths) check.Result {
-	found := t.show(r.Name, &f.broken, func(e transition, id history.ID, account string) (what, said string) {
-		what = fmt.Sprintf("read the balance %d of %s and added %d", e.before, account, e.amount)
-		return what, fmt.Sprintf("%v %s, and no order of that account's transactions explains it", id, what)
+	found := t.found(r.Name, &f.broken, func(e transition, id history.ID, on fact.Object) fact.Fact {
+		return fact.NoPath{By: id, Object: on, Balance: e.before, Amount: e.amount}
 	})
-	why := ""
+	var why fact.Fact
 	if f.broken.count == 0 && f.unsure > 0 {
-		why = fmt.Sprintf("which transactions were applied to %s is not known, or there are too many orders of them to try", check.Plural(f.unsure, "account"))
+		why = fact.UnsurePaths{Accounts: f.unsure}
 	}
-	return found.decide(r, why, fmt.Sprintf("An order of %s explains every balance that was read.", check.Plural(f.count, "committed transaction"))).Nothing(f.nothing())
+	return f.judge(r, &found, why, fact.Paths{Transactions: f.count})
 }
 
-// nothing says why there is no order to look at; empty if there is one.
-func (f *paths) nothing() string {
-	if f.count > 0 {
-		return ""
+// judge returns a result about the order as the findings decide it.
+func (f *paths) judge(r check.Result, found *findings, undecided, holds fact.Fact) check.Result {
+	r = found.judge(r, undecided, holds)
+	if f.count == 0 {
+		r = r.Without(fact.NoOrder{})
 	}
-	return "No transaction was applied, so that there is no order."
+	return r
 }
 
 func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
-	var found verdict
-	why, clocks := "", t.balances.CountClocks()
+	found := findings{check: r.Name}
+	var why fact.Fact
+	clocks := t.balances.CountClocks()
 	switch {
 	case f.broken.count > 0:
-		found.add(notStrict)
+		found.list = notStrict()
 	case clocks > 1:
-		why = fmt.Sprintf("the runs are on %d clocks that were not compared", clocks)
+		why = fact.ClocksApart{Clocks: clocks}
 	case f.late.count > 0:
-		found = t.show(r.Name, &f.late, func(_ transition, _ history.ID, account string) (what, said string) {
-			return "is one of the transactions on this account of which no order agrees with real time",
-				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time", account)
+		found = t.found(r.Name, &f.late, func(_ transition, id history.ID, on fact.Object) fact.Fact {
+			return fact.NoTimelyPath{By: id, Object: on}
 		})
 	case f.doubt.Count > 0:
-		why = t.balances.Doubtful(f.doubt.Count, "account")
+		why = t.balances.Uncertain(f.doubt.Count, "account")
 	case f.unsureT > 0:
-		why = fmt.Sprintf("the order on %s is not known from what was read; --versions records it", check.Plural(f.unsureT, "account"))
+		why = fact.UnsurePaths{Accounts: f.unsureT, RealTime: true}
 	}
-	return found.decide(r, why, "The order of all transactions agrees with real time.").Nothing(f.nothing())
+	return f.judge(r, &found, why, fact.WithRealTime{})
 }

@@ -1,13 +1,10 @@
 package totals
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"stroppy/internal/check"
-	"stroppy/internal/history"
+	"stroppy/internal/check/fact"
 )
 
 // readRows compares every end balance with what its row is to hold.
@@ -36,93 +33,77 @@ func (t *groups) readRows() (problem error) {
 			continue
 		}
 		if b.Input.OnViolation != nil {
-			b.Report(check.Ledger, "", 0, b.Input.Name(a.N), t.describe(wrong))
+			b.Show(check.Ledger, "", 0, b.Object(a.N), t.rowBooks(wrong))
 		}
 		list.add(wrong)
 	}
 	return problem
 }
 
-func (t *groups) describe(w wrongAccount) string {
-	return fmt.Sprintf("%s holds %d, and its opening and the amounts that it got make %d (%+d off).",
-		t.in.Name(w.account.N), w.account.Value, w.want, w.account.Value-w.want)
+func (t *groups) rowBooks(w wrongAccount) fact.RowBooks {
+	return fact.RowBooks{Object: fact.Object(t.in.Name(w.account.N)), Balance: w.account.Value, Want: w.want}
 }
 
 func (t *groups) total(r check.Result) check.Result {
-	amounts, whole := t.sums.history+t.sums.astray+t.sums.acknowledged, true
-	of, sum := "The amounts of all committed transactions", "the sum of all committed amounts"
-	if !slices.ContainsFunc(t.in.History, func(s check.Source) bool { return check.Driven(s.Header()) }) {
-		of, sum = "The amounts of the history", "the sum of the amounts of the history"
+	what := fact.Growth{
+		Added:  t.sums.history + t.sums.astray + t.sums.acknowledged,
+		Driven: slices.ContainsFunc(t.in.History, func(s check.Source) bool { return check.Driven(s.Header()) }),
 	}
-	var grew []string
+	whole := true
 	for k, g := range slices.Backward(t.in.Groups) {
 		moved := t.sums.end[k] - t.sums.opening[k]
-		whole = whole && moved == amounts
-		grew = append(grew, fmt.Sprintf("the balances of the %s grew by %d", g.Name, moved))
+		whole = whole && moved == what.Added
+		what.Groups = append(what.Groups, fact.Group{Name: g.Name, Grew: moved})
 	}
-	var found verdict
-	why := cmp.Or(t.excuse(), t.undecidedLoose())
+	found := findings{check: r.Name}
+	why := firstOf(t.excuse(), t.undecidedLoose())
 	switch {
-	case whole && t.loose.count == 0 && t.hole() == "":
-		why = ""
-	case why == "":
-		found.add(fmt.Sprintf("%s add up to %d, and %s.", of, amounts, strings.Join(grew, ", ")))
+	case whole && t.loose.count == 0 && t.hole() == nil:
+		why = nil
+	case why == nil:
+		found.add(what, "")
 	}
-	return found.decide(r, why, fmt.Sprintf("The balances of %s each grew by %d, %s.", t.names("and"), amounts, sum))
+	return found.judge(r, why, what)
 }
 
-// undecidedLoose says that transactions leave nothing by which to know whether they were
-// applied; empty if none do.
-func (t *groups) undecidedLoose() string {
+// undecidedLoose returns that transactions leave nothing by which to know whether they were
+// applied; nil if none do.
+func (t *groups) undecidedLoose() fact.Fact {
 	if t.loose.count == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%s of unknown outcome, and without a history it is not known whether it was applied: %s",
-		check.Plural(t.loose.count, "transaction"), t.loose.list(history.ID.String))
+	return fact.Loose{First: t.loose.first, Count: t.loose.count}
 }
 
 func (t *groups) ledger(r check.Result) check.Result {
 	b := t.balances
-	var found verdict
-	b.addUnexpected(&found, t.in.End)
-	if b.end.strange > 0 {
-		found.add(fmt.Sprintf("%s of the history on %s that no load made.", check.Plural(b.end.strange, "amount"), t.names("or")))
+	found := findings{check: r.Name}
+	b.addForeignRows(&found, t.in.End)
+	if n := b.end.strange.count; n > 0 {
+		found.add(fact.ForeignAmounts{Groups: t.names()}, "")
+		found.more(n - 1)
 	}
-	if missing := b.missingObjects("row"); missing != "" {
-		found.add(missing)
+	if missing := b.missingObjects("row"); missing != nil {
+		found.add(missing, "")
 	}
-	why := cmp.Or(t.undecidedLoose(), t.hole())
+	why := firstOf(t.undecidedLoose(), t.hole())
 	if t.wrong.count+t.vague.count > 0 {
-		why = cmp.Or(t.excuse(), why)
-		if len(found.lines) == 0 && t.wrong.count > 0 && t.excuse() == "" {
+		why = firstOf(t.excuse(), why)
+		if len(found.list) == 0 && t.wrong.count > 0 && t.excuse() == nil {
 			t.addWrong(&found)
 		}
 	}
-	return found.decide(r, why, t.ledgerHolds())
+	return found.judge(r, why, fact.RowsFit{
+		Rows: b.end.accounts, Bare: t.allBare(), Partly: len(t.in.Bare) > 0, Foreign: int64(t.sums.unexpected),
+	})
 }
 
 // addWrong adds the rows that do not hold what they should, first those that nothing
 // explains.
-func (t *groups) addWrong(found *verdict) {
-	list := slices.Concat(t.wrong.first, t.vague.first)
-	list = list[:min(len(list), check.Shown)]
-	for _, w := range list {
-		found.add(t.describe(w))
+func (t *groups) addWrong(found *findings) {
+	for _, w := range slices.Concat(t.wrong.first, t.vague.first) {
+		what := t.rowBooks(w)
+		found.add(what, what.Object)
 	}
-	found.more(t.wrong.count+t.vague.count-len(list), "row does not hold what it should.", "rows do not hold what they should.")
-}
-
-func (t *groups) ledgerHolds() string {
-	against := "the history"
-	switch {
-	case t.allBare():
-		against = "what was acknowledged (no history was kept, which would distinguish a lost, a doubled and a foreign transaction)"
-	case len(t.in.Bare) > 0:
-		against = "the history, and what was acknowledged by runs that kept none"
-	}
-	text := fmt.Sprintf("The balances of %s were checked against %s, and all fit.", check.Plural(t.balances.end.accounts, "row"), against)
-	if n := t.sums.unexpected; n > 0 {
-		text += fmt.Sprintf(" Among the amounts are those of %s of somebody else.", check.Plural(n, "row"))
-	}
-	return text
+	found.more(t.wrong.count + t.vague.count - len(t.wrong.first) - len(t.vague.first))
 }

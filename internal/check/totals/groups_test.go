@@ -10,6 +10,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -124,7 +125,7 @@ func tpcbChecked(t *testing.T, in GroupsInput) map[string]check.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return checktest.ByName(results)
+	return checktest.ByName(checktest.Worded(results, in.Words))
 }
 
 func TestTPCBHolds(t *testing.T) {
@@ -278,7 +279,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 			bend(c)
 			in, said := c.input(), []string{}
 			in.Name = func(n uint64) string { return fmt.Sprintf("row #%d", n) }
-			in.OnViolation = func(v check.Violation) { said = append(said, v.What) }
+			in.OnViolation = func(v check.Violation) { said = append(said, text.Speaker{Words: in.Words}.Clause(v.Fact)) }
 			for _, r := range tpcbChecked(t, in) {
 				said = append(said, r.Detail)
 			}
@@ -296,9 +297,9 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"which is of unknown outcome and not in the history", "which was aborted and is not in the history",
-		"where opening balance and history make", "a transaction that no client sent", "both made version", ", and transaction ", "which transaction ",
-		"Lost update: transactions ", " are both in the history as the maker of version ", "and the history has no such row", "has a history row with a version", "has a history row on an account that no load made", " history rows.",
+		"which is of unknown outcome and is not in the history", "which was aborted and is not in the history",
+		"where opening balance and history make", "which no client sent", "both made version", " and transaction ", "which transaction ",
+		" are both in the history as the maker of version ", "and the history has no such row", "has a row in the history with a version", "has a row in the history on an object that no load made", " history rows.",
 	} {
 		if !slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) }) {
 			t.Errorf("nothing says %q", text)

@@ -1,11 +1,10 @@
 package totals
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -14,9 +13,9 @@ import (
 // order is what the dependency graph says.
 type order struct {
 	b         *balances
-	undecided string                          // why no order can be called valid; empty if it can
-	anomalies []check.Anomaly                 // without real time, the weakest level's first
-	realtime  []check.Anomaly                 // with real time only
+	undecided fact.Fact                       // why no order can be called valid; nil if it can
+	anomalies []check.Finding                 // without real time, the weakest level's first
+	realtime  []check.Finding                 // with real time only
 	torn      []history.ID                    // audits that saw no consistent cut
 	doubt     check.Doubt                     // whether it agrees with real time
 	cycles    [][]graph.Step                  // found so far: each must come before the next, the last before the first
@@ -49,10 +48,10 @@ func (o *order) find(g *graph.Graph) {
 		if len(o.b.chain.forks) > 0 {
 			g = o.b.withoutLostUpdates(g)
 		}
-		o.cycles = g.Cycles(graph.Plain, o.b.reportGroup(check.Serializable))
+		o.cycles = g.Cycles(graph.Plain, o.b.showGroup(check.Serializable))
 	}
 	if len(o.cycles) == 0 {
-		o.cycles = g.Cycles(graph.Real, o.b.reportGroup(check.Strict))
+		o.cycles = g.Cycles(graph.Real, o.b.showGroup(check.Strict))
 	}
 }
 
@@ -144,31 +143,29 @@ func (b *balances) withoutLostUpdates(g *graph.Graph) *graph.Graph {
 	})
 }
 
-// whyUndecided says what is missing for calling any order valid.
-func (b *balances) whyUndecided() string {
-	foreign, ghosts := b.Foreign(), 0
+// whyUndecided returns what is missing for calling any order valid; nil if nothing is.
+func (b *balances) whyUndecided() fact.Fact {
+	unsent := 0
 	for i := range b.Txns.List {
 		if t := &b.Txns.List[i]; t.Source == check.FromLedger && b.Txns.Covers(t.ID.Run()) {
-			ghosts++
+			unsent++
 		}
 	}
-	switch {
+	switch other := b.OtherRuns(); {
 	case b.Damage != nil:
-		return b.Damage.Error()
+		return check.Unreadable(b.Damage)
 	case len(b.Input.History) == 0:
-		return "there is no history of what the clients saw; give the run directory of pay"
+		return fact.NoHistory{}
 	case b.Input.End == nil:
-		return b.WhyNoEnd()
+		return b.NoEnd()
 	case !b.Complete():
-		return "the recording was cut off, so what the last transactions saw is not known"
-	case foreign != "":
-		return foreign
-	case ghosts == 1:
-		return fmt.Sprintf("the %s has a %s that no client sent, and what it read is not known", b.Words.Book, b.Words.One)
-	case ghosts > 0:
-		return fmt.Sprintf("the %s has %d %ss that no client sent, and what they read is not known", b.Words.Book, ghosts, b.Words.One)
+		return fact.CutOff{}
+	case other != nil:
+		return other
+	case unsent > 0:
+		return fact.UnsentReads{Count: unsent}
 	}
-	return ""
+	return nil
 }
 
 // tornAudits returns the audits that saw the effect of a transaction and missed
@@ -209,13 +206,24 @@ func claimed(claim isolation.Level) bool {
 
 // serializable is required by the claim. A weaker one counts only what it forbids, of what was found.
 func (o *order) serializable(claim isolation.Level) check.Result {
-	r := check.Result{Name: check.Serializable, Required: claimed(claim), Anomalies: o.anomalies}
-	for _, a := range o.anomalies {
-		r.Required = r.Required || claim.Includes(a.Forbidden)
-	}
+	r := check.Result{Name: check.Serializable, Required: claimed(claim) || forbids(claim, o.anomalies)}
 	applied, dependencies := o.size()
-	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
-		check.Plural(applied, "committed transaction"), check.Plural(dependencies, "dependency"))).Nothing(o.nothing())
+	return o.judge(r, o.anomalies, o.undecided, fact.Serial{Transactions: applied, Dependencies: dependencies})
+}
+
+// forbids reports whether a claim forbids one of the anomalies.
+func forbids(claim isolation.Level, anomalies []check.Finding) bool {
+	return slices.ContainsFunc(anomalies, func(f check.Finding) bool { return claim.Includes(f.Forbidden) })
+}
+
+// judge returns a result about the order as the anomalies decide it, with a bounded number of witnesses.
+func (o *order) judge(r check.Result, anomalies []check.Finding, undecided, holds fact.Fact) check.Result {
+	r = r.Judge(anomalies, undecided, holds)
+	r.Witness = r.Witness[:min(len(r.Witness), mostWitnesses)]
+	if applied, _ := o.size(); applied == 0 {
+		r = r.Without(fact.NoOrder{})
+	}
+	return r
 }
 
 // size is how many transactions were applied, and how many dependencies there are.
@@ -234,40 +242,22 @@ func (o *order) size() (applied, dependencies int) {
 	return applied, dependencies
 }
 
-// nothing says why there is no order to look at; empty if there is one.
-func (o *order) nothing() string {
-	if applied, _ := o.size(); applied > 0 {
-		return ""
-	}
-	return "No transaction was applied, so that there is no order."
-}
-
 func (o *order) strict(claim isolation.Level) check.Result {
-	r := check.Result{Name: check.Strict, Required: claim == isolation.StrictSerializable, Anomalies: o.realtime}
-	for _, a := range o.realtime {
-		r.Required = r.Required || claim.Includes(a.Forbidden)
-	}
-	found, why := sentences(o.realtime), o.undecided
+	r := check.Result{Name: check.Strict, Required: claim == isolation.StrictSerializable || forbids(claim, o.realtime)}
+	found, why := o.realtime, o.undecided
 	if len(o.anomalies) > 0 {
-		found = &verdict{lines: []string{notStrict}}
+		found = notStrict()
 	}
-	if clocks := o.b.CountClocks(); why == "" && clocks > 1 {
-		why = fmt.Sprintf("within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
-			"that were not compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
+	if clocks := o.b.CountClocks(); why == nil && clocks > 1 {
+		why = fact.ClocksApart{Clocks: clocks}
 	}
-	return found.decide(r, cmp.Or(why, o.b.Why(o.doubt)), "The order of all transactions agrees with real time.").Nothing(o.nothing())
+	if why == nil {
+		why = o.b.Uncertain(o.doubt.Count, "transaction")
+	}
+	return o.judge(r, found, why, fact.WithRealTime{})
 }
 
-// notStrict is what strict says where serializable said all.
-const notStrict = "Not serializable, and so not strictly serializable either: see the check serializable."
-
-// sentences describes the anomalies, one paragraph each.
-func sentences(anomalies []check.Anomaly) *verdict {
-	found := new(verdict)
-	for _, a := range anomalies {
-		found.add(check.Capital(a.Name)+": "+a.Detail, a.Witness...)
-	}
-	found.witness = check.Distinct(found.witness)
-	found.witness = found.witness[:min(len(found.witness), mostWitnesses)]
-	return found
+// notStrict is what strict finds where serializable found everything.
+func notStrict() []check.Finding {
+	return []check.Finding{{Check: check.Strict, Count: 1, Instances: []fact.Fact{fact.NotSerializable{}}}}
 }

@@ -85,7 +85,7 @@ var plants = []plant{
 		if rng.IntN(2) == 0 {
 			w.transferred(2)
 		}
-		return map[string]string{check.ExactlyOnce: fmt.Sprintf("Transfer %v made version %d of account #0, and was seen as the maker of version %d too: it was applied twice.", id, version, version+1)}
+		return map[string]string{check.ExactlyOnce: fmt.Sprintf("Transfer %v made version %d of account #0 and was seen as the maker of version %d: it was applied twice.", id, version, version+1)}
 	}},
 	{name: "a refused transfer that was read", also: check.Strict, names: []string{dirtyRead}, make: func(w *world, _ *rand.Rand) map[string]string {
 		before, rows := slices.Clone(w.ObjectRows), len(w.LedgerRows)
@@ -98,7 +98,7 @@ var plants = []plant{
 		reader := w.last(kindInquiry)
 		version := w.see(reader, 1).Version
 		w.ObjectRows, w.LedgerRows = before, w.LedgerRows[:rows]
-		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by %v, which was rejected and is not in the ledger", reader.ID, version, id)}
+		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by refused transfer %v, which was rejected and is not in the ledger", reader.ID, version, id)}
 	}},
 	{name: "a transfer that was reported as aborted", make: func(w *world, _ *rand.Rand) map[string]string {
 		tx := w.transferred(5)
@@ -122,7 +122,7 @@ var plants = []plant{
 		l := w.anyLeg(rng)
 		l.Version++
 		if l.Version > w.ObjectRows[l.Object].Version {
-			return map[string]string{check.Ledger: fmt.Sprintf("Account #%d ended at version %d, and the ledger has a leg that made a later version of it.", l.Object, l.Version-1)}
+			return map[string]string{check.Ledger: fmt.Sprintf("Account #%d ends at version %d, and the ledger has a leg of a later version.", l.Object, l.Version-1)}
 		}
 		return map[string]string{check.Ledger: fmt.Sprintf("are both in the ledger as the maker of version %d of account #%d, which holds the amounts of both.", l.Version, l.Object)}
 	}},
@@ -140,12 +140,12 @@ var plants = []plant{
 	{name: "a tombstone that nobody sent", make: func(w *world, _ *rand.Rand) map[string]string {
 		id := w.transferred(1).ID + 5
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: id, Mark: history.Tombstone})
-		return map[string]string{check.NoGhost: fmt.Sprintf("1 transfer in the ledger with a tombstone, and no client ever sent it: %v.", id)}
+		return map[string]string{check.NoGhost: fmt.Sprintf("1 transfer with a tombstone in the ledger that no client ever sent: %v.", id)}
 	}},
 	{name: "an account that holds more", make: func(w *world, rng *rand.Rand) map[string]string {
 		a := &w.ObjectRows[rng.IntN(len(w.ObjectRows))]
 		a.Value += 7
-		return map[string]string{check.Total: ": 0.07 was made.", check.Ledger: fmt.Sprintf("Account #%d holds ", a.N)}
+		return map[string]string{check.Total: "0.07 net appeared from nowhere", check.Ledger: fmt.Sprintf("Account #%d holds ", a.N)}
 	}},
 	{name: "an account of a version more", make: func(w *world, rng *rand.Rand) map[string]string {
 		w.transferred(1)
@@ -166,7 +166,7 @@ var plants = []plant{
 		reader := w.last(kindInquiry)
 		op := w.see(reader, 1)
 		op.Writer = id
-		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by %v, which made version %d of it by the ledger", reader.ID, op.Version, id, op.Version-1)}
+		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by transfer %v, which made version %d of it by the ledger", reader.ID, op.Version, id, op.Version-1)}
 	}},
 }
 
@@ -186,7 +186,7 @@ func TestPlants(t *testing.T) {
 			for name, r := range results {
 				said, must := want[name]
 				if must && (r.Status != check.Invalid || !strings.Contains(r.Detail, said)) {
-					t.Errorf("%s, seed %d: %s is %v, and does not say %q: %s", p.name, seed, name, r.Status, said, r.Detail)
+					t.Errorf("%s, seed %d: %s is %v, and does not say %q: %.150s", p.name, seed, name, r.Status, said, r.Detail)
 				}
 				if r.Status == check.Invalid && !must && !strings.Contains(p.also, name) {
 					t.Errorf("%s, seed %d: %s is invalid: %s", p.name, seed, name, r.Detail)

@@ -2,25 +2,14 @@ package totals
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/money"
 )
-
-// missedText says of a step that its first transaction missed an account.
-func (o *order) missedText(from, to string, m missed) string {
-	name := o.b.NameInSentence(m.n)
-	if m.low {
-		low := money.Text(o.b.in.Predicates.Low)
-		return fmt.Sprintf("%s read by predicate and did not find %s among those under %s, which %s brought under it", from, name, low, to)
-	}
-	return fmt.Sprintf("%s read by predicate and did not find %s, which %s opened", from, name, to)
-}
 
 // overLimit is more than a group may hold or lack.
 type overLimit struct {
@@ -87,7 +76,7 @@ func (o *overLimit) most(p *Predicates) int64 {
 func (b *balances) noteLimit(t uint32, tx *history.Transaction, q Predicate) {
 	l := limitSums{p: b.in.Predicates}
 	for i := range tx.Ops {
-		if op := &tx.Ops[i]; op.Observed && !op.Write && op.Object >= b.in.Accounts && l.p.Group(op.Object) == q.Group {
+		if op := &tx.Ops[i]; op.Observed && op.Object >= b.in.Accounts && l.p.Group(op.Object) == q.Group {
 			l.add(t, q, op.Object, op.Value)
 			if !q.Low {
 				l.add(t, Predicate{q.Group, true}, op.Object, op.Value)
@@ -110,47 +99,44 @@ func (b *balances) limit(claim isolation.Level) check.Result {
 			ended.add(check.None, Predicate{p.Group(s.n), true}, s.n, s.sum)
 		}
 	}
-	var over few[overLimit]
-	found, excess := new(verdict), int64(0)
+	found := findings{check: r.Name}
 	for _, o := range ended.over() {
-		b.Report(check.Limit, "", 0, b.NameToReport(o.account), "is one of accounts that "+b.overText(o))
-		excess += o.sum - o.most(p)
-		over.add(o)
-	}
-	if over.count > 0 {
-		found.add(fmt.Sprintf("In the end the limit is exceeded by %s: %s.", money.Text(excess), over.list(func(o overLimit) string {
-			return fmt.Sprintf("the accounts opened beside %s %s", b.Input.Name(o.account), b.overText(o))
-		})))
+		what := b.overFact(o)
+		b.Show(check.Limit, "", 0, what.Object, what)
+		found.add(what, what.Object)
+		found.list[0].Amount += o.sum - o.most(p)
 	}
 	if list := b.predicates.over; len(list) > 0 {
+		read := findings{check: r.Name}
 		for _, o := range list {
-			b.Report(check.Limit, "", b.IDOf(o.t), b.NameToReport(o.account), "saw that the accounts opened there "+b.overText(o))
+			b.Show(check.Limit, "", b.IDOf(o.t), b.objectToShow(o.account), b.overFact(o))
 		}
-		o := slices.MaxFunc(list, func(a, b overLimit) int { return cmp.Compare(a.sum-a.most(p), b.sum-b.most(p)) })
+		slices.SortStableFunc(list, func(a, b overLimit) int { return cmp.Compare(b.sum-b.most(p), a.sum-a.most(p)) })
 		readers := map[uint32]bool{}
 		for _, o := range list {
-			readers[o.t] = true
+			if !readers[o.t] {
+				readers[o.t] = true
+				read.add(b.overFact(o), b.Object(o.account), b.IDOf(o.t))
+			}
 		}
-		found.add(fmt.Sprintf("%s saw a limit exceeded; at most by transaction %v, which saw that the accounts opened beside %s %s.",
-			check.Plural(len(readers), "transaction"), b.IDOf(o.t), b.Input.Name(o.account), b.overText(o)), b.IDOf(o.t))
+		found.list = append(found.list, read.list...)
 	}
-	why := ""
+	var why fact.Fact
 	switch {
 	case b.Damage != nil:
-		why = b.Damage.Error()
+		why = check.Unreadable(b.Damage)
 	case b.Input.End == nil:
-		why = b.WhyNoEnd()
+		why = b.NoEnd()
 	}
-	return found.decide(r, why, fmt.Sprintf("No transaction saw the accounts that were opened in one group hold more than %s, or those under %s lack more than %s of it, nor do they in the end.",
-		money.Text(p.Limit), money.Text(p.Low), money.Text(p.Cover)))
+	return found.judge(r, why, fact.UnderLimit{Limit: p.Limit, Low: p.Low, Cover: p.Cover})
 }
 
-func (b *balances) overText(o overLimit) string {
-	p := b.in.Predicates
+func (b *balances) overFact(o overLimit) fact.OverLimit {
+	f := fact.OverLimit{By: b.IDOf(o.t), Object: b.Object(o.account), Sum: o.sum, Most: o.most(b.in.Predicates)}
 	if o.low {
-		return fmt.Sprintf("and under %s lack %s of it together, which is %s more than %s", money.Text(p.Low), money.Text(o.sum), money.Text(o.sum-p.Cover), money.Text(p.Cover))
+		f.Low = b.in.Predicates.Low
 	}
-	return fmt.Sprintf("hold %s, which is %s more than %s", money.Text(o.sum), money.Text(o.sum-p.Limit), money.Text(p.Limit))
+	return f
 }
 
 // openedBooks compares which of the accounts that clients opened are there in the end
@@ -162,7 +148,8 @@ func (b *balances) openedBooks() {
 			continue
 		}
 		s.broken = true
-		b.Report(check.Ledger, "", 0, b.NameToReport(s.n), b.oddPresence(s.there))
+		what := fact.Presence{Object: b.objectToShow(s.n), There: s.there}
+		b.Show(check.Ledger, "", 0, what.Object, what)
 		if s.there {
 			b.end.reopened.add(s.n)
 		} else {
@@ -171,22 +158,18 @@ func (b *balances) openedBooks() {
 	}
 }
 
-func (b *balances) oddPresence(there bool) string {
-	if there {
-		return "was closed by the " + b.Words.Book + ", and is there in the end"
-	}
-	return "was opened by the " + b.Words.Book + " and never closed, and is not there in the end"
-}
-
 // addOpened adds the accounts that should not be there, or should.
-func (b *balances) addOpened(found *verdict) {
-	name := func(n uint64) string { return b.NameInSentence(n) }
-	for _, odd := range []struct {
-		there bool
-		list  *few[uint64]
-	}{{true, &b.end.reopened}, {false, &b.end.gone}} {
-		if n := odd.list.count; n > 0 {
-			found.add(fmt.Sprintf("%s, each of which %s: %s.", check.Plural(n, "account"), b.oddPresence(odd.there), odd.list.list(name)))
+func (b *balances) addOpened(found *findings) {
+	for i, list := range []*few[uint64]{&b.end.gone, &b.end.reopened} {
+		there := i == 1
+		odd := findings{check: found.check}
+		for _, n := range list.first {
+			what := fact.Presence{Object: b.Object(n), There: there}
+			odd.add(what, what.Object)
 		}
+		if list.count > 0 {
+			odd.more(list.count - len(list.first))
+		}
+		found.list = append(found.list, odd.list...)
 	}
 }

@@ -130,7 +130,7 @@ func (b *balances) orderOf(proof *chains.Proof) *order {
 		return nil
 	}
 	o := part.order()
-	o.undecided = ""
+	o.undecided = nil
 	return o
 }
 

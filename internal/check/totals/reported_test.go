@@ -22,7 +22,7 @@ func TestEveryWitnessIsHandedOver(t *testing.T) {
 		in := w.input(isolation.StrictSerializable)
 		in.Audited = []uint64{1}
 		in.OnViolation = func(v check.Violation) {
-			if v.What == "" {
+			if v.Fact == nil {
 				t.Errorf("%s: of %v of %s nothing is said", tc.name, v.Transaction, v.Check)
 			}
 			reported[key{v.Check, v.Transaction}] = true

@@ -117,7 +117,7 @@ func (w witness) after(id, account, version, said string) bool {
 		return w.find(id) == nil
 	case strings.Contains(said, "made version 0 alone"):
 		return true
-	case strings.Contains(said, "vanished"):
+	case strings.Contains(said, "was acknowledged"):
 		return !any && w.outcome(id, history.Committed)
 	case strings.Contains(said, "not in the ledger"):
 		return !any && w.find(id) != nil && strings.Contains(said, w.find(id).Outcome.String())
@@ -154,11 +154,11 @@ var claims = []struct {
 	}},
 	{`ID made version N of #, which KINDID (?:read|overwrote)`, func(w witness, m []string) bool { return w.made(m[1], m[3], m[2]) }},
 	{`ID made version N of #, which KINDID read`, func(w witness, m []string) bool { return w.read(m[4], m[3], m[2]) }},
-	{`ID read version N of # as made by (?:ID|the load),? (which [^.;]*|a transfer that no client sent)`, func(w witness, m []string) bool {
+	{`ID read version N of # as made by (?:KINDID|the load), (which [^.;]*)`, func(w witness, m []string) bool {
 		op, _ := w.op(m[1], m[3])
 		return (m[4] == "" && op.Writer == 0 || m[4] == op.Writer.String()) && w.after(m[4], m[3], m[2], m[5])
 	}},
-	{`ID and KINDID both read version N of # and both made version N of it, so that the effect of one is gone`, func(w witness, m []string) bool {
+	{`ID and KINDID both read version N of # and both made version N, so the effect of one of them is gone`, func(w witness, m []string) bool {
 		want, legs, a := w.books(m[4])
 		for _, id := range []string{m[1], m[2]} {
 			op, ok := w.op(id, m[4])
@@ -168,10 +168,10 @@ var claims = []struct {
 		}
 		return a.Value != want || a.Version != legs
 	}},
-	{`transfers ID and ID both made version N of #`, func(w witness, m []string) bool {
+	{`ID and KINDID both made version N of #`, func(w witness, m []string) bool {
 		return w.made(m[1], m[4], m[3]) && w.made(m[2], m[4], m[3])
 	}},
-	{`Transfers ID and ID are both in the ledger as the maker of version N of #(, which holds the amounts of both)?`, func(w witness, m []string) bool {
+	{`ID and KINDID are both in the ledger as the maker of version N of #(, which holds the amounts of both)?`, func(w witness, m []string) bool {
 		want, _, a := w.books(m[4])
 		return w.row(m[1], m[4], m[3]) && w.row(m[2], m[4], m[3]) && (m[5] == "" || a.Value == want)
 	}},
@@ -189,28 +189,28 @@ var claims = []struct {
 		}
 		return money.Format(sum) == m[4] && m[1] != m[4]
 	}},
-	{`ID read balance ([\d.-]+) at version N of #`, func(w witness, m []string) bool {
+	{`transaction ID read ([\d.-]+) at version N of #`, func(w witness, m []string) bool {
 		op, _ := w.op(m[1], m[4])
 		return w.read(m[1], m[4], m[3]) && money.Format(op.Value) == m[2]
 	}},
-	{`Account # holds ([\d.-]+), but opening balance and ledger make ([\d.-]+) \(([\d.-]+) off\)`, func(w witness, m []string) bool {
+	{`# holds ([\d.-]+), but opening balance and ledger make ([\d.-]+) \(([\d.-]+) off\)`, func(w witness, m []string) bool {
 		want, _, a := w.books(m[1])
 		return money.Format(a.Value) == m[2] && money.Format(want) == m[3] && money.Format(a.Value-want) == m[4]
 	}},
-	{`Account # (?:holds [^;]*; it )?has version N (?:and|but) N ledger leg`, func(w witness, m []string) bool {
+	{`# (?:holds [^;]*; it )?has version N (?:and|but) N ledger leg`, func(w witness, m []string) bool {
 		_, legs, a := w.books(m[1])
 		return fmt.Sprint(a.Version) == m[2] && fmt.Sprint(legs) == m[3]
 	}},
-	{`Account # names transfer ID as the one that made its last version, N, and the ledger has no such leg`, func(w witness, m []string) bool {
+	{`# names transfer ID as the maker of its last version, N, and the ledger has no such leg`, func(w witness, m []string) bool {
 		_, _, a := w.books(m[1])
 		return a.Writer.String() == m[2] && fmt.Sprint(a.Version) == m[3] && !w.row(m[2], m[1], m[3])
 	}},
-	{`Account # ended at version N, and the ledger has a leg that made a later version`, func(w witness, m []string) bool {
+	{`# ends at version N, and the ledger has a leg of a later version`, func(w witness, m []string) bool {
 		_, _, a := w.books(m[1])
 		later := func(l history.Row) bool { return fmt.Sprint(l.Object) == m[1] && l.Version > a.Version }
 		return fmt.Sprint(a.Version) == m[2] && slices.ContainsFunc(w.LedgerRows, later)
 	}},
-	{`ID made version N of #, and was seen as the maker of version N too: it was applied twice`, func(w witness, m []string) bool {
+	{`ID made version N of # and was seen as the maker of version N: it was applied twice`, func(w witness, m []string) bool {
 		want, legs, a := w.books(m[3])
 		op, _ := w.op(m[1], m[3])
 		return w.row(m[1], m[3], m[2]) && !w.row(m[1], m[3], m[4]) && a.Value-want == op.Amount && a.Version == legs+1
@@ -232,15 +232,15 @@ var claims = []struct {
 		return any && w.outcome(id, history.Aborted, history.Rejected)
 	})},
 	{`in the ledger that no client ever sent: IDS`, every(func(w witness, id string) bool { return w.find(id) == nil })},
-	{`with a tombstone, and no client ever sent it: IDS`, every(func(w witness, id string) bool { return w.find(id) == nil })},
+	{`with a tombstone in the ledger that no client ever sent: IDS`, every(func(w witness, id string) bool { return w.find(id) == nil })},
 	{`with a leg twice in the ledger: IDS`, every(func(w witness, id string) bool { _, _, twice := w.legs(id); return twice })},
-	{`The balances add up to ([\d.-]+), and at the load to ([\d.-]+): ([\d.-]+) was (made|lost)`, func(w witness, m []string) bool {
+	{`([\d.-]+) net (lost|appeared from nowhere): the balances add up to ([\d.-]+), and at the load to ([\d.-]*\d)`, func(w witness, m []string) bool {
 		sum, load := int64(0), int64(len(w.ObjectRows))*opening
 		for _, a := range w.ObjectRows {
 			sum += a.Value
 		}
-		off := map[string]int64{"made": sum - load, "lost": load - sum}[m[4]]
-		return money.Format(sum) == m[1] && money.Format(load) == m[2] && money.Format(off) == m[3] && off > 0
+		off := map[string]int64{"appeared from nowhere": sum - load, "lost": load - sum}[m[2]]
+		return money.Format(sum) == m[3] && money.Format(load) == m[4] && money.Format(off) == m[1] && off > 0
 	}},
 }
 
@@ -259,7 +259,7 @@ func every(one func(w witness, id string) bool) func(w witness, m []string) bool
 
 // forms are the expressions of the claims.
 var forms = func() (list []*regexp.Regexp) {
-	r := strings.NewReplacer("IDS", `((?:\d+-\d+-\d+(?:, )?)+(?: and \d+ more)?)`, "KINDID", `[a-z ]*?(\d+-\d+-\d+)`, "ID", `(\d+-\d+-\d+)`, "#", `account #(\d+)`, "Account #", `Account #(\d+)`, " N", ` (\d+)`)
+	r := strings.NewReplacer("IDS", `((?:\d+-\d+-\d+(?:, )?)+(?: and \d+ more)?)`, "KINDID", `[a-z ]*?(\d+-\d+-\d+)`, "ID", `(\d+-\d+-\d+)`, "#", `[Aa]ccount #(\d+)`, " N", ` (\d+)`)
 	for _, c := range claims {
 		list = append(list, regexp.MustCompile(r.Replace(c.form)))
 	}

@@ -7,9 +7,9 @@ import (
 	"sort"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/money"
 )
 
 // slot is what the checks keep of one account that was touched.
@@ -256,7 +256,9 @@ func (b *balances) replay() {
 			balance += b.chain.balance[p]
 			b.chain.balance[p] = balance
 			if balance < 0 && p < s.base+s.length {
-				b.Report(check.NonNegative, "", b.IDOf(b.chain.writer[p]), b.NameToReport(s.n), fmt.Sprintf("left %s at version %d", money.Text(balance), p-s.base))
+				by := b.IDOf(b.chain.writer[p])
+				what := fact.Negative{Object: b.objectToShow(s.n), By: by, Balance: balance, Version: uint64(p - s.base)}
+				b.Show(check.NonNegative, "", by, what.Object, what)
 				b.chain.overdrawn.add(p)
 			}
 		}

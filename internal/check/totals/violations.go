@@ -1,49 +1,56 @@
 package totals
 
 import (
-	"fmt"
-
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
 
-func (b *balances) reportForks(check, anomaly string) {
+// showForks hands over the versions that two transactions made, as violations of a check.
+func (b *balances) showForks(name, anomaly string) {
+	if b.Input.OnViolation == nil {
+		return
+	}
 	for _, f := range b.chain.forks {
 		s, version := b.slotAt(f.pos)
 		for _, t := range [...][2]uint32{{f.first, f.second}, {f.second, f.first}} {
-			b.Report(check, anomaly, b.IDOf(t[0]), b.NameToReport(s.n), fmt.Sprintf("made version %d, and %v made it too", version, b.IDOf(t[1])))
+			what := fact.SameVersion{First: b.idMember(t[0]), Second: b.idMember(t[1]), Object: b.Object(s.n), Version: uint64(version)}
+			b.Show(name, anomaly, what.First.ID, what.Object, what)
 		}
 	}
 }
 
-// reportOdd reports a read that no order explains: its reader, and the transfer
+// showOdd hands over a read that no order explains: its reader, and the transfer
 // that it saw as the last one.
-func (b *balances) reportOdd(check, anomaly string, odd oddRead) {
-	account := b.NameToReport(odd.account)
-	b.Report(check, anomaly, b.IDOf(odd.reader), account,
-		fmt.Sprintf("read version %d with the balance %s as made by %v", odd.version, b.Words.Amount(odd.balance), odd.last))
+func (b *balances) showOdd(name, anomaly string, odd oddRead) {
+	if b.Input.OnViolation == nil {
+		return
+	}
+	what := fact.ReadAs{
+		Reader: b.IDOf(odd.reader), Writer: odd.last, Object: b.Object(odd.account), Version: odd.version, Balance: odd.balance,
+	}
+	b.Show(name, anomaly, what.Reader, what.Object, what)
 	if odd.last != 0 {
-		b.Report(check, anomaly, odd.last, account, fmt.Sprintf("was read by %v as the maker of version %d", b.IDOf(odd.reader), odd.version))
+		b.Show(name, anomaly, odd.last, what.Object, what)
 	}
 }
 
-func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
+func (o *order) showCycle(name, anomaly string, steps []graph.Step) {
+	if o.b.Input.OnViolation == nil {
+		return
+	}
 	for _, s := range steps {
-		account := ""
-		if n, _, ok := o.meeting(s); ok && s.Kind != graph.Rt {
-			account = o.b.NameToReport(n)
-		}
-		o.b.Report(check, anomaly, o.b.IDOf(s.From), account, o.clause(s))
+		what := o.dependency(s)
+		o.b.Show(name, anomaly, what.From.ID, what.Object, what)
 	}
 }
 
-// reportGroup returns what reports, as violations of a check, the transactions of a component
+// showGroup returns what hands over, as violations of a check, the transactions of a component
 // of which no single cycle is reported, because there are so many of its level.
-func (b *balances) reportGroup(check string) func(level isolation.Level, component []uint32) {
+func (b *balances) showGroup(name string) func(level isolation.Level, component []uint32) {
 	return func(level isolation.Level, component []uint32) {
 		for _, t := range component {
-			b.Report(check, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
-				fmt.Sprintf("is one of %d transactions of which each must come before every other", len(component)))
+			b.Show(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "", fact.Component{By: b.IDOf(t), All: len(component)})
 		}
 	}
 }

@@ -45,7 +45,7 @@ func lostUpdate(w *world) {
 }
 
 var violations = []violation{
-	{name: "money made", check: check.Total, says: "0.07 was made", also: check.Ledger, make: func(w *world) {
+	{name: "money made", check: check.Total, says: "0.07 net appeared from nowhere", also: check.Ledger, make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[1].Value += 7
 	}},
@@ -62,7 +62,7 @@ var violations = []violation{
 	{name: "below zero", check: check.NonNegative, says: "-1.00", make: func(w *world) {
 		w.transfer(0, 1, opening+100)
 	}},
-	{name: "unexpected account", check: check.Ledger, says: "accounts that no load made", make: func(w *world) {
+	{name: "unexpected account", check: check.Ledger, says: "on an object that no load made", make: func(w *world) {
 		w.transfer(0, 1, 1)
 		w.LedgerRows[0].Object = 99
 	}, also: "serializable strict durable exactly-once"},
@@ -98,7 +98,7 @@ var violations = []violation{
 		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: w.Txns[i].ID, Mark: history.Tombstone})
 	}},
-	{name: "closed and never sent", check: check.NoGhost, says: "1 transfer in the ledger with a tombstone, and no client ever sent it: 1-0-7", make: func(w *world) {
+	{name: "closed and never sent", check: check.NoGhost, says: "1 transfer with a tombstone in the ledger that no client ever sent: 1-0-7", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: history.NewID(1, 0, 7), Mark: history.Tombstone})
 	}},
@@ -138,7 +138,7 @@ var violations = []violation{
 		w.ObjectRows[0].Version++
 	}},
 	{name: "lost update", check: check.Serializable, says: "lost update", also: "total ledger strict", make: lostUpdate},
-	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, says: "Lost update: transfers 1-0-0 and 1-0-1",
+	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, says: "Transfer 1-0-0 and transfer 1-0-1 both made",
 		also: "total serializable strict", make: lostUpdate, expect: isolation.ReadCommitted},
 	{name: "dirty read", check: check.Serializable, says: "dirty read", also: "strict", make: func(w *world) {
 		i := w.transfer(0, 1, 10)

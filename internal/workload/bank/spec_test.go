@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -122,7 +123,7 @@ func TestEndStateOfSeveral(t *testing.T) {
 	}
 	third := b.run(3, 10, false, nil)
 	verdict, results := checkedDirs(t, first, second, third)
-	if verdict != check.Unknown || !strings.Contains(results[check.Total].Detail, "run 3 is not known to have ended") {
+	if verdict != check.Unknown || results[check.Total].Why != fact.Fact(fact.NoEnd{Run: 3}) {
 		t.Errorf("with a third that nobody downloaded after: %v: %s", verdict, results[check.Total].Detail)
 	}
 	none := map[string]string{check.KeyDrive: check.DriveNone}
@@ -148,7 +149,7 @@ func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	keys[check.KeyEnded] = "1 2"
 	lost = old.run(3, 0, true, keys)
 	verdict, results := checkedDirs(t, first, second, lost)
-	if r := results[check.Durable]; verdict != check.Invalid || r.Status != check.Invalid || !strings.HasPrefix(r.Detail, "40 transfers acknowledged and lost") {
+	if r := results[check.Durable]; verdict != check.Invalid || r.Status != check.Invalid || r.Findings[0].Kind() != "lost" || r.Findings[0].Count != 40 {
 		t.Errorf("an end state of after both that lacks the second: %v: %s", verdict, r.Detail)
 	}
 	if where := results[check.Durable].Where; len(where) == 0 || !strings.HasPrefix(where[0].File, filepath.ToSlash(second)) {
@@ -166,7 +167,7 @@ func TestClocksOfSeveral(t *testing.T) {
 	if _, results := checkedDirs(t, first, second); results[check.Strict].Status != check.Valid {
 		t.Errorf("on one clock strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
 	}
-	if _, results := checkedDirs(t, first, second, third); results[check.Strict].Status != check.Unknown || !strings.Contains(results[check.Strict].Detail, "2 clocks") {
+	if _, results := checkedDirs(t, first, second, third); results[check.Strict].Status != check.Unknown || results[check.Strict].Why != fact.Fact(fact.ClocksApart{Clocks: 2}) {
 		t.Errorf("on two clocks strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
 	}
 }

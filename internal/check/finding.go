@@ -18,6 +18,10 @@ type Finding struct {
 	// sum of all violations of this kind. 0: nothing, or not known.
 	Amount int64
 
+	// First and Last are when the first and the last violation happened that are known in time, in
+	// nanoseconds since the run's start: the ends of the transactions that show them. 0: not known.
+	First, Last int64
+
 	// OfLost is in how many of them a transaction takes part that was acknowledged and is lost, and
 	// OfLostUpdate in how many an object or a transaction does of which an update was lost.
 	OfLost, OfLostUpdate int
@@ -51,6 +55,17 @@ func (f *Finding) Add(what fact.Fact, on fact.Object, by ...history.ID) {
 	if on != "" {
 		f.Objects = append(f.Objects, on)
 	}
+}
+
+// At notes that a violation happened at a time, in nanoseconds since the run's start.
+func (f *Finding) At(end int64) {
+	if end <= 0 {
+		return
+	}
+	if f.First == 0 || end < f.First {
+		f.First = end
+	}
+	f.Last = max(f.Last, end)
 }
 
 // Judge returns r as the findings of its check decide it. Without a finding it is unknown for

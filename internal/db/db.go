@@ -35,7 +35,10 @@ type Info struct {
 	Name     string    // the product, such as PostgreSQL
 	Version  string    // as the server reports it
 	Settings []Setting // what a reader must know to trust the measurements: durability above all
-	Warnings []string  // what the server lacks of what it was set up for, a sentence each, with what to do
+	// Durable is where it promises that acknowledged writes stay in this configuration; empty: it does not say.
+	Durable  string
+	Caveats  []Caveat // the settings in effect under which it does not promise that
+	Warnings []string // what the server lacks of what it was set up for, a sentence each, with what to do
 }
 
 // Add adds a setting, whose value is formatted.
@@ -46,6 +49,14 @@ func (i *Info) Add(name, format string, args ...any) {
 // Warn adds a warning, which is formatted.
 func (i *Info) Warn(format string, args ...any) {
 	i.Warnings = append(i.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Caveat is a setting in effect under which a database does not promise to keep what it acknowledged.
+type Caveat struct {
+	Setting string // as people set it, such as "w=1"
+	Quote   string // a sentence of its documentation
+	Source  string // the address of that page
+	Cure    string // the setting that promises it
 }
 
 type Setting struct{ Name, Value string }

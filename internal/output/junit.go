@@ -24,7 +24,14 @@ type testSuite struct {
 	Skipped  int        `xml:"skipped,attr"`
 	Time     float64    `xml:"time,attr"` // in seconds
 	Started  string     `xml:"timestamp,attr,omitempty"`
+
+	Properties *[]property `xml:"properties>property"` // the cause of an invalid verdict
 	Cases    []testCase `xml:"testcase"`
+}
+
+type property struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type testCase struct {
@@ -37,6 +44,7 @@ type testCase struct {
 
 type message struct {
 	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr,omitempty"` // who is responsible for a violation
 	Text    string `xml:",chardata"`
 }
 
@@ -101,6 +109,10 @@ func suite(r Run) testSuite {
 	case "valid":
 	case "invalid":
 		verdict.Failure = said(r.Result.Reason)
+		if k := r.Result.Cause; k != nil {
+			verdict.Failure.Type, verdict.Failure.Text = k.Culprit, k.CulpritText+"\n"+k.Cure
+			s.Properties = &[]property{{"cause", k.Kind}, {"culprit", k.Culprit}, {"cure", k.Cure}}
+		}
 	default:
 		verdict.Error = said(r.Result.Reason)
 	}

@@ -27,6 +27,9 @@ func writeMarkdown(w io.Writer, s *Set) error {
 func markdownRun(out *strings.Builder, r *report.Result) {
 	d := report.NewPageData(report.Input{Result: r})
 	fmt.Fprintf(out, "**%s** %s on %s\n\n%s\n", strings.ToUpper(cmp.Or(r.Verdict, "unknown")), cell(d.Workload), cell(d.Database), cell(d.Reason))
+	if d.Cause != nil {
+		fmt.Fprintf(out, "\n%s\n\nWhat to do: %s\n", cell(d.Cause.Whose), cell(d.Cause.Cure))
+	}
 	measured := report.NewPageTable("", "", []int{0, 1}, "measurement", "value")
 	for _, f := range d.Figures {
 		measured.Add(f.Name, strings.Join(append([]string{strings.TrimSpace(f.Value + " " + f.Unit)}, f.Below...), " · "))
@@ -34,14 +37,12 @@ func markdownRun(out *strings.Builder, r *report.Result) {
 	table(out, measured)
 	checks := report.NewPageTable("", "", []int{0, 1, 2}, "check", "status", "detail")
 	for _, c := range append(d.Failed, d.Checks...) {
-		first, _, _ := strings.Cut(c.Detail, "\n")
-		checks.Add(c.Name, c.Shown, first)
+		checks.Add(c.Name, c.Shown, report.FirstLine(c.Detail))
 	}
 	table(out, checks)
 	objectives := report.NewPageTable("", "", []int{0, 1, 2}, "objective", "status", "detail")
 	for _, o := range d.Objectives {
-		first, _, _ := strings.Cut(o.Detail, "\n")
-		objectives.Add(o.Name, o.Status, first)
+		objectives.Add(o.Name, o.Status, report.FirstLine(o.Detail))
 	}
 	table(out, objectives)
 }

@@ -24,6 +24,10 @@ func result(verdict string, tps float64) *report.Result {
 	rss, cpu := int64(48_123_904), 2.5
 	return &report.Result{
 		Schema: report.Schema, Verdict: verdict, Reason: "The balances add up to 9.00, and at the load to 10.00: 1.00 was lost.", Workload: "bank",
+		Cause: &report.Cause{
+			Kind: "wrong-sums", Check: "total", Finding: "sum", Count: 1, Culprit: "undecided", Explains: []report.Consequence{},
+			Text: "1.00 net lost.", CulpritText: "Not decided <between> them.", Cure: "Look at the transactions.",
+		},
 		Database: "PostgreSQL", DatabaseVersion: "15.13", StartedAt: "2026-11-26T12:00:00Z", Stroppy: "v1.2.3", Finished: true,
 		Phases: []report.Phase{{Name: "load", Seconds: 0.5}, {Name: "drive", Seconds: 10}},
 		Client: &report.Client{MaxRSSBytes: &rss, CPUSeconds: &cpu},

@@ -48,8 +48,7 @@ func (r *Result) ObjectivesText() string {
 	var parts []string
 	for _, o := range r.Objectives {
 		if o.Status == status {
-			first, _, _ := strings.Cut(o.Detail, "\n")
-			parts = append(parts, o.Name+": "+strings.TrimSuffix(first, "."))
+			parts = append(parts, o.Name+": "+strings.TrimSuffix(FirstLine(o.Detail), "."))
 		}
 	}
 	lead := "objectives missed: "

@@ -25,7 +25,8 @@ type PageData struct {
 	Heat         *PageHeat         `json:"heat"`
 	Latency      []PageTable       `json:"latency"`
 	Outcomes     []PageTable       `json:"outcomes"`
-	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid, and then one that explains them
+	Cause        *PageCause        `json:"cause"`  // of an invalid verdict; null of others
+	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid, and the one of the cause
 	Checks       []PageCheck       `json:"checks"` // the others
 	// Objectives are the limits that the run was given, and their status is what they come
 	// to together: met, missed or unknown; empty where there are none.
@@ -70,11 +71,11 @@ type FirstFinding struct {
 // Findings are those of the checks by which the verdict is invalid, each with so many
 // transactions at most.
 func (r *Result) Findings(witness int) (list []FirstFinding) {
-	for _, c := range pageChecks(r.Checks) {
+	for _, c := range byWeight(r.Checks) {
 		if !c.Required || c.Status != "invalid" {
 			continue
 		}
-		f := FirstFinding{Check: c.Name, Detail: c.Findings[0].Text, Witness: c.Witness[:min(len(c.Witness), witness)]}
+		f := FirstFinding{Check: c.Name, Detail: c.FirstText(), Witness: c.Witness[:min(len(c.Witness), witness)]}
 		if r.Violations != nil {
 			for _, of := range r.Violations.Checks {
 				if of.Check == c.Name {
@@ -85,6 +86,20 @@ func (r *Result) Findings(witness int) (list []FirstFinding) {
 		list = append(list, f)
 	}
 	return list
+}
+
+// FirstText returns what a check found first, or else what it came to.
+func (c *Check) FirstText() string {
+	if len(c.Findings) > 0 {
+		return c.Findings[0].Text
+	}
+	return FirstLine(c.Detail)
+}
+
+// FirstLine returns the first line of a text.
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // Input is what a page is made from.
@@ -134,9 +149,10 @@ func NewPageData(in Input) *PageData {
 	if r.Drive != nil {
 		d.Latency, d.Outcomes = latencyTables(r.Drive, in.Live), outcomeTables(r.Drive)
 	}
+	d.Cause = r.pageCause()
 	for _, c := range pageChecks(slices.DeleteFunc(slices.Clone(r.Checks), r.unasked)) {
 		c.Rest = r.Violations.rest(c.Name)
-		if c.Status == "invalid" && (c.Required || len(d.Failed) > 0 && r.explains(c.Name)) {
+		if c.Status == "invalid" && (c.Required || r.Cause != nil && r.Cause.Check == c.Name) {
 			d.Failed = append(d.Failed, c)
 		} else {
 			d.Checks = append(d.Checks, c)
@@ -285,17 +301,9 @@ func (r *Result) unasked(c Check) bool {
 	return c.Status == notApplicable && settingOf(r.Scenario, shares[c.Name]) == "0"
 }
 
-// explains says that a check which the verdict does not count shows why others fail: an update
-// that is lost is missing from sums and books, whatever level was claimed.
-func (r *Result) explains(name string) bool {
-	return slices.ContainsFunc(r.Checks, func(c Check) bool {
-		return c.Name == name && slices.ContainsFunc(c.Anomalies, func(a Anomaly) bool { return strings.HasPrefix(a.Name, "lost update") })
-	})
-}
-
-// pageChecks are the checks: those that the verdict counts first, and of them
-// what was found first.
-func pageChecks(checks []Check) []PageCheck {
+// byWeight returns the checks in the order in which they are shown: those that the verdict counts
+// first, and of them the invalid ones.
+func byWeight(checks []Check) []Check {
 	order := func(c Check) int {
 		order := []string{"invalid", "unknown", "valid", notApplicable}
 		place := slices.Index(order, c.Status)
@@ -304,8 +312,12 @@ func pageChecks(checks []Check) []PageCheck {
 		}
 		return place
 	}
+	return slices.SortedStableFunc(slices.Values(checks), func(a, b Check) int { return order(a) - order(b) })
+}
+
+func pageChecks(checks []Check) []PageCheck {
 	list := []PageCheck{}
-	for _, c := range slices.SortedStableFunc(slices.Values(checks), func(a, b Check) int { return order(a) - order(b) }) {
+	for _, c := range byWeight(checks) {
 		list = append(list, pageCheck(c))
 	}
 	return list
@@ -336,43 +348,31 @@ func pageCheck(c Check) PageCheck {
 			p.Shown = "Not " + level + " (not claimed)"
 		}
 	}
-	shown := map[int]bool{}
-	for line := range strings.SplitSeq(c.Detail, "\n") {
-		f := PageFinding{Text: line, Edges: []string{}}
-		for i := range c.Anomalies {
-			if a := &c.Anomalies[i]; a.Detail != "" && !shown[i] && strings.Contains(line, a.Detail) {
-				f, shown[i] = a.finding(line), true
-				break
-			}
-		}
-		for i := range c.Broken {
-			if f.Drawing == "" && c.Broken[i].of(line) {
-				f.Drawing = c.Broken[i].drawing()
-			}
-		}
-		p.Findings = append(p.Findings, f)
+	for i := range c.Findings {
+		p.Findings = append(p.Findings, c.pageFinding(&c.Findings[i]))
 	}
-	for i := range c.Anomalies {
-		if a := &c.Anomalies[i]; !shown[i] {
-			p.Findings = append(p.Findings, a.finding(strings.TrimSuffix(Capital(a.Name)+": "+a.Detail, ": ")))
-		}
+	if len(c.Findings) == 0 { // of a program that kept none
+		p.Findings = append(p.Findings, PageFinding{Text: c.Detail, Edges: []string{}})
 	}
 	return p
 }
 
-// finding is an anomaly as a page shows it below a text that says it.
-func (a *Anomaly) finding(text string) PageFinding {
-	f := PageFinding{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing}
-	if often := OftenText(a.Count); strings.Contains(text, often) || a.Count == 1 {
-		f.Note = fmt.Sprintf("Forbidden from %s upwards.", a.Forbidden)
-	} else {
-		f.Note = fmt.Sprintf("Found %s, forbidden from %s upwards.", often, a.Forbidden)
+// pageFinding returns a finding with its evidence.
+func (c *Check) pageFinding(f *Finding) PageFinding {
+	p := PageFinding{Text: f.Text, Edges: []string{}}
+	at := slices.IndexFunc(c.Anomalies, func(a Anomaly) bool { return a.Name == f.Anomaly })
+	if f.Anomaly == "" || at < 0 {
+		return p
 	}
-	if !strings.Contains(strings.ToLower(text), strings.ToLower(a.Name)) {
-		f.Note = Capital(a.Name) + ". " + f.Note
-	}
+	a := &c.Anomalies[at]
+	p.Drawing, p.File, p.Note = drawing(a, ""), a.Drawing, forbiddenText(a.Forbidden)
 	for i, e := range a.Edges {
-		f.Edges = append(f.Edges, fmt.Sprintf("%d. %s: %s", i+1, e.Kind, Sentence(e.Text)))
+		p.Edges = append(p.Edges, fmt.Sprintf("%d. %s: %s", i+1, e.Kind, Sentence(e.Text)))
 	}
-	return f
+	return p
+}
+
+// forbiddenText says which levels forbid an anomaly.
+func forbiddenText(level string) string {
+	return fmt.Sprintf("Forbidden from %s upwards.", level)
 }

@@ -30,7 +30,7 @@ func base(verdict, reason string) *Result {
 		Load:   &Load{Accounts: 10000, Seconds: number(0.081), RowsPerSecond: number(123456.7), Total: "1234567.89"},
 		Checks: []Check{}, Faults: []Fault{}, Settings: []Setting{{"fsync", "on"}, {"synchronous_commit", "on"}},
 		DatabaseURL: "postgres://me:xxxxx@h1:5432,h2:5433/bank",
-		Claim:       &Claim{"read committed", "read-committed", "PostgreSQL 15 manual, 13.2.1", "read-committed"},
+		Claim:       &Claim{Isolation: "read committed", Level: "read-committed", Source: "PostgreSQL 15 manual, 13.2.1", Expect: "read-committed"},
 		Scenario:    []Setting{{"workload", "bank"}},
 		Phases:      []Phase{{"load", 0.081}, {"drive", 10.01}, {"download", 0.5}, {"check", 1.25}},
 		Command:     "stroppy run bank --db postgres://me@h1:5432,h2:5433/bank --seed 42",

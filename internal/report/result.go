@@ -30,6 +30,7 @@ type Result struct {
 	Schema          int    `json:"schema"`
 	Verdict         string `json:"verdict"` // valid, invalid or unknown
 	Reason          string `json:"reason"`  // the verdict's, in one sentence
+	Cause           *Cause `json:"cause"`   // of an invalid verdict; null of others
 	Workload        string `json:"workload"`
 	Database        string `json:"database"`
 	DatabaseVersion string `json:"database_version"`
@@ -439,6 +440,10 @@ type Claim struct {
 	Level     string `json:"level"`     // what the database claims for it
 	Source    string `json:"source"`    // where it claims it
 	Expect    string `json:"expect"`    // the level that the verdict is about
+
+	Durable    string           `json:"durable,omitempty"`    // where it promises that acknowledged writes stay; empty: not known
+	Caveats    []Caveat         `json:"caveats,omitempty"`    // the settings in effect under which it does not promise that
+	Isolations []IsolationLevel `json:"isolations,omitempty"` // those that it has
 }
 
 // Phase is one part of the run and how long it took.

@@ -47,6 +47,10 @@ func (d *PageData) text(w io.Writer, r *Result, o Options) error {
 	if d.Reason != "" {
 		t.hang("", 2, d.Reason)
 	}
+	if d.Cause != nil {
+		t.hang("", 2, d.Cause.Whose)
+		t.hang("", 2, "What to do: "+d.Cause.Cure)
+	}
 	switch o.Detail {
 	case Verdict:
 	case Full:
@@ -141,7 +145,7 @@ func (t *text) full(d *PageData, dir string) {
 
 // short writes what of a report fits one screen: of what was found, the first of each check.
 func (t *text) short(d *PageData, dir string) {
-	t.failed(d.Failed, false)
+	t.wrong(d)
 	for _, n := range d.Notes {
 		if n.Kind == "warning" {
 			t.line(n.Kind, n.Text)
@@ -281,6 +285,26 @@ func (t *text) faults() {
 	}
 }
 
+// wrong writes the evidence of the cause, and the other findings, a line each.
+func (t *text) wrong(d *PageData) {
+	if d.Cause == nil {
+		t.failed(d.Failed, false)
+		return
+	}
+	t.head("What is wrong")
+	if f := d.Cause.Finding; f != nil {
+		t.hang("", 2, f.Text)
+		for _, e := range f.Edges {
+			t.hang("", 4, e)
+		}
+	}
+	for _, o := range d.Cause.Others {
+		const indent = 4
+		t.hang("  - ", indent, o.Text)
+	}
+	t.violationsFile()
+}
+
 // failed writes what is wrong: the checks that the verdict fails by, each with what was found,
 // and one that explains them.
 func (t *text) failed(list []PageCheck, all bool) {
@@ -291,6 +315,11 @@ func (t *text) failed(list []PageCheck, all bool) {
 	for _, c := range list {
 		t.check(c, all)
 	}
+	t.violationsFile()
+}
+
+// violationsFile names the file that has all violations.
+func (t *text) violationsFile() {
 	v := t.r.Violations
 	if v == nil {
 		return
@@ -317,7 +346,7 @@ func (t *text) checks(d *PageData, all bool) {
 			t.check(c, true)
 			continue
 		}
-		first, _, _ := strings.Cut(c.Detail, "\n")
+		first := FirstLine(c.Detail)
 		if c.Status != "unknown" {
 			first = firstSentence(first)
 			first = short(first, t.width-checkColumns+1)

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
-	"slices"
 	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/text"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/report"
 )
 
@@ -54,7 +51,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
-	found := violations{most: mostViolations, bytes: mostViolationBytes, speaker: text.Speaker{Words: c.o.Spec.Words}}
+	found := violations{most: mostViolations, bytes: mostViolationBytes, speaker: c.speaker()}
 	var checked check.Checked
 	var err error
 	if ctx.Err() == nil {
@@ -71,8 +68,9 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	if err != nil {
 		return err
 	}
-	c.result.Checks = report.Checks(results, text.Speaker{Words: c.o.Spec.Words})
-	decide(c.result, results, checked.Committed, c.expect)
+	c.result.Checks = report.Checks(results, c.speaker())
+	c.decide(results, checked.Committed)
+	c.results, c.qualify = results, qualify
 	c.result.Reason = qualify(c.result.Reason)
 	if c.result.Violations, err = found.keep(ctx, Directory{Path: c.o.Dir.Path}, dirs, results); err == nil {
 		err = keepDrawings(c.o.Dir.Path, c.result.Checks)
@@ -124,129 +122,25 @@ func keepEnd(dir string, download func(*history.EndWriter) error) error {
 	return end.Close()
 }
 
-// decide writes the verdict into the result. A run in which
+// decide writes the verdict and its reason into the result. A run in which
 // nothing was committed proves nothing, however valid its checks.
-func decide(r *report.Result, results []check.Result, committed uint64, expect isolation.Level) {
+func (c *conductor) decide(results []check.Result, committed uint64) {
 	verdict := check.Verdict(results)
-	if verdict == check.Valid && committed == 0 {
-		verdict = check.Unknown
-		r.Reason = fmt.Sprintf("Nothing was committed, and a run in which nothing happened proves nothing (claim: %s).", expect)
-	} else {
-		r.Reason = reason(results, verdict, committed, expect)
-	}
-	r.Verdict = verdict.String()
-}
-
-// reason is the sentence of a verdict that the required checks came to.
-func reason(results []check.Result, verdict check.Status, committed uint64, expect isolation.Level) string {
-	var names []string
-	for _, result := range results {
-		if result.Required && result.Status == verdict {
-			names = append(names, result.Name)
-		}
-	}
-	if len(names) == 0 {
-		return "No check was made."
-	}
-	which, found, hold := "The check "+names[0], "a violation", "The one required check, "+names[0]+", holds"
-	if len(names) > 1 {
-		which, found, hold = "The checks "+sentence(names), "violations", fmt.Sprintf("All %d required checks hold", len(names))
-	}
-	switch verdict {
-	case check.Invalid:
-		return fmt.Sprintf("%s %s found %s (claim: %s).", worst(results), which, found, expect)
-	case check.Valid:
-		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", hold, check.Plural(committed, "committed transaction"), expect, beyond(results))
-	}
-	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
-}
-
-// onlyTimes is how often something was found that has no name.
-var onlyTimes = regexp.MustCompile(`^(at least )?[\d,]+ times$`)
-
-// worst is what the first of the failed checks found, in one sentence: the checks are in
-// the order in which people ask, the money first.
-func worst(results []check.Result) string {
-	for _, r := range results {
-		if r.Required && r.Status == check.Invalid {
-			first, _, _ := strings.Cut(r.Detail, "\n")
-			if at := strings.Index(first, ". "); at >= 0 {
-				first = first[:at]
-			}
-			count, example, several := strings.Cut(first, ", first: ")
-			if first = count; several && onlyTimes.MatchString(count) {
-				first = strings.TrimSuffix(example, ".") + " (" + count + ")"
-			}
-			return kinds(results) + check.Capital(strings.TrimSuffix(first, ".")) + "."
-		}
-	}
-	return ""
-}
-
-// mostKinds is how many kinds of anomalies the reason of a verdict names.
-const mostKinds = 4
-
-// kinds says how often the failed checks found which anomaly, to stand before the first of them;
-// empty where that says it itself, or where there is but one.
-func kinds(results []check.Result) string {
-	var list []string
-	all := 0
-	for _, r := range results {
-		if !r.Required || r.Status != check.Invalid {
-			continue
-		}
-		if all == 0 && len(r.Anomalies) == 0 {
-			return ""
-		}
-		for _, a := range r.Anomalies {
-			n := max(a.Count, 1)
-			if all == 0 && strings.Contains(a.Detail, check.Group(n)+" ") && !strings.HasSuffix(a.Detail, check.Times(n)) {
-				return ""
-			}
-			all += n
-			list = append(list, a.Name+" "+report.OftenText(n))
-		}
-	}
-	if all < 2 {
-		return ""
-	}
-	if more := len(list) - mostKinds; more > 0 {
-		list = append(list[:mostKinds], check.Others(more, "kind", "kinds"))
-	}
-	text := list[0]
-	if len(list) > 1 {
-		text = sentence(list)
-	}
-	return fmt.Sprintf("%s found: %s. ", check.Plural(all, "anomaly"), text)
-}
-
-// beyond says which violations were found that the claim does not forbid, to
-// stand in a sentence after what was kept; empty where there is none.
-func beyond(results []check.Result) string {
-	var serializable, strict bool
-	var others []string
-	for _, r := range results {
-		switch {
-		case r.Required || r.Status != check.Invalid:
-		case r.Name == check.Serializable:
-			serializable = true
-		case r.Name == check.Strict:
-			strict = true
-		default:
-			others = append(others, "failed the check "+r.Name)
-		}
-	}
+	c.result.Cause = nil
 	switch {
-	case serializable:
-		others = slices.Insert(others, 0, "was not serializable")
-	case strict:
-		others = slices.Insert(others, 0, "was not strictly serializable")
+	case verdict == check.Valid && committed == 0:
+		verdict = check.Unknown
+		c.result.Reason = fmt.Sprintf("Nothing was committed, and a run in which nothing happened proves nothing (claim: %s).", c.expect)
+	case verdict == check.Invalid:
+		c.explain(results)
+	default:
+		c.result.Reason = c.speaker().Reason(results, verdict, committed, c.expect)
 	}
-	if len(others) == 0 {
-		return ""
-	}
-	return ", and " + strings.Join(others, " and ") + " (for information: nothing that was claimed forbids it)"
+	c.result.Verdict = verdict.String()
 }
+
+// speaker makes the sentences about findings, with the nouns of the workload.
+func (c *conductor) speaker() text.Speaker { return text.Speaker{Words: c.o.Spec.Words} }
 
 // endedEarly says, before the reason, that a person ended the load phase or that nothing
 // was measured; empty where neither is so. There may be no load phase.
@@ -264,28 +158,6 @@ func endedEarly(d *report.Drive) string {
 		return ""
 	}
 	return fmt.Sprintf("The user ended the run early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
-}
-
-// cause returns what all required checks that are undecided say of it, to stand
-// after a sentence; empty where they say different things.
-func cause(results []check.Result) string {
-	said := ""
-	for _, result := range results {
-		if !result.Required || result.Status != check.Unknown {
-			continue
-		}
-		why, ok := strings.CutPrefix(result.Detail, "Not decided: ")
-		if !ok || said != "" && said != why {
-			return ""
-		}
-		said = why
-	}
-	first, _, more := strings.Cut(said, "\n")
-	first = strings.TrimSuffix(first, ".")
-	if more {
-		first += ", and more"
-	}
-	return ": " + first
 }
 
 func sentence(names []string) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -129,7 +130,7 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 		verdict string
 		says    string
 	}{
-		{"both sound", nil, [2]int{5, 6}, false, "valid", "Runs 1 and 2 against one data set, checked together. The one required check, total, holds over 11 committed transactions"},
+		{"both sound", nil, [2]int{5, 6}, false, "valid", "Runs 1 and 2 against one data set, checked together. The one required check, total, found no violation in 11 committed transactions (claim: "},
 		{"nothing committed", nil, [2]int{0, 0}, false, "unknown", "Nothing was committed"},
 		{"faults of one not known", func(h *history.Header) { h.Keys[keyNemesis] = "kill leader at 1s" }, [2]int{5, 6}, false, "unknown", "The check faults could not be decided"},
 		{"nodes of one not read", func(h *history.Header) { h.Keys[keyNodes] = "compared" }, [2]int{5, 6}, false, "unknown", "The check replicas could not be decided"},
@@ -221,8 +222,8 @@ func TestClockAt(t *testing.T) {
 // TestOneTransaction: the sentence of a verdict agrees with its numbers.
 func TestOneTransaction(t *testing.T) {
 	one := []check.Result{{Name: "total", Status: check.Valid, Required: true}}
-	got := reason(one, check.Valid, 1, isolation.ReadCommitted)
-	if want := "The one required check, total, holds over 1 committed transaction: the database kept what read-committed promises."; got != want {
+	got := text.Speaker{}.Reason(one, check.Valid, 1, isolation.ReadCommitted)
+	if want := "The one required check, total, found no violation in 1 committed transaction (claim: read-committed)."; got != want {
 		t.Errorf("%q", got)
 	}
 }
@@ -247,35 +248,6 @@ func TestTablesOfTheChecks(t *testing.T) {
 		want := map[bool]string{true: "measured beside", false: "read"}[measured]
 		if err != nil || len(r.Tables) != 1 || r.Tables[0].Title != want || read == measured {
 			t.Errorf("measured: %v: %v, %+v, the history was read: %v", measured, err, r.Tables, read)
-		}
-	}
-}
-
-// TestHowMany: the reason of a verdict says how often which anomaly was found, where the first
-// one does not say so itself.
-func TestHowMany(t *testing.T) {
-	anomaly := func(name string, n int, text string) check.Anomaly {
-		return check.Anomaly{Name: name, Count: n, Detail: text}
-	}
-	of := func(name string, required bool, list ...check.Anomaly) check.Result {
-		return check.Result{Name: name, Status: check.Invalid, Required: required, Detail: check.Capital(list[0].Name) + ": " + list[0].Detail, Anomalies: list}
-	}
-	skew, stale := anomaly("read skew", 1209, "A before B, B before A"+check.Times(1209)), anomaly("stale read", 1, "C before D.")
-	for _, tc := range []struct {
-		results []check.Result
-		want    string
-	}{
-		{[]check.Result{of("serializable", true, stale)}, "Stale read: C before D. The check"},
-		{[]check.Result{of("serializable", true, skew)}, "1,209 anomalies found: read skew 1,209 times. Read skew: A before B, B before A. The check"},
-		{[]check.Result{of("serializable", true, stale, skew), of("strict", true, stale), of("audits", false, stale)},
-			"1,211 anomalies found: stale read once, read skew 1,209 times and stale read once. Stale read: C before D. The checks"},
-		{[]check.Result{of("serializable", true, skew, skew, stale, stale, stale, stale)},
-			"2,422 anomalies found: read skew 1,209 times, read skew 1,209 times, stale read once, stale read once and 2 more kinds. Read"},
-		{[]check.Result{of("serializable", true, anomaly("lost update", 3, "Lost update: 3 times, first: E."))}, "Lost update: "},
-		{[]check.Result{{Name: "total", Status: check.Invalid, Required: true, Detail: "5.00 are missing."}, of("serializable", true, skew)}, "5.00 are missing. The"},
-	} {
-		if got := reason(tc.results, check.Invalid, 1, isolation.ReadCommitted); !strings.HasPrefix(got, tc.want) {
-			t.Errorf("%q does not begin with %q", got, tc.want)
 		}
 	}
 }

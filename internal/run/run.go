@@ -165,18 +165,20 @@ type conductor struct {
 	phase   string
 	untimed bool // what is done now is no part of the run itself
 
-	zero        time.Time         // of the clock of the drive
-	timeline    []stats.Second    // of the drive
-	plots       report.Plots      // of the drive
-	measured    []check.Table     // what the checks have made of the workload's own tables; nil: nothing
-	faultCount  int               // that were noted
-	faultLines  int               // that were written of them
-	unwhole     string            // why the database did not become whole after the last heal
-	unreadable  string            // why the result of the run that is checked could not be read
-	unkept      error             // why the violations could not be written
-	judging     bool              // the run itself is judged, not a recording of it
-	facts       facts             // of the run that is checked
-	checks      []check.Result    // on its faults and its nodes, where it is one of several
+	zero        time.Time      // of the clock of the drive
+	timeline    []stats.Second // of the drive
+	plots       report.Plots   // of the drive
+	measured    []check.Table  // what the checks have made of the workload's own tables; nil: nothing
+	faultCount  int            // that were noted
+	faultLines  int            // that were written of them
+	unwhole     string         // why the database did not become whole after the last heal
+	unreadable  string         // why the result of the run that is checked could not be read
+	unkept      error          // why the violations could not be written
+	judging     bool           // the run itself is judged, not a recording of it
+	facts       facts          // of the run that is checked
+	checks      []check.Result // on its faults and its nodes, where it is one of several
+	results     []check.Result // of all checks, once they are made
+	qualify     func(reason string) string
 	violated    chan struct{}     // closed when the load phase is to end for a violation
 	checkedLive *report.LiveCheck // nil: nothing was checked during the load phase
 	foundLive   atomic.Pointer[LiveCheck]
@@ -225,6 +227,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 	c.footprint(ctx)
 	err = c.judge(ctx)
 	c.acknowledgements()
+	c.explainAgain()
 	c.tables(ctx)
 	return errors.Join(err, c.judgeObjectives(objectiveKeys(&c.o.Plan)))
 }
@@ -270,11 +273,29 @@ func (c *conductor) describe(ctx context.Context) error {
 		c.expect = claim.Level
 	}
 	r.Claim = &report.Claim{
-		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.expect.String(),
+		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.expect.String(), Durable: info.Durable,
 	}
+	for _, v := range info.Caveats {
+		r.Claim.Caveats = append(r.Claim.Caveats, report.Caveat(v))
+	}
+	r.Claim.Isolations = c.isolations()
 	c.log.Info("database", "name", info.Name, "version", info.Version, "isolation", claim.Isolation, "claims", claim.Level, "expect", c.expect)
 	r.Environment = c.o.Where.fingerprint(c.o.Dir.Path)
 	return c.o.Dir.Write(FaultsFile, nil)
+}
+
+// isolations lists those that the database has, with what it claims at each.
+func (c *conductor) isolations() (list []report.IsolationLevel) {
+	listed, ok := c.o.Database.(db.Isolated)
+	if !ok {
+		return nil
+	}
+	for _, name := range listed.IsolationNames() {
+		if claim, err := c.o.Database.Claim(name); err == nil {
+			list = append(list, report.IsolationLevel{Isolation: claim.Isolation, Level: claim.Level.String()})
+		}
+	}
+	return list
 }
 
 func (c *conductor) load(ctx context.Context) error {

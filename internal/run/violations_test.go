@@ -147,13 +147,14 @@ func TestBeyondTheClaim(t *testing.T) {
 		results []check.Result
 		says    string
 	}{
-		{[]check.Result{result(check.Serializable, check.Valid, true), result(check.Strict, check.Valid, false)}, "promises."},
-		{[]check.Result{result(check.Strict, check.Unknown, false)}, "promises."},
-		{[]check.Result{result(check.Serializable, check.Invalid, false), result(check.Strict, check.Invalid, false)}, "promises, and was not serializable (for information: nothing that was claimed forbids it)."},
-		{[]check.Result{result(check.Strict, check.Invalid, false), result(check.Audits, check.Invalid, false)}, "promises, and was not strictly serializable and failed the check audits (for information: nothing that was claimed forbids it)."},
+		{[]check.Result{result(check.Serializable, check.Valid, true), result(check.Strict, check.Valid, false)}, "(claim: read-committed)."},
+		{[]check.Result{result(check.Strict, check.Unknown, false)}, "(claim: read-committed)."},
+		{[]check.Result{result(check.Serializable, check.Invalid, false), result(check.Strict, check.Invalid, false)}, "; it was not serializable, which the claim does not forbid."},
+		{[]check.Result{result(check.Strict, check.Invalid, false), result(check.Audits, check.Invalid, false)}, "; it was not strictly serializable and failed the check audits, which the claim does not forbid."},
 	} {
 		r := new(report.Result)
-		decide(r, append(tc.results, result(check.Total, check.Valid, true)), 7, isolation.ReadCommitted)
+		c := &conductor{result: r, expect: isolation.ReadCommitted}
+		c.decide(append(tc.results, result(check.Total, check.Valid, true)), 7)
 		if r.Verdict != "valid" || !strings.HasSuffix(r.Reason, tc.says) {
 			t.Errorf("%q does not end in %q", r.Reason, tc.says)
 		}

@@ -45,6 +45,8 @@ type Spec struct {
 	CheckPart func(ctx context.Context, h history.Header, expect isolation.Level, part check.Source) ([]check.Result, error)
 	// Words are the nouns of its sentences about findings.
 	Words check.Words
+	// Unsafe is the way of writing that loses updates below snapshot isolation; nil: it has none.
+	Unsafe *UnsafeStyle
 	// Checks says what each check holds, in the order in which they are reported.
 	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.
@@ -60,6 +62,13 @@ type Spec struct {
 	Objects func(h history.Header) Objects
 	// Format writes what is recorded of an object.
 	Format Format
+}
+
+// UnsafeStyle is a value of a setting with which transactions read, compute and write the result.
+type UnsafeStyle struct {
+	Setting string // as Drive.Style of a result has it
+	Value   string
+	Safe    string // the value that is safe at any level
 }
 
 // IsolationTest is a workload as a test of isolation levels.

@@ -286,6 +286,12 @@ func (s Speaker) titleOfTotals(f *check.Finding) (title string, all bool) {
 		return fmt.Sprintf("%s in the %s that no client ever sent: %s", n(w.One), w.Book, s.some(f)), true
 	case fact.Twice:
 		return fmt.Sprintf("%s with a %s twice in the %s: %s", n(w.One), w.Part, w.Book, s.some(f)), true
+	case fact.Books:
+		return n("account") + " with books that do not close", false
+	case fact.SameVersion:
+		if !first.Ledger {
+			return n("version") + " made by two " + w.One + "s", false
+		}
 	case fact.ForeignRow:
 		return n("row") + " that neither the load nor a client made", false
 	case fact.Negative:

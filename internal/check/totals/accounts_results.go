@@ -26,14 +26,15 @@ type findings struct {
 	list  []check.Finding
 }
 
-// add counts a violation that the transactions show.
-func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) {
+// add counts a violation that the transactions show, and returns its finding.
+func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) *check.Finding {
 	at := slices.IndexFunc(f.list, func(one check.Finding) bool { return one.Kind() == what.Fact() })
 	if at < 0 {
 		at = len(f.list)
 		f.list = append(f.list, check.Finding{Check: f.check})
 	}
 	f.list[at].Add(what, on, by...)
+	return &f.list[at]
 }
 
 // more counts further violations of the kind of fact that was added last.
@@ -50,8 +51,19 @@ func (f *findings) judge(r check.Result, undecided, holds fact.Fact) check.Resul
 
 // show adds a violation that one transaction shows, and hands it over.
 func (b *balances) show(f *findings, id history.ID, what fact.Fact) {
-	f.add(what, "", id)
+	t, known := b.Txns.Find(id)
+	if one := f.add(what, "", id); known {
+		b.when(one, t)
+	}
 	b.Show(f.check, "", id, "", what)
+}
+
+// when notes that a transaction shows a violation at its end. Times of several recordings are not
+// compared.
+func (b *balances) when(f *check.Finding, t uint32) {
+	if n := &b.Txns.List[t]; n.Source != check.FromLedger && len(b.Input.History) == 1 {
+		f.At(n.End)
+	}
 }
 
 // object names an object in a fact, if somebody asks for violations; empty otherwise.

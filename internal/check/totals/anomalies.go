@@ -55,6 +55,9 @@ func (o *order) addCycle(steps []graph.Step) {
 	}
 	f := &(*list)[at]
 	f.Count++
+	for _, s := range steps {
+		o.b.when(f, s.From)
+	}
 	if lost {
 		f.OfLost++
 	}
@@ -131,9 +134,10 @@ func (o *order) lostUpdates() {
 	o.b.showForks(check.Serializable, lostUpdateName)
 	f := check.Finding{Check: check.Serializable, Anomaly: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Amount: o.b.netLoss()}
 	for _, one := range forks {
+		o.b.when(&f, one.second)
 		if f.Full() {
-			f.Count = len(forks)
-			break
+			f.Count++
+			continue
 		}
 		what := o.lostUpdate(one)
 		f.Add(what, what.Object, what.First.ID, what.Second.ID)
@@ -177,6 +181,7 @@ func (o *order) oddReads(name string, list []oddRead, what func(oddRead) fact.Fa
 	f := check.Finding{Check: check.Serializable, Anomaly: name, Forbidden: isolation.ReadCommitted, AtLeast: len(list) == mostOdd}
 	for _, r := range list {
 		by := []history.ID{o.b.IDOf(r.reader)}
+		o.b.when(&f, r.reader)
 		writer, known := o.b.Txns.Find(r.last)
 		if known && o.b.lost(writer) {
 			f.OfLost++

@@ -23,6 +23,13 @@
 			el("div", { class: "status" }, capital(o.status)),
 			el("div", { class: "detail" }, el("p", {}, o.detail)))));
 	}
+	// wrong shows the evidence of the cause, and the other findings, a line each that opens on demand.
+	function wrong(cause, failed) {
+		return el("div", { class: "checks cause" },
+			cause.finding ? finding(cause.finding) : checks(failed),
+			cause.others.map((o) => el("details", { class: o.explained ? "explained" : "also" }, el("summary", {}, unbroken(o.text)), finding(o.finding))),
+			el("details", {}, el("summary", {}, "The checks that failed, with their transactions"), checks(failed)));
+	}
 	// found shows the first finding of a check; the others are folded where they are many.
 	function found(c) {
 		const [first, ...others] = c.findings.map(finding);
@@ -86,8 +93,8 @@
 	function update(next) {
 		data = next;
 		document.title = data.title;
-		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes, data.objectives_status], () => header(data));
-		section("failed", "What is wrong", data.failed, checks);
+		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes, data.objectives_status, data.cause], () => header(data));
+		section("failed", "What is wrong", data.failed.length > 0 ? [data.cause, data.failed] : [], () => data.cause ? wrong(data.cause, data.failed) : checks(data.failed));
 		section("figures", null, data.figures, figures);
 		const drawn = [...timeline(data.timeline), ...window.stroppy.server.show(data.server, data.timeline), ...latency(data)];
 		section("outcomes", "Outcomes", data.outcomes, tables);

@@ -48,6 +48,8 @@
 			el("h1", { class: "verdict " + d.verdict }, icon(["valid", "invalid", "unknown"].includes(d.verdict) ? d.verdict : "note"), el("span", {}, capital(d.verdict)),
 				d.objectives_status === "missed" || d.objectives_status === "unknown" ? el("span", { class: "beside" }, d.objectives_status === "missed" ? "objectives missed" : "objectives not decided") : null),
 			d.reason ? el("p", { class: "reason" }, tight(d.reason)) : null,
+			d.cause ? el("p", { class: "whose" }, tight(d.cause.whose)) : null,
+			d.cause ? el("p", { class: "cure" }, el("b", {}, "What to do: "), tight(d.cause.cure)) : null,
 			d.notes.length === 0 ? null : el("ul", { class: "notes" }, d.notes.map((n) =>
 				el("li", { class: n.kind }, icon(n.kind), el("span", {}, n.kind === "warning" ? el("b", {}, "Warning. ") : null, tight(n.text))))));
 	}

@@ -21,7 +21,7 @@ import (
 // Spec is the bank as the commands know it.
 func Spec() workload.Spec {
 	return workload.Spec{
-		Words: sentenceWords(),
+		Words: sentenceWords(), Unsafe: &workload.UnsafeStyle{Setting: "update", Value: RMW, Safe: Locked},
 		Name:  Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
 		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config { return new(DefaultConfig()) },

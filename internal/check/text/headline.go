@@ -1,0 +1,304 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/cause"
+	"stroppy/internal/check/fact"
+	"stroppy/internal/isolation"
+)
+
+// Headline is what the first line of a report states of a violation: its cause, its size, its time,
+// and the fault that was under way. Times are since the run's start.
+type Headline struct {
+	Found    *cause.Found
+	From, To time.Duration // from the first violation to the last; both 0: not known
+	Fault    *Fault        // under way in that time; nil: none
+	Nodes    []Node        // that acknowledged writes which are lost, the first one first
+	Leaders  []Leader      // that took the lead in that time or shortly after it
+}
+
+// Fault is a fault of the script as it happened.
+type Fault struct {
+	Text     string // as the script has it
+	Target   string // the nodes
+	From, To time.Duration
+}
+
+// Node is what one node acknowledged and then lost.
+type Node struct {
+	Name     string
+	From, To time.Duration
+	Lost     uint64
+}
+
+// Leader is a node that took the lead.
+type Leader struct {
+	Name string
+	At   time.Duration
+}
+
+// Headline returns the cause of a verdict in one sentence.
+func (s Speaker) Headline(h Headline) string {
+	text := s.what(h.Found)
+	var after []string
+	switch {
+	case len(h.Nodes) > 0:
+		for _, n := range h.Nodes {
+			after = append(after, fmt.Sprintf("%s acknowledged %s of them between %s and %s", n.Name, check.Group(n.Lost), at(n.From), at(n.To)))
+		}
+		if len(h.Nodes) == 1 && h.Nodes[0].Lost == uint64(h.Found.Count) {
+			after = []string{fmt.Sprintf("%s acknowledged them between %s and %s", h.Nodes[0].Name, at(h.Nodes[0].From), at(h.Nodes[0].To))}
+		}
+	case h.To > 0 && h.To-h.From < 100*time.Millisecond:
+		after = append(after, "at "+at(h.From))
+	case h.To > 0:
+		after = append(after, fmt.Sprintf("between %s and %s", at(h.From), at(h.To)))
+	}
+	if h.Fault != nil {
+		during := fmt.Sprintf("during the fault %s", h.Fault.Text)
+		if h.Fault.Target != "" && !strings.Contains(h.Fault.Text, h.Fault.Target) {
+			during += fmt.Sprintf(" (on %s)", h.Fault.Target)
+		}
+		during += fmt.Sprintf(" from %s to %s", at(h.Fault.From), at(h.Fault.To))
+		if len(after) > 0 {
+			after[len(after)-1] += ", " + during
+		} else {
+			after = append(after, during)
+		}
+	}
+	for _, l := range h.Leaders {
+		after = append(after, fmt.Sprintf("%s became the leader at %s", l.Name, at(l.At)))
+	}
+	switch {
+	case len(after) == 0:
+		return text + "."
+	case len(h.Nodes) > 0:
+		return text + ": " + strings.Join(after, "; ") + "."
+	}
+	return text + " " + strings.Join(after, "; ") + "."
+}
+
+// at writes a time since the run's start.
+func at(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// what returns the cause and its size, as the beginning of a sentence.
+func (s Speaker) what(f *cause.Found) string {
+	one := s.Words.One
+	count := check.Group(f.Count)
+	if f.AtLeast {
+		count = "At least " + count
+	}
+	counted := func(noun string) string {
+		return strings.Replace(check.Plural(f.Count, noun), check.Group(f.Count), count, 1)
+	}
+	switch f.Kind {
+	case cause.LostWrites:
+		if _, ok := f.Instances[0].(fact.Lost); ok {
+			return counted("acknowledged "+one) + " lost"
+		}
+	case cause.LostUpdates:
+		text := counted("lost update")
+		if f.Amount != 0 {
+			text += ", " + s.net(f.Amount)
+		}
+		return text
+	case cause.BrokenOrder:
+		if f.Anomaly != "" {
+			return strings.TrimPrefix(counted("violation"), "") + ": " + f.Anomaly
+		}
+	}
+	if title, all := s.title(f.Finding); title != "" {
+		if all {
+			title, _, _ = strings.Cut(title, ": ")
+		}
+		return title
+	}
+	text := check.Capital(s.Instance(f.Finding))
+	if f.Count > 1 {
+		text += fmt.Sprintf(" (the first of %s)", count)
+	}
+	return text
+}
+
+// Consequence returns one line about a finding that is not the cause.
+func (s Speaker) Consequence(f *cause.Found) string {
+	text := f.Check + ": " + lower(s.what(f))
+	if f.Of != nil {
+		return text + ", explained by the above"
+	}
+	return text
+}
+
+func lower(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// Culprit returns whose fault a violation is, and what shows it.
+func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
+	name := p.Database
+	if name == "" {
+		name = "the database"
+	}
+	at := name
+	if p.Isolation != "" {
+		at += " at " + strings.ToUpper(p.Isolation)
+	}
+	switch j.Culprit {
+	case cause.Database:
+		if j.Durable {
+			return fmt.Sprintf("The database broke its promise: %s promises to keep what it acknowledged (%s).", name, j.Source)
+		}
+		return fmt.Sprintf("The database broke its promise: %s claims %s (%s), which forbids this.", at, j.Claim, j.Source)
+	case cause.Configuration:
+		if j.Asked {
+			return fmt.Sprintf("This configuration does not promise it: %s claims %s, and --expect %s was asked for.", at, j.Claim, p.Expect)
+		}
+		var list []string
+		for _, c := range j.Caveats {
+			list = append(list, fmt.Sprintf("%s: \"%s\" (%s)", c.Setting, c.Quote, c.Source))
+		}
+		return "This configuration does not promise it: " + strings.Join(list, "; ") + "."
+	case cause.Application:
+		return fmt.Sprintf("The application's way of writing is not safe at this level: %s kept %s; it reads, computes and writes the result (--update %s), which needs a stronger level or locks.",
+			name, j.Claim, j.Update)
+	}
+	return "Not decided between the database, its configuration and the application: no promise is known that covers this."
+}
+
+// Cure returns what to do.
+func (s Speaker) Cure(j cause.Judgement) string {
+	var list []string
+	switch j.Culprit {
+	case cause.Database:
+		return "Report it to the makers of the database with this run's directory; the command in the report repeats the run."
+	case cause.Configuration:
+		for _, c := range j.Caveats {
+			list = append(list, c.Cure)
+		}
+		if j.Asked {
+			list = isolations(j)
+		}
+		if len(list) == 0 {
+			return "Choose a database or an isolation that promises it, or expect less."
+		}
+		return "Set " + strings.Join(list, " and ") + "."
+	case cause.Application:
+		if j.Safe != "" {
+			list = append(list, "--update "+j.Safe)
+		}
+		list = append(list, isolations(j)...)
+		return "Use " + alternatives(list) + "."
+	}
+	return "Look at the transactions that the report names with `stroppy history`, and at who else writes to the database."
+}
+
+// isolations returns the isolations that forbid what was found, with what they need.
+func isolations(j cause.Judgement) (list []string) {
+	for _, name := range j.Isolations {
+		list = append(list, "--isolation '"+name+"' with retries")
+	}
+	return list
+}
+
+// alternatives joins a list with commas and a last "or".
+func alternatives(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
+}
+
+// Reason returns the reason of a verdict that is not invalid. Undecided are the required checks that
+// could not be decided.
+func (s Speaker) Reason(results []check.Result, verdict check.Status, committed uint64, expect isolation.Level) string {
+	var names []string
+	var first *check.Result
+	several := false
+	for i := range results {
+		r := &results[i]
+		if !r.Required || r.Status != verdict {
+			continue
+		}
+		names = append(names, r.Name)
+		if first == nil {
+			first = r
+		} else if s.Detail(r) != s.Detail(first) {
+			several = true
+		}
+	}
+	if len(names) == 0 {
+		return "No check was made."
+	}
+	if verdict == check.Valid {
+		hold := "The one required check, " + names[0] + ", found no violation"
+		if len(names) > 1 {
+			hold = fmt.Sprintf("None of the %d required checks found a violation", len(names))
+		}
+		return fmt.Sprintf("%s in %s (claim: %s)%s.", hold, check.Plural(committed, "committed transaction"), expect, beyond(results))
+	}
+	which := "The check " + names[0]
+	if len(names) > 1 {
+		which = "The checks " + listed(names)
+	}
+	why := ""
+	if !several {
+		why = ": " + s.undecided(first)
+	}
+	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, why)
+}
+
+// undecided returns why a result is not decided, as a clause.
+func (s Speaker) undecided(r *check.Result) string {
+	if r.Why != nil {
+		return s.Clause(r.Why)
+	}
+	first, _, more := strings.Cut(strings.TrimPrefix(r.Detail, "Not decided: "), "\n")
+	first = strings.TrimSuffix(first, ".")
+	if more {
+		first += ", and more"
+	}
+	return first
+}
+
+// beyond says which violations were found that the claim does not forbid; empty if there is none.
+func beyond(results []check.Result) string {
+	var serializable, strict bool
+	var others []string
+	for _, r := range results {
+		switch {
+		case r.Required || r.Status != check.Invalid:
+		case r.Name == check.Serializable:
+			serializable = true
+		case r.Name == check.Strict:
+			strict = true
+		default:
+			others = append(others, "failed the check "+r.Name)
+		}
+	}
+	switch {
+	case serializable:
+		others = append([]string{"was not serializable"}, others...)
+	case strict:
+		others = append([]string{"was not strictly serializable"}, others...)
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "; it " + strings.Join(others, " and ") + ", which the claim does not forbid"
+}
+
+// Story tells the first instance of a finding as a story, before its edges; empty if the finding has none.
+func (s Speaker) Story(f *check.Finding) string {
+	if len(f.Cycle) == 0 {
+		return ""
+	}
+	return check.Capital(s.Instance(f)) + "."
+}

@@ -59,6 +59,16 @@ type Caveat struct {
 	Cure    string // the setting that promises it
 }
 
+// Setting returns the value of a setting that is shown; empty if there is none.
+func (i *Info) Setting(name string) string {
+	for _, s := range i.Settings {
+		if s.Name == name {
+			return s.Value
+		}
+	}
+	return ""
+}
+
 type Setting struct{ Name, Value string }
 
 // Claim is what a database promises at one isolation.

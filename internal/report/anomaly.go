@@ -210,8 +210,3 @@ func (v *BrokenValue) drawing() string {
 	title := fmt.Sprintf("Whose bytes %s read in %s", v.Transaction, v.Object)
 	return svgOf(d, title, title, "")
 }
-
-// of says that a line of a check's detail is about this value.
-func (v *BrokenValue) of(line string) bool {
-	return strings.Contains(line, fmt.Sprintf("%s read a value of %d bytes", v.Transaction, v.Bytes))
-}

@@ -353,19 +353,33 @@ func pageCheck(c Check) PageCheck {
 	}
 	if len(c.Findings) == 0 { // of a program that kept none
 		p.Findings = append(p.Findings, PageFinding{Text: c.Detail, Edges: []string{}})
+		for i := range c.Anomalies {
+			a := &c.Anomalies[i]
+			p.Findings = append(p.Findings, a.evidence(Capital(a.Name)+": "+a.Detail))
+		}
+	}
+	for i := range c.Broken {
+		if i == 0 {
+			p.Findings[0].Drawing = c.Broken[i].drawing()
+			continue
+		}
+		p.Findings = append(p.Findings, PageFinding{Edges: []string{}, Drawing: c.Broken[i].drawing()})
 	}
 	return p
 }
 
 // pageFinding returns a finding with its evidence.
 func (c *Check) pageFinding(f *Finding) PageFinding {
-	p := PageFinding{Text: f.Text, Edges: []string{}}
 	at := slices.IndexFunc(c.Anomalies, func(a Anomaly) bool { return a.Name == f.Anomaly })
 	if f.Anomaly == "" || at < 0 {
-		return p
+		return PageFinding{Text: f.Text, Edges: []string{}}
 	}
-	a := &c.Anomalies[at]
-	p.Drawing, p.File, p.Note = drawing(a, ""), a.Drawing, forbiddenText(a.Forbidden)
+	return c.Anomalies[at].evidence(f.Text)
+}
+
+// evidence returns an anomaly with its edges and its drawing below a text.
+func (a *Anomaly) evidence(text string) PageFinding {
+	p := PageFinding{Text: text, Edges: []string{}, Drawing: drawing(a, ""), File: a.Drawing, Note: forbiddenText(a.Forbidden)}
 	for i, e := range a.Edges {
 		p.Edges = append(p.Edges, fmt.Sprintf("%d. %s: %s", i+1, e.Kind, Sentence(e.Text)))
 	}

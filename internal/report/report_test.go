@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	checktext "stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -83,23 +84,32 @@ func cases() map[string]*Result {
 
 	invalid := driven(base("invalid", "The checks durable and serializable found violations."))
 	results := nine(check.Valid)
+	first, second := history.NewID(1, 7, 312), history.NewID(1, 3, 9)
 	results[3] = check.Result{
 		Name: check.Durable, Status: check.Invalid, Required: true,
-		Detail:  "2 transfers acknowledged and lost: 1-7-312, 1-3-9.\nThey were sent between second 4.2 and second 6.7, and nothing of them is in the ledger that was downloaded in the end.",
-		Witness: []history.ID{history.NewID(1, 7, 312), history.NewID(1, 3, 9)},
+		Findings: []check.Finding{{
+			Check: check.Durable, Count: 2, Instances: []fact.Fact{fact.Lost{By: first}, fact.Lost{By: second}},
+			Transactions: []history.ID{first, second},
+		}},
+		Witness: []history.ID{first, second},
 		Where:   []history.Ref{{File: "history/transactions.bin", Offset: 65536, Record: 17}},
 	}
 	results[6] = check.Result{
-		Name: check.Serializable, Status: check.Invalid, Required: true, Detail: "Lost update: 1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
-		Witness: make([]history.ID, 30),
-		Anomalies: []check.Anomaly{
-			lostUpdate(),
-			{Name: "read skew", Forbidden: isolation.SnapshotIsolation, Count: 1234, Detail: "…"},
-		},
+		Name: check.Serializable, Status: check.Invalid, Required: true, Witness: make([]history.ID, 30),
+		Findings: []check.Finding{lostUpdateFinding(), {
+			Check: check.Serializable, Anomaly: "read skew (G-single)", Forbidden: isolation.SnapshotIsolation, Count: 1234, AtLeast: true,
+			Instances: []fact.Fact{fact.Component{By: first, All: 3}}, Transactions: []history.ID{first},
+		}},
 	}
 	results[8].Status, results[8].Detail = check.NotApplicable, "No audits were asked for."
 	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
 	invalid.Checks = Checks(results, speaker)
+	invalid.Reason = "2 acknowledged transfers lost: n1 acknowledged them between 14.1 s and 16.8 s; n2 became the leader at 15.9 s."
+	invalid.Cause = &Cause{
+		Kind: "lost-writes", Check: check.Durable, Finding: "lost", Count: 2, FromSeconds: number(14.1), ToSeconds: number(16.8), Culprit: "configuration",
+		Text: invalid.Reason, CulpritText: "This configuration does not promise it: wait=0: \"it may be lost\" (its manual).", Cure: "Set wait=1.",
+		Explains: []Consequence{{Check: check.Serializable, Kind: "lost-update", Anomaly: "lost update (P4)", Count: 1, Explained: true, Text: "serializable: 1 lost update, explained by the above"}},
+	}
 	invalid.Violations = &Violations{File: "violations.jsonl", Lines: 4002, More: 70000, Checks: []ViolationsOf{{check.Durable, 2, 2}, {check.Serializable, 74000, 4000}}}
 
 	unknown := driven(base("unknown", "The run was cut off, so not all that it sent is recorded. The check no-ghost could not be decided."))
@@ -339,6 +349,17 @@ func lostUpdate() check.Anomaly {
 	}
 }
 
+// lostUpdateFinding is lostUpdate as a finding.
+func lostUpdateFinding() check.Finding {
+	a := lostUpdate()
+	first, second := history.NewID(1, 7, 312), history.NewID(1, 3, 9)
+	return check.Finding{
+		Check: check.Serializable, Anomaly: "lost update (P4)", Forbidden: a.Forbidden, Count: 1, Transactions: []history.ID{first, second},
+		Instances: []fact.Fact{fact.LostUpdate{First: fact.Member{ID: first}, Second: fact.Member{ID: second}, Object: "account DEUTDEFF 77", Version: 5}},
+		Cycle:     a.Cycle, Spans: a.Spans,
+	}
+}
+
 // TestNarrow: on a terminal of 80 columns no line of a head or a table is wider than it is, and
 // every word of it is there.
 func TestNarrow(t *testing.T) {
@@ -397,13 +418,14 @@ func TestNarrow(t *testing.T) {
 // its witness and drawing, though nobody claimed that none is lost; where nothing fails it does not.
 func TestCauseBesideWhatFails(t *testing.T) {
 	results := nine(check.Valid)
-	results[6].Status, results[6].Detail, results[6].Anomalies = check.Invalid, "Lost update: "+lostUpdate().Detail, []check.Anomaly{lostUpdate()}
+	results[6].Status, results[6].Findings = check.Invalid, []check.Finding{lostUpdateFinding()}
 	results[7].Status, results[7].Detail = check.Invalid, "Not serializable, and so not strictly."
 	for _, wrong := range []bool{true, false} {
 		r, want := driven(base("valid", "It is so.")), []string{}
 		if wrong {
 			results[0].Status, results[0].Detail = check.Invalid, "5.00 was made."
 			r, want = driven(base("invalid", "5.00 was made.")), []string{results[0].Name, check.Serializable}
+			r.Cause = &Cause{Kind: "lost-updates", Check: check.Serializable, Finding: "lost-update", Anomaly: "lost update (P4)", Count: 1, Explains: []Consequence{}}
 		} else {
 			results[0].Status = check.Valid
 		}
@@ -427,4 +449,4 @@ func TestCauseBesideWhatFails(t *testing.T) {
 }
 
 // speaker makes sentences without the nouns of a workload.
-var speaker checktext.Speaker
+var speaker = checktext.Speaker{Words: check.Words{One: "transfer", Book: "ledger", Part: "leg"}}

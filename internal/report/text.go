@@ -293,10 +293,7 @@ func (t *text) wrong(d *PageData) {
 	}
 	t.head("What is wrong")
 	if f := d.Cause.Finding; f != nil {
-		t.hang("", 2, f.Text)
-		for _, e := range f.Edges {
-			t.hang("", 4, e)
-		}
+		t.finding(*f)
 	}
 	for _, o := range d.Cause.Others {
 		const indent = 4

@@ -108,7 +108,7 @@ func (s Speaker) what(f *cause.Found) string {
 		return text
 	case cause.BrokenOrder:
 		if f.Anomaly != "" {
-			return strings.TrimPrefix(counted("violation"), "") + ": " + f.Anomaly
+			return counted(anomalyNoun(f.Anomaly)) + anomalyRest(f.Anomaly)
 		}
 	}
 	if title, all := s.title(f.Finding); title != "" {
@@ -131,6 +131,21 @@ func (s Speaker) Consequence(f *cause.Found) string {
 		return text + ", explained by the above"
 	}
 	return text
+}
+
+// anomalyNoun returns the part of an anomaly's name that takes the plural, such as "dirty read" of
+// "dirty read (G1a)" and "read" of "read of a version that nobody made".
+func anomalyNoun(name string) string { return name[:len(name)-len(anomalyRest(name))] }
+
+// anomalyRest returns what stands behind the noun of an anomaly's name.
+func anomalyRest(name string) string {
+	at := len(name)
+	for _, mark := range []string{" (", " of ", " in "} {
+		if i := strings.Index(name, mark); i >= 0 {
+			at = min(at, i)
+		}
+	}
+	return name[at:]
 }
 
 func lower(text string) string {
@@ -169,7 +184,7 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 		return fmt.Sprintf("The application's way of writing is not safe at this level: %s kept %s; it reads, computes and writes the result (--update %s), which needs a stronger level or locks.",
 			name, j.Claim, j.Update)
 	}
-	return "Not decided between the database, its configuration and the application: no promise is known that covers this."
+	return "Not decided between the database, its configuration and whoever else writes to it: no transaction of the run and no promise that is known explains it."
 }
 
 // Cure returns what to do.

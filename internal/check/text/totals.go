@@ -296,6 +296,8 @@ func (s Speaker) titleOfTotals(f *check.Finding) (title string, all bool) {
 		return n("row") + " that neither the load nor a client made", false
 	case fact.Negative:
 		return n("balance") + " below zero", false
+	case fact.TwoVersions:
+		return n(w.One) + " applied twice", false
 	case fact.AuditSum:
 		return n("audit") + " saw another total", false
 	case fact.AuditTorn:

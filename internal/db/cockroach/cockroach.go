@@ -83,7 +83,10 @@ const serializable = "serializable"
 // claimed.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
-		Name:    "CockroachDB",
+		Name: "CockroachDB",
+		Durability: func(info *db.Info, _ bool) {
+			info.Durable = "https://www.cockroachlabs.com/docs/stable/architecture/transaction-layer"
+		},
 		Schemes: []string{"cockroach", "cockroachdb"},
 		Port:    "26257",
 		Dialect: &db.Dialect{

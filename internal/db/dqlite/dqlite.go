@@ -106,7 +106,7 @@ var isolations = db.Isolations{
 }
 
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
-	info := db.Info{Name: "dqlite"}
+	info := db.Info{Name: "dqlite", Durable: "https://canonical.com/dqlite/docs/explanation/consistency-model"}
 	s, err := d.Session(ctx, db.SessionOptions{Mode: db.Interactive})
 	if err != nil {
 		return info, err

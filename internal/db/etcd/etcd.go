@@ -159,7 +159,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		versions = append(versions, s.GetVersion())
 	}
 	slices.Sort(versions)
-	info := db.Info{Name: "etcd", Version: strings.Join(slices.Compact(versions), ", ")}
+	info := db.Info{Name: "etcd", Durable: "https://etcd.io/docs/latest/learning/api_guarantees/", Version: strings.Join(slices.Compact(versions), ", ")}
 	info.Add("nodes", "%d in the URL, %d answered", len(d.nodes), len(statuses))
 	info.Add("cluster id", "%x", statuses[0].GetHeader().GetClusterId())
 	if members := d.members(ctx, l); len(members) > 0 {

@@ -241,7 +241,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if err != nil {
 		return db.Info{}, err
 	}
-	info := db.Info{Name: "FoundationDB"}
+	info := db.Info{Name: "FoundationDB", Durable: "https://apple.github.io/foundationdb/developer-guide.html"}
 	s.describe(&info)
 	info.Add("API version", "%d", d.config.library.api)
 	info.Add("timeout of a transaction", "%v", d.config.timeout)

@@ -110,7 +110,7 @@ func (d *Database) Fired() int {
 // Info says how the store was opened, so that a mutant is not taken for the reference.
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options
-	info := db.Info{Name: "memory", Version: "1"}
+	info := db.Info{Name: "memory", Version: "1", Durable: isolations.Source}
 	info.Add("durability", "none, all is lost when the process ends")
 	info.Add("seed", "%d", o.seed)
 	if o.mutant != "" {

@@ -249,6 +249,13 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		info.Add("read preference", "secondary: what only reads is outside any transaction and may be old")
 	}
 	info.Add("timeout of a call", "%v", d.config.timeout)
+	info.Durable = "https://www.mongodb.com/docs/manual/reference/write-concern/"
+	if d.config.w != wMajority {
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "w=" + d.config.w, Source: "https://www.mongodb.com/docs/manual/core/replica-set-write-concern/", Cure: "w=majority",
+			Quote: "A write concern of w: 1 only requires acknowledgment from the primary replica set member before returning write concern acknowledgment.",
+		})
+	}
 	return info, nil
 }
 

@@ -116,5 +116,18 @@ func (s *server) info() db.Info {
 			info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
 		}
 	}
+	s.durability(&info)
 	return info
+}
+
+// durability completes an Info by what the server promises of acknowledged commits.
+func (s *server) durability(info *db.Info) {
+	const manual = "https://dev.mysql.com/doc/refman/8.4/en/"
+	info.Durable = manual + "mysql-acid.html"
+	if flush, there := s.variables["innodb_flush_log_at_trx_commit"]; there && flush != "1" {
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "innodb_flush_log_at_trx_commit=" + flush, Source: manual + "innodb-parameters.html", Cure: "innodb_flush_log_at_trx_commit=1",
+			Quote: "Transactions for which logs have not been flushed can be lost in a crash.",
+		})
+	}
 }

@@ -78,6 +78,10 @@ type Flavor struct {
 	// Product returns name and version for Info, of version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
 	Settings []string // that Info shows
+
+	// Durability completes an Info by what the database promises of acknowledged writes, of one
+	// server or of several; nil: that is not known.
+	Durability func(info *db.Info, several bool)
 }
 
 // PoolerError is what an error of a pooler means. The zero value: it is none that is known.
@@ -308,6 +312,9 @@ func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 		}
 		if d.pooled {
 			info.Settings = append(info.Settings, db.Setting{Name: "pooler", Value: d.namePooler(ctx)})
+		}
+		if d.flavor.Durability != nil {
+			d.flavor.Durability(&info, len(d.config.Fallbacks) > 0)
 		}
 		return nil
 	})

@@ -82,6 +82,7 @@ func Flavor() *pgwire.Flavor {
 		Product: func(_, serverVersion string) (string, string) { return "PostgreSQL", serverVersion },
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",
 			"default_transaction_isolation", "max_connections", "shared_buffers", "wal_level"},
+		Durability: durability,
 	}
 }
 

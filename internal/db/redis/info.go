@@ -58,6 +58,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		info.Add("wait", "a commit is acknowledged by %d replicas, which have %v", d.config.wait, d.config.waitFor)
 	}
 	info.Add("timeout of a call", "%v", d.config.timeout)
+	d.durability(&info, d.sentinels != nil || len(d.config.nodes) > 1 || server["connected_slaves"] != "0")
 	return info, nil
 }
 

@@ -243,7 +243,27 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		return nil
 	})
 	info.Add("busy_timeout", "%v", d.options.busyTimeout)
+	durability(&info)
 	return info, err
+}
+
+// durability completes an Info by what SQLite promises of acknowledged commits.
+func durability(info *db.Info) {
+	info.Durable = "https://www.sqlite.org/atomiccommit.html"
+	switch info.Setting("synchronous") {
+	case "0 (off)":
+		info.Caveats = append(info.Caveats, db.Caveat{
+			Setting: "synchronous=OFF", Source: "https://www.sqlite.org/pragma.html#pragma_synchronous", Cure: "synchronous=FULL",
+			Quote: "the database might become corrupted if the operating system crashes or the computer loses power before that data has been written to the disk surface",
+		})
+	case "1 (normal)":
+		if info.Setting("journal_mode") == "wal" {
+			info.Caveats = append(info.Caveats, db.Caveat{
+				Setting: "synchronous=NORMAL", Source: "https://www.sqlite.org/pragma.html#pragma_synchronous", Cure: "synchronous=FULL",
+				Quote: "A transaction committed in WAL mode with synchronous=NORMAL might roll back following a power loss or system crash.",
+			})
+		}
+	}
 }
 
 // withAdmin lends the connection that belongs to no session.

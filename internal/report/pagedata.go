@@ -25,9 +25,9 @@ type PageData struct {
 	Heat         *PageHeat         `json:"heat"`
 	Latency      []PageTable       `json:"latency"`
 	Outcomes     []PageTable       `json:"outcomes"`
-	Cause        *PageCause        `json:"cause"`  // of an invalid verdict; null of others
-	Failed       []PageCheck       `json:"failed"` // the checks by which the verdict is invalid, and the one of the cause
-	Checks       []PageCheck       `json:"checks"` // the others
+	Cause        *PageCause        `json:"cause,omitempty"` // of an invalid verdict; absent of others
+	Failed       []PageCheck       `json:"failed"`          // the checks by which the verdict is invalid, and the one of the cause
+	Checks       []PageCheck       `json:"checks"`          // the others
 	// Objectives are the limits that the run was given, and their status is what they come
 	// to together: met, missed or unknown; empty where there are none.
 	Objectives       []Objective `json:"objectives"`

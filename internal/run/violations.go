@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
@@ -62,6 +63,10 @@ type violationLine struct {
 	Transaction *string `json:"transaction"` // its id
 	Account     *string `json:"account"`
 	What        string  `json:"what"`
+
+	// The statement as values: its kind, which never changes, and its arguments.
+	Kind string    `json:"kind,omitempty"`
+	Fact fact.Fact `json:"fact,omitempty"`
 
 	// Whose bytes stand where in a value that nobody wrote; left out of all others.
 	Pieces []report.Piece `json:"pieces,omitempty"`
@@ -116,8 +121,8 @@ func shortened(text string) string {
 // where the paths of the recordings are of a usual length.
 func lineSize(found check.Violation) int {
 	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
-	for _, text := range []string{found.Check, found.Anomaly, found.Account, found.What} {
-		quoted, _ := json.Marshal(text) // of a string it cannot fail
+	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.What, found.Fact} {
+		quoted, _ := json.Marshal(part) // of strings and facts it cannot fail
 		size += len(quoted)
 	}
 	return size
@@ -186,6 +191,9 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 		encoder.SetEscapeHTML(false)
 		for _, found := range list {
 			line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What, Pieces: report.Pieces(found.Pieces)}
+			if found.Fact != nil {
+				line.Kind, line.Fact = found.Fact.Fact(), found.Fact
+			}
 			if found.Transaction != 0 {
 				line.Transaction = new(found.Transaction.String())
 			}

@@ -93,7 +93,7 @@
 	function update(next) {
 		data = next;
 		document.title = data.title;
-		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes, data.objectives_status, data.cause], () => header(data));
+		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes, data.objectives_status, data.cause ?? null], () => header(data));
 		section("failed", "What is wrong", data.failed.length > 0 ? [data.cause, data.failed] : [], () => data.cause ? wrong(data.cause, data.failed) : checks(data.failed));
 		section("figures", null, data.figures, figures);
 		const drawn = [...timeline(data.timeline), ...window.stroppy.server.show(data.server, data.timeline), ...latency(data)];

@@ -35,6 +35,9 @@ func (id ID) Sequence() uint64 { return uint64(id) & (1<<SequenceBits - 1) }
 // String returns the ID as reports show it, run-client-sequence, such as 1-7-312.
 func (id ID) String() string { return fmt.Sprintf("%d-%d-%d", id.Run(), id.Client(), id.Sequence()) }
 
+// MarshalText carries an ID through JSON as reports show it.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
 // Kind says what a transaction is: a number of the workload's own, from 1, times
 // Numbered, and what generic code must know of it. The header has the names. Zero is no
 // kind.
@@ -69,6 +72,9 @@ const (
 )
 
 var outcomeNames = [...]string{"unknown", "committed", "rejected", "aborted"}
+
+// MarshalText carries an outcome through JSON by name.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 func (o Outcome) String() string {
 	if int(o) < len(outcomeNames) {

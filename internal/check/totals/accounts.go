@@ -23,8 +23,10 @@ type AccountsInput struct {
 	Total    int64                // the canonical total, cents
 	Opening  func(n uint64) int64 // the opening balance of account n, cents
 	Audited  []uint64             // the runs in which audits were asked for: transactions of the background
-	Floor    int64                // below which the database lets no balance be, cents
-	Missing  history.Reason       // for which a transaction is rejected that did not find an account
+	// AuditSize is how many accounts of the load each audit of a run reads; 0: not known.
+	AuditSize map[uint64]uint64
+	Floor     int64          // below which the database lets no balance be, cents
+	Missing   history.Reason // for which a transaction is rejected that did not find an account
 
 	Predicates *Predicates // nil: no account is opened or closed, and none read by predicate
 }
@@ -132,6 +134,7 @@ type auditFacts struct {
 	runs           map[uint64]bool // that completed an audit
 	wrong          []fact.AuditSum // whole audits whose sum is not the total
 	missing        []history.ID    // audits that did not find an account
+	short          history.ID      // an audit of which the recording lacks accounts; 0: none
 }
 
 func (b *balances) read() error {
@@ -202,6 +205,9 @@ func (b *balances) readTransactions() (problem error) {
 			return problem
 		}
 	}
+	if id := b.audit.short; id != 0 {
+		return fmt.Errorf("the history lacks accounts that audit %v has read: it was altered or damaged: restore it from a copy", id)
+	}
 	if missing, found := b.Txns.Gap(b.Recorded); found {
 		return fmt.Errorf("the history lacks transaction %v, and has later ones of its client: it was altered or damaged: restore it from a copy", missing)
 	}
@@ -263,11 +269,30 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 	b.absent.add(tx.ID)
 }
 
+// wholeAudit reports whether the recording has all accounts that an audit has read. Its client records
+// each of them, also one that it did not find.
+func (b *balances) wholeAudit(tx *history.Transaction) bool {
+	size := b.in.AuditSize[tx.ID.Run()]
+	if uint64(len(tx.Ops)) < size {
+		return false
+	}
+	seen := uint64(0) // the operations come in the order of the accounts, and further ones behind them
+	for i := range tx.Ops {
+		if tx.Ops[i].Object == tx.Ops[0].Object+seen {
+			seen++
+		}
+	}
+	return seen >= size
+}
+
 // noteAudit keeps what an audit saw. One that saw an account twice has more
 // operations than there are accounts.
 func (b *balances) noteAudit(tx *history.Transaction) {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.in.Accounts }) {
 		b.audit.missing = append(b.audit.missing, tx.ID)
+	}
+	if !b.wholeAudit(tx) && b.audit.short == 0 {
+		b.audit.short = tx.ID
 	}
 	if b.audit.runs == nil {
 		b.audit.runs = map[uint64]bool{}

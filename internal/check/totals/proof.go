@@ -167,7 +167,7 @@ func (b *balances) look(tx *history.Transaction) error {
 	case tx.Outcome == history.Rejected && tx.Reason == b.in.Missing && b.in.Missing != 0:
 		b.noteAbsence(tx)
 	}
-	if len(b.audit.wrong)+len(b.audit.missing)+b.absent.count > 0 {
+	if len(b.audit.wrong)+len(b.audit.missing)+b.absent.count > 0 || b.audit.short != 0 {
 		return errOdd
 	}
 	return nil

@@ -424,3 +424,24 @@ func TestNoProofTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditThatLacksAnAccount holds that a recording of an audit which lacks an account is damaged: it
+// passes neither for a whole audit nor for a sample, and accuses nobody.
+func TestAuditThatLacksAnAccount(t *testing.T) {
+	for gone, want := range map[int]check.Status{-1: check.Valid, 0: check.Unknown, 3: check.Unknown, 7: check.Unknown} {
+		w := newWorld(8)
+		w.transfer(0, 1, 5)
+		audit := w.begin(kindAudit)
+		for n := range uint64(8) {
+			w.see(audit, n)
+		}
+		if gone >= 0 {
+			audit.Ops = slices.Delete(audit.Ops, gone, gone+1)
+		}
+		in := w.input(isolation.StrictSerializable)
+		in.Audited, in.AuditSize = []uint64{1}, map[uint64]uint64{1: 8}
+		if verdict := check.Verdict(checked(in)); verdict != want {
+			t.Errorf("without its account %d the verdict is %v, want %v", gone, verdict, want)
+		}
+	}
+}

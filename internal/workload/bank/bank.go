@@ -151,6 +151,9 @@ func (b *Bank) Header() history.Header {
 		keyUpdate: b.config.Update,
 		keyMode:   b.config.Mode,
 	}
+	if b.config.Audits > 0 {
+		keys[keyAuditSize] = strconv.FormatUint(b.config.auditSize(b.Size()), 10)
+	}
 	if age := b.config.auditAge(); age > 0 {
 		keys[check.KeyAuditAge] = age.String()
 	}

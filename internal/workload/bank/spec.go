@@ -22,7 +22,7 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Words: sentenceWords(), Unsafe: &workload.UnsafeStyle{Setting: "update", Value: RMW, Safe: Locked},
-		Name:  Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
+		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
 		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: func(h history.Header) map[string]string {
@@ -114,10 +114,11 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 
 // What the header of a history keeps besides the run's numbers.
 const (
-	keyAudits = "audits" // a second
-	keyUpdate = "update"
-	keyMode   = "mode"
-	keyCodes  = "predicate codes" // in which accounts are opened; there if they are
+	keyAudits    = "audits"     // a second
+	keyAuditSize = "audit_size" // accounts of the load that each audit reads
+	keyUpdate    = "update"
+	keyMode      = "mode"
+	keyCodes     = "predicate codes" // in which accounts are opened; there if they are
 )
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
@@ -139,6 +140,12 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)
 		if err == nil && audits > 0 {
 			in.Audited = append(in.Audited, source.Header().Run)
+		}
+		if size, err := strconv.ParseUint(source.Header().Keys[keyAuditSize], 10, 64); err == nil {
+			if in.AuditSize == nil {
+				in.AuditSize = map[uint64]uint64{}
+			}
+			in.AuditSize[source.Header().Run] = size
 		}
 	}
 	return totals.Accounts(ctx, in)

@@ -366,6 +366,9 @@ func (b *balances) audits(o *order) check.Result {
 	for _, id := range o.torn {
 		b.show(&found, id, fact.AuditTorn{By: id})
 	}
+	if len(o.torn) > 0 {
+		found.list[len(found.list)-1].OfLost = o.tornOfLost
+	}
 	for _, id := range a.missing {
 		b.show(&found, id, fact.NotFound{By: id})
 	}

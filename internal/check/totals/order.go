@@ -12,14 +12,15 @@ import (
 
 // order is what the dependency graph says.
 type order struct {
-	b         *balances
-	undecided fact.Fact                       // why no order can be called valid; nil if it can
-	anomalies []check.Finding                 // without real time, the weakest level's first
-	realtime  []check.Finding                 // with real time only
-	torn      []history.ID                    // audits that saw no consistent cut
-	doubt     check.Doubt                     // whether it agrees with real time
-	cycles    [][]graph.Step                  // found so far: each must come before the next, the last before the first
-	records   map[uint32]*history.Transaction // of the cycles; nil where it could not be read
+	b          *balances
+	undecided  fact.Fact                       // why no order can be called valid; nil if it can
+	anomalies  []check.Finding                 // without real time, the weakest level's first
+	realtime   []check.Finding                 // with real time only
+	torn       []history.ID                    // audits that saw no consistent cut
+	tornOfLost int                             // those of them that saw one but for what was lost
+	doubt      check.Doubt                     // whether it agrees with real time
+	cycles     [][]graph.Step                  // found so far: each must come before the next, the last before the first
+	records    map[uint32]*history.Transaction // of the cycles; nil where it could not be read
 }
 
 // order builds the graph, decides each level, and finds instances.
@@ -45,6 +46,10 @@ func (b *balances) order() *order {
 func (o *order) find(g *graph.Graph) {
 	if g.Unordered(graph.All, false) != nil {
 		o.torn = o.b.tornAudits(g)
+		if len(o.torn) > 0 {
+			kept := func(s graph.Step) bool { return !o.b.lost(s.From) && !o.b.lost(s.To) }
+			o.tornOfLost = len(o.torn) - len(o.b.tornAudits(g.Only(kept)))
+		}
 		if len(o.b.chain.forks) > 0 {
 			g = o.b.withoutLostUpdates(g)
 		}

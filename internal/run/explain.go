@@ -118,21 +118,21 @@ const mostNodes = 2
 // leaderWithin is how long before or after the violations a change of the leader is named with them.
 const leaderWithin = 30 * time.Second
 
-// faultDuring returns the fault that was under way between two times; of several the one that
-// began last before the second. Nil is none.
+// faultDuring returns the fault that was under way at the first violation, the last one to begin; without
+// one, the first that began before the last violation. Nil is none.
 func (c *conductor) faultDuring(from, to time.Duration) *text.Fault {
 	var found *text.Fault
 	for _, f := range c.result.Faults {
-		begin, end := seconds(f.AtSeconds), time.Duration(1<<62)
+		begin, end := seconds(f.AtSeconds), to
 		if f.HealedSeconds != nil {
 			end = seconds(*f.HealedSeconds)
 		}
-		if f.Error == "" && f.Skipped == "" && begin <= to && end >= from && (found == nil || begin > found.From) {
+		if f.Error != "" || f.Skipped != "" || begin > to || end < from {
+			continue
+		}
+		if found == nil || begin <= from {
 			found = &text.Fault{Text: f.Fault, Target: f.Target, From: begin, To: end}
 		}
-	}
-	if found != nil && found.To == 1<<62 {
-		found.To = to
 	}
 	return found
 }

@@ -181,8 +181,8 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 		}
 		return "This configuration does not promise it: " + strings.Join(list, "; ") + "."
 	case cause.Application:
-		return fmt.Sprintf("The application's way of writing is not safe at this level: %s kept %s; it reads, computes and writes the result (--update %s), which needs a stronger level or locks.",
-			name, j.Claim, j.Update)
+		return fmt.Sprintf("The application's way of writing is not safe at this level: %s claims %s, which allows this. A transaction that reads, computes and writes the result (--update %s) needs locks or a stronger level.",
+			at, j.Claim, j.Update)
 	}
 	return "Not decided between the database, its configuration and whoever else writes to it: no transaction of the run and no promise that is known explains it."
 }

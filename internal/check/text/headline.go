@@ -59,7 +59,7 @@ func (s Speaker) Headline(h Headline) string {
 		after = append(after, fmt.Sprintf("between %s and %s", at(h.From), at(h.To)))
 	}
 	if h.Fault != nil {
-		during := fmt.Sprintf("during the fault %s", h.Fault.Text)
+		during := fmt.Sprintf("during the fault `%s`", h.Fault.Text)
 		if h.Fault.Target != "" && !strings.Contains(h.Fault.Text, h.Fault.Target) {
 			during += fmt.Sprintf(" (on %s)", h.Fault.Target)
 		}

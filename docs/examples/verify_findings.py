@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Rebuild every statement that a check made of a run from the files of its history alone.
+
+    verify_findings.py RUN_DIR...
+
+reads violations.jsonl and the findings in result.json, looks at what they state in the recorded
+transactions and in the end state, and prints as JSON how many statements of each kind are so, which
+are not, and which kinds it does not rebuild. It exits with 1 if a statement is wrong. It shares no
+code with Stroppy and needs nothing but Python 3's standard library.
+"""
+
+import collections
+import json
+import os
+import re
+import sys
+
+import read_history as files
+
+
+def text(id_):
+    return "%d-%d-%d" % id_ if id_ else "0-0-0"
+
+
+class Recording:
+    """A recording by id, by object, and by object and version."""
+
+    def __init__(self, directory):
+        folder = os.path.join(directory, "history")
+        recorded = files.File(os.path.join(folder, "transactions.bin"), files.TRANSACTIONS)
+        self.header = recorded.header
+        self.sent = {text(tx["id"]): tx for tx in files.transactions(recorded)}
+        self.unexpected, self.ended, self.rows, self.tombstones = [], None, collections.defaultdict(list), set()
+        self.by_object = collections.defaultdict(list)
+        path = os.path.join(folder, "end-objects.bin")
+        if not os.path.exists(path):
+            return
+        self.ended = {o["object"]: o for o in files.objects(files.File(path, files.ACCOUNTS), self.unexpected)}
+        for row in files.legs(files.File(os.path.join(folder, "end-ledger.bin"), files.LEDGER)):
+            id_ = text(row["transfer"])
+            if row["mark"] == 1:
+                self.tombstones.add(id_)
+            elif row["mark"] == 0:
+                self.rows[id_].append(row)
+                self.by_object[row["object"]].append(row)
+
+    def op(self, id_, object_):
+        ops = [op for op in self.sent.get(id_, {"ops": []})["ops"] if op["object"] == object_]
+        return ops[0] if ops else None
+
+    def outcome(self, id_):
+        return self.sent[id_]["outcome"] if id_ in self.sent else None
+
+    def writes(self, id_):
+        return [op for op in self.sent.get(id_, {"ops": []})["ops"] if op["write"]]
+
+    def made(self, id_, object_, version):
+        """Whether a transaction made a version, by the ledger or by what its client saw."""
+        if any(r["object"] == object_ and r["version"] == version for r in self.rows.get(id_, [])):
+            return True
+        op = self.op(id_, object_)
+        return bool(op and op["write"] and op["observed"] and op["version"] + 1 == version)
+
+    def read(self, id_, object_, version):
+        op = self.op(id_, object_)
+        return bool(op and op["observed"] and op["version"] == version)
+
+    def whole(self, id_):
+        sent = sorted((n, op["object"], op["amount"]) for n, op in enumerate(self.writes(id_)))
+        return sent == sorted((r["number"], r["object"], r["amount"]) for r in self.rows.get(id_, []))
+
+    def books(self, object_, upto=None):
+        rows = [r for r in self.by_object[object_] if upto is None or r["version"] <= upto]
+        return files.opening(self.header, object_) + sum(r["amount"] for r in rows), len(rows)
+
+
+def number(name):
+    """The number of an object, as its name ends with it."""
+    found = re.search(r"(\d+)\)?$", name or "")
+    return int(found.group(1)) if found else None
+
+
+def who(member):
+    return member["id"]
+
+
+# A function for each kind of statement: whether it is so.
+
+def lost(r, f):
+    id_ = f["transaction"]
+    return r.outcome(id_) == "committed" and bool(r.writes(id_)) and not r.rows.get(id_)
+
+
+def altered(r, f):
+    id_ = f["transaction"]
+    want = "unknown" if f.get("unknown") else "committed"
+    return r.outcome(id_) == want and bool(r.rows.get(id_)) and not r.whole(id_)
+
+
+def ghost(r, f):
+    id_ = f["transaction"]
+    return r.outcome(id_) == f["outcome"] in ("aborted", "rejected") and bool(r.rows.get(id_))
+
+
+def closed_ghost(r, f):
+    id_ = f["transaction"]
+    return r.sent[id_]["looked_up"] and r.outcome(id_) == "aborted" and bool(r.rows.get(id_)) or id_ in r.tombstones and bool(r.rows.get(id_))
+
+
+def never_sent(r, f):
+    id_ = f["transaction"]
+    return id_ not in r.sent and (id_ in r.tombstones if f.get("tombstone") else bool(r.rows.get(id_)))
+
+
+def twice(r, f):
+    seen = [row["object"] for row in r.rows.get(f["transaction"], [])]
+    return len(seen) != len(set(seen))
+
+
+def two_versions(r, f):
+    id_, n = f["transaction"], number(f["object"])
+    seen = any(op["observed"] and op["object"] == n and op["version"] == f["seen"] and text(op["last"]) == id_
+               for tx in r.sent.values() for op in tx["ops"])
+    end = r.ended.get(n)
+    seen = seen or bool(end and end["version"] == f["seen"] and text(end["last"]) == id_)
+    return seen and r.made(id_, n, f["made"])
+
+
+def total(r, f):
+    end = sum(o["balance"] for o in r.ended.values())
+    return end == f["end"] and r.header["total"] == f["load"] and end != f["load"]
+
+
+def objects(r, f):
+    made = r.header["objects"]
+    found = sum(1 for n in r.ended if n < made)
+    return found == f["found"] and made == f["made"] and set(r.ended) != set(range(made))
+
+
+def negative(r, f):
+    n = number(f["object"])
+    if f["ended"]:
+        return r.ended[n]["balance"] == f["balance"] < 0
+    return r.books(n, f["version"])[0] == f["balance"] < 0
+
+
+def books(r, f):
+    n = number(f["object"])
+    want, legs = r.books(n)
+    end = r.ended[n]
+    return (end["balance"], end["version"], want, legs) == (f["balance"], f["version"], f["want"], f["legs"]) \
+        and (end["balance"] != want or end["version"] != legs)
+
+
+def same_version(r, f):
+    n = number(f["object"])
+    return who(f["first"]) != who(f["second"]) and all(r.made(who(f[m]), n, f["version"]) for m in ("first", "second"))
+
+
+def lost_update(r, f):
+    n = number(f["object"])
+    ops = [r.op(who(f[m]), n) for m in ("first", "second")]
+    return same_version(r, f) and all(op and (not op["observed"] or op["version"] == f["version"] - 1) for op in ops)
+
+
+def no_such_leg(r, f):
+    n = number(f["object"])
+    end = r.ended[n]
+    return text(end["last"]) == f["transaction"] and end["version"] == f["version"] and \
+        not any(row["object"] == n and row["version"] == f["version"] for row in r.rows.get(f["transaction"], []))
+
+
+def later_leg(r, f):
+    n = number(f["object"])
+    return r.ended[n]["version"] == f["version"] < max(row["version"] for row in r.by_object[n])
+
+
+def unexplained_balance(r, f):
+    op = r.op(f["transaction"], number(f["object"]))
+    return bool(op and op["observed"]) and (op["version"], op["balance"]) == (f["version"], f["balance"])
+
+
+def read_as(r, f):
+    n = number(f["object"])
+    if f["reader"] == "0-0-0":  # the account itself names it in the end
+        return (r.ended[n]["version"], text(r.ended[n]["last"])) == (f["version"], f["writer"])
+    op = r.op(f["reader"], n)
+    return bool(op and op["observed"]) and (op["version"], op["balance"], text(op["last"])) == (f["version"], f["balance"], f["writer"])
+
+
+def odd_read(r, f):
+    n, reader, writer = number(f["object"]), who(f["reader"]), who(f["writer"])
+    op = r.op(reader, n)
+    if not op or not op["observed"] or (op["version"], text(op["last"])) != (f["version"], writer):
+        return False
+    rows = [row["version"] for row in r.rows.get(writer, []) if row["object"] == n]
+    fate = f["fate"]
+    if fate == "never recorded":
+        return writer not in r.sent
+    if fate == "not applied":
+        return r.outcome(writer) == f["outcome"] and not r.rows.get(writer)
+    if fate == "vanished":
+        return r.outcome(writer) == "committed" and not r.rows.get(writer)
+    if fate == "did not make the version":
+        return f["version"] not in rows
+    return f["made"] in rows or r.made(writer, n, f["made"])
+
+
+def garbage_read(r, f):
+    n = number(f["object"])
+    op = r.op(who(f["reader"]), n)
+    if not op or (op["version"], op["balance"]) != (f["version"], f["balance"]) or f["balance"] == f["want"]:
+        return False
+    return r.ended is None or r.books(n, f["version"])[0] == f["want"]
+
+
+def dependency(r, f):
+    one, other, kind = who(f["from"]), who(f["to"]), f["kind"]
+    if kind == "real time":
+        return r.sent[other]["try"] - r.sent[one]["end"] == f["apart_ns"] > 0
+    if kind == "predicate" or not f.get("object"):
+        return None
+    n, version = number(f["object"]), f["version"]
+    if kind == "wr":
+        return r.made(one, n, version) and r.read(other, n, version) and text(r.op(other, n)["last"]) == one
+    begins = r.read(one, n, version) if kind == "rw" else r.made(one, n, version)
+    later = version + 1
+    known = {row["version"] for row in r.by_object[n]}
+    while later not in known and later <= max(known, default=0):
+        later += 1  # who made the versions between is not there any more
+    return begins and (r.made(other, n, version + 1) or r.made(other, n, later))
+
+
+def cycle(r, f):
+    steps = f["steps"]
+    answers = [dependency(r, s) for s in steps]
+    linked = all(who(a["to"]) == who(b["from"]) for a, b in zip(steps, steps[1:]))
+    closed = len(steps) < f["transactions"] or who(steps[-1]["to"]) == who(steps[0]["from"])
+    if not linked or not closed or False in answers:
+        return False
+    return None if None in answers else True
+
+
+def audit_sum(r, f):
+    seen = sum(op["balance"] for op in r.sent[f["transaction"]]["ops"])
+    return seen == f["saw"] != f["total"] == r.header["total"]
+
+
+def not_found(r, f):
+    tx = r.sent[f["transaction"]]
+    return tx["outcome"] == "rejected" or any(not op["observed"] for op in tx["ops"])
+
+
+def foreign_row(r, f):
+    return f["row"] in r.unexpected
+
+
+def foreign_leg(r, f):
+    return any(row["object"] >= r.header["objects"] for row in r.rows.get(f["transaction"], []))
+
+
+def component(r, f):
+    return f["transaction"] in r.sent or bool(r.rows.get(f["transaction"]))
+
+
+KINDS = {
+    "lost": lost, "altered": altered, "ghost": ghost, "closed-ghost": closed_ghost, "never-sent": never_sent, "twice": twice,
+    "two-versions": two_versions, "sum": total, "objects": objects, "negative": negative, "books": books,
+    "same-version": same_version, "lost-update": lost_update, "no-such-leg": no_such_leg, "later-leg": later_leg,
+    "unexplained-balance": unexplained_balance, "read-as": read_as, "odd-read": odd_read, "garbage-read": garbage_read,
+    "dependency": dependency, "cycle": cycle, "audit-sum": audit_sum, "not-found": not_found, "foreign-row": foreign_row,
+    "foreign-leg": foreign_leg, "component": component,
+}
+
+
+def statements(directory):
+    """The statements that the checks made, as (kind, values)."""
+    path = os.path.join(directory, "violations.jsonl")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                one = json.loads(line)
+                if "fact" in one:
+                    yield one["kind"], one["fact"]
+    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
+        for check in json.load(f)["checks"]:
+            for finding in check.get("findings", []):
+                yield finding["kind"], finding["first"]
+
+
+def own_opinion(r):
+    """What a look at every transaction says of the bank's checks: True where one is violated."""
+    applied = [i for i in r.sent if r.outcome(i) == "committed" and r.writes(i)]
+    return {
+        "durable": any(not r.whole(i) for i in applied),
+        "no-ghost": any(rows and (i not in r.sent or r.outcome(i) in ("aborted", "rejected")) for i, rows in r.rows.items()),
+        "total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or set(r.ended) != set(range(r.header["objects"])),
+    }
+
+
+def disagreements(directory, recording):
+    """The checks of the bank on which the result and the look at every transaction disagree."""
+    if recording.header["workload"] != "bank" or recording.ended is None or "predicate codes" in recording.header.get("keys", {}):
+        return
+    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
+        statuses = {c["name"]: c["status"] for c in json.load(f)["checks"]}
+    for name, violated in own_opinion(recording).items():
+        if statuses.get(name) == ("valid" if violated else "invalid") and not (name == "durable" and has_other_causes(directory, name)):
+            yield {"run": directory, "check": name, "status": statuses[name], "violated": violated}
+
+
+def has_other_causes(directory, name):
+    """Whether a check found something that own_opinion does not look at."""
+    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
+        kinds = {f["kind"] for c in json.load(f)["checks"] if c["name"] == name for f in c.get("findings", [])}
+    return bool(kinds & {"not-found", "altered"})
+
+
+def verify(directory):
+    recording = Recording(directory)
+    right, wrong, open_ = collections.Counter(), list(disagreements(directory, recording)), collections.Counter()
+    for kind, fact in statements(directory):
+        answer = KINDS[kind](recording, fact) if kind in KINDS else None
+        if answer is None:
+            open_[kind] += 1
+        elif answer:
+            right[kind] += 1
+        else:
+            wrong.append({"run": directory, "kind": kind, "fact": fact})
+    return right, wrong, open_
+
+
+def main(directories):
+    right, wrong, open_ = collections.Counter(), [], collections.Counter()
+    for directory in directories:
+        r, w, o = verify(directory)
+        right, open_ = right + r, open_ + o
+        wrong += w
+    print(json.dumps({"right": right, "wrong": wrong, "not_rebuilt": open_}, indent=2, sort_keys=True))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: verify_findings.py RUN_DIR...")
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except (OSError, ValueError, IndexError, KeyError) as problem:
+        sys.exit(f"verify_findings.py: {problem!r}")

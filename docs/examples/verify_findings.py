@@ -74,10 +74,16 @@ class Recording:
         return files.opening(self.header, object_) + sum(r["amount"] for r in rows), len(rows)
 
 
-def number(name):
-    """The number of an object, as its name ends with it."""
-    found = re.search(r"(\d+)\)?$", name or "")
-    return int(found.group(1)) if found else None
+    def number(self, name):
+        """The number of an object, by its name."""
+        if self.header["workload"] == "tpcb":  # each kind counts from 1, and branches come first, then tellers
+            kind, n = name.split(" ")
+            keys = self.header["keys"]
+            each = [int(keys["scale"]) * int(part) for part in keys["ratio"].split(":")]
+            kinds = ["branch", "teller", "account"]
+            return sum(each[:kinds.index(kind)]) + int(n) - 1
+        found = re.search(r"(\d+)\)?$", name or "")
+        return int(found.group(1)) if found else None
 
 
 def who(member):
@@ -118,7 +124,7 @@ def twice(r, f):
 
 
 def two_versions(r, f):
-    id_, n = f["transaction"], number(f["object"])
+    id_, n = f["transaction"], r.number(f["object"])
     seen = any(op["observed"] and op["object"] == n and op["version"] == f["seen"] and text(op["last"]) == id_
                for tx in r.sent.values() for op in tx["ops"])
     end = r.ended.get(n)
@@ -138,14 +144,14 @@ def objects(r, f):
 
 
 def negative(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     if f["ended"]:
         return r.ended[n]["balance"] == f["balance"] < 0
     return r.books(n, f["version"])[0] == f["balance"] < 0
 
 
 def books(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     want, legs = r.books(n)
     end = r.ended[n]
     return (end["balance"], end["version"], want, legs) == (f["balance"], f["version"], f["want"], f["legs"]) \
@@ -153,35 +159,35 @@ def books(r, f):
 
 
 def same_version(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     return who(f["first"]) != who(f["second"]) and all(r.made(who(f[m]), n, f["version"]) for m in ("first", "second"))
 
 
 def lost_update(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     ops = [r.op(who(f[m]), n) for m in ("first", "second")]
     return same_version(r, f) and all(op and (not op["observed"] or op["version"] == f["version"] - 1) for op in ops)
 
 
 def no_such_leg(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     end = r.ended[n]
     return text(end["last"]) == f["transaction"] and end["version"] == f["version"] and \
         not any(row["object"] == n and row["version"] == f["version"] for row in r.rows.get(f["transaction"], []))
 
 
 def later_leg(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     return r.ended[n]["version"] == f["version"] < max(row["version"] for row in r.by_object[n])
 
 
 def unexplained_balance(r, f):
-    op = r.op(f["transaction"], number(f["object"]))
+    op = r.op(f["transaction"], r.number(f["object"]))
     return bool(op and op["observed"]) and (op["version"], op["balance"]) == (f["version"], f["balance"])
 
 
 def read_as(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     if f["reader"] == "0-0-0":  # the account itself names it in the end
         return (r.ended[n]["version"], text(r.ended[n]["last"])) == (f["version"], f["writer"])
     op = r.op(f["reader"], n)
@@ -189,7 +195,7 @@ def read_as(r, f):
 
 
 def odd_read(r, f):
-    n, reader, writer = number(f["object"]), who(f["reader"]), who(f["writer"])
+    n, reader, writer = r.number(f["object"]), who(f["reader"]), who(f["writer"])
     op = r.op(reader, n)
     if not op or not op["observed"] or (op["version"], text(op["last"])) != (f["version"], writer):
         return False
@@ -207,7 +213,7 @@ def odd_read(r, f):
 
 
 def garbage_read(r, f):
-    n = number(f["object"])
+    n = r.number(f["object"])
     op = r.op(who(f["reader"]), n)
     if not op or (op["version"], op["balance"]) != (f["version"], f["balance"]) or f["balance"] == f["want"]:
         return False
@@ -220,7 +226,7 @@ def dependency(r, f):
         return r.sent[other]["try"] - r.sent[one]["end"] == f["apart_ns"] > 0
     if kind == "predicate" or not f.get("object"):
         return None
-    n, version = number(f["object"]), f["version"]
+    n, version = r.number(f["object"]), f["version"]
     if kind == "wr":
         return r.made(one, n, version) and r.read(other, n, version) and text(r.op(other, n)["last"]) == one
     begins = r.read(one, n, version) if kind == "rw" else r.made(one, n, version)

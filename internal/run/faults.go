@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 	"stroppy/internal/stats"
@@ -200,41 +201,42 @@ func members(names []string, faults []report.Fault) []string {
 // healed, and where there are problems with what is recorded of all.
 func faultsDone(faults []report.Fault, problems []string, ended bool) check.Result {
 	r := check.Result{Name: checkFaults, Required: true}
-	var failed []string
+	var failed []fact.Fact
 	done, skipped := 0, 0
 	for _, f := range faults {
-		fail := func(what string) {
-			failed = append(failed, fmt.Sprintf("%s at %.3g s %s.", f.Fault, f.AtSeconds, what))
-		}
+		trouble := fact.FaultTrouble{Fault: f.Fault, AtSeconds: f.AtSeconds}
 		switch {
 		case f.Error != "":
-			fail("was not injected: " + f.Error)
+			trouble.State, trouble.Error = fact.NotInjected, f.Error
 		case f.HealError != "":
-			fail("was not healed: " + f.HealError)
+			trouble.State, trouble.Error = fact.NotHealed, f.HealError
 		case f.Skipped != "":
 			skipped++
 		case f.HealedSeconds == nil:
-			fail("is not known to have been healed")
+			trouble.State = fact.HealUnknown
 		case f.Verified == "":
-			fail("was injected, but its effect was not observed")
+			trouble.State = fact.NotObserved
 		default:
 			done++
 		}
-	}
-	failed = append(failed, problems...)
-	switch {
-	case len(failed) > 0:
-		r.Detail = "Not decided: " + strings.Join(failed, "\n")
-	case done == 0:
-		r.Detail = fmt.Sprintf("Not decided: of the script no fault was injected in this run, and so many were skipped: %d.", skipped)
-	case !ended:
-		r.Detail = "Not decided: the run was cut off, so that it is not known what was healed."
-	default:
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("Injected, seen by their effect, and healed: %d.", done)
-		if skipped > 0 {
-			r.Detail += fmt.Sprintf(" Skipped, as the script allows: %d.", skipped)
+		if trouble.State != "" {
+			failed = append(failed, trouble)
 		}
+	}
+	for _, p := range problems {
+		failed = append(failed, fact.Unreadable{Problem: p})
+	}
+	switch {
+	case len(failed) == 1:
+		r.Why = failed[0]
+	case len(failed) > 1:
+		r.Why = fact.Reasons{List: failed}
+	case done == 0:
+		r.Why = fact.NoFaultDone{Skipped: skipped}
+	case !ended:
+		r.Why = fact.HealsUnknown{}
+	default:
+		r.Status, r.Why = check.Valid, fact.FaultsDone{Done: done, Skipped: skipped}
 	}
 	return r
 }

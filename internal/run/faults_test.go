@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -18,6 +19,11 @@ func at(seconds float64) *float64 { return &seconds }
 // good is a fault that was injected, seen and healed.
 func good() report.Fault {
 	return report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: at(8), Verified: "gone"}, OutageSeconds: at(1.5)}
+}
+
+// trouble is what went wrong with the fault of good.
+func trouble(state fact.Trouble, problem string) fact.Fact {
+	return fact.FaultTrouble{Fault: "kill leader", AtSeconds: 5, State: state, Error: problem}
 }
 
 // TestHonestNemesis: whatever is not known to have been done, seen and healed
@@ -30,17 +36,17 @@ func TestHonestNemesis(t *testing.T) {
 		cutOff bool
 		none   bool
 		want   check.Status
-		says   string
+		why    fact.Fact
 	}{
-		{name: "all done", want: check.Valid, says: "Injected, seen by their effect, and healed: 1."},
-		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, says: "was not injected: no such process"},
-		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, says: "was not healed: it does not start"},
-		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, says: "not known to have been healed"},
-		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, says: "its effect was not observed"},
-		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, says: "no fault was injected"},
-		{name: "none", none: true, says: "no fault was injected"},
-		{name: "not whole", other: "After the last heal n1 does not answer.", says: "After the last heal n1 does not answer."},
-		{name: "cut off", cutOff: true, says: "the run was cut off"},
+		{name: "all done", want: check.Valid, why: fact.FaultsDone{Done: 1}},
+		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, why: trouble(fact.NotInjected, "no such process")},
+		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, why: trouble(fact.NotHealed, "it does not start")},
+		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, why: trouble(fact.HealUnknown, "")},
+		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, why: trouble(fact.NotObserved, "")},
+		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, why: fact.NoFaultDone{Skipped: 1}},
+		{name: "none", none: true, why: fact.NoFaultDone{}},
+		{name: "not whole", other: "After the last heal n1 does not answer.", why: fact.Unreadable{Problem: "After the last heal n1 does not answer."}},
+		{name: "cut off", cutOff: true, why: fact.HealsUnknown{}},
 	} {
 		f := good()
 		if tc.bend != nil {
@@ -55,8 +61,8 @@ func TestHonestNemesis(t *testing.T) {
 			problems = append(problems, tc.other)
 		}
 		r := faultsDone(faults, problems, !tc.cutOff)
-		if r.Status != tc.want || !r.Required || !strings.Contains(r.Detail, tc.says) {
-			t.Errorf("%s: %v, %q", tc.name, r.Status, r.Detail)
+		if r.Status != tc.want || !r.Required || r.Why != tc.why {
+			t.Errorf("%s: %v, %+v", tc.name, r.Status, r.Why)
 		}
 	}
 }

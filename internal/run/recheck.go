@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -281,7 +282,7 @@ func withoutHistory(results []check.Result) []check.Result {
 		r := &results[i]
 		if (r.Status == check.Valid || r.Status == check.NotApplicable && r.Required) && !r.StateAlone {
 			r.Status, r.Required = check.Unknown, true
-			r.Detail = "Not decided: there is no history of what was acknowledged; give the run's directory."
+			r.Why, r.Detail = fact.NoHistory{}, ""
 		}
 	}
 	return results

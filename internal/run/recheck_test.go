@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -175,7 +176,7 @@ func TestPromisesThatDiffer(t *testing.T) {
 // TestFaultsOf: a check of the same name is as bad as the worst of the runs.
 func TestFaultsOf(t *testing.T) {
 	one := func(status check.Status) *conductor {
-		r := &conductor{checks: []check.Result{{Name: checkFaults, Status: status, Required: true, Detail: "so."}}}
+		r := &conductor{checks: []check.Result{{Name: checkFaults, Status: status, Required: true, Why: fact.HealsUnknown{}}}}
 		r.facts.Header.Run = uint64(status) + 1
 		return r
 	}
@@ -190,7 +191,7 @@ func TestFaultsOf(t *testing.T) {
 				want = check.Unknown
 			}
 			got := faultsOf([]*conductor{one(a), one(b)})
-			if len(got) != 1 || got[0].Status != want || !got[0].Required || strings.Count(got[0].Detail, "Run ") != 2 {
+			if len(got) != 1 || got[0].Status != want || !got[0].Required || len(got[0].Why.(fact.Reasons).List) != 2 {
 				t.Errorf("%v and %v: %+v", a, b, got)
 			}
 		}

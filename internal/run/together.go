@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
 )
@@ -139,7 +140,7 @@ func faultsOf(runs []*conductor) []check.Result {
 	for _, r := range runs {
 		for _, one := range r.checks {
 			if len(runs) > 1 {
-				one.Detail = fmt.Sprintf("Run %s: %s", r.number(), one.Detail)
+				one = ofRun(one, r.number())
 			}
 			n := slices.IndexFunc(all, func(other check.Result) bool { return other.Name == one.Name })
 			if n < 0 {
@@ -149,11 +150,42 @@ func faultsOf(runs []*conductor) []check.Result {
 			sum := &all[n]
 			sum.Status = check.Verdict([]check.Result{{Status: sum.Status, Required: true}, {Status: one.Status, Required: true}})
 			sum.Required = sum.Required || one.Required
-			sum.Detail += "\n" + one.Detail
+			sum.Findings = append(sum.Findings, one.Findings...)
+			sum.Why = reasons(sum.Why, one.Why)
 			sum.Witness = append(sum.Witness, one.Witness...)
 		}
 	}
 	return all
+}
+
+// ofRun returns a result whose statements name the run that they are about.
+func ofRun(r check.Result, run string) check.Result {
+	if r.Why != nil {
+		r.Why = fact.OfRun{Run: run, What: r.Why}
+	}
+	r.Findings = slices.Clone(r.Findings)
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Instances = slices.Clone(f.Instances)
+		for j := range f.Instances {
+			f.Instances[j] = fact.OfRun{Run: run, What: f.Instances[j]}
+		}
+	}
+	return r
+}
+
+// reasons joins two reasons, of which either may be nil.
+func reasons(one, other fact.Fact) fact.Fact {
+	switch {
+	case one == nil:
+		return other
+	case other == nil:
+		return one
+	}
+	if list, ok := one.(fact.Reasons); ok {
+		return fact.Reasons{List: append(slices.Clone(list.List), other)}
+	}
+	return fact.Reasons{List: []fact.Fact{one, other}}
 }
 
 func numbered(numbers []string) string {

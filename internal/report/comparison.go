@@ -201,7 +201,7 @@ func across(sides []Side, of func(*Result) string) string {
 }
 
 // comparedLatencies are those whose ratio is shown, by their keys and names.
-var comparedLatencies = []struct{ key, name string }{{"mean", "mean"}, {"p50", "50 %"}, {"p99", "99 %"}, {"p999", "99.9 %"}, {"max", "max"}}
+var comparedLatencies = []struct{ key, name string }{{"mean", "mean"}, {"p50", "50 %"}, {"p99", "99 %"}, {"p999", "99.9 %"}, {stats.Maximum, "max"}}
 
 func samples(s *Side) []stats.Sample {
 	var list []stats.Sample

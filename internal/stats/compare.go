@@ -42,6 +42,11 @@ type Comparison struct {
 
 const throughput = "throughput"
 
+// Maximum is the name of the largest latency in Sample.Latency. Its ratio has no interval: a maximum
+// grows with the length of the run and comes from one transaction, so means over a few runs say
+// nothing about the next one (extreme values do not follow the central limit theorem).
+const Maximum = "max"
+
 // Compare compares two sides of one or more runs each.
 //
 // With repeats the run is the unit: the interval comes from how much the runs of a side
@@ -133,6 +138,10 @@ func compareSides(a, b side, name string) Ratio {
 	}
 	if *r.B == 0 {
 		r.Detail = fmt.Sprintf("the interval is not known: the %s of B is 0", name)
+		return r
+	}
+	if name == Maximum {
+		r.Detail = "a maximum has no interval: it comes from one transaction of each run"
 		return r
 	}
 	variance, freedom, kind := variation(a, b)

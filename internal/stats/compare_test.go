@@ -150,3 +150,21 @@ func TestCompareSays(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestMaximumHasNoInterval holds that no number of repeats gives a maximum an interval or a
+// difference.
+func TestMaximumHasNoInterval(t *testing.T) {
+	side := func(max float64) (runs []Sample) {
+		for i := range 10 {
+			runs = append(runs, Sample{Latency: map[string]float64{"p99": max / 10, Maximum: max + float64(i)}})
+		}
+		return runs
+	}
+	c := Compare(side(100), side(1000))
+	if r := c.Latency[Maximum]; r.Ratio.Known() || r.Difference != DifferenceUnknown || r.Ratio.Value < 9 || r.Detail == "" {
+		t.Errorf("the maximum: %+v", r)
+	}
+	if r := c.Latency["p99"]; !r.Ratio.Known() {
+		t.Errorf("the 99th percentile: %+v", r)
+	}
+}

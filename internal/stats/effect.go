@@ -46,6 +46,9 @@ type Effect struct {
 	// compared with it. During is from the injection to the heal. After is the rest of the
 	// span from when all is healed and, where it came back, the throughput is back.
 	Before, During, After Phase
+	// Silent is the time within During in which nothing committed for longer than Noise, and for
+	// 50 ms at least. The latencies of During show little of it.
+	Silent time.Duration
 
 	// Longest is the longest time with no commit that began in the span, from the injection
 	// at the earliest and to its true end, or the load phase's. One that the next injection
@@ -180,6 +183,7 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	if longest := c.gaps.longestOf(c.undisturbed); longest > 0 {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
+	e.Silent = c.silent(e.During, max(e.Noise, LeastSilence))
 	c.limits = append(c.limits, max(e.Noise, FineStep))
 	e.Longest = c.longest(i)
 	if e.Longest.Length() > e.Noise {
@@ -242,6 +246,16 @@ func (c *commitTimeline) whole(from, to time.Duration) (first, end int) {
 func (c *commitTimeline) total(first, end int) (sum uint64) {
 	for _, count := range c.steps[first:end] {
 		sum += uint64(count)
+	}
+	return sum
+}
+
+// silent returns how much of a phase lies in gaps that are longer than noise.
+func (c *commitTimeline) silent(p Phase, noise time.Duration) (sum time.Duration) {
+	for from, to := range c.gaps.between(c.end) {
+		if to-from > noise {
+			sum += max(0, min(to, p.To)-max(from, p.From))
+		}
 	}
 	return sum
 }

@@ -57,6 +57,9 @@ func TestEffectOfOneFault(t *testing.T) {
 	slices.Reverse(list) // the order of the records does not matter
 	e := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)
 	f := e.Faults[0]
+	if f.Silent != 2*time.Second {
+		t.Errorf("nothing committed for %v during the fault, want 2s", f.Silent)
+	}
 	if got := f.Outage; got.From != 10*time.Second || got.To != 12*time.Second {
 		t.Errorf("outage %v to %v", got.From, got.To)
 	}

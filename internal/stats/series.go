@@ -21,13 +21,14 @@ type Second struct {
 const maxSeconds = 60 * 24 * 60 * 60
 
 // Timeline gathers a run second by second from its transactions, in any order, in one
-// pass. It takes about 2 kB for each second of the run, and at most 16 MB for the gaps.
+// pass. It takes about 2 kB for each second of the run, and at most 24 MB for the gaps.
 // What ran in the background does not count; the warm-up does. The zero Timeline has
 // nothing in it.
 type Timeline struct {
-	seconds []*bin // nil where nothing ended
-	gaps    commits
-	waiting []int64 // by second: how many more wait at its end than at the end before
+	seconds  []*bin // nil where nothing ended
+	gaps     commits
+	requests silences
+	waiting  []int64 // by second: how many more wait at its end than at the end before
 }
 
 // bin is one second while it is being gathered.
@@ -58,6 +59,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 		t.waitFrom(due, 1)
 		t.waitFrom(sent, -1)
 	}
+	t.requests.add(tx.Due, tx.Sent, tx.End)
 	b := t.seconds[n]
 	if b == nil {
 		b = new(bin)

@@ -18,12 +18,16 @@ const (
 	Unsteady      SteadyState = "unsteady"
 )
 
-// Steadiness says whether the throughput of a run is in a steady state.
+// Steadiness says whether the throughput and the latency of a run are in a steady state.
 type Steadiness struct {
 	State  SteadyState `json:"status"`
-	From   int         `json:"from_s"` // where it is steady: the second from which on, since the run's start
-	Detail string      `json:"detail"` // one sentence for a person
+	From   int         `json:"from_s"`       // where it is steady: the second from which on, since the run's start
+	Detail string      `json:"detail"`       // one sentence for a person
+	Of     string      `json:"of,omitempty"` // what is not steady: OfLatency; empty: the throughput
 }
+
+// OfLatency is Steadiness.Of if the throughput was steady and the latency was not.
+const OfLatency = "latency"
 
 const (
 	// LeastSteady is the fewest seconds without a fault that are assessed.
@@ -43,6 +47,9 @@ const (
 	levelSize, levelNoise = 0.10, 3
 	// leastPart is the fewest seconds of such a part of the load phase.
 	leastPart = 10
+	// latencyTrend and latencyLevel are the factors of the latency that matter as trendSize and
+	// levelSize do of the throughput: single seconds of a percentile vary more.
+	latencyTrend, latencyLevel = 1.25, 1.5
 	// mostUncertain is how exactly the mean must be known for steady to be said.
 	mostUncertain = 0.10
 	// The start differs from the rest by more than so many standard errors, and this part.
@@ -65,7 +72,10 @@ const (
 //     1 %, or Sen's slope makes less than 5 % of the mean over the rest;
 //   - the rest does not change its level: no quarter's mean is 10 % from the
 //     whole's, unless the noise of single seconds explains it;
-//   - the mean is known to 10 % with 95 % confidence; see MeanInterval.
+//   - the mean is known to 10 % with 95 % confidence; see MeanInterval;
+//   - from then on neither the median nor the 99th percentile of the latency of single seconds has a
+//     trend of 25 %, or a quarter that is a factor of 1.5 from the whole, by the same tests. At a
+//     fixed rate the throughput is constant and only the latency shows that a queue grows.
 //
 // A swing that comes again many times does not make it unsteady: the mean is well
 // defined, and the sentence reports how much single seconds vary.
@@ -101,6 +111,11 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	i := MeanInterval(rest)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
 		return answer(SteadyUnknown, "steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)
+	}
+	if text := unsteadyLatency(series, restSeconds); text != "" {
+		unsteady := answer(Unsteady, "no steady state: the throughput was steady and %s", text)
+		unsteady.Of = OfLatency
+		return unsteady
 	}
 	steady := answer(Steady, "steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
 		seconds[cut], rate(whole), 100*math.Sqrt(varianceOf(rest))/whole)
@@ -224,13 +239,7 @@ func ranked(y []float64) []float64 {
 func strayLevel(values []float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
 	whole := meanOf(values)
-	// Noise from one second to the next, to which slow changes hardly add: J. von Neumann
-	// and others, Annals of Mathematical Statistics 12, 1941, https://doi.org/10.1214/aoms/1177731746
-	var noise float64
-	for i := 1; i < len(values); i++ {
-		noise += (values[i] - values[i-1]) * (values[i] - values[i-1])
-	}
-	noise /= 2 * float64(len(values)-1)
+	noise := stepNoise(values)
 	var furthest float64
 	for p := range parts {
 		first, end := p*len(values)/parts, (p+1)*len(values)/parts
@@ -241,6 +250,16 @@ func strayLevel(values []float64) (level float64, at, length int) {
 		}
 	}
 	return level, at, length
+}
+
+// stepNoise returns the variance of the noise from one value to the next, to which slow changes
+// hardly add: J. von Neumann and others, Annals of Mathematical Statistics 12, 1941,
+// https://doi.org/10.1214/aoms/1177731746
+func stepNoise(values []float64) (variance float64) {
+	for i := 1; i < len(values); i++ {
+		variance += (values[i] - values[i-1]) * (values[i] - values[i-1])
+	}
+	return variance / (2 * float64(len(values)-1))
 }
 
 // describe says how values changed, as what fits it better: a step or a slow change.

@@ -1,0 +1,111 @@
+package stats
+
+import "time"
+
+// LeastSilence is the shortest time without a request that counts as silence: every database makes
+// shorter pauses.
+const LeastSilence = leastNoise
+
+// longAgainst is how many times the latency a silence must last.
+const longAgainst = 10
+
+// SilenceFrom returns from which length on a time without a request is long against the 99th
+// percentile of the latency.
+func SilenceFrom(p99 time.Duration) time.Duration { return max(LeastSilence, longAgainst*p99) }
+
+// Silence is the time in which clients that waited for the database sent nothing. The requests that
+// they would have sent are in no percentile (coordinated omission). Its lengths are exact to two
+// cells; see silences. The zero Silence is none.
+type Silence struct {
+	Total   time.Duration
+	Longest Gap
+	Count   int
+}
+
+// silences counts, by cell of time, the requests that were sent and those that began and stopped
+// to wait for an answer. A cell is a millisecond in a run of up to 17 minutes, and twice that each
+// time the run is twice as long. It takes 8 MB at most.
+type silences struct {
+	cells   []request
+	doubled uint  // how often the width was
+	last    int64 // when the last request was sent
+}
+
+type request struct {
+	sent    uint32
+	waiting int32 // more wait at its end than at its beginning
+}
+
+func (s *silences) width() int64 { return firstWidth << s.doubled }
+
+// add counts one request: when its client wanted to send it, when it was sent, and when it ended.
+func (s *silences) add(due, sent, end int64) {
+	for end/s.width() >= maxCells {
+		s.widen()
+	}
+	w := s.width()
+	s.last = max(s.last, sent)
+	if more := int(end/w) + 1 - len(s.cells); more > 0 {
+		s.cells = append(s.cells, make([]request, more)...)
+	}
+	s.cells[min(max(sent, 0), end)/w].sent++
+	s.cells[min(max(due, 0), end)/w].waiting++
+	s.cells[end/w].waiting--
+}
+
+// widen joins each two neighboring cells.
+func (s *silences) widen() {
+	for i, half := range s.cells {
+		if i%2 == 0 {
+			s.cells[i/2] = half
+			continue
+		}
+		s.cells[i/2].sent += half.sent
+		s.cells[i/2].waiting += half.waiting
+	}
+	n := (len(s.cells) + 1) / 2
+	clear(s.cells[n:])
+	s.cells = s.cells[:n]
+	s.doubled++
+}
+
+// LastSent returns when the last request was sent, since the run's start.
+func (t *Timeline) LastSent() time.Duration { return time.Duration(t.requests.last) }
+
+// Silence returns the silence of a closed loop from from to to that lasts at least so long at a
+// time. If the clients pause between two transactions, only time in which one waits for an answer
+// counts; otherwise they always wait.
+func (t *Timeline) Silence(from, to, least time.Duration, pauses bool) (s Silence) {
+	w := t.requests.width()
+	var waiting int64
+	begin := from
+	end := func(at time.Duration) {
+		if g := (Gap{From: begin, To: min(at, to)}); g.Length() >= least {
+			s.Total += g.Length()
+			s.Count++
+			if g.Length() > s.Longest.Length() {
+				s.Longest = g
+			}
+		}
+	}
+	for i, c := range t.requests.cells {
+		at := time.Duration(int64(i) * w)
+		if at >= to {
+			break
+		}
+		before := waiting
+		waiting += int64(c.waiting)
+		next := at + time.Duration(w)
+		if next <= from {
+			continue
+		}
+		if c.sent > 0 || pauses && (before <= 0 || waiting <= 0) {
+			end(at)
+			begin = max(next, from)
+		}
+	}
+	if known := time.Duration(int64(len(t.requests.cells)) * w); !pauses || known >= to {
+		end(to)
+	}
+	return s
+}

@@ -68,18 +68,26 @@ func (d *Drive) behind() bool {
 	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
 }
 
-// backlogText says what the backlog means. c, which may be nil, says whether the client
-// itself was too slow.
-func (d *Drive) backlogText(c *Client) string {
+// follower names who could not follow a rate: the database, unless the client or its machine was
+// too slow.
+func (r *Result) follower() string {
+	switch {
+	case r.Client.bottleneck() != "":
+		return "This client"
+	case r.starved():
+		return "This starved host"
+	}
+	return "The database"
+}
+
+// backlogText says what the backlog means, and who could not follow the rate.
+func (d *Drive) backlogText(follower string) string {
 	if !d.behind() {
 		return wereCount(d.Backlog) + " due, but not started when the load phase ended."
 	}
-	asked, follower := RateText(d.Rate)+"/s", "The database"
+	asked := RateText(d.Rate) + "/s"
 	if d.staged() {
 		asked = clean(d.RatePlan)
-	}
-	if c.bottleneck() != "" {
-		follower = "This client"
 	}
 	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower, asked, wereCount(d.Backlog))
 	if d.MaxBacklog > d.Backlog {

@@ -8,9 +8,14 @@ import (
 
 func TestWhoCouldNotFollow(t *testing.T) {
 	d := &Drive{Rate: 1000, Backlog: 101}
-	for why, want := range map[string]string{"": "The database could not", "it used both processors": "This client could not"} {
-		if got := d.backlogText(&Client{Bottleneck: why}); !strings.HasPrefix(got, want) {
-			t.Errorf("%q: %s", why, got)
+	busy := []Warning{{Kind: HostBusy}}
+	for want, r := range map[string]*Result{
+		"The database could not":      {Warnings: []Warning{{Kind: HostShared}, {Kind: ClosedLoop}}},
+		"This client could not":       {Client: &Client{Bottleneck: "it used both processors"}, Warnings: busy},
+		"This starved host could not": {Warnings: busy, Client: &Client{}},
+	} {
+		if got := d.backlogText(r.follower()); !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %s", want, got)
 		}
 	}
 }
@@ -27,7 +32,8 @@ func TestBehindIsAWarning(t *testing.T) {
 	} {
 		for _, why := range []string{"", "it used both processors"} {
 			client, n := &Client{Bottleneck: why}, &Notes{}
-			n.loadPhase(&c.drive, client)
+			follower := (&Result{Client: client}).follower()
+			n.loadPhase(&c.drive, follower, nil)
 			shown := n.others
 			if c.behind {
 				shown = n.warnings
@@ -36,7 +42,7 @@ func TestBehindIsAWarning(t *testing.T) {
 			if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive, Client: client}, Options{Detail: Full}); err != nil {
 				t.Fatal(err)
 			}
-			said := c.drive.backlogText(client)
+			said := c.drive.backlogText(follower)
 			if len(n.All()) != 1 || len(shown) != 1 || !strings.HasPrefix(shown[0].Text, said) || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), said) {
 				t.Errorf("%+v, bottleneck %q: the page notes %v, the text says\n%s", c.drive, why, n.All(), &out)
 			}
@@ -57,7 +63,7 @@ func TestLiveCheckThatDidNotKeepUp(t *testing.T) {
 		{&LiveCheck{Checked: 7000, Skipped: 3000}, "did not keep up: it left out 3,000 of 10,000 transactions, which were checked after the run alone."},
 	} {
 		var n Notes
-		n.loadPhase(&Drive{LiveCheck: c.check}, nil)
+		n.loadPhase(&Drive{LiveCheck: c.check}, "", nil)
 		if all := n.All(); (len(all) > 0) != (c.want != "") || len(all) > 0 && !strings.HasSuffix(all[0].Text, c.want) {
 			t.Errorf("%+v: %v", c.check, all)
 		}

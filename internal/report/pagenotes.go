@@ -25,18 +25,15 @@ func notes(r *Result, live bool) []PageNote {
 	for _, w := range r.DatabaseWarnings {
 		n.Warn("%s", clean(w))
 	}
-	bottleneck := r.Client.bottleneck()
-	if bottleneck != "" {
-		n.Warn("The client was the bottleneck, so the measurements may be its own rather than the database's: %s", withPeriod(bottleneck))
-	}
+	n.typed(r)
 	switch d := r.Drive; {
 	case d != nil:
 		if d.Unmeasured() && !live {
 			n.Warn("Nothing was measured: all transactions ended within the warm-up, which no measurement includes.")
 		}
-		n.loadPhase(d, r.Client)
-		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
-			n.Warn("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", LatencyText(p.P99))
+		n.loadPhase(d, r.follower(), r.Resolved)
+		if p := d.Pacing; p != nil && p.P99 > pacingLimit && !r.explainsLate() {
+			n.Warn("Transactions left late: of those whose client was free, 1 %% left more than %s ms after their intended start time. The latencies include that time.", LatencyText(p.P99))
 		}
 	case !live:
 		n.Note("There was no load phase, so there are no measurements.")
@@ -68,7 +65,30 @@ func notes(r *Result, live bool) []PageNote {
 	return n.All()
 }
 
-func (n *Notes) loadPhase(d *Drive, c *Client) {
+// typed adds the warnings of a result. One that was made before there were any has the sentence
+// about its client alone.
+func (n *Notes) typed(r *Result) {
+	said := false
+	for i := range r.Warnings {
+		w := &r.Warnings[i]
+		said = said || w.ofClient()
+		if w.severe() {
+			n.Warn("%s", w.Text())
+		} else {
+			n.Note("%s", w.Text())
+		}
+	}
+	if text := r.Client.bottleneck(); text != "" && !said {
+		n.Warn("The client was the bottleneck, so the measurements may be its own rather than the database's: %s", withPeriod(text))
+	}
+}
+
+// explainsLate reports whether a warning says why transactions were sent late.
+func (r *Result) explainsLate() bool {
+	return r.Client.bottleneck() != "" || slices.ContainsFunc(r.Warnings, func(w Warning) bool { return w.LateMS > 0 })
+}
+
+func (n *Notes) loadPhase(d *Drive, follower string, resolved *Resolved) {
 	if d.Interrupted {
 		n.Warn("The user ended the run early.")
 	}
@@ -85,7 +105,11 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	switch s := d.Steady; {
 	case s == nil || s.State == stats.Steady:
 	case s.State == stats.Unsteady:
-		n.Warn("%s So the mean throughput depends on when the run ended.", Sentence(cmp.Or(s.Detail, "there is no steady state")))
+		depends := "the mean throughput depends"
+		if s.Of == stats.OfLatency {
+			depends = "the percentiles depend"
+		}
+		n.Warn("%s So %s on when the run ended.", Sentence(cmp.Or(s.Detail, "there is no steady state")), depends)
 	case s.Detail != "" && d.Seconds >= stats.LeastSteady:
 		n.Note("%s", Sentence(s.Detail))
 	}
@@ -94,9 +118,12 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 		if d.behind() {
 			add = n.Warn
 		}
-		add("%s The latencies of committed transactions leave them out.", d.backlogText(c))
+		add("%s The latencies of committed transactions leave them out.", d.backlogText(follower))
 	}
-	if d.Unknown > 0 {
+	switch {
+	case resolved != nil:
+		n.Note("%s.", Capital(resolved.text()))
+	case d.Unknown > 0:
 		n.Note("%s ended in doubt: the database may or may not have applied the work.", Counted(d.Unknown, "transaction"))
 	}
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
@@ -107,35 +134,19 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	}
 }
 
-// figures are the few numbers in large type. What a run is too short for is left out, and of one
-// that goes on what is not known yet.
+// figures are the few numbers in large type. A throughput that the rate fixed is no measurement and
+// stands last. What a run is too short for is left out, and of one that goes on what is not known
+// yet.
 func figures(r *Result, live bool) []PageFigure {
 	d := r.Drive
 	if d == nil {
 		return []PageFigure{}
 	}
-	throughput := Figure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
-	if t := d.throughput(); t.Median != nil && t.Max != nil {
-		throughput.Below = append(throughput.Below, "median "+RateText(*t.Median), "best second "+RateText(*t.Max))
-	}
-	var interval string
-	if d.Seconds >= stats.LeastInterval && !live {
-		interval = "confidence interval " + NotKnown
-	}
-	if i := d.Interval; i != nil {
-		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
-	}
-	throughput.Below = append(throughput.Below, labelled("", interval)...)
-	latency := Figure("Latency, 99 %", NotKnown, "")
-	if l := d.Latency; l != nil {
-		latency = Figure(latency.Name, LatencyText(l.P99), "ms",
-			"median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max))
-		if open(d) {
-			latency.Below = append(latency.Below, "from the intended start time")
-		}
-	}
 	outcomes := Figure("Committed", Group(d.Committed), "", Group(d.Rejected.total())+" rejected", Group(d.Aborted)+" aborted", Group(d.Unknown)+" in doubt")
-	list := []PageFigure{throughput, latency, outcomes}
+	list := []PageFigure{throughputFigure(d, live), latencyFigure(d), outcomes}
+	if d.rateKept() && (!live || d.throughput().Mean != nil) {
+		list = []PageFigure{latencyFigure(d), outcomes, rateFigure(d)}
+	}
 	gap := "" // the longest
 	if o := d.Outage; o != nil {
 		gap = "longest gap without a commit " + seconds(o.Seconds)
@@ -152,6 +163,51 @@ func figures(r *Result, live bool) []PageFigure {
 	}
 	list = append(list, outageFigure(r.Faults)...)
 	return slices.DeleteFunc(list, func(f PageFigure) bool { return live && f.Value == NotKnown })
+}
+
+// rateKept reports whether the throughput was that of the rate that was asked for.
+func (d *Drive) rateKept() bool { return open(d) && !d.behind() }
+
+func throughputFigure(d *Drive, live bool) PageFigure {
+	f := Figure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
+	if t := d.throughput(); t.Median != nil && t.Max != nil {
+		f.Below = append(f.Below, "median "+RateText(*t.Median), "best second "+RateText(*t.Max))
+	}
+	var interval string
+	if d.Seconds >= stats.LeastInterval && !live {
+		interval = "confidence interval " + NotKnown
+	}
+	if i := d.Interval; i != nil {
+		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
+	}
+	f.Below = append(f.Below, labelled("", interval)...)
+	return f
+}
+
+// rateFigure is in place of a throughput that was fixed.
+func rateFigure(d *Drive) PageFigure {
+	f := Figure("Rate", RateText(d.Rate), "/s", "as asked")
+	if mean := d.throughput().Mean; mean != nil {
+		f.Below = append(f.Below, "committed "+RateText(*mean)+"/s")
+	}
+	return f
+}
+
+// latencyFigure has what the percentiles of a closed loop hide beside them.
+func latencyFigure(d *Drive) PageFigure {
+	l := d.Latency
+	if l == nil {
+		return Figure("Latency, 99 %", NotKnown, "")
+	}
+	f := Figure("Latency, 99 %", LatencyText(l.P99), "ms")
+	if s := d.silent(); s != nil && !open(d) {
+		f.Below = append(f.Below, s.text())
+	}
+	f.Below = append(f.Below, "median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max))
+	if open(d) {
+		f.Below = append(f.Below, "from the intended start time")
+	}
+	return f
 }
 
 // outageFigure is the worst outage by a fault, where one was measured.

@@ -78,6 +78,7 @@ func outcomeTables(d *Drive) []PageTable {
 		t.Add("not sent", Group(d.Backlog+d.Shed), none,
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", Group(d.Backlog), Group(d.Shed), Group(max(d.MaxBacklog, d.Backlog))))
 	}
+	t.Note = d.countsText()
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
 		e := NewPageTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
@@ -116,8 +117,8 @@ func faultTables(r *Result, live bool) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
-	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall that has 90 % of the mean throughput before, as have three of the five seconds from it on; single slow seconds are no fall.",
-		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
+	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection to the first second after the fall that has 90 % of the mean throughput before, as have three of the five seconds from it on; single slow seconds are no fall. No commit is the share of the time from the injection to the heal in which nothing committed; the 99 % during leaves most of it out.",
+		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "no commit", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f, live))
 	}
@@ -129,7 +130,7 @@ func faultRow(f Fault, live bool) PageRow {
 	below := labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified,
 		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
 	if f.Unknown > 0 {
-		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", Group(f.Unknown), Group(f.FoundCommitted), Group(f.FoundAborted)))
+		below = append(below, f.doubtText())
 	}
 	if f.OutageCluster != nil && f.OutageClient != nil {
 		until := "took writes"
@@ -139,7 +140,7 @@ func faultRow(f Fault, live bool) PageRow {
 		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s %s, then the clients' %s", seconds(*f.OutageCluster), f.OutageLeader, until, seconds(*f.OutageClient)))
 	}
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
-		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}
+		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 11)...), Below: below}
 	}
 	missing := NotKnown
 	if live {
@@ -160,7 +161,36 @@ func faultRow(f Fault, live bool) PageRow {
 	}
 	return PageRow{Below: below, Cells: append(lead, healed, textOr(missing, f.OutageSeconds, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
-		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
+		textOr(none, f.P99Before, LatencyText), f.duringText(), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
+}
+
+// duringText is the latency during a fault. It does not stand without the share of the time in which
+// nothing committed, which is what a closed loop leaves out of it.
+func (f *Fault) duringText() string {
+	if f.SilentDuring == nil {
+		return none
+	}
+	return textOr(none, f.P99During, LatencyText)
+}
+
+func silentShare(share float64) string {
+	if share > 0 && share < 0.0005 {
+		return "< 0.1 %"
+	}
+	return percent(share)
+}
+
+// doubtText says what look-ups during the run found of the transactions in doubt.
+func (f *Fault) doubtText() string {
+	found := min(f.Unknown, f.FoundCommitted+f.FoundAborted)
+	if found == 0 {
+		return fmt.Sprintf("in doubt %s: none could be resolved during the run", Group(f.Unknown))
+	}
+	text := fmt.Sprintf("in doubt %s: look-ups during the run found %s applied and %s not", Group(f.Unknown), Group(f.FoundCommitted), Group(f.FoundAborted))
+	if open := f.Unknown - found; open > 0 {
+		text += fmt.Sprintf(", %s stayed unknown", Group(open))
+	}
+	return text
 }
 
 func outageText(s float64) string {

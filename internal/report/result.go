@@ -49,6 +49,13 @@ type Result struct {
 	FootprintBytes *int64  `json:"footprint_bytes"`
 	Client         *Client `json:"client"`
 
+	Host *Host `json:"host,omitempty"` // null where it was not sampled
+	// Warnings are what a reader must know before the figures.
+	Warnings []Warning `json:"warnings,omitempty"`
+	// Resolved are the transactions in doubt that the end state decided; null where no check has
+	// looked, or there were none.
+	Resolved *Resolved `json:"resolved_unknown,omitempty"`
+
 	// SampledRSS is the client's highest memory of all samples, in bytes; 0 is not
 	// known. The system's own maximum may be below it, and Client has the larger.
 	SampledRSS int64 `json:"-"`
@@ -191,8 +198,10 @@ type Drive struct {
 	Reconnects         uint64            `json:"reconnects"`
 	Style              map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
 	Kinds              map[string]uint64 `json:"committed_by_kind"`
-	Writes             *uint64           `json:"committed_writes"` // those of committed that are not read-only
-	Outage             *Outage           `json:"longest_gap"`      // the longest time in which nothing was committed
+	Writes             *uint64           `json:"committed_writes"`              // those of committed that are not read-only
+	Outage             *Outage           `json:"longest_gap"`                   // the longest time in which nothing was committed
+	Silence            *Silence          `json:"closed_loop_silence,omitempty"` // null in an open loop, and where there was none
+	Recorded           *RecordedCounts   `json:"recorded,omitempty"`            // what else was committed; null where it was not counted
 	Errors             []ErrorCount      `json:"errors"`
 
 	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
@@ -350,7 +359,8 @@ type Fault struct {
 	TPSBefore        *float64 `json:"tps_before"`
 	TPSDuring        *float64 `json:"tps_during"`
 	TPSAfter         *float64 `json:"tps_after"`
-	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % to stay, see stats.Effect; 0 where it did not fall
+	SilentDuring     *float64 `json:"silent_during,omitempty"` // share of the time from the injection to the heal without a commit, pauses within the noise left out
+	RecoveredSeconds *float64 `json:"recovered_s"`             // from the injection until throughput was back to 90 % to stay, see stats.Effect; 0 where it did not fall
 	P99Before        *float64 `json:"p99_before_ms"`
 	P99During        *float64 `json:"p99_during_ms"`
 	P99After         *float64 `json:"p99_after_ms"`
@@ -393,8 +403,10 @@ type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the load phase
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
 	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
-	Bottleneck  string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
-	Workers     []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
+	// RunDelaySeconds is how long its threads were ready to run and had no processor.
+	RunDelaySeconds *float64 `json:"run_delay_seconds,omitempty"`
+	Bottleneck      string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
+	Workers         []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
 }
 
 // Worker is one process of a client that has several.

@@ -155,10 +155,15 @@ func (t *text) short(d *PageData, dir string) {
 		t.out.WriteString("\n")
 	}
 	if t.r.Drive != nil {
-		t.line("Load phase", t.r.Drive.phaseText())
+		t.line("Load phase", t.r.Drive.modeText())
 	}
 	for _, f := range d.Figures {
 		t.figure(f)
+	}
+	if t.r.Drive != nil {
+		for _, s := range countLines(t.r) {
+			t.line(s.Name, s.Value)
+		}
 	}
 	t.faults()
 	t.checks(d, false)
@@ -274,9 +279,13 @@ func (t *text) faults() {
 	for _, f := range t.r.Faults {
 		row := faultRow(f, t.live)
 		c := row.Cells
-		fmt.Fprintf(&t.out, columns, c[2], short(clean(f.Fault), 28), c[4], c[5], c[6], c[7], c[8], c[12])
-		if c[9] != none {
-			row.Below = append(row.Below, fmt.Sprintf("p99 in ms %s before, %s during, %s after", c[9], c[10], c[11]))
+		fmt.Fprintf(&t.out, columns, c[2], short(clean(f.Fault), 28), c[4], c[5], c[6], c[7], c[8], c[13])
+		if c[9] != none || c[10] != none {
+			during := c[10] + " during"
+			if c[11] != none {
+				during += fmt.Sprintf(" (no commit in %s of that time)", c[11])
+			}
+			row.Below = append(row.Below, fmt.Sprintf("p99 in ms %s before, %s, %s after", c[9], during, c[12]))
 		}
 		for _, note := range row.Below {
 			const indent = 11

@@ -84,8 +84,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	}
 	_, fixed := options.Plan.Fixed()
 	c.steadyState(c.timeline, fixed || options.Plan.Closed())
-	d := c.result.Drive
-	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, result.Threads, d.Pacing, c.o.Embedded)
+	c.warn(result)
 	return ctx.Err()
 }
 

@@ -108,6 +108,9 @@ func describe(f *report.Fault, e *stats.Effect) {
 	}
 	f.TPSBefore, f.P99Before = phase(e.Before)
 	f.TPSDuring, f.P99During = phase(e.During)
+	if f.TPSDuring != nil {
+		f.SilentDuring = new(e.Silent.Seconds() / (e.During.To - e.During.From).Seconds())
+	}
 	f.TPSAfter, f.P99After = phase(e.After)
 	f.Unknown, f.FoundCommitted, f.FoundAborted = e.Unknown, e.FoundCommitted, e.FoundAborted
 }

@@ -150,7 +150,9 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
+	c.result.Drive.Recorded = recordedCounts(all)
 	c.timeline = timeline(c.result.Drive, line, warmup)
+	silence(c.result.Drive, line, warmup, c.o.Plan.Duration)
 	c.breakdown(parts, recorded.Header())
 	return nil
 }
@@ -203,6 +205,27 @@ func timeline(d *report.Drive, line *stats.Timeline, warmup time.Duration) []sta
 		d.Outage = &report.Outage{AtSeconds: gap.From.Seconds(), Seconds: gap.Length().Seconds()}
 	}
 	return seconds
+}
+
+func recordedCounts(all *stats.Ended) *report.RecordedCounts {
+	return &report.RecordedCounts{Committed: all.Committed, Writes: all.Writes, Background: all.Background}
+}
+
+// silence writes for how long the clients of a closed loop waited and sent nothing after the
+// warm-up, as far as that is long against the latency. duration is that of a load phase which ends
+// by time; of another, or one that ended early, the clients may end before the load phase does.
+func silence(d *report.Drive, line *stats.Timeline, warmup, duration time.Duration) {
+	if d.RatePlan != "" || d.Latency == nil {
+		return
+	}
+	to := min(duration, seconds(d.WarmupSeconds+d.Seconds))
+	if duration == 0 || d.Interrupted || d.StoppedOnViolation {
+		to = line.LastSent()
+	}
+	least := stats.SilenceFrom(time.Duration(d.Latency.P99 * float64(time.Millisecond)))
+	if s := line.Silence(warmup, to, least, d.ThinkSeconds > 0); s.Count > 0 {
+		d.Silence = &report.Silence{Seconds: s.Total.Seconds(), Longest: s.Longest.Length().Seconds(), AtSeconds: s.Longest.From.Seconds(), Count: s.Count}
+	}
 }
 
 // steadyState estimates how exactly the mean throughput is known, over all seconds, and

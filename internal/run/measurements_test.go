@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -101,33 +99,5 @@ func TestTheMeanIsInItsInterval(t *testing.T) {
 	c.steadyState(timeline[:5], true)
 	if d := c.result.Drive; d.Interval != nil || d.TPS.Mean != &all {
 		t.Errorf("five seconds: %+v, mean %v", d.Interval, *d.TPS.Mean)
-	}
-}
-
-// TestBottleneck: a busy process is the client's fault only where the database is
-// not in it; a late client is late either way.
-func TestBottleneck(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	busy := 20.0
-	late := &report.Latency{P99: 12}
-	for name, c := range map[string]struct {
-		cpu      float64
-		threads  int
-		pacing   *report.Latency
-		embedded bool
-		want     string
-	}{
-		"busy":                    {busy, 0, nil, false, "processors busy"},
-		"busy, embedded":          {busy, 0, nil, true, ""},
-		"late":                    {0, 0, late, false, "after its time"},
-		"busy and late, embedded": {busy, 0, late, true, "after its time"},
-		"neither":                 {0, 0, &report.Latency{P99: 1}, false, ""},
-		"one busy thread of two":  {9, 1, nil, false, "threads busy that it chose"},
-		"one idle thread of two":  {5, 1, nil, false, ""},
-	} {
-		got := bottleneck(c.cpu, 10, c.threads, c.pacing, c.embedded)
-		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q", name, got)
-		}
 	}
 }

@@ -77,6 +77,7 @@ func (c *conductor) rebuild() error {
 	}
 	c.result.Drive = d
 	c.timeline = timeline(d, &b.line, seconds(d.WarmupSeconds))
+	silence(d, &b.line, seconds(d.WarmupSeconds), b.duration)
 	c.breakdown(&b.parts, header)
 	if err := c.effects(); err != nil {
 		return err
@@ -106,6 +107,7 @@ type replay struct {
 	measured time.Duration // when the first one after it was due; 0 before
 	ended    time.Duration // the last end of all
 	answered time.Duration // the last end that was the database's answer
+	duration time.Duration // that the load phase was to have; 0: it ends by a count
 }
 
 func (b *replay) add(tx *history.Transaction) error {
@@ -150,7 +152,8 @@ func (b *replay) drive(scenario []report.Setting) *report.Drive {
 		warmup = max(b.warm, b.measured)
 	}
 	end := b.answered
-	if whole := span("duration"); whole > 0 {
+	b.duration = span("duration")
+	if whole := b.duration; whole > 0 {
 		end = max(end, min(whole, b.ended))
 	}
 	f := stats.Merge(&b.recorder)

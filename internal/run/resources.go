@@ -1,9 +1,7 @@
 package run
 
 import (
-	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"time"
 
@@ -17,12 +15,6 @@ const ResourcesFile = "resources.csv"
 // meterEvery is the length of an interval of ResourcesFile.
 const meterEvery = time.Second
 
-// The bounds from which on a run's measurements may be its client's.
-const (
-	busyClient = 0.8                   // of the processors that this program may use
-	latePacing = 10 * time.Millisecond // 99th percentile, of a client that was free
-)
-
 // resourceUsage measures client and servers until the function that it returns is
 // called, which puts the measurements into the result and ResourcesFile in place.
 func (c *conductor) resourceUsage(start time.Time) func() error {
@@ -30,14 +22,23 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 	if c.o.Workers != nil {
 		workers = c.o.Workers.PIDs()
 	}
-	meter := resource.New(time.Since(start), append([]resource.Group{resource.Self(workers...)}, c.o.Servers...)...)
+	groups, rest := c.groups(workers)
+	meter := resource.New(time.Since(start), groups...)
+	host := &hostWatch{meter: resource.NewHost(time.Since(start), groups[0].PIDs), elsewhere: c.o.Workers != nil && len(workers) == 0}
 	var samples []resource.Sample
-	sample := func() { samples = append(samples, meter.Sample(time.Since(start))) }
+	sample := func() {
+		now := time.Since(start)
+		s := meter.Sample(now)
+		host.sample(now, s.Groups, c.o.Servers)
+		s.Groups = s.Groups[:rest]
+		samples = append(samples, s)
+	}
 	endSampling := everySince(start, meterEvery, sample)
 	return func() error {
 		endSampling()
 		sample()
-		totals := meter.Totals()
+		totals := meter.Totals()[:rest]
+		c.host = host
 		c.result.SampledRSS = totals[0].MaxRSS
 		for _, t := range totals[1:] {
 			s := report.Server{Name: t.Name}
@@ -148,27 +149,4 @@ func traffic(row *report.Resource, groups []resource.Usage) {
 			add(&row.ServersStored, *g.Stored)
 		}
 	}
-}
-
-// bottleneck says why the measurements may be the client's own rather than the
-// database's, or nothing. threads is how many the client had; 0 is all processors.
-// Busy processors of a client with an embedded database may be the database's.
-func bottleneck(cpuSeconds, seconds float64, threads int, pacing *report.Latency, embedded bool) string {
-	processors := runtime.GOMAXPROCS(0)
-	if threads == 0 {
-		threads = processors
-	}
-	if busy := cpuSeconds / seconds; !embedded && seconds > 0 && busy >= busyClient*float64(threads) {
-		if threads < processors {
-			return fmt.Sprintf("this client kept %.1f of the %d threads busy that it chose at the start, so the database may be faster than measured: give a --warmup that is under the full load",
-				busy, threads)
-		}
-		return fmt.Sprintf("this client kept %.1f of its %d processors busy, so the database may be faster than measured: give the client more of them, or generate load from several machines",
-			busy, processors)
-	}
-	if pacing != nil && pacing.P99 >= float64(latePacing)/float64(time.Millisecond) {
-		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms after its time or later although it was free: the client machine is too busy to keep the rate, and the latencies include that time",
-			pacing.P99)
-	}
-	return ""
 }

@@ -180,6 +180,7 @@ type conductor struct {
 	results     []check.Result // of all checks, once they are made
 	qualify     func(reason string) string
 	violated    chan struct{}     // closed when the load phase is to end for a violation
+	host        *hostWatch        // samples of the machine; nil before the load phase
 	checkedLive *report.LiveCheck // nil: nothing was checked during the load phase
 	foundLive   atomic.Pointer[LiveCheck]
 }

@@ -159,6 +159,7 @@ type Ended struct {
 	Rejected                    map[history.Reason]uint64
 	ByKind                      map[history.Kind]uint64 // committed ones
 	Writes                      uint64                  // those of them that are not read-only
+	Background                  uint64                  // committed beside them, by background clients
 }
 
 // NewEnded returns an Ended with nothing in it.
@@ -167,7 +168,13 @@ func NewEnded(from time.Duration) *Ended {
 }
 
 func (e *Ended) Add(tx *history.Transaction) {
-	if tx.Kind.Background() || time.Duration(tx.End) < e.From {
+	switch background := tx.Kind.Background(); {
+	case time.Duration(tx.End) < e.From:
+		return
+	case background && tx.Outcome == history.Committed:
+		e.Background++
+		return
+	case background:
 		return
 	}
 	switch tx.Outcome {

@@ -1,0 +1,254 @@
+package report
+
+import (
+	"fmt"
+	"math"
+)
+
+// WarningKind names what a reader must know before the figures of a run.
+type WarningKind string
+
+const (
+	// HostBusy: processes that are not of the run took processors that the run needed.
+	HostBusy WarningKind = "host-busy"
+	// HostSteal: the hypervisor gave the processors to other machines.
+	HostSteal WarningKind = "host-steal"
+	// HostThrottled: the CPU limit of the container stopped the client.
+	HostThrottled WarningKind = "host-throttled"
+	// HostShared: client and servers ran on one machine and used all of it.
+	HostShared WarningKind = "host-shared"
+	// HostFull: the machine was used up; what the servers took of it is not known.
+	HostFull WarningKind = "host-full"
+	// ClientBusy: the client used its processors up, so it was the bottleneck.
+	ClientBusy WarningKind = "client-busy"
+	// ClientThreads: the client used up the threads that it chose at the start, fewer than it could
+	// have had, so it was the bottleneck.
+	ClientThreads WarningKind = "client-threads"
+	// ClientLate: the client sent late although neither it nor the machine was busy.
+	ClientLate WarningKind = "client-late"
+	// ClosedLoop: clients that waited sent nothing, so the percentiles leave an outage out.
+	ClosedLoop WarningKind = "closed-loop"
+)
+
+// Warning is one such fact. The kind decides which arguments it has; the others are 0.
+type Warning struct {
+	Kind       WarningKind `json:"kind"`
+	Seconds    float64     `json:"seconds,omitempty"`    // for how long: starved; of ClosedLoop without a request
+	OfSeconds  float64     `json:"of_seconds,omitempty"` // that were sampled
+	Processors float64     `json:"processors,omitempty"` // kept busy, in that time: by others, by the client, or by all
+	Of         float64     `json:"of,omitempty"`         // processors or threads that there were
+	Share      float64     `json:"share,omitempty"`      // of time: stolen, or of enforcement periods: throttled
+	Waiting    float64     `json:"waiting,omitempty"`    // share of the time in which some task waited for a processor; 0: not known
+	Load       float64     `json:"load,omitempty"`       // largest load average of one minute; 0: not known
+	LateMS     float64     `json:"late_ms,omitempty"`    // 99th percentile of the pacing error
+	Rate       float64     `json:"rate,omitempty"`       // to use instead of a closed loop, per second; 0: not known
+	Faults     bool        `json:"faults,omitempty"`     // the run has injected some
+}
+
+// Host is the machine of the clients during the load phase, from one sample a second. What is null is
+// not known; shares are from 0 to 1 of the sampled time.
+type Host struct {
+	Seconds         float64  `json:"seconds"` // that were sampled
+	Processors      int      `json:"processors,omitempty"`
+	BusyProcessors  *float64 `json:"busy_processors"`  // mean
+	OtherProcessors *float64 `json:"other_processors"` // mean, of processes that are not of this run
+	LoadAverage     *float64 `json:"load_average_max"` // of one minute
+	RunQueue        *float64 `json:"run_queue_mean"`   // tasks that ran or could have run
+	CPUPressure     *float64 `json:"cpu_pressure"`     // share of the time in which some task waited for a processor
+	GroupPressure   *float64 `json:"cgroup_cpu_pressure"`
+	Steal           *float64 `json:"steal"`                     // share of the processors' time
+	Throttled       *float64 `json:"throttled"`                 // share of the enforcement periods of a CPU limit
+	ThrottledFor    *float64 `json:"throttled_s"`               // added up over processors
+	StarvedSeconds  float64  `json:"starved_s"`                 // in which the run did not get the processors that it needed
+	ServersUnknown  bool     `json:"servers_unknown,omitempty"` // other_processors may include the database's servers
+}
+
+// Silence is the time in which all clients of a closed loop waited and sent nothing, as far as it is
+// long against the latency.
+type Silence struct {
+	Seconds   float64 `json:"seconds"` // in all
+	Longest   float64 `json:"longest_s"`
+	AtSeconds float64 `json:"at_s"` // when the longest began, since the run's start
+	Count     int     `json:"count"`
+}
+
+// RecordedCounts are all transactions that a run committed, the warm-up's among them. Checks count
+// these.
+type RecordedCounts struct {
+	Committed  uint64 `json:"committed"`  // by the measured clients
+	Writes     uint64 `json:"writes"`     // those of them that are not read-only
+	Background uint64 `json:"background"` // beside them, by the clients that audit
+}
+
+// Resolved are the transactions of a run whose outcome the clients never learned, and what the end
+// state says of them.
+type Resolved struct {
+	Unknown    uint64 `json:"unknown"`
+	Applied    uint64 `json:"applied"`
+	NotApplied uint64 `json:"not_applied"`
+	By         string `json:"by"` // what decided it, such as ledger
+}
+
+// ofHost reports whether the run did not get the processors that it needed.
+func (w *Warning) ofHost() bool {
+	return w.Kind == HostBusy || w.Kind == HostSteal || w.Kind == HostThrottled
+}
+
+// ofClient reports whether the client was the bottleneck.
+func (w *Warning) ofClient() bool {
+	return w.Kind == ClientBusy || w.Kind == ClientThreads || w.Kind == ClientLate
+}
+
+// severe reports whether it is a warning; otherwise it is a note.
+func (w *Warning) severe() bool {
+	return w.Kind != HostShared && w.Kind != HostFull || w.LateMS > 0
+}
+
+// Bottleneck says why the measurements may be the client's own rather than the database's; empty if
+// the warning does not say so.
+func (w *Warning) Bottleneck() string {
+	switch w.Kind {
+	case ClientBusy:
+		return fmt.Sprintf("this client kept %.1f of its %.0f processors busy, so the database may be faster than measured: give the client more of them, or generate load from several machines",
+			w.Processors, w.Of)
+	case ClientThreads:
+		return fmt.Sprintf("this client kept %.1f of the %.0f threads busy that it chose at the start, so the database may be faster than measured: give a --warmup that is under the full load",
+			w.Processors, w.Of)
+	case ClientLate:
+		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms or more after its intended start time although the client was free and the machine was not busy, and the latencies include that time", w.LateMS)
+	}
+	return ""
+}
+
+// Text is the warning for people.
+func (w *Warning) Text() string {
+	starved := fmt.Sprintf("The host was starved for %s of %s: ", seconds(w.Seconds), seconds(w.OfSeconds))
+	switch w.Kind {
+	case HostBusy:
+		return starved + fmt.Sprintf("processes outside this run kept %.1f of its %.0f processors busy%s.%s Measure again on a machine that does nothing else.",
+			w.Processors, w.Of, w.evidence(), w.late())
+	case HostSteal:
+		return starved + fmt.Sprintf("the hypervisor gave %s of the processors' time to other machines%s.%s", percent(w.Share), w.evidence(), w.late())
+	case HostThrottled:
+		return starved + fmt.Sprintf("the CPU limit of its container stopped the client in %s of the enforcement periods%s.%s Raise the limit.", percent(w.Share), w.evidence(), w.late())
+	case HostShared:
+		return fmt.Sprintf("Client and servers shared one machine and kept %.1f of its %.0f processors busy.%s On machines of their own the figures may be better.", w.Processors, w.Of, w.late())
+	case HostFull:
+		return fmt.Sprintf("The servers run on the client's machine, of which %.1f of %.0f processors were busy. How much of that the servers took is not known.%s", w.Processors, w.Of, w.late())
+	case ClosedLoop:
+		return w.closedLoop()
+	}
+	return "The client was the bottleneck, so the measurements may be its own rather than the database's: " + withPeriod(w.Bottleneck())
+}
+
+// evidence says what else shows that tasks waited.
+func (w *Warning) evidence() string {
+	text := ""
+	if w.Waiting > 0 {
+		text = fmt.Sprintf(", and tasks waited for a processor %s of that time", percent(w.Waiting))
+	}
+	if w.Load > 0 {
+		text += fmt.Sprintf(" (load average %.1f)", w.Load)
+	}
+	return text
+}
+
+func (w *Warning) late() string {
+	if w.LateMS == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Of the transactions whose client was free, 1 %% left %.0f ms or more after their intended start time.", w.LateMS)
+}
+
+func (w *Warning) closedLoop() string {
+	text := "Closed loop: clients that wait send nothing, so the percentiles do not show what users feel during a fault."
+	if w.Seconds > 0 {
+		text = fmt.Sprintf("Closed loop: waiting clients sent nothing for %s, and the percentiles leave that time out.", seconds(w.Seconds))
+	}
+	if w.Rate > 0 {
+		return text + fmt.Sprintf(" Use --rate %s (about half of the measured maximum) to measure latency from the intended start time.", RateArgument(w.Rate))
+	}
+	return text + " Use --rate to measure latency from the intended start time."
+}
+
+// RateArgument writes a rate as --rate takes it.
+func RateArgument(rate float64) string { return fmt.Sprintf("%.10g", rate) }
+
+// SuggestedRate is about half of the largest measured throughput, rounded down to two digits; 0 if
+// that is not known.
+func (d *Drive) SuggestedRate() float64 {
+	t := d.throughput()
+	most := t.Max
+	if most == nil {
+		most = t.Mean
+	}
+	if most == nil || *most < 2 {
+		return 0
+	}
+	half := *most / 2
+	step := math.Pow(10, math.Max(0, math.Floor(math.Log10(half))-1))
+	return math.Floor(half/step) * step
+}
+
+// hiddenShare is the share of the measured time from which on a silence would move the 99.9th
+// percentile.
+const hiddenShare = 0.001
+
+// silent returns the silence that the percentiles hide; nil if there is none.
+func (d *Drive) silent() *Silence {
+	if s := d.Silence; s != nil && s.Seconds >= hiddenShare*d.Seconds {
+		return s
+	}
+	return nil
+}
+
+// text marks a percentile beside which the silence stands.
+func (s *Silence) text() string {
+	text := "closed loop: waiting clients sent nothing for " + seconds(s.Seconds)
+	if s.Count > 1 {
+		text += fmt.Sprintf(" (%d times, at most %s)", s.Count, seconds(s.Longest))
+	}
+	return text
+}
+
+// LoopWarning is the warning about the closed loop of a run with faults, or with a silence that the
+// percentiles hide; nil if there is none.
+func (r *Result) LoopWarning() *Warning {
+	d := r.Drive
+	if d == nil || open(d) {
+		return nil
+	}
+	injected := false
+	for _, f := range r.Faults {
+		injected = injected || f.Error == "" && f.Skipped == ""
+	}
+	s := d.silent()
+	if s == nil && !injected {
+		return nil
+	}
+	w := &Warning{Kind: ClosedLoop, Rate: d.SuggestedRate(), Faults: injected}
+	if s != nil {
+		w.Seconds = s.Seconds
+	}
+	return w
+}
+
+// starved reports whether a warning says that the host was starved.
+func (r *Result) starved() bool {
+	for i := range r.Warnings {
+		if r.Warnings[i].ofHost() {
+			return true
+		}
+	}
+	return false
+}
+
+func percent(share float64) string {
+	if share >= 0.995 && share < 1 {
+		return "> 99 %"
+	}
+	if share >= 0.0995 {
+		return fmt.Sprintf("%.0f %%", 100*share)
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
+}

@@ -37,6 +37,23 @@ type Input struct {
 	// Committed, where it is not nil, is set to how many transactions of the histories were
 	// committed, those of the background left out.
 	Committed *uint64
+
+	// Resolved, if it is not nil, is set to what the end state says of transactions in doubt.
+	Resolved *Resolved
+}
+
+// Resolved counts the transactions of which no client learned whether they were applied. The zero
+// value is that of none, or of no end state.
+type Resolved struct {
+	Unknown, Applied uint64
+	By               string // what decided it, such as ledger
+}
+
+// SetResolved sets what Resolved points to.
+func (in *Input) SetResolved(r Resolved) {
+	if in.Resolved != nil && r.Unknown > 0 {
+		*in.Resolved = r
+	}
 }
 
 // SetCommitted sets what Committed points to.

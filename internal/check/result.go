@@ -65,7 +65,8 @@ type Result struct {
 // Checked is what the checks of recorded runs came to.
 type Checked struct {
 	Results   []Result
-	Committed uint64  // transactions that were committed, those of the background left out
+	Committed uint64 // transactions that were committed, those of the background left out
+	Resolved  Resolved
 	Tables    []Table // of one run, where its transactions were measured as they were read; else nil
 }
 

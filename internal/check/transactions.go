@@ -62,6 +62,7 @@ type Transactions struct {
 
 	// Committed are how many recorded ones were committed, but for those of the background.
 	Committed uint64
+	inDoubt   uint64 // those that may have been applied, as far as their clients know
 
 	clients map[uint64]*clientIndex
 	sparse  map[history.ID]uint32
@@ -203,6 +204,20 @@ func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow fun
 	return problem
 }
 
+// Resolved returns what the end state, once it was read, says of the transactions in doubt.
+func (t *Transactions) Resolved(book string) Resolved {
+	r := Resolved{Unknown: t.inDoubt, By: book}
+	if r.Unknown == 0 {
+		return r
+	}
+	for i := range t.List {
+		if n := &t.List[i]; n.Outcome == history.Unknown && n.Want > 0 && n.Source != FromLedger && n.Seen > 0 {
+			r.Applied++
+		}
+	}
+	return r
+}
+
 // AddFromLedger makes an entry for a transfer that no given history has.
 func (t *Transactions) AddFromLedger(id history.ID) uint32 {
 	t.indexSparse(id, uint32(len(t.List)))
@@ -215,6 +230,9 @@ func (t *Transactions) index(i uint32) error {
 	n := &t.List[i]
 	if n.Outcome == history.Committed && !n.Kind.Background() {
 		t.Committed++
+	}
+	if n.Outcome == history.Unknown && n.Want > 0 {
+		t.inDoubt++
 	}
 	id := n.ID
 	if _, ok := t.Find(id); ok {

@@ -62,6 +62,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	}
 	results := checked.Results
 	c.measured = checked.Tables
+	c.result.Resolved = resolved(checked.Resolved)
 	if err == nil {
 		results, err = add(results)
 	}
@@ -79,6 +80,14 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 		c.unkept = err
 	}
 	return nil
+}
+
+// resolved is nil if the end state decided nothing.
+func resolved(r check.Resolved) *report.Resolved {
+	if r.Unknown == 0 {
+		return nil
+	}
+	return &report.Resolved{Unknown: r.Unknown, Applied: r.Applied, NotApplied: r.Unknown - r.Applied, By: r.By}
 }
 
 // gather downloads the end state, from the cluster as one and from every node. A

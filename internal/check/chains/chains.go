@@ -57,11 +57,14 @@ const MostObjects = objectBits + 1
 
 // Proof is what the serial order that was found consists of.
 type Proof struct {
-	Applied      int       // transactions that were applied
-	Acknowledged int       // of them, those that wrote and were acknowledged
-	Committed    int       // that were recorded as committed, but for those of the background
-	Dependencies int       // between two transactions, as the dependency graph counts them
-	Sum          check.Sum // of the values in the end
+	Applied      int // transactions that were applied
+	Acknowledged int // of them, those that wrote and were acknowledged
+	Committed    int // that were recorded as committed, but for those of the background
+	// InDoubt are those of which no client learned whether they were applied; the ledger has
+	// InDoubtApplied of them.
+	InDoubt, InDoubtApplied int
+	Dependencies            int       // between two transactions, as the dependency graph counts them
+	Sum                     check.Sum // of the values in the end
 
 	// Cyclic are the transactions that have no serial order among themselves. All others
 	// have one, before or behind each circle of these, and everything else holds for all.
@@ -179,6 +182,7 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	p.order.finish(&p.watch)
 	p.proof.Dependencies = p.order.dependencies
 	p.proof.Applied += p.order.unknown
+	p.proof.InDoubtApplied = p.order.unknown
 	p.proof.Cyclic = p.order.cyclic
 	p.proof.Doubt = p.order.doubt
 	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum

@@ -35,6 +35,7 @@ type batch struct {
 type counts struct {
 	records               int
 	applied, acknowledged int
+	inDoubt               int
 	committed             int // but for those of the background
 	first, last           history.ID
 	try, end              int64        // of the first and of the last one
@@ -308,6 +309,7 @@ func (f *feed) take(b *batch, before *counts) error {
 	*before = c
 	f.counted.Applied += c.applied
 	f.counted.Acknowledged += c.acknowledged
+	f.counted.InDoubt += c.inDoubt
 	f.counted.Committed += c.committed
 	f.sum.join(b.legs)
 	for _, id := range c.lookedUp {
@@ -357,6 +359,9 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 		}
 		return nil
 	case f.asked(tx):
+		if tx.Outcome == history.Unknown {
+			c.inDoubt++
+		}
 		var applied bool
 		if applied, err = f.resolve(b, &t, tx); !applied {
 			return err

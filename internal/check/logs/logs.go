@@ -86,6 +86,9 @@ func (e *checker) results() []check.Result {
 	}
 	e.Damage = problem
 	e.in.SetCommitted(e.Txns.Committed)
+	if e.in.End != nil && problem == nil {
+		e.in.SetResolved(check.Resolved{Unknown: uint64(e.unknown), Applied: uint64(e.applied), By: "log"})
+	}
 	results := e.decide()
 	e.Settle(results, problem)
 	check.Locate(e.in.History, &e.Watch, results)

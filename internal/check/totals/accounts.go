@@ -73,10 +73,18 @@ func (b *balances) results() []check.Result {
 		return nil
 	}
 	b.Input.SetCommitted(b.Txns.Committed)
+	b.resolve(problem)
 	results := b.decideAll(b.order())
 	b.Settle(results, problem)
 	check.Locate(b.Input.History, &b.Watch, results)
 	return results
+}
+
+// resolve counts what the ledger says of transactions in doubt, if it was read without a problem.
+func (b *balances) resolve(problem error) {
+	if b.Input.End != nil && problem == nil {
+		b.Input.SetResolved(b.Txns.Resolved(b.Words.Book))
+	}
 }
 
 // decideAll makes the checks from what was found.

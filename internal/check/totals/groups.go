@@ -151,6 +151,7 @@ func (t *groups) results() []check.Result {
 	}
 	b.Damage = problem
 	b.Input.SetCommitted(b.Txns.Committed)
+	b.resolve(problem)
 	results := []check.Result{decide(b.RequireEndAlone, check.Total, t.total), decide(b.RequireEndAlone, check.Ledger, t.ledger)}
 	if !t.allBare() {
 		results = append(results, decide(b.RequireEnd, check.Durable, b.durable),

@@ -43,7 +43,7 @@ func Checker(
 			return checked, err
 		}
 		in := Input{
-			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources(), Committed: &checked.Committed},
+			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources(), Committed: &checked.Committed, Resolved: &checked.Resolved},
 			Header: r[0].Header(), Dir: dirs[0],
 		}
 		if len(r) == 1 {

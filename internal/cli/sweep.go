@@ -453,6 +453,7 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 			*x = new(report.Rounded(**x, 6))
 		}
 	}
+	p.Starved = r.Starved()
 	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady
 	return p
 }

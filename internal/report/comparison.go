@@ -57,7 +57,7 @@ func (d *ComparisonData) CutOff(reason string) {
 }
 
 // WriteText writes a comparison for people: first what is wrong with its runs and which side is
-// faster, then the settings in which the sides differ, then their measurements and the workload's
+// faster, then the warnings, the settings in which the sides differ, then their measurements and the workload's
 // own tables, then each side's ratio to the first with its interval. Lines are wrapped at the width
 // of a terminal in columns; 0: there is none, and each stays one.
 func (d *ComparisonData) WriteText(w io.Writer, width int) error {
@@ -68,6 +68,12 @@ func (d *ComparisonData) WriteText(w io.Writer, width int) error {
 	}
 	for _, answer := range d.Answer {
 		t.hang("", 0, answer)
+	}
+	for _, n := range d.Notes {
+		if n.Kind == "warning" {
+			lead := "warning  "
+			t.hang(lead, utf8.RuneCountInString(lead), n.Text)
+		}
 	}
 	for _, side := range d.Facts {
 		t.hang(side.Name+"  ", utf8.RuneCountInString(side.Name)+2, side.Value)

@@ -135,3 +135,23 @@ func TestComparisonWidth(t *testing.T) {
 		}
 	}
 }
+
+// TestStarvedSideIsAWarning holds that a comparison warns of runs on a starved host, in its text too.
+func TestStarvedSideIsAWarning(t *testing.T) {
+	side := func(name string, warnings ...Warning) Side {
+		r := driven(base("valid", ""))
+		r.Warnings = warnings
+		return Side{Name: name, Runs: []Recorded{{Dir: "runs/" + name, Result: r}}}
+	}
+	d, err := Compare([]Side{side("one"), side("other", Warning{Kind: HostSteal, Seconds: 1, OfSeconds: 2, Share: 0.3})}, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := d.WriteText(&out, 0); err != nil {
+		t.Fatal(err)
+	}
+	if want := "warning  B: the host was starved in other."; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "A: the host") {
+		t.Errorf("%q is not in\n%s", want, &out)
+	}
+}

@@ -226,7 +226,7 @@ func comparisonNotes(sides []Side) []PageNote {
 	n := &Notes{}
 	alone := false
 	for i := range sides {
-		var verdicts, unsteady []string
+		var verdicts, unsteady, starved []string
 		for _, r := range sides[i].Runs {
 			if r.Result.Verdict != "valid" {
 				verdicts = append(verdicts, filepath.Base(r.Dir)+" is "+OrNotKnown(r.Result.Verdict))
@@ -234,12 +234,18 @@ func comparisonNotes(sides []Side) []PageNote {
 			if s := r.Result.Drive.Steady; s != nil && s.State == stats.Unsteady {
 				unsteady = append(unsteady, filepath.Base(r.Dir))
 			}
+			if r.Result.Starved() {
+				starved = append(starved, filepath.Base(r.Dir))
+			}
 		}
 		if len(verdicts) > 0 {
 			n.Warn("%s: %s. Its measurements are not those of a database that keeps its promise.", SideName(i), some(verdicts, 10))
 		}
 		if len(unsteady) > 0 {
 			n.Warn("%s: no steady state in %s.", SideName(i), some(unsteady, 10))
+		}
+		if len(starved) > 0 {
+			n.Warn("%s: the host was starved in %s. Their measurements are not those of the database alone.", SideName(i), some(starved, 10))
 		}
 		alone = alone || len(sides[i].Runs) == 1
 	}

@@ -74,7 +74,7 @@ func (r *Result) follower() string {
 	switch {
 	case r.Client.bottleneck() != "":
 		return "This client"
-	case r.starved():
+	case r.Starved():
 		return "This starved host"
 	}
 	return "The database"

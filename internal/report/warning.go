@@ -233,8 +233,8 @@ func (r *Result) LoopWarning() *Warning {
 	return w
 }
 
-// starved reports whether a warning says that the host was starved.
-func (r *Result) starved() bool {
+// Starved reports whether a warning says that the host was starved.
+func (r *Result) Starved() bool {
 	for i := range r.Warnings {
 		if r.Warnings[i].ofHost() {
 			return true

@@ -468,6 +468,11 @@ func TestPageOfRepeats(t *testing.T) {
 	if d.Law.Lambda != *d.Steps[0].TPS {
 		t.Errorf("the ideal is %g times N, and one gave %g", d.Law.Lambda, *d.Steps[0].TPS)
 	}
+	b.Points[9].Starved = true
+	if note := data(t, b).Notes[0].Text; !strings.HasPrefix(note, "The host was starved: clients 4 (1 of 2 times).") {
+		t.Errorf("of one starved measurement of two it notes: %s", note)
+	}
+	b.Points[9].Starved = false
 	b.Points[9].Unsteady = true
 	if note := data(t, b).Notes[0].Text; !strings.Contains(note, "clients 4 (1 of 2 times).") {
 		t.Errorf("of one unsteady measurement of two it notes: %s", note)

@@ -73,7 +73,9 @@ func notes(axis Axis, points []Point) []report.PageNote {
 			"Not decided: %s. Whether the database kept its promise there is unknown."},
 		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveMissed }, "Objectives missed: %s." + example(report.ObjectiveMissed)},
 		{n.Warn, func(p *Point) bool { return p.Objectives == report.ObjectiveUnknown }, "Objectives that could not be decided: %s." + example(report.ObjectiveUnknown)},
-		{n.Warn, func(p *Point) bool { return p.Unsteady }, "No steady state: %s. The mean throughput of these steps depends on when they ended."},
+		{n.Warn, func(p *Point) bool { return p.Unsteady }, "No steady state: %s. The measurements of these steps depend on when they ended."},
+		{n.Warn, func(p *Point) bool { return p.Starved },
+			"The host was starved: %s. Other programs, the hypervisor or a CPU limit took processors that these steps needed, so the database may be faster than measured."},
 		{n.Warn, func(p *Point) bool { return p.TPS == nil },
 			"No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up."},
 		{n.Warn, func(p *Point) bool { return p.TPS != nil && !above(p.TPS) }, "Nothing was committed in what was measured: %s."},
@@ -286,7 +288,7 @@ func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTabl
 }
 
 func rowMark(axis Axis, p Point) string {
-	if p.Verdict == "valid" && (p.Unsteady || p.Objectives == report.ObjectiveMissed || p.Objectives == report.ObjectiveUnknown || axis == Rate && p.behind()) {
+	if p.Verdict == "valid" && (p.Unsteady || p.Starved || p.Objectives == report.ObjectiveMissed || p.Objectives == report.ObjectiveUnknown || axis == Rate && p.behind()) {
 		return "warning"
 	}
 	return report.VerdictMark(p.Verdict)
@@ -305,6 +307,9 @@ func verdictText(axis Axis, p Point) string {
 	}
 	if p.Unsteady {
 		text += ", unsteady"
+	}
+	if p.Starved {
+		text += ", host starved"
 	}
 	if axis == Rate && p.behind() {
 		text += ", rate not kept"

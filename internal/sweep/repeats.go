@@ -61,7 +61,7 @@ func together(same []Point) Point {
 	m.Backlog = uint64(*middle(func(p *Point) *float64 { return new(float64(p.Backlog)) }))
 	m.Low, m.High = spread(same, func(p *Point) *float64 { return p.TPS })
 	for _, p := range same[1:] {
-		m.Unsteady = m.Unsteady || p.Unsteady
+		m.Unsteady, m.Starved = m.Unsteady || p.Unsteady, m.Starved || p.Starved
 		if worse := slices.Index(objectives, p.Objectives); worse > slices.Index(objectives, m.Objectives) {
 			m.Objectives, m.ObjectivesText = p.Objectives, p.ObjectivesText
 		}

@@ -149,6 +149,7 @@ type Point struct {
 	Backlog  uint64   `json:"backlog"`    // due and never sent, shed ones included
 	Left     float64  `json:"left_share"` // that of all that was due
 	Unsteady bool     `json:"unsteady"`
+	Starved  bool     `json:"starved,omitempty"`         // the clients' machine did not give the run the processors that it needed
 	Samples  uint64   `json:"latency_samples,omitempty"` // that the latencies are of; 0: not known
 }
 

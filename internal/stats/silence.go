@@ -38,19 +38,27 @@ type request struct {
 
 func (s *silences) width() int64 { return firstWidth << s.doubled }
 
+// cell is the number of the cell of a time. A division by a constant is cheap.
+func (s *silences) cell(at int64) int { return int(at / firstWidth >> s.doubled) }
+
 // add counts one request: when its client wanted to send it, when it was sent, and when it ended.
 func (s *silences) add(due, sent, end int64) {
-	for end/s.width() >= maxCells {
+	for s.cell(end) >= maxCells {
 		s.widen()
 	}
-	w := s.width()
 	s.last = max(s.last, sent)
-	if more := int(end/w) + 1 - len(s.cells); more > 0 {
+	last := s.cell(end)
+	if more := last + 1 - len(s.cells); more > 0 {
 		s.cells = append(s.cells, make([]request, more)...)
 	}
-	s.cells[min(max(sent, 0), end)/w].sent++
-	s.cells[min(max(due, 0), end)/w].waiting++
-	s.cells[end/w].waiting--
+	began := min(max(s.cell(due), 0), last)
+	s.cells[last].waiting--
+	s.cells[began].waiting++
+	if sent == due {
+		s.cells[began].sent++
+		return
+	}
+	s.cells[min(max(s.cell(sent), 0), last)].sent++
 }
 
 // widen joins each two neighboring cells.

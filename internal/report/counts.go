@@ -11,7 +11,9 @@ import (
 const mostCodes = 3
 
 // modeText is phaseText with how the clients talk to the database.
-func (d *Drive) modeText() string { return joined(clean(d.Style["mode"]), d.phaseText()) }
+func (d *Drive) modeText() string {
+	return joined(append([]string{d.phaseText()}, labelled("mode ", clean(d.Style["mode"]))...)...)
+}
 
 // countLines are the counts that stand below the figures in the short text: failed tries, errors by
 // class, why counts differ, and what the end state says of transactions in doubt.

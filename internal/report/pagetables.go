@@ -27,6 +27,9 @@ func latencyTables(d *Drive, live bool) []PageTable {
 		clocks.Add(d.Latency.cells("since due", d.committedText)...)
 	} else { // work is due when its client is free, so that both clocks begin together
 		clocks.Add(d.Latency.cells("latency", d.committedText)...)
+		if s := d.silent(); s != nil {
+			clocks.Note += " " + Capital(s.text()) + ". No percentile shows that time."
+		}
 	}
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
@@ -264,7 +267,7 @@ func costTables(r *Result) []PageTable {
 		}
 		t.Add(cells...)
 	}
-	return []PageTable{t}
+	return append([]PageTable{t}, hostTables(r)...)
 }
 
 // metered says whether more is known of a server than what processes of this machine take.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -30,6 +31,11 @@ func figureCases() map[string]*Result {
 		TPSBefore: number(5000.0), TPSDuring: number(3.0), TPSAfter: number(4900.0), Unknown: 16,
 	}}
 	outage.Resolved = &Resolved{Unknown: 16, Applied: 14, NotApplied: 2, By: "ledger"}
+	outage.Host = &Host{
+		Seconds: 20, Processors: 2, BusyProcessors: number(1.9), OtherProcessors: number(1.2), LoadAverage: number(6.25), RunQueue: number(4.5),
+		CPUPressure: number(0.83), Steal: number(0.0), Throttled: number(0.02), StarvedSeconds: 7,
+	}
+	outage.Client = &Client{RunDelaySeconds: number(1.25)}
 	outage.Warnings = []Warning{
 		{Kind: HostBusy, Seconds: 7, OfSeconds: 20, Processors: 1.2, Of: 2, Waiting: 0.83, Load: 6.25},
 		*outage.LoopWarning(),
@@ -49,7 +55,7 @@ func TestFiguresText(t *testing.T) {
 	for name, r := range figureCases() {
 		file := filepath.Join("testdata", name+".figures.txt")
 		var out bytes.Buffer
-		if err := Text(&out, r, Options{Dir: "stroppy-runs/x"}); err != nil {
+		if err := errors.Join(Text(&out, r, Options{Dir: "stroppy-runs/x"}), Text(&out, r, Options{Dir: "stroppy-runs/x", Detail: Full})); err != nil {
 			t.Fatal(err)
 		}
 		if *update {

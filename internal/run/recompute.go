@@ -83,6 +83,7 @@ func (c *conductor) rebuild() error {
 		return err
 	}
 	c.steadyState(c.timeline, !strings.Contains(d.RatePlan, " for "))
+	c.warnLoop()
 	return nil
 }
 

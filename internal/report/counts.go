@@ -108,7 +108,7 @@ func errorClass(name string) string {
 }
 
 // countsText explains why the counts of a report differ: what committed in the measured time, the
-// writes among them, and what the checks count. Empty if they do not differ, or that is not known.
+// writes among them, and what the recording has, which the checks count. Empty if they do not differ, or that is not known.
 func (d *Drive) countsText() string {
 	var parts []string
 	if w := d.Writes; w != nil && *w != d.Committed {
@@ -122,7 +122,7 @@ func (d *Drive) countsText() string {
 		if c.Background > 0 {
 			with = append(with, Counted(c.Background, "audit"))
 		}
-		text := fmt.Sprintf("the checks count %s, with %s", Group(c.Committed+c.Background), strings.Join(with, " and "))
+		text := fmt.Sprintf("the recording has %s, with %s", Group(c.Committed+c.Background), strings.Join(with, " and "))
 		if d.Writes != nil && c.Writes != *d.Writes {
 			text += fmt.Sprintf(" (%s writes)", Group(c.Writes))
 		}

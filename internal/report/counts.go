@@ -23,9 +23,11 @@ func countLines(r *Result) (list []Setting) {
 	case d.Rebuilt:
 		list = append(list, Setting{"Conflicts", NotKnown + " · " + Counted(d.Retries, "further try")})
 	default:
-		list = append(list, Setting{"Conflicts", joined(Group(d.Conflicts), retriesText(d.Retries), reconnectsText(d.Reconnects), d.noErrors())})
+		tries := joined(Group(d.Conflicts), retriesText(d.Retries), reconnectsText(d.Reconnects), d.noErrors())
+		list = append(list, Setting{"Conflicts", tries})
 	}
-	for _, s := range []Setting{{"Errors", d.errorsText()}, {"Counts", d.countsText()}, {"In doubt", r.Resolved.text()}} {
+	more := []Setting{{"Errors", d.errorsText()}, {"Counts", d.countsText()}, {"In doubt", r.Resolved.text()}}
+	for _, s := range more {
 		if s.Value != "" {
 			list = append(list, s)
 		}
@@ -112,7 +114,8 @@ func errorClass(name string) string {
 func (d *Drive) countsText() string {
 	var parts []string
 	if w := d.Writes; w != nil && *w != d.Committed {
-		parts = append(parts, fmt.Sprintf("%s committed: %s acknowledged writes and %s that only read", Group(d.Committed), Group(*w), Group(d.Committed-min(*w, d.Committed))))
+		parts = append(parts, fmt.Sprintf("%s committed: %s acknowledged writes and %s that only read",
+			Group(d.Committed), Group(*w), Group(d.Committed-min(*w, d.Committed))))
 	}
 	if c := d.Recorded; c != nil && c.Committed+c.Background != d.Committed {
 		var with []string

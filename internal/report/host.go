@@ -8,8 +8,8 @@ func hostTables(r *Result) []PageTable {
 	if h == nil {
 		return nil
 	}
-	t := NewPageTable("The machine of the clients", fmt.Sprintf("Means over %s of the load phase, from one sample a second; the load average is the largest.", seconds(h.Seconds)),
-		[]int{0}, "", "value")
+	t := NewPageTable("The machine of the clients", fmt.Sprintf("Means over %s of the load phase, from one sample a second;"+
+		" the load average is the largest.", seconds(h.Seconds)), []int{0}, "", "value")
 	of := func(x float64) string { return fmt.Sprintf("%.2f of %d", x, h.Processors) }
 	two := func(x float64) string { return fmt.Sprintf("%.2f", x) }
 	others := "processors busy with processes outside the run"

@@ -33,7 +33,7 @@ const (
 // Warning is one such fact. The kind decides which arguments it has; the others are 0.
 type Warning struct {
 	Kind       WarningKind `json:"kind"`
-	Seconds    float64     `json:"seconds,omitempty"`    // for how long: starved; of ClosedLoop without a request
+	Seconds    float64     `json:"seconds,omitempty"`    // starved; of ClosedLoop: without a request
 	OfSeconds  float64     `json:"of_seconds,omitempty"` // that were sampled
 	Processors float64     `json:"processors,omitempty"` // kept busy, in that time: by others, by the client, or by all
 	Of         float64     `json:"of,omitempty"`         // processors or threads that there were
@@ -107,38 +107,54 @@ func (w *Warning) severe() bool {
 // Bottleneck says why the measurements may be the client's own rather than the database's; empty if
 // the warning does not say so.
 func (w *Warning) Bottleneck() string {
+	const faster = ", so the database may be faster than measured: "
 	switch w.Kind {
 	case ClientBusy:
-		return fmt.Sprintf("this client kept %.1f of its %.0f processors busy, so the database may be faster than measured: give the client more of them, or generate load from several machines",
-			w.Processors, w.Of)
+		return fmt.Sprintf("this client kept %.1f of its %.0f processors busy", w.Processors, w.Of) + faster +
+			"give the client more of them, or generate load from several machines"
 	case ClientThreads:
-		return fmt.Sprintf("this client kept %.1f of the %.0f threads busy that it chose at the start, so the database may be faster than measured: give a --warmup that is under the full load",
-			w.Processors, w.Of)
+		return fmt.Sprintf("this client kept %.1f of the %.0f threads busy that it chose at the start", w.Processors, w.Of) +
+			faster + "give a --warmup that is under the full load"
 	case ClientLate:
-		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms or more after its intended start time although the client was free and the machine was not busy, and the latencies include that time", w.LateMS)
+		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms or more after its intended start time"+
+			" although the client was free and the machine was not busy, and the latencies include that time", w.LateMS)
 	}
 	return ""
 }
 
 // Text is the warning for people.
 func (w *Warning) Text() string {
-	starved := fmt.Sprintf("The host was starved for %s of %s: ", seconds(w.Seconds), seconds(w.OfSeconds))
 	switch w.Kind {
-	case HostBusy:
-		return starved + fmt.Sprintf("processes outside this run kept %.1f of its %.0f processors busy%s.%s Measure again on a machine that does nothing else.",
-			w.Processors, w.Of, w.evidence(), w.late())
-	case HostSteal:
-		return starved + fmt.Sprintf("the hypervisor gave %s of the processors' time to other machines%s.%s", percent(w.Share), w.evidence(), w.late())
-	case HostThrottled:
-		return starved + fmt.Sprintf("the CPU limit of its container stopped the client in %s of the enforcement periods%s.%s Raise the limit.", percent(w.Share), w.evidence(), w.late())
+	case HostBusy, HostSteal, HostThrottled:
+		return w.starvedText()
 	case HostShared:
-		return fmt.Sprintf("Client and servers shared one machine and kept %.1f of its %.0f processors busy.%s On machines of their own the figures may be better.", w.Processors, w.Of, w.late())
+		return fmt.Sprintf("Client and servers shared one machine and kept %.1f of its %.0f processors busy.%s", w.Processors, w.Of, w.late()) +
+			" On machines of their own the figures may be better."
 	case HostFull:
-		return fmt.Sprintf("The servers run on the client's machine, of which %.1f of %.0f processors were busy. How much of that the servers took is not known.%s", w.Processors, w.Of, w.late())
+		return fmt.Sprintf("The servers run on the client's machine, of which %.1f of %.0f processors were busy.", w.Processors, w.Of) +
+			" How much of that the servers took is not known." + w.late()
 	case ClosedLoop:
 		return w.closedLoop()
 	}
-	return "The client was the bottleneck, so the measurements may be its own rather than the database's: " + withPeriod(w.Bottleneck())
+	return "The client was the bottleneck, so the measurements may be its own rather than the database's: " +
+		withPeriod(w.Bottleneck())
+}
+
+// starvedText says who took the processors that the run needed.
+func (w *Warning) starvedText() string {
+	who, cure := "", ""
+	switch w.Kind {
+	case HostBusy:
+		who = fmt.Sprintf("processes outside this run kept %.1f of its %.0f processors busy", w.Processors, w.Of)
+		cure = " Measure again on a machine that does nothing else."
+	case HostSteal:
+		who = fmt.Sprintf("the hypervisor gave %s of the processors' time to other machines", percent(w.Share))
+	case HostThrottled:
+		who = fmt.Sprintf("the CPU limit of its container stopped the client in %s of the enforcement periods", percent(w.Share))
+		cure = " Raise the limit."
+	}
+	return fmt.Sprintf("The host was starved for %s of %s: %s%s.", seconds(w.Seconds), seconds(w.OfSeconds), who, w.evidence()) +
+		w.late() + cure
 }
 
 // evidence says what else shows that tasks waited.
@@ -157,22 +173,20 @@ func (w *Warning) late() string {
 	if w.LateMS == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Of the transactions whose client was free, 1 %% left %.0f ms or more after their intended start time.", w.LateMS)
+	return fmt.Sprintf(" Of the transactions whose client was free, 1 %% left %.0f ms or more after their intended"+
+		" start time.", w.LateMS)
 }
 
 func (w *Warning) closedLoop() string {
-	text := "Closed loop: clients that wait send nothing, so the percentiles do not show what users feel during a fault."
+	text, rate := "clients that wait send nothing, so the percentiles do not show what users feel during a fault", ""
 	if w.Seconds > 0 {
-		text = fmt.Sprintf("Closed loop: waiting clients sent nothing for %s, and the percentiles leave that time out.", seconds(w.Seconds))
+		text = fmt.Sprintf("waiting clients sent nothing for %s, and the percentiles leave that time out", seconds(w.Seconds))
 	}
 	if w.Rate > 0 {
-		return text + fmt.Sprintf(" Use --rate %s (about half of the measured maximum) to measure latency from the intended start time.", RateArgument(w.Rate))
+		rate = fmt.Sprintf(" %.10g (about half of the measured maximum)", w.Rate)
 	}
-	return text + " Use --rate to measure latency from the intended start time."
+	return fmt.Sprintf("Closed loop: %s. Use --rate%s to measure latency from the intended start time.", text, rate)
 }
-
-// RateArgument writes a rate as --rate takes it.
-func RateArgument(rate float64) string { return fmt.Sprintf("%.10g", rate) }
 
 // SuggestedRate is about half of the largest measured throughput, rounded down to two digits; 0 if
 // that is not known.

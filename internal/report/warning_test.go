@@ -178,7 +178,7 @@ func TestHeadlineLeavesAFixedThroughputOut(t *testing.T) {
 func TestCountsText(t *testing.T) {
 	for want, d := range map[string]Drive{
 		"": {Committed: 10, Writes: number(uint64(10)), Recorded: &RecordedCounts{Committed: 10, Writes: 10}},
-		"10 committed: 8 acknowledged writes and 2 that only read":            {Committed: 10, Writes: number(uint64(8)), Recorded: &RecordedCounts{Committed: 10, Writes: 8}},
+		"10 committed: 8 acknowledged writes and 2 that only read":             {Committed: 10, Writes: number(uint64(8)), Recorded: &RecordedCounts{Committed: 10, Writes: 8}},
 		"the recording has 11, with 1 audit":                                   {Committed: 10, Writes: number(uint64(10)), Recorded: &RecordedCounts{Committed: 10, Writes: 10, Background: 1}},
 		"the recording has 17, with 5 of the warm-up and 2 audits (14 writes)": {Committed: 10, Writes: number(uint64(10)), Recorded: &RecordedCounts{Committed: 15, Writes: 14, Background: 2}},
 	} {

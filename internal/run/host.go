@@ -201,7 +201,8 @@ func (h *hostWatch) warnings(mine, together bool) []report.Warning {
 // describeHost is a warning with the means of the samples that it is about, one at least.
 func describeHost(kind report.WarningKind, samples []hostSecond) report.Warning {
 	value := func(of func(*hostSecond) *float64) float64 { return *orZero(mean(samples, of)) }
-	w := report.Warning{Kind: kind, Of: float64(samples[0].Processors), Waiting: value(func(s *hostSecond) *float64 { return s.Pressure })}
+	w := report.Warning{Kind: kind, Of: float64(samples[0].Processors)}
+	w.Waiting = value(func(s *hostSecond) *float64 { return s.Pressure })
 	switch kind {
 	case report.HostBusy:
 		w.Processors = value(func(s *hostSecond) *float64 { return s.outside })
@@ -220,7 +221,10 @@ func describeHost(kind report.WarningKind, samples []hostSecond) report.Warning 
 // without.
 func (c *conductor) warn(l *load.Result) {
 	r, h := c.result, c.host
-	on := r.Environment != nil && (r.Environment.Servers == report.OnThisMachine || r.Environment.Servers == report.OnBoth)
+	on := false // servers may be on this machine
+	if e := r.Environment; e != nil {
+		on = e.Servers == report.OnThisMachine || e.Servers == report.OnBoth
+	}
 	mine := !on || c.serversMeasured()
 	if h != nil {
 		r.Host, r.Client.RunDelaySeconds = h.host(mine), h.runDelay()

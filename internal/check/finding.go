@@ -31,6 +31,8 @@ type Finding struct {
 	Objects      []fact.Object
 	Cycle        []Edge // of the first instance: the last edge leads back to the first; nil: no cycle
 	Spans        []Span // who takes part in the first instance, in the order of their beginnings
+	// Broken are the values that instances are about and that nobody wrote, if their bytes were kept.
+	Broken []BrokenValue
 }
 
 // Kind returns the name of the first instance's fact.

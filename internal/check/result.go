@@ -58,7 +58,6 @@ type Result struct {
 	Detail     string        // the sentences of a checker that has no findings as values yet
 	Witness    []history.ID  // the transactions that show it
 	Anomalies  []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
-	Broken     []BrokenValue // the first few values that nobody wrote, as far as their bytes were kept
 	Where      []history.Ref // where in the recorded history the witnesses stand
 }
 
@@ -102,21 +101,16 @@ type Violation struct {
 	Pieces      []Piece    // of a value that nobody wrote and whose bytes were kept
 }
 
-// BrokenValue is a value that a transaction read and nobody wrote, and whose bytes stand where
-// in it.
+// BrokenValue is a value that a transaction read and that nobody wrote like this.
 type BrokenValue struct {
 	Transaction history.ID
-	Object      string // as people know it
-	Bytes       int    // its length
-	Pieces      []Piece
+	Object      string  // as people know it
+	Bytes       int     // its length
+	Pieces      []Piece // in their order; together they are the whole value
 }
 
-// Piece is some bytes of a value, the first and the last from 0, and who wrote them there.
-type Piece struct {
-	From, To int
-	Known    bool       // false: nobody wrote them there, as far as is recorded
-	Writer   history.ID // 0: the load
-}
+// Piece is some bytes of a value and who wrote them there.
+type Piece = fact.Piece
 
 // Verdict is the worst of the results that are Required: invalid before unknown
 // before valid. What is not applicable does not count. Where nothing counts, the

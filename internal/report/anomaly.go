@@ -59,7 +59,6 @@ func Checks(results []check.Result, say checktext.Speaker) []Check {
 		c := Check{
 			Name: r.Name, Status: r.Status.String(), Detail: say.Detail(&r), Required: r.Required,
 			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
-			Broken: brokenValues(r.Broken),
 		}
 		for _, a := range r.Anomalies {
 			one := anomalyOf(a)

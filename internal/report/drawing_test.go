@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -172,13 +173,18 @@ func TestDrawingsInABrowser(t *testing.T) {
 // TestBrokenValues: a value that nobody wrote is drawn where the sentence about it stands.
 func TestBrokenValues(t *testing.T) {
 	one, other := history.NewID(1, 4, 43), history.NewID(1, 15, 109)
+	read := history.NewID(1, 8, 158)
+	all := []check.Piece{
+		{From: 0, To: 62, Known: true, Writer: one}, {From: 63, To: 767, Known: true, Writer: other},
+		{From: 768, To: 1021, Known: true}, {From: 1022, To: 1023},
+	}
 	list := Checks([]check.Result{{
 		Name: "values", Status: check.Invalid, Required: true,
-		Detail: "1-8-158 read a value of 1024 bytes in kv/a<b that is not as anybody wrote it: bytes 0 to 62 are of 1-4-43.",
-		Broken: []check.BrokenValue{{Transaction: history.NewID(1, 8, 158), Object: "kv/a<b", Bytes: 1024, Pieces: []check.Piece{
-			{From: 0, To: 62, Known: true, Writer: one}, {From: 63, To: 767, Known: true, Writer: other},
-			{From: 768, To: 1021, Known: true}, {From: 1022, To: 1023},
-		}}},
+		Findings: []check.Finding{{
+			Check: "values", Count: 1, Transactions: []history.ID{read},
+			Instances: []fact.Fact{fact.RegisterDamagedValue{Reader: fact.Member{ID: read}, Object: "kv/a<b", Bytes: 1024, Pieces: all}},
+			Broken:    []check.BrokenValue{{Transaction: read, Object: "kv/a<b", Bytes: 1024, Pieces: all}},
+		}},
 	}}, speaker)
 	pieces := list[0].Broken[0].Pieces
 	if *pieces[1].Writer != "1-15-109" || *pieces[2].Writer != "load" || pieces[3].Writer != nil {

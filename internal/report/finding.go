@@ -50,6 +50,7 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 		Kind: f.Kind(), Anomaly: f.Anomaly, Count: f.Count, AtLeast: f.AtLeast,
 		Transactions: names(f.Transactions), First: Instance{f.Instances[0], nil}, Text: say.Finding(f),
 	}
+	c.Broken = append(c.Broken, brokenValues(f.Broken)...)
 	if f.Forbidden != isolation.Unknown {
 		one.Forbidden = f.Forbidden.String()
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/stats"
 )
 
@@ -372,7 +373,12 @@ func pageCheck(c Check) PageCheck {
 func (c *Check) pageFinding(f *Finding) PageFinding {
 	at := slices.IndexFunc(c.Anomalies, func(a Anomaly) bool { return a.Name == f.Anomaly })
 	if f.Anomaly == "" || at < 0 {
-		return PageFinding{Text: f.Text, Edges: []string{}}
+		p := PageFinding{Text: f.Text, Edges: []string{}}
+		damaged := slices.IndexFunc(c.Broken, func(v BrokenValue) bool { return slices.Contains(f.Transactions, v.Transaction) })
+		if f.Kind == (fact.RegisterDamagedValue{}).Fact() && damaged >= 0 {
+			p.Drawing = c.Broken[damaged].drawing()
+		}
+		return p
 	}
 	return c.Anomalies[at].evidence(f.Text)
 }

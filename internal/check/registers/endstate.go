@@ -2,6 +2,7 @@ package registers
 
 import (
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -15,10 +16,10 @@ func (k *checker) readEnd() (problem error) {
 		return nil
 	}
 	for _, text := range k.in.End.Unexpected() {
-		k.find(ghosts, ^uint64(0), nil, "the end state has %s", text)
+		k.find(unexpected, noRecord, func() finding { return shows(fact.RegisterUnexpected{Text: text}) })
 	}
 	loaded := uint64(0)
-	for from := uint64(0); from == 0 || from < k.in.Records && !k.found[vanished].Full(); from += window {
+	for from := uint64(0); from == 0 || from < k.in.Records && !k.found[endMissing].Full(); from += window {
 		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
 		found := make([]history.Object, 0, seenAtOnce)
 		for a := range check.Each(&k.Watch, "the end state", k.in.End.Objects(), &problem) {
@@ -38,9 +39,9 @@ func (k *checker) readEnd() (problem error) {
 		if problem != nil {
 			return problem
 		}
-		for n := from; n < min(from+window, k.in.Records) && !k.found[vanished].Full(); n++ {
+		for n := from; n < min(from+window, k.in.Records) && !k.found[endMissing].Full(); n++ {
 			if there[(n-from)/64]&(1<<((n-from)%64)) == 0 {
-				k.find(vanished, n, nil, "in the end there is no %v, which the load had made", k.name(n))
+				k.find(endMissing, n, func() finding { return shows(fact.RegisterEndMissing{Object: k.object(n)}) })
 			}
 			if k.Watch.Ended() {
 				return k.Watch.Err
@@ -48,7 +49,7 @@ func (k *checker) readEnd() (problem error) {
 		}
 	}
 	if loaded > k.in.Records {
-		k.find(vanished, 0, nil, "in the end there are %d records of the load, which made %d", loaded, k.in.Records)
+		k.find(endRepeated, noRecord, func() finding { return shows(fact.RegisterEndRepeated{Found: loaded, Loaded: k.in.Records}) })
 	}
 	return nil
 }
@@ -66,7 +67,7 @@ func (k *checker) judgeEnds(found []history.Object) {
 	for i := range found {
 		k.ends++
 		a := &found[i]
-		if first[i] == nil && a.Writer == 0 && a.State == history.Whole && a.N < uint64(len(k.index.loaded)) {
+		if first[i] == nil && a.Writer == 0 && a.State == history.Whole && a.N < uint64(len(k.index.loaded)) && k.hasLength(a.N, 0, a.Value) {
 			continue // as the load made it, and nobody wrote it
 		}
 		k.judgeEnd(a)
@@ -80,18 +81,26 @@ func (k *checker) judgeEnd(a *history.Object) {
 		if key != nil {
 			key.state = history.Broken
 		}
-		k.find(vanished, a.N, nil, "in the end %v holds %d bytes that are not as anybody wrote them", k.name(a.N), a.Value)
+		k.find(endDamaged, a.N, func() finding { return shows(fact.RegisterEndDamaged{Object: k.object(a.N), Bytes: a.Value}) })
 		return
 	}
 	who, w := k.writerOf(a.N, a.Writer, k.foreign)
 	if key != nil {
 		key.state, key.final = history.Whole, a.Writer
 	}
-	switch by := []history.ID{a.Writer}; {
+	switch written, known := k.lengthOf(a.N, a.Writer); {
 	case who == nobody:
-		k.find(ghosts, a.N, by, "in the end %v holds a value of %v, which never wrote there", k.name(a.N), writer(a.Writer))
+		k.find(endUnwritten, a.N, func() finding {
+			return shows(fact.RegisterEndUnwritten{Object: k.object(a.N), Writer: fact.Member{ID: a.Writer}}, a.Writer)
+		})
 	case who == sent && w.refused():
-		k.find(ghosts, a.N, by, "in the end %v holds the value of %v, which was reported as not applied", k.name(a.N), a.Writer)
+		k.find(endRefused, a.N, func() finding {
+			return shows(fact.RegisterEndRefused{Object: k.object(a.N), Writer: k.writer(w), Outcome: w.outcome}, a.Writer)
+		})
+	case known && written != a.Value:
+		k.find(endLength, a.N, func() finding {
+			return shows(fact.RegisterEndLength{Object: k.object(a.N), Writer: k.writerAt(a.N, a.Writer), Found: a.Value, Written: written}, a.Writer)
+		})
 	}
 }
 
@@ -123,12 +132,14 @@ func (k *checker) findVanished(f *finder, o *ordering, key *register, g int) {
 			last = w
 		}
 	}
-	switch {
-	case last == nil:
-	case key.state == 0:
-		f.find(vanished, last.n, []history.ID{last.id}, "in the end there is no %v, and %v, which wrote it, had been acknowledged", k.name(last.n), last.id)
-	default:
-		f.find(vanished, last.n, []history.ID{last.id}, "in the end %v holds the value of %v, and %v, which began after that was applied, had been acknowledged: %s lost",
-			k.name(last.n), writer(key.final), last.id, check.Plural(count, "write"))
+	if last == nil {
+		return
 	}
+	f.find(vanished, last.n, func() finding {
+		what := fact.RegisterEndLost{Object: k.object(last.n), Absent: key.state == 0, Lost: k.writer(last), Writes: count}
+		if !what.Absent {
+			what.Holds = k.writerAt(key.n, key.final)
+		}
+		return shows(what, last.id)
+	})
 }

@@ -2,10 +2,11 @@ package registers
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -19,117 +20,151 @@ type recorded struct {
 	start, end int64 // ns since its run's start
 }
 
-// explain gives the anomalies of results their edges and transactions: of the first
-// instance of each, whose two transactions are its first two witnesses. It reads the history
-// once more, and only where there is an anomaly.
+func (r *recorded) member() fact.Member { return fact.Member{ID: r.ID, Kind: r.kind} }
+
+// explain gives the findings that have an anomaly their edges and transactions: of the first
+// instance of each, whose two transactions are the first two that show it. It reads the history
+// once more, and only if there is an anomaly.
 func (k *checker) explain(results []check.Result) {
 	records := map[history.ID]*recorded{}
-	for _, r := range results {
-		for _, a := range r.Anomalies {
-			for _, id := range a.Witness[:min(2, len(a.Witness))] {
-				records[id] = nil
+	for f := range anomalies(results) {
+		for _, id := range f.Transactions[:min(2, len(f.Transactions))] {
+			records[id] = nil
+		}
+	}
+	k.readRecords(records)
+	for f := range anomalies(results) {
+		if len(f.Transactions) < 2 {
+			continue
+		}
+		if one, other := records[f.Transactions[0]], records[f.Transactions[1]]; one != nil && other != nil {
+			k.explainPair(f, one, other)
+		}
+	}
+}
+
+// anomalies yields the findings of results that have an anomaly.
+func anomalies(results []check.Result) func(yield func(f *check.Finding) bool) {
+	return func(yield func(f *check.Finding) bool) {
+		for i := range results {
+			for j := range results[i].Findings {
+				if f := &results[i].Findings[j]; f.Anomaly != "" && !yield(f) {
+					return
+				}
 			}
 		}
 	}
-	missing := len(records)
+}
+
+// readRecords fills in the transactions of these ids.
+func (k *checker) readRecords(records map[history.ID]*recorded) {
+	left := len(records)
 	for number, source := range k.in.History {
-		if missing == 0 {
-			break
+		if left == 0 {
+			return
 		}
 		var damage error // the checks have reported it
-		header := source.Header()
 		for rec := range check.Each(&k.Watch, "the history", source.Transactions(), &damage) {
-			if one, wanted := records[rec.ID]; wanted && one == nil {
-				one = &recorded{
-					Transaction: *rec.Transaction, kind: header.KindName(rec.Kind), group: k.group[number],
-					began: k.start(number, rec.Try), ended: k.stop(number, rec.End), start: rec.Try, end: rec.End,
-				}
-				one.Ops = slices.Clone(rec.Ops)
-				records[rec.ID] = one
-				if missing--; missing == 0 {
-					break
-				}
-			}
-		}
-	}
-	for i := range results {
-		for j := range results[i].Anomalies {
-			a := &results[i].Anomalies[j]
-			if len(a.Witness) < 2 {
+			one, wanted := records[rec.ID]
+			if !wanted || one != nil {
 				continue
 			}
-			if one, other := records[a.Witness[0]], records[a.Witness[1]]; one != nil && other != nil && len(other.Ops) > 0 {
-				k.explainPair(a, one, other)
+			one = &recorded{
+				Transaction: *rec.Transaction, kind: k.names[rec.Kind], group: k.group[number],
+				began: k.start(number, rec.Try), ended: k.stop(number, rec.End), start: rec.Try, end: rec.End,
+			}
+			one.Ops = slices.Clone(rec.Ops)
+			records[rec.ID] = one
+			if left--; left == 0 {
+				break
 			}
 		}
 	}
 }
 
 // explainPair explains an anomaly of a transaction that shows it and one that wrote.
-func (k *checker) explainPair(a *check.Anomaly, one, other *recorded) {
+func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 	n := other.Ops[0].Object
 	at := slices.IndexFunc(one.Ops, func(op history.Op) bool { return op.Object == n })
-	object := k.in.Name(n)
-	saw, made := "no such record", "the value of "+other.ID.String()
-	if at >= 0 && one.Ops[at].State == history.Whole {
-		saw = "the value of " + writer(one.Ops[at].Writer).String()
+	found := at >= 0 && one.Ops[at].State == history.Whole
+	value := fact.Member{}
+	if found {
+		value = k.writerAt(n, one.Ops[at].Writer)
 	}
-	overwrote := check.Edge{
-		From: one.ID, To: other.ID, Kind: check.ReadWrite, Object: object, FromVersion: saw, ToVersion: made,
-		Text: fmt.Sprintf("%s %v found %s in %s, and %s %v wrote in its place", one.kind, one.ID, saw, object, other.kind, other.ID),
+	replaced := func(reader, writer *recorded) check.Edge {
+		e := check.Edge{
+			From: reader.ID, To: writer.ID, Kind: check.ReadWrite, Object: k.in.Name(n), FromVersion: "no record", ToVersion: versionOf(writer.ID),
+			Why: fact.RegisterReplaced{Reader: reader.member(), Object: k.object(n), Absent: !found, Value: value, Writer: writer.member()},
+		}
+		if found {
+			e.FromVersion = versionOf(value.ID)
+		}
+		return e
 	}
-	switch a.Name {
+	switch f.Anomaly {
 	case dirtyName:
 		if at < 0 || one.Ops[at].Writer != other.ID {
 			return
 		}
-		a.Cycle = []check.Edge{{
-			From: other.ID, To: one.ID, Kind: check.WriteRead, Object: object, FromVersion: made, ToVersion: made,
-			Text: fmt.Sprintf("%s %v, which was %v, wrote %s, and %s %v read its value there", other.kind, other.ID, other.Outcome, object, one.kind, one.ID),
+		f.Cycle = []check.Edge{{
+			From: other.ID, To: one.ID, Kind: check.WriteRead, Object: k.in.Name(n), FromVersion: versionOf(other.ID), ToVersion: versionOf(other.ID),
+			Why: fact.RegisterReadOf{Writer: other.member(), Outcome: other.Outcome, Object: k.object(n), Reader: one.member()},
 		}}
 	case lostName:
 		if at < 0 || one.Ops[at].Writer != other.Ops[0].Writer {
 			return
 		}
-		back := overwrote
-		back.From, back.To, back.ToVersion = other.ID, one.ID, "the value of "+one.ID.String()
-		back.Text = fmt.Sprintf("%s %v found %s in %s, and %s %v wrote in its place", other.kind, other.ID, saw, object, one.kind, one.ID)
-		a.Cycle = []check.Edge{overwrote, back}
+		f.Cycle = []check.Edge{replaced(one, other), replaced(other, one)}
 	default: // what was stale
 		if one.group != other.group {
 			return
 		}
-		before := fmt.Sprintf("%s %v had been applied, as others saw, before %s %v began", other.kind, other.ID, one.kind, one.ID)
-		if apart := one.began - other.ended; apart > 0 {
-			before = fmt.Sprintf("%s %v had ended %.3g ms before %s %v began", other.kind, other.ID, float64(apart)/1e6, one.kind, one.ID)
-		}
-		a.Cycle = []check.Edge{overwrote, {From: other.ID, To: one.ID, Kind: check.RealTime, Text: before}}
+		f.Cycle = []check.Edge{replaced(one, other), k.inTime(other, one)}
 	}
 	for _, r := range []*recorded{one, other} {
-		a.Spans = append(a.Spans, r.span(n))
+		f.Spans = append(f.Spans, k.span(r, n))
 	}
-	slices.SortStableFunc(a.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) })
+	slices.SortStableFunc(f.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) })
+}
+
+// versionOf names the value of a writer.
+func versionOf(writer history.ID) string {
+	if writer == 0 {
+		return "value of the load"
+	}
+	return "value of " + writer.String()
+}
+
+// inTime is the edge from a write to a transaction before which it had been applied.
+func (k *checker) inTime(write, later *recorded) check.Edge {
+	e := check.Edge{From: write.ID, To: later.ID, Kind: check.RealTime}
+	if apart := later.began - write.ended; write.Outcome == history.Committed && apart > 0 {
+		e.Why = fact.RegisterEnded{First: write.member(), Second: later.member(), Apart: time.Duration(apart), AtLeast: k.inexact()}
+	} else {
+		e.Why = fact.RegisterSeenBefore{First: write.member(), Second: later.member()}
+	}
+	return e
 }
 
 // span is a transaction with what it did to a record.
-func (r *recorded) span(n uint64) check.Span {
+func (k *checker) span(r *recorded, n uint64) check.Span {
 	s := check.Span{ID: r.ID, Kind: r.kind, Outcome: r.Outcome, Begin: r.start, End: r.end}
 	if r.Outcome == history.Unknown {
 		s.End = 0
 	}
 	at := slices.IndexFunc(r.Ops, func(op history.Op) bool { return op.Object == n })
 	if at < 0 {
-		s.Ops = []string{"did not find it"}
+		s.Did = []fact.Fact{fact.RegisterDidOmit{}}
 		return s
 	}
 	switch op := &r.Ops[at]; {
 	case op.Observed && op.State == history.Whole:
-		s.Ops = append(s.Ops, "read the value of "+writer(op.Writer).String())
+		s.Did = append(s.Did, fact.RegisterDidRead{Writer: k.writerAt(n, op.Writer)})
 	case op.Observed && op.State == history.Absent:
-		s.Ops = append(s.Ops, "found no such record")
+		s.Did = append(s.Did, fact.RegisterDidMiss{})
 	}
 	if r.Ops[at].Write {
-		s.Ops = append(s.Ops, "wrote its own")
+		s.Did = append(s.Did, fact.RegisterDidWrite{})
 	}
 	return s
 }

@@ -123,7 +123,7 @@ func (t *table) grow() {
 type places struct {
 	runs   []placesOfRun
 	sparse map[history.ID]uint32
-	twice  bool // an id has several writes: the history is damaged
+	twice  bool // an id has several writes: the history is damaged, and of some no write is found
 }
 
 type placesOfRun struct {

@@ -101,11 +101,11 @@ func TestStaleAcrossWorkers(t *testing.T) {
 	} {
 		s := newStore(1)
 		s.Txns = []history.Transaction{
-			{ID: history.NewID(1, 0, 1), Kind: kindPut, Outcome: history.Committed, Sent: 100, Try: 100, End: 200, Ops: []history.Op{{Object: 0, Write: true}}},
+			{ID: history.NewID(1, 0, 1), Kind: kindPut, Outcome: history.Committed, Sent: 100, Try: 100, End: 200, Ops: []history.Op{{Object: 0, Write: true, Amount: valueBytes}}},
 			{ID: history.NewID(1, c.client, 1), Kind: kindGet, Outcome: history.Committed, Sent: 200 + c.late, Try: 200 + c.late, End: 400,
-				Ops: []history.Op{{Object: 0, Observed: true, State: history.Whole}}},
+				Ops: []history.Op{{Object: 0, Observed: true, State: history.Whole, Value: valueBytes}}},
 		}
-		s.ObjectRows = []history.Object{{N: 0, State: history.Whole, Writer: history.NewID(1, 0, 1)}}
+		s.ObjectRows = []history.Object{{N: 0, Value: valueBytes, State: history.Whole, Writer: history.NewID(1, 0, 1)}}
 		in := s.input()
 		in.History = byWorkers(s, [2]int64{10, 10})
 		if r := checkKV(t, in)[Fresh]; r.Status != c.want {

@@ -98,14 +98,11 @@ func (k *checker) appendWrites(list []*write, key *register) []*write {
 // writeOn returns the write of an id to a record; nil if there is none. What was there before
 // the runs has the id 0.
 func (k *checker) writeOn(n uint64, id history.ID) *write {
-	switch {
-	case id == 0:
+	if id == 0 {
 		if key := k.keyOf(n); key != nil {
 			return &key.before
 		}
 		return nil
-	case k.places.twice:
-		return k.search(n, id)
 	}
 	if number, ok := k.places.get(id); ok {
 		if w := k.write(number); w.n == n {
@@ -113,20 +110,6 @@ func (k *checker) writeOn(n uint64, id history.ID) *write {
 		}
 	}
 	return nil
-}
-
-// search is writeOn where an id may have several writes.
-func (k *checker) search(n uint64, id history.ID) *write {
-	key := k.keyOf(n)
-	if key == nil {
-		return nil
-	}
-	numbers := k.numbers[key.from:key.to]
-	i, ok := slices.BinarySearchFunc(numbers, id, func(number uint32, id history.ID) int { return cmp.Compare(k.write(number).id, id) })
-	if !ok {
-		return nil
-	}
-	return k.write(numbers[i])
 }
 
 // nearly returns what is probably the write of an id to a record, without a look at it; nil

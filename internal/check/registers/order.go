@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -33,7 +34,13 @@ type zone struct {
 func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
 	if a, b, why := o.order(k, key, g); why != "" {
 		key.broken = true
-		f.find(disordered, key.n, []history.ID{cmp.Or(b, a), a}, "of %[3]v "+why, writer(a), writer(b), k.name(key.n))
+		f.find(disordered, key.n, func() finding {
+			what := fact.RegisterNoOrder{Object: k.object(key.n), Reason: why, First: k.writerAt(key.n, a)}
+			if b != 0 {
+				what.Second = k.writerAt(key.n, b)
+			}
+			return shows(what, cmp.Or(b, a), a)
+		})
 	}
 }
 
@@ -48,26 +55,18 @@ type ordering struct {
 	updates []*write
 }
 
-// The reasons for which a record has no order. %[1]s and %[2]s are two writers.
-const (
-	whyEarly  = "the value of %[1]s was read before %[1]s began"
-	whyBoth   = "what read and wrote the value of %[1]s must come both before and after what read and wrote the value of %[2]s"
-	whyTwice  = "%[1]s and %[2]s both read one value and wrote in its place"
-	whyWithin = "the value of %[1]s was still read, or had yet to be written, when that of %[2]s, which was written in its place, had been seen or acknowledged"
-	whyCircle = "%[1]s and %[2]s each wrote in the place of a value that follows from the other's"
-)
-
-// order returns why a record has no order, and two writers that show it.
+// order returns why a record has no order, as fact.RegisterNoOrder names it, and two writers that
+// show it; the second is 0 if the first alone does.
 func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why string) {
 	list := o.list
 	if a, b, ok := o.link(k, key); !ok {
-		return a, b, whyTwice
+		return a, b, fact.ReplacedTwice
 	}
 	o.wide, o.narrow = o.wide[:0], o.narrow[:0]
 	placed, counted := 0, 0
 	for i := range list {
 		if list[i].is(early) {
-			return list[i].id, 0, whyEarly
+			return list[i].id, 0, fact.ReadBeforeWrite
 		}
 		if !list[i].applied() {
 			continue
@@ -82,7 +81,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 			w := list[j]
 			placed++
 			if !z.take(w, k.timed(w, g)) {
-				return before, w.id, whyWithin
+				return before, w.id, fact.ReplacedEarly
 			}
 			before = w.id
 		}
@@ -95,7 +94,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 	if placed < counted {
 		for i := range list {
 			if o.headed[i] && o.next[i] >= 0 {
-				return list[i].previous, list[i].id, whyCircle
+				return list[i].previous, list[i].id, fact.ReplacedCircle
 			}
 		}
 	}
@@ -157,14 +156,14 @@ func (o *ordering) overlap() (a, b history.ID, why string) {
 	slices.SortFunc(o.wide, func(x, y zone) int { return cmp.Compare(x.firstEnd, y.firstEnd) })
 	for i := 1; i < len(o.wide); i++ {
 		if o.wide[i].firstEnd < o.wide[i-1].lastStart {
-			return o.wide[i-1].id, o.wide[i].id, whyBoth
+			return o.wide[i-1].id, o.wide[i].id, fact.BeforeAndAfter
 		}
 	}
 	i := 0
 	for _, z := range o.narrow {
 		i = o.search(i, z.lastStart)
 		if i > 0 && z.firstEnd < o.wide[i-1].lastStart {
-			return o.wide[i-1].id, z.id, whyBoth
+			return o.wide[i-1].id, z.id, fact.BeforeAndAfter
 		}
 	}
 	return 0, 0, ""

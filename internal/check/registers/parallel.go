@@ -2,12 +2,12 @@ package registers
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -27,11 +27,21 @@ type partFindings struct {
 	first  [kinds][]finding
 }
 
+// finding is one violation.
 type finding struct {
-	text  string
-	by    []history.ID
-	value *check.BrokenValue // nil of all others
+	what  fact.Fact
+	on    fact.Object        // empty: it shows in no record
+	by    []history.ID       // the first of them shows it, and the others take part in it
+	value *check.BrokenValue // nil: its bytes were not kept, or it is about no value
 }
+
+// shows returns a violation that transactions show.
+func shows(what fact.Fact, by ...history.ID) finding {
+	return finding{what: what, by: slices.DeleteFunc(by, func(id history.ID) bool { return id == 0 })}
+}
+
+// noRecord is the number of the record of a violation that shows in none.
+const noRecord = ^uint64(0)
 
 // begin begins with a part.
 func (f *finder) begin(a, b int64) {
@@ -40,13 +50,8 @@ func (f *finder) begin(a, b int64) {
 	}
 }
 
-// find counts a violation, as the checker's does.
-func (f *finder) find(of kind, n uint64, by []history.ID, format string, args ...any) {
-	f.add(of, n, func() finding { return finding{text: fmt.Sprintf(format, args...), by: by} })
-}
-
-// add counts a violation that is put into words where somebody reads them.
-func (f *finder) add(of kind, n uint64, words func() finding) {
+// find counts a violation that shows in record n. It makes the violation only if somebody needs it.
+func (f *finder) find(of kind, n uint64, make func() finding) {
 	if f.now == nil {
 		f.now = &partFindings{part: f.part}
 		f.parts = append(f.parts, f.now)
@@ -56,11 +61,11 @@ func (f *finder) add(of kind, n uint64, words func() finding) {
 	if full && f.k.in.OnViolation == nil {
 		return
 	}
-	one := words()
+	one := f.k.complete(n, make())
 	if !full {
 		f.now.first[of] = append(f.now.first[of], one)
 	}
-	f.k.report(of, n, one)
+	f.k.report(of, one)
 }
 
 // settle adds to the checker's findings what workers found, in the order of the parts.
@@ -77,9 +82,9 @@ func (k *checker) settle(finders []*finder) {
 			all := &k.found[of]
 			for _, one := range list {
 				if one.value != nil && !all.Full() {
-					k.broken = append(k.broken, *one.value)
+					all.Broken = append(all.Broken, *one.value)
 				}
-				all.Add(one.text, one.by...)
+				all.Add(one.what, one.on, one.by...)
 			}
 			all.Count += p.counts[of] - len(list)
 		}

@@ -2,11 +2,11 @@ package registers
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -116,22 +116,20 @@ func (v *viewer) judgeBroken(s *seen) {
 	k, at := v.k, brokenAt{s.by, s.n}
 	value := v.broken[at]
 	delete(v.broken, at)
-	v.add(wrongRead, s.n, func() finding {
-		one := finding{
-			text: fmt.Sprintf("%v read a value of %d bytes in %v that is not as anybody wrote it", s.by, s.bytes, k.name(s.n)),
-			by:   []history.ID{s.by},
-		}
+	v.find(damaged, s.n, func() finding {
+		what := fact.RegisterDamagedValue{Reader: k.reader(s), Object: k.object(s.n), Bytes: s.bytes}
 		if len(value) == 0 {
-			return one
+			return shows(what, s.by)
 		}
-		pieces, compared := k.pieces(s, value)
-		one.value = &check.BrokenValue{Transaction: s.by, Object: k.in.Name(s.n), Bytes: len(value), Pieces: pieces}
-		one.text += ": " + inWords(pieces, compared)
-		for _, p := range pieces {
-			if p.Writer != 0 && !slices.Contains(one.by, p.Writer) {
-				one.by = append(one.by, p.Writer)
+		by := []history.ID{s.by}
+		what.Pieces, what.Compared = k.pieces(s, value)
+		for _, p := range what.Pieces {
+			if p.Writer != 0 && !slices.Contains(by, p.Writer) {
+				by = append(by, p.Writer)
 			}
 		}
+		one := shows(what, by...)
+		one.value = &check.BrokenValue{Transaction: s.by, Object: k.in.Name(s.n), Bytes: len(value), Pieces: what.Pieces}
 		return one
 	})
 }
@@ -167,32 +165,4 @@ func (k *checker) pieces(s *seen, value []byte) (pieces []check.Piece, compared 
 		pieces = append(pieces, p)
 	}
 	return pieces, len(writes)
-}
-
-// inWords says whose bytes stand where, of a value that was compared with so many.
-func inWords(pieces []check.Piece, compared int) string {
-	nobody := "as none of the " + check.Plural(compared, "value") + " of the record that it was compared with"
-	var parts []string
-	for i, p := range pieces[:min(len(pieces), check.Shown)] {
-		what := nobody
-		if p.Known {
-			what = "of " + writer(p.Writer).String()
-		}
-		bytes, are := fmt.Sprintf("%d to %d", p.From, p.To), "are "
-		if p.From == p.To {
-			bytes, are = fmt.Sprint(p.From), "is "
-		}
-		switch {
-		case i > 0:
-		case p.From == p.To:
-			bytes = "byte " + bytes
-		default:
-			bytes = "bytes " + bytes
-		}
-		if i > 0 {
-			are = ""
-		}
-		parts = append(parts, bytes+" "+are+what)
-	}
-	return check.Joined(parts, len(pieces))
 }

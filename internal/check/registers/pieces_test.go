@@ -2,12 +2,14 @@ package registers
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -132,12 +134,13 @@ func TestBrokenValuesNameTheirWriters(t *testing.T) {
 	}
 	r := checktest.ByName(results)[Values]
 	want := []check.Piece{pieceOf(0, 15, true, first), pieceOf(16, 39, true, second), pieceOf(40, 49, true, first), pieceOf(50, 50, false, 0), pieceOf(51, 63, true, first)}
-	if len(r.Broken) != 1 || r.Broken[0].Transaction != reader || r.Broken[0].Bytes != 64 || !slices.Equal(r.Broken[0].Pieces, want) {
-		t.Errorf("%+v", r.Broken)
+	f := r.Findings[0]
+	if len(f.Broken) != 1 || f.Broken[0].Transaction != reader || f.Broken[0].Bytes != 64 || !slices.Equal(f.Broken[0].Pieces, want) {
+		t.Errorf("%+v", f.Broken)
 	}
-	if sentence := "1-0-3 read a value of 64 bytes in key 0 that is not as anybody wrote it: bytes 0 to 15 are of 1-0-1, 16 to 39 of 1-0-2, " +
-		"40 to 49 of 1-0-1, 50 as none of the 3 values of the record that it was compared with, 51 to 63 of 1-0-1."; r.Detail != sentence {
-		t.Error(r.Detail)
+	stated := fact.RegisterDamagedValue{Reader: fact.Member{ID: reader}, Object: "key 0", Bytes: 64, Pieces: want, Compared: 3}
+	if !reflect.DeepEqual(f.Instances, []fact.Fact{stated}) {
+		t.Errorf("%+v", f.Instances)
 	}
 	if !slices.Equal(r.Witness, []history.ID{reader, first, second}) {
 		t.Error(r.Witness)
@@ -163,7 +166,7 @@ func TestBrokenValueOfTheLoad(t *testing.T) {
 	}
 	r := checktest.ByName(results)[Values]
 	want := []check.Piece{pieceOf(0, 0, false, 0), pieceOf(1, 63, true, 0)}
-	if len(r.Broken) != 1 || !slices.Equal(r.Broken[0].Pieces, want) || !strings.Contains(r.Detail, "2 times") || !strings.Contains(r.Detail, "1 to 63 of the load") {
-		t.Errorf("%+v: %s", r.Broken, r.Detail)
+	if f := r.Findings[0]; f.Count != 2 || len(f.Broken) != 1 || !slices.Equal(f.Broken[0].Pieces, want) {
+		t.Errorf("%+v", f)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -22,13 +24,15 @@ type reading struct {
 // viewer is what one worker sees of the readings.
 type viewer struct {
 	finder
-	k            *checker
-	reads, scans uint64
-	foreign      map[uint64]bool
-	reading      reading
-	seen         []seen              // and not looked at yet
-	broken       map[brokenAt][]byte // the bytes of broken values among them
-	touched      uint64
+	k        *checker
+	observed uint64 // as the checker's
+	values   uint64
+	scans    uint64
+	foreign  map[uint64]bool
+	reading  reading
+	seen     []seen              // and not looked at yet
+	broken   map[brokenAt][]byte // the bytes of broken values among them
+	touched  uint64
 }
 
 // seen is a value of a record that a transaction saw: 64 bytes.
@@ -87,7 +91,8 @@ func (k *checker) eachReading(g int, judge bool, see func(v *viewer, r *reading)
 	k.settle(finders)
 	for i := range viewers {
 		v := &viewers[i]
-		k.reads += v.reads
+		k.observed += v.observed
+		k.values += v.values
 		k.scans += v.scans
 		maps.Copy(k.foreign, v.foreign)
 	}
@@ -161,7 +166,7 @@ func (v *viewer) observe(s *seen, w *write) {
 	k := v.k
 	var who origin
 	switch {
-	case s.state == history.Whole && !k.places.twice && w != nil && w.n == s.n:
+	case s.state == history.Whole && w != nil && w.n == s.n:
 		if s.writer != 0 {
 			who = sent
 		}
@@ -170,9 +175,15 @@ func (v *viewer) observe(s *seen, w *write) {
 		who, w = v.sourceOf(s.n, s.state, s.writer)
 	}
 	if s.judge {
-		v.reads++
+		v.observed++
+		if s.state != history.Absent {
+			v.values++
+		}
 		if s.state != history.Whole || who != initial {
 			v.judge(s, who, w)
+		}
+		if s.state == history.Whole && s.bytes != k.in.Bytes && who != nobody {
+			v.judgeLength(s, w)
 		}
 	}
 	if s.timed && w != nil && !w.refused() {
@@ -258,32 +269,72 @@ func (k *checker) proveUnknown(o *ordering, key *register, g int) {
 
 // judge says what is wrong with a value that was seen.
 func (v *viewer) judge(s *seen, who origin, w *write) {
-	k, n := v.k, s.n
+	k := v.k
 	switch {
 	case s.state == history.Foreign:
-		v.wrong(s, "%v found a key that neither the load nor a transaction makes", s.by)
+		v.find(foreignKey, noRecord, func() finding { return shows(fact.RegisterForeignKey{Reader: k.reader(s), Bytes: s.bytes}, s.by) })
 	case s.state == history.Broken:
 		v.judgeBroken(s)
 	case s.state == history.Absent:
-		if k.loaded(n) && s.kind != k.in.Scan { // a scan's are the check scans'
-			v.wrong(s, "%v found no record %v, which the load had made", s.by, k.name(n))
+		if k.loaded(s.n) && s.kind != k.in.Scan { // a scan's are the check scans'
+			v.find(missing, s.n, func() finding {
+				return shows(fact.RegisterMissingRecord{Reader: k.reader(s), Object: k.object(s.n)}, s.by)
+			})
 		}
 	case who == nobody:
-		v.wrong(s, "%v read a value of %v in %v, which never wrote there", s.by, writer(s.writer), k.name(n))
+		v.find(unwritten, s.n, func() finding {
+			return shows(fact.RegisterUnwrittenValue{Reader: k.reader(s), Writer: fact.Member{ID: s.writer}, Object: k.object(s.n)}, s.by)
+		})
 	case who != sent:
 	case w.refused():
-		v.dirty(s, "%v read the value of %v in %v, which was reported as not applied")
+		v.dirty(s, w, 0)
 	case k.timed(w, s.group) && s.ended < w.try && (k.times != perhaps || k.retried[w.id]):
-		v.dirty(s, "%v had read the value of %v in %v before the try of it began that was not refused")
+		v.dirty(s, w, time.Duration(w.try-s.ended))
 	}
 }
 
-func (v *viewer) wrong(s *seen, format string, args ...any) {
-	v.find(wrongRead, s.n, []history.ID{s.by}, format, args...)
+// dirty reports a read of a value that was refused; ahead, if it is not 0, is by how much the
+// read ended before the try of the writer that was not refused.
+func (v *viewer) dirty(s *seen, w *write, ahead time.Duration) {
+	v.find(dirtyRead, s.n, func() finding {
+		return shows(fact.RegisterDirtyRead{
+			Reader: v.k.reader(s), Writer: v.k.writer(w), Object: v.k.object(s.n), Outcome: w.outcome, Ahead: ahead,
+		}, s.by, s.writer)
+	})
 }
 
-func (v *viewer) dirty(s *seen, format string) {
-	v.find(dirtyRead, s.n, []history.ID{s.by, s.writer}, format, s.by, s.writer, v.k.name(s.n))
+// judgeLength compares the length of a whole value with the one that its writer wrote. The
+// write is nil if it is not known.
+func (v *viewer) judgeLength(s *seen, w *write) {
+	written, known := v.k.lengthOf(s.n, s.writer)
+	if !known || written == s.bytes {
+		return
+	}
+	v.find(otherLength, s.n, func() finding {
+		writer := fact.Member{ID: s.writer}
+		if w != nil {
+			writer = v.k.writer(w)
+		}
+		return shows(fact.RegisterOtherLength{Reader: v.k.reader(s), Writer: writer, Object: v.k.object(s.n), Found: s.bytes, Written: written}, s.by)
+	})
+}
+
+// hasLength reports whether a value has the length that its writer gave it, as far as that is known.
+func (k *checker) hasLength(n uint64, writer history.ID, bytes int64) bool {
+	written, known := k.lengthOf(n, writer)
+	return !known || written == bytes
+}
+
+// lengthOf returns the length of the value that a transaction, or with the id 0 the load, gave to
+// record n; false if nobody knows it.
+func (k *checker) lengthOf(n uint64, writer history.ID) (bytes int64, known bool) {
+	switch {
+	case k.in.Bytes != 0:
+		return k.in.Bytes, true
+	case k.in.Length != nil:
+		return k.in.Length(n, writer), true
+	}
+	return 0, false
 }
 
 // findStale looks, in the records that have no order in group g, for the reads that a
@@ -310,24 +361,26 @@ func (k *checker) findStale(g int) (problem error) {
 	})
 }
 
-// overtaker is a write that was applied by a time, and the one that began last of
-// those that were applied by then.
+// overtaker is, of the writes that were applied by a time, the one that began last.
 type overtaker struct {
-	known, try int64
-	id         history.ID
+	by    int64 // the time
+	write *write
+	known int64 // when the write had surely been applied
 }
 
+// overtakersOf returns the overtakers of a record by the times at which its writes had been applied.
 func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	var list []overtaker
 	for _, w := range k.appendWrites(nil, key) {
 		if w.id != 0 && w.applied() && k.timed(w, g) {
-			list = append(list, overtaker{k.known(w, g), w.try, w.id})
+			known := k.known(w, g)
+			list = append(list, overtaker{known, w, known})
 		}
 	}
-	slices.SortFunc(list, func(a, b overtaker) int { return cmp.Compare(a.known, b.known) })
+	slices.SortFunc(list, func(a, b overtaker) int { return cmp.Compare(a.by, b.by) })
 	for i := 1; i < len(list); i++ {
-		if list[i-1].try > list[i].try {
-			list[i].try, list[i].id = list[i-1].try, list[i-1].id
+		if before := &list[i-1]; before.write.try > list[i].write.try {
+			list[i].write, list[i].known = before.write, before.known
 		}
 	}
 	return list
@@ -337,16 +390,17 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 func (v *viewer) judgeAge(r *reading, op *history.Op, list []overtaker) {
 	k, n := v.k, op.Object
 	_, w := v.sourceOf(op.Object, op.State, op.Writer)
-	i, _ := slices.BinarySearchFunc(list, r.began, func(o overtaker, at int64) int { return cmp.Compare(o.known, at) })
+	i, _ := slices.BinarySearchFunc(list, r.began, func(o overtaker, at int64) int { return cmp.Compare(o.by, at) })
 	if w == nil || w.refused() || i == 0 {
 		return
 	}
-	if by := list[i-1]; by.try > k.known(w, r.group) {
-		what := "that there is no record"
-		if op.State == history.Whole {
-			what = "the value of " + writer(op.Writer).String()
-		}
-		v.find(stale, n, []history.ID{r.ID, by.id}, "%v read %s in %v, although %v began after that and was applied %.3g ms before the read began",
-			r.ID, what, k.name(n), by.id, float64(r.began-by.known)/1e6)
+	if over := list[i-1]; over.write.try > k.known(w, r.group) {
+		v.find(stale, n, func() finding {
+			return shows(fact.RegisterStaleRead{
+				Reader: k.member(r.ID, r.Kind), Object: k.object(n), Absent: op.State != history.Whole, Writer: k.writer(w),
+				By: k.writer(over.write), Seen: over.known < over.write.end,
+				Ago: time.Duration(r.began - over.known), AtLeast: k.inexact(),
+			}, r.ID, over.write.id)
+		})
 	}
 }

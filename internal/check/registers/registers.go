@@ -26,6 +26,11 @@ type Input struct {
 	// one. Nil: nobody knows what it was.
 	Value func(b []byte, n uint64, writer, previous history.ID) []byte
 
+	// Bytes is the length of every value; 0: Length returns the length of the value that a
+	// transaction, or with the id 0 the load, gave to record n. Nil: nobody knows it.
+	Bytes  int64
+	Length func(n uint64, writer history.ID) int64
+
 	// The kinds of the transactions that write a record which was not there, that read a
 	// record and write it, and that read records in their order.
 	Insert, Modify, Scan history.Kind
@@ -42,9 +47,10 @@ const (
 
 // Check makes all checks, on all processors, in time linear in the history. It takes 68
 // bytes of memory a write, 4 a transaction, 96 a record that was written, 4 a record of the
-// load, and with scans 8 more; it reads the history twice, and once more where a record is
-// not linearizable. An error in reading makes unknown what cannot be decided without the
-// rest. The only error that Check returns wraps the cause for which the context ended.
+// load, and with scans 8 more. It reads the history twice, and once more if a record is not
+// linearizable. If an input cannot be read to its end, what depends on the rest is unknown. If a
+// recording contradicts itself, everything is. The only error that Check returns wraps the cause
+// for which the context ended.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	if len(in.Early) > 0 {
 		in.End = nil
@@ -67,8 +73,9 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 type checker struct {
 	check.Evidence
 	in       Input
-	found    [kinds]check.Findings
-	doubts   map[string]int // by check, what would break it if the clocks were wrong enough
+	found    [kinds]check.Finding
+	names    map[history.Kind]string // of the kinds
+	doubts   map[string]int          // by check, what would break it if the clocks were wrong enough
 	times    timesAs
 	retried  map[history.ID]bool // where times are perhaps: who wrote in a later try than the first
 	group    []int               // of each history: the first one that is on the same clock
@@ -81,21 +88,28 @@ type checker struct {
 	foreign  map[uint64]bool     // the runs of which values were seen, and whose histories were not given
 	scanned  *scanned            // nil where there is no scan
 	damaged  bool                // not all writes could be read
+	altered  error               // why the recording is not what clients wrote; nil: it may be
 	doubtful bool                // there is a rmw whose outcome is not known
 	workers  int                 // goroutines that work at once
 	lock     sync.Mutex          // for OnViolation
-	broken   []check.BrokenValue
 
-	committed    uint64 // transactions
-	reads, scans uint64 // observed records, scans
-	updates      uint64 // committed modifies
-	writers      uint64 // transactions that write
-	ends         uint64 // records in the end state
-	touched      uint64 // of no meaning
+	committed uint64 // transactions
+	observed  uint64 // records that a transaction looked at, whether it found them or not
+	values    uint64 // records that it found
+	scans     uint64
+	updates   uint64 // committed modifies
+	writers   uint64 // transactions that write
+	ends      uint64 // records in the end state
+	touched   uint64 // of no meaning
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
-	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), foreign: map[uint64]bool{}, workers: runtime.GOMAXPROCS(0)}
+	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), names: map[history.Kind]string{}, foreign: map[uint64]bool{}, workers: runtime.GOMAXPROCS(0)}
+	for _, source := range in.History {
+		for _, kind := range source.Header().Kinds {
+			k.names[history.Kind(kind.Number)] = kind.Name
+		}
+	}
 	if in.Part {
 		k.workers = 1
 	}
@@ -225,6 +239,9 @@ func (k *checker) read() (problem error) {
 	}
 	k.groupClocks()
 	note(k.readWrites())
+	if k.altered != nil {
+		return k.altered
+	}
 	note(k.readEnd())
 	if k.updates > 1 {
 		k.eachKey(func(f *finder, o *ordering, key *register) { k.findLostUpdates(f, o, key) })

@@ -1,15 +1,18 @@
 package registers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/fact"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -31,7 +34,7 @@ var kvChecks = []string{Values, Fresh, NoLostUpdate, Scans, Linearizable, check.
 func newStore(loaded uint64) *store {
 	s := &store{History: checktest.History{Run: 1}, loaded: loaded}
 	for n := range loaded {
-		s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: 64, State: history.Whole})
+		s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: valueBytes, State: history.Whole})
 	}
 	return s
 }
@@ -43,9 +46,22 @@ func (s *store) input() Input {
 			History: []check.Source{&s.History}, End: &s.End,
 		},
 		Records: s.loaded, Place: func(n uint64) uint64 { return n }, At: func(place uint64) uint64 { return place },
-		Insert: kindInsert, Modify: kindModify, Scan: kindScan,
+		Insert: kindInsert, Modify: kindModify, Scan: kindScan, Bytes: valueBytes,
 	}
+}
 
+// valueBytes is the length of all values of these tests.
+const valueBytes = 64
+
+// say makes the sentences of failures.
+var say = text.Speaker{Words: check.Words{One: "transaction"}}
+
+// found returns what a test prints of what a checker found of a kind.
+func (k *checker) foundText(of kind) string {
+	if k.found[of].Count == 0 {
+		return "nothing"
+	}
+	return say.Finding(&k.found[of])
 }
 
 func (s *store) at(n uint64) *history.Object {
@@ -76,11 +92,11 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 	}
 	switch kind {
 	case kindPut, kindModify, kindInsert:
-		op.Write, op.Amount = true, 64
+		op.Write, op.Amount = true, valueBytes
 		if a := s.at(n); a != nil {
 			a.Writer = tx.ID
 		} else {
-			s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: 64, State: history.Whole, Writer: tx.ID})
+			s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: valueBytes, State: history.Whole, Writer: tx.ID})
 		}
 		tx.Ops = []history.Op{op}
 	case kindScan:
@@ -146,25 +162,50 @@ func checkKV(t *testing.T, in Input) map[string]check.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wrong := checktest.Misexplained(results); wrong != "" {
-		t.Error(wrong)
-	}
 	byName := map[string]check.Result{}
 	for _, r := range results {
-		for _, a := range r.Anomalies {
-			if len(in.History) == 1 && a.Cycle == nil {
-				t.Errorf("%s does not explain %s", r.Name, a.Name)
+		for i := range r.Findings {
+			if wrong := misexplained(&r.Findings[i], len(in.History) == 1); wrong != "" {
+				t.Errorf("%s: %s: %+v", r.Name, wrong, r.Findings[i])
 			}
 		}
-		byName[r.Name] = r
 		if (r.Status == check.Invalid) != (len(r.Witness) > 0 || r.Status == check.Invalid && r.Name == check.Durable || r.Status == check.Invalid && r.Name == check.NoGhost) {
 			t.Errorf("%s is %v with the witnesses %v", r.Name, r.Status, r.Witness)
 		}
-		if r.Detail == "" {
-			t.Errorf("%s reports nothing", r.Name)
+		if (r.Why == nil) != (r.Status == check.Invalid) || (len(r.Findings) > 0) != (r.Status == check.Invalid) {
+			t.Errorf("%s is %v because of %v, and has %d findings", r.Name, r.Status, r.Why, len(r.Findings))
 		}
+		r.Detail = say.Detail(&r)
+		byName[r.Name] = r
 	}
 	return byName
+}
+
+// misexplained returns what is wrong with a finding; empty if nothing is. Its edges must be a path
+// that leads back to its beginning, or a single read; its transactions come in the order of time.
+func misexplained(f *check.Finding, explained bool) string {
+	if explained && f.Anomaly != "" && f.Cycle == nil {
+		return "it is not explained"
+	}
+	for i, e := range f.Cycle {
+		if next := f.Cycle[(i+1)%len(f.Cycle)]; len(f.Cycle) > 1 && e.To != next.From || e.Why == nil || e.Kind == 0 {
+			return fmt.Sprintf("edge %d does not lead to the next one, or has no reason", i+1)
+		}
+	}
+	if !slices.IsSortedFunc(f.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) }) {
+		return "its transactions are not in the order of time"
+	}
+	for _, s := range f.Spans {
+		if !slices.ContainsFunc(f.Cycle, func(e check.Edge) bool { return e.From == s.ID || e.To == s.ID }) || len(s.Did) == 0 {
+			return fmt.Sprintf("%v is in no edge, or did nothing", s.ID)
+		}
+	}
+	for _, what := range f.Instances {
+		if what.Fact() != f.Kind() {
+			return fmt.Sprintf("%s and %s are in one finding", what.Fact(), f.Kind())
+		}
+	}
+	return ""
 }
 
 func TestKVOfAPerfectStore(t *testing.T) {
@@ -277,7 +318,7 @@ func TestKVFindsEachLie(t *testing.T) {
 			in := s.input()
 			in.OnViolation = func(v check.Violation) {
 				reported[v.Check]++
-				if v.What == "" || v.Account == "" {
+				if v.Fact == nil || v.Transaction == 0 && v.Account == "" && v.Check != check.Durable && v.Check != check.NoGhost {
 					t.Errorf("a violation says nothing: %+v", v)
 				}
 			}
@@ -330,7 +371,7 @@ func TestKVAllows(t *testing.T) {
 		},
 		"a put that finds no record": func(s *store) {
 			tx := s.do(kindPut, numberOfInsert(5), 0)
-			tx.Outcome, tx.Reason = history.Rejected, noRecord
+			tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
 			tx.Ops[0].Observed, tx.Ops[0].State = true, history.Absent
 			s.ObjectRows = s.ObjectRows[:len(s.ObjectRows)-1]
 		},
@@ -389,15 +430,15 @@ func TestKVUndecided(t *testing.T) {
 		name    string
 		bend    func(s *store, in *Input)
 		unknown []string
-		why     string
+		why     fact.Fact
 	}{
-		{"no end state", func(_ *store, in *Input) { in.End = nil }, ofEnd, "--db"},
-		{"an early end state", func(_ *store, in *Input) { in.Early = []uint64{1} }, ofEnd, "run 1 is not known to have ended"},
-		{"no history", func(_ *store, in *Input) { in.History = nil }, all, "no history"},
-		{"a cut recording", func(s *store, _ *Input) { s.Incomplete = true }, all, "cut off"},
-		{"a damaged recording", func(s *store, _ *Input) { s.Err = errors.New("damage") }, all, "damage"},
+		{"no end state", func(_ *store, in *Input) { in.End = nil }, ofEnd, fact.NoEnd{}},
+		{"an early end state", func(_ *store, in *Input) { in.Early = []uint64{1} }, ofEnd, fact.NoEnd{Run: 1}},
+		{"no history", func(_ *store, in *Input) { in.History = nil }, all, fact.NoHistory{}},
+		{"a cut recording", func(s *store, _ *Input) { s.Incomplete = true }, all, fact.CutOff{}},
+		{"a damaged recording", func(s *store, _ *Input) { s.Err = errors.New("damage") }, all, fact.Unreadable{Problem: "the history could not be read: damage"}},
 		{"a run that is not given", func(s *store, _ *Input) { s.tx(kindGet, 0).Ops[0].Writer = history.NewID(7, 0, 1) },
-			[]string{Values, Fresh, NoLostUpdate, Linearizable, check.Durable, check.NoGhost}, "run 7"},
+			[]string{Values, Fresh, NoLostUpdate, Linearizable, check.Durable, check.NoGhost}, fact.RegisterOtherRuns{Runs: []uint64{7}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := busyStore()
@@ -406,8 +447,8 @@ func TestKVUndecided(t *testing.T) {
 			for name, r := range checkKV(t, in) {
 				if unknown := slices.Contains(c.unknown, name); unknown != (r.Status == check.Unknown) || !unknown && r.Status != check.Valid {
 					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
-				} else if unknown && !strings.Contains(r.Detail, c.why) {
-					t.Errorf("%s does not say %q: %s", name, c.why, r.Detail)
+				} else if unknown && !reflect.DeepEqual(r.Why, c.why) {
+					t.Errorf("%s is unknown because of %+v, want %+v", name, r.Why, c.why)
 				}
 			}
 		})
@@ -471,5 +512,5 @@ const (
 	kindGet    = 1*history.Numbered | history.ReadOnly
 	kindScan   = 2*history.Numbered | history.ReadOnly
 
-	noRecord history.Reason = 1
+	noSuchRecord history.Reason = 1
 )

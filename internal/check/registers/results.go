@@ -1,27 +1,40 @@
 package registers
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
+// kind is a kind of violations. All violations of a kind are stated by one kind of fact.
 type kind int
 
 const (
-	wrongRead  kind = iota // values that nobody wrote
-	dirtyRead              // values of transactions that were refused
-	stale                  // values that had been replaced
-	lost                   // updates
-	hole                   // scans that lack a record of the load, or are out of order
-	staleScan              // scans that lack an insert that had been acknowledged
-	disordered             // records without an order
-	vanished               // acknowledged writes that are not in the end state
-	ghosts                 // values in the end state that nobody wrote, or who was refused
+	foreignKey   kind = iota // keys that nobody makes
+	damaged                  // values that nobody wrote like this
+	unwritten                // values of transactions that wrote nothing there
+	otherLength              // values of another length than was written
+	missing                  // records of the load that were not found
+	dirtyRead                // values of transactions that were refused
+	stale                    // values that had been replaced
+	lost                     // updates
+	scanOrder                // scans that are out of order
+	scanCount                // scans that return too much
+	scanLoaded               // scans that lack a record of the load
+	staleScan                // scans that lack an insert that had been acknowledged
+	disordered               // records without an order
+	endMissing               // records of the load that are not in the end state
+	endRepeated              // records of the load that are there twice
+	endDamaged               // values in the end state that nobody wrote like this
+	endLength                // values in the end state of another length than was written
+	vanished                 // acknowledged writes that are not in the end state
+	unexpected               // what nobody makes in the end state
+	endUnwritten             // values in the end state of transactions that wrote nothing there
+	endRefused               // values in the end state of transactions that were refused
 	kinds
 )
 
@@ -31,137 +44,166 @@ const (
 	lostName  = "lost update (P4)"
 )
 
-func noFindings() [kinds]check.Findings {
-	return [kinds]check.Findings{
-		wrongRead:  {Check: Values},
-		dirtyRead:  {Check: Values, Anomaly: dirtyName, Forbidden: isolation.ReadCommitted},
-		stale:      {Check: Fresh, Anomaly: "stale read", Forbidden: isolation.StrictSerializable},
-		lost:       {Check: NoLostUpdate, Anomaly: lostName, Forbidden: isolation.SnapshotIsolation},
-		hole:       {Check: Scans},
-		staleScan:  {Check: Scans, Anomaly: "stale scan", Forbidden: isolation.StrictSerializable},
-		disordered: {Check: Linearizable},
-		vanished:   {Check: check.Durable},
-		ghosts:     {Check: check.NoGhost},
+func noFindings() [kinds]check.Finding {
+	return [kinds]check.Finding{
+		foreignKey:   {Check: Values},
+		damaged:      {Check: Values},
+		unwritten:    {Check: Values},
+		otherLength:  {Check: Values},
+		missing:      {Check: Values},
+		dirtyRead:    {Check: Values, Anomaly: dirtyName, Forbidden: isolation.ReadCommitted},
+		stale:        {Check: Fresh, Anomaly: "stale read", Forbidden: isolation.StrictSerializable},
+		lost:         {Check: NoLostUpdate, Anomaly: lostName, Forbidden: isolation.SnapshotIsolation},
+		scanOrder:    {Check: Scans},
+		scanCount:    {Check: Scans},
+		scanLoaded:   {Check: Scans},
+		staleScan:    {Check: Scans, Anomaly: "stale scan", Forbidden: isolation.StrictSerializable},
+		disordered:   {Check: Linearizable},
+		endMissing:   {Check: check.Durable},
+		endRepeated:  {Check: check.Durable},
+		endDamaged:   {Check: check.Durable},
+		endLength:    {Check: check.Durable},
+		vanished:     {Check: check.Durable},
+		unexpected:   {Check: check.NoGhost},
+		endUnwritten: {Check: check.NoGhost},
+		endRefused:   {Check: check.NoGhost},
 	}
 }
 
-// find counts a violation that shows in record n. The first of the transactions, if there
-// are any, shows it, and the others take part in it.
-func (k *checker) find(of kind, n uint64, by []history.ID, format string, args ...any) {
+// find counts a violation that shows in record n, outside of all workers.
+func (k *checker) find(of kind, n uint64, make func() finding) {
 	f := &k.found[of]
 	if f.Full() && k.in.OnViolation == nil {
 		f.Count++
 		return
 	}
-	text := fmt.Sprintf(format, args...)
-	f.Add(text, by...)
-	k.report(of, n, finding{text: text, by: by})
+	one := k.complete(n, make())
+	f.Add(one.what, one.on, one.by...)
+	k.report(of, one)
+}
+
+// complete adds to a violation the record in which it shows.
+func (k *checker) complete(n uint64, one finding) finding {
+	if n != noRecord {
+		one.on = k.object(n)
+	}
+	return one
 }
 
 // report hands over a violation, one at a time.
-func (k *checker) report(of kind, n uint64, one finding) {
+func (k *checker) report(of kind, one finding) {
 	if k.in.OnViolation == nil {
 		return
 	}
 	k.lock.Lock()
 	defer k.lock.Unlock()
 	f := &k.found[of]
-	found := check.Violation{Check: f.Check, Anomaly: f.Anomaly, Transaction: append(one.by, 0)[0], Account: k.NameToReport(n), What: one.text}
+	found := check.Violation{Check: f.Check, Anomaly: f.Anomaly, Transaction: append(one.by, 0)[0], Account: string(one.on), Fact: one.what}
 	if one.value != nil {
 		found.Pieces = one.value.Pieces
 	}
 	k.in.OnViolation(found)
 }
 
-// record is a record in a sentence, which is made only where the sentence is.
-type record struct {
-	k *checker
-	n uint64
+// object names record n.
+func (k *checker) object(n uint64) fact.Object { return fact.Object(k.in.Name(n)) }
+
+// member returns a transaction as facts have it.
+func (k *checker) member(id history.ID, kind history.Kind) fact.Member {
+	return fact.Member{ID: id, Kind: k.names[kind]}
 }
 
-func (r record) String() string { return r.k.in.Name(r.n) }
+func (k *checker) reader(s *seen) fact.Member { return k.member(s.by, s.kind) }
 
-func (k *checker) name(n uint64) record { return record{k, n} }
+// writer returns who wrote; the id 0 is the load.
+func (k *checker) writer(w *write) fact.Member { return k.member(w.id, w.kind) }
 
-// writer is who wrote a value, in a sentence.
-type writer history.ID
-
-func (w writer) String() string {
-	if w == 0 {
-		return "the load"
+// writerAt returns who gave record n the value of an id.
+func (k *checker) writerAt(n uint64, id history.ID) fact.Member {
+	if w := k.writeOn(n, id); w != nil {
+		return k.writer(w)
 	}
-	return history.ID(w).String()
+	return fact.Member{ID: id}
 }
 
-func (k *checker) results(problem error) []check.Result {
-	// The verdict counts what the claim forbids, and where nobody knows what is claimed,
-	// what serializable forbids.
+// inexact reports whether a time between two transactions is known only as a least one.
+func (k *checker) inexact() bool { return k.Uncertainty() > 0 }
+
+// rule is what one check states if nothing was found.
+type rule struct {
+	name     string
+	required bool
+	holds    fact.Fact
+	nothing  fact.Fact // why there was nothing to check; nil: there was
+}
+
+// nothing returns that no thing of a kind was there, unless some were.
+func nothing(n uint64, noun, verb string) fact.Fact {
+	if n > 0 {
+		return nil
+	}
+	return fact.Nothing{Noun: noun, Verb: verb}
+}
+
+// rules returns what the checks state, in their order. The verdict counts what the claim forbids,
+// and if nobody knows what is claimed, what serializable forbids.
+func (k *checker) rules() []rule {
 	strict := k.in.Expect == isolation.StrictSerializable
 	promised := func(level isolation.Level) bool {
 		return k.in.Expect.Includes(level) || k.in.Expect == isolation.Unknown
 	}
-	only := func(weak, other kind) bool { return k.found[weak].Count > 0 && k.found[other].Count == 0 }
-	nothing := func(n uint64, why string) string {
-		if n > 0 {
-			return ""
-		}
-		return why
+	return []rule{
+		{Values, promised(isolation.ReadCommitted) || !k.only(dirtyRead), fact.RegisterValues{Values: k.values}, nothing(k.values, "value", "read")},
+		{Fresh, strict, fact.RegisterFresh{}, nothing(k.observed, "record", "read")},
+		{NoLostUpdate, promised(isolation.SnapshotIsolation), fact.RegisterUpdates{Updates: k.updates}, nothing(k.updates, "record", "both read and written")},
+		{Scans, strict || !k.only(staleScan), fact.RegisterScans{Scans: k.scans}, nothing(k.scans, "scan", "made")},
+		{Linearizable, strict, fact.RegisterOrder{Records: len(k.keys)}, nothing(uint64(len(k.keys)), "record", "written")},
+		{check.Durable, true, fact.RegisterEnd{Records: k.ends}, nothing(k.ends, "record", "in the end state, and none had to be there")},
+		{check.NoGhost, true, fact.RegisterWritten{Records: k.ends, Writes: k.writers}, nil},
 	}
-	ends := check.Plural(k.ends, "record")
-	var list []check.Result
-	for _, rule := range []struct {
-		name     string
-		required bool
-		valid    string
-		nothing  string // why there was nothing to check; empty: there was
-	}{
-		{Values, promised(isolation.ReadCommitted) || !only(dirtyRead, wrongRead),
-			check.Plural(k.reads, "value") + " read, each as the load or a transaction had written it.", nothing(k.reads, "No value was read.")},
-		{Fresh, strict, "No read returned what an acknowledged write had replaced before.", nothing(k.reads, "No value was read.")},
-		{NoLostUpdate, promised(isolation.SnapshotIsolation),
-			check.Plural(k.updates, "transaction") + " both read and wrote a record, no two in the place of one value.",
-			nothing(k.updates, "No transaction both read and wrote a record.")},
-		{Scans, strict || !only(staleScan, hole),
-			check.Plural(k.scans, "scan") + ", each in order and with all that was there.", nothing(k.scans, "No scan was made.")},
-		{Linearizable, strict,
-			"Of " + check.Plural(len(k.keys), "record") + " written the reads and writes of each have an order that agrees with real time.",
-			nothing(uint64(len(k.keys)), "No record was written.")},
-		{check.Durable, true, ends + ", each with a value that the last acknowledged write allows.", nothing(k.ends, "The end state has no record, and none was to be there.")},
-		{check.NoGhost, true, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", ends, check.Plural(k.writers, "write")), ""},
-	} {
-		r := check.Result{Name: rule.name, Required: rule.required}.Decide(k.found[:], k.undecided(rule.name, problem), rule.valid).Nothing(rule.nothing)
-		if r.Witness = check.Distinct(r.Witness); r.Name == Values {
-			r.Broken = k.broken
+}
+
+// only reports whether violations of a kind were found, and none of its check's other kinds.
+func (k *checker) only(of kind) bool {
+	for other := range kinds {
+		if other != of && k.found[other].Count > 0 && k.found[other].Check == k.found[of].Check {
+			return false
 		}
-		list = append(list, r)
+	}
+	return k.found[of].Count > 0
+}
+
+func (k *checker) results(problem error) (list []check.Result) {
+	for _, rule := range k.rules() {
+		r := check.Result{Name: rule.name, Required: rule.required}
+		list = append(list, r.Judge(k.found[:], k.undecided(rule.name, problem), rule.holds).Without(rule.nothing))
 	}
 	return list
 }
 
-// undecided says why a check that found nothing is not valid; empty if it is.
-func (k *checker) undecided(name string, problem error) string {
+// undecided returns why a check that found nothing is not valid; nil if it is.
+func (k *checker) undecided(name string, problem error) fact.Fact {
 	switch {
 	case problem != nil:
-		return problem.Error()
+		return fact.Unreadable{Problem: problem.Error()}
 	case len(k.in.History) == 0:
-		return "there is no history of what the clients saw; give the run's directory"
+		return fact.NoHistory{}
 	case (name == check.Durable || name == check.NoGhost) && k.in.End == nil:
-		return k.WhyNoEnd()
+		return fact.NoEnd{Run: k.Unended}
 	case !k.Complete():
-		return "the recording was cut off, so what the last transactions did and saw is not known"
+		return fact.CutOff{}
 	case k.doubts[name] > 0:
-		return k.Doubtful(k.doubts[name], "record")
+		return fact.Clocks{Count: fact.Count{N: k.doubts[name], Noun: "record"}, Within: k.Uncertainty()}
 	case name == Scans && k.in.Records > mostPlaces && k.scanned != nil:
-		return fmt.Sprintf("whether scans are complete is not looked at where the load made more than %d records", mostPlaces)
+		return fact.RegisterTooMany{Most: mostPlaces}
 	case name == Scans:
-		return ""
-	case len(k.foreign) == 1:
-		return fmt.Sprintf("values were seen of run %d, whose history was not given: give its directory too", slices.Collect(maps.Keys(k.foreign))[0])
-	case len(k.foreign) > 1:
-		first := slices.Min(slices.Collect(maps.Keys(k.foreign)))
-		return fmt.Sprintf("values were seen of %d runs whose histories were not given, the first of them run %d: give their directories too", len(k.foreign), first)
+		return nil
+	case len(k.foreign) > 0:
+		runs := slices.Sorted(maps.Keys(k.foreign))
+		shown := runs[:min(len(runs), check.Shown)]
+		return fact.RegisterOtherRuns{Runs: shown, More: len(runs) - len(shown)}
 	case len(k.groups) > 1 && (name == Fresh || name == Linearizable):
-		return fmt.Sprintf("within each run nothing contradicts it, but the runs are on %d clocks that were not compared", len(k.groups))
+		return fact.ClocksApart{Clocks: len(k.groups)}
 	}
-	return ""
+	return nil
 }

@@ -3,8 +3,9 @@ package registers
 import (
 	"cmp"
 	"slices"
+	"time"
 
-	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -73,7 +74,9 @@ func (v *viewer) scan(r *reading) {
 		place := k.in.Place(op.Object)
 		if place <= last {
 			if r.judge {
-				v.find(hole, op.Object, []history.ID{r.ID}, "%v brought %v after a key that is the same or comes later", r.ID, k.name(op.Object))
+				v.find(scanOrder, op.Object, func() finding {
+					return shows(fact.RegisterScanOrder{Scan: k.member(r.ID, r.Kind), Object: k.object(op.Object)}, r.ID)
+				})
 			}
 			return
 		}
@@ -84,7 +87,9 @@ func (v *viewer) scan(r *reading) {
 	}
 	switch limit := int(r.Limit); {
 	case found > limit && r.judge:
-		v.find(hole, start.Object, []history.ID{r.ID}, "%v asked for %s and was given %d", r.ID, check.Plural(limit, "record"), found)
+		v.find(scanCount, start.Object, func() finding {
+			return shows(fact.RegisterScanCount{Scan: k.member(r.ID, r.Kind), Limit: limit, Found: found}, r.ID)
+		})
 	case found < limit:
 		v.gap(r, last+1, ^uint64(0))
 	}
@@ -96,7 +101,9 @@ func (v *viewer) gap(r *reading, from, to uint64) {
 	k, p := v.k, v.k.scanned
 	if i, _ := slices.BinarySearch(p.loaded, from); r.judge && i < len(p.loaded) && p.loaded[i] <= to {
 		n := k.in.At(p.loaded[i])
-		v.find(hole, n, []history.ID{r.ID}, "%v lacks %v, which the load had made", r.ID, k.name(n))
+		v.find(scanLoaded, n, func() finding {
+			return shows(fact.RegisterScanLoaded{Scan: k.member(r.ID, r.Kind), Object: k.object(n)}, r.ID)
+		})
 	}
 	if !r.timed {
 		return
@@ -104,8 +111,12 @@ func (v *viewer) gap(r *reading, from, to uint64) {
 	i, _ := slices.BinarySearchFunc(p.inserts, from, func(x insertedPlace, place uint64) int { return cmp.Compare(x.place, place) })
 	for ; i < len(p.inserts) && p.inserts[i].place <= to; i++ {
 		if w := p.inserts[i].by; w.end < r.began && k.timed(w, r.group) {
-			v.find(staleScan, w.n, []history.ID{r.ID, w.id}, "%v lacks %v, whose insert %v had been acknowledged %.3g ms before it began",
-				r.ID, k.name(w.n), w.id, float64(r.began-w.end)/1e6)
+			v.find(staleScan, w.n, func() finding {
+				return shows(fact.RegisterScanInsert{
+					Scan: k.member(r.ID, r.Kind), Object: k.object(w.n), Insert: k.writer(w),
+					Ago: time.Duration(r.began - w.end), AtLeast: k.inexact(),
+				}, r.ID, w.id)
+			})
 			return
 		}
 	}

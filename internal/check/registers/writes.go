@@ -2,10 +2,13 @@ package registers
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -27,6 +30,7 @@ type gatherer struct {
 	client  uint64            // run and client of extent
 	extent  extent            // of the transactions read last, which are of one client
 	measure func(tx *history.Transaction)
+	altered error // as the checker's
 
 	committed uint64 // but for those of the background
 }
@@ -121,6 +125,9 @@ func (k *checker) readWrites() (problem error) {
 		if g.scans && k.scanned == nil {
 			k.scanned = new(scanned)
 		}
+		if k.altered == nil {
+			k.altered = g.altered
+		}
 	}
 	if k.writers > mostWrites {
 		k.writers = 0
@@ -137,6 +144,9 @@ func (k *checker) readWrites() (problem error) {
 		k.slabs = append(k.slabs, g.slabs...)
 	}
 	k.layOut(pieces, extents)
+	if k.altered == nil && problem == nil {
+		k.altered = k.misnumbered(extents)
+	}
 	return problem
 }
 
@@ -152,7 +162,13 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 			g.committed++
 		}
 	}
-	if len(tx.Ops) == 0 || !tx.Ops[0].Write {
+	if what := k.contradiction(tx); what != "" {
+		if g.altered == nil {
+			g.altered = fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, what)
+		}
+		return
+	}
+	if !tx.Ops[0].Write {
 		return
 	}
 	w := g.next(source, block, tx.ID)
@@ -163,6 +179,54 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 	case w.outcome == history.Unknown && w.is(rmw):
 		g.unknown = true
 	}
+}
+
+// contradiction returns what no client records of a transaction; empty if there is nothing.
+func (k *checker) contradiction(tx *history.Transaction) string {
+	scan, reads := tx.Kind == k.in.Scan, tx.Kind.ReadOnly()
+	if len(tx.Ops) != 1 && (!scan || len(tx.Ops) == 0) {
+		return fmt.Sprintf("has %d operations", len(tx.Ops))
+	}
+	op := &tx.Ops[0]
+	switch {
+	case reads:
+		for i := range tx.Ops {
+			if op := &tx.Ops[i]; op.Write || tx.Outcome == history.Committed && !op.Observed {
+				return "only reads, and has an operation that writes or that saw nothing"
+			}
+		}
+		return ""
+	case !op.Write:
+		return "writes, and has an operation that does not"
+	case tx.Outcome == history.Rejected && (!op.Observed || op.State != history.Absent):
+		return "was rejected because there was no record, and did not see that"
+	case tx.Outcome != history.Committed || tx.LookedUp: // what it saw may be of an earlier try
+	case tx.Kind == k.in.Insert && op.Observed && op.State != history.Absent:
+		return "inserted a record that it had found"
+	case tx.Kind == k.in.Modify && (!op.Observed || op.State == history.Absent):
+		return "read a record and wrote it, and had not found it"
+	}
+	if bytes, known := k.lengthOf(op.Object, tx.ID); known && bytes != op.Amount {
+		return fmt.Sprintf("wrote %d bytes, and its value has %d", op.Amount, bytes)
+	}
+	return ""
+}
+
+// misnumbered returns an error if the numbers of a client's transactions are not those from 1 on,
+// each once. A recording that was cut off may lack some.
+func (k *checker) misnumbered(extents map[uint64]extent) error {
+	if k.places.twice {
+		return errors.New("the history has a transaction twice: it is damaged, or the same history was given twice")
+	}
+	clients := slices.Sorted(maps.Keys(extents))
+	for _, client := range clients {
+		e, id := extents[client], history.ID(client<<history.SequenceBits)
+		if first := min(1, e.first); !k.in.Part && e.last-first+1 != e.count && k.Recorded(id) {
+			return fmt.Errorf("the history of run %d does not have each transaction of client %d once: it was altered or damaged: restore it from a copy",
+				id.Run(), id.Client())
+		}
+	}
+	return nil
 }
 
 // describe fills in what is kept of a transaction that writes.
@@ -243,8 +307,11 @@ func (k *checker) findLostUpdates(f *finder, o *ordering, key *register) {
 	})
 	for j := 1; j < len(updates); j++ {
 		if a, b := updates[j-1], updates[j]; a.previous == b.previous {
-			f.find(lost, b.n, []history.ID{b.id, a.id}, "%v and %v both read the value of %v in %v, and both wrote in its place",
-				a.id, b.id, writer(b.previous), k.name(b.n))
+			f.find(lost, b.n, func() finding {
+				return shows(fact.RegisterLostUpdate{
+					First: k.writer(a), Second: k.writer(b), Object: k.object(b.n), Writer: k.writerAt(b.n, b.previous),
+				}, b.id, a.id)
+			})
 		}
 	}
 }

@@ -249,9 +249,15 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 }
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
-	f := formulaOf(recorded.Header)
+	f, err := recordedFormula(recorded)
+	if err != nil {
+		return nil, err
+	}
 	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward, Insert: insert, Modify: modify, Scan: scan}
-	in.Name, in.Value = f.Name, f.value
+	in.Name, in.Value, in.Length = f.Name, f.value, func(n uint64, writer history.ID) int64 { return int64(f.size(n, writer)) }
+	if f.low == f.high {
+		in.Bytes = int64(f.low)
+	}
 	if recorded.Tables == nil {
 		return registers.Check(ctx, in)
 	}
@@ -262,6 +268,28 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		*recorded.Tables = m.tables()
 	}
 	return results, err
+}
+
+// recordedFormula returns the formula of the records that all histories are of. It is an error if
+// their headers do not say how long keys and values are, or not the same.
+func recordedFormula(recorded recording.Input) (*formula, error) {
+	headers := []history.Header{recorded.Header}
+	for _, source := range recorded.History {
+		headers = append(headers, source.Header())
+	}
+	var first shape
+	for i, h := range headers {
+		s, err := shapeOf(h.Keys)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("check the recording of run %d: its header does not say how long keys and values are", h.Run)
+		case i == 0:
+			first = s
+		case s != first:
+			return nil, fmt.Errorf("check the recordings of the runs %d and %d: their headers have different lengths of keys and values", headers[0].Run, h.Run)
+		}
+	}
+	return formulaOf(recorded.Header), nil
 }
 
 // formulaOf returns the formula of the records that a history is of. Of a header that

@@ -1,0 +1,310 @@
+package fact
+
+import (
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// The facts of registers, which are single records that are read and written by key. A value is
+// named by the transaction that wrote it, whose id is 0 if the load wrote it.
+
+// Piece is some bytes of a value, from the byte From to the byte To, both included and counted
+// from 0, and who wrote them there.
+type Piece struct {
+	From   int        `json:"from"`
+	To     int        `json:"to"`
+	Known  bool       `json:"known"` // false: no value that the bytes were compared with has them there
+	Writer history.ID `json:"writer"`
+}
+
+// RegisterForeignKey states that a scan returned a key that neither the load nor a transaction makes.
+type RegisterForeignKey struct {
+	Reader Member `json:"reader"`
+	Bytes  int64  `json:"bytes"` // of its value
+}
+
+// RegisterDamagedValue states that a transaction read a value that nobody wrote like this.
+type RegisterDamagedValue struct {
+	Reader   Member  `json:"reader"`
+	Object   Object  `json:"object"`
+	Bytes    int64   `json:"bytes"`
+	Pieces   []Piece `json:"pieces,omitempty"`   // none: its bytes were not kept
+	Compared int     `json:"compared,omitempty"` // values of the record that it was compared with
+}
+
+// RegisterUnwrittenValue states that a transaction read a value whose writer wrote nothing there.
+type RegisterUnwrittenValue struct {
+	Reader Member `json:"reader"`
+	Writer Member `json:"writer"`
+	Object Object `json:"object"`
+}
+
+// RegisterOtherLength states that a transaction read a value with another length than its writer wrote.
+type RegisterOtherLength struct {
+	Reader  Member `json:"reader"`
+	Writer  Member `json:"writer"`
+	Object  Object `json:"object"`
+	Found   int64  `json:"found_bytes"`
+	Written int64  `json:"written_bytes"`
+}
+
+// RegisterMissingRecord states that a transaction did not find a record that the load made.
+type RegisterMissingRecord struct {
+	Reader Member `json:"reader"`
+	Object Object `json:"object"`
+}
+
+// RegisterDirtyRead states that a transaction read the value of one that was refused.
+type RegisterDirtyRead struct {
+	Reader  Member          `json:"reader"`
+	Writer  Member          `json:"writer"`
+	Object  Object          `json:"object"`
+	Outcome history.Outcome `json:"outcome"` // of the writer
+	// Ahead, if it is not 0, is by how much the read ended before the deciding try of the writer
+	// began: only an earlier try was refused.
+	Ahead time.Duration `json:"ahead_ns,omitempty"`
+}
+
+// RegisterStaleRead states that a transaction read what another write had replaced before it began.
+type RegisterStaleRead struct {
+	Reader  Member        `json:"reader"`
+	Object  Object        `json:"object"`
+	Absent  bool          `json:"absent,omitempty"` // it found no record
+	Writer  Member        `json:"writer"`           // of the value that it found
+	By      Member        `json:"by"`               // who wrote after that
+	Seen    bool          `json:"seen,omitempty"`   // another transaction had read By's value; else By was acknowledged
+	Ago     time.Duration `json:"ago_ns"`           // from then until the read began
+	AtLeast bool          `json:"at_least,omitempty"`
+}
+
+// RegisterLostUpdate states that two transactions read one value and both wrote in its place.
+type RegisterLostUpdate struct {
+	First  Member `json:"first"`
+	Second Member `json:"second"`
+	Object Object `json:"object"`
+	Writer Member `json:"writer"` // of the value that both read
+}
+
+// RegisterScanOrder states that a scan returned a record behind one whose key is not smaller.
+type RegisterScanOrder struct {
+	Scan   Member `json:"scan"`
+	Object Object `json:"object"`
+}
+
+// RegisterScanCount states that a scan returned more records than it asked for.
+type RegisterScanCount struct {
+	Scan  Member `json:"scan"`
+	Limit int    `json:"limit"`
+	Found int    `json:"found"`
+}
+
+// RegisterScanLoaded states that a scan left out a record that the load made.
+type RegisterScanLoaded struct {
+	Scan   Member `json:"scan"`
+	Object Object `json:"object"`
+}
+
+// RegisterScanInsert states that a scan left out a record whose insert was acknowledged before.
+type RegisterScanInsert struct {
+	Scan    Member        `json:"scan"`
+	Object  Object        `json:"object"`
+	Insert  Member        `json:"insert"`
+	Ago     time.Duration `json:"ago_ns"` // from the acknowledgement until the scan began
+	AtLeast bool          `json:"at_least,omitempty"`
+}
+
+// The reasons for which the reads and writes of a record have no order.
+const (
+	ReadBeforeWrite = "read-before-write" // the value of First was read before First began
+	BeforeAndAfter  = "before-and-after"  // First's value must come both before and after Second's
+	ReplacedTwice   = "replaced-twice"    // First and Second read one value and wrote in its place
+	ReplacedEarly   = "replaced-early"    // Second replaced First's value, and yet that was read or written later
+	ReplacedCircle  = "replaced-in-circle"
+)
+
+// RegisterNoOrder states that the reads and writes of a record have no order that agrees with real time.
+type RegisterNoOrder struct {
+	Object Object `json:"object"`
+	Reason string `json:"reason"`
+	First  Member `json:"first"`
+	Second Member `json:"second"`
+}
+
+// RegisterEndDamaged states that a record ended with a value that nobody wrote like this.
+type RegisterEndDamaged struct {
+	Object Object `json:"object"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// RegisterEndLength states that a record ended with another length than its writer wrote.
+type RegisterEndLength struct {
+	Object  Object `json:"object"`
+	Writer  Member `json:"writer"`
+	Found   int64  `json:"found_bytes"`
+	Written int64  `json:"written_bytes"`
+}
+
+// RegisterEndMissing states that a record of the load was gone in the end.
+type RegisterEndMissing struct {
+	Object Object `json:"object"`
+}
+
+// RegisterEndLost states that acknowledged writes of a record were lost: what is there in the end
+// was applied before they began.
+type RegisterEndLost struct {
+	Object Object `json:"object"`
+	Absent bool   `json:"absent,omitempty"` // in the end there is no such record
+	Holds  Member `json:"holds"`            // who wrote what is there
+	Lost   Member `json:"lost"`             // the one that began last
+	Writes int    `json:"writes"`           // that were lost
+}
+
+// RegisterEndRepeated states that the end state has more records of the load than the load made.
+type RegisterEndRepeated struct {
+	Found  uint64 `json:"found"`
+	Loaded uint64 `json:"loaded"`
+}
+
+// RegisterUnexpected states what the download found that neither the load nor a transaction makes.
+type RegisterUnexpected struct {
+	Text string `json:"text"` // as the download describes it
+}
+
+// RegisterEndUnwritten states that a record ended with a value whose writer wrote nothing there.
+type RegisterEndUnwritten struct {
+	Object Object `json:"object"`
+	Writer Member `json:"writer"`
+}
+
+// RegisterEndRefused states that a record ended with the value of a refused transaction.
+type RegisterEndRefused struct {
+	Object  Object          `json:"object"`
+	Writer  Member          `json:"writer"`
+	Outcome history.Outcome `json:"outcome"`
+}
+
+// What the edges and the transactions of an anomaly state.
+
+// RegisterReplaced states that a transaction wrote in place of what another one had read.
+type RegisterReplaced struct {
+	Reader Member `json:"reader"`
+	Object Object `json:"object"`
+	Absent bool   `json:"absent,omitempty"` // the reader found no record
+	Value  Member `json:"value"`            // who wrote what the reader found
+	Writer Member `json:"writer"`
+}
+
+// RegisterReadOf states that a transaction read the value of another one.
+type RegisterReadOf struct {
+	Writer  Member          `json:"writer"`
+	Outcome history.Outcome `json:"outcome"` // of the writer
+	Object  Object          `json:"object"`
+	Reader  Member          `json:"reader"`
+}
+
+// RegisterEnded states that a transaction was acknowledged before another one began.
+type RegisterEnded struct {
+	First   Member        `json:"first"`
+	Second  Member        `json:"second"`
+	Apart   time.Duration `json:"apart_ns"`
+	AtLeast bool          `json:"at_least,omitempty"`
+}
+
+// RegisterSeenBefore states that the value of a transaction was read before another one began.
+type RegisterSeenBefore struct {
+	First  Member `json:"first"`
+	Second Member `json:"second"`
+}
+
+// RegisterDidRead, RegisterDidMiss, RegisterDidOmit and RegisterDidWrite state what a transaction
+// did with the record: it read the value of a writer, found none, did not return it, wrote its own.
+type (
+	RegisterDidRead struct {
+		Writer Member `json:"writer"`
+	}
+	RegisterDidMiss  struct{}
+	RegisterDidOmit  struct{}
+	RegisterDidWrite struct{}
+)
+
+// What a valid check of registers states.
+type (
+	// RegisterValues counts the values that were read, all of which were written.
+	RegisterValues struct {
+		Values uint64 `json:"values"`
+	}
+	// RegisterFresh states that no read was stale.
+	RegisterFresh struct{}
+	// RegisterUpdates counts the transactions that read and wrote a record.
+	RegisterUpdates struct {
+		Updates uint64 `json:"updates"`
+	}
+	// RegisterScans counts the scans.
+	RegisterScans struct {
+		Scans uint64 `json:"scans"`
+	}
+	// RegisterOrder counts the records that were written, each of which has an order.
+	RegisterOrder struct {
+		Records int `json:"records"`
+	}
+	// RegisterEnd counts the records of the end state, each with an allowed value.
+	RegisterEnd struct {
+		Records uint64 `json:"records"`
+	}
+	// RegisterWritten counts the records of the end state and the writes of which their values are.
+	RegisterWritten struct {
+		Records uint64 `json:"records"`
+		Writes  uint64 `json:"writes"`
+	}
+)
+
+// RegisterOtherRuns states that values were read of runs whose recordings were not given.
+type RegisterOtherRuns struct {
+	Runs []uint64 `json:"runs"` // the first few
+	More int      `json:"more,omitempty"`
+}
+
+// RegisterTooMany states that the load made more records than scans can be compared with.
+type RegisterTooMany struct {
+	Most uint64 `json:"most"`
+}
+
+func (RegisterForeignKey) Fact() string     { return "register-foreign-key" }
+func (RegisterDamagedValue) Fact() string   { return "register-damaged-value" }
+func (RegisterUnwrittenValue) Fact() string { return "register-unwritten-value" }
+func (RegisterOtherLength) Fact() string    { return "register-other-length" }
+func (RegisterMissingRecord) Fact() string  { return "register-missing-record" }
+func (RegisterDirtyRead) Fact() string      { return "register-dirty-read" }
+func (RegisterStaleRead) Fact() string      { return "register-stale-read" }
+func (RegisterLostUpdate) Fact() string     { return "register-lost-update" }
+func (RegisterScanOrder) Fact() string      { return "register-scan-order" }
+func (RegisterScanCount) Fact() string      { return "register-scan-count" }
+func (RegisterScanLoaded) Fact() string     { return "register-scan-lacks-loaded" }
+func (RegisterScanInsert) Fact() string     { return "register-scan-lacks-insert" }
+func (RegisterNoOrder) Fact() string        { return "register-no-order" }
+func (RegisterEndDamaged) Fact() string     { return "register-end-damaged" }
+func (RegisterEndLength) Fact() string      { return "register-end-length" }
+func (RegisterEndMissing) Fact() string     { return "register-end-missing" }
+func (RegisterEndLost) Fact() string        { return "register-end-lost" }
+func (RegisterEndRepeated) Fact() string    { return "register-end-repeated" }
+func (RegisterUnexpected) Fact() string     { return "register-unexpected" }
+func (RegisterEndUnwritten) Fact() string   { return "register-end-unwritten" }
+func (RegisterEndRefused) Fact() string     { return "register-end-refused" }
+func (RegisterReplaced) Fact() string       { return "register-replaced" }
+func (RegisterReadOf) Fact() string         { return "register-read-of" }
+func (RegisterEnded) Fact() string          { return "register-ended-before" }
+func (RegisterSeenBefore) Fact() string     { return "register-seen-before" }
+func (RegisterDidRead) Fact() string        { return "register-did-read" }
+func (RegisterDidMiss) Fact() string        { return "register-did-miss" }
+func (RegisterDidOmit) Fact() string        { return "register-did-omit" }
+func (RegisterDidWrite) Fact() string       { return "register-did-write" }
+func (RegisterValues) Fact() string         { return "register-values" }
+func (RegisterFresh) Fact() string          { return "register-fresh" }
+func (RegisterUpdates) Fact() string        { return "register-updates" }
+func (RegisterScans) Fact() string          { return "register-scans" }
+func (RegisterOrder) Fact() string          { return "register-order" }
+func (RegisterEnd) Fact() string            { return "register-end" }
+func (RegisterWritten) Fact() string        { return "register-written" }
+func (RegisterOtherRuns) Fact() string      { return "register-other-runs" }
+func (RegisterTooMany) Fact() string        { return "register-too-many" }

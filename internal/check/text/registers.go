@@ -1,0 +1,286 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
+)
+
+// titleOfRegisters is title for findings about registers: those of one violation have none.
+func (s Speaker) titleOfRegisters(f *check.Finding) (title string, all bool) {
+	if f.Count == 1 {
+		return "", false
+	}
+	return registersTitle(f.Instances[0], check.Group(f.Count)), false
+}
+
+func registersTitle(first fact.Fact, count string) string {
+	switch first.(type) {
+	case fact.RegisterForeignKey:
+		return count + " keys returned that nobody makes"
+	case fact.RegisterDamagedValue:
+		return count + " damaged values read"
+	case fact.RegisterUnwrittenValue:
+		return count + " values read that their writers did not write there"
+	case fact.RegisterOtherLength:
+		return count + " values read with another length than was written"
+	case fact.RegisterMissingRecord:
+		return count + " reads did not find a record of the load"
+	case fact.RegisterScanOrder:
+		return count + " scans out of order"
+	case fact.RegisterScanCount:
+		return count + " scans returned too many records"
+	case fact.RegisterScanLoaded:
+		return count + " times a scan left out records of the load"
+	case fact.RegisterNoOrder:
+		return count + " records have no order of their reads and writes"
+	case fact.RegisterEndDamaged:
+		return count + " damaged records in the end state"
+	case fact.RegisterEndLength:
+		return count + " records in the end state with another length than was written"
+	case fact.RegisterEndMissing:
+		return count + " records of the load lost"
+	case fact.RegisterEndLost:
+		return count + " records lost acknowledged writes"
+	case fact.RegisterUnexpected:
+		return count + " rows in the end state that nobody makes"
+	case fact.RegisterEndUnwritten:
+		return count + " records in the end state with values that their writers did not write there"
+	case fact.RegisterEndRefused:
+		return count + " records in the end state with values of refused transactions"
+	}
+	return ""
+}
+
+// registers returns the clause of a fact of registers; empty for others.
+func (s Speaker) registers(f fact.Fact) string {
+	for _, clause := range []func(fact.Fact) string{s.registerReads, s.registerScans, s.registerEnds, s.registerEdges, registerHolds} {
+		if text := clause(f); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// registerReads returns the clause of a fact about what was read of single records.
+func (s Speaker) registerReads(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.RegisterForeignKey:
+		return fmt.Sprintf("%s returned a key that neither the load nor a transaction makes, with a value of %s", s.Who(f.Reader), bytesOf(f.Bytes))
+	case fact.RegisterDamagedValue:
+		text := fmt.Sprintf("%s read a value of %s in %s that nobody wrote like this", s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
+		if len(f.Pieces) > 0 {
+			text += ": " + piecesOf(f.Pieces, f.Compared)
+		}
+		return text
+	case fact.RegisterUnwrittenValue:
+		return fmt.Sprintf("%s read %s in %s, and that writer wrote nothing there", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object))
+	case fact.RegisterOtherLength:
+		return fmt.Sprintf("%s read %s in %s with %s, and it was written with %s",
+			s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
+	case fact.RegisterMissingRecord:
+		return fmt.Sprintf("%s did not find %s, which the load made", s.Who(f.Reader), s.On(f.Object))
+	case fact.RegisterDirtyRead:
+		if f.Ahead != 0 {
+			return fmt.Sprintf("%s read %s in %s and ended before the only try of it began that was not refused", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object))
+		}
+		return fmt.Sprintf("%s read %s in %s, and that writer was %v", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object), f.Outcome)
+	case fact.RegisterStaleRead:
+		found := "read " + s.valueOf(f.Writer)
+		if f.Absent {
+			found = "found no record"
+		}
+		known := "was acknowledged"
+		if f.Seen {
+			known = "had been seen"
+		}
+		return fmt.Sprintf("%s %s in %s, but %s wrote there later and %s %s before that read began",
+			s.Who(f.Reader), found, s.On(f.Object), s.Who(f.By), known, lasting(f.Ago, f.AtLeast))
+	case fact.RegisterLostUpdate:
+		return fmt.Sprintf("%s and %s both read %s in %s, and both wrote in its place", s.Who(f.First), s.Who(f.Second), s.valueOf(f.Writer), s.On(f.Object))
+	case fact.RegisterNoOrder:
+		return s.noOrder(f)
+	}
+	return ""
+}
+
+func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
+	text := fmt.Sprintf("the reads and writes of %s have no order: ", s.On(f.Object))
+	first, second := s.valueOf(f.First), s.valueOf(f.Second)
+	switch f.Reason {
+	case fact.ReadBeforeWrite:
+		return text + fmt.Sprintf("%s was read before that write began", first)
+	case fact.BeforeAndAfter:
+		return text + fmt.Sprintf("what wrote and read %s must come both before and after what wrote and read %s", first, second)
+	case fact.ReplacedTwice:
+		return text + fmt.Sprintf("%s and %s both read one value and wrote in its place", s.Who(f.First), s.Who(f.Second))
+	case fact.ReplacedEarly:
+		return text + fmt.Sprintf("%s was still read or written after %s, which replaced it, had been seen or acknowledged", first, second)
+	case fact.ReplacedCircle:
+		return text + fmt.Sprintf("%s and %s each replaced a value that follows from the other's", first, second)
+	}
+	return text + f.Reason
+}
+
+// registerScans returns the clause of a fact about scans.
+func (s Speaker) registerScans(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.RegisterScanOrder:
+		return fmt.Sprintf("%s returned %s after a key that is the same or greater", s.Who(f.Scan), s.On(f.Object))
+	case fact.RegisterScanCount:
+		return fmt.Sprintf("%s asked for %s and returned %s", s.Who(f.Scan), check.Plural(f.Limit, "record"), check.Group(f.Found))
+	case fact.RegisterScanLoaded:
+		return fmt.Sprintf("%s left out %s, which the load made", s.Who(f.Scan), s.On(f.Object))
+	case fact.RegisterScanInsert:
+		return fmt.Sprintf("%s left out %s, although %s was acknowledged %s before the scan began",
+			s.Who(f.Scan), s.On(f.Object), s.Who(f.Insert), lasting(f.Ago, f.AtLeast))
+	}
+	return ""
+}
+
+// registerEnds returns the clause of a fact about the end state of records.
+func (s Speaker) registerEnds(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.RegisterEndDamaged:
+		return fmt.Sprintf("in the end state %s holds %s that nobody wrote like this", s.On(f.Object), bytesOf(f.Bytes))
+	case fact.RegisterEndLength:
+		return fmt.Sprintf("in the end state %s holds %s with %s, and it was written with %s", s.On(f.Object), s.valueOf(f.Writer), bytesOf(f.Found), bytesOf(f.Written))
+	case fact.RegisterEndMissing:
+		return fmt.Sprintf("the load made %s, and it is not in the end state", s.On(f.Object))
+	case fact.RegisterEndLost:
+		text := fmt.Sprintf("%s of %s was acknowledged, and the end state ", s.Who(f.Lost), s.On(f.Object))
+		if f.Absent {
+			text += "has no such record"
+		} else {
+			text += fmt.Sprintf("holds %s, which was applied before that write began", s.valueOf(f.Holds))
+		}
+		if f.Writes > 1 {
+			text += fmt.Sprintf(" (%s of this record are lost)", check.Plural(f.Writes, "write"))
+		}
+		return text
+	case fact.RegisterEndRepeated:
+		return fmt.Sprintf("the end state has %s of the load, and the load made %s", check.Plural(f.Found, "record"), check.Group(f.Loaded))
+	case fact.RegisterUnexpected:
+		return "the end state has " + f.Text
+	case fact.RegisterEndUnwritten:
+		return fmt.Sprintf("in the end state %s holds %s, and that writer wrote nothing there", s.On(f.Object), s.valueOf(f.Writer))
+	case fact.RegisterEndRefused:
+		return fmt.Sprintf("in the end state %s holds %s, and that writer was %v", s.On(f.Object), s.valueOf(f.Writer), f.Outcome)
+	}
+	return ""
+}
+
+// registerEdges returns the clause of an edge, or of what a transaction did.
+func (s Speaker) registerEdges(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.RegisterReplaced:
+		found := "read " + s.valueOf(f.Value)
+		if f.Absent {
+			found = "found no record"
+		}
+		return fmt.Sprintf("%s %s in %s, and %s wrote there", s.Who(f.Reader), found, s.On(f.Object), s.Who(f.Writer))
+	case fact.RegisterReadOf:
+		return fmt.Sprintf("%s wrote %s and was %v, and %s read that value", s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
+	case fact.RegisterEnded:
+		return fmt.Sprintf("%s was acknowledged %s before %s began", s.Who(f.First), lasting(f.Apart, f.AtLeast), s.Who(f.Second))
+	case fact.RegisterSeenBefore:
+		return fmt.Sprintf("others had read %s before %s began", s.valueOf(f.First), s.Who(f.Second))
+	case fact.RegisterDidRead:
+		return "read " + s.valueOf(f.Writer)
+	case fact.RegisterDidMiss:
+		return "found no record"
+	case fact.RegisterDidOmit:
+		return "did not return it"
+	case fact.RegisterDidWrite:
+		return "wrote its own value"
+	}
+	return ""
+}
+
+// registerHolds returns the clause of what a check of registers that is not invalid states.
+func registerHolds(f fact.Fact) string {
+	switch f := f.(type) {
+	case fact.RegisterValues:
+		return fmt.Sprintf("%s read, each as the load or a transaction wrote it", areOf(f.Values, "value"))
+	case fact.RegisterFresh:
+		return "no read returned what an acknowledged write had replaced before the read began"
+	case fact.RegisterUpdates:
+		return fmt.Sprintf("%s both read and wrote a record, no two in place of one value", check.Plural(f.Updates, "transaction"))
+	case fact.RegisterScans:
+		return fmt.Sprintf("%s made, each in order and with all that had to be there", areOf(f.Scans, "scan"))
+	case fact.RegisterOrder:
+		return fmt.Sprintf("%s written, and the reads and writes of each have an order that agrees with real time", areOf(uint64(f.Records), "record"))
+	case fact.RegisterEnd:
+		return fmt.Sprintf("the end state has %s, each with a value that the last acknowledged write allows", check.Plural(f.Records, "record"))
+	case fact.RegisterWritten:
+		return fmt.Sprintf("the end state has %s, each with a value of the load or of one of %s that nobody refused",
+			check.Plural(f.Records, "record"), check.Plural(f.Writes, "write"))
+	case fact.RegisterOtherRuns:
+		if len(f.Runs) == 1 && f.More == 0 {
+			return fmt.Sprintf("values were read of run %d, whose recording was not given: give its directory too", f.Runs[0])
+		}
+		return fmt.Sprintf("values were read of the runs %s, whose recordings were not given: give their directories too",
+			check.Joined(check.Texts(f.Runs), len(f.Runs)+f.More))
+	case fact.RegisterTooMany:
+		return fmt.Sprintf("scans are compared only with loads of at most %s", check.Plural(f.Most, "record"))
+	}
+	return ""
+}
+
+// valueOf names the value of a writer; the id 0 is the load.
+func (s Speaker) valueOf(writer fact.Member) string {
+	if writer.ID == 0 && writer.Name == "" {
+		return "the value of the load"
+	}
+	return "the value of " + s.Who(writer)
+}
+
+// bytesOf writes a length.
+func bytesOf(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return check.Group(int(n)) + " bytes"
+}
+
+// lasting writes how long something took, at least or exactly.
+func lasting(d time.Duration, atLeast bool) string {
+	if atLeast {
+		return "at least " + check.Lasted(d)
+	}
+	return check.Lasted(d)
+}
+
+// areOf counts a noun with the verb of the passive voice.
+func areOf(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " was"
+	}
+	return check.Plural(n, noun) + " were"
+}
+
+// piecesOf says whose bytes stand where in a value that was compared with so many.
+func piecesOf(list []fact.Piece, compared int) string {
+	parts := make([]string, 0, check.Shown)
+	for i, p := range list[:min(len(list), check.Shown)] {
+		whose := "of none of the " + check.Plural(compared, "value") + " that it was compared with"
+		switch {
+		case p.Known && p.Writer == 0:
+			whose = "of the load"
+		case p.Known:
+			whose = fmt.Sprintf("of %v", p.Writer)
+		}
+		what, verb := fmt.Sprintf("bytes %d to %d ", p.From, p.To), "are "
+		if p.From == p.To {
+			what, verb = fmt.Sprintf("byte %d ", p.From), "is "
+		}
+		if i > 0 {
+			what, verb = strings.TrimPrefix(what, "bytes "), ""
+		}
+		parts = append(parts, what+verb+whose)
+	}
+	return check.Joined(parts, len(list))
+}

@@ -114,13 +114,21 @@ type RegisterScanInsert struct {
 	AtLeast bool          `json:"at_least,omitempty"`
 }
 
-// The reasons for which the reads and writes of a record have no order.
+// The reasons for which the reads and writes of a record have no order. A value follows from
+// another one if a transaction that had read the other wrote it in its place.
 const (
-	ReadBeforeWrite = "read-before-write" // the value of First was read before First began
-	BeforeAndAfter  = "before-and-after"  // First's value must come both before and after Second's
-	ReplacedTwice   = "replaced-twice"    // First and Second read one value and wrote in its place
-	ReplacedEarly   = "replaced-early"    // Second replaced First's value, and yet that was read or written later
-	ReplacedCircle  = "replaced-in-circle"
+	// ReadBeforeWrite: the value of First was read before First began.
+	ReadBeforeWrite = "read-before-write"
+	// BeforeAndAfter: what wrote and read First's value, and with Several those that follow from it,
+	// must come both before and after the same of Second.
+	BeforeAndAfter = "before-and-after"
+	// ReplacedTwice: First and Second both read one value and wrote in its place.
+	ReplacedTwice = "replaced-twice"
+	// ReplacedEarly: Second's value follows from First's. It had been seen or acknowledged before
+	// First, or a transaction that read First's value, began.
+	ReplacedEarly = "replaced-early"
+	// ReplacedCircle: the values of First and Second each follow from the other.
+	ReplacedCircle = "replaced-in-circle"
 )
 
 // RegisterNoOrder states that the reads and writes of a record have no order that agrees with real time.
@@ -129,6 +137,8 @@ type RegisterNoOrder struct {
 	Reason string `json:"reason"`
 	First  Member `json:"first"`
 	Second Member `json:"second"`
+
+	Several bool `json:"several,omitempty"`
 }
 
 // RegisterEndDamaged states that a record ended with a value that nobody wrote like this.

@@ -2,10 +2,10 @@ package logs
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -40,13 +40,15 @@ func (e *checker) readAcknowledged() error {
 			furthest = check.None
 		}
 		if furthest != check.None && p.seen <= e.lastOf(furthest) {
-			e.find(overlapping, i, "was acknowledged at %s of %s, and %v was at %s",
-				e.placesOf(i), e.in.Name(p.stream), e.IDOf(furthest), e.placesOf(furthest))
+			e.find(overlapping, i, fact.LogOverlap{
+				Append: e.member(i), First: p.seen, Last: e.lastOf(i), Stream: e.object(p.stream),
+				Other: e.member(furthest), OtherFirst: e.places[furthest].seen, OtherLast: e.lastOf(furthest),
+			})
 		}
 		if furthest == check.None || e.lastOf(i) > e.lastOf(furthest) {
 			furthest = i
 		}
-		e.follow(i, "has its acknowledged place")
+		e.follow(i, true)
 	}
 	return nil
 }
@@ -54,18 +56,4 @@ func (e *checker) readAcknowledged() error {
 // lastOf is the acknowledged place of the last event of an append.
 func (e *checker) lastOf(i uint32) uint64 {
 	return e.places[i].seen + uint64(e.in.Batch(e.IDOf(i))) - 1
-}
-
-// placesOf are the acknowledged places of an append in a sentence.
-func (e *checker) placesOf(i uint32) string {
-	first, last := e.places[i].seen, e.lastOf(i)
-	if first == last {
-		return fmt.Sprintf("place %d", first)
-	}
-	return fmt.Sprintf("places %d to %d", first, last)
-}
-
-// shows says that something was found that breaks a check.
-func (e *checker) shows(name string) bool {
-	return slices.ContainsFunc(e.found[:], func(f check.Findings) bool { return f.Check == name && f.Count > 0 })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -41,6 +42,9 @@ func (e *checker) readLog() (problem error) {
 		return nil
 	}
 	for leg := range check.Each(&e.Watch, "the end state's log", e.in.End.Rows(), &problem) {
+		if !written(&leg) {
+			return fmt.Errorf("the end state's log has an entry at place %d of %s that no download writes: it is damaged", leg.Version, e.in.Name(leg.Object))
+		}
 		if err := e.step(leg); err != nil {
 			return err
 		}
@@ -52,17 +56,34 @@ func (e *checker) readLog() (problem error) {
 	}
 	e.leave()
 	for _, row := range e.in.End.Unexpected() {
-		e.found[strange].Add(row)
-		e.Report(Whole, "", 0, "", row)
+		what := fact.LogUnexpected{Text: row}
+		e.found[unexpected].Add(what, "")
+		if e.in.OnViolation != nil {
+			e.in.OnViolation(check.Violation{Check: Whole, Fact: what})
+		}
 	}
 	e.findLate()
 	return nil
 }
 
+// written reports whether a download writes such a row: an event, or a tombstone without bytes,
+// at a place from 1 on.
+func written(leg *history.Row) bool {
+	switch {
+	case leg.Version == 0:
+		return false
+	case leg.State == history.Broken && leg.Mark <= history.Tombstone:
+		return true
+	case leg.Mark == history.Tombstone:
+		return leg.State == 0 && leg.Amount == 0
+	}
+	return leg.Mark == 0 && leg.State == history.Whole
+}
+
 // leave notes where the stream ends.
 func (e *checker) leave() {
 	if s := &e.stream; s.begun {
-		e.last[s.stream] = s.place
+		e.last[s.stream] = lastEntry{s.place, s.previous.Transaction}
 	}
 }
 
@@ -76,7 +97,7 @@ func (e *checker) step(leg history.Row) error {
 		e.leave()
 		*s = newStreamWalk(leg.Object)
 		if leg.Object >= e.in.Streams {
-			e.note(absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
+			e.note(foreignStreams, leg.Transaction, leg.Object, fact.LogForeignStream{Stream: e.object(leg.Object), Entries: true})
 		}
 	}
 	if leg.Version == s.place+1 {
@@ -84,19 +105,16 @@ func (e *checker) step(leg history.Row) error {
 		e.entries++
 		return nil
 	}
-	name := e.in.Name(leg.Object)
+	writer := fact.Member{ID: leg.Transaction}
 	switch {
 	case leg.Version < s.place:
-		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, name, s.place)
+		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, e.in.Name(leg.Object), s.place)
 	case leg.Version == s.place:
-		e.note(shared, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
-			fmt.Sprintf("stands at place %d, where another entry stands too", leg.Version))
-	case leg.Version == s.place+2:
-		e.note(holes, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
-			fmt.Sprintf("stands at place %d, and the place before it is empty", leg.Version))
-	case leg.Version > s.place+2:
-		e.note(holes, leg.Transaction, leg.Object, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
-			fmt.Sprintf("stands at place %d, and the %d places before it are empty", leg.Version, leg.Version-1-s.place))
+		e.note(shared, leg.Transaction, leg.Object, fact.LogShared{Stream: e.object(leg.Object), Place: leg.Version, Append: writer})
+	default:
+		e.note(holes, leg.Transaction, leg.Object, fact.LogHole{
+			Stream: e.object(leg.Object), First: s.place + 1, Last: leg.Version - 1, Before: writer,
+		})
 	}
 	s.place = leg.Version
 	e.entries++
@@ -111,30 +129,31 @@ func (e *checker) entry(leg history.Row) {
 		e.places = append(e.places, place{stream: leg.Object})
 	}
 	t, p := &e.Txns.List[i], &e.places[i]
+	if leg.State == history.Broken {
+		e.find(damaged, i, fact.LogDamaged{
+			Append: e.member(i), Event: leg.Number, Tombstone: leg.Mark == history.Tombstone, Stream: e.object(leg.Object), Place: leg.Version,
+		})
+	}
 	if leg.Mark == history.Tombstone {
-		t.Flags |= check.Tombstone
-		e.voids++
-		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()) {
-			e.find(never, i, "has a tombstone in the log, and no client ever sent it")
-		}
+		e.tombstone(i, leg)
 		return
 	}
 	odd := e.oddOf(i)
 	begins := p.next == 0 && odd == nil
 	switch {
 	case leg.Number < p.next || odd[leg.Number]:
-		e.find(twice, i, "has its event %d in the log twice", leg.Number)
+		e.find(twice, i, fact.LogTwice{Append: e.member(i), Event: leg.Number})
 		return
 	case leg.Number > p.next:
 		if odd == nil {
 			e.odd[i] = map[uint32]bool{}
 		}
 		e.odd[i][leg.Number] = true
-		e.find(apart, i, "has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next)
+		e.find(apart, i, e.apartAt(i, leg, p.next))
 	default:
 		before := e.stream.previous
 		if p.next > 0 && (before.Transaction != leg.Transaction || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Object != leg.Object || before.Version != leg.Version-1) {
-			e.find(apart, i, "has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1)
+			e.find(apart, i, e.apartAt(i, leg, leg.Number-1))
 		}
 		for p.next++; odd[p.next]; {
 			p.next++
@@ -148,8 +167,28 @@ func (e *checker) entry(leg history.Row) {
 	}
 	e.checkEntry(i, leg)
 	if begins && t.Outcome == history.Committed {
-		e.follow(i, "stands")
+		e.follow(i, false)
 	}
+}
+
+// apartAt states that the event before does not stand right before an event of append i.
+func (e *checker) apartAt(i uint32, leg history.Row, before uint32) fact.Fact {
+	return fact.LogApart{Append: e.member(i), Event: leg.Number, Stream: e.object(leg.Object), Place: leg.Version, Before: before}
+}
+
+// tombstone gives a tombstone to the append that it is of.
+func (e *checker) tombstone(i uint32, leg history.Row) {
+	t, p := &e.Txns.List[i], &e.places[i]
+	e.voids++
+	switch {
+	case t.Flags&check.Tombstone != 0:
+		e.find(twice, i, fact.LogTwice{Append: e.member(i), Tombstone: true})
+	case t.Source != check.FromLedger && leg.Object != p.stream:
+		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Tombstone: true, Sent: e.object(p.stream), Found: e.object(leg.Object)})
+	case t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()):
+		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
+	}
+	t.Flags |= check.Tombstone
 }
 
 // oddOf are the events of an append that stand before one that should come first.
@@ -164,53 +203,65 @@ func (e *checker) oddOf(i uint32) map[uint32]bool {
 func (e *checker) checkEntry(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
-		e.find(never, i, "has an event %d in the log, and was sent with %d", leg.Number, batch)
+		e.find(extra, i, fact.LogExtraEvent{Append: e.member(i), Event: leg.Number, Events: int(batch)})
 		return
 	}
 	if want := e.in.Length(t.ID, leg.Number); leg.State != history.Broken && leg.Amount != want {
 		p.broken = true
-		e.find(lengths, i, "has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want)
+		e.find(lengths, i, fact.LogLength{Append: e.member(i), Event: leg.Number, Found: leg.Amount, Sent: want})
 	}
 	switch {
 	case leg.Object != p.stream:
-		e.find(elsewhere, i, "was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object))
+		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Event: leg.Number, Sent: e.object(p.stream), Found: e.object(leg.Object)})
 	case p.seen != 0 && leg.Version != p.seen+uint64(leg.Number):
-		e.find(elsewhere, i, "was acknowledged with its event %d at place %d, and it stands at %d", leg.Number, p.seen+uint64(leg.Number), leg.Version)
+		e.find(otherPlace, i, fact.LogOtherPlace{
+			Append: e.member(i), Event: leg.Number, Stream: e.object(leg.Object), Acknowledged: p.seen + uint64(leg.Number), Found: leg.Version,
+		})
 	}
 }
 
 // follow looks whether an acknowledged append stands behind all that had been
-// acknowledged before it began, of its client or of others of the same history. stands says
-// how that is known.
-func (e *checker) follow(i uint32, stands string) {
+// acknowledged before it began, of its client or of others of the same history, by the acknowledged
+// places or by the log.
+func (e *checker) follow(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
 	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
 	s.turn(client, t.Source)
 	if later := *s.sequence; sequence < later {
-		e.find(behindOwn, i, "%s behind %v of the same client, which was sent after it", stands, history.ID(client<<history.SequenceBits|later))
+		e.find(behindOwn, i, fact.LogBehindOwn{
+			Append: e.member(i), Later: fact.Member{ID: history.ID(client<<history.SequenceBits | later)},
+			Stream: e.object(s.stream), Acknowledged: acknowledged,
+		})
 	} else {
 		*s.sequence = sequence
 	}
 	if t.End < s.late.try {
-		e.find(behindLater, i, "was acknowledged before %v began, and %s behind it", e.IDOf(s.late.by), stands)
+		e.findBehind(i, s.late.by, acknowledged)
 	}
 	if e.together != nil && e.together[t.Source] {
-		e.followOthers(i, stands)
+		e.followOthers(i, acknowledged)
 	}
 	if s.late.by == check.None || t.Try > s.late.try {
 		*s.late = lateness{t.Try, i}
 	}
 }
 
+// findBehind notes that an append was acknowledged before a later one began, and stands behind it.
+func (e *checker) findBehind(i, later uint32, acknowledged bool) {
+	e.find(behindLater, i, fact.LogBehindLater{
+		Append: e.member(i), Later: e.member(later), Stream: e.object(e.stream.stream), Acknowledged: acknowledged,
+	})
+}
+
 // followOthers is follow for appends of other histories on the same clock, as far as their times
 // are known.
-func (e *checker) followOthers(i uint32, stands string) {
+func (e *checker) followOthers(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
 	clock, group := e.Clocks[t.Source], uint32(t.Source)
 	if at, ok := s.surely.Beside(group); ok && at > t.End+clock.To {
 		for source, other := range s.tries {
 			if source != t.Source && e.together[source] && other.by != check.None && other.try+e.Clocks[source].From == at {
-				e.find(behindLater, i, "was acknowledged before %v began, and %s behind it", e.IDOf(other.by), stands)
+				e.findBehind(i, other.by, acknowledged)
 				break
 			}
 		}

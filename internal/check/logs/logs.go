@@ -7,14 +7,16 @@ import (
 	"runtime"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
 // Input is all that the checks of a log of events look at. Objects are streams. An append
-// is a transaction with one operation, whose Version, where it was observed, is the place
-// behind which its events stand. A row of the end state is an entry: its Version is the
-// place, from 1, its Amount the length in bytes, its State whether it is whole. Rows come
-// in the order of streams and places. An object's Version is the place at which it ends.
+// is a transaction with one operation, whose Amount is the bytes of all its events, and whose
+// Version, if it was observed, is the place behind which its events stand. A row of the end state
+// is an entry: its Version is the place, from 1, its Amount the length in bytes, its State whether
+// it is whole. Rows come in the order of streams and places. An object's Version is the place at
+// which it ends, and its Writer whose entry is there.
 type Input struct {
 	check.Input
 	Words   check.Words
@@ -56,10 +58,10 @@ type checker struct {
 
 	commits, unknown, applied int // acknowledged appends; those of unknown outcome, and how many of them are there
 	entries, voids            uint64
-	last                      map[uint64]uint64 // the last place of each stream in the log
+	last                      map[uint64]lastEntry // of each stream in the log
 	odd                       map[uint32]map[uint32]bool
 	stream                    streamWalk
-	found                     [kinds]check.Findings
+	found                     [kinds]check.Finding
 	together                  []bool // of each history: it is on one clock with another, as all of these are
 	doubt                     check.Doubt
 	latest                    [kinds]history.ID // the last transaction of each that find was given
@@ -70,12 +72,20 @@ type place struct {
 	stream uint64
 	seen   uint64 // where its first event stands by what its client saw; 0: it saw nothing
 	next   uint32 // events 0 … next-1 are there
-	broken bool   // one of them is not whole
+	broken bool   // one of them is not whole, or not as long as it was sent
+
+	lookedUp bool // a look-up settled what became of it
+}
+
+// lastEntry is where a stream ends by its entries, and whose entry that is.
+type lastEntry struct {
+	place  uint64
+	writer history.ID
 }
 
 func newChecker(ctx context.Context, in Input, early uint64) *checker {
 	ev := check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early}
-	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}, found: noFindings(in.Words.One)}
+	return &checker{Evidence: ev, in: in, last: map[uint64]lastEntry{}, odd: map[uint32]map[uint32]bool{}, found: noFindings()}
 }
 
 // results makes the checks; they are worth nothing once the watch has ended.
@@ -90,7 +100,6 @@ func (e *checker) results() []check.Result {
 		e.in.SetResolved(check.Resolved{Unknown: uint64(e.unknown), Applied: uint64(e.applied), By: "log"})
 	}
 	results := e.decide()
-	e.Settle(results, problem)
 	check.Locate(e.in.History, &e.Watch, results)
 	return results
 }
@@ -124,6 +133,9 @@ func (e *checker) readAppends() (problem error) {
 			return err
 		}
 	}
+	if missing, found := e.Txns.Gap(e.Recorded); found {
+		return fmt.Errorf("the history lacks transaction %v, and has later ones of its client: it was altered or damaged: restore it from a copy", missing)
+	}
 	e.together = e.onOneClock()
 	return nil
 }
@@ -150,7 +162,23 @@ func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
 		return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s", tx.ID, len(tx.Ops), e.Words.One)
 	}
 	op := &tx.Ops[0]
-	e.places[i] = place{stream: op.Object}
+	bytes := int64(0)
+	for member := range e.in.Batch(tx.ID) {
+		bytes += e.in.Length(tx.ID, member)
+	}
+	wrong := ""
+	switch {
+	case !op.Write:
+		wrong = "appended nothing"
+	case op.Amount != bytes:
+		wrong = fmt.Sprintf("appended %d bytes, and its events have %d", op.Amount, bytes)
+	case tx.Outcome == history.Committed && !op.Observed:
+		wrong = "was acknowledged, and not at which place"
+	}
+	if wrong != "" {
+		return fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, wrong)
+	}
+	e.places[i] = place{stream: op.Object, lookedUp: tx.LookedUp}
 	if op.Observed {
 		e.places[i].seen = op.Version + 1
 	}
@@ -176,40 +204,53 @@ func (e *checker) judge(i uint32) {
 	there := p.next > 0 || e.odd[i] != nil
 	if t.Source == check.FromLedger {
 		if there && e.Txns.Covers(t.ID.Run()) {
-			e.find(never, i, "is in the log, and no client ever sent it")
+			e.find(unsent, i, fact.LogUnsent{Append: e.member(i)})
 		}
 		return
 	}
 	batch := e.in.Batch(t.ID)
 	whole := p.next >= batch
-	if there && t.Flags&check.Tombstone != 0 {
-		e.find(closed, i, "was closed by a look-up that found its place free, and was applied later")
+	tombstone := t.Flags&check.Tombstone != 0
+	switch {
+	case there && tombstone:
+		e.find(closed, i, fact.LogClosed{Append: e.member(i)})
+	case tombstone && !p.lookedUp && t.Outcome != history.Unknown: // nobody looked it up
+		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
+	}
+	if there && !whole {
+		e.find(torn, i, fact.LogTorn{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
 	}
 	switch t.Outcome {
 	case history.Committed:
 		e.commits++
 		switch {
 		case !there:
-			e.find(lost, i, "was acknowledged and is not in the log")
+			e.find(lost, i, fact.LogLost{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch)})
 		case !whole:
-			e.find(partly, i, "was acknowledged, and some of its events are not in the log")
+			e.find(partly, i, fact.LogLostPart{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
 		case p.broken:
-			e.find(broken, i, "was acknowledged, and an event of it is not whole")
+			e.find(spoilt, i, fact.LogSpoilt{Append: e.member(i), Stream: e.object(p.stream)})
 		}
-		return
 	case history.Unknown:
 		e.unknown++
 		if there {
 			e.applied++
 		}
 	default:
-		if there && t.Flags&check.Tombstone == 0 {
-			e.find(ghosts, i, "was %v, and is in the log", t.Outcome)
+		if there && !tombstone {
+			e.find(ghosts, i, fact.LogRefused{Append: e.member(i), Outcome: t.Outcome})
 		}
 	}
-	if there && !whole {
-		e.find(torn, i, "is in the log with only some of its %d events", batch)
+}
+
+// missing counts the events of an append that are not in the log.
+func (e *checker) missing(i uint32, batch uint32) (n int) {
+	for member := e.places[i].next; member < batch; member++ {
+		if !e.odd[i][member] {
+			n++
+		}
 	}
+	return n
 }
 
 // readEnds compares the streams' ends with their entries.
@@ -219,14 +260,17 @@ func (e *checker) readEnds() (problem error) {
 	}
 	seen := map[uint64]bool{}
 	for a := range check.Each(&e.Watch, "the end state's streams", e.in.End.Objects(), &problem) {
-		switch {
+		switch last := e.last[a.N]; {
 		case a.N >= e.in.Streams:
-			e.note(absent, a.Writer, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
+			e.note(foreignStreams, a.Writer, a.N, fact.LogForeignStream{Stream: e.object(a.N)})
 		case seen[a.N]:
-			e.note(ends, a.Writer, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
-		case a.Version != e.last[a.N]:
-			e.note(ends, a.Writer, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
-				fmt.Sprintf("is named as the writer of place %d, the last of its stream, whose last entry is at %d", a.Version, e.last[a.N]))
+			e.note(twoEnds, a.Writer, a.N, fact.LogTwoEnds{Stream: e.object(a.N)})
+		case a.Version != last.place:
+			e.note(ends, a.Writer, a.N, fact.LogEnd{Stream: e.object(a.N), End: a.Version, Last: last.place})
+		case a.Writer != last.writer:
+			e.note(endWriters, a.Writer, a.N, fact.LogEndWriter{
+				Stream: e.object(a.N), Place: last.place, Named: fact.Member{ID: a.Writer}, Writer: fact.Member{ID: last.writer},
+			})
 		}
 		seen[a.N] = true
 	}
@@ -238,7 +282,7 @@ func (e *checker) readEnds() (problem error) {
 			return e.Watch.Err
 		}
 		if !seen[n] {
-			e.note(absent, 0, n, fmt.Sprintf("%s, which the load made, is gone", e.in.Name(n)), "was made by the load and is gone")
+			e.note(lostStreams, 0, n, fact.LogLostStream{Stream: e.object(n)})
 		}
 	}
 	return nil

@@ -34,7 +34,31 @@ func (d *diary) outcome(id history.ID) history.Outcome {
 	return history.Unknown
 }
 
+// onTombstone spoils one of the tombstones.
+func (d *diary) onTombstone(rng *rand.Rand, spoil func(i int) bool) bool {
+	for _, i := range rng.Perm(len(d.legs)) {
+		if d.legs[i].Mark == history.Tombstone {
+			return spoil(i)
+		}
+	}
+	return false
+}
+
 func anywhere(int) bool { return true }
+
+// rename lets a stream's end name the writer of its last entry, as a database does.
+func (d *diary) rename(stream uint64) {
+	for i := range d.ends {
+		if d.ends[i].N == stream {
+			d.ends[i].Writer = 0
+			for _, l := range d.legs {
+				if l.Object == stream {
+					d.ends[i].Writer = l.Transaction
+				}
+			}
+		}
+	}
+}
 
 // shift moves a stream's entries from leg i on by so many places, and its end.
 func (d *diary) shift(i int, by int64) {
@@ -55,6 +79,7 @@ func mutants() []mutant {
 				id, stream := d.legs[i].Transaction, d.legs[i].Object
 				d.legs = slices.DeleteFunc(d.legs, func(l history.Row) bool { return l.Transaction == id && l.Mark != history.Tombstone })
 				d.ends[stream].Version -= uint64(d.batch)
+				d.rename(stream)
 			}
 			return ok
 		}},
@@ -153,8 +178,13 @@ func mutants() []mutant {
 		{"an append that nobody sent", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				id := d.legs[i].Transaction
-				d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID == id })
+				was := d.legs[i].Transaction
+				now := history.NewID(1, was.Client(), 1_000_000)
+				for i := range d.legs {
+					if d.legs[i].Transaction == was {
+						d.legs[i].Transaction = now
+					}
+				}
 			}
 			return ok
 		}},
@@ -186,6 +216,55 @@ func mutants() []mutant {
 			i := rng.IntN(len(d.ends))
 			d.ends = slices.Delete(d.ends, i, i+1)
 			return true
+		}},
+		{"an entry that is not whole, of an append of unknown outcome", Whole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.reported(d.legs[i].Transaction, history.Unknown)
+				d.legs[i].Amount, d.legs[i].State = 0, history.Broken
+			}
+			return ok
+		}},
+		{"an acknowledged append is there in part", Whole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(int) bool { return d.batch > 1 })
+			if ok {
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"a stream's end names another writer", Continuous, func(rng *rand.Rand, d *diary) bool {
+			end := &d.ends[rng.Uint64N(d.streams)]
+			end.Writer++
+			return true
+		}},
+		{"a tombstone of an append that nobody looked up", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
+			return d.onTombstone(rng, func(i int) bool {
+				for _, tx := range d.txns {
+					if tx.ID == d.legs[i].Transaction {
+						tx.LookedUp = false
+					}
+				}
+				return true
+			})
+		}},
+		{"a tombstone twice", check.ExactlyOnce, func(rng *rand.Rand, d *diary) bool {
+			return d.onTombstone(rng, func(i int) bool {
+				again := d.legs[i]
+				d.shift(i, 1)
+				d.legs = slices.Insert(d.legs, i, again)
+				return true
+			})
+		}},
+		{"a tombstone in another stream", Order, func(rng *rand.Rand, d *diary) bool {
+			return d.onTombstone(rng, func(i int) bool {
+				for _, tx := range d.txns {
+					if tx.ID == d.legs[i].Transaction {
+						tx.Ops[0].Object = (tx.Ops[0].Object + 1) % d.streams
+					}
+				}
+				return d.streams > 1
+			})
 		}},
 		{"two entries at one place", Continuous, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, func(i int) bool { return i > 0 && d.legs[i-1].Object == d.legs[i].Object })

@@ -55,10 +55,10 @@ func (o *naive) appends() {
 		if committed && (missing || spoilt) {
 			o.wrong[check.Durable] = true
 		}
-		if there && (void || !committed && !unknown) {
+		if there && (void || !committed && !unknown) || void && !unknown && !tx.LookedUp {
 			o.wrong[check.NoGhost] = true
 		}
-		if there && missing && !committed {
+		if there && missing {
 			o.wrong[Whole] = true
 		}
 	}
@@ -70,7 +70,18 @@ func (o *naive) entries() {
 		if tx == nil || l.Mark != history.Tombstone && l.Number >= o.batch {
 			o.wrong[check.NoGhost] = true
 		}
+		if l.State == history.Broken {
+			o.wrong[Whole] = true
+		}
 		if l.Mark == history.Tombstone {
+			if tx != nil && tx.Ops[0].Object != l.Object {
+				o.wrong[Order] = true
+			}
+			for _, other := range o.legs[:i] {
+				if other.Mark == history.Tombstone && other.Transaction == l.Transaction {
+					o.wrong[check.ExactlyOnce] = true
+				}
+			}
 			continue
 		}
 		first, count := o.has(l.Transaction, l.Number)
@@ -145,9 +156,11 @@ func contradicts(d *diary) bool {
 }
 
 func (o *naive) places() {
-	last := map[uint64]uint64{}
+	last, writers := map[uint64]uint64{}, map[uint64]history.ID{}
 	for i, l := range o.legs {
-		last[l.Object] = max(last[l.Object], l.Version)
+		if l.Version >= last[l.Object] {
+			last[l.Object], writers[l.Object] = l.Version, l.Transaction
+		}
 		if l.Object >= o.streams {
 			o.wrong[Continuous] = true
 		}
@@ -173,7 +186,7 @@ func (o *naive) places() {
 		for _, a := range o.ends {
 			if a.N == n {
 				ends++
-				if a.Version != last[n] {
+				if a.Version != last[n] || a.Writer != writers[n] {
 					o.wrong[Continuous] = true
 				}
 			}

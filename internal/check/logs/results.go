@@ -1,28 +1,32 @@
 package logs
 
 import (
-	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// kind is a kind of violations, as noFindings says them.
+// kind is a kind of violations. All violations of a kind are stated by one kind of fact.
 type kind int
 
 const (
 	lost kind = iota
 	partly
-	broken
+	spoilt
 	ghosts
 	closed
-	never
+	unsent
+	extra
 	twice
-	strange
+	unexpected
+	damaged
 	lengths
 	torn
-	elsewhere
+	otherStream
+	otherPlace
 	apart
 	behindOwn
 	behindLater
@@ -30,139 +34,191 @@ const (
 	holes
 	shared
 	ends
-	absent
+	endWriters
+	twoEnds
+	foreignStreams
+	lostStreams
 	kinds
 )
 
-func noFindings(one string) [kinds]check.Findings {
-	return [kinds]check.Findings{
-		lost:        {Check: check.Durable, Noun: one, Title: "%s acknowledged and lost"},
-		partly:      {Check: check.Durable, Noun: one, Title: "%s acknowledged and lost in part"},
-		broken:      {Check: check.Durable, Noun: one, Title: "%s acknowledged and spoilt"},
-		ghosts:      {Check: check.NoGhost, Noun: one, Title: "%s reported as not applied, yet in the log"},
-		closed:      {Check: check.NoGhost, Noun: one, Title: "%s closed by a look-up, yet applied later"},
-		never:       {Check: check.NoGhost, Noun: one, Title: "%s in the log that no client ever sent"},
-		twice:       {Check: check.ExactlyOnce, Noun: one, Title: "%s applied twice"},
-		strange:     {Check: Whole, Noun: "entry", Title: "%s not as anybody wrote it"},
-		lengths:     {Check: Whole, Noun: one, Title: "%s with events of another length"},
-		torn:        {Check: Whole, Noun: one, Title: "%s applied in part"},
-		elsewhere:   {Check: Order, Noun: one, Title: "%s at another place than was acknowledged"},
-		apart:       {Check: Order, Noun: one, Title: "%s whose events do not stand together in their order"},
-		behindOwn:   {Check: Order, Noun: one, Title: "%s behind a later one of the same client"},
-		behindLater: {Check: Order, Noun: one, Title: "%s behind one that began only after it was acknowledged"},
-		overlapping: {Check: Order, Noun: one, Title: "%s acknowledged at a place of another"},
-		holes:       {Check: Continuous, Noun: "hole", Title: "%s"},
-		shared:      {Check: Continuous, Noun: "place", Title: "%s with two entries"},
-		ends:        {Check: Continuous, Noun: "stream", Title: "%s whose end is not where it should be"},
-		absent:      {Check: Continuous, Noun: "stream", Title: "%s not as the load made them"},
+func noFindings() [kinds]check.Finding {
+	return [kinds]check.Finding{
+		lost:           {Check: check.Durable},
+		partly:         {Check: check.Durable},
+		spoilt:         {Check: check.Durable},
+		ghosts:         {Check: check.NoGhost},
+		closed:         {Check: check.NoGhost},
+		unsent:         {Check: check.NoGhost},
+		extra:          {Check: check.NoGhost},
+		twice:          {Check: check.ExactlyOnce},
+		unexpected:     {Check: Whole},
+		damaged:        {Check: Whole},
+		lengths:        {Check: Whole},
+		torn:           {Check: Whole},
+		otherStream:    {Check: Order},
+		otherPlace:     {Check: Order},
+		apart:          {Check: Order},
+		behindOwn:      {Check: Order},
+		behindLater:    {Check: Order},
+		overlapping:    {Check: Order},
+		holes:          {Check: Continuous},
+		shared:         {Check: Continuous},
+		ends:           {Check: Continuous},
+		endWriters:     {Check: Continuous},
+		twoEnds:        {Check: Continuous},
+		foreignStreams: {Check: Continuous},
+		lostStreams:    {Check: Continuous},
 	}
 }
 
-// find notes that an append shows a violation. An append is counted once in a row,
+// find notes that append i shows a violation. An append is counted once in a row,
 // however many of its events show it.
-func (e *checker) find(of kind, i uint32, format string, args ...any) {
-	f, id, what := &e.found[of], e.Txns.List[i].ID, fmt.Sprintf(format, args...)
-	e.Report(f.Check, "", id, e.NameToReport(e.places[i].stream), what)
+func (e *checker) find(of kind, i uint32, what fact.Fact) {
+	f, id := &e.found[of], e.Txns.List[i].ID
+	e.report(of, id, e.places[i].stream, what)
 	if f.Count == 0 || e.latest[of] != id {
-		f.Add(fmt.Sprintf("%v %s", id, what), id)
+		var stream fact.Object
+		if !f.Full() {
+			stream = e.object(e.places[i].stream)
+		}
+		f.Add(what, stream, id)
 	}
 	e.latest[of] = id
 }
 
-// note is find for what is shown by a stream. There may be no append.
-func (e *checker) note(of kind, id history.ID, stream uint64, label, what string) {
-	e.Report(e.found[of].Check, "", id, e.NameToReport(stream), what)
-	e.found[of].Add(label, id)
+// note notes that a stream shows a violation, and the append id, unless it is 0.
+func (e *checker) note(of kind, id history.ID, stream uint64, what fact.Fact) {
+	e.report(of, id, stream, what)
+	var by []history.ID
+	if id != 0 {
+		by = []history.ID{id}
+	}
+	e.found[of].Add(what, e.object(stream), by...)
+}
+
+func (e *checker) report(of kind, id history.ID, stream uint64, what fact.Fact) {
+	if e.in.OnViolation != nil {
+		e.in.OnViolation(check.Violation{Check: e.found[of].Check, Transaction: id, Account: e.in.Name(stream), Fact: what})
+	}
+}
+
+func (e *checker) object(stream uint64) fact.Object { return fact.Object(e.in.Name(stream)) }
+
+// member returns append i as facts have it.
+func (e *checker) member(i uint32) fact.Member { return fact.Member{ID: e.Txns.List[i].ID} }
+
+// rule is what one check needs, and what it states if nothing was found.
+type rule struct {
+	name       string
+	stateAlone bool // the end state alone decides it
+	history    bool // it needs a history
+	covered    bool // it is valid only if the histories of all runs in the log are given
+	holds      fact.Fact
+	nothing    fact.Fact // why there is nothing to check; nil: there is something
+}
+
+// rules returns the checks in their order.
+func (e *checker) rules() []rule {
+	events := e.entries - e.voids
+	all := fact.LogAppends{Acknowledged: e.commits, Unknown: e.unknown, Applied: e.applied}
+	var noAppend, noEvent, noEntry fact.Fact
+	if e.commits == 0 {
+		noAppend = all
+	}
+	if events == 0 {
+		noEvent = fact.Nothing{Noun: "event", Verb: "found in the log"}
+	}
+	if e.entries == 0 {
+		noEntry = fact.Nothing{Noun: "entry", Verb: "found in the log"}
+	}
+	return []rule{
+		{check.Durable, false, true, false, all, noAppend},
+		{check.NoGhost, false, true, true, fact.LogSent{Entries: e.entries, Tombstones: e.voids}, nil},
+		{check.ExactlyOnce, false, false, false, fact.LogOnce{}, noEntry},
+		{Whole, true, false, true, fact.LogWhole{Events: events}, noEvent},
+		{Order, false, true, true, fact.LogOrder{Appends: e.commits}, noAppend},
+		{Continuous, true, false, false, fact.LogContinuous{Entries: e.entries, Streams: e.in.Streams}, nil},
+	}
 }
 
 // decide makes the results of all checks, in their order. Continuous is not required
-// where dirty reads are allowed: an append then may stand behind one that it has seen
+// if dirty reads are allowed: an append then may stand behind one that it has seen
 // and that was rolled back.
-func (e *checker) decide() []check.Result {
-	if !e.Complete() { // what was sent last is not known
-		e.found[never] = check.Findings{}
+func (e *checker) decide() (results []check.Result) {
+	found := e.found[:]
+	if e.Damage != nil {
+		found = nil // what was found may be damaged
 	}
-	entries := int(e.entries)
-	var results []check.Result
-	for _, rule := range []struct {
-		name       string
-		stateAlone bool   // the end state alone decides it
-		history    string // what a history would say that it needs; empty: it needs none
-		covered    bool   // it is valid only if the histories of all runs in the log are given
-		valid      string
-		nothing    bool // there is nothing to check
-	}{
-		{check.Durable, false, "acknowledged", false, e.allThere(), e.commits == 0},
-		{check.NoGhost, false, "sent", true, "Nothing aborted is in the log, and all that is there was sent." + e.tombstones(), false},
-		{check.ExactlyOnce, false, "", false, "No event is in the log twice.", e.entries == 0},
-		{Whole, true, "", true, check.Plural(entries-int(e.voids), "event") +
-			" read back: their checksums are right, and their bytes are those that their writers made.", e.entries == e.voids},
-		{Order, false, "acknowledged", true, "All batches stand together, at the acknowledged places, and in the order in which they were acknowledged.", e.commits == 0},
-		{Continuous, true, "", false, fmt.Sprintf("%s of %s, and no hole before the end of any.",
-			check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream")), false},
-	} {
-		r, stop := e.NeedEnd(rule.name)
-		r.StateAlone = rule.stateAlone
-		r.Required = rule.name != Continuous || e.in.Expect != isolation.ReadUncommitted
-		if stop && e.in.End == nil && e.Damage == nil && e.shows(rule.name) {
-			r.Detail, stop = "", false
+	if !e.Complete() { // what was sent last is not known
+		e.found[unsent] = check.Finding{}
+	}
+	for _, rule := range e.rules() {
+		r := check.Result{
+			Name: rule.name, StateAlone: rule.stateAlone,
+			Required: rule.name != Continuous || e.in.Expect != isolation.ReadUncommitted,
 		}
-		why := ""
-		switch {
-		case rule.history != "" && len(e.in.History) == 0:
-			why = "there is no history of what was " + rule.history + "; give the run's directory"
-		// What a run sent whose recording is not given, in batches of how many events,
-		// and where its clients saw them, is not known.
-		case rule.covered && e.Foreign() != "":
-			why = e.Foreign()
-		case rule.name == check.NoGhost && !e.Complete():
-			why = "the recording was cut off, so what was sent last is not known"
-		case rule.name == Order && e.Apart():
-			why = "within each worker the order agrees with real time, but the workers' clocks were not compared"
-		case rule.name == Order:
-			why = e.Why(e.doubt)
-		}
-		if !stop {
-			if r = r.Decide(e.found[:], why, rule.valid); rule.nothing {
-				r = r.Nothing(e.nothing(rule.name, rule.valid))
-			}
-		}
+		r = r.Judge(found, e.undecided(&rule), rule.holds).Without(rule.nothing)
+		r.Required = r.Required || r.Status == check.Unknown
 		results = append(results, r)
 	}
 	return results
 }
 
-// nothing says why a check has nothing to check; valid is what it says else.
-func (e *checker) nothing(name, valid string) string {
-	switch name {
-	case check.Durable:
-		return valid
-	case Order:
-		return "No append was acknowledged."
+// undecided returns why a check that found nothing is not valid; nil if it is.
+func (e *checker) undecided(rule *rule) fact.Fact {
+	switch {
+	case e.Damage != nil:
+		return fact.Unreadable{Problem: e.Damage.Error()}
+	case e.in.End == nil:
+		return fact.NoEnd{Run: e.Unended}
+	case rule.history && len(e.in.History) == 0:
+		return fact.NoHistory{}
 	}
-	return "The log has no event."
+	// What a run sent whose recording is not given, in batches of how many events,
+	// and where its clients saw them, is not known.
+	if rule.covered {
+		if others := e.otherRuns(); others.Count > 0 {
+			return others
+		}
+	}
+	switch {
+	case rule.name == check.NoGhost && !e.Complete():
+		return fact.CutOff{}
+	case rule.name == Order && e.Apart():
+		return fact.ClocksApart{Clocks: e.clocks()}
+	case rule.name == Order && e.doubt.Count > 0:
+		return fact.Clocks{Count: fact.Count{N: e.doubt.Count, Noun: e.Words.One}, Within: e.Uncertainty()}
+	}
+	return nil
 }
 
-// allThere says that no acknowledged append is missing, and what became of the unknown.
-func (e *checker) allThere() string {
-	text := "No append was acknowledged."
-	if e.commits > 0 {
-		text = fmt.Sprintf("%s acknowledged, and all of their events were read back, whole and byte for byte.", check.Plural(e.commits, e.in.Words.One))
+// otherRuns counts the appends in the log of runs whose recordings were not given.
+func (e *checker) otherRuns() (others fact.OtherRuns) {
+	runs := map[uint64]bool{}
+	for i := range e.Txns.List {
+		if t := &e.Txns.List[i]; t.Source == check.FromLedger && !e.Txns.Covers(t.ID.Run()) {
+			others.Count++
+			runs[t.ID.Run()] = true
+		}
 	}
-	if e.unknown > 0 {
-		text += fmt.Sprintf(" Of %s of unknown outcome the log has %d.", check.Plural(e.unknown, e.in.Words.One), e.applied)
+	for run := range runs {
+		others.Runs = append(others.Runs, run)
 	}
-	return text
+	slices.Sort(others.Runs)
+	others.Runs, others.More = others.Runs[:min(len(runs), check.Shown)], max(0, len(runs)-check.Shown)
+	return others
 }
 
-// tombstones says how many entries are tombstones, if any are.
-func (e *checker) tombstones() string {
-	if e.voids == 0 {
-		return ""
+// clocks counts the clocks of the histories.
+func (e *checker) clocks() int {
+	ids := map[string]bool{}
+	for _, c := range e.Clocks {
+		ids[c.ID] = true
 	}
-	count := "1 is a tombstone"
-	if e.voids > 1 {
-		count = fmt.Sprintf("%d are tombstones", e.voids)
-	}
-	return fmt.Sprintf(" Of %s, %s: left by look-ups that closed the place of an append which had not been applied.", check.Plural(int(e.entries), "entry"), count)
+	return len(ids)
+}
+
+// shows says that something was found that breaks a check.
+func (e *checker) shows(name string) bool {
+	return slices.ContainsFunc(e.found[:], func(f check.Finding) bool { return f.Check == name && f.Count > 0 })
 }

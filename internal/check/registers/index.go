@@ -137,14 +137,22 @@ type placesOfClient struct {
 }
 
 // extent is which sequence numbers the transactions of one client have.
-type extent struct{ first, last, count uint64 }
+type extent struct{ first, last, count, sum uint64 }
 
+// add adds the numbers of another extent.
 func (e *extent) add(o extent) {
 	if e.count == 0 {
 		*e = o
 		return
 	}
-	e.first, e.last, e.count = min(e.first, o.first), max(e.last, o.last), e.count+o.count
+	e.first, e.last, e.count, e.sum = min(e.first, o.first), max(e.last, o.last), e.count+o.count, e.sum+o.sum
+}
+
+// whole reports whether these are the numbers from 1 on, or from 0, each once, as far as their
+// count and their sum show it.
+func (e *extent) whole() bool {
+	first := min(1, e.first)
+	return e.count == e.last-first+1 && e.sum == e.last*(e.last+1)/2
 }
 
 // newPlaces makes room for what has these extents, by run and client.

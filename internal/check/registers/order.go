@@ -15,6 +15,8 @@ import (
 type zone struct {
 	firstEnd, lastStart int64
 	id                  history.ID // of the first value
+	late                history.ID // of the value that began last
+	several             bool       // it has several values
 }
 
 // findDisorder decides for every record whether its reads and writes have an order in
@@ -32,16 +34,23 @@ type zone struct {
 // wide ones do, must not overlap; a narrow one must not lie within a wide one. So
 // sorting them is enough.
 func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
-	if a, b, why := o.order(k, key, g); why != "" {
+	if d := o.order(k, key, g); d.why != "" {
 		key.broken = true
 		f.find(disordered, key.n, func() finding {
-			what := fact.RegisterNoOrder{Object: k.object(key.n), Reason: why, First: k.writerAt(key.n, a)}
-			if b != 0 {
-				what.Second = k.writerAt(key.n, b)
+			what := fact.RegisterNoOrder{Object: k.object(key.n), Reason: d.why, First: k.writerAt(key.n, d.a), Several: d.several}
+			if d.b != 0 {
+				what.Second = k.writerAt(key.n, d.b)
 			}
-			return shows(what, cmp.Or(b, a), a)
+			return shows(what, cmp.Or(d.b, d.a), d.a)
 		})
 	}
+}
+
+// disorder is why a record has no order, as fact.RegisterNoOrder has it.
+type disorder struct {
+	why     string // empty: it has an order
+	a, b    history.ID
+	several bool
 }
 
 // ordering decides one record after another.
@@ -55,18 +64,17 @@ type ordering struct {
 	updates []*write
 }
 
-// order returns why a record has no order, as fact.RegisterNoOrder names it, and two writers that
-// show it; the second is 0 if the first alone does.
-func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why string) {
+// order returns why a record has no order.
+func (o *ordering) order(k *checker, key *register, g int) disorder {
 	list := o.list
 	if a, b, ok := o.link(k, key); !ok {
-		return a, b, fact.ReplacedTwice
+		return disorder{why: fact.ReplacedTwice, a: a, b: b}
 	}
 	o.wide, o.narrow = o.wide[:0], o.narrow[:0]
 	placed, counted := 0, 0
 	for i := range list {
 		if list[i].is(early) {
-			return list[i].id, 0, fact.ReadBeforeWrite
+			return disorder{why: fact.ReadBeforeWrite, a: list[i].id}
 		}
 		if !list[i].applied() {
 			continue
@@ -75,15 +83,13 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 		if o.headed[i] {
 			continue
 		}
-		z := zone{firstEnd: never, lastStart: always, id: list[i].id}
-		before := list[i].id
+		z := zone{firstEnd: never, lastStart: always, id: list[i].id, late: list[i].id, several: o.next[i] >= 0}
 		for j := int32(i); j >= 0; j = o.next[j] {
 			w := list[j]
 			placed++
 			if !z.take(w, k.timed(w, g)) {
-				return before, w.id, fact.ReplacedEarly
+				return disorder{why: fact.ReplacedEarly, a: z.late, b: w.id}
 			}
-			before = w.id
 		}
 		if z.firstEnd < z.lastStart {
 			o.wide = append(o.wide, z)
@@ -94,7 +100,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 	if placed < counted {
 		for i := range list {
 			if o.headed[i] && o.next[i] >= 0 {
-				return list[i].previous, list[i].id, fact.ReplacedCircle
+				return disorder{why: fact.ReplacedCircle, a: list[i].previous, b: list[i].id}
 			}
 		}
 	}
@@ -145,28 +151,33 @@ func (z *zone) take(w *write, timed bool) bool {
 	if end < z.lastStart || w.readsEnd < z.lastStart { // what read it did not end before it began
 		return false
 	}
-	z.lastStart = max(z.lastStart, try)
-	z.lastStart = max(z.lastStart, w.readsStart)
+	if start := max(try, w.readsStart); start > z.lastStart {
+		z.lastStart, z.late = start, w.id
+	}
 	z.firstEnd = min(z.firstEnd, end, w.readsEnd)
 	return true
 }
 
 // overlap looks for two zones each of which must come before the other.
-func (o *ordering) overlap() (a, b history.ID, why string) {
+func (o *ordering) overlap() disorder {
 	slices.SortFunc(o.wide, func(x, y zone) int { return cmp.Compare(x.firstEnd, y.firstEnd) })
 	for i := 1; i < len(o.wide); i++ {
 		if o.wide[i].firstEnd < o.wide[i-1].lastStart {
-			return o.wide[i-1].id, o.wide[i].id, fact.BeforeAndAfter
+			return bothWays(&o.wide[i-1], &o.wide[i])
 		}
 	}
 	i := 0
 	for _, z := range o.narrow {
 		i = o.search(i, z.lastStart)
 		if i > 0 && z.firstEnd < o.wide[i-1].lastStart {
-			return o.wide[i-1].id, z.id, fact.BeforeAndAfter
+			return bothWays(&o.wide[i-1], &z)
 		}
 	}
-	return 0, 0, ""
+	return disorder{}
+}
+
+func bothWays(a, b *zone) disorder {
+	return disorder{why: fact.BeforeAndAfter, a: a.id, b: b.id, several: a.several || b.several}
 }
 
 // search returns the first wide zone whose first end is not before a time. It is mostly that

@@ -230,6 +230,12 @@ var kvLies = []struct {
 	invalid []string
 }{
 	{"a broken value", func(s *store) { s.tx(kindGet, 0).Ops[0].State = history.Broken }, []string{Values}},
+	{"a value of another length", func(s *store) { s.tx(kindGet, 0).Ops[0].Value-- }, []string{Values}},
+	{"a value of another length than a transaction wrote", func(s *store) { s.tx(kindGet, 1).Ops[0].Value++ }, []string{Values}},
+	{"a value of another length in a scan", func(s *store) { s.tx(kindScan, 0).Ops[1].Value = 0 }, []string{Values}},
+	{"a value of another length before a write", func(s *store) { s.tx(kindModify, 0).Ops[0].Value *= 2 }, []string{Values}},
+	{"a record of the load of another length", func(s *store) { s.at(3).Value-- }, []string{check.Durable}},
+	{"a record of another length than a transaction wrote", func(s *store) { s.at(0).Value++ }, []string{check.Durable}},
 	{"a value of nobody", func(s *store) { s.tx(kindGet, 0).Ops[0].Writer = history.NewID(1, 9, 9) }, []string{Values}},
 	{"a value of another record", func(s *store) { s.tx(kindGet, 0).Ops[0].Writer = s.tx(kindModify, 0).ID }, []string{Values}},
 	{"no record of the load", func(s *store) {
@@ -332,6 +338,135 @@ func TestKVFindsEachLie(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAlteredHistoryIsUnknown holds that a history which no client records decides nothing.
+func TestAlteredHistoryIsUnknown(t *testing.T) {
+	for name, alter := range map[string]func(s *store){
+		"a write of another length":             func(s *store) { s.tx(kindPut, 0).Ops[0].Amount++ },
+		"an unknown write of another length":    func(s *store) { s.tx(kindPut, 0).Outcome, s.tx(kindPut, 0).Ops[0].Amount = history.Unknown, 1 },
+		"a write that does not write":           func(s *store) { s.tx(kindPut, 0).Ops[0].Write = false },
+		"a read that writes":                    func(s *store) { s.tx(kindGet, 0).Ops[0].Write = true },
+		"a read that saw nothing":               func(s *store) { s.tx(kindGet, 0).Ops[0].Observed = false },
+		"a scan that saw nothing of one":        func(s *store) { s.tx(kindScan, 0).Ops[1].Observed = false },
+		"a scan without an operation":           func(s *store) { s.tx(kindScan, 0).Ops = nil },
+		"a read of two records":                 func(s *store) { tx := s.tx(kindGet, 0); tx.Ops = append(tx.Ops, tx.Ops[0]) },
+		"a write of two records":                func(s *store) { tx := s.tx(kindPut, 0); tx.Ops = append(tx.Ops, tx.Ops[0]) },
+		"an insert of a record that was there":  func(s *store) { s.tx(kindInsert, 0).Ops[0].State = history.Whole },
+		"an update of a record that was not":    func(s *store) { s.tx(kindModify, 0).Ops[0].State = history.Absent },
+		"an update that had read nothing":       func(s *store) { s.tx(kindModify, 0).Ops[0].Observed = false },
+		"a rejected write that found a record":  func(s *store) { s.tx(kindModify, 0).Outcome = history.Rejected },
+		"a transaction that is missing":         func(s *store) { s.Txns = slices.Delete(s.Txns, 5, 6) },
+		"the first transaction is missing":      func(s *store) { s.Txns = s.Txns[1:] },
+		"a read that is there twice":            func(s *store) { s.Txns = append(s.Txns, *s.tx(kindGet, 0)) },
+		"a write that is there twice":           func(s *store) { s.Txns = append(s.Txns, *s.tx(kindPut, 0)) },
+		"a value in place of a missing one":     func(s *store) { s.Txns[5].ID = s.Txns[4].ID },
+		"a broken value and a missing write":    func(s *store) { s.tx(kindGet, 0).Ops[0].State = history.Broken; s.Txns = slices.Delete(s.Txns, 5, 6) },
+		"a ghost and a write of another length": func(s *store) { s.at(3).Writer = history.NewID(1, 0, 77); s.tx(kindPut, 0).Ops[0].Amount++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := busyStore()
+			alter(s)
+			for name, r := range checkKV(t, s.input()) {
+				if _, unreadable := r.Why.(fact.Unreadable); r.Status != check.Unknown || !unreadable {
+					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestLookedUpUpdateMayHaveReadNothing: a look-up can find the value of an earlier try, which was
+// reported as not applied, so that the last one read nothing.
+func TestLookedUpUpdateMayHaveReadNothing(t *testing.T) {
+	s := busyStore()
+	tx := s.do(kindModify, 1, 0)
+	tx.LookedUp, tx.Ops[0] = true, history.Op{Object: 1, Write: true, Amount: valueBytes}
+	if r := checkKV(t, s.input())[Values]; r.Status != check.Valid {
+		t.Errorf("values is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestLengthsByFormula: the length of a value may depend on its record and its writer.
+func TestLengthsByFormula(t *testing.T) {
+	length := func(n uint64, writer history.ID) int64 { return 64 + int64(n%5) + int64(writer.Sequence()%7) }
+	s := busyStore()
+	fit := func(op *history.Op) {
+		if op.State == history.Whole {
+			op.Value = length(op.Object, op.Writer)
+		}
+	}
+	for i := range s.Txns {
+		for j := range s.Txns[i].Ops {
+			op := &s.Txns[i].Ops[j]
+			if fit(op); op.Write {
+				op.Amount = length(op.Object, s.Txns[i].ID)
+			}
+		}
+	}
+	for i := range s.ObjectRows {
+		s.ObjectRows[i].Value = length(s.ObjectRows[i].N, s.ObjectRows[i].Writer)
+	}
+	in := s.input()
+	in.Bytes, in.Length = 0, length
+	for name, r := range checkKV(t, in) {
+		if r.Status != check.Valid {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	s.tx(kindGet, 1).Ops[0].Value++
+	s.at(3).Value++
+	results := checkKV(t, in)
+	for _, name := range []string{Values, check.Durable} {
+		if r := results[name]; r.Status != check.Invalid {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestStaleReadHasTheTimeOfItsWrite: of two writes that a read overlooked, the finding names the
+// one that began last, with the time at which that one was acknowledged.
+func TestStaleReadHasTheTimeOfItsWrite(t *testing.T) {
+	s := newStore(1)
+	put := func(client uint64, try, end int64) {
+		s.Txns = append(s.Txns, history.Transaction{
+			ID: history.NewID(1, client, 1), Kind: kindPut, Outcome: history.Committed, Sent: try, Try: try, End: end,
+			Ops: []history.Op{{Object: 0, Write: true, Amount: valueBytes}},
+		})
+	}
+	put(0, 100, 200)
+	put(1, 50, 900)
+	s.Txns = append(s.Txns, history.Transaction{
+		ID: history.NewID(1, 2, 1), Kind: kindGet, Outcome: history.Committed, Sent: 1000, Try: 1000, End: 1100,
+		Ops: []history.Op{{Object: 0, Observed: true, State: history.Whole, Value: valueBytes}},
+	})
+	s.ObjectRows[0].Writer = history.NewID(1, 1, 1)
+	want := fact.RegisterStaleRead{
+		Reader: fact.Member{ID: history.NewID(1, 2, 1)}, Object: "key 0", By: fact.Member{ID: history.NewID(1, 0, 1)}, Ago: 800,
+	}
+	r := checkKV(t, s.input())[Fresh]
+	if len(r.Findings) != 1 || r.Findings[0].Instances[0] != want {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// TestValuesReadAreCounted: a transaction that finds no record reads no value.
+func TestValuesReadAreCounted(t *testing.T) {
+	s := newStore(2)
+	s.do(kindInsert, numberOfInsert(0), 0)
+	s.do(kindGet, numberOfInsert(1), 0)
+	results := checkKV(t, s.input())
+	if r := results[Values]; r.Status != check.NotApplicable || r.Why != (fact.Nothing{Noun: "value", Verb: "read"}) {
+		t.Errorf("values is %v: %+v", r.Status, r.Why)
+	}
+	if r := results[Fresh]; r.Status != check.Valid {
+		t.Errorf("fresh is %v: %+v", r.Status, r.Why)
+	}
+	s.do(kindGet, 0, 0)
+	s.do(kindGet, 1, 0)
+	if r := checkKV(t, s.input())[Values]; r.Why != (fact.RegisterValues{Values: 2}) {
+		t.Errorf("values: %+v", r.Why)
 	}
 }
 

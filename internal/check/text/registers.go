@@ -71,56 +71,65 @@ func (s Speaker) registerReads(f fact.Fact) string {
 	case fact.RegisterForeignKey:
 		return fmt.Sprintf("%s returned a key that neither the load nor a transaction makes, with a value of %s", s.Who(f.Reader), bytesOf(f.Bytes))
 	case fact.RegisterDamagedValue:
-		text := fmt.Sprintf("%s read a value of %s in %s that nobody wrote like this", s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
+		text := fmt.Sprintf("%s found a value of %s in %s that nobody wrote like this", s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
 		if len(f.Pieces) > 0 {
 			text += ": " + piecesOf(f.Pieces, f.Compared)
 		}
 		return text
 	case fact.RegisterUnwrittenValue:
-		return fmt.Sprintf("%s read %s in %s, and that writer wrote nothing there", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object))
+		return fmt.Sprintf("%s found the value of %s in %s, where %[2]s wrote nothing", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
 	case fact.RegisterOtherLength:
-		return fmt.Sprintf("%s read %s in %s with %s, and it was written with %s",
-			s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
+		return fmt.Sprintf("%s found the value of %s in %s with %s, and it was written with %s",
+			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
 	case fact.RegisterMissingRecord:
 		return fmt.Sprintf("%s did not find %s, which the load made", s.Who(f.Reader), s.On(f.Object))
 	case fact.RegisterDirtyRead:
 		if f.Ahead != 0 {
-			return fmt.Sprintf("%s read %s in %s and ended before the only try of it began that was not refused", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object))
+			return fmt.Sprintf("%s found the value of %s in %s, and ended before the last try of %[2]s began; earlier tries were refused",
+				s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
 		}
-		return fmt.Sprintf("%s read %s in %s, and that writer was %v", s.Who(f.Reader), s.valueOf(f.Writer), s.On(f.Object), f.Outcome)
+		return fmt.Sprintf("%s found the value of %s in %s, and %[2]s was %[4]v", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), f.Outcome)
 	case fact.RegisterStaleRead:
-		found := "read " + s.valueOf(f.Writer)
-		if f.Absent {
-			found = "found no record"
-		}
-		known := "was acknowledged"
-		if f.Seen {
-			known = "had been seen"
-		}
-		return fmt.Sprintf("%s %s in %s, but %s wrote there later and %s %s before that read began",
-			s.Who(f.Reader), found, s.On(f.Object), s.Who(f.By), known, lasting(f.Ago, f.AtLeast))
+		return s.staleRead(f)
 	case fact.RegisterLostUpdate:
-		return fmt.Sprintf("%s and %s both read %s in %s, and both wrote in its place", s.Who(f.First), s.Who(f.Second), s.valueOf(f.Writer), s.On(f.Object))
+		return fmt.Sprintf("%s and %s both read the value of %s in %s, and both wrote in its place",
+			s.Who(f.First), s.Who(f.Second), s.writer(f.Writer), s.On(f.Object))
 	case fact.RegisterNoOrder:
 		return s.noOrder(f)
 	}
 	return ""
 }
 
+func (s Speaker) staleRead(f fact.RegisterStaleRead) string {
+	found := fmt.Sprintf("%s found the value of %s in %s", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
+	if f.Absent {
+		found = fmt.Sprintf("%s did not find %s", s.Who(f.Reader), s.On(f.Object))
+	}
+	known := "and was acknowledged"
+	if f.Seen {
+		known = "and others had seen its value"
+	}
+	return fmt.Sprintf("%s, but %s wrote there later %s %s before %s began", found, s.Who(f.By), known, lasting(f.Ago, f.AtLeast), s.Who(f.Reader))
+}
+
 func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
 	text := fmt.Sprintf("the reads and writes of %s have no order: ", s.On(f.Object))
-	first, second := s.valueOf(f.First), s.valueOf(f.Second)
+	first, second := s.writer(f.First), s.writer(f.Second)
 	switch f.Reason {
 	case fact.ReadBeforeWrite:
-		return text + fmt.Sprintf("%s was read before that write began", first)
+		return text + fmt.Sprintf("the value of %s was read before the last try of %[1]s began", first)
 	case fact.BeforeAndAfter:
-		return text + fmt.Sprintf("what wrote and read %s must come both before and after what wrote and read %s", first, second)
+		and := ""
+		if f.Several {
+			and = ", with what follows from it,"
+		}
+		return text + fmt.Sprintf("the value of %s%s must be there both before and after that of %s%[2]s in real time", first, and, second)
 	case fact.ReplacedTwice:
-		return text + fmt.Sprintf("%s and %s both read one value and wrote in its place", s.Who(f.First), s.Who(f.Second))
+		return text + fmt.Sprintf("%s and %s both read one value and wrote in its place", first, second)
 	case fact.ReplacedEarly:
-		return text + fmt.Sprintf("%s was still read or written after %s, which replaced it, had been seen or acknowledged", first, second)
+		return text + fmt.Sprintf("the value of %s follows from that of %s, and had been seen or acknowledged before the latter was written or last read", second, first)
 	case fact.ReplacedCircle:
-		return text + fmt.Sprintf("%s and %s each replaced a value that follows from the other's", first, second)
+		return text + fmt.Sprintf("the values of %s and %s each follow from the other", first, second)
 	}
 	return text + f.Reason
 }
@@ -147,15 +156,16 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 	case fact.RegisterEndDamaged:
 		return fmt.Sprintf("in the end state %s holds %s that nobody wrote like this", s.On(f.Object), bytesOf(f.Bytes))
 	case fact.RegisterEndLength:
-		return fmt.Sprintf("in the end state %s holds %s with %s, and it was written with %s", s.On(f.Object), s.valueOf(f.Writer), bytesOf(f.Found), bytesOf(f.Written))
+		return fmt.Sprintf("in the end state %s holds the value of %s with %s, and it was written with %s",
+			s.On(f.Object), s.writer(f.Writer), bytesOf(f.Found), bytesOf(f.Written))
 	case fact.RegisterEndMissing:
 		return fmt.Sprintf("the load made %s, and it is not in the end state", s.On(f.Object))
 	case fact.RegisterEndLost:
-		text := fmt.Sprintf("%s of %s was acknowledged, and the end state ", s.Who(f.Lost), s.On(f.Object))
+		text := fmt.Sprintf("%s wrote %s and was acknowledged, but the end state ", s.Who(f.Lost), s.On(f.Object))
 		if f.Absent {
 			text += "has no such record"
 		} else {
-			text += fmt.Sprintf("holds %s, which was applied before that write began", s.valueOf(f.Holds))
+			text += fmt.Sprintf("holds the value of %s, which was there before that write began", s.writer(f.Holds))
 		}
 		if f.Writes > 1 {
 			text += fmt.Sprintf(" (%s of this record are lost)", check.Plural(f.Writes, "write"))
@@ -166,9 +176,9 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 	case fact.RegisterUnexpected:
 		return "the end state has " + f.Text
 	case fact.RegisterEndUnwritten:
-		return fmt.Sprintf("in the end state %s holds %s, and that writer wrote nothing there", s.On(f.Object), s.valueOf(f.Writer))
+		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s wrote nothing there", s.On(f.Object), s.writer(f.Writer))
 	case fact.RegisterEndRefused:
-		return fmt.Sprintf("in the end state %s holds %s, and that writer was %v", s.On(f.Object), s.valueOf(f.Writer), f.Outcome)
+		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s was %[3]v", s.On(f.Object), s.writer(f.Writer), f.Outcome)
 	}
 	return ""
 }
@@ -177,19 +187,18 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 func (s Speaker) registerEdges(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterReplaced:
-		found := "read " + s.valueOf(f.Value)
 		if f.Absent {
-			found = "found no record"
+			return fmt.Sprintf("%s did not find %s, and %s wrote it", s.Who(f.Reader), s.On(f.Object), s.Who(f.Writer))
 		}
-		return fmt.Sprintf("%s %s in %s, and %s wrote there", s.Who(f.Reader), found, s.On(f.Object), s.Who(f.Writer))
+		return fmt.Sprintf("%s found the value of %s in %s, and %s wrote in its place", s.Who(f.Reader), s.writer(f.Value), s.On(f.Object), s.Who(f.Writer))
 	case fact.RegisterReadOf:
-		return fmt.Sprintf("%s wrote %s and was %v, and %s read that value", s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
+		return fmt.Sprintf("%s wrote %s and was %v, and %s found that value", s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
 	case fact.RegisterEnded:
 		return fmt.Sprintf("%s was acknowledged %s before %s began", s.Who(f.First), lasting(f.Apart, f.AtLeast), s.Who(f.Second))
 	case fact.RegisterSeenBefore:
-		return fmt.Sprintf("others had read %s before %s began", s.valueOf(f.First), s.Who(f.Second))
+		return fmt.Sprintf("others had seen the value of %s before %s began", s.writer(f.First), s.Who(f.Second))
 	case fact.RegisterDidRead:
-		return "read " + s.valueOf(f.Writer)
+		return "read the value of " + s.writer(f.Writer)
 	case fact.RegisterDidMiss:
 		return "found no record"
 	case fact.RegisterDidOmit:
@@ -230,12 +239,12 @@ func registerHolds(f fact.Fact) string {
 	return ""
 }
 
-// valueOf names the value of a writer; the id 0 is the load.
-func (s Speaker) valueOf(writer fact.Member) string {
-	if writer.ID == 0 && writer.Name == "" {
-		return "the value of the load"
+// writer names who wrote a value; the id 0 is the load.
+func (s Speaker) writer(m fact.Member) string {
+	if m.ID == 0 && m.Name == "" {
+		return "the load"
 	}
-	return "the value of " + s.Who(writer)
+	return s.Who(m)
 }
 
 // bytesOf writes a length.
@@ -266,7 +275,7 @@ func areOf(n uint64, noun string) string {
 func piecesOf(list []fact.Piece, compared int) string {
 	parts := make([]string, 0, check.Shown)
 	for i, p := range list[:min(len(list), check.Shown)] {
-		whose := "of none of the " + check.Plural(compared, "value") + " that it was compared with"
+		whose := fmt.Sprintf("of nobody (%s compared)", check.Plural(compared, "value"))
 		switch {
 		case p.Known && p.Writer == 0:
 			whose = "of the load"

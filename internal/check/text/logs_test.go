@@ -1,0 +1,121 @@
+package text
+
+import (
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
+	"stroppy/internal/history"
+)
+
+var ofLogs = Speaker{check.Words{One: "append", Book: "log", Part: "event"}}
+
+func TestLogs(t *testing.T) {
+	one, other := member("", 4, 17), member("", 2, 5)
+	const in = fact.Object("stream 3")
+	wantClauses(t, ofLogs, []clause{
+		{fact.LogLost{Append: one, Stream: in, Events: 1},
+			"append 1-4-17 with 1 event was acknowledged, and the log does not have it"},
+		{fact.LogLostPart{Append: one, Stream: in, Events: 10, Missing: 3},
+			"append 1-4-17 with 10 events was acknowledged, and the log does not have 3 of them"},
+		{fact.LogSpoilt{Append: one, Stream: in},
+			"append 1-4-17 was acknowledged, and an event of it is damaged or has another length"},
+		{fact.LogRefused{Append: one, Outcome: history.Aborted}, "append 1-4-17 was aborted, and it is in the log"},
+		{fact.LogClosed{Append: one},
+			"the log has events of append 1-4-17 and a tombstone, by which a look-up had closed its place"},
+		{fact.LogUnsent{Append: one}, "append 1-4-17 is in the log, and no client sent it"},
+		{fact.LogUnsent{Append: one, Tombstone: true},
+			"the log has a tombstone of append 1-4-17, and no client sent it"},
+		{fact.LogExtraEvent{Append: one, Event: 10, Events: 10},
+			"the log has event 10 of append 1-4-17, which was sent with 10 events, numbered from 0"},
+		{fact.LogTwice{Append: one, Event: 2}, "event 2 of append 1-4-17 is in the log twice"},
+		{fact.LogTwice{Append: one, Tombstone: true}, "the tombstone of append 1-4-17 is in the log twice"},
+		{fact.LogUnexpected{Text: "a row of stream 1, place 0, piece 7, writer 0 and member 0, which no client writes"},
+			"found in the log: a row of stream 1, place 0, piece 7, writer 0 and member 0, which no client writes"},
+		{fact.LogDamaged{Append: one, Event: 2, Stream: in, Place: 70},
+			"event 2 of append 1-4-17, at place 70 of stream 3, is not as it was written"},
+		{fact.LogDamaged{Append: one, Tombstone: true, Stream: in, Place: 70},
+			"the tombstone of append 1-4-17, at place 70 of stream 3, is not as it was written"},
+		{fact.LogLength{Append: one, Event: 2, Found: 64, Sent: 1024},
+			"event 2 of append 1-4-17 is in the log with 64 bytes, and it was sent with 1,024 bytes"},
+		{fact.LogTorn{Append: one, Stream: in, Events: 10, Missing: 3},
+			"append 1-4-17 was sent with 10 events, and the log does not have 3 of them"},
+		{fact.LogOtherStream{Append: one, Event: 2, Sent: in, Found: "stream 4"},
+			"append 1-4-17 was sent to stream 3, and its event 2 is in stream 4"},
+		{fact.LogOtherStream{Append: one, Tombstone: true, Sent: in, Found: "stream 4"},
+			"append 1-4-17 was sent to stream 3, and its tombstone is in stream 4"},
+		{fact.LogOtherPlace{Append: one, Event: 2, Stream: in, Acknowledged: 70, Found: 71},
+			"event 2 of append 1-4-17 was acknowledged at place 70 of stream 3, and it stands at place 71"},
+		{fact.LogApart{Append: one, Event: 2, Stream: in, Place: 70, Before: 1},
+			"event 2 of append 1-4-17 stands at place 70 of stream 3, and event 1 is not right before it"},
+		{fact.LogBehindOwn{Append: one, Later: other, Stream: in},
+			"in stream 3, append 1-2-5 of the same client was sent later, and append 1-4-17 stands behind it"},
+		{fact.LogBehindLater{Append: one, Later: other, Stream: in},
+			"in stream 3, append 1-4-17 was acknowledged before append 1-2-5 began, and stands behind it"},
+		{fact.LogBehindLater{Append: one, Later: other, Stream: in, Acknowledged: true},
+			"in stream 3, append 1-4-17 was acknowledged before append 1-2-5 began, and was acknowledged at a place behind it"},
+		{fact.LogOverlap{Append: one, First: 7, Last: 9, Other: other, OtherFirst: 9, OtherLast: 9, Stream: in},
+			"in stream 3, append 1-4-17 was acknowledged at places 7 to 9, and append 1-2-5 at place 9"},
+		{fact.LogHole{Stream: in, First: 7, Last: 7, Before: one},
+			"place 7 of stream 3 is empty, and append 1-4-17 stands behind"},
+		{fact.LogHole{Stream: in, First: 7, Last: 9, Before: one},
+			"the places 7 to 9 of stream 3 are empty, and append 1-4-17 stands behind"},
+		{fact.LogShared{Stream: in, Place: 7, Append: one},
+			"place 7 of stream 3 has two entries, the second of append 1-4-17"},
+		{fact.LogEnd{Stream: in, End: 9, Last: 7},
+			"stream 3 says that it ends at place 9, and its last entry is at place 7"},
+		{fact.LogEnd{Stream: in, End: 9}, "stream 3 says that it ends at place 9, and it has no entries"},
+		{fact.LogEndWriter{Stream: in, Place: 9, Named: one, Writer: other},
+			"stream 3 names append 1-4-17 as the writer of its last entry, at place 9, and that entry is of append 1-2-5"},
+		{fact.LogTwoEnds{Stream: in}, "stream 3 has two ends"},
+		{fact.LogForeignStream{Stream: in}, "stream 3 is there, and no load made it"},
+		{fact.LogForeignStream{Stream: in, Entries: true}, "stream 3 has entries, and no load made it"},
+		{fact.LogLostStream{Stream: in}, "the load made stream 3, and it is gone"},
+		{fact.LogAppends{Acknowledged: 1200},
+			"1,200 appends were acknowledged, and every event of them was read back whole"},
+		{fact.LogAppends{Acknowledged: 1, Unknown: 3, Applied: 2},
+			"1 append was acknowledged, and every event of them was read back whole; the log has 2 of 3 appends of unknown outcome"},
+		{fact.LogAppends{Unknown: 1}, "no append was acknowledged; the log has 0 of 1 append of unknown outcome"},
+		{fact.LogSent{Entries: 1200},
+			"the log has 1,200 entries, all of which were sent, and no event of an aborted append"},
+		{fact.LogSent{Entries: 1, Tombstones: 1},
+			"the log has 1 entry, all of which were sent, and no event of an aborted append; 1 tombstone was left by look-ups"},
+		{fact.LogOnce{}, "no event is in the log twice"},
+		{fact.LogWhole{Events: 1200},
+			"1,200 events were read back, each byte for byte as it was sent, and no batch is there in part"},
+		{fact.LogOrder{Appends: 1},
+			"1 append was acknowledged, and each batch stands together at its acknowledged places, in the order of time"},
+		{fact.LogContinuous{Entries: 1200, Streams: 8},
+			"the log has 1,200 entries in 8 streams, and no hole before the end of one"},
+	})
+}
+
+func TestLogHeadings(t *testing.T) {
+	wantHeadings(t, ofLogs, []clause{
+		{fact.LogLost{}, "1,200 appends acknowledged and lost"},
+		{fact.LogLostPart{}, "1,200 appends acknowledged and lost in part"},
+		{fact.LogSpoilt{}, "1,200 appends acknowledged and damaged"},
+		{fact.LogRefused{}, "1,200 appends reported as not applied, and in the log"},
+		{fact.LogClosed{}, "1,200 appends closed by a look-up, and in the log"},
+		{fact.LogUnsent{}, "1,200 appends in the log that no client sent"},
+		{fact.LogExtraEvent{}, "1,200 appends with more events than were sent"},
+		{fact.LogTwice{}, "1,200 appends in the log twice"},
+		{fact.LogUnexpected{}, "1,200 rows that neither the load nor a client writes"},
+		{fact.LogDamaged{}, "1,200 appends with damaged entries"},
+		{fact.LogLength{}, "1,200 appends with events of another length than was sent"},
+		{fact.LogTorn{}, "1,200 appends in the log in part"},
+		{fact.LogOtherStream{}, "1,200 appends in another stream than they were sent to"},
+		{fact.LogOtherPlace{}, "1,200 appends at another place than was acknowledged"},
+		{fact.LogApart{}, "1,200 appends whose events do not stand together in their order"},
+		{fact.LogBehindOwn{}, "1,200 appends behind a later one of the same client"},
+		{fact.LogBehindLater{}, "1,200 appends behind one that began only after they were acknowledged"},
+		{fact.LogOverlap{}, "1,200 appends acknowledged at a place of another one"},
+		{fact.LogHole{}, "1,200 holes"},
+		{fact.LogShared{}, "1,200 places with two entries"},
+		{fact.LogEnd{}, "1,200 streams do not end where their entries do"},
+		{fact.LogEndWriter{}, "1,200 streams name another writer of their last entry"},
+		{fact.LogTwoEnds{}, "1,200 streams have two ends"},
+		{fact.LogForeignStream{}, "1,200 streams that no load made"},
+		{fact.LogLostStream{}, "1,200 streams of the load are gone"},
+	})
+}

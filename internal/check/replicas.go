@@ -1,14 +1,11 @@
 package check
 
 import (
-	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
-	"stroppy/internal/money"
 )
 
 // Digest sums up an end state. Two with the same rows have the same digest, in
@@ -46,51 +43,52 @@ func rowHash(l history.Row) uint64 {
 	return Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(0, l.Version, l.Amount))
 }
 
-// Names are how a difference between two end states speaks of them.
-type Names struct {
-	Object     func(n uint64) string
-	One, Other string // who holds the end states
+// Differences are how the end state of one node differs from that of the whole cluster.
+type Differences struct {
+	First []fact.ReplicaDifference // at most Shown
+	Count int
+	// Behind reports whether the node may yet become as the cluster is: it lacks rows or versions,
+	// and has nothing that the cluster has not. Objects without versions cannot show that, and do
+	// not speak against it.
+	Behind bool
 }
 
-// Difference says how the end state of one node differs from another, with the names of
-// both; empty where it does not. behind says that the other may yet become as the one is:
-// it lacks rows or versions, and has nothing that the one has not. Of objects without
-// versions that cannot be seen, and they do not speak against it. The objects and the
-// hashes of the rows of the one are in memory.
-func Difference(one, other EndState, names Names) (text string, behind bool, err error) {
-	d := difference{Names: names}
-	if err := d.objects(one, other); err != nil {
-		return "", false, err
+// Compare returns how a node differs from the cluster. object names objects. The objects and the
+// hashes of the rows of the cluster are in memory.
+func Compare(cluster, node EndState, object func(n uint64) string) (Differences, error) {
+	d := comparison{object: object}
+	if err := d.objects(cluster, node); err != nil {
+		return Differences{}, err
 	}
-	if err := d.rows(one, other); err != nil {
-		return "", false, err
+	if err := d.rows(cluster, node); err != nil {
+		return Differences{}, err
 	}
-	return Joined(d.found, d.count), d.count > 0 && !d.ahead, nil
+	d.Behind = d.Count > 0 && !d.ahead
+	return d.Differences, nil
 }
 
-// difference is what was found so far.
-type difference struct {
-	Names
-	found []string // the first
-	count int
-	ahead bool // the other has what the one has not
+// comparison is what was found so far.
+type comparison struct {
+	Differences
+	object func(n uint64) string
+	ahead  bool // the node has what the cluster has not
 }
 
-func (d *difference) add(format string, args ...any) {
-	if d.count++; d.count <= Shown {
-		d.found = append(d.found, fmt.Sprintf(format, args...))
+func (d *comparison) add(one fact.ReplicaDifference) {
+	if d.Count++; d.Count <= Shown {
+		d.First = append(d.First, one)
 	}
 }
 
-func (d *difference) objects(one, other EndState) error {
+func (d *comparison) objects(cluster, node EndState) error {
 	held := map[uint64]history.Object{}
-	for a, err := range one.Objects() {
+	for a, err := range cluster.Objects() {
 		if err != nil {
 			return err
 		}
 		held[a.N] = a
 	}
-	for a, err := range other.Objects() {
+	for a, err := range node.Objects() {
 		if err != nil {
 			return err
 		}
@@ -98,50 +96,55 @@ func (d *difference) objects(one, other EndState) error {
 		switch {
 		case !ok:
 			d.ahead = true
-			d.add("%s is on %s alone", d.Object(a.N), d.Other)
+			d.add(fact.ReplicaDifference{Kind: fact.ObjectAlone, Object: fact.Object(d.object(a.N))})
 		case a != b:
 			d.ahead = d.ahead || a.Version > b.Version || a.Version == b.Version && a.Version > 0
-			d.add("%s has %s at version %d on %s and %s at version %d on %s",
-				d.Object(a.N), money.Text(a.Value), a.Version, d.Other, money.Text(b.Value), b.Version, d.One)
+			d.add(fact.ReplicaDifference{
+				Kind: fact.ObjectDiffers, Object: fact.Object(d.object(a.N)), Node: replicaObject(&a), Cluster: replicaObject(&b),
+			})
 		}
 		delete(held, a.N)
 	}
 	for _, n := range slices.Sorted(maps.Keys(held)) {
-		d.add("%s is missing on %s", d.Object(n), d.Other)
+		d.add(fact.ReplicaDifference{Kind: fact.ObjectMissing, Object: fact.Object(d.object(n))})
 	}
 	return nil
 }
 
+func replicaObject(a *history.Object) *fact.ReplicaObject {
+	return &fact.ReplicaObject{Value: a.Value, Version: a.Version, Writer: a.Writer, Broken: a.State == history.Broken}
+}
+
 // rows compares the ledgers.
-func (d *difference) rows(one, other EndState) error {
+func (d *comparison) rows(cluster, node EndState) error {
 	held := map[uint64]int{}
-	for row, err := range one.Rows() {
+	for row, err := range cluster.Rows() {
 		if err != nil {
 			return err
 		}
 		held[rowHash(row)]++
 	}
-	alone, first := 0, history.Row{}
-	for row, err := range other.Rows() {
+	alone := fact.ReplicaDifference{Kind: fact.RowsAlone}
+	for row, err := range node.Rows() {
 		if err != nil {
 			return err
 		}
 		h := rowHash(row)
 		if held[h]--; held[h] < 0 {
-			if alone++; alone == 1 {
-				first = row
+			if alone.Rows++; alone.Rows == 1 {
+				alone.First = row.Transaction
 			}
 		}
 		if held[h] == 0 {
 			delete(held, h)
 		}
 	}
-	if alone > 0 {
+	if alone.Rows > 0 {
 		d.ahead = true
-		d.add("%s of the ledger %s on %s alone, such as of %s", Plural(uint64(alone), "row"), isOrAre(alone), d.Other, first.Transaction)
+		d.add(alone)
 	}
-	missing := 0
-	for row, err := range one.Rows() {
+	missing := fact.ReplicaDifference{Kind: fact.RowsMissing}
+	for row, err := range cluster.Rows() {
 		if err != nil {
 			return err
 		}
@@ -150,29 +153,24 @@ func (d *difference) rows(one, other EndState) error {
 			continue
 		}
 		held[h]--
-		if missing++; missing == 1 {
-			first = row
+		if missing.Rows++; missing.Rows == 1 {
+			missing.First = row.Transaction
 		}
 	}
-	if missing > 0 {
-		d.add("%s of the ledger %s missing on %s, such as of %s", Plural(uint64(missing), "row"), isOrAre(missing), d.Other, first.Transaction)
+	if missing.Rows > 0 {
+		d.add(missing)
 	}
 	return nil
 }
 
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // Replica is what one node of a cluster held after the last heal.
 type Replica struct {
-	Node       string `json:"node"`
-	Digest     Digest `json:"digest"`
-	Error      string `json:"error,omitempty"`      // why it could not be read
-	Difference string `json:"difference,omitempty"` // from what was downloaded from the whole cluster
+	Node        string                   `json:"node"`
+	Digest      Digest                   `json:"digest"`
+	Error       string                   `json:"error,omitempty"`            // why it could not be read
+	Differences []fact.ReplicaDifference `json:"differences,omitempty"`      // from what was downloaded from the whole cluster, the first ones
+	More        int                      `json:"more_differences,omitempty"` // beyond these
+	Difference  string                   `json:"difference,omitempty"`       // in words: only recordings of earlier versions have it
 	// Behind says that it may only be late: it has nothing that the cluster as one has not,
 	// and was waited for.
 	Behind bool `json:"behind,omitempty"`
@@ -181,50 +179,52 @@ type Replica struct {
 // Replicas is the check of what each node held.
 const Replicas = "replicas"
 
-// WholeName names who holds what was downloaded from the cluster as one: the nodes whose
-// own end state is the same.
-func WholeName(whole Digest, nodes []Replica) string {
-	var names []string
-	for _, n := range nodes {
-		if n.Error == "" && n.Digest == whole {
-			names = append(names, n.Node)
+// SameReplicas compares what every node of a cluster held with the end state that all
+// other checks use. There is one finding for each node that differs and is not only late.
+func SameReplicas(whole Digest, nodes []Replica) Result {
+	r := Result{Name: Replicas, Required: true}
+	if len(nodes) == 0 {
+		r.Why = fact.Nothing{Noun: "node", Verb: "read"}
+		return r
+	}
+	var same []string
+	for i := range nodes {
+		if n := &nodes[i]; n.Error == "" && n.Digest == whole {
+			same = append(same, n.Node)
 		}
 	}
-	if len(names) == 0 {
-		return "the cluster as one"
-	}
-	return strings.Join(names, ", ")
-}
-
-// SameReplicas compares what every node of a cluster held with the end state that all
-// other checks use.
-func SameReplicas(whole Digest, nodes []Replica) Result {
-	r := Result{Name: Replicas, Required: true, Status: Valid}
-	var wrong, unread []string
-	for _, n := range nodes {
+	var findings []Finding
+	var open fact.ReplicasOpen
+	for i := range nodes {
+		n := &nodes[i]
+		differs := fact.ReplicaDiffers{
+			Node: n.Node, Same: same, Differences: n.Differences, More: n.More, Text: n.Difference, Late: n.Behind,
+			Objects: n.Digest.Accounts, Rows: n.Digest.Legs, ClusterObjects: whole.Accounts, ClusterRows: whole.Legs,
+		}
 		switch {
 		case n.Error != "":
-			unread = append(unread, fmt.Sprintf("%s could not be read: %s.", n.Node, n.Error))
-		case n.Digest != whole:
-			counts := fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
-				Plural(n.Digest.Accounts, "object"), Plural(n.Digest.Legs, "row"), whole.Accounts, whole.Legs)
-			text := fmt.Sprintf("%s holds another state than %s: %s.", n.Node, WholeName(whole, nodes), cmp.Or(n.Difference, counts))
-			if n.Behind {
-				unread = append(unread, text+" It may be late, and did not catch up while it was waited for, or it has lost this.")
-			} else {
-				wrong = append(wrong, text)
+			open.Unread = append(open.Unread, fact.ReplicaUnread{Node: n.Node, Problem: n.Error})
+		case n.Digest == whole:
+		case n.Behind:
+			open.Late = append(open.Late, differs)
+		default:
+			f := Finding{Check: Replicas}
+			f.Add(differs, "")
+			for _, d := range n.Differences {
+				if d.Object != "" {
+					f.Objects = append(f.Objects, d.Object)
+				}
 			}
+			findings = append(findings, f)
 		}
 	}
-	switch {
-	case len(nodes) == 0:
-		r.Status, r.Detail = Unknown, "Not decided: no node was read."
-	case len(wrong) > 0:
-		r.Status, r.Detail = Invalid, strings.Join(append(wrong, unread...), "\n")
-	case len(unread) > 0:
-		r.Status, r.Detail = Unknown, "Not decided: "+strings.Join(unread, "\n")
-	default:
-		r.Detail = fmt.Sprintf("%s read one by one: the same end state on each.", Plural(len(nodes), "node"))
+	var undecided fact.Fact
+	if len(open.Unread)+len(open.Late) > 0 {
+		undecided = open
+	}
+	r = r.Judge(findings, undecided, fact.ReplicasSame{Nodes: len(nodes)})
+	if r.Why == nil {
+		r.Why = undecided // of the other nodes
 	}
 	return r
 }

@@ -210,7 +210,7 @@ func TestKubernetesMySQL(t *testing.T) {
 			p := start(t, append(args, "--accounts", "500", "--clients", "4", "--duration", "12s", "--seed", "7")...)
 			code, stdout, stderr := p.wait(t)
 			t.Logf("%s\n%s", stdout, stderr)
-			if code != 0 || !strings.HasPrefix(stdout, "VALID  bank on MariaDB Galera Cluster") || !strings.Contains(stdout, "3 nodes read one by one") {
+			if code != 0 || !strings.HasPrefix(stdout, "VALID  bank on MariaDB Galera Cluster") || !strings.Contains(stdout, "3 nodes were read one by one") {
 				t.Errorf("it ended with %d", code)
 			}
 			return stderr

@@ -106,7 +106,7 @@ func TestServersThatDiffer(t *testing.T) {
 	}
 	names := hostOf(t, standby) + " holds another state than " + hostOf(t, c.NodeURL(leader)) + ": "
 	first := replicas(t, runs(t, 0, "run", "bank", "--db", c.URL(), "--accounts", "200", "--clients", "4", "--count", "400"))
-	if first.Status != "valid" || !strings.HasPrefix(first.Detail, "2 nodes read one by one") {
+	if first.Status != "valid" || !strings.HasPrefix(first.Detail, "2 nodes were read one by one") {
 		t.Errorf("%+v", first)
 	}
 	execute("SELECT pg_wal_replay_pause()")

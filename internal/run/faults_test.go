@@ -163,32 +163,40 @@ func TestReplicas(t *testing.T) {
 	if digest(whole) == digest(other) || digest(whole) == digest(fewer) {
 		t.Error("other rows have the same digest")
 	}
-	names := check.Names{Object: func(uint64) string { return "account three" }, One: "n0", Other: "n1"}
+	object := func(uint64) string { return "account three" }
 	for _, tc := range []struct {
-		end    *history.End
-		want   string
-		behind bool
+		cluster, node *history.End
+		kinds         []string
+		behind        bool
 	}{
-		{other, "0.93 at version 3 on n1 and 1.00 at version 3 on n0", false},
-		{fewer, "account three is missing on n1", true},
-		{same, "", false},
+		{whole, other, []string{fact.ObjectDiffers}, false},
+		{whole, fewer, []string{fact.ObjectMissing, fact.RowsMissing}, true},
+		{whole, same, nil, false},
+		{fewer, whole, []string{fact.ObjectAlone, fact.RowsAlone}, false},
 	} {
-		text, behind, err := check.Difference(whole, tc.end, names)
-		if err != nil || !strings.Contains(text, tc.want) || tc.want == "" && text != "" || behind != tc.behind {
-			t.Errorf("reported %q, behind %v, %v", text, behind, err)
+		d, err := check.Compare(tc.cluster, tc.node, object)
+		var kinds []string
+		for _, one := range d.First {
+			kinds = append(kinds, one.Kind)
+		}
+		if err != nil || !slices.Equal(kinds, tc.kinds) || d.Count != len(tc.kinds) || d.Behind != tc.behind {
+			t.Errorf("differences %+v, %v, want %v, behind %v", d, err, tc.kinds, tc.behind)
 		}
 	}
-	if text, behind, err := check.Difference(fewer, whole, names); err != nil || !strings.Contains(text, "account three is on n1 alone") || behind {
-		t.Errorf("reported %q, behind %v, %v", text, behind, err)
+	differences, err := check.Compare(whole, other, object)
+	if one := differences.First[0]; err != nil || one.Object != "account three" || one.Node.Value != 93 || one.Cluster.Value != 100 || one.Node.Version != 3 {
+		t.Errorf("%+v, %v", one, err)
 	}
-	differing := check.Replica{Node: "n1", Digest: digest(other), Difference: "account three has another balance"}
+	differing := check.Replica{Node: "n1", Digest: digest(other), Differences: differences.First}
 	held := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, differing})
-	if held.Status != check.Invalid || held.Detail != "n1 holds another state than n0: account three has another balance." {
+	if held.Status != check.Invalid || len(held.Findings) != 1 || held.Why != nil {
 		t.Errorf("two nodes that differ: %+v", held)
+	} else if what := held.Findings[0].Instances[0].(fact.ReplicaDiffers); what.Node != "n1" || !slices.Equal(what.Same, []string{"n0"}) || len(what.Differences) != 1 || what.Late {
+		t.Errorf("two nodes that differ: %+v", what)
 	}
 	differing.Behind = true
 	held = check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, differing})
-	if held.Status != check.Unknown || !strings.Contains(held.Detail, "n1 holds another state than n0") {
+	if why, _ := held.Why.(fact.ReplicasOpen); held.Status != check.Unknown || len(why.Late) != 1 || why.Late[0].Node != "n1" {
 		t.Errorf("a node that is late: %+v", held)
 	}
 	r := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, {Node: "n1", Error: "refused"}})
@@ -196,7 +204,7 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("a node that cannot be read: %+v", r)
 	}
 	r = check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(other)}, {Node: "n1", Error: "refused"}})
-	if r.Status != check.Invalid {
+	if why, _ := r.Why.(fact.ReplicasOpen); r.Status != check.Invalid || len(why.Unread) != 1 {
 		t.Errorf("a node that differs: %+v", r)
 	}
 	if r = check.SameReplicas(digest(whole), nil); r.Status != check.Unknown {

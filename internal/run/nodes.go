@@ -156,12 +156,9 @@ func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err
 	}
 	for i := range record.Nodes {
 		if r := &record.Nodes[i]; r.Error == "" && r.Digest != record.Whole {
-			names := check.Names{
-				Object: c.o.Spec.Objects(c.o.Workload.Header()).Name,
-				One:    check.WholeName(record.Whole, record.Nodes), Other: r.Node,
-			}
-			if err := compareNode(whole, nodeDir(dir, i), names, r); err != nil {
-				return nil, fmt.Errorf("compare %s with %s: %w", r.Node, names.One, err)
+			objects := c.o.Spec.Objects(c.o.Workload.Header())
+			if err := compareNode(whole, nodeDir(dir, i), objects.Name, r); err != nil {
+				return nil, fmt.Errorf("compare %s with the cluster: %w", r.Node, err)
 			}
 			r.Behind = r.Behind && c.o.MayLag
 		}
@@ -201,11 +198,12 @@ func downloadNode(ctx context.Context, node Node, dir string) (digest check.Dige
 	return check.DigestOf(end)
 }
 
-func compareNode(whole *history.End, dir string, names check.Names, r *check.Replica) error {
+func compareNode(whole *history.End, dir string, object func(n uint64) string, r *check.Replica) error {
 	end, err := history.OpenEnd(dir)
 	if err != nil {
 		return err
 	}
-	r.Difference, r.Behind, err = check.Difference(whole, end, names)
+	d, err := check.Compare(whole, end, object)
+	r.Differences, r.More, r.Behind = d.First, d.Count-len(d.First), d.Behind
 	return errors.Join(err, end.Close())
 }

@@ -42,10 +42,13 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 func KindOf(f *check.Finding) Kind {
 	if len(f.Instances) > 0 {
 		switch f.Instances[0].(type) {
-		case fact.Altered:
+		case fact.Altered, fact.LogLostPart, fact.LogSpoilt, fact.LogTorn, fact.RegisterEndDamaged, fact.RegisterEndLength:
 			return AlteredWrites
-		case fact.NeverSent, fact.ForeignRow, fact.ForeignLeg, fact.ForeignAmounts:
+		case fact.NeverSent, fact.ForeignRow, fact.ForeignLeg, fact.ForeignAmounts, fact.LogUnsent, fact.LogExtraEvent,
+			fact.RegisterUnexpected, fact.RegisterEndUnwritten, fact.RegisterEndRepeated:
 			return ForeignData
+		case fact.RegisterNoOrder, fact.LogApart, fact.LogBehindOwn, fact.LogBehindLater, fact.LogOverlap:
+			return BrokenOrder
 		}
 	}
 	switch {

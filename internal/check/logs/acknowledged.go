@@ -40,10 +40,13 @@ func (e *checker) readAcknowledged() error {
 			furthest = check.None
 		}
 		if furthest != check.None && p.seen <= e.lastOf(furthest) {
-			e.find(overlapping, i, fact.LogOverlap{
-				Append: e.member(i), First: p.seen, Last: e.lastOf(i), Stream: e.object(p.stream),
+			counted := e.find(overlapping, i, fact.LogOverlap{
+				Append: e.member(i), First: p.seen, Last: e.lastOf(i), Stream: e.Object(p.stream),
 				Other: e.member(furthest), OtherFirst: e.places[furthest].seen, OtherLast: e.lastOf(furthest),
 			})
+			if counted && (e.lost(i) || e.lost(furthest)) {
+				e.found[overlapping].OfLost++
+			}
 		}
 		if furthest == check.None || e.lastOf(i) > e.lastOf(furthest) {
 			furthest = i
@@ -51,6 +54,11 @@ func (e *checker) readAcknowledged() error {
 		e.follow(i, true)
 	}
 	return nil
+}
+
+// lost reports whether an acknowledged append is not in the log.
+func (e *checker) lost(i uint32) bool {
+	return e.in.End != nil && e.places[i].next == 0 && e.odd[i] == nil
 }
 
 // lastOf is the acknowledged place of the last event of an append.

@@ -58,9 +58,7 @@ func (e *checker) readLog() (problem error) {
 	for _, row := range e.in.End.Unexpected() {
 		what := fact.LogUnexpected{Text: row}
 		e.found[unexpected].Add(what, "")
-		if e.in.OnViolation != nil {
-			e.in.OnViolation(check.Violation{Check: Whole, Fact: what})
-		}
+		e.Show(Whole, "", 0, "", what)
 	}
 	e.findLate()
 	return nil
@@ -97,7 +95,7 @@ func (e *checker) step(leg history.Row) error {
 		e.leave()
 		*s = newStreamWalk(leg.Object)
 		if leg.Object >= e.in.Streams {
-			e.note(foreignStreams, leg.Transaction, leg.Object, fact.LogForeignStream{Stream: e.object(leg.Object), Entries: true})
+			e.note(foreignStreams, leg.Transaction, leg.Object, fact.LogForeignStream{Stream: e.Object(leg.Object), Entries: true})
 		}
 	}
 	if leg.Version == s.place+1 {
@@ -110,10 +108,10 @@ func (e *checker) step(leg history.Row) error {
 	case leg.Version < s.place:
 		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, e.in.Name(leg.Object), s.place)
 	case leg.Version == s.place:
-		e.note(shared, leg.Transaction, leg.Object, fact.LogShared{Stream: e.object(leg.Object), Place: leg.Version, Append: writer})
+		e.note(shared, leg.Transaction, leg.Object, fact.LogShared{Stream: e.Object(leg.Object), Place: leg.Version, Append: writer})
 	default:
 		e.note(holes, leg.Transaction, leg.Object, fact.LogHole{
-			Stream: e.object(leg.Object), First: s.place + 1, Last: leg.Version - 1, Before: writer,
+			Stream: e.Object(leg.Object), First: s.place + 1, Last: leg.Version - 1, Before: writer,
 		})
 	}
 	s.place = leg.Version
@@ -131,7 +129,7 @@ func (e *checker) entry(leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if leg.State == history.Broken {
 		e.find(damaged, i, fact.LogDamaged{
-			Append: e.member(i), Event: leg.Number, Tombstone: leg.Mark == history.Tombstone, Stream: e.object(leg.Object), Place: leg.Version,
+			Append: e.member(i), Event: leg.Number, Tombstone: leg.Mark == history.Tombstone, Stream: e.Object(leg.Object), Place: leg.Version,
 		})
 	}
 	if leg.Mark == history.Tombstone {
@@ -173,7 +171,7 @@ func (e *checker) entry(leg history.Row) {
 
 // apartAt states that the event before does not stand right before an event of append i.
 func (e *checker) apartAt(i uint32, leg history.Row, before uint32) fact.Fact {
-	return fact.LogApart{Append: e.member(i), Event: leg.Number, Stream: e.object(leg.Object), Place: leg.Version, Before: before}
+	return fact.LogApart{Append: e.member(i), Event: leg.Number, Stream: e.Object(leg.Object), Place: leg.Version, Before: before}
 }
 
 // tombstone gives a tombstone to the append that it is of.
@@ -184,7 +182,7 @@ func (e *checker) tombstone(i uint32, leg history.Row) {
 	case t.Flags&check.Tombstone != 0:
 		e.find(twice, i, fact.LogTwice{Append: e.member(i), Tombstone: true})
 	case t.Source != check.FromLedger && leg.Object != p.stream:
-		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Tombstone: true, Sent: e.object(p.stream), Found: e.object(leg.Object)})
+		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Tombstone: true, Sent: e.Object(p.stream), Found: e.Object(leg.Object)})
 	case t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()):
 		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
 	}
@@ -212,10 +210,10 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 	}
 	switch {
 	case leg.Object != p.stream:
-		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Event: leg.Number, Sent: e.object(p.stream), Found: e.object(leg.Object)})
+		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Event: leg.Number, Sent: e.Object(p.stream), Found: e.Object(leg.Object)})
 	case p.seen != 0 && leg.Version != p.seen+uint64(leg.Number):
 		e.find(otherPlace, i, fact.LogOtherPlace{
-			Append: e.member(i), Event: leg.Number, Stream: e.object(leg.Object), Acknowledged: p.seen + uint64(leg.Number), Found: leg.Version,
+			Append: e.member(i), Event: leg.Number, Stream: e.Object(leg.Object), Acknowledged: p.seen + uint64(leg.Number), Found: leg.Version,
 		})
 	}
 }
@@ -230,7 +228,7 @@ func (e *checker) follow(i uint32, acknowledged bool) {
 	if later := *s.sequence; sequence < later {
 		e.find(behindOwn, i, fact.LogBehindOwn{
 			Append: e.member(i), Later: fact.Member{ID: history.ID(client<<history.SequenceBits | later)},
-			Stream: e.object(s.stream), Acknowledged: acknowledged,
+			Stream: e.Object(s.stream), Acknowledged: acknowledged,
 		})
 	} else {
 		*s.sequence = sequence
@@ -249,7 +247,7 @@ func (e *checker) follow(i uint32, acknowledged bool) {
 // findBehind notes that an append was acknowledged before a later one began, and stands behind it.
 func (e *checker) findBehind(i, later uint32, acknowledged bool) {
 	e.find(behindLater, i, fact.LogBehindLater{
-		Append: e.member(i), Later: e.member(later), Stream: e.object(e.stream.stream), Acknowledged: acknowledged,
+		Append: e.member(i), Later: e.member(later), Stream: e.Object(e.stream.stream), Acknowledged: acknowledged,
 	})
 }
 

@@ -218,18 +218,18 @@ func (e *checker) judge(i uint32) {
 		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
 	}
 	if there && !whole {
-		e.find(torn, i, fact.LogTorn{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
+		e.find(torn, i, fact.LogTorn{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
 	}
 	switch t.Outcome {
 	case history.Committed:
 		e.commits++
 		switch {
 		case !there:
-			e.find(lost, i, fact.LogLost{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch)})
+			e.find(lost, i, fact.LogLost{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch)})
 		case !whole:
-			e.find(partly, i, fact.LogLostPart{Append: e.member(i), Stream: e.object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
+			e.find(partly, i, fact.LogLostPart{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
 		case p.broken:
-			e.find(spoilt, i, fact.LogSpoilt{Append: e.member(i), Stream: e.object(p.stream)})
+			e.find(spoilt, i, fact.LogSpoilt{Append: e.member(i), Stream: e.Object(p.stream)})
 		}
 	case history.Unknown:
 		e.unknown++
@@ -262,14 +262,14 @@ func (e *checker) readEnds() (problem error) {
 	for a := range check.Each(&e.Watch, "the end state's streams", e.in.End.Objects(), &problem) {
 		switch last := e.last[a.N]; {
 		case a.N >= e.in.Streams:
-			e.note(foreignStreams, a.Writer, a.N, fact.LogForeignStream{Stream: e.object(a.N)})
+			e.note(foreignStreams, a.Writer, a.N, fact.LogForeignStream{Stream: e.Object(a.N)})
 		case seen[a.N]:
-			e.note(twoEnds, a.Writer, a.N, fact.LogTwoEnds{Stream: e.object(a.N)})
+			e.note(twoEnds, a.Writer, a.N, fact.LogTwoEnds{Stream: e.Object(a.N)})
 		case a.Version != last.place:
-			e.note(ends, a.Writer, a.N, fact.LogEnd{Stream: e.object(a.N), End: a.Version, Last: last.place})
+			e.note(ends, a.Writer, a.N, fact.LogEnd{Stream: e.Object(a.N), End: a.Version, Last: last.place})
 		case a.Writer != last.writer:
 			e.note(endWriters, a.Writer, a.N, fact.LogEndWriter{
-				Stream: e.object(a.N), Place: last.place, Named: fact.Member{ID: a.Writer}, Writer: fact.Member{ID: last.writer},
+				Stream: e.Object(a.N), Place: last.place, Named: fact.Member{ID: a.Writer}, Writer: fact.Member{ID: last.writer},
 			})
 		}
 		seen[a.N] = true
@@ -282,7 +282,7 @@ func (e *checker) readEnds() (problem error) {
 			return e.Watch.Err
 		}
 		if !seen[n] {
-			e.note(lostStreams, 0, n, fact.LogLostStream{Stream: e.object(n)})
+			e.note(lostStreams, 0, n, fact.LogLostStream{Stream: e.Object(n)})
 		}
 	}
 	return nil

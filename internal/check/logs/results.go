@@ -72,37 +72,31 @@ func noFindings() [kinds]check.Finding {
 }
 
 // find notes that append i shows a violation. An append is counted once in a row,
-// however many of its events show it.
-func (e *checker) find(of kind, i uint32, what fact.Fact) {
-	f, id := &e.found[of], e.Txns.List[i].ID
-	e.report(of, id, e.places[i].stream, what)
-	if f.Count == 0 || e.latest[of] != id {
-		var stream fact.Object
-		if !f.Full() {
-			stream = e.object(e.places[i].stream)
+// however many of its events show it: find reports whether it is counted now.
+func (e *checker) find(of kind, i uint32, what fact.Fact) (counted bool) {
+	f, t := &e.found[of], &e.Txns.List[i]
+	stream := e.Object(e.places[i].stream)
+	e.Show(f.Check, "", t.ID, stream, what)
+	if counted = f.Count == 0 || e.latest[of] != t.ID; counted {
+		f.Add(what, stream, t.ID)
+		if t.Source != check.FromLedger && len(e.in.History) == 1 { // times of several runs are not compared
+			f.At(t.End)
 		}
-		f.Add(what, stream, id)
 	}
-	e.latest[of] = id
+	e.latest[of] = t.ID
+	return counted
 }
 
 // note notes that a stream shows a violation, and the append id, unless it is 0.
 func (e *checker) note(of kind, id history.ID, stream uint64, what fact.Fact) {
-	e.report(of, id, stream, what)
+	on := e.Object(stream)
+	e.Show(e.found[of].Check, "", id, on, what)
 	var by []history.ID
 	if id != 0 {
 		by = []history.ID{id}
 	}
-	e.found[of].Add(what, e.object(stream), by...)
+	e.found[of].Add(what, on, by...)
 }
-
-func (e *checker) report(of kind, id history.ID, stream uint64, what fact.Fact) {
-	if e.in.OnViolation != nil {
-		e.in.OnViolation(check.Violation{Check: e.found[of].Check, Transaction: id, Account: e.in.Name(stream), Fact: what})
-	}
-}
-
-func (e *checker) object(stream uint64) fact.Object { return fact.Object(e.in.Name(stream)) }
 
 // member returns append i as facts have it.
 func (e *checker) member(i uint32) fact.Member { return fact.Member{ID: e.Txns.List[i].ID} }
@@ -168,16 +162,16 @@ func (e *checker) decide() (results []check.Result) {
 func (e *checker) undecided(rule *rule) fact.Fact {
 	switch {
 	case e.Damage != nil:
-		return fact.Unreadable{Problem: e.Damage.Error()}
+		return check.Unreadable(e.Damage)
 	case e.in.End == nil:
-		return fact.NoEnd{Run: e.Unended}
+		return e.NoEnd()
 	case rule.history && len(e.in.History) == 0:
 		return fact.NoHistory{}
 	}
 	// What a run sent whose recording is not given, in batches of how many events,
 	// and where its clients saw them, is not known.
 	if rule.covered {
-		if others := e.otherRuns(); others.Count > 0 {
+		if others := e.OtherRuns(); others != nil {
 			return others
 		}
 	}
@@ -186,27 +180,10 @@ func (e *checker) undecided(rule *rule) fact.Fact {
 		return fact.CutOff{}
 	case rule.name == Order && e.Apart():
 		return fact.ClocksApart{Clocks: e.clocks()}
-	case rule.name == Order && e.doubt.Count > 0:
-		return fact.Clocks{Count: fact.Count{N: e.doubt.Count, Noun: e.Words.One}, Within: e.Uncertainty()}
+	case rule.name == Order:
+		return e.Uncertain(e.doubt.Count, e.Words.One)
 	}
 	return nil
-}
-
-// otherRuns counts the appends in the log of runs whose recordings were not given.
-func (e *checker) otherRuns() (others fact.OtherRuns) {
-	runs := map[uint64]bool{}
-	for i := range e.Txns.List {
-		if t := &e.Txns.List[i]; t.Source == check.FromLedger && !e.Txns.Covers(t.ID.Run()) {
-			others.Count++
-			runs[t.ID.Run()] = true
-		}
-	}
-	for run := range runs {
-		others.Runs = append(others.Runs, run)
-	}
-	slices.Sort(others.Runs)
-	others.Runs, others.More = others.Runs[:min(len(runs), check.Shown)], max(0, len(runs)-check.Shown)
-	return others
 }
 
 // clocks counts the clocks of the histories.

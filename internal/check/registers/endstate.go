@@ -41,7 +41,7 @@ func (k *checker) readEnd() (problem error) {
 		}
 		for n := from; n < min(from+window, k.in.Records) && !k.found[endMissing].Full(); n++ {
 			if there[(n-from)/64]&(1<<((n-from)%64)) == 0 {
-				k.find(endMissing, n, func() finding { return shows(fact.RegisterEndMissing{Object: k.object(n)}) })
+				k.find(endMissing, n, func() finding { return shows(fact.RegisterEndMissing{Object: k.Object(n)}) })
 			}
 			if k.Watch.Ended() {
 				return k.Watch.Err
@@ -81,7 +81,7 @@ func (k *checker) judgeEnd(a *history.Object) {
 		if key != nil {
 			key.state = history.Broken
 		}
-		k.find(endDamaged, a.N, func() finding { return shows(fact.RegisterEndDamaged{Object: k.object(a.N), Bytes: a.Value}) })
+		k.find(endDamaged, a.N, func() finding { return shows(fact.RegisterEndDamaged{Object: k.Object(a.N), Bytes: a.Value}) })
 		return
 	}
 	who, w := k.writerOf(a.N, a.Writer, k.foreign)
@@ -91,15 +91,15 @@ func (k *checker) judgeEnd(a *history.Object) {
 	switch written, known := k.lengthOf(a.N, a.Writer); {
 	case who == nobody:
 		k.find(endUnwritten, a.N, func() finding {
-			return shows(fact.RegisterEndUnwritten{Object: k.object(a.N), Writer: fact.Member{ID: a.Writer}}, a.Writer)
+			return shows(fact.RegisterEndUnwritten{Object: k.Object(a.N), Writer: fact.Member{ID: a.Writer}}, a.Writer)
 		})
 	case who == sent && w.refused():
 		k.find(endRefused, a.N, func() finding {
-			return shows(fact.RegisterEndRefused{Object: k.object(a.N), Writer: k.writer(w), Outcome: w.outcome}, a.Writer)
+			return shows(fact.RegisterEndRefused{Object: k.Object(a.N), Writer: k.writer(w), Outcome: w.outcome}, a.Writer)
 		})
 	case known && written != a.Value:
 		k.find(endLength, a.N, func() finding {
-			return shows(fact.RegisterEndLength{Object: k.object(a.N), Writer: k.writerAt(a.N, a.Writer), Found: a.Value, Written: written}, a.Writer)
+			return shows(fact.RegisterEndLength{Object: k.Object(a.N), Writer: k.writerAt(a.N, a.Writer), Found: a.Value, Written: written}, a.Writer)
 		})
 	}
 }
@@ -128,6 +128,7 @@ func (k *checker) findVanished(f *finder, o *ordering, key *register, g int) {
 		if w.id == 0 || w.outcome != history.Committed || !k.timed(w, g) || w.try <= known {
 			continue
 		}
+		w.flags |= gone
 		if count++; last == nil || w.try > last.try {
 			last = w
 		}
@@ -136,10 +137,11 @@ func (k *checker) findVanished(f *finder, o *ordering, key *register, g int) {
 		return
 	}
 	f.find(vanished, last.n, func() finding {
-		what := fact.RegisterEndLost{Object: k.object(last.n), Absent: key.state == 0, Lost: k.writer(last), Writes: count}
+		what := fact.RegisterEndLost{Object: k.Object(last.n), Absent: key.state == 0, Lost: k.writer(last), Writes: count}
 		if !what.Absent {
 			what.Holds = k.writerAt(key.n, key.final)
 		}
 		return shows(what, last.id)
 	})
+	f.at(vanished, last.end)
 }

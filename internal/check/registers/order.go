@@ -37,13 +37,20 @@ func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
 	if d := o.order(k, key, g); d.why != "" {
 		key.broken = true
 		f.find(disordered, key.n, func() finding {
-			what := fact.RegisterNoOrder{Object: k.object(key.n), Reason: d.why, First: k.writerAt(key.n, d.a), Several: d.several}
+			what := fact.RegisterNoOrder{Object: k.Object(key.n), Reason: d.why, First: k.writerAt(key.n, d.a), Several: d.several}
 			if d.b != 0 {
 				what.Second = k.writerAt(key.n, d.b)
 			}
 			return shows(what, cmp.Or(d.b, d.a), d.a)
 		})
+		f.because(disordered, k.isGone(key.n, d.a) || k.isGone(key.n, d.b), key.update)
 	}
+}
+
+// isGone reports whether the write of an id to a record was acknowledged and is not in the end state.
+func (k *checker) isGone(n uint64, id history.ID) bool {
+	w := k.writeOn(n, id)
+	return w != nil && w.is(gone)
 }
 
 // disorder is why a record has no order, as fact.RegisterNoOrder has it.

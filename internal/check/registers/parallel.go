@@ -25,6 +25,9 @@ type partFindings struct {
 	part   [2]int64
 	counts [kinds]int
 	first  [kinds][]finding
+
+	from, to             [kinds]int64 // when the first and the last happened; 0: not known
+	ofLost, ofLostUpdate [kinds]int   // as check.Finding has them
 }
 
 // finding is one violation.
@@ -68,6 +71,28 @@ func (f *finder) find(of kind, n uint64, make func() finding) {
 	f.k.report(of, one)
 }
 
+// at notes when the violation that was found last happened, on the clock of a group; never is not
+// known, and neither is it if there are several histories, whose times are not compared.
+func (f *finder) at(of kind, end int64) {
+	if end <= 0 || end == never || len(f.k.in.History) > 1 {
+		return
+	}
+	if from := &f.now.from[of]; *from == 0 || end < *from {
+		*from = end
+	}
+	f.now.to[of] = max(f.now.to[of], end)
+}
+
+// because notes that a lost write, or a lost update, explains the violation that was found last.
+func (f *finder) because(of kind, lost, update bool) {
+	if lost {
+		f.now.ofLost[of]++
+	}
+	if update {
+		f.now.ofLostUpdate[of]++
+	}
+}
+
 // settle adds to the checker's findings what workers found, in the order of the parts.
 func (k *checker) settle(finders []*finder) {
 	var parts []*partFindings
@@ -87,6 +112,9 @@ func (k *checker) settle(finders []*finder) {
 				all.Add(one.what, one.on, one.by...)
 			}
 			all.Count += p.counts[of] - len(list)
+			all.At(p.from[of])
+			all.At(p.to[of])
+			all.OfLost, all.OfLostUpdate = all.OfLost+p.ofLost[of], all.OfLostUpdate+p.ofLostUpdate[of]
 		}
 	}
 }

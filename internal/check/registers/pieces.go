@@ -117,7 +117,7 @@ func (v *viewer) judgeBroken(s *seen) {
 	value := v.broken[at]
 	delete(v.broken, at)
 	v.find(damaged, s.n, func() finding {
-		what := fact.RegisterDamagedValue{Reader: k.reader(s), Object: k.object(s.n), Bytes: s.bytes}
+		what := fact.RegisterDamagedValue{Reader: k.reader(s), Object: k.Object(s.n), Bytes: s.bytes}
 		if len(value) == 0 {
 			return shows(what, s.by)
 		}
@@ -132,6 +132,7 @@ func (v *viewer) judgeBroken(s *seen) {
 		one.value = &check.BrokenValue{Transaction: s.by, Object: k.in.Name(s.n), Bytes: len(value), Pieces: what.Pieces}
 		return one
 	})
+	v.at(damaged, s.ended)
 }
 
 // pieces says whose bytes stand where in a broken value, and with how many values of the

@@ -272,19 +272,25 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 	k := v.k
 	switch {
 	case s.state == history.Foreign:
-		v.find(foreignKey, noRecord, func() finding { return shows(fact.RegisterForeignKey{Reader: k.reader(s), Bytes: s.bytes}, s.by) })
+		v.find(foreignKey, noRecord, func() finding {
+			return shows(fact.RegisterForeignKey{Reader: k.reader(s), Bytes: s.bytes}, s.by)
+		})
+		v.at(foreignKey, s.ended)
 	case s.state == history.Broken:
 		v.judgeBroken(s)
 	case s.state == history.Absent:
 		if k.loaded(s.n) && s.kind != k.in.Scan { // a scan's are the check scans'
 			v.find(missing, s.n, func() finding {
-				return shows(fact.RegisterMissingRecord{Reader: k.reader(s), Object: k.object(s.n)}, s.by)
+				return shows(fact.RegisterMissingRecord{Reader: k.reader(s), Object: k.Object(s.n)}, s.by)
 			})
 		}
 	case who == nobody:
 		v.find(unwritten, s.n, func() finding {
-			return shows(fact.RegisterUnwrittenValue{Reader: k.reader(s), Writer: fact.Member{ID: s.writer}, Object: k.object(s.n)}, s.by)
+			return shows(fact.RegisterUnwrittenValue{
+				Reader: k.reader(s), Writer: fact.Member{ID: s.writer}, Object: k.Object(s.n),
+			}, s.by)
 		})
+		v.at(unwritten, s.ended)
 	case who != sent:
 	case w.refused():
 		v.dirty(s, w, 0)
@@ -298,9 +304,10 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 func (v *viewer) dirty(s *seen, w *write, ahead time.Duration) {
 	v.find(dirtyRead, s.n, func() finding {
 		return shows(fact.RegisterDirtyRead{
-			Reader: v.k.reader(s), Writer: v.k.writer(w), Object: v.k.object(s.n), Outcome: w.outcome, Ahead: ahead,
+			Reader: v.k.reader(s), Writer: v.k.writer(w), Object: v.k.Object(s.n), Outcome: w.outcome, Ahead: ahead,
 		}, s.by, s.writer)
 	})
+	v.at(dirtyRead, s.ended)
 }
 
 // judgeLength compares the length of a whole value with the one that its writer wrote. The
@@ -315,8 +322,11 @@ func (v *viewer) judgeLength(s *seen, w *write) {
 		if w != nil {
 			writer = v.k.writer(w)
 		}
-		return shows(fact.RegisterOtherLength{Reader: v.k.reader(s), Writer: writer, Object: v.k.object(s.n), Found: s.bytes, Written: written}, s.by)
+		return shows(fact.RegisterOtherLength{
+			Reader: v.k.reader(s), Writer: writer, Object: v.k.Object(s.n), Found: s.bytes, Written: written,
+		}, s.by)
 	})
+	v.at(otherLength, s.ended)
 }
 
 // hasLength reports whether a value has the length that its writer gave it, as far as that is known.
@@ -397,10 +407,13 @@ func (v *viewer) judgeAge(r *reading, op *history.Op, list []overtaker) {
 	if over := list[i-1]; over.write.try > k.known(w, r.group) {
 		v.find(stale, n, func() finding {
 			return shows(fact.RegisterStaleRead{
-				Reader: k.member(r.ID, r.Kind), Object: k.object(n), Absent: op.State != history.Whole, Writer: k.writer(w),
+				Reader: k.member(r.ID, r.Kind), Object: k.Object(n), Absent: op.State != history.Whole, Writer: k.writer(w),
 				By: k.writer(over.write), Seen: over.known < over.write.end,
 				Ago: time.Duration(r.began - over.known), AtLeast: k.inexact(),
 			}, r.ID, over.write.id)
 		})
+		v.at(stale, r.ended)
+		key := k.keyOf(n)
+		v.because(stale, over.write.is(gone), key != nil && key.update)
 	}
 }

@@ -138,8 +138,9 @@ type write struct {
 const (
 	early uint32 = 1 << iota // somebody saw it before it began
 	rmw                      // it had read previous, and wrote in its place
+	gone                     // it was acknowledged, and the end state lacks it
 
-	flagBits = 2
+	flagBits = 3
 )
 
 func (w *write) is(flag uint32) bool { return w.flags&flag != 0 }
@@ -172,6 +173,7 @@ type register struct {
 	final    history.ID    // who wrote what the end state holds
 	state    history.State // Whole or Broken in the end state; 0: it is not there
 	broken   bool          // it is not linearizable
+	update   bool          // an update of it was lost
 }
 
 // timesAs says how the times of several histories on one clock are taken that are known within
@@ -250,8 +252,8 @@ func (k *checker) read() (problem error) {
 		note(k.readGroup(g))
 		k.eachKey(func(f *finder, o *ordering, key *register) {
 			k.proveUnknown(o, key, g)
-			k.findDisorder(f, o, key, g)
 			k.findVanished(f, o, key, g)
+			k.findDisorder(f, o, key, g)
 		})
 		note(k.findStale(g))
 		if k.Watch.Cancelled() {

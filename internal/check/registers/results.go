@@ -58,7 +58,7 @@ func noFindings() [kinds]check.Finding {
 		scanCount:    {Check: Scans},
 		scanLoaded:   {Check: Scans},
 		staleScan:    {Check: Scans, Anomaly: "stale scan", Forbidden: isolation.StrictSerializable},
-		disordered:   {Check: Linearizable},
+		disordered:   {Check: Linearizable, Forbidden: isolation.StrictSerializable},
 		endMissing:   {Check: check.Durable},
 		endRepeated:  {Check: check.Durable},
 		endDamaged:   {Check: check.Durable},
@@ -85,7 +85,7 @@ func (k *checker) find(of kind, n uint64, make func() finding) {
 // complete adds to a violation the record in which it shows.
 func (k *checker) complete(n uint64, one finding) finding {
 	if n != noRecord {
-		one.on = k.object(n)
+		one.on = k.Object(n)
 	}
 	return one
 }
@@ -104,9 +104,6 @@ func (k *checker) report(of kind, one finding) {
 	}
 	k.in.OnViolation(found)
 }
-
-// object names record n.
-func (k *checker) object(n uint64) fact.Object { return fact.Object(k.in.Name(n)) }
 
 // member returns a transaction as facts have it.
 func (k *checker) member(id history.ID, kind history.Kind) fact.Member {
@@ -185,15 +182,15 @@ func (k *checker) results(problem error) (list []check.Result) {
 func (k *checker) undecided(name string, problem error) fact.Fact {
 	switch {
 	case problem != nil:
-		return fact.Unreadable{Problem: problem.Error()}
+		return check.Unreadable(problem)
 	case len(k.in.History) == 0:
 		return fact.NoHistory{}
 	case (name == check.Durable || name == check.NoGhost) && k.in.End == nil:
-		return fact.NoEnd{Run: k.Unended}
+		return k.NoEnd()
 	case !k.Complete():
 		return fact.CutOff{}
 	case k.doubts[name] > 0:
-		return fact.Clocks{Count: fact.Count{N: k.doubts[name], Noun: "record"}, Within: k.Uncertainty()}
+		return k.Uncertain(k.doubts[name], "record")
 	case name == Scans && k.in.Records > mostPlaces && k.scanned != nil:
 		return fact.RegisterTooMany{Most: mostPlaces}
 	case name == Scans:

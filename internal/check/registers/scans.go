@@ -75,8 +75,9 @@ func (v *viewer) scan(r *reading) {
 		if place <= last {
 			if r.judge {
 				v.find(scanOrder, op.Object, func() finding {
-					return shows(fact.RegisterScanOrder{Scan: k.member(r.ID, r.Kind), Object: k.object(op.Object)}, r.ID)
+					return shows(fact.RegisterScanOrder{Scan: k.member(r.ID, r.Kind), Object: k.Object(op.Object)}, r.ID)
 				})
+				v.at(scanOrder, r.ended)
 			}
 			return
 		}
@@ -90,6 +91,7 @@ func (v *viewer) scan(r *reading) {
 		v.find(scanCount, start.Object, func() finding {
 			return shows(fact.RegisterScanCount{Scan: k.member(r.ID, r.Kind), Limit: limit, Found: found}, r.ID)
 		})
+		v.at(scanCount, r.ended)
 	case found < limit:
 		v.gap(r, last+1, ^uint64(0))
 	}
@@ -102,8 +104,9 @@ func (v *viewer) gap(r *reading, from, to uint64) {
 	if i, _ := slices.BinarySearch(p.loaded, from); r.judge && i < len(p.loaded) && p.loaded[i] <= to {
 		n := k.in.At(p.loaded[i])
 		v.find(scanLoaded, n, func() finding {
-			return shows(fact.RegisterScanLoaded{Scan: k.member(r.ID, r.Kind), Object: k.object(n)}, r.ID)
+			return shows(fact.RegisterScanLoaded{Scan: k.member(r.ID, r.Kind), Object: k.Object(n)}, r.ID)
 		})
+		v.at(scanLoaded, r.ended)
 	}
 	if !r.timed {
 		return
@@ -113,10 +116,11 @@ func (v *viewer) gap(r *reading, from, to uint64) {
 		if w := p.inserts[i].by; w.end < r.began && k.timed(w, r.group) {
 			v.find(staleScan, w.n, func() finding {
 				return shows(fact.RegisterScanInsert{
-					Scan: k.member(r.ID, r.Kind), Object: k.object(w.n), Insert: k.writer(w),
+					Scan: k.member(r.ID, r.Kind), Object: k.Object(w.n), Insert: k.writer(w),
 					Ago: time.Duration(r.began - w.end), AtLeast: k.inexact(),
 				}, r.ID, w.id)
 			})
+			v.at(staleScan, r.ended)
 			return
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostWrites is how many writes the checks take.
-const mostWrites = 1<<30 - 1
+// mostWrites is how many writes the checks take: a rank has the bits of a write's flags that are left.
+const mostWrites = 1<<(32-flagBits) - 1
 
 // gatherer is what one worker gathers of the writes.
 type gatherer struct {
@@ -308,11 +308,13 @@ func (k *checker) findLostUpdates(f *finder, o *ordering, key *register) {
 	})
 	for j := 1; j < len(updates); j++ {
 		if a, b := updates[j-1], updates[j]; a.previous == b.previous {
+			key.update = true
 			f.find(lost, b.n, func() finding {
 				return shows(fact.RegisterLostUpdate{
-					First: k.writer(a), Second: k.writer(b), Object: k.object(b.n), Writer: k.writerAt(b.n, b.previous),
+					First: k.writer(a), Second: k.writer(b), Object: k.Object(b.n), Writer: k.writerAt(b.n, b.previous),
 				}, b.id, a.id)
 			})
+			f.at(lost, b.end)
 		}
 	}
 }

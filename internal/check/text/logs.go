@@ -7,69 +7,63 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// titleOfLogs is title for findings about logs: those of one violation have none.
+// titleOfLogs is title for findings about logs.
 func (s Speaker) titleOfLogs(f *check.Finding) (title string, all bool) {
-	if f.Count == 1 {
-		return "", false
-	}
-	return s.logsTitle(f.Instances[0], check.Group(f.Count)), false
-}
-
-func (s Speaker) logsTitle(first fact.Fact, count string) string {
-	appends := count + " " + s.Words.One + "s "
-	switch first.(type) {
+	n := func(noun string) string { return check.Plural(f.Count, noun) }
+	appends := n(s.Words.One)
+	switch f.Instances[0].(type) {
 	case fact.LogLost:
-		return appends + "acknowledged and lost"
+		title = appends + " acknowledged and lost"
 	case fact.LogLostPart:
-		return appends + "acknowledged and lost in part"
+		title = appends + " acknowledged and lost in part"
 	case fact.LogSpoilt:
-		return appends + "acknowledged and damaged"
+		title = appends + " acknowledged and damaged"
 	case fact.LogRefused:
-		return appends + "reported as not applied, and in the log"
+		title = appends + " reported as not applied, and in the log"
 	case fact.LogClosed:
-		return appends + "closed by a look-up, and in the log"
+		title = appends + " closed by a look-up, and in the log"
 	case fact.LogUnsent:
-		return appends + "in the log that no client sent"
+		title = appends + " in the log that no client sent"
 	case fact.LogExtraEvent:
-		return appends + "with more events than were sent"
+		title = appends + " with more events than were sent"
 	case fact.LogTwice:
-		return appends + "in the log twice"
+		title = appends + " in the log twice"
 	case fact.LogUnexpected:
-		return count + " rows that neither the load nor a client writes"
+		title = n("row") + " that neither the load nor a client writes"
 	case fact.LogDamaged:
-		return appends + "with damaged entries"
+		title = appends + " with damaged entries"
 	case fact.LogLength:
-		return appends + "with events of another length than was sent"
+		title = appends + " with events of another length than was sent"
 	case fact.LogTorn:
-		return appends + "in the log in part"
+		title = appends + " in the log in part"
 	case fact.LogOtherStream:
-		return appends + "in another stream than they were sent to"
+		title = appends + " with entries in another stream"
 	case fact.LogOtherPlace:
-		return appends + "at another place than was acknowledged"
+		title = appends + " at another place than was acknowledged"
 	case fact.LogApart:
-		return appends + "whose events do not stand together in their order"
+		title = appends + " with events that do not stand together in their order"
 	case fact.LogBehindOwn:
-		return appends + "behind a later one of the same client"
+		title = appends + " behind a later one of the same client"
 	case fact.LogBehindLater:
-		return appends + "behind one that began only after they were acknowledged"
+		title = appends + " behind one that began after the acknowledgement"
 	case fact.LogOverlap:
-		return appends + "acknowledged at a place of another one"
+		title = appends + " acknowledged at a place of another one"
 	case fact.LogHole:
-		return count + " holes"
+		title = n("hole")
 	case fact.LogShared:
-		return count + " places with two entries"
+		title = n("place") + " with two entries"
 	case fact.LogEnd:
-		return count + " streams do not end where their entries do"
+		title = n("stream") + " with an end that is not at the last entry"
 	case fact.LogEndWriter:
-		return count + " streams name another writer of their last entry"
+		title = n("stream") + " with another writer of the last entry"
 	case fact.LogTwoEnds:
-		return count + " streams have two ends"
+		title = n("stream") + " with two ends"
 	case fact.LogForeignStream:
-		return count + " streams that no load made"
+		title = n("stream") + " that no load made"
 	case fact.LogLostStream:
-		return count + " streams of the load are gone"
+		title = n("stream") + " of the load lost"
 	}
-	return ""
+	return title, false
 }
 
 // logs returns the clause of a fact of logs; empty for others.

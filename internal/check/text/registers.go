@@ -9,50 +9,44 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// titleOfRegisters is title for findings about registers: those of one violation have none.
+// titleOfRegisters is title for findings about registers.
 func (s Speaker) titleOfRegisters(f *check.Finding) (title string, all bool) {
-	if f.Count == 1 {
-		return "", false
-	}
-	return registersTitle(f.Instances[0], check.Group(f.Count)), false
-}
-
-func registersTitle(first fact.Fact, count string) string {
-	switch first.(type) {
+	n := func(noun string) string { return check.Plural(f.Count, noun) }
+	switch f.Instances[0].(type) {
 	case fact.RegisterForeignKey:
-		return count + " keys returned that nobody makes"
+		title = n("record") + " returned with a key that nobody makes"
 	case fact.RegisterDamagedValue:
-		return count + " damaged values read"
+		title = n("damaged value") + " read"
 	case fact.RegisterUnwrittenValue:
-		return count + " values read that their writers did not write there"
+		title = n("value") + " read of a transaction that wrote nothing there"
 	case fact.RegisterOtherLength:
-		return count + " values read with another length than was written"
+		title = n("value") + " read with another length than was written"
 	case fact.RegisterMissingRecord:
-		return count + " reads did not find a record of the load"
+		title = n("read") + " without a record that the load made"
 	case fact.RegisterScanOrder:
-		return count + " scans out of order"
+		title = n("scan") + " out of order"
 	case fact.RegisterScanCount:
-		return count + " scans returned too many records"
+		title = n("scan") + " with too many records"
 	case fact.RegisterScanLoaded:
-		return count + " times a scan left out records of the load"
+		title = n("gap") + " in scans where the load made a record"
 	case fact.RegisterNoOrder:
-		return count + " records have no order of their reads and writes"
+		title = n("record") + " without an order of reads and writes"
 	case fact.RegisterEndDamaged:
-		return count + " damaged records in the end state"
+		title = n("damaged record") + " in the end state"
 	case fact.RegisterEndLength:
-		return count + " records in the end state with another length than was written"
+		title = n("record") + " in the end state with another length than was written"
 	case fact.RegisterEndMissing:
-		return count + " records of the load lost"
+		title = n("record") + " of the load lost"
 	case fact.RegisterEndLost:
-		return count + " records lost acknowledged writes"
+		title = n("record") + " with acknowledged writes that are lost"
 	case fact.RegisterUnexpected:
-		return count + " rows in the end state that nobody makes"
+		title = n("row") + " in the end state that nobody makes"
 	case fact.RegisterEndUnwritten:
-		return count + " records in the end state with values that their writers did not write there"
+		title = n("record") + " in the end state of a transaction that wrote nothing there"
 	case fact.RegisterEndRefused:
-		return count + " records in the end state with values of refused transactions"
+		title = n("record") + " in the end state of a refused transaction"
 	}
-	return ""
+	return title, false
 }
 
 // registers returns the clause of a fact of registers; empty for others.

@@ -141,32 +141,31 @@ func wantHeadings(t *testing.T, s Speaker, list []clause) {
 
 func TestRegisterHeadings(t *testing.T) {
 	wantHeadings(t, Speaker{check.Words{One: "transaction"}}, []clause{
-		{fact.RegisterForeignKey{}, "1,200 keys returned that nobody makes"},
+		{fact.RegisterForeignKey{}, "1,200 records returned with a key that nobody makes"},
 		{fact.RegisterDamagedValue{}, "1,200 damaged values read"},
-		{fact.RegisterUnwrittenValue{}, "1,200 values read that their writers did not write there"},
+		{fact.RegisterUnwrittenValue{}, "1,200 values read of a transaction that wrote nothing there"},
 		{fact.RegisterOtherLength{}, "1,200 values read with another length than was written"},
-		{fact.RegisterMissingRecord{}, "1,200 reads did not find a record of the load"},
+		{fact.RegisterMissingRecord{}, "1,200 reads without a record that the load made"},
 		{fact.RegisterDirtyRead{}, ""},
 		{fact.RegisterStaleRead{}, ""},
 		{fact.RegisterLostUpdate{}, ""},
 		{fact.RegisterScanOrder{}, "1,200 scans out of order"},
-		{fact.RegisterScanCount{}, "1,200 scans returned too many records"},
-		{fact.RegisterScanLoaded{}, "1,200 times a scan left out records of the load"},
+		{fact.RegisterScanCount{}, "1,200 scans with too many records"},
+		{fact.RegisterScanLoaded{}, "1,200 gaps in scans where the load made a record"},
 		{fact.RegisterScanInsert{}, ""},
-		{fact.RegisterNoOrder{}, "1,200 records have no order of their reads and writes"},
+		{fact.RegisterNoOrder{}, "1,200 records without an order of reads and writes"},
 		{fact.RegisterEndDamaged{}, "1,200 damaged records in the end state"},
 		{fact.RegisterEndLength{}, "1,200 records in the end state with another length than was written"},
 		{fact.RegisterEndMissing{}, "1,200 records of the load lost"},
-		{fact.RegisterEndLost{}, "1,200 records lost acknowledged writes"},
+		{fact.RegisterEndLost{}, "1,200 records with acknowledged writes that are lost"},
 		{fact.RegisterUnexpected{}, "1,200 rows in the end state that nobody makes"},
 		{fact.RegisterEndUnwritten{},
-			"1,200 records in the end state with values that their writers did not write there"},
-		{fact.RegisterEndRefused{}, "1,200 records in the end state with values of refused transactions"},
+			"1,200 records in the end state of a transaction that wrote nothing there"},
+		{fact.RegisterEndRefused{}, "1,200 records in the end state of a refused transaction"},
 	})
 }
 
-// TestFindingOfRegisters: one violation is one sentence, and several have a heading or the name of
-// their anomaly.
+// TestFindingOfRegisters: the heading, or the name of the anomaly, stands before the first instance.
 func TestFindingOfRegisters(t *testing.T) {
 	s := Speaker{check.Words{One: "transaction"}}
 	missing := fact.RegisterMissingRecord{Reader: member("read", 4, 17), Object: "key 3"}
@@ -175,8 +174,8 @@ func TestFindingOfRegisters(t *testing.T) {
 		finding check.Finding
 		want    string
 	}{
-		{check.Finding{Count: 1, Instances: []fact.Fact{missing}}, "Read 1-4-17 did not find key 3, which the load made."},
-		{check.Finding{Count: 2, Instances: []fact.Fact{missing}}, "2 reads did not find a record of the load, first: read 1-4-17 did not find key 3, which the load made."},
+		{check.Finding{Count: 1, Instances: []fact.Fact{missing}}, "1 read without a record that the load made: read 1-4-17 did not find key 3, which the load made."},
+		{check.Finding{Count: 2, Instances: []fact.Fact{missing}}, "2 reads without a record that the load made, first: read 1-4-17 did not find key 3, which the load made."},
 		{check.Finding{Count: 2, Anomaly: "dirty read (G1a)", Instances: []fact.Fact{dirty}},
 			"Dirty read (G1a): 2 times, first: read 1-4-17 found the value of update 1-2-5 in key 3, and update 1-2-5 was aborted."},
 	} {

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/logs"
+	"stroppy/internal/check/text"
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
@@ -32,6 +34,9 @@ func eventsWays() map[string]func(c *events.Config) {
 		"the smallest one": func(c *events.Config) { c.Batch, c.Fragment, c.Size = 1, 0, events.Size{Low: 32, High: 32} },
 	}
 }
+
+// eventsText returns what a check of a log came to, for failures.
+func eventsText(r *check.Result) string { return text.Speaker{Words: events.Spec().Words}.Detail(r) }
 
 func newEvents(t *testing.T, database db.Database, c events.Config) *events.Log {
 	t.Helper()
@@ -59,7 +64,7 @@ func (r *trial) wantForeign(t *testing.T) {
 			want = check.Unknown
 		}
 		if result.Status != want {
-			t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
+			t.Errorf("%s is %v: %s", result.Name, result.Status, eventsText(&result))
 		}
 	}
 }
@@ -139,7 +144,7 @@ func TestEventsMutants(t *testing.T) {
 					t.Fatal("the mutant had no effect")
 				}
 				if result := r.status(finder); result.Status != check.Invalid || len(result.Witness) == 0 {
-					t.Errorf("%s is %v: %s", finder, result.Status, result.Detail)
+					t.Errorf("%s is %v: %s", finder, result.Status, eventsText(&result))
 				}
 				if v := check.Verdict(r.results); v != check.Invalid {
 					t.Errorf("the verdict is %v", v)
@@ -169,8 +174,8 @@ func TestEventsOfSeveralRuns(t *testing.T) {
 		second.wantForeign(t)
 		second.checkWith(t, first.dir)
 		second.wantAllValid(t)
-		if detail := second.results[0].Detail; !strings.HasPrefix(detail, "200 appends") {
-			t.Errorf("together: %s", detail)
+		if why := second.results[0].Why; why != (fact.LogAppends{Acknowledged: 200}) {
+			t.Errorf("together: %+v", why)
 		}
 	}
 }

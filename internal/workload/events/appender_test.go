@@ -176,7 +176,7 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	} {
 		tx.ID, tx.Kind, tx.Attempts = history.NewID(1, 0, uint64(i+1)), appends, 1
 		tx.Due, tx.Try = tx.Sent, tx.Sent
-		tx.Ops = []history.Op{{Write: true, Amount: 400}}
+		tx.Ops = []history.Op{{Write: true, Observed: tx.Outcome == history.Committed, Amount: 400}}
 		if err := w.Client(0).Append(&tx); err != nil {
 			t.Fatal(err)
 		}

@@ -163,15 +163,26 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 			g.committed++
 		}
 	}
-	if what := k.contradiction(tx); what != "" {
-		if g.altered == nil {
-			g.altered = fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, what)
+	if !isPlainRead(tx) {
+		if what := k.contradiction(tx); what != "" {
+			if g.altered == nil {
+				g.altered = fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, what)
+			}
+			return
 		}
-		return
+		if tx.Ops[0].Write {
+			k.addWrite(g, source, block, tx)
+		}
 	}
-	if !tx.Ops[0].Write {
-		return
-	}
+}
+
+// isPlainRead reports whether a transaction read one record, as most do.
+func isPlainRead(tx *history.Transaction) bool {
+	return len(tx.Ops) == 1 && tx.Ops[0].Observed && !tx.Ops[0].Write && tx.Kind.ReadOnly()
+}
+
+// addWrite notes one transaction that writes.
+func (k *checker) addWrite(g *gatherer, source int, block int64, tx *history.Transaction) {
 	w := g.next(source, block, tx.ID)
 	k.describe(w, source, tx)
 	switch {

@@ -168,9 +168,9 @@ type Replica struct {
 	Node        string                   `json:"node"`
 	Digest      Digest                   `json:"digest"`
 	Error       string                   `json:"error,omitempty"`            // why it could not be read
-	Differences []fact.ReplicaDifference `json:"differences,omitempty"`      // from what was downloaded from the whole cluster, the first ones
+	Differences []fact.ReplicaDifference `json:"differences,omitempty"`      // from the whole cluster, the first ones
 	More        int                      `json:"more_differences,omitempty"` // beyond these
-	Difference  string                   `json:"difference,omitempty"`       // in words: only recordings of earlier versions have it
+	Difference  string                   `json:"difference,omitempty"`       // in words, of an earlier version
 	// Behind says that it may only be late: it has nothing that the cluster as one has not,
 	// and was waited for.
 	Behind bool `json:"behind,omitempty"`

@@ -43,7 +43,8 @@ func (e *checker) readLog() (problem error) {
 	}
 	for leg := range check.Each(&e.Watch, "the end state's log", e.in.End.Rows(), &problem) {
 		if !written(&leg) {
-			return fmt.Errorf("the end state's log has an entry at place %d of %s that no download writes: it is damaged", leg.Version, e.in.Name(leg.Object))
+			return fmt.Errorf("the end state's log has an entry at place %d of %s that no download writes: it is damaged",
+				leg.Version, e.in.Name(leg.Object))
 		}
 		if err := e.step(leg); err != nil {
 			return err
@@ -95,7 +96,9 @@ func (e *checker) step(leg history.Row) error {
 		e.leave()
 		*s = newStreamWalk(leg.Object)
 		if leg.Object >= e.in.Streams {
-			e.note(foreignStreams, leg.Transaction, leg.Object, fact.LogForeignStream{Stream: e.Object(leg.Object), Entries: true})
+			e.note(foreignStreams, leg.Transaction, leg.Object, fact.LogForeignStream{
+				Stream: e.Object(leg.Object), Entries: true,
+			})
 		}
 	}
 	if leg.Version == s.place+1 {
@@ -106,9 +109,12 @@ func (e *checker) step(leg history.Row) error {
 	writer := fact.Member{ID: leg.Transaction}
 	switch {
 	case leg.Version < s.place:
-		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, e.in.Name(leg.Object), s.place)
+		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged",
+			leg.Version, e.in.Name(leg.Object), s.place)
 	case leg.Version == s.place:
-		e.note(shared, leg.Transaction, leg.Object, fact.LogShared{Stream: e.Object(leg.Object), Place: leg.Version, Append: writer})
+		e.note(shared, leg.Transaction, leg.Object, fact.LogShared{
+			Stream: e.Object(leg.Object), Place: leg.Version, Append: writer,
+		})
 	default:
 		e.note(holes, leg.Transaction, leg.Object, fact.LogHole{
 			Stream: e.Object(leg.Object), First: s.place + 1, Last: leg.Version - 1, Before: writer,
@@ -182,7 +188,9 @@ func (e *checker) tombstone(i uint32, leg history.Row) {
 	case t.Flags&check.Tombstone != 0:
 		e.find(twice, i, fact.LogTwice{Append: e.member(i), Tombstone: true})
 	case t.Source != check.FromLedger && leg.Object != p.stream:
-		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Tombstone: true, Sent: e.Object(p.stream), Found: e.Object(leg.Object)})
+		e.find(otherStream, i, fact.LogOtherStream{
+			Append: e.member(i), Tombstone: true, Sent: e.Object(p.stream), Found: e.Object(leg.Object),
+		})
 	case t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()):
 		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
 	}
@@ -210,7 +218,9 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 	}
 	switch {
 	case leg.Object != p.stream:
-		e.find(otherStream, i, fact.LogOtherStream{Append: e.member(i), Event: leg.Number, Sent: e.Object(p.stream), Found: e.Object(leg.Object)})
+		e.find(otherStream, i, fact.LogOtherStream{
+			Append: e.member(i), Event: leg.Number, Sent: e.Object(p.stream), Found: e.Object(leg.Object),
+		})
 	case p.seen != 0 && leg.Version != p.seen+uint64(leg.Number):
 		e.find(otherPlace, i, fact.LogOtherPlace{
 			Append: e.member(i), Event: leg.Number, Stream: e.Object(leg.Object), Acknowledged: p.seen + uint64(leg.Number), Found: leg.Version,

@@ -134,7 +134,8 @@ func (e *checker) readAppends() (problem error) {
 		}
 	}
 	if missing, found := e.Txns.Gap(e.Recorded); found {
-		return fmt.Errorf("the history lacks transaction %v, and has later ones of its client: it was altered or damaged: restore it from a copy", missing)
+		return fmt.Errorf("the history lacks transaction %v, and has later ones of its client: it was altered or "+
+			"damaged: restore it from a copy", missing)
 	}
 	e.together = e.onOneClock()
 	return nil
@@ -159,7 +160,8 @@ func (e *checker) onOneClock() []bool {
 // addAppend notes append i; several workers may do so at once.
 func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
 	if len(tx.Ops) != 1 || tx.Kind.ReadOnly() {
-		return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s", tx.ID, len(tx.Ops), e.Words.One)
+		return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s",
+			tx.ID, len(tx.Ops), e.Words.One)
 	}
 	op := &tx.Ops[0]
 	bytes := int64(0)
@@ -176,7 +178,8 @@ func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
 		wrong = "was acknowledged, and not at which place"
 	}
 	if wrong != "" {
-		return fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, wrong)
+		return fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it "+
+			"from a copy", tx.ID, wrong)
 	}
 	e.places[i] = place{stream: op.Object, lookedUp: tx.LookedUp}
 	if op.Observed {
@@ -218,7 +221,9 @@ func (e *checker) judge(i uint32) {
 		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
 	}
 	if there && !whole {
-		e.find(torn, i, fact.LogTorn{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
+		e.find(torn, i, fact.LogTorn{
+			Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch),
+		})
 	}
 	switch t.Outcome {
 	case history.Committed:
@@ -227,7 +232,9 @@ func (e *checker) judge(i uint32) {
 		case !there:
 			e.find(lost, i, fact.LogLost{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch)})
 		case !whole:
-			e.find(partly, i, fact.LogLostPart{Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch)})
+			e.find(partly, i, fact.LogLostPart{
+				Append: e.member(i), Stream: e.Object(p.stream), Events: int(batch), Missing: e.missing(i, batch),
+			})
 		case p.broken:
 			e.find(spoilt, i, fact.LogSpoilt{Append: e.member(i), Stream: e.Object(p.stream)})
 		}

@@ -49,7 +49,9 @@ func (k *checker) readEnd() (problem error) {
 		}
 	}
 	if loaded > k.in.Records {
-		k.find(endRepeated, noRecord, func() finding { return shows(fact.RegisterEndRepeated{Found: loaded, Loaded: k.in.Records}) })
+		k.find(endRepeated, noRecord, func() finding {
+			return shows(fact.RegisterEndRepeated{Found: loaded, Loaded: k.in.Records})
+		})
 	}
 	return nil
 }
@@ -81,7 +83,9 @@ func (k *checker) judgeEnd(a *history.Object) {
 		if key != nil {
 			key.state = history.Broken
 		}
-		k.find(endDamaged, a.N, func() finding { return shows(fact.RegisterEndDamaged{Object: k.Object(a.N), Bytes: a.Value}) })
+		k.find(endDamaged, a.N, func() finding {
+			return shows(fact.RegisterEndDamaged{Object: k.Object(a.N), Bytes: a.Value})
+		})
 		return
 	}
 	who, w := k.writerOf(a.N, a.Writer, k.foreign)

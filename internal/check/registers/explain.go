@@ -93,8 +93,11 @@ func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 	}
 	replaced := func(reader, writer *recorded) check.Edge {
 		e := check.Edge{
-			From: reader.ID, To: writer.ID, Kind: check.ReadWrite, Object: k.in.Name(n), FromVersion: "no record", ToVersion: versionOf(writer.ID),
-			Why: fact.RegisterReplaced{Reader: reader.member(), Object: k.Object(n), Absent: !found, Value: value, Writer: writer.member()},
+			From: reader.ID, To: writer.ID, Kind: check.ReadWrite, Object: k.in.Name(n),
+			FromVersion: "no record", ToVersion: versionOf(writer.ID),
+			Why: fact.RegisterReplaced{
+				Reader: reader.member(), Object: k.Object(n), Absent: !found, Value: value, Writer: writer.member(),
+			},
 		}
 		if found {
 			e.FromVersion = versionOf(value.ID)
@@ -107,7 +110,8 @@ func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 			return
 		}
 		f.Cycle = []check.Edge{{
-			From: other.ID, To: one.ID, Kind: check.WriteRead, Object: k.in.Name(n), FromVersion: versionOf(other.ID), ToVersion: versionOf(other.ID),
+			From: other.ID, To: one.ID, Kind: check.WriteRead, Object: k.in.Name(n),
+			FromVersion: versionOf(other.ID), ToVersion: versionOf(other.ID),
 			Why: fact.RegisterReadOf{Writer: other.member(), Outcome: other.Outcome, Object: k.Object(n), Reader: one.member()},
 		}}
 	case lostName:

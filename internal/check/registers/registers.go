@@ -104,7 +104,10 @@ type checker struct {
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
-	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), names: map[history.Kind]string{}, foreign: map[uint64]bool{}, workers: runtime.GOMAXPROCS(0)}
+	k := &checker{
+		Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(),
+		names: map[history.Kind]string{}, foreign: map[uint64]bool{}, workers: runtime.GOMAXPROCS(0),
+	}
 	for _, source := range in.History {
 		for _, kind := range source.Header().Kinds {
 			k.names[history.Kind(kind.Number)] = kind.Name

@@ -150,12 +150,15 @@ func (k *checker) rules() []rule {
 		return k.in.Expect.Includes(level) || k.in.Expect == isolation.Unknown
 	}
 	return []rule{
-		{Values, promised(isolation.ReadCommitted) || !k.only(dirtyRead), fact.RegisterValues{Values: k.values}, nothing(k.values, "value", "read")},
+		{Values, promised(isolation.ReadCommitted) || !k.only(dirtyRead), fact.RegisterValues{Values: k.values},
+			nothing(k.values, "value", "read")},
 		{Fresh, strict, fact.RegisterFresh{}, nothing(k.observed, "record", "read")},
-		{NoLostUpdate, promised(isolation.SnapshotIsolation), fact.RegisterUpdates{Updates: k.updates}, nothing(k.updates, "record", "both read and written")},
+		{NoLostUpdate, promised(isolation.SnapshotIsolation), fact.RegisterUpdates{Updates: k.updates},
+			nothing(k.updates, "record", "both read and written")},
 		{Scans, strict || !k.only(staleScan), fact.RegisterScans{Scans: k.scans}, nothing(k.scans, "scan", "made")},
 		{Linearizable, strict, fact.RegisterOrder{Records: len(k.keys)}, nothing(uint64(len(k.keys)), "record", "written")},
-		{check.Durable, true, fact.RegisterEnd{Records: k.ends}, nothing(k.ends, "record", "in the end state, and none had to be there")},
+		{check.Durable, true, fact.RegisterEnd{Records: k.ends},
+			nothing(k.ends, "record", "in the end state, and none had to be there")},
 		{check.NoGhost, true, fact.RegisterWritten{Records: k.ends, Writes: k.writers}, nil},
 	}
 }

@@ -166,7 +166,8 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 	if !isPlainRead(tx) {
 		if what := k.contradiction(tx); what != "" {
 			if g.altered == nil {
-				g.altered = fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: restore it from a copy", tx.ID, what)
+				g.altered = fmt.Errorf("the history contradicts itself: transaction %v %s: it was altered or damaged: "+
+					"restore it from a copy", tx.ID, what)
 			}
 			return
 		}
@@ -234,7 +235,8 @@ func (k *checker) misnumbered(extents map[uint64]extent) error {
 	for _, client := range clients {
 		e, id := extents[client], history.ID(client<<history.SequenceBits)
 		if !k.in.Part && !e.whole() && k.Recorded(id) {
-			return fmt.Errorf("the history of run %d does not have each transaction of client %d once: it was altered or damaged: restore it from a copy",
+			return fmt.Errorf("the history of run %d does not have each transaction of client %d once: it was altered or "+
+				"damaged: restore it from a copy",
 				id.Run(), id.Client())
 		}
 	}

@@ -80,7 +80,8 @@ func (s Speaker) logs(f fact.Fact) string {
 func (s Speaker) logAppends(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogLost:
-		return fmt.Sprintf("%s with %s was acknowledged, and the log does not have it", s.Who(f.Append), check.Plural(f.Events, "event"))
+		return fmt.Sprintf("%s with %s was acknowledged, and the log does not have it",
+			s.Who(f.Append), check.Plural(f.Events, "event"))
 	case fact.LogLostPart:
 		return fmt.Sprintf("%s with %s was acknowledged, and the log does not have %s of them",
 			s.Who(f.Append), check.Plural(f.Events, "event"), check.Group(f.Missing))
@@ -89,7 +90,8 @@ func (s Speaker) logAppends(f fact.Fact) string {
 	case fact.LogRefused:
 		return fmt.Sprintf("%s was %v, and it is in the log", s.Who(f.Append), f.Outcome)
 	case fact.LogClosed:
-		return fmt.Sprintf("the log has events of %s and a tombstone, by which a look-up had closed its place", s.Who(f.Append))
+		return fmt.Sprintf("the log has events of %s and a tombstone, by which a look-up had closed its place",
+			s.Who(f.Append))
 	case fact.LogUnsent:
 		if f.Tombstone {
 			return fmt.Sprintf("the log has a tombstone of %s, and no client sent it", s.Who(f.Append))
@@ -106,15 +108,18 @@ func (s Speaker) logAppends(f fact.Fact) string {
 func (s Speaker) logEntries(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogExtraEvent:
-		return fmt.Sprintf("the log has event %d of %s, which was sent with %s, numbered from 0", f.Event, s.Who(f.Append), check.Plural(f.Events, "event"))
+		return fmt.Sprintf("the log has event %d of %s, which was sent with %s, numbered from 0",
+			f.Event, s.Who(f.Append), check.Plural(f.Events, "event"))
 	case fact.LogTwice:
 		return fmt.Sprintf("%s is in the log twice", s.entry(f.Append, f.Event, f.Tombstone))
 	case fact.LogUnexpected:
 		return "found in the log: " + f.Text
 	case fact.LogDamaged:
-		return fmt.Sprintf("%s, at place %d of %s, is not as it was written", s.entry(f.Append, f.Event, f.Tombstone), f.Place, s.On(f.Stream))
+		return fmt.Sprintf("%s, at place %d of %s, is not as it was written",
+			s.entry(f.Append, f.Event, f.Tombstone), f.Place, s.On(f.Stream))
 	case fact.LogLength:
-		return fmt.Sprintf("event %d of %s is in the log with %s, and it was sent with %s", f.Event, s.Who(f.Append), bytesOf(f.Found), bytesOf(f.Sent))
+		return fmt.Sprintf("event %d of %s is in the log with %s, and it was sent with %s",
+			f.Event, s.Who(f.Append), bytesOf(f.Found), bytesOf(f.Sent))
 	case fact.LogOtherStream:
 		part := fmt.Sprintf("event %d", f.Event)
 		if f.Tombstone {
@@ -155,9 +160,11 @@ func (s Speaker) logOrder(f fact.Fact) string {
 	}
 	switch f := f.(type) {
 	case fact.LogBehindOwn:
-		return fmt.Sprintf("in %s, %s of the same client was sent later, and %s %s", s.On(f.Stream), s.Who(f.Later), s.Who(f.Append), stands(f.Acknowledged))
+		return fmt.Sprintf("in %s, %s of the same client was sent later, and %s %s",
+			s.On(f.Stream), s.Who(f.Later), s.Who(f.Append), stands(f.Acknowledged))
 	case fact.LogBehindLater:
-		return fmt.Sprintf("in %s, %s was acknowledged before %s began, and %s", s.On(f.Stream), s.Who(f.Append), s.Who(f.Later), stands(f.Acknowledged))
+		return fmt.Sprintf("in %s, %s was acknowledged before %s began, and %s",
+			s.On(f.Stream), s.Who(f.Append), s.Who(f.Later), stands(f.Acknowledged))
 	case fact.LogOverlap:
 		return fmt.Sprintf("in %s, %s was acknowledged at %s, and %s at %s",
 			s.On(f.Stream), s.Who(f.Append), places(f.First, f.Last), s.Who(f.Other), places(f.OtherFirst, f.OtherLast))
@@ -180,7 +187,8 @@ func (s Speaker) logStreams(f fact.Fact) string {
 		if f.Last == 0 {
 			return fmt.Sprintf("%s says that it ends at place %d, and it has no entries", s.On(f.Stream), f.End)
 		}
-		return fmt.Sprintf("%s says that it ends at place %d, and its last entry is at place %d", s.On(f.Stream), f.End, f.Last)
+		return fmt.Sprintf("%s says that it ends at place %d, and its last entry is at place %d",
+			s.On(f.Stream), f.End, f.Last)
 	case fact.LogEndWriter:
 		return fmt.Sprintf("%s names %s as the writer of its last entry, at place %d, and that entry is of %s",
 			s.On(f.Stream), s.Who(f.Named), f.Place, s.Who(f.Writer))
@@ -203,14 +211,17 @@ func (s Speaker) logHolds(f fact.Fact) string {
 	case fact.LogAppends:
 		text := "no " + s.Words.One + " was acknowledged"
 		if f.Acknowledged > 0 {
-			text = fmt.Sprintf("%s acknowledged, and every event of them was read back whole", areOf(uint64(f.Acknowledged), s.Words.One))
+			text = fmt.Sprintf("%s acknowledged, and every event of them was read back whole",
+				areOf(uint64(f.Acknowledged), s.Words.One))
 		}
 		if f.Unknown > 0 {
-			text += fmt.Sprintf("; the log has %s of %s of unknown outcome", check.Group(f.Applied), check.Plural(f.Unknown, s.Words.One))
+			text += fmt.Sprintf("; the log has %s of %s of unknown outcome",
+				check.Group(f.Applied), check.Plural(f.Unknown, s.Words.One))
 		}
 		return text
 	case fact.LogSent:
-		text := fmt.Sprintf("the log has %s, all of which were sent, and no event of an aborted append", check.Plural(f.Entries, "entry"))
+		text := fmt.Sprintf("the log has %s, all of which were sent, and no event of an aborted append",
+			check.Plural(f.Entries, "entry"))
 		if f.Tombstones > 0 {
 			text += fmt.Sprintf("; %s left by look-ups", areOf(f.Tombstones, "tombstone"))
 		}
@@ -218,11 +229,14 @@ func (s Speaker) logHolds(f fact.Fact) string {
 	case fact.LogOnce:
 		return "no event is in the log twice"
 	case fact.LogWhole:
-		return fmt.Sprintf("%s read back, each byte for byte as it was sent, and no batch is there in part", areOf(f.Events, "event"))
+		return fmt.Sprintf("%s read back, each byte for byte as it was sent, and no batch is there in part",
+			areOf(f.Events, "event"))
 	case fact.LogOrder:
-		return fmt.Sprintf("%s acknowledged, and each batch stands together at its acknowledged places, in the order of time", areOf(uint64(f.Appends), s.Words.One))
+		return fmt.Sprintf("%s acknowledged, and each batch stands together at its acknowledged places, in the order of time",
+			areOf(uint64(f.Appends), s.Words.One))
 	case fact.LogContinuous:
-		return fmt.Sprintf("the log has %s in %s, and no hole before the end of one", check.Plural(f.Entries, "entry"), check.Plural(f.Streams, "stream"))
+		return fmt.Sprintf("the log has %s in %s, and no hole before the end of one",
+			check.Plural(f.Entries, "entry"), check.Plural(f.Streams, "stream"))
 	}
 	return ""
 }

@@ -63,15 +63,18 @@ func (s Speaker) registers(f fact.Fact) string {
 func (s Speaker) registerReads(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterForeignKey:
-		return fmt.Sprintf("%s returned a key that neither the load nor a transaction makes, with a value of %s", s.Who(f.Reader), bytesOf(f.Bytes))
+		return fmt.Sprintf("%s returned a key that neither the load nor a transaction makes, with a value of %s",
+			s.Who(f.Reader), bytesOf(f.Bytes))
 	case fact.RegisterDamagedValue:
-		text := fmt.Sprintf("%s found a value of %s in %s that nobody wrote like this", s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
+		text := fmt.Sprintf("%s found a value of %s in %s that nobody wrote like this",
+			s.Who(f.Reader), bytesOf(f.Bytes), s.On(f.Object))
 		if len(f.Pieces) > 0 {
 			text += ": " + piecesOf(f.Pieces, f.Compared)
 		}
 		return text
 	case fact.RegisterUnwrittenValue:
-		return fmt.Sprintf("%s found the value of %s in %s, where %[2]s wrote nothing", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
+		return fmt.Sprintf("%s found the value of %s in %s, where %[2]s wrote nothing",
+			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
 	case fact.RegisterOtherLength:
 		return fmt.Sprintf("%s found the value of %s in %s with %s, and it was written with %s",
 			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), bytesOf(f.Found), bytesOf(f.Written))
@@ -79,10 +82,12 @@ func (s Speaker) registerReads(f fact.Fact) string {
 		return fmt.Sprintf("%s did not find %s, which the load made", s.Who(f.Reader), s.On(f.Object))
 	case fact.RegisterDirtyRead:
 		if f.Ahead != 0 {
-			return fmt.Sprintf("%s found the value of %s in %s, and ended before the last try of %[2]s began; earlier tries were refused",
+			return fmt.Sprintf("%s found the value of %s in %s, and ended before the last try of %[2]s began; earlier "+
+				"tries were refused",
 				s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object))
 		}
-		return fmt.Sprintf("%s found the value of %s in %s, and %[2]s was %[4]v", s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), f.Outcome)
+		return fmt.Sprintf("%s found the value of %s in %s, and %[2]s was %[4]v",
+			s.Who(f.Reader), s.writer(f.Writer), s.On(f.Object), f.Outcome)
 	case fact.RegisterStaleRead:
 		return s.staleRead(f)
 	case fact.RegisterLostUpdate:
@@ -103,7 +108,8 @@ func (s Speaker) staleRead(f fact.RegisterStaleRead) string {
 	if f.Seen {
 		known = "and others had seen its value"
 	}
-	return fmt.Sprintf("%s, but %s wrote there later %s %s before %s began", found, s.Who(f.By), known, lasting(f.Ago, f.AtLeast), s.Who(f.Reader))
+	return fmt.Sprintf("%s, but %s wrote there later %s %s before %s began",
+		found, s.Who(f.By), known, lasting(f.Ago, f.AtLeast), s.Who(f.Reader))
 }
 
 func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
@@ -117,11 +123,13 @@ func (s Speaker) noOrder(f fact.RegisterNoOrder) string {
 		if f.Several {
 			and = ", with what follows from it,"
 		}
-		return text + fmt.Sprintf("the value of %s%s must be there both before and after that of %s%[2]s in real time", first, and, second)
+		return text + fmt.Sprintf("the value of %s%s must be there both before and after that of %s%[2]s in real time",
+			first, and, second)
 	case fact.ReplacedTwice:
 		return text + fmt.Sprintf("%s and %s both read one value and wrote in its place", first, second)
 	case fact.ReplacedEarly:
-		return text + fmt.Sprintf("the value of %s follows from that of %s, and had been seen or acknowledged before the latter was written or last read", second, first)
+		return text + fmt.Sprintf("the value of %s follows from that of %s, and had been seen or acknowledged before "+
+			"the latter was written or last read", second, first)
 	case fact.ReplacedCircle:
 		return text + fmt.Sprintf("the values of %s and %s each follow from the other", first, second)
 	}
@@ -134,7 +142,8 @@ func (s Speaker) registerScans(f fact.Fact) string {
 	case fact.RegisterScanOrder:
 		return fmt.Sprintf("%s returned %s after a key that is the same or greater", s.Who(f.Scan), s.On(f.Object))
 	case fact.RegisterScanCount:
-		return fmt.Sprintf("%s asked for %s and returned %s", s.Who(f.Scan), check.Plural(f.Limit, "record"), check.Group(f.Found))
+		return fmt.Sprintf("%s asked for %s and returned %s",
+			s.Who(f.Scan), check.Plural(f.Limit, "record"), check.Group(f.Found))
 	case fact.RegisterScanLoaded:
 		return fmt.Sprintf("%s left out %s, which the load made", s.Who(f.Scan), s.On(f.Object))
 	case fact.RegisterScanInsert:
@@ -166,13 +175,16 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 		}
 		return text
 	case fact.RegisterEndRepeated:
-		return fmt.Sprintf("the end state has %s of the load, and the load made %s", check.Plural(f.Found, "record"), check.Group(f.Loaded))
+		return fmt.Sprintf("the end state has %s of the load, and the load made %s",
+			check.Plural(f.Found, "record"), check.Group(f.Loaded))
 	case fact.RegisterUnexpected:
 		return "the end state has " + f.Text
 	case fact.RegisterEndUnwritten:
-		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s wrote nothing there", s.On(f.Object), s.writer(f.Writer))
+		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s wrote nothing there",
+			s.On(f.Object), s.writer(f.Writer))
 	case fact.RegisterEndRefused:
-		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s was %[3]v", s.On(f.Object), s.writer(f.Writer), f.Outcome)
+		return fmt.Sprintf("in the end state %s holds the value of %s, and %[2]s was %[3]v",
+			s.On(f.Object), s.writer(f.Writer), f.Outcome)
 	}
 	return ""
 }
@@ -184,11 +196,14 @@ func (s Speaker) registerEdges(f fact.Fact) string {
 		if f.Absent {
 			return fmt.Sprintf("%s did not find %s, and %s wrote it", s.Who(f.Reader), s.On(f.Object), s.Who(f.Writer))
 		}
-		return fmt.Sprintf("%s found the value of %s in %s, and %s wrote in its place", s.Who(f.Reader), s.writer(f.Value), s.On(f.Object), s.Who(f.Writer))
+		return fmt.Sprintf("%s found the value of %s in %s, and %s wrote in its place",
+			s.Who(f.Reader), s.writer(f.Value), s.On(f.Object), s.Who(f.Writer))
 	case fact.RegisterReadOf:
-		return fmt.Sprintf("%s wrote %s and was %v, and %s found that value", s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
+		return fmt.Sprintf("%s wrote %s and was %v, and %s found that value",
+			s.Who(f.Writer), s.On(f.Object), f.Outcome, s.Who(f.Reader))
 	case fact.RegisterEnded:
-		return fmt.Sprintf("%s was acknowledged %s before %s began", s.Who(f.First), lasting(f.Apart, f.AtLeast), s.Who(f.Second))
+		return fmt.Sprintf("%s was acknowledged %s before %s began",
+			s.Who(f.First), lasting(f.Apart, f.AtLeast), s.Who(f.Second))
 	case fact.RegisterSeenBefore:
 		return fmt.Sprintf("others had seen the value of %s before %s began", s.writer(f.First), s.Who(f.Second))
 	case fact.RegisterDidRead:
@@ -211,13 +226,16 @@ func registerHolds(f fact.Fact) string {
 	case fact.RegisterFresh:
 		return "no read returned what an acknowledged write had replaced before the read began"
 	case fact.RegisterUpdates:
-		return fmt.Sprintf("%s both read and wrote a record, no two in place of one value", check.Plural(f.Updates, "transaction"))
+		return fmt.Sprintf("%s both read and wrote a record, no two in place of one value",
+			check.Plural(f.Updates, "transaction"))
 	case fact.RegisterScans:
 		return fmt.Sprintf("%s made, each in order and with all that had to be there", areOf(f.Scans, "scan"))
 	case fact.RegisterOrder:
-		return fmt.Sprintf("%s written, and the reads and writes of each have an order that agrees with real time", areOf(uint64(f.Records), "record"))
+		return fmt.Sprintf("%s written, and the reads and writes of each have an order that agrees with real time",
+			areOf(uint64(f.Records), "record"))
 	case fact.RegisterEnd:
-		return fmt.Sprintf("the end state has %s, each with a value that the last acknowledged write allows", check.Plural(f.Records, "record"))
+		return fmt.Sprintf("the end state has %s, each with a value that the last acknowledged write allows",
+			check.Plural(f.Records, "record"))
 	case fact.RegisterWritten:
 		return fmt.Sprintf("the end state has %s, each with a value of the load or of one of %s that nobody refused",
 			check.Plural(f.Records, "record"), check.Plural(f.Writes, "write"))

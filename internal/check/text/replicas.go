@@ -42,7 +42,8 @@ func (s Speaker) replicaDiffers(f *fact.ReplicaDiffers) string {
 	}
 	what := cmp.Or(strings.Join(parts, "; "), f.Text)
 	if what == "" {
-		what = fmt.Sprintf("it has %s and %s, and the cluster has %s and %s", check.Plural(f.Objects, "object"), check.Plural(f.Rows, "row"),
+		what = fmt.Sprintf("it has %s and %s, and the cluster has %s and %s",
+			check.Plural(f.Objects, "object"), check.Plural(f.Rows, "row"),
 			check.Group(f.ClusterObjects), check.Group(f.ClusterRows))
 	}
 	text := fmt.Sprintf("%s holds another state than %s: %s", f.Node, cmp.Or(same, "the cluster"), what)
@@ -59,7 +60,8 @@ func (s Speaker) difference(d *fact.ReplicaDifference, node, same string) string
 		if d.Rows == 1 {
 			be = "is"
 		}
-		return fmt.Sprintf("%s of the %s %s %s, such as of %v", check.Plural(d.Rows, "row"), cmp.Or(s.Words.Book, "ledger"), be, where, d.First)
+		return fmt.Sprintf("%s of the %s %s %s, such as of %v",
+			check.Plural(d.Rows, "row"), cmp.Or(s.Words.Book, "ledger"), be, where, d.First)
 	}
 	switch d.Kind {
 	case fact.ObjectMissing:

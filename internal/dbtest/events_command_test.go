@@ -46,7 +46,7 @@ func TestEventsCommand(t *testing.T) {
 		t.Errorf("reported again: exit code %d: %s%s", code, out, complaints)
 	}
 	code, r, second, complaints := eventsCommand(t, "--db", "sqlite:"+database, "--no-load", "--count", "50")
-	if code != 4 || !strings.Contains(complaints, "the log has 820 appends of run 1, whose history was not given") {
+	if code != 4 || !strings.Contains(complaints, "the log has 820 appends of run 1, whose recording was not given") {
 		t.Fatalf("driven again, and judged without the first run: exit code %d: %s", code, complaints)
 	}
 	if r.Drive.Committed != 50 || r.Load.Accounts != 4 {

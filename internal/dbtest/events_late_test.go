@@ -138,6 +138,7 @@ func settled(t *testing.T, c load.Client, tx *history.Transaction) {
 	if err := errors.Join(c.Reset(t.Context()), c.ResolveUnknown(t.Context(), tx)); err != nil {
 		t.Fatal(err)
 	}
+	tx.LookedUp = tx.Outcome != history.Unknown
 }
 
 // TestEventsLookUpClosesThePlace: a look-up whose answer is "not applied" keeps an

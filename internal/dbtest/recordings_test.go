@@ -241,8 +241,11 @@ var kvAlterations = []alteration{
 	}},
 	{"the length that a transaction wrote", check.Unknown, func(rng *rand.Rand, r *keptRun) bool {
 		return someOp(rng, r, func(_ *history.Transaction, op *history.Op) bool {
+			if !op.Write {
+				return false
+			}
 			op.Amount += 1 + rng.Int64N(9)
-			return op.Write
+			return true
 		})
 	}},
 	{"whether a read saw something", check.Unknown, func(rng *rand.Rand, r *keptRun) bool {
@@ -289,12 +292,21 @@ var eventsAlterations = []alteration{
 		return someOp(rng, r, func(_ *history.Transaction, op *history.Op) bool { op.Amount -= 1 + rng.Int64N(9); return true })
 	}},
 	{"the place of an append", check.Invalid, func(rng *rand.Rand, r *keptRun) bool {
-		return someOp(rng, r, func(tx *history.Transaction, op *history.Op) bool { op.Version++; return committed(tx) })
+		return someOp(rng, r, func(tx *history.Transaction, op *history.Op) bool {
+			if !committed(tx) {
+				return false
+			}
+			op.Version++
+			return true
+		})
 	}},
 	{"the stream of an append", check.Invalid, func(rng *rand.Rand, r *keptRun) bool {
 		return someOp(rng, r, func(tx *history.Transaction, op *history.Op) bool {
+			if !committed(tx) {
+				return false
+			}
 			op.Object = (op.Object + 1) % r.header.Objects
-			return committed(tx)
+			return true
 		})
 	}},
 	{"the state of an event of an append of unknown outcome", check.Invalid, func(rng *rand.Rand, r *keptRun) bool {
@@ -312,7 +324,13 @@ var eventsAlterations = []alteration{
 		})
 	}},
 	{"the length of an event", check.Invalid, func(rng *rand.Rand, r *keptRun) bool {
-		return someRow(rng, r, func(row *history.Row) bool { row.Amount++; return row.Mark == 0 })
+		return someRow(rng, r, func(row *history.Row) bool {
+			if row.Mark != 0 {
+				return false
+			}
+			row.Amount++
+			return true
+		})
 	}},
 	{"the state of an event to none", check.Unknown, func(rng *rand.Rand, r *keptRun) bool {
 		return someRow(rng, r, func(row *history.Row) bool { row.State = 0; return row.Mark == 0 })

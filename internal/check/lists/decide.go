@@ -188,13 +188,19 @@ func (c *checker) addCycle(steps []graph.Step, count int, exact bool) {
 	c.cycles = append(c.cycles, k)
 }
 
-// isLostUpdate says that two transactions read the same version of a list and both appended
-// to it.
+// isLostUpdate reports whether two transactions read the same version of a list and both
+// appended to it.
 func (c *checker) isLostUpdate(steps []graph.Step) bool {
 	if len(steps) != 2 {
 		return false
 	}
-	a, b := steps[0].From, steps[1].From
+	_, ok := c.meetUpdate(steps[0].From, steps[1].From)
+	return ok
+}
+
+// meetUpdate finds the list of which two transactions read the same version, and to which both
+// appended.
+func (c *checker) meetUpdate(a, b uint32) (m meeting, ok bool) {
 	for op := c.row[a]; op < c.row[a+1]; op++ {
 		l := c.opList[op] &^ opKinds
 		if c.opList[op]&opKinds > opRow || c.opArg[op] == nowhere || c.kept[l] == Pieces || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
@@ -202,11 +208,11 @@ func (c *checker) isLostUpdate(steps []graph.Step) bool {
 		}
 		for other := c.row[b]; other < c.row[b+1]; other++ {
 			if c.opList[other]&opKinds <= opRow && c.opList[other]&^opKinds == l && c.opArg[other] == c.opArg[op] {
-				return true
+				return meeting{list: l, from: c.opArg[op], op: op}, true
 			}
 		}
 	}
-	return false
+	return meeting{}, false
 }
 
 func (c *checker) appendsTo(t, list uint32) bool {
@@ -239,7 +245,7 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 	if slices.ContainsFunc(c.cycles, func(k cycle) bool { return slices.ContainsFunc(k.forbidden, level.Includes) }) {
 		return graph.Fails
 	}
-	if worst == graph.Holds && (c.why != "" || c.unordered(level) || c.unknownValues(level)) {
+	if worst == graph.Holds && (c.why != nil || c.unordered(level) || c.unknownValues(level)) {
 		return graph.Open
 	}
 	return worst

@@ -2,20 +2,20 @@ package lists
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
-	"stroppy/internal/history"
 )
 
 // meeting is the list at which one transaction depends on another, and the versions that it
 // is about.
 type meeting struct {
 	list     uint32
-	from, to uint32 // lengths: of the version that the first made or read, and of that which the second did
+	from, to uint32 // the version that the first made or read, and the one that the second made
+	op       uint32 // the read, if there is one; None: there is none
 	ok       bool
 	range_   bool // the list was read, or missed, by a Range
 	behind   bool // the second appended to what the first had made
@@ -33,15 +33,14 @@ func (c *checker) edges(k cycle) []check.Edge {
 
 func (c *checker) edge(s graph.Step) check.Edge {
 	e := check.Edge{From: c.id[s.From], To: c.id[s.To]}
-	from, to := c.who(s.From), c.who(s.To)
+	pair := c.pair(s.From, s.To)
 	switch s.Kind {
 	case graph.Rt:
 		e.Kind = check.RealTime
-		e.Text = fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To))), to)
+		e.Why = fact.ListEnded{ListPair: pair, By: time.Duration(c.begin[s.To] - c.end[s.From] - c.apart(s.From, s.To))}
 		return e
 	case graph.Process:
-		e.Kind = check.ProcessOrder
-		e.Text = fmt.Sprintf("the client of %s had its answer before it began %s", from, to)
+		e.Kind, e.Why = check.ProcessOrder, fact.ListSession{ListPair: pair}
 		return e
 	case graph.Ww:
 		e.Kind = check.WriteWrite
@@ -52,50 +51,70 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	}
 	m := c.meet(s)
 	if !m.ok {
-		e.Text = fmt.Sprintf("%s comes before %s", from, to)
+		e.Why = fact.ListBefore{ListPair: pair}
 		return e
 	}
-	e.Object = c.listName(m.list)
-	e.FromVersion, e.ToVersion = c.versionsOf(m, s)
+	on := c.on(m.list)
+	e.Object = string(on)
+	from, to := c.metElement(m, s.From, m.from), c.metElement(m, s.To, m.to)
 	switch {
 	case m.lost && s.Kind == graph.Ww:
-		e.Text = fmt.Sprintf("%s wrote %s as %s, which %s overwrote: in the end it is %s", from, e.Object, e.FromVersion, to, e.ToVersion)
-	case s.Kind == graph.Ww || m.behind:
-		e.Text = fmt.Sprintf("%s appended to %s behind what %s had appended: %s became %s", to, e.Object, from, e.FromVersion, e.ToVersion)
-	case s.Kind == graph.Wr:
-		e.Text = fmt.Sprintf("%s read %s as %s, of which %s had appended the last element", to, e.Object, e.ToVersion, from)
-	case m.range_:
-		e.Text = fmt.Sprintf("%s read a range without %s, which %s then made", from, e.Object, to)
-	case c.deleter(m.list) == s.To && !c.appendsTo(s.To, m.list):
+		e.Why = fact.ListOverwritten{ListPair: pair, On: on, Element: from, End: c.version(m.list, m.to)}
+	case m.to == nowhere && c.deleter(m.list) == s.To && !c.appendsTo(s.To, m.list):
 		e.ToVersion = "deleted"
-		e.Text = fmt.Sprintf("%s read %s as %s, and %s then deleted it", from, e.Object, e.FromVersion, to)
+		e.Why = fact.ListDeleted{ListPair: pair, On: on, Wrote: from, Read: c.seen(m)}
+		if m.op != check.None {
+			e.Why = fact.ListDeleted{ListPair: pair, On: on, Read: c.seen(m)}
+		}
+	case s.Kind == graph.Ww || m.behind:
+		e.FromVersion, e.ToVersion = string(from), string(to)
+		e.Why = fact.ListBehind{ListPair: pair, On: on, Element: from, Next: to}
+	case s.Kind == graph.Wr && c.misses(m.op, m.from):
+		e.Why = fact.ListBefore{ListPair: pair} // by what it found behind
+	case s.Kind == graph.Wr:
+		e.FromVersion, e.ToVersion = string(from), string(from)
+		e.Why = fact.ListSaw{ListPair: pair, On: on, Read: c.seen(m), Element: from}
+	case m.range_:
+		e.ToVersion = string(to)
+		e.Why = fact.ListRangeMissed{ListPair: pair, On: on}
 	default:
-		e.Text = fmt.Sprintf("%s read %s as %s, and %s then appended to it: %s", from, e.Object, e.FromVersion, to, e.ToVersion)
+		e.FromVersion, e.ToVersion = lastOf(c.seen(m)), string(to)
+		e.Why = fact.ListMissed{ListPair: pair, On: on, Read: c.seen(m), Element: to}
 	}
 	return e
 }
 
-// versionsOf writes the versions of a meeting. Where the second transaction read what the first
-// had made, they are one.
-func (c *checker) versionsOf(m meeting, s graph.Step) (from, to string) {
-	if m.from != nowhere && m.to != nowhere && m.from != m.to {
-		return c.both(c.content(m.list, m.from), c.content(m.list, m.to))
+// seen returns what the read of a meeting found, by its own recording.
+func (c *checker) seen(m meeting) fact.Elements {
+	if m.op != check.None {
+		return c.readAt(m.op, m.list)
 	}
-	return c.versionOrNext(m, s.From, m.from), c.versionOrNext(m, s.To, m.to)
+	if m.from == nowhere {
+		return fact.Elements{}
+	}
+	return c.version(m.list, m.from)
 }
 
-// versionOrNext writes a version. One that nobody has read is what is known of the list, and
-// then the element that a transaction appended.
-func (c *checker) versionOrNext(m meeting, t, length uint32) string {
-	if length != nowhere {
-		return c.version(m.list, length)
+// lastOf returns the last element of a list; of an empty one "[]".
+func lastOf(list fact.Elements) string {
+	if len(list.Last) == 0 {
+		return "[]"
+	}
+	return string(list.Last[len(list.Last)-1])
+}
+
+// metElement returns the element that a transaction put into a version of a meeting. If nobody has
+// read it, it is the one that the transaction appended to the list.
+func (c *checker) metElement(m meeting, t, version uint32) fact.Element {
+	if version != nowhere && version > 0 {
+		return c.elementAt(m.list, version)
 	}
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		if c.opList[op] == opAppend|m.list && c.place[c.opArg[op]] == nowhere {
-			return "[…, " + c.Element(c.element[c.opArg[op]]) + "]"
+			return c.appendedBy(op)
 		}
 	}
-	return "deleted"
+	return ""
 }
 
 // meet finds the list of a dependency.
@@ -107,7 +126,7 @@ func (c *checker) meet(s graph.Step) meeting {
 		for op := c.row[s.To]; op < c.row[s.To+1]; op++ {
 			l, length := c.opList[op]&^opKinds, c.opArg[op]
 			if c.opList[op]&opKinds <= opRow && length != nowhere && length > 0 && c.made(l, length) == s.From {
-				return meeting{list: l, from: length, to: length, ok: true}
+				return meeting{list: l, from: c.madeAt(l, length), to: length, op: op, ok: true}
 			}
 		}
 		m := c.meetWrites(s.From, s.To)
@@ -121,10 +140,10 @@ func (c *checker) meet(s graph.Step) meeting {
 			l, length := c.opList[op]&^opKinds, c.opArg[op]
 			if c.opList[op]&opKinds <= opRow && length != nowhere {
 				if v, ok := c.wroteNext(l, length, s.To); ok {
-					return meeting{list: l, from: length, to: v, ok: true}
+					return meeting{list: l, from: length, to: v, op: op, ok: true}
 				}
 				if v := c.missed(op, l, s.To); v != 0 {
-					return meeting{list: l, from: length, to: v, ok: true}
+					return meeting{list: l, from: length, to: v, op: op, ok: true}
 				}
 			}
 		}
@@ -156,7 +175,7 @@ func (c *checker) meetFork(from, to uint32) meeting {
 			for _, a := range over {
 				for _, b := range over {
 					if c.effect(l, a) == from && c.effect(l, b) == to && a != b {
-						return meeting{list: l, from: v, to: b, ok: true}
+						return meeting{list: l, from: v, to: b, op: check.None, ok: true}
 					}
 				}
 			}
@@ -200,18 +219,18 @@ func (c *checker) meetWrites(from, to uint32) meeting {
 		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
 		if place == nowhere {
 			if c.kept[l] == Values && c.End != nil && c.effect(l, c.final[l]) == to {
-				return meeting{list: l, from: nowhere, to: c.final[l], ok: true, lost: true}
+				return meeting{list: l, from: nowhere, to: c.final[l], op: check.None, ok: true, lost: true}
 			}
 			if c.deleter(l) == to {
-				return meeting{list: l, from: nowhere, to: nowhere, ok: true}
+				return meeting{list: l, from: nowhere, to: nowhere, op: check.None, ok: true}
 			}
 			continue
 		}
 		if v, ok := c.wroteNext(l, place, to); ok {
-			return meeting{list: l, from: place, to: v, ok: true}
+			return meeting{list: l, from: place, to: v, op: check.None, ok: true}
 		}
 		if c.trees[l] != nil && c.End != nil && c.effect(l, c.final[l]) == to && !c.contains(l, c.final[l], place) {
-			return meeting{list: l, from: place, to: c.final[l], ok: true, lost: true}
+			return meeting{list: l, from: place, to: c.final[l], op: check.None, ok: true, lost: true}
 		}
 	}
 	return meeting{}
@@ -230,7 +249,7 @@ func (c *checker) meetRange(from, to uint32) meeting {
 				continue
 			}
 			if v, ok := c.wroteNext(l, 0, to); ok {
-				return meeting{list: l, from: 0, to: v, ok: true, range_: true}
+				return meeting{list: l, from: 0, to: v, op: check.None, ok: true, range_: true}
 			}
 		}
 	}
@@ -243,7 +262,7 @@ func (c *checker) spans(ids []uint32) []check.Span {
 	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(cmp.Compare(c.begin[a], c.begin[b]), cmp.Compare(a, b)) })
 	var list []check.Span
 	for _, t := range slices.Compact(ids) {
-		s := check.Span{ID: c.id[t], Kind: "transaction", Outcome: history.Outcome(c.state[t] &^ observed), Begin: c.begin[t], End: c.end[t], Ops: c.describe(t)}
+		s := check.Span{ID: c.id[t], Kind: "transaction", Outcome: c.outcome(t), Begin: c.begin[t], End: c.end[t], Did: c.describe(t)}
 		if s.End == graph.Never {
 			s.End = 0
 		}
@@ -255,30 +274,28 @@ func (c *checker) spans(ids []uint32) []check.Span {
 // mostOps bounds what is said of one transaction.
 const mostOps = 16
 
-// describe says what a transaction did, a line each.
-func (c *checker) describe(t uint32) []string {
-	var lines []string
+// describe returns what a transaction did, by its own recording.
+func (c *checker) describe(t uint32) (did []fact.Fact) {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
-		if len(lines) == mostOps {
-			return append(lines, fmt.Sprintf("and %d more", c.row[t+1]-op))
+		if len(did) == mostOps {
+			return append(did, fact.ListMore{Operations: int(c.row[t+1] - op)})
 		}
 		l, arg := c.opList[op]&^opKinds, c.opArg[op]
-		name := c.listName(l)
 		switch kind := c.opList[op] & opKinds; {
 		case kind == opAppend:
-			lines = append(lines, fmt.Sprintf("append %s to %s", c.Element(c.element[arg]), name))
+			did = append(did, fact.ListAppended{On: c.on(l), Element: c.appendedBy(op)})
 		case kind == opDelete:
-			lines = append(lines, "delete "+name)
+			did = append(did, fact.ListDelete{On: c.on(l)})
 		case arg == nowhere:
-			lines = append(lines, "read "+name)
+			did = append(did, fact.ListOwnRead{On: c.on(l)})
 		default:
-			lines = append(lines, fmt.Sprintf("read %s: %s", name, c.version(l, arg)))
+			did = append(did, fact.ListOwnRead{On: c.on(l), Known: true, Read: c.readAt(op, l)})
 		}
 	}
 	for i := range c.ranges {
 		if r := &c.ranges[i]; r.t == t {
-			lines = append(lines, fmt.Sprintf("read all from %s to %s: found %s", c.List(r.low), c.List(r.high), check.Plural(r.last-r.first, "list")))
+			did = append(did, fact.ListRange{Low: fact.Object(c.List(r.low)), High: fact.Object(c.List(r.high)), Found: int(r.last - r.first)})
 		}
 	}
-	return lines
+	return did
 }

@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// readEnd takes the end state: one more read of each list.
+// readEnd takes the end state: one more read of each list. If it cannot be read to its end,
+// there is none.
 func (c *checker) readEnd() error {
 	if c.End == nil {
 		return nil
@@ -20,6 +22,10 @@ func (c *checker) readEnd() error {
 		l := c.list(row.Key)
 		for int(l) >= len(c.final) {
 			c.final = append(c.final, 0)
+		}
+		if c.final[l] != 0 {
+			problem = fmt.Errorf("the end state could not be read: it has %s twice", c.on(l))
+			break
 		}
 		if c.final[l] = c.observe(l, check.None, row.List); c.final[l] == nowhere || c.kept[l] == Pieces && slices.Contains(row.List, Missing) {
 			c.final[l] = nowhere
@@ -33,7 +39,9 @@ func (c *checker) readEnd() error {
 		c.final = append(c.final, 0)
 	}
 	if problem != nil && c.watch.Err == nil {
-		c.undecided(problem.Error())
+		c.NoEnd = fact.Unreadable{Problem: problem.Error()}
+		c.undecided(c.NoEnd)
+		c.End, c.final, c.strange = nil, nil, nil
 	}
 	return c.watch.Err
 }
@@ -43,6 +51,70 @@ func (c *checker) compareEnd() {
 	if c.End == nil {
 		return
 	}
+	c.examineLost()
+	for l := range uint32(len(c.lists)) {
+		if c.watch.Ended() {
+			return
+		}
+		if end, strange := c.strange[l]; !strange {
+			c.examineEnd(l)
+		} else {
+			c.examineStrange(l, end)
+		}
+	}
+	if f := &c.found[foreign]; f.count > 0 && c.cut {
+		first := f.list[0]
+		c.undecided(fact.ListNotRecorded{On: c.on(first.list), Element: c.name(first.list, first.read[len(first.read)-1])})
+		*f = oddity{}
+	}
+}
+
+// examineEnd looks at each element of a list in the end.
+func (c *checker) examineEnd(l uint32) {
+	for v := c.final[l]; v > 0; v = c.parent(l, v) {
+		w := c.writer[c.first[l]+v-1]
+		switch {
+		case w == check.None && !c.twiceAt(l, v):
+			c.note(foreign, finding{list: l, read: c.content(l, v)})
+		case w == check.None || w&noEffect == 0 || c.state[w&writerMask] == uint8(history.Aborted):
+		default:
+			c.note(incompatible, finding{list: l, t: check.None, op: check.None, other: w & writerMask, at: v})
+		}
+	}
+}
+
+// examineStrange looks for elements that nobody appended in the end state of a list that fits no
+// version of it.
+func (c *checker) examineStrange(l uint32, end []uint64) {
+	for i, e := range end {
+		if _, known := c.appended[listElement{l, e}]; !known && e != Missing {
+			c.note(foreign, finding{list: l, read: end[:i+1]})
+		}
+	}
+}
+
+// listElement is an element of a list.
+type listElement struct {
+	list    uint32
+	element uint64
+}
+
+// noteAppended notes the appends to the lists whose end state fits no version of them.
+func (c *checker) noteAppended() {
+	if len(c.strange) == 0 {
+		return
+	}
+	c.appended = map[listElement]bool{}
+	for op, l := range c.opList {
+		if _, strange := c.strange[l&^opKinds]; strange && l&opKinds == opAppend {
+			c.appended[listElement{l &^ opKinds, c.element[c.opArg[op]]}] = true
+		}
+	}
+}
+
+// examineLost compares each append with the end state.
+func (c *checker) examineLost() {
+	c.noteAppended()
 	for t := range uint32(len(c.id)) {
 		if c.watch.Ended() {
 			return
@@ -56,21 +128,31 @@ func (c *checker) compareEnd() {
 				continue
 			}
 			number := c.opArg[op]
-			there := c.contains(l, c.final[l], c.place[number])
-			if c.final[l] == nowhere {
-				there = slices.Contains(c.strange[l], c.element[number])
-			}
+			there := c.inEnd(l, c.place[number], c.element[number])
 			switch {
 			case c.counts(t) && !there && c.overwritten(l, t, number):
 			case c.counts(t) && !there:
-				c.note(lost, finding{list: l, t: t, at: number})
+				c.note(lost, finding{list: l, t: t, op: op})
 			case !c.counts(t) && there && c.kept[l] == Values && c.place[number] != c.final[l] && !c.forbidsDirtyReads():
 				// Whoever wrote over it had read it.
 			case !c.counts(t) && there:
-				c.note(ghost, finding{list: l, t: t, at: number})
+				c.note(ghost, finding{list: l, t: t, op: op})
 			}
 		}
 	}
+}
+
+// inEnd reports whether an element, of which its append made a version, is there in the end.
+func (c *checker) inEnd(l, version uint32, element uint64) bool {
+	switch {
+	case c.final[l] == nowhere:
+		return slices.Contains(c.strange[l], element)
+	case c.contains(l, c.final[l], version):
+		return true
+	case c.trees[l] == nil:
+		return false
+	}
+	return slices.Contains(c.content(l, c.final[l]), element)
 }
 
 // overwritten says that an append to a list of Values that is not there in the end is a lost
@@ -87,7 +169,7 @@ func (c *checker) overwritten(list, t, number uint32) bool {
 	if c.forbidsLostUpdates() {
 		return false
 	}
-	c.undecided(fmt.Sprintf("%s is not in %s in the end, and whether it was overwritten or lost is not known", c.Element(c.element[number]), c.listName(list)))
+	c.undecided(fact.ListPerhapsOverwritten{On: c.on(list), Element: c.name(list, c.element[number])})
 	return true
 }
 

@@ -179,7 +179,7 @@ func TestExecutors(t *testing.T) {
 			for _, keeps := range c.keeps {
 				if checker.keeps(keeps) != graph.Holds {
 					for _, r := range report.Results {
-						t.Log(r.Name, r.Status, r.Detail)
+						t.Log(r.Name, r.Status, detail(&r))
 					}
 					t.Fatalf("seed %d: a history of an executor of %v on %v does not keep %v", seed, c.level, c.kept, keeps)
 				}

@@ -50,12 +50,12 @@ func TestIntervals(t *testing.T) {
 			t.Fatalf("seed %d, errors %v: it is said to hold, and does not for every error: %+v", seed, errors, list)
 		case state == graph.Fails && !none:
 			t.Fatalf("seed %d, errors %v: it is said to be broken, and is not for every error: %+v", seed, errors, list)
-		case all && state == graph.Open && c.why == "" && c.doubted():
+		case all && state == graph.Open && c.why == nil && c.doubted():
 			missed++
 		}
 		for _, r := range report.Results {
 			if r.Name == check.Strict && r.Status != check.NotApplicable && (r.Status == check.Valid) != (state == graph.Holds) {
-				t.Fatalf("seed %d: strict is %v and the level %v: %s", seed, r.Status, state, r.Detail)
+				t.Fatalf("seed %d: strict is %v and the level %v: %s", seed, r.Status, state, detail(&r))
 			}
 		}
 	}

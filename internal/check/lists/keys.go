@@ -87,6 +87,9 @@ func (t *elementTable) slotOf(e uint64) uint64 {
 	return at
 }
 
+// move gives an element of the list another place.
+func (t *elementTable) move(e uint64, place uint32) { t.place[t.slotOf(e)] = place }
+
 // find returns the place of an element in the list.
 func (t *elementTable) find(e uint64) (place uint32, ok bool) {
 	at := t.slotOf(e)

@@ -18,6 +18,7 @@ import (
 	"iter"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -64,6 +65,7 @@ type Transaction struct {
 	Client     uint64
 	Outcome    history.Outcome // a rejected one is one that was aborted
 	Begin, End int64           // ns of one clock
+	Retried    bool            // it was tried more than once: what earlier tries appended was rolled back
 	Clock      uint32          // which has measured them: a place in Errors of Input. Those of one are exact beside each other
 	Ops        []Op            // in the order in which they were done
 }
@@ -73,15 +75,17 @@ type Input struct {
 	Expect       isolation.Level
 	Transactions iter.Seq2[*Transaction, error] // those of a client in their order
 	End          iter.Seq2[Row, error]          // every list that is there in the end; nil: it was not downloaded
+	Damage       func() fact.Fact               // asked behind Transactions: why they are not all that was recorded; nil: they are
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are of one clock
 	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
+	NoEnd        fact.Fact                      // why there is no end state, if End is nil; nil: fact.NoEnd
 	Undecided    string                         // why nothing may be called valid; empty if it may
 
-	Storage func(key uint64) Storage    // how a list is kept; nil: all are Objects
-	List    func(key uint64) string     // a list as people know it; nil: by its number
-	Element func(element uint64) string // likewise
-	Who     func(id history.ID) string  // likewise
+	Storage func(key uint64) Storage         // how a list is kept; nil: all are Objects
+	List    func(key uint64) string          // a list as people know it; nil: by its number
+	Element func(key, element uint64) string // an element of a list, likewise
+	Who     func(id history.ID) string       // a transaction, likewise; nil: by its id
 
 	OnViolation func(check.Violation) // as that of check.Input
 }

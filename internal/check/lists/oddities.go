@@ -1,11 +1,10 @@
 package lists
 
 import (
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
-	"stroppy/internal/history"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/isolation"
 )
 
@@ -27,6 +26,7 @@ const (
 	fractured           // an earlier read that does
 	lost                // an acknowledged append that the end state does not have
 	ghost               // an aborted append in the end state
+	foreign             // an element in the end state that nobody appended
 	oddities
 )
 
@@ -57,6 +57,7 @@ func oddityRules() [oddities]struct {
 		fractured:    {check.Serializable, "fractured read", level(isolation.ReadAtomic)},
 		lost:         {check.Durable, "", nil},
 		ghost:        {check.NoGhost, "", nil},
+		foreign:      {check.NoGhost, "", nil},
 	}
 }
 
@@ -64,8 +65,11 @@ func oddityRules() [oddities]struct {
 type finding struct {
 	list     uint32
 	t, other uint32 // who read, and whose append it is about
-	length   uint32 // of the read, or the place of the element from 1
-	at       uint32
+	op       uint32 // the operation of t; None is a range, or the end state
+	append   uint32 // the append that it is about: of t or of other
+	seen     uint32 // another operation of t
+	at       uint32 // the version that it is about
+	behind   uint32 // an earlier version
 	read     []uint64
 }
 
@@ -78,15 +82,15 @@ type oddity struct {
 func (c *checker) note(kind int, f finding) {
 	o := &c.found[kind]
 	if o.count++; len(o.list) < check.Shown {
+		f.read = slices.Clone(f.read)
 		o.list = append(o.list, f)
 	}
 }
 
-func (c *checker) incompatible(list, t uint32, read []uint64) {
-	if c.found[incompatible].count < check.Shown {
-		read = slices.Clone(read)
-	}
-	c.note(incompatible, finding{list: list, t: t, read: read})
+// contradicts notes a read that contradicts another one, and is no version.
+func (c *checker) contradicts(f finding) {
+	f.op, f.other = check.None, check.None
+	c.note(incompatible, f)
 }
 
 // bad are for each version of a list the first ones in it that it must not have; 0 is none.
@@ -119,7 +123,7 @@ func (c *checker) badVersions(l uint32) *bad {
 		case w != check.None && w&noEffect == 0:
 			if at := b.aborted[v]; at != 0 && !dirty {
 				dirty = true
-				c.note(dirtyUpdate, finding{list: l, t: w & writerMask, other: c.writer[c.first[l]+at-1] & writerMask, length: v})
+				c.note(dirtyUpdate, finding{list: l, t: w & writerMask, other: c.writer[c.first[l]+at-1] & writerMask, at: v, behind: at})
 			}
 		case w != check.None && b.aborted[v] == 0:
 			b.aborted[v] = v
@@ -150,14 +154,14 @@ func (c *checker) examine() {
 				continue
 			}
 			if last := c.writer[c.first[l]+length-1]; c.kept[l] != Pieces && last != check.None && last&intermediate != 0 && last&noEffect == 0 && last&writerMask != t {
-				c.note(halfway, finding{list: l, t: t, other: last & writerMask, length: length})
+				c.note(halfway, finding{list: l, t: t, other: last & writerMask, op: op})
 			}
 			if b := wrong[l]; len(wrong) > 0 && b != nil {
 				if at := b.aborted[length]; at != 0 && !c.misses(op, at) {
-					c.note(aborted, finding{list: l, t: t, other: c.writer[c.first[l]+at-1] & writerMask, length: length, at: at})
+					c.noteAborted(finding{list: l, t: t, op: op, at: at})
 				}
 				if at := b.garbage[length]; at != 0 && !c.misses(op, at) && !c.twiceAt(l, at) {
-					c.note(garbage, finding{list: l, t: t, length: length, at: at})
+					c.note(garbage, finding{list: l, t: t, op: op, at: at})
 				}
 			}
 		}
@@ -165,18 +169,30 @@ func (c *checker) examine() {
 	for i := range c.ranges {
 		c.examineRange(&c.ranges[i])
 	}
-	if g := &c.found[garbage]; g.count > 0 && (!c.Complete || c.why != "") {
+	if g := &c.found[garbage]; g.count > 0 && c.cut {
 		f := g.list[0]
-		c.why = fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete",
-			c.Who(c.id[f.t]), c.Element(c.lists[f.list][f.at-1]), c.listName(f.list))
+		c.undecided(fact.ListNotRecorded{Reader: c.member(f.t), On: c.on(f.list), Element: c.elementAt(f.list, f.at)})
 		*g = oddity{}
 	}
 }
 
-// twiceAt says that an element of a list is there before already, so that its appender is known.
+// noteAborted notes a read of a version that its writer did not leave: it was aborted, or it
+// appended the element to another version.
+func (c *checker) noteAborted(f finding) {
+	f.other = c.writer[c.first[f.list]+f.at-1] & writerMask
+	if c.counts(f.other) {
+		c.note(incompatible, f)
+	} else {
+		c.note(aborted, f)
+	}
+}
+
+// twiceAt reports whether an element of a list is there at another place, too, so that its
+// appender is known.
 func (c *checker) twiceAt(list, version uint32) bool {
 	elements := c.lists[list]
-	return slices.Contains(elements[:version-1], elements[version-1])
+	element := elements[version-1]
+	return slices.Contains(elements[:version-1], element) || slices.Contains(elements[version:], element)
 }
 
 // examineOwn compares a read with what the transaction itself had appended to the list.
@@ -188,9 +204,9 @@ func (c *checker) examineOwn(t, read, list, length uint32) {
 		place := c.place[c.opArg[op]]
 		switch {
 		case op < read && !c.sees(read, list, length, place) && !c.hasDeleted(t, read, list):
-			c.note(internal, finding{list: list, t: t, length: length, at: c.opArg[op]})
+			c.note(internal, finding{list: list, t: t, op: read, append: op})
 		case op > read && c.sees(read, list, length, place):
-			c.note(future, finding{list: list, t: t, length: length, at: c.opArg[op]})
+			c.note(future, finding{list: list, t: t, op: read, append: op})
 		}
 	}
 }
@@ -203,7 +219,7 @@ func (c *checker) examineRange(r *rangeRead) {
 	for op := c.row[r.t]; op < r.first; op++ {
 		l := c.opList[op] &^ opKinds
 		if key := c.keys.key[l]; c.opList[op]&opKinds == opAppend && r.low <= key && key <= r.high && !c.matched(r, l) && !c.hasDeleted(r.t, r.first, l) {
-			c.note(internal, finding{list: l, t: r.t, at: c.opArg[op]})
+			c.note(internal, finding{list: l, t: r.t, op: check.None, append: op})
 		}
 	}
 }
@@ -242,8 +258,11 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || !c.older(l, length, place) || length == 0 && c.mayBeDeleted(l) {
 				continue
 			}
+			if read == seen {
+				continue // between two appends of the writer
+			}
 			if read > seen && kind != vanished || kind == oddities {
-				worst, kind = finding{list: l, t: t, other: writer, length: length, at: c.opList[seen] &^ opKinds}, fractured
+				worst, kind = finding{list: l, t: t, other: writer, op: read, append: op, seen: seen}, fractured
 				if read > seen {
 					kind = vanished
 				}
@@ -269,63 +288,4 @@ func (c *checker) older(list, version, other uint32) bool {
 		return false
 	}
 	return version < other
-}
-
-func (c *checker) listName(list uint32) string { return c.List(c.keys.key[list]) }
-
-func (c *checker) who(t uint32) string {
-	if t == check.None {
-		return "a transaction that is not recorded"
-	}
-	return c.Who(c.id[t])
-}
-
-// sentence says a finding in words, without a full stop.
-func (c *checker) sentence(kind int, f finding) string {
-	name := c.listName(f.list)
-	element := func(version uint32) string { return c.Element(c.lists[f.list][version-1]) }
-	switch kind {
-	case garbage:
-		return fmt.Sprintf("%s read %s in %s, which nobody appended", c.who(f.t), element(f.at), name)
-	case duplicate:
-		return fmt.Sprintf("%s has %s twice: %s", name, element(f.length), c.version(f.list, f.length))
-	case takenBack:
-		return fmt.Sprintf("%s was read with %s at two places, one of which is of a try that was taken back: %s", name, element(f.length), c.version(f.list, f.length))
-	case disorder:
-		return fmt.Sprintf("%s appended %s to %s after an element that stands behind it, or without it: %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
-	case incompatible:
-		switch c.kept[f.list] {
-		case Values:
-			return fmt.Sprintf("%s read %s as %s, and another transaction read one of its elements behind another one", c.who(f.t), name, c.elements(f.read))
-		case Pieces:
-			return fmt.Sprintf("%s read %s as %s, and another transaction read another element at one of its places", c.who(f.t), name, c.elements(f.read))
-		}
-		read, other := c.both(f.read, c.lists[f.list])
-		return fmt.Sprintf("%s read %s as %s, and another transaction read it as %s: neither is the beginning of the other",
-			c.who(f.t), name, read, other)
-	case twice:
-		return fmt.Sprintf("%s and %s both appended %s to %s", c.who(f.other), c.who(f.t), element(f.length), name)
-	case aborted:
-		return fmt.Sprintf("%s read %s as %s, and %s, which appended %s, was aborted", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other), element(f.at))
-	case dirtyUpdate:
-		return fmt.Sprintf("%s appended %s to %s behind an element of %s, which was aborted", c.who(f.t), element(f.length), name, c.who(f.other))
-	case gap:
-		return fmt.Sprintf("%s appended %s to %s at place %d, and nothing is at the place before, where it had read an element", c.who(f.t), element(f.length), name, f.length)
-	case halfway:
-		return fmt.Sprintf("%s read %s as %s, to which %s, which had made that, appended more before it committed", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other))
-	case future:
-		return fmt.Sprintf("%s read %s as %s before it appended %s itself", c.who(f.t), name, c.version(f.list, f.length), c.Element(c.element[f.at]))
-	case internal:
-		return fmt.Sprintf("%s appended %s to %s and then read it as %s", c.who(f.t), c.Element(c.element[f.at]), name, c.version(f.list, f.length))
-	case vanished:
-		return fmt.Sprintf("%s read in %s what %s appended, and after that %s as %s, without what %s appended there",
-			c.who(f.t), c.listName(f.at), c.who(f.other), name, c.version(f.list, f.length), c.who(f.other))
-	case fractured:
-		return fmt.Sprintf("%s read %s as %s, without what %s appended there, and in %s what it appended", c.who(f.t), name, c.version(f.list, f.length), c.who(f.other), c.listName(f.at))
-	case lost:
-		return fmt.Sprintf("%s appended %s to %s, was acknowledged, and the list does not have it in the end", c.who(f.t), c.Element(c.element[f.at]), name)
-	case ghost:
-		return fmt.Sprintf("%s was %s, and %s has %s in the end, which it appended", c.who(f.t), history.Outcome(c.state[f.t]), name, c.Element(c.element[f.at]))
-	}
-	return ""
 }

@@ -5,11 +5,18 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/graph"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
+
+// detail returns the sentences of a result, to be read when a test fails.
+func detail(r *check.Result) string {
+	return text.Speaker{Words: check.Words{One: "transaction"}}.Detail(r)
+}
 
 // each yields transactions made by hand.
 func each(list []Transaction) func(func(*Transaction, error) bool) {
@@ -429,7 +436,7 @@ func TestOracle(t *testing.T) {
 					t.Logf("%v client %d %v [%d %d] %+v", tx.ID, tx.Client, tx.Outcome, tx.Begin, tx.End, tx.Ops)
 				}
 				for _, r := range report.Results {
-					t.Logf("%s %v: %s", r.Name, r.Status, r.Detail)
+					t.Logf("%s %v: %s", r.Name, r.Status, detail(&r))
 				}
 				t.Fatalf("seed %d: %v is said to hold: %v, and the definition says %v", seed, level, state == graph.Holds, want)
 			}
@@ -465,7 +472,7 @@ func (c *checker) holdTogether(t *testing.T, seed uint64, r *Report) {
 			if s.To != k.steps[(i+1)%len(k.steps)].From {
 				t.Fatalf("seed %d: %s is no cycle: %v", seed, k.name, k.steps)
 			}
-			if e := c.edge(s); e.Text == "" || e.Object == "" && s.Kind != graph.Rt && s.Kind != graph.Process {
+			if e := c.edge(s); e.Why == nil || e.Object == "" && s.Kind != graph.Rt && s.Kind != graph.Process {
 				t.Fatalf("seed %d: an edge of %s is not explained: %v", seed, k.name, s)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 )
@@ -29,7 +30,7 @@ const nowhere = check.None
 // transactions are the transactions in the order of the input, in parallel arrays.
 type transactions struct {
 	id         []history.ID
-	begin, end []int64  // graph.Never and its negative of what has no place in real time
+	begin, end []int64  // the end of one of unknown outcome is graph.Never
 	clock      []uint32 // the number of the clock; nil: all are of one
 	client     []uint32
 	before     []uint32 // the transaction of the client that it had the answer of; None is none
@@ -84,12 +85,15 @@ type checker struct {
 	found      [oddities]oddity
 	cycles     []cycle
 	violations []violation
-	final      []uint32            // by list, which version the end state has; nowhere where it has another list
-	strange    map[uint32][]uint64 // that other list
-	forked     bool                // two transactions overwrote the same value
-	open       bool                // and in no order of such values is every transaction seen whole
-	unplaced   bool                // there are appends to Values of which neither is known what they were made of nor who read them
-	why        string              // what leaves undecided what seems valid
+	final      []uint32             // by list, which version the end state has; nowhere where it has another list
+	strange    map[uint32][]uint64  // that other list
+	forked     bool                 // two transactions overwrote the same value
+	open       bool                 // and in no order of such values is every transaction seen whole
+	unplaced   bool                 // there are appends to Values of which neither is known what they were made of nor who read them
+	appended   map[listElement]bool // of such lists, what was appended to them
+	retried    bits                 // the transactions that were tried more than once
+	cut        bool                 // something that was sent may not be recorded
+	why        fact.Fact            // what leaves undecided what seems valid; nil: nothing
 }
 
 type clientState struct {
@@ -114,18 +118,17 @@ func newChecker(ctx context.Context, in Input) *checker {
 	c := &checker{Input: in, watch: check.Watch{Ctx: ctx}, byName: map[uint64]uint32{}}
 	c.row = []uint32{0}
 	if c.List == nil {
-		c.List = func(key uint64) string { return fmt.Sprintf("list %d", key) }
+		c.List = func(key uint64) string { return "list " + strconv.FormatUint(key, 10) }
 	}
 	if c.Element == nil {
-		c.Element = func(e uint64) string { return strconv.FormatUint(e, 10) }
+		c.Element = func(_, e uint64) string { return strconv.FormatUint(e, 10) }
 	}
 	if c.Storage == nil {
 		c.Storage = func(uint64) Storage { return Objects }
 	}
-	if c.Who == nil {
-		c.Who = func(id history.ID) string { return "transaction " + id.String() }
+	if in.Undecided != "" {
+		c.undecided(fact.ListUndecided{Reason: in.Undecided})
 	}
-	c.undecided(in.Undecided)
 	return c
 }
 
@@ -146,16 +149,23 @@ func (c *checker) read() error {
 	}
 	switch {
 	case problem != nil:
-		c.undecided(problem.Error())
+		c.undecided(fact.Unreadable{Problem: problem.Error()})
 	case !c.Complete:
-		c.undecided("the recording was cut off, so what the last transactions did is not known")
+		c.undecided(fact.CutOff{})
+	}
+	c.cut = problem != nil || !c.Complete
+	if c.Damage != nil {
+		if damage := c.Damage(); damage != nil {
+			c.undecided(damage)
+			c.cut = true
+		}
 	}
 	return nil
 }
 
 // undecided notes what is missing for calling anything valid; the first counts.
-func (c *checker) undecided(why string) {
-	if c.why == "" {
+func (c *checker) undecided(why fact.Fact) {
+	if c.why == nil {
 		c.why = why
 	}
 }
@@ -169,6 +179,9 @@ func (c *checker) add(t *Transaction) {
 		outcome = history.Aborted
 	}
 	c.state = append(c.state, uint8(outcome))
+	if t.Retried {
+		c.retried.set(n)
+	}
 	for i := range t.Ops {
 		switch op := &t.Ops[i]; op.Kind {
 		case Append:
@@ -196,8 +209,8 @@ func (c *checker) add(t *Transaction) {
 	}
 }
 
-// addTimes notes when a transaction was and after which one of its client. An aborted one
-// has no place in the order.
+// addTimes notes when a transaction was and after which one of its client. An aborted one has
+// no edges, so that its times say nothing of others.
 func (c *checker) addTimes(n uint32, t *Transaction) {
 	if int(c.last) >= len(c.clients) || c.clients[c.last].name != t.Client {
 		number, known := c.byName[t.Client]
@@ -208,24 +221,19 @@ func (c *checker) addTimes(n uint32, t *Transaction) {
 		}
 		c.last = number
 	}
-	of, begin, end, before := &c.clients[c.last], t.Begin, t.End, check.None
-	switch t.Outcome {
-	case history.Unknown:
+	of, end, before := &c.clients[c.last], t.End, check.None
+	committed, unknown := t.Outcome == history.Committed, t.Outcome == history.Unknown
+	if unknown {
 		end = graph.Never
-	case history.Committed:
-	default:
-		begin, end = -graph.Never, graph.Never
 	}
-	if end != graph.Never || t.Outcome == history.Unknown {
-		// Of transactions of one client that overlap no order is known.
-		if of.latest != check.None && c.end[of.latest] <= begin {
-			before = of.latest
-		}
+	// Of transactions of one client that overlap no order is known.
+	if (committed || unknown) && of.latest != check.None && c.end[of.latest] <= t.Begin {
+		before = of.latest
 	}
-	if end != graph.Never {
+	if committed {
 		of.latest = n
 	}
-	c.begin, c.end = append(c.begin, begin), append(c.end, end)
+	c.begin, c.end = append(c.begin, t.Begin), append(c.end, end)
 	c.client, c.before = append(c.client, c.last), append(c.before, before)
 	if c.Errors != nil {
 		c.clock = append(c.clock, t.Clock)
@@ -239,9 +247,7 @@ func (c *checker) times() []graph.Times {
 	}
 	begin, end := slices.Clone(c.begin), slices.Clone(c.end)
 	for n, clock := range c.clock {
-		if begin[n] != -graph.Never {
-			begin[n] -= c.Errors[clock]
-		}
+		begin[n] -= c.Errors[clock]
 		if end[n] != graph.Never {
 			end[n] += c.Errors[clock]
 		}
@@ -259,10 +265,7 @@ func (c *checker) apart(a, b uint32) int64 {
 
 // ended says that a transaction had ended before another began, for sure.
 func (c *checker) ended(t, began uint32) bool {
-	if c.end[t] == graph.Never || c.begin[began] == -graph.Never {
-		return c.end[t] < c.begin[began]
-	}
-	return c.end[t]+c.apart(t, began) < c.begin[began]
+	return c.end[t] != graph.Never && c.end[t]+c.apart(t, began) < c.begin[began]
 }
 
 func (c *checker) op(list, arg uint32) {

@@ -47,26 +47,57 @@ func ParseStorage(name string) (Storage, error) {
 const Missing = ^uint64(0)
 
 // tree is a list of Values of which two reads do not fit together. Its versions are numbered
-// as they were found, each after its parent, and its elements are those that each added.
+// as they were found, each after its parent, and its elements are those that each added. An
+// element may have several versions: a client writes the same element again after a try that
+// was rolled back, behind what it has read then.
 type tree struct {
-	parent  []uint32          // of a version, from 1
-	version map[uint64]uint32 // by the element that it added
+	parent []uint32          // of a version, from 1
+	first  map[uint64]uint32 // the first version by the element that it added
+	again  map[step]uint32   // further versions of the same elements
+}
+
+// step is an element that was put behind a version.
+type step struct {
+	parent  uint32
+	element uint64
+}
+
+// child returns the version that an element made of another version; 0 is none.
+func (t *tree) child(parent uint32, element uint64) uint32 {
+	if v := t.first[element]; v != 0 && t.parent[v-1] == parent {
+		return v
+	}
+	return t.again[step{parent, element}]
+}
+
+// add adds a version.
+func (t *tree) add(parent uint32, element uint64) uint32 {
+	t.parent = append(t.parent, parent)
+	version := uint32(len(t.parent))
+	if t.first[element] == 0 {
+		t.first[element] = version
+		return version
+	}
+	if t.again == nil {
+		t.again = map[step]uint32{}
+	}
+	t.again[step{parent, element}] = version
+	return version
 }
 
 // observe takes what was read of a list, and returns which version it is: in a list that is no
-// tree, how long. Nowhere is one that fits no other read. The reader is None of the end state.
+// tree, how long. A read that contradicts another read is nowhere. The reader is None of the end state.
 func (c *checker) observe(list, t uint32, read []uint64) uint32 {
 	known := c.lists[list]
 	both := min(len(known), len(read))
 	fits := slices.Equal(known[:both], read[:both])
-	tree := c.trees[list]
 	switch {
 	case c.kept[list] == Pieces && !(fits && !slices.Contains(read[both:], Missing)):
 		return c.observePieces(list, t, read)
-	case tree != nil || !fits && c.kept[list] == Values:
-		return c.observeTree(list, t, read)
+	case c.trees[list] != nil || !fits && c.kept[list] == Values:
+		return c.observeTree(list, read)
 	case !fits:
-		c.incompatible(list, t, read)
+		c.contradicts(finding{list: list, t: t, read: read})
 		return nowhere
 	}
 	if len(read) > len(known) {
@@ -75,38 +106,28 @@ func (c *checker) observe(list, t uint32, read []uint64) uint32 {
 	return uint32(len(read))
 }
 
-// observeTree takes a value of a list that may be a tree from now on.
-func (c *checker) observeTree(list, t uint32, read []uint64) uint32 {
+// observeTree takes a value of a list that is a tree from now on.
+func (c *checker) observeTree(list uint32, read []uint64) (version uint32) {
 	of := c.trees[list]
 	if of == nil {
-		of = &tree{version: map[uint64]uint32{}}
+		of = &tree{first: map[uint64]uint32{}}
 		for i, e := range c.lists[list] {
-			of.parent = append(of.parent, uint32(i))
-			if _, twice := of.version[e]; !twice {
-				of.version[e] = uint32(i + 1)
-			}
+			of.add(uint32(i), e)
 		}
 		if c.trees == nil {
 			c.trees = map[uint32]*tree{}
 		}
 		c.trees[list] = of
 	}
-	at := uint32(0)
 	for _, e := range read {
-		next, known := of.version[e]
-		if known && of.parent[next-1] != at {
-			c.incompatible(list, t, read)
-			return nowhere
-		}
-		if !known {
+		next := of.child(version, e)
+		if next == 0 {
 			c.lists[list] = c.store.extend(c.lists[list], []uint64{e})
-			of.parent = append(of.parent, at)
-			next = uint32(len(of.parent))
-			of.version[e] = next
+			next = of.add(version, e)
 		}
-		at = next
+		version = next
 	}
-	return at
+	return version
 }
 
 // observePieces takes a read of a list of rows that misses some, or fills in what others missed.
@@ -115,7 +136,7 @@ func (c *checker) observePieces(list, t uint32, read []uint64) uint32 {
 	both := min(len(known), len(read))
 	for i, e := range read[:both] {
 		if e != Missing && known[i] != Missing && e != known[i] {
-			c.incompatible(list, t, read)
+			c.contradicts(finding{list: list, t: t, read: read, at: uint32(i + 1)})
 			return nowhere
 		}
 	}
@@ -199,28 +220,44 @@ func (c *checker) content(list, version uint32) []uint64 {
 	return elements
 }
 
+// base returns the operation by which a transaction read a list before it appended to it; None
+// if it did not, or read several versions of it.
+func base(t *Transaction, key uint64) (read *Op) {
+	for i := range t.Ops {
+		op := &t.Ops[i]
+		switch {
+		case op.Key != key || op.Kind != Append && op.Kind != Read:
+		case op.Kind == Append:
+			return read
+		case !op.Known:
+		case read != nil && !slices.Equal(op.List, read.List):
+			return nil
+		default:
+			read = op
+		}
+	}
+	return nil
+}
+
 // written takes what a transaction wrote over the values that it had read, which is known
 // whether or not somebody has read it. One of unknown outcome may have written nothing.
 func (c *checker) written(n uint32, t *Transaction) {
 	for i := range t.Ops {
 		first := &t.Ops[i]
-		if first.Kind != Read || !first.Known || c.kept[c.list(first.Key)] != Values {
+		if first.Kind != Append || c.kept[c.list(first.Key)] != Values || slices.ContainsFunc(t.Ops[:i], func(op Op) bool { return op.Kind == Append && op.Key == first.Key }) {
 			continue
 		}
-		value, again := c.value[:0], false
-		value = append(value, first.List...)
-		for j := range t.Ops {
-			switch op := &t.Ops[j]; {
-			case op.Key != first.Key:
-			case op.Kind == Append && j > i:
+		from := base(t, first.Key)
+		if from == nil {
+			continue
+		}
+		value := append(c.value[:0], from.List...)
+		for _, op := range t.Ops[i:] {
+			if op.Kind == Append && op.Key == first.Key {
 				value = append(value, op.Element)
-			case op.Kind == Append || op.Kind == Read && j > i && len(value) == len(first.List):
-				again = true // that is not what it wrote over
 			}
 		}
-		if c.value = value; again || len(value) == len(first.List) {
-			continue
-		}
+		c.value = value
 		list := c.list(first.Key)
 		switch outcome := c.state[n]; outcome {
 		case committedState:

@@ -221,10 +221,10 @@ func (n *comparison) compare(seed uint64, c *checker, level isolation.Level, wan
 	}
 	if want() != (state == graph.Holds) {
 		for i := range c.id {
-			n.t.Logf("%v client %d %v [%d %d] %q", c.id[i], c.client[i], history.Outcome(c.state[i]), c.begin[i], c.end[i], c.describe(uint32(i)))
+			n.t.Logf("%v client %d %v [%d %d] %+v", c.id[i], c.client[i], history.Outcome(c.state[i]), c.begin[i], c.end[i], c.describe(uint32(i)))
 		}
 		for _, r := range c.report().Results {
-			n.t.Logf("%s %v: %s", r.Name, r.Status, r.Detail)
+			n.t.Logf("%s %v: %s", r.Name, r.Status, detail(&r))
 		}
 		n.t.Fatalf("seed %d: %v is said to hold: %v, and the definition says otherwise", seed, level, state == graph.Holds)
 	}
@@ -270,7 +270,7 @@ func TestValues(t *testing.T) {
 		}
 		for kind := range oddities {
 			if c.found[kind].count > 0 && slices.Contains([]int{incompatible, garbage, duplicate, disorder, twice}, kind) {
-				t.Fatalf("seed %d: %s", seed, c.sentence(kind, c.found[kind].list[0]))
+				t.Fatalf("seed %d: %+v", seed, c.fact(kind, c.found[kind].list[0]))
 			}
 		}
 	}

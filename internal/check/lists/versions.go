@@ -1,10 +1,10 @@
 package lists
 
 import (
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 )
 
@@ -32,7 +32,7 @@ type hub struct {
 // The highest bits of a writer.
 const (
 	intermediate uint32 = 1 << 31 // the same transaction appended to the list again
-	noEffect     uint32 = 1 << 30 // it was aborted
+	noEffect     uint32 = 1 << 30 // it was aborted, or appended the element elsewhere
 	writerMask          = noEffect - 1
 )
 
@@ -89,7 +89,9 @@ func (c *checker) join() {
 		c.writer[i] = check.None
 	}
 	c.place = make([]uint32, len(c.element))
-	c.found[duplicate], c.found[takenBack], c.found[twice], c.found[disorder] = oddity{}, oddity{}, oddity{}, oddity{}
+	for _, kind := range []int{duplicate, takenBack, twice, disorder} {
+		c.found[kind] = oddity{}
+	}
 	var table elementTable
 	for n := range c.lists {
 		if c.watch.Ended() {
@@ -100,62 +102,166 @@ func (c *checker) join() {
 }
 
 func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
-	list, writer := c.lists[n], c.writer[c.first[n]:c.first[n+1]]
-	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
-	for _, again := range table.fill(list) {
-		if list[again] == Missing && c.kept[n] == Pieces {
-			continue
-		}
-		if c.kept[n] == Pieces && !c.endsTwice(n, list[again]) {
-			c.note(takenBack, finding{list: n, length: again + 1})
-			continue
-		}
-		c.note(duplicate, finding{list: n, length: again + 1})
+	if c.trees[n] != nil {
+		c.joinTree(n, a)
+		return
 	}
+	list, writer := c.lists[n], c.writer[c.first[n]:c.first[n+1]]
+	for _, again := range table.fill(list) {
+		c.noteAgain(n, again, table)
+	}
+	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
-		number := c.opArg[op]
-		place, read := table.find(c.element[number])
-		if c.place[number] = nowhere; read {
-			c.place[number] = place + 1
+		number, made := c.opArg[op], nowhere
+		if place, read := table.find(c.element[number]); read {
+			made = place + 1
 		}
-		if t == previous && c.disordered(n, version, c.place[number]) && c.state[t] != uint8(history.Aborted) {
-			c.note(disorder, finding{list: n, t: t, at: number, length: uint32(len(list))})
+		c.place[number] = made
+		if t == previous {
+			c.examineOrder(n, t, op, version)
 		}
-		previous, version = t, c.place[number]
-		if !read {
+		previous, version = t, made
+		if made == nowhere {
 			continue
 		}
-		if writer[place] != check.None {
-			c.note(twice, finding{list: n, t: t, other: writer[place] & writerMask, length: place + 1})
-			continue
-		}
-		writer[place] = t
-		if c.state[t] == uint8(history.Aborted) {
-			writer[place] |= noEffect
-		}
-		if i+1 < a.row[n+1] && a.t[i+1] == t {
-			writer[place] |= intermediate
+		if w := &writer[made-1]; *w != check.None {
+			c.note(twice, finding{list: n, t: t, other: *w & writerMask, at: made})
+		} else {
+			*w = c.writerOf(a, n, i)
 		}
 	}
 }
 
-// endsTwice says that the end state has an element of a list twice.
-func (c *checker) endsTwice(list uint32, element uint64) bool {
+// noteAgain notes an element that is in a list already. Of two rows of one element, the one that
+// the end state has is the one that was kept.
+func (c *checker) noteAgain(n, again uint32, table *elementTable) {
+	list := c.lists[n]
+	element := list[again]
+	if c.kept[n] != Pieces {
+		c.note(duplicate, finding{list: n, at: again + 1})
+		return
+	}
+	if element == Missing {
+		return
+	}
+	in := c.endsAt(n, element)
+	if len(in) > 1 {
+		c.note(duplicate, finding{list: n, at: again + 1})
+		return
+	}
+	c.note(takenBack, finding{list: n, at: again + 1})
+	if len(in) == 1 && in[0] == again {
+		table.move(element, again)
+	}
+}
+
+// writerOf returns who made a version: the i-th append of a list, with its marks.
+func (c *checker) writerOf(a *ofList, n, i uint32) uint32 {
+	w := a.t[i]
+	if c.state[w] == uint8(history.Aborted) {
+		w |= noEffect
+	}
+	if i+1 < a.row[n+1] && a.t[i+1] == a.t[i] {
+		w |= intermediate
+	}
+	return w
+}
+
+// joinTree finds the versions of a tree that appends made. An append made the version behind
+// what its transaction had read. If it is not known what that was, the append made the first
+// version with its element.
+func (c *checker) joinTree(n uint32, a *ofList) {
+	of, writer := c.trees[n], c.writer[c.first[n]:c.first[n+1]]
+	by := map[uint64]uint32{} // by element, the number of its append in a
+	previous, version := check.None, uint32(0)
+	for i := a.row[n]; i < a.row[n+1]; i++ {
+		op, t := a.op[i], a.t[i]
+		number := c.opArg[op]
+		element := c.element[number]
+		from := version
+		if t != previous {
+			from = c.baseVersion(t, n)
+		}
+		made := nowhere
+		if from != nowhere {
+			made = of.child(from, element)
+		}
+		if from == nowhere || made == 0 {
+			if made = of.first[element]; made == 0 {
+				made = nowhere
+			}
+		}
+		c.place[number] = made
+		if t == previous {
+			c.examineOrder(n, t, op, version)
+		}
+		previous, version = t, made
+		if first, again := by[element]; again && made != nowhere {
+			c.note(twice, finding{list: n, t: t, other: a.t[first], at: made})
+			continue
+		}
+		by[element] = i
+	}
+	for v, e := range c.lists[n] {
+		i, known := by[e]
+		if !known {
+			continue
+		}
+		if writer[v] = c.writerOf(a, n, i); c.place[c.opArg[a.op[i]]] != uint32(v+1) {
+			writer[v] |= noEffect
+		}
+		for p := of.parent[v]; p > 0; p = of.parent[p-1] {
+			if c.lists[n][p-1] == e {
+				c.note(duplicate, finding{list: n, at: uint32(v + 1)})
+				break
+			}
+		}
+	}
+}
+
+// baseVersion returns the version of a list that a transaction read before it appended to it;
+// nowhere if that is not known.
+func (c *checker) baseVersion(t, list uint32) uint32 {
+	from := nowhere
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		switch c.opList[op] {
+		case opAppend | list:
+			return from
+		case opRead | list:
+			if read := c.opArg[op]; from == nowhere {
+				from = read
+			} else if read != nowhere && read != from {
+				return nowhere
+			}
+		}
+	}
+	return nowhere
+}
+
+// examineOrder notes an append of a transaction that does not stand behind the one that the
+// transaction made to the list before.
+func (c *checker) examineOrder(n, t, op, before uint32) {
+	if c.state[t] != uint8(history.Aborted) && c.disordered(n, before, c.place[c.opArg[op]]) {
+		c.note(disorder, finding{list: n, t: t, op: op})
+	}
+}
+
+// endsAt returns the places of an element in the end state of a list, from 0.
+func (c *checker) endsAt(list uint32, element uint64) (places []uint32) {
 	if c.End == nil {
-		return false
+		return nil
 	}
 	end, known := c.strange[list]
 	if !known {
 		end = c.lists[list][:c.final[list]]
 	}
-	n := 0
-	for _, e := range end {
+	for i, e := range end {
 		if e == element {
-			n++
+			places = append(places, uint32(i))
 		}
 	}
-	return n > 1
+	return places
 }
 
 // disordered says that the version of an append has not in it what its transaction had appended
@@ -221,9 +327,9 @@ func (c *checker) resolveDeleted() (more bool) {
 	for l := range deleted {
 		switch t := makers[l]; {
 		case t == several:
-			c.undecided(fmt.Sprintf("%s was deleted, and which transaction of unknown outcome had made it is not known", c.listName(l)))
+			c.undecided(fact.ListMakers{On: c.on(l), Unknown: true})
 		case t == check.None:
-			c.undecided(fmt.Sprintf("%s was deleted, and no transaction made it", c.listName(l)))
+			c.undecided(fact.ListMakers{On: c.on(l)})
 		case !c.counts(t):
 			c.state[t], more = observed, true
 		}
@@ -286,12 +392,12 @@ func (c *checker) findGaps(pending map[uint32][]uint32) {
 		delete(pending, uint32(l))
 		place := uint32(slices.Index(list, Missing)) + 1
 		if c.End == nil {
-			c.undecided(fmt.Sprintf("what stands at place %d of %s nobody has read, and others stand behind it", place, c.listName(uint32(l))))
+			c.undecided(fact.ListUnreadRow{On: c.on(uint32(l)), Place: int(place)})
 			continue
 		}
 		for v := place + 1; v <= uint32(len(list)); v++ {
 			if t := c.effect(uint32(l), v); t != check.None && list[v-2] == Missing {
-				c.note(gap, finding{list: uint32(l), t: t, length: v})
+				c.note(gap, finding{list: uint32(l), t: t, at: v})
 			}
 		}
 	}
@@ -314,7 +420,7 @@ func (c *checker) noteDelete(list, t uint32) {
 		}
 	}
 	if first := c.delete[list]; first != check.None && first != t {
-		c.undecided(fmt.Sprintf("%s and %s both deleted %s, and a list is taken to be deleted once", c.Who(c.id[first]), c.Who(c.id[t]), c.listName(list)))
+		c.undecided(fact.ListDeletedTwice{ListPair: c.pair(first, t), On: c.on(list)})
 		return
 	}
 	c.delete[list] = t
@@ -337,12 +443,20 @@ func (c *checker) mayBeDeleted(list uint32) bool {
 // made returns who made the version of a list, or the last one before it of which that is
 // known; None is nobody.
 func (c *checker) made(list, version uint32) uint32 {
-	for v := version; v > 0; v = c.parent(list, v) {
-		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
-			return w & writerMask
-		}
+	if v := c.madeAt(list, version); v != 0 {
+		return c.writer[c.first[list]+v-1] & writerMask
 	}
 	return check.None
+}
+
+// madeAt returns the version that made is about; 0 is none.
+func (c *checker) madeAt(list, version uint32) uint32 {
+	for v := version; v > 0; v = c.parent(list, v) {
+		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
+			return v
+		}
+	}
+	return 0
 }
 
 // next returns who made the version after one, or the first later one of which that is known;

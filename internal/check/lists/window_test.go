@@ -23,7 +23,7 @@ func invalid(t *testing.T, kept Storage, list []Transaction, complete bool, clai
 	found := map[string]string{}
 	for _, r := range report.Results {
 		if r.Status == check.Invalid && r.Required {
-			found[r.Name] = r.Detail
+			found[r.Name] = detail(&r)
 		}
 	}
 	return found
@@ -264,7 +264,7 @@ func TestRequiredFollowsTheClaim(t *testing.T) {
 					required[broken] = append(required[broken], r.Name)
 				}
 				if r.Name == check.Serializable && (r.Status == check.Valid) == broken {
-					t.Fatalf("%s is %v: %s", r.Name, r.Status, r.Detail)
+					t.Fatalf("%s is %v: %s", r.Name, r.Status, detail(&r))
 				}
 			}
 		}

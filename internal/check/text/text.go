@@ -70,7 +70,7 @@ func (s Speaker) Finding(f *check.Finding) string {
 // title returns the heading of findings of a kind that have one, with their number in it. If all
 // is true, the heading says everything, and no instance follows it.
 func (s Speaker) title(f *check.Finding) (title string, all bool) {
-	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals, s.titleOfRegisters, s.titleOfLogs} {
+	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals, s.titleOfRegisters, s.titleOfLogs, s.titleOfLists} {
 		if title, all := of(f); title != "" {
 			return title, all
 		}
@@ -80,7 +80,7 @@ func (s Speaker) title(f *check.Finding) (title string, all bool) {
 
 // Clause returns a fact as a part of a sentence.
 func (s Speaker) Clause(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.common, s.books, s.presence, s.groups, s.order, s.run, s.registers, s.logs, s.replicas} {
+	for _, clause := range []func(fact.Fact) string{s.common, s.books, s.presence, s.groups, s.order, s.run, s.registers, s.logs, s.replicas, s.lists} {
 		if text := clause(f); text != "" {
 			return text
 		}

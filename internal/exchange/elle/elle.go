@@ -117,7 +117,7 @@ func (h *History) input() lists.Input {
 				}
 			}
 		},
-		List: h.list, Element: h.name, Who: who,
+		List: h.list, Element: func(_, element uint64) string { return h.name(element) }, Who: who,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/lists"
 	"stroppy/internal/history"
 	"stroppy/internal/workload/recording"
@@ -16,25 +17,43 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	if err != nil {
 		return nil, err
 	}
+	clients := &sequences{}
+	if recorded.Part || !complete(recorded.History) {
+		clients = nil // what is missing may have been recorded elsewhere, or not at all
+	}
 	in := lists.Input{
-		Expect: recorded.Expect, Transactions: transactions(recorded.Input, true), Complete: complete(recorded.History),
+		Expect: recorded.Expect, Transactions: transactions(recorded.Input, true, clients), Complete: complete(recorded.History),
 		RealTime:    len(recorded.History) == 1,
 		Storage:     func(key uint64) lists.Storage { return kept[runOf(key)] },
 		List:        listName,
 		Element:     elementName,
 		OnViolation: recorded.OnViolation,
 	}
+	if clients != nil {
+		in.Damage = func() fact.Fact { return clients.wrong }
+	}
 	if errors, ok := workerClocks(recorded.History); ok {
 		in.RealTime, in.Errors = true, errors
 	}
-	if recorded.End != nil && len(recorded.Early) == 0 {
+	switch {
+	case recorded.End == nil:
+	case len(recorded.Early) > 0:
+		in.NoEnd = fact.NoEnd{Run: recorded.Early[0]}
+	default:
+		if err := verifyEnd(ctx, recorded.End, kept); err != nil {
+			in.NoEnd = fact.Unreadable{Problem: err.Error()}
+			break
+		}
 		in.End = endRows(recorded.End, kept)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	report, err := lists.Check(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	if recorded.End != nil {
+	if in.End != nil {
 		unexpected(report.Results, recorded.End.Unexpected())
 	}
 	return report.Results, nil
@@ -75,27 +94,24 @@ func unexpected(results []check.Result, texts []string) {
 	if len(texts) == 0 {
 		return
 	}
-	text := check.Capital(texts[0])
-	if more := len(texts) - 1; more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
+	found := check.Finding{Check: check.NoGhost}
+	for _, text := range texts {
+		found.Add(fact.ListUnexpected{Found: text}, "")
 	}
 	for i := range results {
 		if r := &results[i]; r.Name == check.NoGhost {
-			if r.Status == check.Invalid {
-				text = r.Detail + "\n" + text
-			}
-			r.Status, r.Detail = check.Invalid, text+"."
+			r.Status, r.Why, r.Findings = check.Invalid, nil, append(r.Findings, found)
 		}
 	}
 }
 
-// elementName is an element as reports show it.
-func elementName(element uint64) string {
+// elementName is an element of a list as reports show it: the transaction that appended it,
+// and the number of the append there.
+func elementName(object, element uint64) string {
 	if element == 0 {
-		return "what no transaction writes"
+		return "(text that no transaction writes)"
 	}
-	w := writer(0, element)
-	return fmt.Sprintf("append %d of transaction %d of client %d", numberOf(element), w.Sequence(), w.Client())
+	return fmt.Sprintf("%v.%d", writer(object, element), numberOf(element))
 }
 
 func complete(sources []check.Source) bool {
@@ -108,8 +124,8 @@ func complete(sources []check.Source) bool {
 }
 
 // transactions are those of recordings as the checker takes them, with or without what clients read
-// in order to append.
-func transactions(in check.Input, bases bool) iter.Seq2[*lists.Transaction, error] {
+// in order to append. Their ids are added to clients, if that is not nil.
+func transactions(in check.Input, bases bool, clients *sequences) iter.Seq2[*lists.Transaction, error] {
 	return func(yield func(*lists.Transaction, error) bool) {
 		committed := uint64(0)
 		defer func() { in.SetCommitted(committed) }()
@@ -124,12 +140,42 @@ func transactions(in check.Input, bases bool) iter.Seq2[*lists.Transaction, erro
 				if record.Outcome == history.Committed && !record.Kind.Background() {
 					committed++
 				}
+				if clients != nil {
+					clients.add(record.ID)
+				}
 				if !yield(a.transaction(record.Transaction), nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// sequences are the sequence numbers of clients, which follow each other from 1.
+type sequences struct {
+	last   map[history.ID]uint64 // by the client's first id
+	client history.ID            // the client that was looked up last
+	at     uint64                // and its last number
+	wrong  fact.Fact             // the first transaction that is not where it should be; nil: none
+}
+
+func (s *sequences) add(id history.ID) {
+	client := id - history.ID(id.Sequence())
+	if s.last == nil {
+		s.last = map[history.ID]uint64{}
+	}
+	if client != s.client {
+		s.last[s.client] = s.at
+		s.client, s.at = client, s.last[client]
+	}
+	switch next := s.at + 1; {
+	case s.wrong != nil:
+	case id.Sequence() > next:
+		s.wrong = fact.ListHistoryLacks{Transaction: client + history.ID(next)}
+	case id.Sequence() < next:
+		s.wrong = fact.ListHistoryRepeats{Transaction: id}
+	}
+	s.at = max(s.at, id.Sequence())
 }
 
 // adapter turns recorded transactions into the checker's. Its buffers are used again.
@@ -147,7 +193,8 @@ var garbage = []uint64{0}
 func (a *adapter) transaction(tx *history.Transaction) *lists.Transaction {
 	to := &a.tx
 	*to = lists.Transaction{
-		ID: tx.ID, Client: tx.ID.Run()<<history.ClientBits | tx.ID.Client(), Outcome: tx.Outcome, Begin: tx.Try, End: tx.End, Clock: a.clock, Ops: to.Ops[:0],
+		ID: tx.ID, Client: tx.ID.Run()<<history.ClientBits | tx.ID.Client(), Outcome: tx.Outcome, Begin: tx.Try, End: tx.End,
+		Clock: a.clock, Retried: tx.Attempts > 1, Ops: to.Ops[:0],
 	}
 	if tx.Outcome != history.Committed && tx.Outcome != history.Unknown {
 		to.Begin = tx.Sent // one that was applied all the same was so at some time after it was sent first
@@ -202,39 +249,4 @@ func (*adapter) list(op *history.Op, left *[]uint64) []uint64 {
 	list := (*left)[:n]
 	*left = (*left)[n:]
 	return list
-}
-
-// endRows are the lists of the end state, whose rows come list by list.
-// Those of runs whose recordings are not given are left out.
-func endRows(end check.EndState, kept map[uint64]lists.Storage) iter.Seq2[lists.Row, error] {
-	return func(yield func(lists.Row, error) bool) {
-		var list lists.Row
-		open := false
-		for row, err := range end.Rows() {
-			if err != nil {
-				yield(lists.Row{}, err)
-				return
-			}
-			storage, ours := kept[runOf(row.Object)]
-			if !ours {
-				continue
-			}
-			if open && row.Object != list.Key {
-				if !yield(list, nil) {
-					return
-				}
-				open = false
-			}
-			if !open {
-				list, open = lists.Row{Key: row.Object, List: list.List[:0]}, true
-			}
-			for storage == lists.Pieces && uint64(len(list.List))+1 < row.Version {
-				list.List = append(list.List, lists.Missing)
-			}
-			list.List = append(list.List, newElement(row.Transaction, uint64(row.Number)))
-		}
-		if open {
-			yield(list, nil)
-		}
-	}
 }

@@ -16,5 +16,5 @@ func Recorded(run *history.Reader) (iter.Seq2[*lists.Transaction, error], error)
 	if name := run.Header().Workload; name != Name {
 		return nil, fmt.Errorf("it is a run of %s: only one of %s is a history of lists", name, Name)
 	}
-	return transactions(check.Input{History: []check.Source{run}}, false), nil
+	return transactions(check.Input{History: []check.Source{run}}, false, nil), nil
 }

@@ -1,0 +1,456 @@
+package fact
+
+import (
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// The statements of the checker of lists.
+
+// Element is an element of a list as people know it. Empty is a place at which a read found
+// nothing.
+type Element string
+
+// Elements are the elements of a list, in their order.
+type Elements struct {
+	Length int       `json:"length"` // of the whole list
+	Last   []Element `json:"last"`   // its last elements; the first Length-len(Last) are left out
+}
+
+// ListRead is what a transaction read of a list, by its own recording.
+type ListRead struct {
+	Reader Member   `json:"reader"`
+	On     Object   `json:"list"`
+	Read   Elements `json:"read"`
+}
+
+// ListGarbage states that a transaction read an element that no transaction appended.
+type ListGarbage struct {
+	ListRead
+	Element Element `json:"element"`
+}
+
+// ListForeign states that the end state has an element that no transaction appended.
+type ListForeign struct {
+	On      Object   `json:"list"`
+	End     Elements `json:"end"` // of the list up to the element
+	Element Element  `json:"element"`
+}
+
+// ListUnexpected states that the end state has something that no transaction writes.
+type ListUnexpected struct {
+	Found string `json:"found"` // as the download described it
+}
+
+// ListDuplicate states that a list has an element twice. If TakenBack is true, the end state
+// has it at most once: the other one was of a try that was rolled back.
+type ListDuplicate struct {
+	On        Object   `json:"list"`
+	Element   Element  `json:"element"`
+	Known     Elements `json:"known"` // of the list up to the second of the two
+	TakenBack bool     `json:"taken_back,omitempty"`
+}
+
+// ListDisorder states that a list has two appends of one transaction in another order than
+// the transaction made them, or has the later one alone.
+type ListDisorder struct {
+	By      Member   `json:"by"`
+	On      Object   `json:"list"`
+	Element Element  `json:"element"` // the later one
+	Known   Elements `json:"known"`   // the longest version of the list that was read
+}
+
+// ListContradiction states that of two reads of a list neither is the beginning of the other.
+// The reader is the zero member if the end state is one of the two.
+type ListContradiction struct {
+	ListRead
+	Other Elements `json:"other"` // what other reads have
+}
+
+// ListOtherRow states that a read found an element at a place at which another read found
+// another element. The reader is the zero member if the end state is one of the two.
+type ListOtherRow struct {
+	ListRead
+	Place int     `json:"place"` // from 1
+	Found Element `json:"found"`
+	Other Element `json:"other"`
+}
+
+// ListOtherBase states that a read found an element behind other elements than those to
+// which its transaction appended it, by that transaction's own recording. The reader is the
+// zero member if the end state was read.
+type ListOtherBase struct {
+	ListRead
+	Element Element  `json:"element"`
+	Writer  Member   `json:"writer"`
+	Base    Elements `json:"base"`    // what the writer had read before it appended the element
+	Retried bool     `json:"retried"` // the writer made more than one try
+}
+
+// ListAppendedTwice states that one element was appended twice.
+type ListAppendedTwice struct {
+	First   Member  `json:"first"`
+	Second  Member  `json:"second"`
+	On      Object  `json:"list"`
+	Element Element `json:"element"`
+}
+
+// ListAborted states that a transaction read an element of a transaction that was aborted.
+type ListAborted struct {
+	ListRead
+	Writer  Member  `json:"writer"`
+	Element Element `json:"element"`
+}
+
+// ListDirtyAppend states that a transaction appended to a list that had an element of a
+// transaction that was aborted.
+type ListDirtyAppend struct {
+	By        Member  `json:"by"`
+	On        Object  `json:"list"`
+	Element   Element `json:"element"`
+	Writer    Member  `json:"writer"`
+	Behind    Element `json:"behind"`              // the first such element
+	Elsewhere bool    `json:"elsewhere,omitempty"` // the writer was not aborted, but appended it behind other elements
+}
+
+// ListHole states that a transaction appended a row to a list behind a row that is not there
+// in the end.
+type ListHole struct {
+	By      Member  `json:"by"`
+	On      Object  `json:"list"`
+	Element Element `json:"element"`
+	Place   int     `json:"place"` // of the element, from 1
+}
+
+// ListHalfway states that a transaction read a list between two appends of another one.
+type ListHalfway struct {
+	ListRead
+	Writer Member `json:"writer"`
+}
+
+// ListFuture states that a transaction read an element that it appended only later.
+type ListFuture struct {
+	ListRead
+	Element Element `json:"element"`
+}
+
+// ListOwnMissing states that a transaction did not find an element that it had appended
+// itself. If Range is true, it read a range that the list belongs to, and did not find the list.
+type ListOwnMissing struct {
+	ListRead
+	Element Element `json:"element"`
+	Range   bool    `json:"range,omitempty"`
+}
+
+// ListPartSeen states that a transaction saw one write of another transaction and missed
+// another one. If Later is true, it missed the one after it had seen the other.
+type ListPartSeen struct {
+	ListRead          // that misses a write
+	Missing  Element  `json:"missing"`
+	Writer   Member   `json:"writer"`
+	SeenOn   Object   `json:"seen_on"` // may be the same list
+	Seen     Elements `json:"seen"`
+	Later    bool     `json:"later"`
+}
+
+// ListLost states that an acknowledged append is not in the end state.
+type ListLost struct {
+	By      Member   `json:"by"`
+	On      Object   `json:"list"`
+	Element Element  `json:"element"`
+	End     Elements `json:"end"`
+}
+
+// ListGhost states that the end state has an append of a transaction that was not committed.
+type ListGhost struct {
+	By      Member          `json:"by"`
+	Outcome history.Outcome `json:"outcome"`
+	On      Object          `json:"list"`
+	Element Element         `json:"element"`
+}
+
+// ListLostUpdate states that two transactions read the same version of a list and both
+// appended to it.
+type ListLostUpdate struct {
+	First  Member   `json:"first"`
+	Second Member   `json:"second"`
+	On     Object   `json:"list"`
+	Read   Elements `json:"read"`
+}
+
+// ListCycle states that each of some transactions must come before the next, and the last
+// before the first.
+type ListCycle struct {
+	Members []Member `json:"members"` // the first few
+	Length  int      `json:"length"`
+	Why     []Fact   `json:"why,omitempty"` // of a cycle of two transactions
+}
+
+func (ListGarbage) Fact() string       { return "list-garbage" }
+func (ListForeign) Fact() string       { return "list-foreign-element" }
+func (ListUnexpected) Fact() string    { return "list-unexpected" }
+func (ListDuplicate) Fact() string     { return "list-duplicate" }
+func (ListDisorder) Fact() string      { return "list-disorder" }
+func (ListContradiction) Fact() string { return "list-contradiction" }
+func (ListOtherRow) Fact() string      { return "list-other-row" }
+func (ListOtherBase) Fact() string     { return "list-other-base" }
+func (ListAppendedTwice) Fact() string { return "list-appended-twice" }
+func (ListAborted) Fact() string       { return "list-aborted-read" }
+func (ListDirtyAppend) Fact() string   { return "list-dirty-append" }
+func (ListHole) Fact() string          { return "list-hole" }
+func (ListHalfway) Fact() string       { return "list-intermediate-read" }
+func (ListFuture) Fact() string        { return "list-future-read" }
+func (ListOwnMissing) Fact() string    { return "list-own-append-missing" }
+func (ListPartSeen) Fact() string      { return "list-part-seen" }
+func (ListLost) Fact() string          { return "list-append-lost" }
+func (ListGhost) Fact() string         { return "list-ghost" }
+func (ListLostUpdate) Fact() string    { return "list-lost-update" }
+func (ListCycle) Fact() string         { return "list-cycle" }
+
+// The reasons for which one transaction comes before another.
+
+// ListPair is two transactions of which First comes before Second.
+type ListPair struct {
+	First  Member `json:"first"`
+	Second Member `json:"second"`
+}
+
+// ListBefore states the order of two transactions without a reason.
+type ListBefore struct{ ListPair }
+
+// ListEnded states that the first transaction ended before the second began.
+type ListEnded struct {
+	ListPair
+	By time.Duration `json:"by_ns"`
+}
+
+// ListSession states that a client had the answer to the first transaction before it began
+// the second.
+type ListSession struct{ ListPair }
+
+// ListSaw states that the second transaction read an element that the first appended.
+type ListSaw struct {
+	ListPair
+	On      Object   `json:"list"`
+	Read    Elements `json:"read"`
+	Element Element  `json:"element"`
+}
+
+// ListBehind states that the second transaction appended to a list behind the first.
+type ListBehind struct {
+	ListPair
+	On      Object  `json:"list"`
+	Element Element `json:"element"` // of the first
+	Next    Element `json:"next"`    // of the second
+}
+
+// ListMissed states that the first transaction read a list without an element that the second
+// appended.
+type ListMissed struct {
+	ListPair
+	On      Object   `json:"list"`
+	Read    Elements `json:"read"`
+	Element Element  `json:"element"`
+}
+
+// ListRangeMissed states that the first transaction read a range without a list that the
+// second made.
+type ListRangeMissed struct {
+	ListPair
+	On Object `json:"list"`
+}
+
+// ListDeleted states that the first transaction read a list, or appended Wrote to it, and that
+// the second deleted the list.
+type ListDeleted struct {
+	ListPair
+	On    Object   `json:"list"`
+	Wrote Element  `json:"wrote,omitempty"`
+	Read  Elements `json:"read"`
+}
+
+// ListOverwritten states that the second transaction wrote what the end state has, without
+// what the first wrote.
+type ListOverwritten struct {
+	ListPair
+	On      Object   `json:"list"`
+	Element Element  `json:"element"` // of the first
+	End     Elements `json:"end"`
+}
+
+func (ListBefore) Fact() string      { return "list-before" }
+func (ListEnded) Fact() string       { return "list-ended-before" }
+func (ListSession) Fact() string     { return "list-same-client" }
+func (ListSaw) Fact() string         { return "list-saw" }
+func (ListBehind) Fact() string      { return "list-behind" }
+func (ListMissed) Fact() string      { return "list-missed" }
+func (ListRangeMissed) Fact() string { return "list-range-missed" }
+func (ListDeleted) Fact() string     { return "list-deleted-after" }
+func (ListOverwritten) Fact() string { return "list-overwritten" }
+
+// What a transaction did.
+
+// ListAppended is an append.
+type ListAppended struct {
+	On      Object  `json:"list"`
+	Element Element `json:"element"`
+}
+
+// ListOwnRead is a read of a list. Known is false if the reply was lost or fits no version.
+type ListOwnRead struct {
+	On    Object   `json:"list"`
+	Known bool     `json:"known"`
+	Read  Elements `json:"read"`
+}
+
+// ListDelete is the deletion of a list.
+type ListDelete struct {
+	On Object `json:"list"`
+}
+
+// ListRange is a read of all lists between two, both included.
+type ListRange struct {
+	Low   Object `json:"low"`
+	High  Object `json:"high"`
+	Found int    `json:"found"`
+}
+
+// ListMore is how many more operations a transaction has.
+type ListMore struct {
+	Operations int `json:"operations"`
+}
+
+func (ListAppended) Fact() string { return "list-append" }
+func (ListOwnRead) Fact() string  { return "list-own-read" }
+func (ListDelete) Fact() string   { return "list-delete" }
+func (ListRange) Fact() string    { return "list-range" }
+func (ListMore) Fact() string     { return "list-more" }
+
+// What results are decided by, and why they are not.
+
+// ListsAgree states that all reads of each list agree and that each element was appended. If
+// Prefixes is true, each read is the beginning of one and the same list.
+type ListsAgree struct {
+	Prefixes bool `json:"prefixes"`
+}
+
+// ListsDurable states that the end state has every acknowledged append. If Overwritten is
+// true, a transaction that had read the list without it wrote over one.
+type ListsDurable struct {
+	Overwritten bool `json:"overwritten"`
+}
+
+// ListsNoGhost states that each element of the end state is of a transaction that committed
+// or may have.
+type ListsNoGhost struct{}
+
+// ListsOrdered states that there is an order of all transactions, with the orders that count.
+type ListsOrdered struct {
+	Transactions int  `json:"transactions"`
+	Dependencies int  `json:"dependencies"`
+	Sessions     bool `json:"sessions,omitempty"`
+	RealTime     bool `json:"real_time,omitempty"`
+}
+
+// ListLevelHolds states that a history keeps an isolation level.
+type ListLevelHolds struct{}
+
+// ListBroken states that a level is broken by what was found at a weaker one.
+type ListBroken struct {
+	Anomaly string `json:"anomaly,omitempty"` // empty: see the weaker level
+	At      string `json:"at"`
+}
+
+// ListNotRecorded states that no append of an element was recorded, but that the recording is
+// not complete. The reader is the zero member if the end state has the element.
+type ListNotRecorded struct {
+	Reader  Member  `json:"reader"`
+	On      Object  `json:"list"`
+	Element Element `json:"element"`
+}
+
+// ListMakers states that a list was deleted, and that it is not known who had made it.
+type ListMakers struct {
+	On      Object `json:"list"`
+	Unknown bool   `json:"unknown"` // transactions of unknown outcome may have; else none was recorded
+}
+
+// ListDeletedTwice states that two transactions deleted one list.
+type ListDeletedTwice struct {
+	ListPair
+	On Object `json:"list"`
+}
+
+// ListUnreadRow states that nobody read what stands at a place of a list, before other rows.
+type ListUnreadRow struct {
+	On    Object `json:"list"`
+	Place int    `json:"place"`
+}
+
+// ListPerhapsOverwritten states that an append is not in the end state, and that it may have
+// been overwritten or lost.
+type ListPerhapsOverwritten struct {
+	On      Object  `json:"list"`
+	Element Element `json:"element"`
+}
+
+// ListNoTimes states that a history has no times of one clock.
+type ListNoTimes struct{}
+
+// ListClocks states that clocks are known only to within a bound, which is too little.
+type ListClocks struct {
+	Within time.Duration `json:"within_ns"`
+}
+
+// ListSameVersion states that transactions wrote over the same version of a list in an order
+// that is not known.
+type ListSameVersion struct{}
+
+// ListBaseUnknown states that it is not recorded what a transaction had read before it wrote.
+type ListBaseUnknown struct{}
+
+// ListUnreadAppends states that several transactions appended to a list what nobody read.
+type ListUnreadAppends struct{}
+
+// ListAbsent states that a list that was made and deleted was read as absent, and that it is
+// not known whether the read was before the one or after the other.
+type ListAbsent struct{}
+
+// ListHistoryLacks states that the recording lacks a transaction, and has later ones of its
+// client.
+type ListHistoryLacks struct {
+	Transaction history.ID `json:"transaction"`
+}
+
+// ListHistoryRepeats states that the recording has a transaction twice, or behind a later one
+// of its client.
+type ListHistoryRepeats struct {
+	Transaction history.ID `json:"transaction"`
+}
+
+// ListUndecided states a reason of the reader of the history.
+type ListUndecided struct {
+	Reason string `json:"reason"`
+}
+
+func (ListsAgree) Fact() string             { return "lists-agree" }
+func (ListsDurable) Fact() string           { return "lists-durable" }
+func (ListsNoGhost) Fact() string           { return "lists-no-ghost" }
+func (ListsOrdered) Fact() string           { return "lists-ordered" }
+func (ListLevelHolds) Fact() string         { return "list-level-holds" }
+func (ListBroken) Fact() string             { return "list-level-broken" }
+func (ListNotRecorded) Fact() string        { return "list-append-not-recorded" }
+func (ListMakers) Fact() string             { return "list-maker-unknown" }
+func (ListDeletedTwice) Fact() string       { return "list-deleted-twice" }
+func (ListUnreadRow) Fact() string          { return "list-unread-row" }
+func (ListPerhapsOverwritten) Fact() string { return "list-perhaps-overwritten" }
+func (ListNoTimes) Fact() string            { return "list-no-times" }
+func (ListClocks) Fact() string             { return "list-clocks" }
+func (ListSameVersion) Fact() string        { return "list-same-version" }
+func (ListBaseUnknown) Fact() string        { return "list-base-unknown" }
+func (ListUnreadAppends) Fact() string      { return "list-unread-appends" }
+func (ListAbsent) Fact() string             { return "list-absent" }
+func (ListHistoryLacks) Fact() string       { return "list-history-lacks" }
+func (ListHistoryRepeats) Fact() string     { return "list-history-repeats" }
+func (ListUndecided) Fact() string          { return "list-undecided" }

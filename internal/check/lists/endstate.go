@@ -62,7 +62,7 @@ func (c *checker) compareEnd() {
 			c.examineStrange(l, end)
 		}
 	}
-	if f := &c.found[foreign]; f.count > 0 && c.cut {
+	if f := &c.found[foreign]; f.count > 0 && !c.Complete {
 		first := f.list[0]
 		c.undecided(fact.ListNotRecorded{On: c.on(first.list), Element: c.name(first.list, first.read[len(first.read)-1])})
 		*f = oddity{}

@@ -75,7 +75,7 @@ type Input struct {
 	Expect       isolation.Level
 	Transactions iter.Seq2[*Transaction, error] // those of a client in their order
 	End          iter.Seq2[Row, error]          // every list that is there in the end; nil: it was not downloaded
-	Damage       func() fact.Fact               // asked behind Transactions: why they are not all that was recorded; nil: they are
+	Damage       func() fact.Fact               // asked when all Transactions were read: why they cannot be trusted; nil: they can
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are of one clock
 	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
@@ -114,11 +114,14 @@ type LevelResult struct {
 }
 
 // Check decides a history. An error is one of the context, or of more than a check takes.
-// What is wrong with the input is in the results, which it leaves undecided.
+// If the input cannot be read or trusted, all results are undecided, and say why.
 func Check(ctx context.Context, in Input) (*Report, error) {
 	c := newChecker(ctx, in)
 	if err := c.read(); err != nil {
 		return nil, err
+	}
+	if c.damage != nil {
+		return c.untrusted(), nil
 	}
 	if err := c.readEnd(); err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func (c *checker) examine() {
 	for i := range c.ranges {
 		c.examineRange(&c.ranges[i])
 	}
-	if g := &c.found[garbage]; g.count > 0 && c.cut {
+	if g := &c.found[garbage]; g.count > 0 && !c.Complete {
 		f := g.list[0]
 		c.undecided(fact.ListNotRecorded{Reader: c.member(f.t), On: c.on(f.list), Element: c.elementAt(f.list, f.at)})
 		*g = oddity{}

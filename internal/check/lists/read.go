@@ -92,7 +92,7 @@ type checker struct {
 	unplaced   bool                 // there are appends to Values of which neither is known what they were made of nor who read them
 	appended   map[listElement]bool // of such lists, what was appended to them
 	retried    bits                 // the transactions that were tried more than once
-	cut        bool                 // something that was sent may not be recorded
+	damage     fact.Fact            // why the transactions cannot be trusted; nil: they can
 	why        fact.Fact            // what leaves undecided what seems valid; nil: nothing
 }
 
@@ -147,18 +147,13 @@ func (c *checker) read() error {
 	if c.watch.Err != nil {
 		return c.watch.Err
 	}
-	switch {
-	case problem != nil:
-		c.undecided(fact.Unreadable{Problem: problem.Error()})
-	case !c.Complete:
-		c.undecided(fact.CutOff{})
+	if problem != nil {
+		c.damage = fact.Unreadable{Problem: problem.Error()}
+	} else if c.Damage != nil {
+		c.damage = c.Damage()
 	}
-	c.cut = problem != nil || !c.Complete
-	if c.Damage != nil {
-		if damage := c.Damage(); damage != nil {
-			c.undecided(damage)
-			c.cut = true
-		}
+	if !c.Complete {
+		c.undecided(fact.CutOff{})
 	}
 	return nil
 }

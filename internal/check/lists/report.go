@@ -32,6 +32,25 @@ func (c *checker) report() *Report {
 	return r
 }
 
+// untrusted is the report of a history that says nothing, because it is damaged.
+func (c *checker) untrusted() *Report {
+	r := &Report{Lists: len(c.lists), Clients: len(c.clients)}
+	for _, name := range []string{Lists, check.Durable, check.NoGhost} {
+		r.Results = append(r.Results, check.Result{Name: name, Required: true, Why: c.damage})
+	}
+	for o := graph.Plain; o < graph.Orders; o++ {
+		claimed := slices.Contains(c.claimed(o), graph.TestSerializable.Level(o))
+		r.Results = append(r.Results, check.Result{Name: checkOf(o), Required: claimed, Why: c.damage})
+	}
+	for _, l := range isolation.Levels() {
+		if l != isolation.Causal {
+			r.Levels = append(r.Levels, LevelResult{l, check.Result{Name: l.String(), Why: c.damage}})
+			r.Open = append(r.Open, l)
+		}
+	}
+	return r
+}
+
 // agreement is the result of the reads of each list.
 func (c *checker) agreement() check.Result {
 	return check.Result{Name: Lists, Required: true}.Judge(c.findings(), c.why, fact.ListsAgree{Prefixes: !c.values && !c.pieces})

@@ -80,7 +80,7 @@ func compareLevels(t *testing.T, r *lists.Report, claims []string) {
 		for _, l := range r.Levels {
 			implied := claims[i] == "holds" && level.Includes(l.Level) || claims[i] == "broken" && l.Level.Includes(level) || l.Level == level
 			if implied && l.Status != want {
-				t.Errorf("%v is %v, and not %v: %s", l.Level, l.Status, want, l.Detail)
+				t.Errorf("%v is %v, and not %v: %v", l.Level, l.Status, want, l.Why)
 			}
 		}
 	}
@@ -92,11 +92,11 @@ func expectNamed(t *testing.T, r *lists.Report, name string) {
 	t.Helper()
 	var all []string
 	for _, l := range r.Levels {
-		for _, a := range l.Anomalies {
-			plain := strings.ToLower(strings.NewReplacer("(", "", ")", "", "-", " ", ",", "").Replace(a.Name))
+		for _, a := range l.Findings {
+			plain := strings.ToLower(strings.NewReplacer("(", "", ")", "", "-", " ", ",", "").Replace(a.Anomaly))
 			if plain == name {
 				if len(a.Spans) == 0 && name != "duplicate element" {
-					t.Errorf("%s has no transactions", a.Name)
+					t.Errorf("%s has no transactions", a.Anomaly)
 				}
 				return
 			}

@@ -23,14 +23,12 @@ const lostUpdate = "lost update (P4)"
 
 // decide decides which levels have a cycle, and finds the shortest of each kind.
 func (c *checker) decide() error {
-	if c.decision = c.graph.Decide(c.RealTime); c.watch.Err != nil {
+	if c.watch.Err != nil {
 		return c.watch.Err
 	}
 	if c.RealTime && c.clock != nil && c.decision.Cores[graph.Real] == nil {
 		c.doubt = c.graph.Doubt(graph.Uncertain{Begin: c.begin, End: c.end, Group: c.clock, Error: c.Errors})
 	}
-	c.unreadUpdates()
-	c.forkedUpdates()
 	if c.forked {
 		c.examineAtomicity(c.all())
 		c.open = c.torn()
@@ -104,8 +102,8 @@ func (c *checker) forkedUpdates() {
 }
 
 func (c *checker) all() []uint32 {
-	list := make([]uint32, 0, len(c.id))
-	for t := range uint32(len(c.id)) {
+	list := make([]uint32, 0, int(c.count()))
+	for t := range c.count() {
 		if c.counts(t) {
 			list = append(list, t)
 		}
@@ -119,7 +117,7 @@ func (c *checker) readBefore(t, list uint32) bool {
 		switch {
 		case c.opList[op] == opAppend|list:
 			return false
-		case c.opList[op]&opKinds <= opRow && c.opList[op]&^opKinds == list && c.opArg[op] == c.length(list):
+		case c.opList[op]&opKinds <= opRow && c.opList[op]&^opKinds == list && c.arg.at(op) == c.length(list):
 			return true
 		}
 	}
@@ -132,8 +130,8 @@ func (c *checker) search(o graph.Order) {
 	core, nodes, states := c.decision.Cores[o], c.decision.Nodes[o], c.decision.States[o]
 	clients := make([]uint32, len(nodes))
 	for i, n := range nodes {
-		if int(n) < len(c.client) {
-			clients[i] = c.client[n]
+		if n < c.count() {
+			clients[i] = c.sessionOf(n)
 		}
 	}
 	s := graph.NewSearch(core, o, clients)
@@ -203,12 +201,12 @@ func (c *checker) isLostUpdate(steps []graph.Step) bool {
 func (c *checker) meetUpdate(a, b uint32) (m meeting, ok bool) {
 	for op := c.row[a]; op < c.row[a+1]; op++ {
 		l := c.opList[op] &^ opKinds
-		if c.opList[op]&opKinds > opRow || c.opArg[op] == nowhere || c.kept[l] == Pieces || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
+		if c.opList[op]&opKinds > opRow || c.arg.at(op) == nowhere || c.kept[l] == Pieces || !c.appendsTo(a, l) || !c.appendsTo(b, l) {
 			continue
 		}
 		for other := c.row[b]; other < c.row[b+1]; other++ {
-			if c.opList[other]&opKinds <= opRow && c.opList[other]&^opKinds == l && c.opArg[other] == c.opArg[op] {
-				return meeting{list: l, from: c.opArg[op], op: op}, true
+			if c.opList[other]&opKinds <= opRow && c.opList[other]&^opKinds == l && c.arg.at(other) == c.arg.at(op) {
+				return meeting{list: l, from: c.arg.at(op), op: op}, true
 			}
 		}
 	}
@@ -282,7 +280,7 @@ func (c *checker) unknownValues(level isolation.Level) bool {
 
 // effective counts the transactions that took effect.
 func (c *checker) effective() (n int) {
-	for t := range uint32(len(c.id)) {
+	for t := range c.count() {
 		if c.counts(t) {
 			n++
 		}

@@ -19,7 +19,7 @@ func (c *checker) depend() error {
 	if len(c.ranges) > 0 {
 		d.sortLists()
 	}
-	c.graph = graph.New(len(c.id), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
+	c.graph = graph.New(int(c.count()), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
 		d.Builder = b
 		d.writes()
 		d.reads()
@@ -36,11 +36,11 @@ func (c *checker) depend() error {
 // written that list before.
 func (c *checker) torn() bool {
 	d := &dependencies{checker: c}
-	g := graph.New(len(c.id), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
+	g := graph.New(int(c.count()), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
 		d.Builder = b
 		d.writes()
 		d.reads()
-		for t := range uint32(len(d.id)) {
+		for t := range d.count() {
 			d.whole(t)
 		}
 	})
@@ -52,7 +52,7 @@ func (d *dependencies) whole(t uint32) {
 	value := func(op uint32) (list, by uint32) {
 		list = d.opList[op] &^ opKinds
 		if d.counts(t) && d.opList[op]&opKinds <= opRow {
-			return list, d.effect(list, d.opArg[op])
+			return list, d.effect(list, d.arg.at(op))
 		}
 		return list, check.None
 	}
@@ -119,7 +119,7 @@ func (d *dependencies) writes() {
 	}
 	for i, h := range d.hubs {
 		for _, t := range h.to {
-			d.Add(uint32(len(d.id)+i), t, graph.Pass)
+			d.Add(uint32(int(d.count())+i), t, graph.Pass)
 		}
 	}
 }
@@ -147,10 +147,10 @@ func (d *dependencies) writesOver(l uint32) {
 // writesLost adds that what the end state has was written over values of which it is not known what
 // they were written over, and that nobody has read.
 func (d *dependencies) writesLost() {
-	for t := range uint32(len(d.id)) {
+	for t := range d.count() {
 		for op := d.row[t]; op < d.row[t+1] && d.counts(t); op++ {
 			l := d.opList[op] &^ opKinds
-			if d.opList[op]&opKinds == opAppend && d.kept[l] == Values && d.place[d.opArg[op]] == nowhere {
+			if d.opList[op]&opKinds == opAppend && d.kept[l] == Values && d.arg.at(op) == nowhere {
 				d.Add(t, d.effect(l, d.final[l]), graph.Ww)
 			}
 		}
@@ -160,11 +160,11 @@ func (d *dependencies) writesLost() {
 // toLater adds the edges to all who appended what nobody has read.
 func (d *dependencies) toLater(from, list uint32, kind uint8) {
 	later := d.later[list]
-	if later == check.None || int(later) < len(d.id) {
+	if later == check.None || int(later) < int(d.count()) {
 		d.Add(from, later, kind)
 		return
 	}
-	to := d.hubs[int(later)-len(d.id)].to
+	to := d.hubs[int(later)-int(d.count())].to
 	own := slices.Index(to, from)
 	if own < 0 || from == check.None {
 		d.Add(from, later, kind)
@@ -180,28 +180,30 @@ func (d *dependencies) fromLater(list, by uint32) {
 	if d.later == nil || d.later[list] == check.None {
 		return
 	}
-	if later := d.later[list]; int(later) < len(d.id) {
+	if later := d.later[list]; int(later) < int(d.count()) {
 		d.Add(later, by, graph.Ww)
 		return
 	}
-	for _, t := range d.hubs[int(d.later[list])-len(d.id)].to {
+	for _, t := range d.hubs[int(d.later[list])-int(d.count())].to {
 		d.Add(t, by, graph.Ww)
 	}
 }
 
 // reads adds what each read of a list says, and the order of clients.
 func (d *dependencies) reads() {
-	for t := range uint32(len(d.id)) {
+	sessions := d.newSessionOrder()
+	for t := range d.count() {
 		if d.watch.Ended() {
 			return
 		}
+		before := sessions.before(t)
 		if !d.counts(t) {
 			continue
 		}
-		d.Add(d.before[t], t, graph.Process)
+		d.Add(before, t, graph.Process)
 		for op := d.row[t]; op < d.row[t+1]; op++ {
-			kind, l, length := d.opList[op]&opKinds, d.opList[op]&^opKinds, d.opArg[op]
-			if kind > opRow || length == nowhere {
+			kind, l, length := d.opList[op]&opKinds, d.opList[op]&^opKinds, d.arg.at(op)
+			if kind > opRow || length == nowhere || d.isBase(t, op, l, length) {
 				continue
 			}
 			if length == 0 && kind == opRead && d.mayBeDeleted(l) {
@@ -223,6 +225,14 @@ func (d *dependencies) reads() {
 	}
 }
 
+// isBase reports whether a transaction wrote over the value that it read, as the next
+// operation. The order of the versions says the same of it as the read does.
+func (c *checker) isBase(t, op, list, version uint32) bool {
+	next := op + 1
+	return c.kept[list] == Values && next < c.row[t+1] && c.opList[next] == opAppend|list && c.arg.at(next) == version+1 && c.trees[list] == nil &&
+		c.effect(list, version+1) == t
+}
+
 // overwritten adds the edge from who read a version to who made the next.
 func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 	if d.trees[list] != nil {
@@ -230,7 +240,7 @@ func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 		return
 	}
 	next := d.next(list, version)
-	if next != check.None && int(next) >= len(d.id) || d.later != nil && next == d.later[list] {
+	if next != check.None && int(next) >= int(d.count()) || d.later != nil && next == d.later[list] {
 		d.toLater(t, list, kind)
 	} else {
 		d.Add(t, next, kind)

@@ -32,7 +32,7 @@ func (c *checker) edges(k cycle) []check.Edge {
 }
 
 func (c *checker) edge(s graph.Step) check.Edge {
-	e := check.Edge{From: c.id[s.From], To: c.id[s.To]}
+	e := check.Edge{From: c.idOf(s.From), To: c.idOf(s.To)}
 	pair := c.pair(s.From, s.To)
 	switch s.Kind {
 	case graph.Rt:
@@ -110,7 +110,7 @@ func (c *checker) metElement(m meeting, t, version uint32) fact.Element {
 		return c.elementAt(m.list, version)
 	}
 	for op := c.row[t]; op < c.row[t+1]; op++ {
-		if c.opList[op] == opAppend|m.list && c.place[c.opArg[op]] == nowhere {
+		if c.opList[op] == opAppend|m.list && c.arg.at(op) == nowhere {
 			return c.appendedBy(op)
 		}
 	}
@@ -124,7 +124,7 @@ func (c *checker) meet(s graph.Step) meeting {
 		return c.meetWrites(s.From, s.To)
 	case graph.Wr:
 		for op := c.row[s.To]; op < c.row[s.To+1]; op++ {
-			l, length := c.opList[op]&^opKinds, c.opArg[op]
+			l, length := c.opList[op]&^opKinds, c.arg.at(op)
 			if c.opList[op]&opKinds <= opRow && length != nowhere && length > 0 && c.made(l, length) == s.From {
 				return meeting{list: l, from: c.madeAt(l, length), to: length, op: op, ok: true}
 			}
@@ -137,7 +137,7 @@ func (c *checker) meet(s graph.Step) meeting {
 			return m
 		}
 		for op := c.row[s.From]; op < c.row[s.From+1]; op++ {
-			l, length := c.opList[op]&^opKinds, c.opArg[op]
+			l, length := c.opList[op]&^opKinds, c.arg.at(op)
 			if c.opList[op]&opKinds <= opRow && length != nowhere {
 				if v, ok := c.wroteNext(l, length, s.To); ok {
 					return meeting{list: l, from: length, to: v, op: op, ok: true}
@@ -204,7 +204,7 @@ func (c *checker) wroteNext(list, version, t uint32) (uint32, bool) {
 		return nowhere, true
 	}
 	for op := c.row[t]; op < c.row[t+1]; op++ {
-		if c.opList[op] == opAppend|list && c.place[c.opArg[op]] == nowhere {
+		if c.opList[op] == opAppend|list && c.arg.at(op) == nowhere {
 			return nowhere, true
 		}
 	}
@@ -216,7 +216,7 @@ func (c *checker) meetWrites(from, to uint32) meeting {
 		if c.opList[op]&opKinds != opAppend {
 			continue
 		}
-		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
+		l, place := c.opList[op]&^opKinds, c.arg.at(op)
 		if place == nowhere {
 			if c.kept[l] == Values && c.End != nil && c.effect(l, c.final[l]) == to {
 				return meeting{list: l, from: nowhere, to: c.final[l], op: check.None, ok: true, lost: true}
@@ -262,7 +262,7 @@ func (c *checker) spans(ids []uint32) []check.Span {
 	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(cmp.Compare(c.begin[a], c.begin[b]), cmp.Compare(a, b)) })
 	var list []check.Span
 	for _, t := range slices.Compact(ids) {
-		s := check.Span{ID: c.id[t], Kind: "transaction", Outcome: c.outcome(t), Begin: c.begin[t], End: c.end[t], Did: c.describe(t)}
+		s := check.Span{ID: c.idOf(t), Kind: "transaction", Outcome: c.outcome(t), Begin: c.begin[t], End: c.end[t], Did: c.describe(t)}
 		if s.End == graph.Never {
 			s.End = 0
 		}
@@ -280,7 +280,7 @@ func (c *checker) describe(t uint32) (did []fact.Fact) {
 		if len(did) == mostOps {
 			return append(did, fact.ListMore{Operations: int(c.row[t+1] - op)})
 		}
-		l, arg := c.opList[op]&^opKinds, c.opArg[op]
+		l, arg := c.opList[op]&^opKinds, c.arg.at(op)
 		switch kind := c.opList[op] & opKinds; {
 		case kind == opAppend:
 			did = append(did, fact.ListAppended{On: c.on(l), Element: c.appendedBy(op)})

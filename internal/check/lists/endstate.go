@@ -105,9 +105,12 @@ func (c *checker) noteAppended() {
 		return
 	}
 	c.appended = map[listElement]bool{}
-	for op, l := range c.opList {
-		if _, strange := c.strange[l&^opKinds]; strange && l&opKinds == opAppend {
-			c.appended[listElement{l &^ opKinds, c.element[c.opArg[op]]}] = true
+	for t := range c.count() {
+		for op := c.row[t]; op < c.row[t+1]; op++ {
+			l := c.opList[op] &^ opKinds
+			if _, strange := c.strange[l]; strange && c.opList[op]&opKinds == opAppend {
+				c.appended[listElement{l, c.elementOf(t, op)}] = true
+			}
 		}
 	}
 }
@@ -115,7 +118,7 @@ func (c *checker) noteAppended() {
 // examineLost compares each append with the end state.
 func (c *checker) examineLost() {
 	c.noteAppended()
-	for t := range uint32(len(c.id)) {
+	for t := range c.count() {
 		if c.watch.Ended() {
 			return
 		}
@@ -127,13 +130,12 @@ func (c *checker) examineLost() {
 			if c.opList[op]&opKinds != opAppend || c.mayBeDeleted(l) {
 				continue
 			}
-			number := c.opArg[op]
-			there := c.inEnd(l, c.place[number], c.element[number])
+			there := c.inEnd(l, t, op)
 			switch {
-			case c.counts(t) && !there && c.overwritten(l, t, number):
+			case c.counts(t) && !there && c.overwritten(l, t, op):
 			case c.counts(t) && !there:
 				c.note(lost, finding{list: l, t: t, op: op})
-			case !c.counts(t) && there && c.kept[l] == Values && c.place[number] != c.final[l] && !c.forbidsDirtyReads():
+			case !c.counts(t) && there && c.kept[l] == Values && c.arg.at(op) != c.final[l] && !c.forbidsDirtyReads():
 				// Whoever wrote over it had read it.
 			case !c.counts(t) && there:
 				c.note(ghost, finding{list: l, t: t, op: op})
@@ -142,34 +144,34 @@ func (c *checker) examineLost() {
 	}
 }
 
-// inEnd reports whether an element, of which its append made a version, is there in the end.
-func (c *checker) inEnd(l, version uint32, element uint64) bool {
+// inEnd reports whether the element of an append is there in the end.
+func (c *checker) inEnd(l, t, op uint32) bool {
 	switch {
 	case c.final[l] == nowhere:
-		return slices.Contains(c.strange[l], element)
-	case c.contains(l, c.final[l], version):
+		return slices.Contains(c.strange[l], c.elementOf(t, op))
+	case c.contains(l, c.final[l], c.arg.at(op)):
 		return true
 	case c.trees[l] == nil:
 		return false
 	}
-	return slices.Contains(c.content(l, c.final[l]), element)
+	return slices.Contains(c.content(l, c.final[l]), c.elementOf(t, op))
 }
 
 // overwritten says that an append to a list of Values that is not there in the end is a lost
 // update: somebody wrote over the value that it was appended to. Where it is not known which
 // one that was, a claim that allows lost updates leaves it undecided.
-func (c *checker) overwritten(list, t, number uint32) bool {
+func (c *checker) overwritten(list, t, op uint32) bool {
 	if c.kept[list] != Values {
 		return false
 	}
-	version := c.place[number]
+	version := c.arg.at(op)
 	if version != nowhere {
 		return c.final[list] != nowhere && !c.contains(list, version, c.final[list]) && !c.lostBefore(t, list, version)
 	}
 	if c.forbidsLostUpdates() {
 		return false
 	}
-	c.undecided(fact.ListPerhapsOverwritten{On: c.on(list), Element: c.name(list, c.element[number])})
+	c.undecided(fact.ListPerhapsOverwritten{On: c.on(list), Element: c.appendedBy(op)})
 	return true
 }
 

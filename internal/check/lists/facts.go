@@ -26,7 +26,7 @@ func (c *checker) member(t uint32) fact.Member {
 	if t == check.None {
 		return fact.Member{}
 	}
-	m := fact.Member{ID: c.id[t]}
+	m := fact.Member{ID: c.idOf(t)}
 	if c.Who != nil {
 		m.Name = c.Who(m.ID)
 	}
@@ -50,12 +50,12 @@ func (c *checker) name(list uint32, element uint64) fact.Element {
 
 // appendedBy names the element of an append.
 func (c *checker) appendedBy(op uint32) fact.Element {
-	return c.name(c.opList[op]&^opKinds, c.element[c.opArg[op]])
+	return c.name(c.opList[op]&^opKinds, c.elementOf(c.ownerOf(op), op))
 }
 
 // elementAt names the element that made a version of a list.
 func (c *checker) elementAt(list, version uint32) fact.Element {
-	return c.name(list, c.lists[list][version-1])
+	return c.name(list, c.elementIn(list, version))
 }
 
 // elements returns the last elements of a list.
@@ -81,7 +81,7 @@ func (c *checker) readAt(op, list uint32) fact.Elements {
 	if read := c.partial[op]; read != nil {
 		return c.elements(list, read)
 	}
-	return c.version(list, c.opArg[op])
+	return c.version(list, c.arg.at(op))
 }
 
 // inTheEnd returns the elements of a list in the end state.
@@ -108,9 +108,9 @@ func (c *checker) fact(kind int, f finding) fact.Fact {
 	case duplicate, takenBack:
 		return fact.ListDuplicate{On: on, Element: c.elementAt(f.list, f.at), Known: c.version(f.list, f.at), TakenBack: kind == takenBack}
 	case disorder:
-		known := c.elements(f.list, c.lists[f.list])
-		if c.trees[f.list] != nil {
-			known = c.version(f.list, c.place[c.opArg[f.op]])
+		known := c.version(f.list, c.arg.at(f.op))
+		if c.trees[f.list] == nil {
+			known = c.version(f.list, c.length(f.list))
 		}
 		return fact.ListDisorder{By: c.member(f.t), On: on, Element: c.appendedBy(f.op), Known: known}
 	case incompatible:
@@ -150,7 +150,7 @@ func (c *checker) contradiction(f finding) fact.Fact {
 		if c.kept[f.list] == Pieces {
 			return fact.ListOtherRow{ListRead: r, Place: int(f.at), Found: c.name(f.list, f.read[f.at-1]), Other: c.elementAt(f.list, f.at)}
 		}
-		return fact.ListContradiction{ListRead: r, Other: c.elements(f.list, c.lists[f.list])}
+		return fact.ListContradiction{ListRead: r, Other: c.version(f.list, c.length(f.list))}
 	}
 	if f.op != check.None {
 		r.Read = c.readAt(f.op, f.list)
@@ -160,14 +160,14 @@ func (c *checker) contradiction(f finding) fact.Fact {
 	if from := c.baseVersion(f.other, f.list); from != nowhere {
 		return fact.ListOtherBase{ListRead: r, Element: c.elementAt(f.list, f.at), Writer: c.member(f.other), Base: c.version(f.list, from), Retried: c.retried.has(f.other)}
 	}
-	return fact.ListContradiction{ListRead: r, Other: c.version(f.list, c.placeOf(f.other, f.list, c.lists[f.list][f.at-1]))}
+	return fact.ListContradiction{ListRead: r, Other: c.version(f.list, c.placeOf(f.other, f.list, c.elementIn(f.list, f.at)))}
 }
 
 // placeOf returns the version that a transaction made by appending an element to a list.
 func (c *checker) placeOf(t, list uint32, element uint64) uint32 {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
-		if number := c.opArg[op]; c.opList[op] == opAppend|list && c.element[number] == element {
-			return c.place[number]
+		if c.opList[op] == opAppend|list && c.elementOf(t, op) == element {
+			return c.arg.at(op)
 		}
 	}
 	return nowhere

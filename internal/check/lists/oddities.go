@@ -137,7 +137,7 @@ func (c *checker) badVersions(l uint32) *bad {
 // examine looks at every read for what is wrong with it alone.
 func (c *checker) examine() {
 	wrong := c.badLists()
-	for t := range uint32(len(c.id)) {
+	for t := range c.count() {
 		if c.watch.Ended() {
 			return
 		}
@@ -145,7 +145,7 @@ func (c *checker) examine() {
 			continue
 		}
 		for op := c.row[t]; op < c.row[t+1]; op++ {
-			kind, l, length := c.opList[op]&opKinds, c.opList[op]&^opKinds, c.opArg[op]
+			kind, l, length := c.opList[op]&opKinds, c.opList[op]&^opKinds, c.arg.at(op)
 			if kind > opRow || length == nowhere {
 				continue
 			}
@@ -201,7 +201,7 @@ func (c *checker) examineOwn(t, read, list, length uint32) {
 		if c.opList[op] != opAppend|list {
 			continue
 		}
-		place := c.place[c.opArg[op]]
+		place := c.arg.at(op)
 		switch {
 		case op < read && !c.sees(read, list, length, place) && !c.hasDeleted(t, read, list):
 			c.note(internal, finding{list: list, t: t, op: read, append: op})
@@ -228,11 +228,11 @@ func (c *checker) examineRange(r *rangeRead) {
 // because each is in a cycle.
 func (c *checker) examineAtomicity(nodes []uint32) {
 	for _, t := range nodes {
-		if int(t) >= len(c.id) {
+		if int(t) >= int(c.count()) {
 			continue
 		}
 		for seen := c.row[t]; seen < c.row[t+1]; seen++ {
-			l, length := c.opList[seen]&^opKinds, c.opArg[seen]
+			l, length := c.opList[seen]&^opKinds, c.arg.at(seen)
 			if c.opList[seen]&opKinds > opRow || length == nowhere || length == 0 {
 				continue
 			}
@@ -252,9 +252,9 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 		if c.opList[op]&opKinds != opAppend {
 			continue
 		}
-		l, place := c.opList[op]&^opKinds, c.place[c.opArg[op]]
+		l, place := c.opList[op]&^opKinds, c.arg.at(op)
 		for read := c.row[t]; read < c.row[t+1]; read++ {
-			length := c.opArg[read]
+			length := c.arg.at(read)
 			if c.opList[read]&opKinds > opRow || c.opList[read]&^opKinds != l || length == nowhere || !c.older(l, length, place) || length == 0 && c.mayBeDeleted(l) {
 				continue
 			}

@@ -12,13 +12,13 @@ import (
 	"stroppy/internal/history"
 )
 
-// An operation is kept in 8 bytes: the number of its list with what it is in the highest
-// bits, and one more number.
+// An operation is kept in 5 bytes if lists are short: the number of its list with what it is in
+// the highest bits, and a version of the list.
 const (
-	opRead   uint32 = iota << 29 // how long the list was
+	opRead   uint32 = iota << 29 // the version that it read; nowhere if that is not known
 	opRow                        // likewise; of a Range
-	opAppend                     // the number of its element
-	opDelete                     // nothing
+	opAppend                     // the version that it made, from 1; nowhere if nobody has read it
+	opDelete                     // 0
 	opKinds  = 7 << 29
 	maxLists = 1 << 29
 )
@@ -29,11 +29,10 @@ const nowhere = check.None
 
 // transactions are the transactions in the order of the input, in parallel arrays.
 type transactions struct {
-	id         []history.ID
+	sequence   []uint32 // the lower half of the id; the client has the other one
 	begin, end []int64  // the end of one of unknown outcome is graph.Never
 	clock      []uint32 // the number of the clock; nil: all are of one
 	client     []uint32
-	before     []uint32 // the transaction of the client that it had the answer of; None is none
 	state      []uint8  // the outcome, or observed
 	row        []uint32 // the operations of transaction t are row[t] to before row[t+1]
 }
@@ -57,18 +56,21 @@ type checker struct {
 	watch check.Watch
 
 	transactions
-	opList  []uint32
-	opArg   []uint32
-	element []uint64 // of appends
-	ranges  []rangeRead
-	deletes bool // there is a Delete
-	values  bool // there is a list of Values
-	pieces  bool // and one of Pieces
-	unread  []unread
-	clients []clientState
-	byName  map[uint64]uint32 // the number of a client
-	last    uint32            // the number of the client of the last transaction
-	doubt   check.Doubt       // whether real time contradicts the order, where the clocks leave it open
+	opList       []uint32
+	arg          column   // the version that an operation read or made
+	element      []uint64 // of appends, if no function returns them
+	firstElement []uint32 // likewise, by transaction
+	ranges       []rangeRead
+	deletes      bool // there is a Delete
+	values       bool // there is a list of Values
+	pieces       bool // and one of Pieces
+	unread       []unread
+	clients      []client
+	byHigh       map[client]uint32
+	sessions     []uint64          // the names of the clients
+	byName       map[uint64]uint32 // the number of a session
+	last         uint32            // the number of the client of the last transaction
+	doubt        check.Doubt       // whether real time contradicts the order, where the clocks leave it open
 
 	keys  keyTable
 	lists [][]uint64 // by number of the key, the longest that was read; of a tree what each version added
@@ -92,13 +94,16 @@ type checker struct {
 	unplaced   bool                 // there are appends to Values of which neither is known what they were made of nor who read them
 	appended   map[listElement]bool // of such lists, what was appended to them
 	retried    bits                 // the transactions that were tried more than once
+	lean       bool                 // the operations are forgotten before the graph is decided
 	damage     fact.Fact            // why the transactions cannot be trusted; nil: they can
 	why        fact.Fact            // what leaves undecided what seems valid; nil: nothing
 }
 
-type clientState struct {
-	name   uint64
-	latest uint32 // its latest transaction of which it had the answer
+// client is a client with the upper half of the ids of its transactions. If these have several, it
+// stands for so many.
+type client struct {
+	session uint32
+	high    uint32
 }
 
 // rangeRead is a Range: its operations are those from first to before last, a row each.
@@ -115,7 +120,7 @@ type unread struct {
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
-	c := &checker{Input: in, watch: check.Watch{Ctx: ctx}, byName: map[uint64]uint32{}}
+	c := &checker{Input: in, watch: check.Watch{Ctx: ctx}, byName: map[uint64]uint32{}, byHigh: map[client]uint32{}}
 	c.row = []uint32{0}
 	if c.List == nil {
 		c.List = func(key uint64) string { return "list " + strconv.FormatUint(key, 10) }
@@ -126,10 +131,18 @@ func newChecker(ctx context.Context, in Input) *checker {
 	if c.Storage == nil {
 		c.Storage = func(uint64) Storage { return Objects }
 	}
+	c.grow(in.Size)
 	if in.Undecided != "" {
 		c.undecided(fact.ListUndecided{Reason: in.Undecided})
 	}
 	return c
+}
+
+// grow makes room for so many transactions.
+func (c *checker) grow(n int) {
+	c.sequence, c.client = slices.Grow(c.sequence, n), slices.Grow(c.client, n)
+	c.begin, c.end = slices.Grow(c.begin, n), slices.Grow(c.end, n)
+	c.state, c.row = slices.Grow(c.state, n), slices.Grow(c.row, n+1)
 }
 
 // read takes the whole history.
@@ -166,9 +179,11 @@ func (c *checker) undecided(why fact.Fact) {
 }
 
 func (c *checker) add(t *Transaction) {
-	n := uint32(len(c.id))
-	c.id = append(c.id, t.ID)
-	c.addTimes(n, t)
+	n := c.count()
+	c.addTimes(t)
+	if c.Appended == nil {
+		c.firstElement = append(c.firstElement, uint32(len(c.element)))
+	}
 	outcome := t.Outcome
 	if outcome == history.Rejected {
 		outcome = history.Aborted
@@ -180,8 +195,10 @@ func (c *checker) add(t *Transaction) {
 	for i := range t.Ops {
 		switch op := &t.Ops[i]; op.Kind {
 		case Append:
-			c.op(opAppend|c.list(op.Key), uint32(len(c.element)))
-			c.element = append(c.element, op.Element)
+			c.op(opAppend|c.list(op.Key), nowhere)
+			if c.Appended == nil {
+				c.element = append(c.element, op.Element)
+			}
 		case Read:
 			c.addRead(opRead, n, outcome, op.Key, op.List, op.Known)
 		case Delete:
@@ -204,35 +221,79 @@ func (c *checker) add(t *Transaction) {
 	}
 }
 
-// addTimes notes when a transaction was and after which one of its client. An aborted one has
-// no edges, so that its times say nothing of others.
-func (c *checker) addTimes(n uint32, t *Transaction) {
-	if int(c.last) >= len(c.clients) || c.clients[c.last].name != t.Client {
-		number, known := c.byName[t.Client]
-		if !known {
-			number = uint32(len(c.clients))
-			c.byName[t.Client] = number
-			c.clients = append(c.clients, clientState{t.Client, check.None})
-		}
-		c.last = number
+// addTimes notes when a transaction was, and of which client. An aborted one has no edges, so
+// that its times say nothing of others.
+func (c *checker) addTimes(t *Transaction) {
+	high := uint32(t.ID >> 32)
+	if int(c.last) >= len(c.clients) || c.clients[c.last].high != high || c.sessions[c.clients[c.last].session] != t.Client {
+		c.last = c.clientOf(t.Client, high)
 	}
-	of, end, before := &c.clients[c.last], t.End, check.None
-	committed, unknown := t.Outcome == history.Committed, t.Outcome == history.Unknown
-	if unknown {
+	end := t.End
+	if t.Outcome == history.Unknown {
 		end = graph.Never
 	}
-	// Of transactions of one client that overlap no order is known.
-	if (committed || unknown) && of.latest != check.None && c.end[of.latest] <= t.Begin {
-		before = of.latest
-	}
-	if committed {
-		of.latest = n
-	}
 	c.begin, c.end = append(c.begin, t.Begin), append(c.end, end)
-	c.client, c.before = append(c.client, c.last), append(c.before, before)
+	c.client, c.sequence = append(c.client, c.last), append(c.sequence, uint32(t.ID))
 	if c.Errors != nil {
 		c.clock = append(c.clock, t.Clock)
 	}
+}
+
+// clientOf returns the number of a client.
+func (c *checker) clientOf(name uint64, high uint32) uint32 {
+	session, known := c.byName[name]
+	if !known {
+		session = uint32(len(c.sessions))
+		c.byName[name], c.sessions = session, append(c.sessions, name)
+	}
+	of := client{session, high}
+	number, known := c.byHigh[of]
+	if !known {
+		number = uint32(len(c.clients))
+		c.byHigh[of], c.clients = number, append(c.clients, of)
+	}
+	return number
+}
+
+func (t *transactions) count() uint32 { return uint32(len(t.state)) }
+
+// idOf returns the id of a transaction.
+func (c *checker) idOf(t uint32) history.ID {
+	return history.ID(c.clients[c.client[t]].high)<<32 | history.ID(c.sequence[t])
+}
+
+// sessionOf returns the number of the client of a transaction.
+func (c *checker) sessionOf(t uint32) uint32 { return c.clients[c.client[t]].session }
+
+// sessionOrder finds of each transaction the one of the same client before it.
+type sessionOrder struct {
+	*checker
+	latest []uint32 // by session, the last transaction of which the client had the answer
+}
+
+func (c *checker) newSessionOrder() *sessionOrder {
+	s := &sessionOrder{c, make([]uint32, len(c.sessions))}
+	for i := range s.latest {
+		s.latest[i] = check.None
+	}
+	return s
+}
+
+// before returns the transaction of the same client of which it had the answer before it began
+// a transaction; None is none. It is called for all transactions in their order. Of transactions
+// of one client that overlap no order is known.
+func (s *sessionOrder) before(t uint32) uint32 {
+	if s.state[t] == uint8(history.Aborted) {
+		return check.None
+	}
+	latest, before := &s.latest[s.sessionOf(t)], check.None
+	if *latest != check.None && s.end[*latest] <= s.begin[t] {
+		before = *latest
+	}
+	if s.state[t] == committedState {
+		*latest = t
+	}
+	return before
 }
 
 // times are those of the transactions, of which real time is what is sure.
@@ -264,7 +325,8 @@ func (c *checker) ended(t, began uint32) bool {
 }
 
 func (c *checker) op(list, arg uint32) {
-	c.opList, c.opArg = append(c.opList, list), append(c.opArg, arg)
+	c.opList = append(c.opList, list)
+	c.arg.add(arg)
 }
 
 // list returns the number of a list.

@@ -19,7 +19,7 @@ type violation struct {
 
 // report makes the results.
 func (c *checker) report() *Report {
-	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges(), Lists: len(c.lists), Clients: len(c.clients)}
+	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges(), Lists: len(c.kept), Clients: len(c.sessions)}
 	c.explain()
 	c.reportLevels(r)
 	r.Results = []check.Result{c.agreement(), c.durable(), c.noGhost()}
@@ -34,7 +34,7 @@ func (c *checker) report() *Report {
 
 // untrusted is the report of a history that says nothing, because it is damaged.
 func (c *checker) untrusted() *Report {
-	r := &Report{Lists: len(c.lists), Clients: len(c.clients)}
+	r := &Report{Lists: len(c.kept), Clients: len(c.sessions)}
 	for _, name := range []string{Lists, check.Durable, check.NoGhost} {
 		r.Results = append(r.Results, check.Result{Name: name, Required: true, Why: c.damage})
 	}
@@ -111,7 +111,7 @@ func (c *checker) oddityFound(kind int) violation {
 		by := c.shownBy(kind, f)
 		var ids []history.ID
 		for _, t := range by {
-			ids = append(ids, c.id[t])
+			ids = append(ids, c.idOf(t))
 		}
 		is := c.fact(kind, f)
 		v.Add(is, c.on(f.list), ids...)
@@ -158,7 +158,7 @@ func (c *checker) cycleFound(k cycle) violation {
 	var nodes []uint32
 	var ids []history.ID
 	for _, s := range k.steps[:shown] {
-		nodes, ids = append(nodes, s.From), append(ids, c.id[s.From])
+		nodes, ids = append(nodes, s.From), append(ids, c.idOf(s.From))
 	}
 	v.Add(c.cycleFact(k, v.Cycle), fact.Object(v.Cycle[0].Object), ids...)
 	v.Count, v.Transactions = max(k.count, 1), check.Distinct(ids)

@@ -209,12 +209,12 @@ func (c *checker) effect(list, version uint32) uint32 {
 
 // content returns the elements of a version of a list.
 func (c *checker) content(list, version uint32) []uint64 {
-	if c.trees[list] == nil {
+	if c.trees[list] == nil && c.lists[list] != nil {
 		return c.lists[list][:version]
 	}
 	var elements []uint64
 	for ; version > 0; version = c.parent(list, version) {
-		elements = append(elements, c.lists[list][version-1])
+		elements = append(elements, c.elementIn(list, version))
 	}
 	slices.Reverse(elements)
 	return elements

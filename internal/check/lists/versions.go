@@ -2,6 +2,7 @@ package lists
 
 import (
 	"slices"
+	"sort"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
@@ -13,7 +14,6 @@ import (
 type versions struct {
 	first  []uint32 // by list, where its versions stand in writer
 	writer []uint32 // which transaction made a version; None is one that is not known
-	place  []uint32 // of each append, which version it made, from 1; nowhere if nobody has read it
 	later  []uint32 // by list, the transaction that made the versions which nobody has read, or the node that stands for several; None is none
 	hubs   []hub    // the nodes behind the transactions
 	delete []uint32 // by list, the transaction that deleted it; None is none; nil if nobody deletes
@@ -46,6 +46,54 @@ func (c *checker) order() {
 		}
 	}
 	c.findLater()
+	c.forgetElements()
+}
+
+// forgetElements keeps the elements of those lists alone of which a transaction does not say
+// each of them.
+func (c *checker) forgetElements() {
+	for l, list := range c.lists {
+		known := c.trees[uint32(l)] == nil && c.kept[l] != Pieces && !slices.Contains(c.writer[c.first[l]:c.first[l+1]], check.None)
+		if known {
+			c.lists[l] = nil
+		} else {
+			c.lists[l] = slices.Clone(list)
+		}
+	}
+	c.store = elementStore{}
+}
+
+// elementIn returns the element that made a version of a list.
+func (c *checker) elementIn(list, version uint32) uint64 {
+	if c.lists[list] != nil {
+		return c.lists[list][version-1]
+	}
+	t := c.writer[c.first[list]+version-1] & writerMask
+	for op := c.row[t]; op < c.row[t+1]; op++ {
+		if c.opList[op] == opAppend|list && c.arg.at(op) == version {
+			return c.elementOf(t, op)
+		}
+	}
+	return Missing
+}
+
+// elementOf returns the element of an append of a transaction.
+func (c *checker) elementOf(t, op uint32) uint64 {
+	number := uint32(0)
+	for before := c.row[t]; before < op; before++ {
+		if c.opList[before]&opKinds == opAppend {
+			number++
+		}
+	}
+	if c.Appended != nil {
+		return c.Appended(c.idOf(t), number)
+	}
+	return c.element[c.firstElement[t]+number]
+}
+
+// ownerOf returns the transaction of an operation.
+func (c *checker) ownerOf(op uint32) uint32 {
+	return uint32(sort.Search(int(c.count()), func(t int) bool { return c.row[t+1] > op }))
 }
 
 // ofList are the appends by their lists.
@@ -56,7 +104,7 @@ type ofList struct {
 }
 
 func (c *checker) appends() ofList {
-	a := ofList{row: make([]uint32, len(c.lists)+2), op: make([]uint32, len(c.element)), t: make([]uint32, len(c.element))}
+	a := ofList{row: make([]uint32, len(c.lists)+2)}
 	for _, l := range c.opList {
 		if l&opKinds == opAppend {
 			a.row[l&^opKinds+2]++
@@ -65,7 +113,9 @@ func (c *checker) appends() ofList {
 	for n := 2; n < len(a.row); n++ {
 		a.row[n] += a.row[n-1]
 	}
-	for t := range c.id {
+	all := a.row[len(a.row)-1]
+	a.op, a.t = make([]uint32, all), make([]uint32, all)
+	for t := range c.count() {
 		for op := c.row[t]; op < c.row[t+1]; op++ {
 			if l := c.opList[op]; l&opKinds == opAppend {
 				at := &a.row[l&^opKinds+1]
@@ -88,7 +138,6 @@ func (c *checker) join() {
 	for i := range c.writer {
 		c.writer[i] = check.None
 	}
-	c.place = make([]uint32, len(c.element))
 	for _, kind := range []int{duplicate, takenBack, twice, disorder} {
 		c.found[kind] = oddity{}
 	}
@@ -113,11 +162,11 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
-		number, made := c.opArg[op], nowhere
-		if place, read := table.find(c.element[number]); read {
+		made := nowhere
+		if place, read := table.find(c.elementOf(t, op)); read {
 			made = place + 1
 		}
-		c.place[number] = made
+		c.arg.set(op, made)
 		if t == previous {
 			c.examineOrder(n, t, op, version)
 		}
@@ -177,8 +226,7 @@ func (c *checker) joinTree(n uint32, a *ofList) {
 	previous, version := check.None, uint32(0)
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
-		number := c.opArg[op]
-		element := c.element[number]
+		element := c.elementOf(t, op)
 		from := version
 		if t != previous {
 			from = c.baseVersion(t, n)
@@ -192,7 +240,7 @@ func (c *checker) joinTree(n uint32, a *ofList) {
 				made = nowhere
 			}
 		}
-		c.place[number] = made
+		c.arg.set(op, made)
 		if t == previous {
 			c.examineOrder(n, t, op, version)
 		}
@@ -208,7 +256,7 @@ func (c *checker) joinTree(n uint32, a *ofList) {
 		if !known {
 			continue
 		}
-		if writer[v] = c.writerOf(a, n, i); c.place[c.opArg[a.op[i]]] != uint32(v+1) {
+		if writer[v] = c.writerOf(a, n, i); c.arg.at(a.op[i]) != uint32(v+1) {
 			writer[v] |= noEffect
 		}
 		for p := of.parent[v]; p > 0; p = of.parent[p-1] {
@@ -229,7 +277,7 @@ func (c *checker) baseVersion(t, list uint32) uint32 {
 		case opAppend | list:
 			return from
 		case opRead | list:
-			if read := c.opArg[op]; from == nowhere {
+			if read := c.arg.at(op); from == nowhere {
 				from = read
 			} else if read != nowhere && read != from {
 				return nowhere
@@ -242,7 +290,7 @@ func (c *checker) baseVersion(t, list uint32) uint32 {
 // examineOrder notes an append of a transaction that does not stand behind the one that the
 // transaction made to the list before.
 func (c *checker) examineOrder(n, t, op, before uint32) {
-	if c.state[t] != uint8(history.Aborted) && c.disordered(n, before, c.place[c.opArg[op]]) {
+	if c.state[t] != uint8(history.Aborted) && c.disordered(n, before, c.arg.at(op)) {
 		c.note(disorder, finding{list: n, t: t, op: op})
 	}
 }
@@ -291,7 +339,7 @@ func (c *checker) resolve() (more bool) {
 		if u.op == check.None {
 			c.observe(u.list, u.t, u.read)
 		} else {
-			c.opArg[u.op] = c.take(u.op, u.list, u.t, u.read)
+			c.arg.set(u.op, c.take(u.op, u.list, u.t, u.read))
 		}
 		more = more || len(c.lists[u.list]) > had || c.kept[u.list] == Pieces // of which it may have filled in a place
 	}
@@ -310,7 +358,7 @@ func (c *checker) resolveDeleted() (more bool) {
 		makers[l] = check.None
 	}
 	const several = check.None - 1
-	for t := range uint32(len(c.id)) {
+	for t := range c.count() {
 		for op := c.row[t]; op < c.row[t+1]; op++ {
 			l := c.opList[op] &^ opKinds
 			switch m := &makers[l]; {
@@ -340,7 +388,7 @@ func (c *checker) resolveDeleted() (more bool) {
 // findLater finds who appended to which list what nobody has read, and who deleted it.
 func (c *checker) findLater() {
 	pending := map[uint32][]uint32{}
-	for t := range uint32(len(c.id)) {
+	for t := range c.count() {
 		if c.state[t] == uint8(history.Aborted) || !c.counts(t) && !c.deletes {
 			continue
 		}
@@ -350,7 +398,7 @@ func (c *checker) findLater() {
 			case kind == opDelete:
 				c.noteDelete(l, t)
 			case kind == opAppend && c.counts(t):
-				if c.place[c.opArg[op]] != nowhere {
+				if c.arg.at(op) != nowhere {
 					continue
 				}
 				if c.kept[l] == Values {
@@ -375,7 +423,7 @@ func (c *checker) findLater() {
 		case 1:
 			c.later[l] = by[0]
 		default:
-			c.later[l] = uint32(len(c.id) + len(c.hubs))
+			c.later[l] = uint32(int(c.count()) + len(c.hubs))
 			c.hubs = append(c.hubs, hub{uint32(l), by})
 		}
 	}

@@ -386,4 +386,3 @@ func TestForeignElement(t *testing.T) {
 		}
 	}
 }
-

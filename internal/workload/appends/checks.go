@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime/debug"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
@@ -27,7 +28,12 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		Storage:     func(key uint64) lists.Storage { return kept[runOf(key)] },
 		List:        listName,
 		Element:     elementName,
+		Appended:    func(id history.ID, number uint32) uint64 { return newElement(id, uint64(number)) },
 		OnViolation: recorded.OnViolation,
+	}
+	if !recorded.Part {
+		in.Size = size(recorded.History)
+		defer debug.SetGCPercent(debug.SetGCPercent(sparing))
 	}
 	if clients != nil {
 		in.Damage = func() fact.Fact { return clients.wrong }
@@ -57,6 +63,29 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		unexpected(report.Results, recorded.End.Unexpected())
 	}
 	return report.Results, nil
+}
+
+// sparing is the percentage of the garbage collector while a whole recording is checked: nearly
+// all that a check keeps has no pointers, so that a collection costs little.
+const sparing = 10
+
+// size returns how many transactions recordings have, as far as their blocks say so.
+func size(sources []check.Source) (n int) {
+	for _, source := range sources {
+		s, ok := source.(interface {
+			Blocks() iter.Seq2[history.Block, error]
+		})
+		if !ok {
+			return 0
+		}
+		for block, err := range s.Blocks() {
+			if err != nil || block.Records > block.Length {
+				return 0 // whoever reads the transactions finds that, too
+			}
+			n += int(block.Records)
+		}
+	}
+	return n
 }
 
 // workerClocks are the errors of the clocks of one run's workers, each of which has a source; false where
@@ -128,6 +157,9 @@ func complete(sources []check.Source) bool {
 func transactions(in check.Input, bases bool, clients *sequences) iter.Seq2[*lists.Transaction, error] {
 	return func(yield func(*lists.Transaction, error) bool) {
 		committed := uint64(0)
+		if clients != nil {
+			*clients = sequences{}
+		}
 		defer func() { in.SetCommitted(committed) }()
 		for clock, source := range in.History {
 			ranges := source.Header().Keys["access"] == Predicate

@@ -16,6 +16,7 @@ package lists
 import (
 	"context"
 	"iter"
+	"runtime"
 	"slices"
 
 	"stroppy/internal/check"
@@ -156,7 +157,9 @@ func (c *checker) check() (again bool, err error) {
 	if err := c.readEnd(); err != nil {
 		return false, err
 	}
+	c.collect()
 	c.order()
+	c.collect()
 	if err := c.depend(); err != nil {
 		return false, err
 	}
@@ -167,11 +170,19 @@ func (c *checker) check() (again bool, err error) {
 	if c.lean = c.lean && !c.hasFound(); c.lean {
 		c.forgetOperations()
 	}
+	c.collect()
 	c.decision = c.graph.Decide(c.RealTime)
 	if c.lean && c.watch.Err == nil && c.decision.Cores[graph.Real] != nil {
 		return true, nil
 	}
 	return false, c.decide()
+}
+
+// collect frees what was forgotten of a long history, before the next step takes as much again.
+func (c *checker) collect() {
+	if c.Size > manyTransactions {
+		runtime.GC()
+	}
 }
 
 // hasFound reports whether something was found before the graph is decided.

@@ -11,7 +11,8 @@ import (
 
 // lists returns the clause of a fact of the checker of lists; empty for others.
 func (s Speaker) lists(f fact.Fact) string {
-	for _, clause := range []func(fact.Fact) string{s.listElements, s.listReads, s.listEnd, s.listOrder, s.listSteps, s.listReasons} {
+	of := []func(fact.Fact) string{s.listElements, s.listReads, s.listEnd, s.listOrder, s.listSteps, s.listReasons}
+	for _, clause := range of {
 		if text := clause(f); text != "" {
 			return text
 		}
@@ -44,19 +45,24 @@ func (s Speaker) listElements(f fact.Fact) string {
 		}
 		return text
 	case fact.ListDisorder:
-		return fmt.Sprintf("%s appended %s to %s after another element, which is not before it there: %s", s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.Known))
+		return fmt.Sprintf("%s appended %s to %s after another element, which is not before it there: %s",
+			s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.Known))
 	case fact.ListContradiction:
-		return fmt.Sprintf("%s, but other reads of the list have %s: neither is the beginning of the other", s.listRead(f.ListRead), s.listOf(f.Other))
+		return fmt.Sprintf("%s, but other reads of the list have %s: neither is the beginning of the other",
+			s.listRead(f.ListRead), s.listOf(f.Other))
 	case fact.ListOtherRow:
-		return fmt.Sprintf("%s with %s at place %d, but another read has %s there", s.listReadShort(f.ListRead), s.listElement(f.Found), f.Place, s.listElement(f.Other))
+		return fmt.Sprintf("%s with %s at place %d, but another read has %s there",
+			s.listReadShort(f.ListRead), s.listElement(f.Found), f.Place, s.listElement(f.Other))
 	case fact.ListOtherBase:
-		text := fmt.Sprintf("%s, but %s had read %s before it appended %s", s.listRead(f.ListRead), s.Who(f.Writer), s.listOf(f.Base), s.listElement(f.Element))
+		text := fmt.Sprintf("%s, but %s had read %s before it appended %s",
+			s.listRead(f.ListRead), s.Who(f.Writer), s.listOf(f.Base), s.listElement(f.Element))
 		if f.Retried {
 			text += "; it was tried more than once, so a try that was rolled back may have been read"
 		}
 		return text
 	case fact.ListAppendedTwice:
-		return fmt.Sprintf("%s and %s both appended %s to %s", s.Who(f.First), s.Who(f.Second), s.listElement(f.Element), s.On(f.On))
+		return fmt.Sprintf("%s and %s both appended %s to %s",
+			s.Who(f.First), s.Who(f.Second), s.listElement(f.Element), s.On(f.On))
 	}
 	return ""
 }
@@ -65,24 +71,30 @@ func (s Speaker) listElements(f fact.Fact) string {
 func (s Speaker) listReads(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListAborted:
-		return fmt.Sprintf("%s, and %s, which appended %s, was aborted", s.listRead(f.ListRead), s.Who(f.Writer), s.listElement(f.Element))
+		return fmt.Sprintf("%s, and %s, which appended %s, was aborted",
+			s.listRead(f.ListRead), s.Who(f.Writer), s.listElement(f.Element))
 	case fact.ListDirtyAppend:
-		text := fmt.Sprintf("%s appended %s to %s, which had the element %s of %s", s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Behind, s.Who(f.Writer))
+		text := fmt.Sprintf("%s appended %s to %s, which had the element %s of %s",
+			s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Behind, s.Who(f.Writer))
 		if f.Elsewhere {
 			return text + ", which appended it behind other elements"
 		}
 		return text + ", which was aborted"
 	case fact.ListHole:
-		return fmt.Sprintf("%s appended %s to %s at place %d, and there is no element at the place before it in the end", s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Place)
+		return fmt.Sprintf("%s appended %s to %s at place %d, and there is no element at the place before it in the end",
+			s.Who(f.By), s.listElement(f.Element), s.On(f.On), f.Place)
 	case fact.ListHalfway:
-		return fmt.Sprintf("%s, and %s, which appended the last element, appended more to the list before it committed", s.listRead(f.ListRead), s.Who(f.Writer))
+		return fmt.Sprintf("%s, and %s, which appended the last element, appended more to the list before it committed",
+			s.listRead(f.ListRead), s.Who(f.Writer))
 	case fact.ListFuture:
 		return fmt.Sprintf("%s before it appended %s itself", s.listRead(f.ListRead), s.listElement(f.Element))
 	case fact.ListOwnMissing:
 		if f.Range {
-			return fmt.Sprintf("%s appended %s to %s, then read a range and did not find the list", s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
+			return fmt.Sprintf("%s appended %s to %s, then read a range and did not find the list",
+				s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
 		}
-		return fmt.Sprintf("%s appended %s to %s, then read the list as %s", s.Who(f.Reader), s.listElement(f.Element), s.On(f.On), s.listOf(f.Read))
+		return fmt.Sprintf("%s appended %s to %s, then read the list as %s",
+			s.Who(f.Reader), s.listElement(f.Element), s.On(f.On), s.listOf(f.Read))
 	case fact.ListPartSeen:
 		return s.listPartSeen(f)
 	}
@@ -91,28 +103,35 @@ func (s Speaker) listReads(f fact.Fact) string {
 
 func (s Speaker) listPartSeen(f fact.ListPartSeen) string {
 	seen := fmt.Sprintf("read %s as %s, with an element of %s", s.On(f.SeenOn), s.listOf(f.Seen), s.Who(f.Writer))
-	missed := fmt.Sprintf("read %s as %s, without %s of the same transaction", s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing))
+	missed := fmt.Sprintf("read %s as %s, without %s of the same transaction",
+		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing))
 	if f.Later {
 		return fmt.Sprintf("%s %s, and later %s", s.Who(f.Reader), seen, missed)
 	}
-	missed = fmt.Sprintf("read %s as %s, without %s of %s", s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing), s.Who(f.Writer))
+	missed = fmt.Sprintf("read %s as %s, without %s of %s",
+		s.On(f.On), s.listOf(f.Read), s.listElement(f.Missing), s.Who(f.Writer))
 	if f.On == f.SeenOn {
-		return fmt.Sprintf("%s %s, and later as %s, with an element of that transaction", s.Who(f.Reader), missed, s.listOf(f.Seen))
+		return fmt.Sprintf("%s %s, and later as %s, with an element of that transaction",
+			s.Who(f.Reader), missed, s.listOf(f.Seen))
 	}
-	return fmt.Sprintf("%s %s, and later %s as %s, with an element of that transaction", s.Who(f.Reader), missed, s.On(f.SeenOn), s.listOf(f.Seen))
+	return fmt.Sprintf("%s %s, and later %s as %s, with an element of that transaction",
+		s.Who(f.Reader), missed, s.On(f.SeenOn), s.listOf(f.Seen))
 }
 
 // listEnd returns the clause of a fact about the end state.
 func (s Speaker) listEnd(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListForeign:
-		return fmt.Sprintf("%s has %s in the end, and no transaction appended it: %s", s.On(f.On), s.listElement(f.Element), s.listOf(f.End))
+		return fmt.Sprintf("%s has %s in the end, and no transaction appended it: %s",
+			s.On(f.On), s.listElement(f.Element), s.listOf(f.End))
 	case fact.ListUnexpected:
 		return f.Found
 	case fact.ListLost:
-		return fmt.Sprintf("%s appended %s to %s and was acknowledged, and the list is %s in the end", s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.End))
+		return fmt.Sprintf("%s appended %s to %s and was acknowledged, and the list is %s in the end",
+			s.Who(f.By), s.listElement(f.Element), s.On(f.On), s.listOf(f.End))
 	case fact.ListGhost:
-		return fmt.Sprintf("%s has %s in the end, and %s, which appended it, was %s", s.On(f.On), s.listElement(f.Element), s.Who(f.By), f.Outcome)
+		return fmt.Sprintf("%s has %s in the end, and %s, which appended it, was %s",
+			s.On(f.On), s.listElement(f.Element), s.Who(f.By), f.Outcome)
 	}
 	return ""
 }
@@ -121,7 +140,8 @@ func (s Speaker) listEnd(f fact.Fact) string {
 func (s Speaker) listOrder(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListLostUpdate:
-		return fmt.Sprintf("%s and %s both read %s as %s and both appended to it, so one of them did not see the other", s.Who(f.First), s.Who(f.Second), s.On(f.On), s.listOf(f.Read))
+		return fmt.Sprintf("%s and %s both read %s as %s and both appended to it, so one of them did not see the other",
+			s.Who(f.First), s.Who(f.Second), s.On(f.On), s.listOf(f.Read))
 	case fact.ListCycle:
 		return s.listCycle(f)
 	case fact.ListBefore:
@@ -129,22 +149,29 @@ func (s Speaker) listOrder(f fact.Fact) string {
 	case fact.ListEnded:
 		return fmt.Sprintf("%s ended %s before %s began", s.Who(f.First), check.Lasted(f.By), s.Who(f.Second))
 	case fact.ListSession:
-		return fmt.Sprintf("%s and then %s are of one client, which had the answer to the first before it began the second", s.Who(f.First), s.Who(f.Second))
+		return fmt.Sprintf("%s and then %s are of one client, which had the answer to the first before it began the second",
+			s.Who(f.First), s.Who(f.Second))
 	case fact.ListSaw:
-		return fmt.Sprintf("%s read %s as %s, with %s of %s", s.Who(f.Second), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.First))
+		return fmt.Sprintf("%s read %s as %s, with %s of %s",
+			s.Who(f.Second), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.First))
 	case fact.ListBehind:
-		return fmt.Sprintf("%s appended %s to %s behind %s of %s", s.Who(f.Second), s.listElement(f.Next), s.On(f.On), s.listElement(f.Element), s.Who(f.First))
+		return fmt.Sprintf("%s appended %s to %s behind %s of %s",
+			s.Who(f.Second), s.listElement(f.Next), s.On(f.On), s.listElement(f.Element), s.Who(f.First))
 	case fact.ListMissed:
-		return fmt.Sprintf("%s read %s as %s, without %s, which %s appended", s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.Second))
+		return fmt.Sprintf("%s read %s as %s, without %s, which %s appended",
+			s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.listElement(f.Element), s.Who(f.Second))
 	case fact.ListRangeMissed:
 		return fmt.Sprintf("%s read a range without %s, which %s made", s.Who(f.First), s.On(f.On), s.Who(f.Second))
 	case fact.ListDeleted:
 		if f.Wrote != "" {
-			return fmt.Sprintf("%s appended %s to %s, and %s deleted the list", s.Who(f.First), s.listElement(f.Wrote), s.On(f.On), s.Who(f.Second))
+			return fmt.Sprintf("%s appended %s to %s, and %s deleted the list",
+				s.Who(f.First), s.listElement(f.Wrote), s.On(f.On), s.Who(f.Second))
 		}
-		return fmt.Sprintf("%s read %s as %s, and %s deleted the list", s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.Who(f.Second))
+		return fmt.Sprintf("%s read %s as %s, and %s deleted the list",
+			s.Who(f.First), s.On(f.On), s.listOf(f.Read), s.Who(f.Second))
 	case fact.ListOverwritten:
-		return fmt.Sprintf("%s appended %s to %s, and %s wrote what is there in the end: %s", s.Who(f.First), s.listElement(f.Element), s.On(f.On), s.Who(f.Second), s.listOf(f.End))
+		return fmt.Sprintf("%s appended %s to %s, and %s wrote what is there in the end: %s",
+			s.Who(f.First), s.listElement(f.Element), s.On(f.On), s.Who(f.Second), s.listOf(f.End))
 	}
 	return ""
 }
@@ -213,16 +240,20 @@ func (s Speaker) listReasons(f fact.Fact) string {
 		return fmt.Sprintf("broken by the %s at %s", f.Anomaly, f.At)
 	case fact.ListNotRecorded:
 		if f.Reader == (fact.Member{}) {
-			return fmt.Sprintf("%s has %s in the end, and no append of it was recorded, but the recording is not complete", s.On(f.On), s.listElement(f.Element))
+			return fmt.Sprintf("%s has %s in the end, and no append of it was recorded, but the recording is not complete",
+				s.On(f.On), s.listElement(f.Element))
 		}
-		return fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete", s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
+		return fmt.Sprintf("%s read %s in %s, and no append of it was recorded, but the recording is not complete",
+			s.Who(f.Reader), s.listElement(f.Element), s.On(f.On))
 	case fact.ListMakers:
 		if f.Unknown {
-			return fmt.Sprintf("%s was deleted, and it is not known which transaction of unknown outcome had made it", s.On(f.On))
+			return fmt.Sprintf("%s was deleted, and it is not known which transaction of unknown outcome had made it",
+				s.On(f.On))
 		}
 		return fmt.Sprintf("%s was deleted, and no transaction made it", s.On(f.On))
 	case fact.ListDeletedTwice:
-		return fmt.Sprintf("%s and %s both deleted %s, and a list can be deleted only once", s.Who(f.First), s.Who(f.Second), s.On(f.On))
+		return fmt.Sprintf("%s and %s both deleted %s, and a list can be deleted only once",
+			s.Who(f.First), s.Who(f.Second), s.On(f.On))
 	}
 	return s.listOpen(f)
 }
@@ -231,13 +262,16 @@ func (s Speaker) listReasons(f fact.Fact) string {
 func (s Speaker) listOpen(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListUnreadRow:
-		return fmt.Sprintf("no transaction read what is at place %d of %s, and other elements are behind it", f.Place, s.On(f.On))
+		return fmt.Sprintf("no transaction read what is at place %d of %s, and other elements are behind it",
+			f.Place, s.On(f.On))
 	case fact.ListPerhapsOverwritten:
-		return fmt.Sprintf("%s has no %s in the end, and it is not known whether it was overwritten or lost", s.On(f.On), s.listElement(f.Element))
+		return fmt.Sprintf("%s has no %s in the end, and it is not known whether it was overwritten or lost",
+			s.On(f.On), s.listElement(f.Element))
 	case fact.ListNoTimes:
 		return "the history has no times of one clock"
 	case fact.ListClocks:
-		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other", check.Lasted(f.Within))
+		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other",
+			check.Lasted(f.Within))
 	case fact.ListSameVersion:
 		return "transactions wrote over the same version of a list, and it is not known which of them was first"
 	case fact.ListBaseUnknown:
@@ -247,9 +281,11 @@ func (s Speaker) listOpen(f fact.Fact) string {
 	case fact.ListAbsent:
 		return "a list that was made and deleted was read as absent, and it is not known whether before it was made or after it was deleted"
 	case fact.ListHistoryLacks:
-		return fmt.Sprintf("the history lacks %s %v and has later ones of its client: it is altered or damaged: restore it from a copy", s.Words.One, f.Transaction)
+		return fmt.Sprintf("the history lacks %s %v and has later ones of its client: it is altered or damaged: restore it from a copy",
+			s.Words.One, f.Transaction)
 	case fact.ListHistoryRepeats:
-		return fmt.Sprintf("the history has %s %v twice, or behind a later one of its client: it is altered or damaged: restore it from a copy", s.Words.One, f.Transaction)
+		return fmt.Sprintf("the history has %s %v twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
+			s.Words.One, f.Transaction)
 	case fact.ListUndecided:
 		return f.Reason
 	}
@@ -263,7 +299,8 @@ func (s Speaker) listsOrdered(f fact.ListsOrdered) string {
 	case f.Sessions:
 		return "the order of all transactions agrees with the order of each client"
 	}
-	return fmt.Sprintf("%s, %s, no cycle", check.Plural(f.Transactions, "committed "+s.Words.One), check.Plural(f.Dependencies, "dependency"))
+	return fmt.Sprintf("%s, %s, no cycle",
+		check.Plural(f.Transactions, "committed "+s.Words.One), check.Plural(f.Dependencies, "dependency"))
 }
 
 // listRead says who read what. Without a reader it is the end state.

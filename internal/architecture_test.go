@@ -53,7 +53,7 @@ func importRules() []importRule {
 		{name: "internal/setting", leaf: true},
 		{name: "internal/spelling"},
 		{name: "internal/run", imports: []string{"internal/scenario", "internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/check/cause", "internal/check/fact", "internal/check/text", "internal/stats", "internal/isolation", "internal/report", "internal/resource"}},
-		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/graph", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},
+		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/graph", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},
 		{name: "internal/db", imports: []string{"internal/db", "internal/db/address", "internal/db/wire", "internal/db/optimistic", "internal/db/pgwire", "internal/isolation", "internal/money", "internal/spelling"}},
 		{name: "internal/db/kvtest", imports: []string{"internal/db", "internal/db/drivertest"}},
 		{name: "internal/db/sqltest", imports: []string{"internal/db", "internal/db/drivertest"}},

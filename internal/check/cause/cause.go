@@ -45,7 +45,8 @@ func KindOf(f *check.Finding) Kind {
 		case fact.Altered, fact.LogLostPart, fact.LogSpoilt, fact.LogTorn, fact.RegisterEndDamaged, fact.RegisterEndLength:
 			return AlteredWrites
 		case fact.NeverSent, fact.ForeignRow, fact.ForeignLeg, fact.ForeignAmounts, fact.LogUnsent, fact.LogExtraEvent,
-			fact.RegisterUnexpected, fact.RegisterEndUnwritten, fact.RegisterEndRepeated:
+			fact.RegisterUnexpected, fact.RegisterEndUnwritten, fact.RegisterEndRepeated,
+			fact.ListForeign, fact.ListUnexpected:
 			return ForeignData
 		case fact.RegisterNoOrder, fact.LogApart, fact.LogBehindOwn, fact.LogBehindLater, fact.LogOverlap:
 			return BrokenOrder

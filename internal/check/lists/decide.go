@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
@@ -15,6 +16,8 @@ type cycle struct {
 	order     graph.Order
 	forbidden []isolation.Level
 	count     int
+	ofLost    int  // in how many of them a transaction takes part of which an append is lost
+	ofUpdate  int  // likewise, or that takes part in a lost update
 	exact     bool // no shorter one is there
 }
 
@@ -59,9 +62,9 @@ func (c *checker) unreadUpdates() {
 			}
 		}
 		if c.kept[h.list] == Pieces {
-			skews.race(racers, graph.PredicateRw)
+			c.race(&skews, racers, graph.PredicateRw)
 		} else {
-			lostUpdates.race(racers, graph.Rw)
+			c.race(&lostUpdates, racers, graph.Rw)
 		}
 	}
 	for _, k := range []cycle{lostUpdates, skews} {
@@ -72,10 +75,20 @@ func (c *checker) unreadUpdates() {
 }
 
 // race counts that of some transactions each must come before all others.
-func (k *cycle) race(racers []uint32, kind uint8) {
+func (c *checker) race(k *cycle, racers []uint32, kind uint8) {
 	if len(racers) < 2 {
 		return
 	}
+	lost := 0
+	for _, t := range racers {
+		if c.lost.has(t) {
+			lost++
+		}
+		if k.name == lostUpdate {
+			c.updates.set(t)
+		}
+	}
+	k.ofLost += min(lost, len(racers)-1)
 	if k.count += len(racers) - 1; k.steps == nil {
 		a, b := racers[0], racers[1]
 		k.steps = []graph.Step{{From: a, To: b, Kind: kind}, {From: b, To: a, Kind: kind}}
@@ -92,7 +105,7 @@ func (c *checker) forkedUpdates() {
 			for _, over := range c.children(l, v) {
 				racers = append(racers, c.effect(l, over))
 			}
-			k.race(racers, graph.Rw)
+			c.race(&k, racers, graph.Rw)
 		}
 	}
 	if k.count > 0 {
@@ -135,7 +148,15 @@ func (c *checker) search(o graph.Order) {
 		}
 	}
 	s := graph.NewSearch(core, o, clients)
-	known := func(steps []graph.Step) bool { return c.known(graph.Outward(slices.Clone(steps), nodes)) }
+	var tally consequences
+	known := func(steps []graph.Step) bool {
+		steps = graph.Outward(slices.Clone(steps), nodes)
+		if c.known(steps) {
+			return true
+		}
+		tally.take(c, steps)
+		return false
+	}
 	for p := range graph.Phenomena {
 		if c.watch.Cancelled() {
 			return
@@ -143,9 +164,12 @@ func (c *checker) search(o graph.Order) {
 		if states[p.Test()] != graph.Fails || p == graph.G2 && len(c.ranges) == 0 && !c.pieces {
 			continue
 		}
+		tally = consequences{}
 		f := s.Shortest(p, known)
 		if f.Cycle != nil {
 			c.addCycle(graph.Outward(f.Cycle, nodes), f.Count, f.Exact)
+			k := &c.cycles[len(c.cycles)-1]
+			k.ofLost, k.ofUpdate = tally.count(len(f.Cycle))
 		}
 	}
 	for t := range graph.Tests {
@@ -156,6 +180,44 @@ func (c *checker) search(o graph.Order) {
 			c.addCycle(graph.Outward(steps, nodes), 1, false)
 		}
 	}
+}
+
+// consequences are the cycles in which a transaction takes part that lost an append or an update.
+type consequences struct {
+	lost, update map[uint64]int // the length of each, by its transactions
+}
+
+func (n *consequences) take(c *checker, steps []graph.Step) {
+	lost, update, set := false, false, uint64(0)
+	for _, s := range steps {
+		lost = lost || c.lost.has(s.From)
+		update = update || c.updates.has(s.From)
+		set += check.Mix(uint64(s.From) + 1)
+	}
+	if n.lost == nil && (lost || update) {
+		n.lost, n.update = map[uint64]int{}, map[uint64]int{}
+	}
+	if lost {
+		n.lost[set] = len(steps)
+	}
+	if update {
+		n.update[set] = len(steps)
+	}
+}
+
+// count returns how many of a length there are.
+func (n *consequences) count(length int) (lost, update int) {
+	for _, l := range n.lost {
+		if l == length {
+			lost++
+		}
+	}
+	for _, l := range n.update {
+		if l == length {
+			update++
+		}
+	}
+	return lost, update
 }
 
 // known says that a cycle is explained by one of no more transactions, all of them its own.

@@ -46,12 +46,11 @@ func (c *checker) readEnd() error {
 	return c.watch.Err
 }
 
-// compareEnd looks for what is lost and for what should not be there.
+// compareEnd looks for what should not be there.
 func (c *checker) compareEnd() {
 	if c.End == nil {
 		return
 	}
-	c.examineLost()
 	for l := range uint32(len(c.lists)) {
 		if c.watch.Ended() {
 			return
@@ -115,8 +114,11 @@ func (c *checker) noteAppended() {
 	}
 }
 
-// examineLost compares each append with the end state.
+// examineLost compares each append with the end state, if there is one.
 func (c *checker) examineLost() {
+	if c.End == nil {
+		return
+	}
 	c.noteAppended()
 	for t := range c.count() {
 		if c.watch.Ended() {
@@ -135,6 +137,7 @@ func (c *checker) examineLost() {
 			case c.counts(t) && !there && c.overwritten(l, t, op):
 			case c.counts(t) && !there:
 				c.note(lost, finding{list: l, t: t, op: op})
+				c.lost.set(t)
 			case !c.counts(t) && there && c.kept[l] == Values && c.arg.at(op) != c.final[l] && !c.forbidsDirtyReads():
 				// Whoever wrote over it had read it.
 			case !c.counts(t) && there:

@@ -163,6 +163,7 @@ func (c *checker) check() (again bool, err error) {
 	if err := c.depend(); err != nil {
 		return false, err
 	}
+	c.examineLost()
 	c.examine()
 	c.compareEnd()
 	c.unreadUpdates()

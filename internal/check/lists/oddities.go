@@ -75,16 +75,25 @@ type finding struct {
 
 // oddity is what was found of one kind: how often, and the first few.
 type oddity struct {
-	count int
-	list  []finding
+	count  int
+	ofLost int // in how many of them a transaction takes part of which an append is lost
+	list   []finding
 }
 
 func (c *checker) note(kind int, f finding) {
 	o := &c.found[kind]
+	if len(c.lost) > 0 && kind != lost && slices.ContainsFunc(c.shownBy(kind, f), c.lost.has) {
+		o.ofLost++
+	}
 	if o.count++; len(o.list) < check.Shown {
 		f.read = slices.Clone(f.read)
 		o.list = append(o.list, f)
 	}
+}
+
+// ofTwo reports whether findings of a kind are about two transactions.
+func (c *checker) ofTwo(kind int) bool {
+	return slices.Contains([]int{twice, aborted, dirtyUpdate, halfway, vanished, fractured, incompatible}, kind)
 }
 
 // contradicts notes a read that contradicts another one, and is no version.

@@ -93,6 +93,8 @@ type checker struct {
 	open       bool                 // and in no order of such values is every transaction seen whole
 	unplaced   bool                 // there are appends to Values of which neither is known what they were made of nor who read them
 	appended   map[listElement]bool // of such lists, what was appended to them
+	lost       bits                 // the transactions of which an acknowledged append is lost
+	updates    bits                 // those of which an update is lost, or who did not see it
 	retried    bits                 // the transactions that were tried more than once
 	lean       bool                 // the operations are forgotten before the graph is decided
 	damage     fact.Fact            // why the transactions cannot be trusted; nil: they can

@@ -117,7 +117,7 @@ func (c *checker) oddityFound(kind int) violation {
 		v.Add(is, c.on(f.list), ids...)
 		c.show(&v.Finding, ids, string(c.on(f.list)), is)
 	}
-	v.Count = o.count
+	v.Count, v.OfLost = o.count, o.ofLost
 	v.Transactions = check.Distinct(v.Transactions)
 	v.Spans = c.spans(c.shownBy(kind, o.list[0]))
 	return v
@@ -143,8 +143,7 @@ func (c *checker) shownBy(kind int, f finding) (list []uint32) {
 	if f.t != check.None {
 		list = append(list, f.t)
 	}
-	of := []int{twice, aborted, dirtyUpdate, halfway, vanished, fractured, incompatible}
-	if slices.Contains(of, kind) && f.other != check.None {
+	if c.ofTwo(kind) && f.other != check.None {
 		list = append(list, f.other)
 	}
 	return list
@@ -162,6 +161,7 @@ func (c *checker) cycleFound(k cycle) violation {
 	}
 	v.Add(c.cycleFact(k, v.Cycle), fact.Object(v.Cycle[0].Object), ids...)
 	v.Count, v.Transactions = max(k.count, 1), check.Distinct(ids)
+	v.OfLost, v.OfLostUpdate = min(k.ofLost, v.Count), min(k.ofUpdate, v.Count)
 	v.Spans = c.spans(nodes)
 	for i, id := range ids {
 		c.show(&v.Finding, []history.ID{id}, v.Cycle[i].Object, v.Cycle[i].Why)

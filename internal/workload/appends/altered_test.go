@@ -386,3 +386,26 @@ func TestForeignElement(t *testing.T) {
 		}
 	}
 }
+
+// TestLostAppendsExplainTheRest holds that findings say in how many of their violations a lost
+// append takes part.
+func TestLostAppendsExplainTheRest(t *testing.T) {
+	others := 0
+	for seed := range uint64(4) {
+		run := runOn(t, fmt.Sprintf("memory:?mutant=lost-ack&rate=0.005&seed=%d", seed+1), 8, 1500, seed+1)
+		results := run.check(t, true)
+		for _, r := range results {
+			for _, f := range r.Findings {
+				if r.Name == check.Durable {
+					continue
+				}
+				if others++; f.OfLost != f.Count {
+					t.Errorf("seed %d: of %d violations %d are of lost appends: %s", seed, f.Count, f.OfLost, describe(results))
+				}
+			}
+		}
+	}
+	if others == 0 {
+		t.Error("a lost append has no consequences")
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -461,6 +462,33 @@ func TestTakenBack(t *testing.T) {
 		checker, _ := decidedAs(t, list, Pieces, []Row{{Key: 1, List: c.end}})
 		if got := checker.keeps(isolation.ReadUncommitted); got != c.want || checker.keeps(isolation.ReadCommitted) != graph.Fails {
 			t.Errorf("with %v in the end read uncommitted is %v, and read committed %v", c.end, got, checker.keeps(isolation.ReadCommitted))
+		}
+	}
+}
+
+// TestReadOfARolledBackTry: what a transaction appended to is taken from its own recording, and
+// not from a read of an earlier try.
+func TestReadOfARolledBackTry(t *testing.T) {
+	read := func(list ...uint64) Op { return Op{Kind: Read, Known: true, Key: 1, List: list} }
+	list := []Transaction{
+		{ID: history.NewID(1, 3, 1), Client: 3, Outcome: history.Committed, Begin: 1, End: 3, Ops: []Op{read(1)}},
+		{ID: history.NewID(1, 2, 1), Client: 2, Outcome: history.Committed, Begin: 2, End: 5, Ops: []Op{read(), {Kind: Append, Key: 1, Element: 2}}},
+		{ID: history.NewID(1, 1, 1), Client: 1, Outcome: history.Committed, Begin: 6, End: 9, Retried: true, Ops: []Op{read(2), {Kind: Append, Key: 1, Element: 1}}},
+	}
+	for range 6 {
+		list = append(list[1:], list[0])
+		for _, end := range [][]Row{nil, {{Key: 1, List: []uint64{2, 1}}}} {
+			c, report := decidedAs(t, list, Values, end)
+			if len(c.cycles) > 0 || len(report.Results[0].Findings) != 1 {
+				t.Fatalf("found %+v and %+v", c.cycles, report.Results)
+			}
+			want := fact.ListOtherBase{
+				ListRead: fact.ListRead{Reader: fact.Member{ID: history.NewID(1, 3, 1)}, On: "list 1", Read: fact.Elements{Length: 1, Last: []fact.Element{"1"}}},
+				Element:  "1", Writer: fact.Member{ID: history.NewID(1, 1, 1)}, Base: fact.Elements{Length: 1, Last: []fact.Element{"2"}}, Retried: true,
+			}
+			if got := report.Results[0].Findings[0].Instances[0]; !reflect.DeepEqual(got, want) {
+				t.Errorf("found %+v, not %+v", got, want)
+			}
 		}
 	}
 }

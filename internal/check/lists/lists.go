@@ -126,7 +126,7 @@ type LevelResult struct {
 // transactions of a long history may be read twice.
 func Check(ctx context.Context, in Input) (*Report, error) {
 	c := newChecker(ctx, in)
-	c.lean = in.Size > manyTransactions
+	c.lean = in.Size > mostExplained
 	again, err := c.check()
 	if again && err == nil {
 		c = newChecker(ctx, in)
@@ -143,10 +143,17 @@ func Check(ctx context.Context, in Input) (*Report, error) {
 	return c.report(), nil
 }
 
-// manyTransactions is how many a history has at least of which the operations are forgotten
-// before it is decided, if nothing was found until then. They take a third of the memory, and are
-// needed only to explain what is found.
-const manyTransactions = 1 << 21
+const (
+	// manyTransactions is how many a history has at least of which garbage is collected between two
+	// steps.
+	manyTransactions = 1 << 20
+
+	// mostExplained is how many a history has at most of which the operations are kept until
+	// it is decided. They take a third of the memory, and are needed only to explain what is found.
+	// Of a longer history they are forgotten if nothing was found until then, and read again if
+	// the graph has a cycle.
+	mostExplained = 6 << 20
+)
 
 // check makes the check. If again is true, something was found, and the operations are forgotten
 // that explain it.

@@ -227,6 +227,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 	}
 	c.footprint(ctx)
 	err = c.judge(ctx)
+	if err == nil {
+		c.depart(ctx)
+	}
 	c.acknowledgements()
 	c.explainAgain()
 	c.tables(ctx)
@@ -381,6 +384,22 @@ func (c *conductor) replaced(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, replacedWait)
 	defer cancel()
 	return c.o.Workload.CheckUnchanged(ctx)
+}
+
+// departTime bounds how long the data are described for the run that attaches to them next.
+const departTime = 20 * time.Second
+
+// depart has the workload describe the data as this run leaves them, if no transaction of
+// the run can change them later: the end state was downloaded, or each outcome is known.
+func (c *conductor) depart(ctx context.Context) {
+	if ctx.Err() != nil || !c.o.Steps.Check && c.result.Drive.Unknown > 0 || c.unwhole != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, departTime)
+	defer cancel()
+	if err := c.o.Workload.Leave(ctx); err != nil {
+		c.log.Warn("the data could not be described for the next run", "error", err)
+	}
 }
 
 func (c *conductor) footprint(ctx context.Context) {

@@ -62,6 +62,13 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
 	m.Tables = []string{table, tableIndexed, tableRows, tableRanges}
+	list, rows := []db.Type{db.Integer, db.Text}, []db.Type{db.Integer, db.Integer, db.Integer}
+	m.Listings = []dataset.Listing{
+		{Table: table, Columns: []string{"list", "elements"}, Types: list, Key: "list DESC"},
+		{Table: tableIndexed, Columns: []string{"list", "elements", "place"}, Types: append(list, db.Integer), Key: "list DESC"},
+		{Table: tableRows, Columns: []string{"list", "place", "element"}, Types: rows, Key: "list DESC, place DESC"},
+		{Table: tableRanges, Columns: []string{"place", "element"}, Types: rows[:2], Key: "place DESC"},
+	}
 	m.statements(d)
 	return m, nil
 }

@@ -57,7 +57,7 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 	columns := "stream_id BIGINT NOT NULL, place BIGINT NOT NULL, piece BIGINT NOT NULL, writer BIGINT NOT NULL, member BIGINT NOT NULL," +
 		" body VARCHAR(1048576 BYTES), PRIMARY KEY (stream_id, place, piece)"
 	var err error
-	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream_id"}}, all)
+	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream_id", Sums: []string{columnPlace}}}, all)
 	return m, err
 }
 

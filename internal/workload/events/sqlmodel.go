@@ -42,6 +42,10 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	d := database.Dialect()
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table)}
 	m.Tables = []string{table}
+	m.Listings = []dataset.Listing{{
+		Table: table, Columns: []string{"stream", "place", "piece", "writer", "member", "COALESCE(LENGTH(body), -1)"},
+		Types: slices.Repeat([]db.Type{db.Integer}, 6), Key: "stream, place, piece",
+	}}
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+

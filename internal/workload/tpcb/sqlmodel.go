@@ -33,7 +33,9 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 }
 
 // use chooses the statements of one form of the data.
-func (m *sqlModel) use(t *texts) { m.texts, m.Table = t, t.of[account].name }
+func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Listings = t, t.of[account].name, t.listings() }
+
+func (m *sqlModel) rule(f *facts, c dataset.Census) string { return threeTablesRule(f, c) }
 
 func (m *sqlModel) replaces(was *facts) {
 	if was.versions != m.texts.versions {

@@ -5,9 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
+	"stroppy/internal/workload/dataset"
 )
 
 // Before the names of the tables: pgbench's own, and ours whose rows have versions.
@@ -209,6 +211,26 @@ func (t *texts) createOpening() string {
 // tables are those of this form, in the order in which they are removed.
 func (t *texts) tables() []string {
 	return []string{t.history, t.of[account].name, t.of[teller].name, t.of[branch].name}
+}
+
+// listings are the tables as a census reads them.
+func (t *texts) listings() (list []dataset.Listing) {
+	for k := branch; k < noKind; k++ {
+		l := dataset.Listing{Table: t.of[k].name, Columns: []string{columns[k].id, columns[k].balance}, Key: columns[k].id}
+		if t.versions {
+			l.Columns = append(l.Columns, "version", "last_transfer")
+		}
+		l.Types = slices.Repeat([]db.Type{db.Integer}, len(l.Columns))
+		list = append(list, l)
+	}
+	posting := dataset.Listing{Table: t.history, Columns: []string{"tid", "bid", "aid", columnDelta, "filler"}}
+	posting.Types = []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text}
+	if t.versions {
+		posting.Key, posting.Columns[4], posting.Types[4] = "transfer DESC", "transfer", db.Integer
+	}
+	return append(list, posting, dataset.Listing{
+		Table: tableOpening, Columns: []string{"place", columnBalance, columnBare}, Types: slices.Repeat([]db.Type{db.Integer}, 3), Key: "place", Optional: true,
+	})
 }
 
 //go:embed profile.*.sql

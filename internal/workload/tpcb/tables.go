@@ -88,6 +88,14 @@ func ownProcedure() *db.OwnProcedure {
 // adopt does nothing: what is in the tables of somebody else cannot be added up.
 func (m *tableModel) adopt(context.Context, uint64) error { return nil }
 
+// rule implements model. Runs that keep no history have rows in the last part.
+func (m *tableModel) rule(f *facts, c dataset.Census) string {
+	if len(c) == 0 || c[noKind+1].Rows > 0 {
+		return ""
+	}
+	return threeTablesRule(f, c[:noKind+1])
+}
+
 func (m *tableModel) replaces(*facts) {}
 
 func (m *tableModel) take(*facts) error { return nil }

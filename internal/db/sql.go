@@ -178,6 +178,9 @@ type Dialect struct {
 	// NoTable says that an error is surely that a table is not there; nil where one that may
 	// not be read is refused alike.
 	NoTable func(err error) bool
+	// CountsApart: a Counted statement costs a round trip beside statements that return rows
+	// where they travel together.
+	CountsApart bool
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
 	// KeyColumn is a column that numbers the rows of a table as its primary key, where the

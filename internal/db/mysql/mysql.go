@@ -188,6 +188,7 @@ func (d *Database) Dialect() *db.Dialect {
 		},
 		JoinFunction:  "CONCAT", // || is OR unless the session says otherwise
 		Snapshot:      repeatableRead,
+		CountsApart:   true,
 		AddConstraint: d.server.keyless(),
 		KeyColumn:     d.server.keyColumn(),
 	}

@@ -57,8 +57,12 @@ var kind = dataset.Kind{
 	Table: "stroppy_events_meta", Prefix: "stroppy-events/meta/",
 }
 
-// appends is the kind of all transactions: events at the end of a stream.
-const appends = 1 * history.Numbered
+// appends is the kind of all transactions: events at the end of a stream. One is rejected if
+// its stream is not there: the origin, or the end where it is kept.
+const (
+	appends                     = 1 * history.Numbered
+	noSuchStream history.Reason = 1
+)
 
 // Log is the log of events on one open database.
 type Log struct {
@@ -133,9 +137,10 @@ const columnPlace = "place"
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
 	return e.Complete(history.Header{
-		Kinds:  []history.Declared{appends.Named("append")},
-		Object: "stream",
-		Unit:   "bytes",
+		Kinds:   []history.Declared{appends.Named("append")},
+		Reasons: []history.Declared{noSuchStream.Named("no such stream")},
+		Object:  "stream",
+		Unit:    "bytes",
 		Keys: map[string]string{
 			keyBatch:   strconv.Itoa(e.config.Batch),
 			keyLow:     strconv.FormatUint(e.config.Size.Low, 10),

@@ -44,7 +44,7 @@ func (m *sqlModel) adoptAnew(ctx context.Context, seed uint64) (bool, error) {
 // takeUp is adopt for tables on which so many runs have begun, and which somebody else made
 // if was says so. Without tables it writes nothing.
 func (m *sqlModel) takeUp(ctx context.Context, was facts, seed, runs uint64) error {
-	own := newTexts(m.Dialect, false)
+	own := m.newTexts(false)
 	s, err := m.measure(ctx, own)
 	if err != nil || s.rows() == 0 {
 		return err

@@ -57,7 +57,8 @@ var columns = [noKind]struct {
 	account: {"accounts", "aid", "bid", "abalance", 84},
 }
 
-func newTexts(d *db.Dialect, versions bool) *texts {
+// newTexts makes the statements; if counted is set, each shows whether it has found its row.
+func newTexts(d *db.Dialect, versions, counted bool) *texts {
 	prefix := plainPrefix
 	if versions {
 		prefix = versionedPrefix
@@ -68,14 +69,15 @@ func newTexts(d *db.Dialect, versions bool) *texts {
 		bare:     d.Statement("INSERT INTO " + tableOpening + " (place, balance) VALUES ({integer}, 0)"),
 	}
 	for k := branch; k < noKind; k++ {
-		t.of[k] = t.table(k, prefix+columns[k].table)
+		t.of[k] = t.table(k, prefix+columns[k].table, counted)
 	}
 	t.histories()
 	return t
 }
 
-// table makes pgbench's statements of one table; with versions each also counts.
-func (t *texts) table(k kind, name string) tableTexts {
+// table makes pgbench's statements of one table; with versions each also counts the
+// transactions of its row.
+func (t *texts) table(k kind, name string, counted bool) tableTexts {
 	c, d := columns[k], t.dialect
 	made, kept := []string{c.balance}, []string{c.id, c.balance}
 	update := fmt.Sprintf("UPDATE %s SET %s = %s + {integer}", name, c.balance, c.balance)
@@ -98,6 +100,9 @@ func (t *texts) table(k kind, name string) tableTexts {
 	case k == account:
 	case !t.versions:
 		texts.read = nil
+		if counted {
+			texts.update = d.Counted(update + byID)
+		}
 	case d.Returning:
 		texts.update, texts.read = d.Statement(update+byID+" RETURNING "+list(made), types(made)...), nil
 	}

@@ -36,7 +36,7 @@ func newTableModel(database db.TableStore, c *Config) (model, error) {
 		return nil, errors.New("the procedure of this database leaves no id in the history, so that nothing could be looked up there: take --history=false with the mode procedure")
 	}
 	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Interactive), false, true
-	m := &tableModel{config: c, texts: newTexts(database.Dialect(), false)}
+	m := &tableModel{config: c, texts: newTexts(database.Dialect(), false, true)}
 	for k := branch; k < noKind; k++ {
 		m.of[k] = numbers(m.texts.of[k].name, columns[k].id, columns[k].balance)
 	}
@@ -131,7 +131,7 @@ func (m *tableModel) Prepare(ctx context.Context, run uint64) error {
 
 func (m *tableModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	c := &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History}
+	c := &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, steps: true}
 	if p := m.Procedure; p != nil {
 		args := make([]db.Value, operations+1)
 		c.call = func(ctx context.Context, of []db.Value) (*db.Result, error) {

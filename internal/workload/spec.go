@@ -126,8 +126,9 @@ type Options struct {
 	// Given says whether a setting of the data holds; where it does not, what the
 	// database has loaded decides.
 	Given func(name string) bool
-	// LoadOnly says that nothing is driven.
-	LoadOnly bool
+	// Undriven is set if no transaction is driven, as by a load alone or a check. A setting
+	// that only transactions need must then not be refused, whatever the data are.
+	Undriven bool
 }
 
 // Objects gives names to the numbers of objects, and back.

@@ -140,6 +140,9 @@ func (c *Config) Settings() []setting.Setting {
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	l := *c
 	l.Clients, l.Seed, l.Isolation, l.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if o.Undriven {
+		l.Operations = 1
+	}
 	return New(database, l)
 }
 

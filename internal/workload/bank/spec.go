@@ -106,8 +106,8 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	if !o.Given("accounts") {
 		b.Accounts = 0
 	}
-	if o.LoadOnly { // nothing is driven that could not fit the accounts
-		b.PayrollShare, b.JointShare, b.InquiryShare, b.AuditSample = 0, 0, 0, 0
+	if o.Undriven { // openings stay, because a load makes their index
+		b.PayrollShare, b.JointShare, b.InquiryShare, b.AuditSample, b.AuditAge = 0, 0, 0, 0, 0
 	}
 	return New(database, b)
 }

@@ -136,6 +136,9 @@ func (c *Config) DefaultCount() uint64 {
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	e := *c
 	e.Clients, e.Seed, e.Isolation, e.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if o.Undriven {
+		e.Batch = 1
+	}
 	switch {
 	case !o.Given("streams"):
 		e.Streams = 0

@@ -52,6 +52,10 @@ type Expected struct {
 	// of this workload alone never make it so, as words that begin with the subject; empty if
 	// nothing does. It may be nil.
 	Rule func(m *Metadata, c Census) string
+	// Explains reports whether rows that were added to a census since the last run, with what
+	// belongs to them, are those of another program that drives the same data. It may be nil:
+	// no other program does.
+	Explains func(m *Metadata, c Census) bool
 	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
 	// Client opens client i of the data that were found.

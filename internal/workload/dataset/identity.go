@@ -154,24 +154,40 @@ func (s *Set) difference(m *Metadata, census Census) string {
 		}
 		return s.expected.Rule(m, census)
 	}
+	what, fewer := m.seal.difference(census)
+	if what != "" && !fewer && s.expected.Explains != nil && s.expected.Explains(m, census) {
+		return ""
+	}
+	return what
+}
+
+// difference names a part of a census that is not as it was sealed, one with fewer rows first;
+// empty if there is none.
+func (s *seal) difference(census Census) (what string, fewer bool) {
 	for i := range census {
 		p := &census[i]
-		was := m.seal.parts[i]
+		was := s.parts[i]
 		if was == noSeal || was == p.text() {
 			continue
 		}
 		rows, _, _ := strings.Cut(was, " ")
-		number, whole := strings.CutSuffix(rows, "+")
+		number, more := strings.CutSuffix(rows, "+")
 		n, err := strconv.ParseUint(number, 10, 64)
-		if err != nil {
-			return p.Name + " is not described by the metadata, which were changed"
+		switch {
+		case err != nil:
+			return p.Name + " is not described by the metadata, which were changed", true
+		case p.Rows < n:
+			return fmt.Sprintf("%s had %s %s and has %s", p.Name, check.Group(n), p.Things, check.Group(p.Rows)), true
+		case what != "":
+		case p.Rows > n:
+			what = fmt.Sprintf("%s had %s %s and has %s", p.Name, check.Group(n), p.Things, check.Group(p.Rows))
+		case more == p.Whole:
+			return p.Name + " is not described by the metadata, which were changed", true
+		default:
+			what = fmt.Sprintf("%s has other contents in its %s %s", p.Name, check.Group(n), p.Things)
 		}
-		if n == p.Rows && !whole == p.Whole {
-			return fmt.Sprintf("%s has other contents in its %s %s", p.Name, check.Group(n), p.Things)
-		}
-		return fmt.Sprintf("%s had %s %s and has %s", p.Name, check.Group(n), p.Things, check.Group(p.Rows))
 	}
-	return ""
+	return what, false
 }
 
 // Leave implements workload.Workload.

@@ -16,25 +16,32 @@ const (
 	columnBare    = "CASE WHEN place < 0 THEN 1 ELSE 0 END" // of an opening: it marks a run that keeps no history
 )
 
+// accountsForAll reports whether the history in a census has all that the rows got.
+func accountsForAll(c dataset.Census) bool {
+	for i := range c {
+		if !c[i].Whole {
+			return false
+		}
+	}
+	return len(c) <= int(noKind)+1 || c[noKind+1].Sums[columnBare] == 0
+}
+
 // threeTablesRule returns what contradicts the data in a census of branches, tellers, accounts
 // and the history, and of the openings if they are there: each table must have the rows of the
 // load, and the balances of each must have grown by the sum of the history.
 func threeTablesRule(f *facts, c dataset.Census) string {
-	whole, moved := c[noKind].Whole, int64(0)
+	moved := int64(0)
 	for k, rows := range f.size {
 		p := &c[k]
 		if p.Whole && p.Rows != rows {
 			return fmt.Sprintf("%s has %s rows and the metadata say %s", p.Name, check.Group(p.Rows), check.Group(rows))
 		}
-		whole = whole && p.Whole
 		moved += p.Sums[columns[k].balance]
 	}
 	if len(c) > int(noKind)+1 {
-		opening := &c[noKind+1]
-		whole = whole && opening.Whole && opening.Sums[columnBare] == 0
-		moved -= opening.Sums[columnBalance]
+		moved -= c[noKind+1].Sums[columnBalance]
 	}
-	if history := &c[noKind]; whole && moved != int64(noKind)*history.Sums[columnDelta] {
+	if history := &c[noKind]; accountsForAll(c) && moved != int64(noKind)*history.Sums[columnDelta] {
 		return fmt.Sprintf("the balances of the three tables grew by %s together, and the rows in %s explain %s",
 			signed(moved), history.Name, signed(int64(noKind)*history.Sums[columnDelta]))
 	}

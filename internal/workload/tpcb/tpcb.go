@@ -95,6 +95,10 @@ func New(database db.Database, c Config) (*TPCB, error) {
 		},
 		Replace: t.replace, Take: t.take,
 		Rule: func(_ *dataset.Metadata, c dataset.Census) string { return t.model.rule(&t.facts, c) },
+		Explains: func(_ *dataset.Metadata, c dataset.Census) bool {
+			_, shared := t.model.(*sqlModel)
+			return shared && !t.facts.versions && accountsForAll(c) && t.model.rule(&t.facts, c) == ""
+		},
 		Client: func(ctx context.Context, i int) (load.Client, error) {
 			return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 		},

@@ -44,6 +44,7 @@ func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, lo
 	r.attach(t)
 	r.drive(t, count)
 	r.download(t)
+	r.leave(t)
 	r.checkWith(t, before...)
 	return r
 }

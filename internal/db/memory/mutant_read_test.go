@@ -17,7 +17,8 @@ func dirty(t *testing.T, sessions int) (*mutation, []db.KVSession) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	if err := d.Constrain([]db.Keyspace{{Prefix: []byte("end/"), Columns: []db.Column{{Name: "place", Additive: true}}}}); err != nil {
+	ends := db.Keyspace{Prefix: []byte("end/"), Columns: []db.Column{{Name: "place", Additive: true}}}
+	if err := d.Constrain([]db.Keyspace{ends}); err != nil {
 		t.Fatal(err)
 	}
 	var list []db.KVSession

@@ -73,7 +73,8 @@ type tally struct {
 }
 
 func newTally(name, things string, columns []column, list ...db.Type) *tally {
-	return &tally{part: Part{Name: name, Things: things, Whole: true}, columns: columns, list: list, sums: make([]int64, len(columns))}
+	part := Part{Name: name, Things: things, Whole: true}
+	return &tally{part: part, columns: columns, list: list, sums: make([]int64, len(columns))}
 }
 
 // errCensusFull ends the reading of a part that is larger than the bounds.
@@ -209,7 +210,9 @@ func (l *Listing) columns() (list []column) {
 }
 
 // censusOf takes one part after the other.
-func censusOf[P any](ctx context.Context, parts []P, take func(ctx context.Context, part P) (Part, error)) (Census, error) {
+func censusOf[P any](
+	ctx context.Context, parts []P, take func(ctx context.Context, part P) (Part, error),
+) (Census, error) {
 	var all Census
 	for _, part := range parts {
 		p, err := take(ctx, part)

@@ -136,9 +136,10 @@ func (s *Set) changed(m *Metadata, what string) error {
 	if m.Run > 0 {
 		of = fmt.Sprintf("run %d", m.Run)
 	}
+	const why = "another program changed the data, or the database lost some"
 	return &ChangedError{What: what, StateError: &StateError{fmt.Errorf(
-		"the %s in this database is not what %s left: %s (another program changed the data, or the database lost some): run `%s` to load it anew",
-		s.kind.Noun, of, what, s.kind.Make)}}
+		"the %s in this database is not what %s left: %s (%s): run `%s` to load it anew",
+		s.kind.Noun, of, what, why, s.kind.Make)}}
 }
 
 // difference names what of a census is not as the metadata say; empty if all is.
@@ -203,9 +204,10 @@ func (s *Set) Leave(ctx context.Context) error {
 		if m.Load != s.found.Load || !m.seal.known {
 			return nil
 		}
-		was, now := strconv.FormatUint(m.seal.ended, 10), strconv.FormatUint(m.seal.ended+1, 10)
-		switch err = s.store.Set(ctx, nameEnded, now, nameEnded, was); {
-		case err == nil && m.seal.ended+1 != m.Run:
+		was := strconv.FormatUint(m.seal.ended, 10)
+		m.seal.ended++
+		switch err = s.store.Set(ctx, nameEnded, strconv.FormatUint(m.seal.ended, 10), nameEnded, was); {
+		case err == nil && m.seal.ended != m.Run:
 			return nil // another run goes on, or was killed
 		case err == nil:
 			return s.seal(ctx, m, nameRun, strconv.FormatUint(m.Run, 10))

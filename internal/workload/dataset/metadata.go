@@ -32,9 +32,9 @@ type Metadata struct {
 	State   string
 	Seed    uint64
 	Size    uint64
-	Run     uint64            // how many runs have begun
-	Rows    uint64            // of an interrupted load: the things that are there
-	parts   [loaders]uint64   // the same of each part of a load of a key-value store
+	Run     uint64          // how many runs have begun
+	Rows    uint64          // of an interrupted load: the things that are there
+	parts   [loaders]uint64 // the same of each part of a load of a key-value store
 	seal    seal
 	Facts   map[string]string // what the workload adds
 	Unread  error             // why nothing could be read, if that is not sure to be because nothing is there

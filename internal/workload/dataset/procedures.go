@@ -27,8 +27,8 @@ type Procedures struct {
 // ProcedureTable is a table and what makes it.
 type ProcedureTable struct {
 	Name    string
-	Columns string // what stands in the brackets of CREATE TABLE
-	Key     string // the column by which it is parted among the partitions; empty: every partition has all of it
+	Columns string   // what stands in the brackets of CREATE TABLE
+	Key     string   // the column by which it is parted among the partitions; empty: every partition has all of it
 	Sums    []string // the columns of numbers that a census adds up
 }
 

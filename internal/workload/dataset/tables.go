@@ -98,10 +98,11 @@ func (t *Tables) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
-// Census implements Store. Such a database reads a table as a whole or a row by its key, so
-// that data of more rows than the bound are not read, and have no parts.
+// Census implements Store. Such a database reads a table as a whole or a row by its key, and a
+// read of a whole table beside writers may leave locks. So data of more rows than the bound
+// are not read, nor are any while a run goes on: they have no parts then.
 func (t *Tables) Census(ctx context.Context, m Metadata) (Census, error) {
-	if m.Size > censusRows {
+	if m.Size > censusRows || m.seal.ended != m.Run {
 		return nil, nil
 	}
 	return censusOf(ctx, t.tables[:len(t.tables)-1], func(ctx context.Context, of *db.Table) (Part, error) {

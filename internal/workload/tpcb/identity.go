@@ -65,9 +65,11 @@ func oneTableRule(f *facts, c dataset.Census) string {
 	switch {
 	case !rows.Whole:
 	case rows.Rows != f.size.rows():
-		return fmt.Sprintf("%s has %s rows and the load made %s", rows.Name, check.Group(rows.Rows), check.Group(f.size.rows()))
+		return fmt.Sprintf("%s has %s rows and the load made %s",
+			rows.Name, check.Group(rows.Rows), check.Group(f.size.rows()))
 	case rows.Sums[columnBalance]%int64(noKind) != 0:
-		return fmt.Sprintf("the balances in %s add up to %s, and each transaction adds three times the same", rows.Name, signed(rows.Sums[columnBalance]))
+		return fmt.Sprintf("the balances in %s add up to %s, and each transaction adds three times the same",
+			rows.Name, signed(rows.Sums[columnBalance]))
 	case bare.Rows > 0:
 	case versions > 0 && history.Rows == 0:
 		return fmt.Sprintf("%s has no entry for %s changes of rows", history.Name, check.Group(uint64(versions)))

@@ -171,7 +171,7 @@ func (h hash) text(b []byte) hash {
 	for _, c := range b {
 		h = (h ^ hash(c)) * hashPrime
 	}
-	return h.word(uint64(len(b)) + nullMark)
+	return h.word(uint64(len(b)))
 }
 
 func (h hash) end() uint64 {

@@ -62,8 +62,9 @@ func FailedLoad(command string, err error) Load {
 // anti-dependency and real time is of a read that missed what had ended before. In one of several
 // each may have missed what had not, so it keeps its name.
 var otherNames = map[string]string{
-	"G-nonadjacent":     schedule.LongFork.String(),
-	"G-single-realtime": schedule.StaleRead.String(),
+	"internal inconsistency": schedule.Internal.String(),
+	"G-nonadjacent":          schedule.LongFork.String(),
+	"G-single-realtime":      schedule.StaleRead.String(),
 }
 
 // skewInTime is what a check names a stale read, and is none.

@@ -35,7 +35,7 @@ func Spec() workload.Spec {
 		Isolation: &workload.IsolationTest{
 			StepsOnly: true, SQL: [][2]string{{"access", Predicate}},
 			Finds: map[string][]string{
-				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "P4", "G-single", "long fork", "G2-item", "G2"},
+				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "internal", "P4", "G-single", "long fork", "G2-item", "G2"},
 				check.Strict:       {"stale read"},
 			},
 		},

@@ -156,7 +156,7 @@ type Dialect struct {
 	TimestampType string
 	TableOptions  string // after the closing bracket of CREATE TABLE
 	ForUpdate     string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
-	ForShare      string // the same with a shared lock, such as " FOR SHARE"; empty if the database has none, or if ForUpdate is empty
+	ForShare      string // the same with a shared lock, such as " FOR SHARE"; empty if the database has none
 	// NoLockingRead: no SELECT can lock what it reads, and reading alone does not.
 	NoLockingRead bool
 	Returning     bool   // UPDATE … RETURNING exists

@@ -310,31 +310,36 @@ func TestPage(t *testing.T) {
 }
 
 func TestNewLoad(t *testing.T) {
-	finds := map[string][]string{"order": {"P4", "G2-item"}, "clock": {"stale read"}}
+	finds := map[string][]string{"order": {"G0", "P4", "G2-item"}, "clock": {"stale read"}}
 	for _, c := range []struct {
 		name    string
+		kept    isolation.Level
 		checks  []report.Check
 		verdict string
 		looked  []string
 		found   []string
 	}{
-		{"nothing seen", []report.Check{{Name: "order", Status: "valid"}, {Name: "clock", Status: "valid"}}, "valid", []string{"P4", "G2-item", "stale read"}, nil},
-		{"one seen, and no other looked for", []report.Check{
+		{"nothing seen", isolation.Unknown, []report.Check{{Name: "order", Status: "valid"}, {Name: "clock", Status: "valid"}}, "valid", []string{"G0", "P4", "G2-item", "stale read"}, nil},
+		{"one seen, and no other looked for", isolation.Unknown, []report.Check{
 			{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{{Name: "lost update (P4)", Forbidden: "snapshot-isolation", Count: 2}}},
 			{Name: "clock", Status: "invalid"}}, "valid", []string{"P4"}, []string{"P4"}},
-		{"named otherwise", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"named otherwise", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read (G-single-realtime)"}, {Name: "dirty write in real time (G0-realtime)"}}}},
 			"valid", []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}, []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}},
-		{"a read from before and after", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"a read from before and after", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "wr"}, {Kind: "rw"}, {Kind: "real time"}}}}}},
 			"valid", []string{skewInTime}, []string{skewInTime}},
-		{"a read from before alone", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"a read from before alone", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "rw"}, {Kind: "wr"}, {Kind: "real time"}}}}}},
 			"valid", []string{"stale read"}, []string{"stale read"}},
-		{"not decided", []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
-		{"of other things", []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
+		{"one that the claim allows, by a check that decides the claim", isolation.ReadCommitted, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+			{Name: "lost update (P4)"}}}}, "valid", []string{"G0", "P4"}, []string{"P4"}},
+		{"one that the claim forbids", isolation.SnapshotIsolation, []report.Check{{Name: "order", Status: "invalid", Required: true, Anomalies: []report.Anomaly{
+			{Name: "lost update (P4)"}}}}, "valid", []string{"P4"}, []string{"P4"}},
+		{"not decided", isolation.Unknown, []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
+		{"of other things", isolation.Unknown, []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
 	} {
-		l := NewLoad(&report.Result{Checks: c.checks, Drive: &report.Drive{Committed: 7}}, "dir", finds)
+		l := NewLoad(&report.Result{Checks: c.checks, Drive: &report.Drive{Committed: 7}}, "dir", finds, c.kept)
 		var found []string
 		for _, f := range l.Found {
 			found = append(found, f.Anomaly)

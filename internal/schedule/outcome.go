@@ -132,6 +132,13 @@ func (o *observed) affected(label string, n int64) bool {
 	return e != nil && e.Counted && e.Affected == n
 }
 
+// wrote reports whether the write of the label found its row. A client that writes without
+// reading makes the row if it is not there.
+func (o *observed) wrote(label string) bool {
+	e := o.step(label)
+	return e != nil && (!e.Counted || e.Affected > 0)
+}
+
 // left reports whether these rows are there in the end, and no other.
 func (o *observed) left(rows ...Row) bool { return slices.Equal(o.final, rows) }
 

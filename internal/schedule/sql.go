@@ -24,7 +24,7 @@ type sqlTable struct {
 	readOne, readTwo, readAll, write, add, insert, delete, addAll, deleteAll *db.Statement
 	byRange, byAmount                                                        sqlPredicate
 
-	noUpdateLock, noShareLock bool // no SELECT of the database takes such a lock
+	noUpdateLock, noShareLock bool // the database has no such SELECT
 }
 
 // sqlPredicate is the statements with one form of a predicate. A comparison for equality lets
@@ -63,18 +63,18 @@ func NewSQL(database db.SQL) Table {
 		byRange:   newPredicate(d, " WHERE amount >= {integer} AND amount < {integer}"),
 		byAmount:  newPredicate(d, " WHERE amount = {integer}"),
 
-		noUpdateLock: d.NoLockingRead,
-		noShareLock:  d.NoLockingRead || d.ForUpdate != "" && d.ForShare == "",
+		noUpdateLock: d.ForUpdate == "",
+		noShareLock:  d.ForShare == "",
 	}
 }
 
 func (t *sqlTable) Refuses(s *Schedule) string {
 	for _, step := range s.Steps {
 		if step.Kind == FindUpdate && t.noUpdateLock {
-			return "no SELECT of this database locks what it reads"
+			return "this database has no SELECT … FOR UPDATE"
 		}
 		if step.Kind == FindShare && t.noShareLock {
-			return "no SELECT of this database takes a shared lock"
+			return "this database has no SELECT … FOR SHARE"
 		}
 	}
 	return ""

@@ -9,7 +9,7 @@ import (
 // read rows 1 and 2. T1 changes a row and has not committed when T2's statement comes to that
 // row. T2's statement goes on when T1 commits.
 //
-// If the statement goes by what T1 left, T2 comes after T1; by its reads T2 comes before T1. That
+// If the statement uses the rows that T1 left, T2 comes after T1; by its reads T2 comes before T1. That
 // is read skew: a cycle with one anti-dependency, which is on a row that T2 read by its key. A
 // statement that passes over a row which left its predicate is MDEV-40092
 // (https://jira.mariadb.org/browse/MDEV-40092).
@@ -74,10 +74,10 @@ func waiting(s statement, m move, index bool) Schedule {
 		if !o.committed(1, 2) || !o.saw("before", m.row) || !m.cameFirst(o, step.Kind) {
 			return ""
 		}
-		text := fmt.Sprintf("T2 read %s, T1 %s, and T2's %s went by what T1 left", m.row, m.left, s.name)
+		text := fmt.Sprintf("T2 read %s; T1 %s and committed; T2's %s used the rows that T1 left", m.row, m.left, s.name)
 		switch {
 		case made.Anomaly == P4:
-			text = fmt.Sprintf("T2 read %s, T1 %s, and T2 deleted row %d: the update of T1 is lost", m.row, m.left, m.row.ID)
+			text = fmt.Sprintf("T2 read %s; T1 %s and committed; T2 deleted row %d, and T1's update is lost", m.row, m.left, m.row.ID)
 		case o.saw("after", m.row):
 			text += fmt.Sprintf("; then T2 read %s again", m.row)
 		}
@@ -86,7 +86,7 @@ func waiting(s statement, m move, index bool) Schedule {
 	return made
 }
 
-// cameFirst reports whether a statement of this kind went by what T1 left.
+// cameFirst reports whether a statement of this kind used the rows that T1 left.
 func (m *move) cameFirst(o *observed, kind Kind) bool {
 	if kind.locks() {
 		return o.found("statement", m.after...)
@@ -95,7 +95,7 @@ func (m *move) cameFirst(o *observed, kind Kind) bool {
 		return o.affected("statement", int64(len(m.after)))
 	}
 	if kind == DeleteWhere {
-		return o.affected("T1", 1) && o.affected("statement", 1) && o.left(Row{2, 20})
+		return o.wrote("T1") && o.affected("statement", 1) && o.left(Row{2, 20})
 	}
 	return slices.Contains(o.final, Row{m.after[0].ID, m.after[0].Amount + 1})
 }

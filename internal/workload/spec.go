@@ -83,6 +83,9 @@ type IsolationTest struct {
 	// Finds are the anomalies that each check, by its name, would name where it is
 	// decided: their short names in the literature, such as P4.
 	Finds map[string][]string
+	// Decides says that these checks decide the claim whatever else they find: a check that
+	// named an anomaly and is not required has found that the claim is kept.
+	Decides bool
 }
 
 // Config is a pointer to the settings of a workload.

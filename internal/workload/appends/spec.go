@@ -33,7 +33,7 @@ func Spec() workload.Spec {
 			{check.Strict, "nor with real-time order added"},
 		},
 		Isolation: &workload.IsolationTest{
-			StepsOnly: true, SQL: [][2]string{{"access", Predicate}},
+			StepsOnly: true, SQL: [][2]string{{"access", Predicate}}, Decides: true,
 			Finds: map[string][]string{
 				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "internal", "P4", "G-single", "long fork", "G2-item", "G2"},
 				check.Strict:       {"stale read"},

@@ -27,12 +27,13 @@ import (
 
 func (a *app) isolationCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "isolation", Short: "Show what each isolation level of a database really gives",
-		Long: "Every level that the database offers is tried: by scripted schedules, transactions step by step that\n" +
-			"show one anomaly each unless the database prevents it, and under load. The table says which anomalies\n" +
-			"were prevented, and how, or what was seen; the strongest level of the literature of which no violation\n" +
-			"was seen, in how many transactions and schedules; and what the database claims. That level is an upper\n" +
-			"bound. The exit code is 1 if an anomaly was seen that a claim forbids.",
+		Use: "isolation", Short: "Show which anomalies each isolation level of a database lets through",
+		Long: "Each isolation level of the database is tested by schedules and under load. A schedule is a few\n" +
+			"transactions whose steps come in one fixed order; it shows one anomaly unless the database prevents\n" +
+			"it. The table shows which anomalies were seen, how the others were prevented, what the database\n" +
+			"claims, and the strongest level of the literature of which no violation was seen, in how many\n" +
+			"transactions and schedules. That level is an upper bound: no test shows that a level holds.\n" +
+			"The exit code is 1 if an anomaly was seen that a claim forbids.",
 		Args: noArguments,
 	}
 	always := keys("db", "cluster", "nemesis", "clients", "duration", "seed", "out", "json")

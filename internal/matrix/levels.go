@@ -34,6 +34,19 @@ func forbids(l isolation.Level, a schedule.Anomaly, f form) bool {
 	return slices.ContainsFunc(decided, func(d isolation.Level) bool { return l.Includes(d) && itself(d, a, f) })
 }
 
+// Forbidden returns the weakest levels that forbid an anomaly in each form that its schedules
+// have.
+func Forbidden(a schedule.Anomaly) (weakest []isolation.Level) {
+	byPredicate := slices.ContainsFunc(schedule.Schedules(), func(s schedule.Schedule) bool { return s.Anomaly == a && s.Predicate })
+	for _, l := range isolation.Levels() {
+		all := forbids(l, a, form{}) && (!byPredicate || forbids(l, a, form{predicate: true}))
+		if all && !slices.ContainsFunc(weakest, l.Includes) {
+			weakest = append(weakest, l)
+		}
+	}
+	return weakest
+}
+
 // itself is forbids without what follows from weaker levels.
 func itself(l isolation.Level, a schedule.Anomaly, f form) bool {
 	switch l {

@@ -182,6 +182,20 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// TestForbidden holds the weakest levels that forbid each anomaly to the literature.
+func TestForbidden(t *testing.T) {
+	for a, want := range map[schedule.Anomaly][]isolation.Level{
+		schedule.G0: {isolation.ReadUncommitted}, schedule.G1b: {isolation.ReadCommitted}, schedule.OTV: {isolation.MonotonicAtomicView},
+		schedule.Internal: {isolation.ReadAtomic, isolation.RepeatableRead}, schedule.PMP: {isolation.SnapshotIsolation},
+		schedule.P4: {isolation.RepeatableRead, isolation.SnapshotIsolation}, schedule.GSingle: {isolation.SnapshotIsolation},
+		schedule.G2Item: {isolation.RepeatableRead}, schedule.G2: {isolation.Serializable}, schedule.StaleRead: {isolation.StrongSnapshotIsolation},
+	} {
+		if got := Forbidden(a); !slices.Equal(got, want) {
+			t.Errorf("%s is forbidden by %v; want %v", a, got, want)
+		}
+	}
+}
+
 // TestFew: a cell is marked if its load had too few transactions, and not if the anomaly was
 // seen.
 func TestFew(t *testing.T) {

@@ -66,7 +66,7 @@ func NewPageData(m *Matrix) *PageData {
 		l := &m.Levels[i]
 		p := PageLevel{
 			Name: l.Name, Default: l.Default, Claims: l.Claims.Literature(), Source: l.Source,
-			Bound: l.bound(), Transactions: l.Transactions, Schedules: l.Schedules, Summary: l.Summary + l.besides(),
+			Bound: l.Bound(), Transactions: l.Transactions, Schedules: l.Schedules, Summary: l.Summary + l.Unseen(),
 			Verdict: l.Verdict, Loads: l.Loads,
 		}
 		for _, a := range schedule.Anomalies() {

@@ -79,7 +79,7 @@ func (m *Matrix) grid(t *strings.Builder) {
 	}
 	bound := len("upper bound")
 	for i := range m.Levels {
-		bound = max(bound, len(m.Levels[i].bound()))
+		bound = max(bound, len(m.Levels[i].Bound()))
 	}
 	row := func(name string, cell func(a schedule.Anomaly) string, upper, transactions, schedules string) {
 		fmt.Fprintf(t, "  %-*s", first, name)
@@ -93,20 +93,21 @@ func (m *Matrix) grid(t *strings.Builder) {
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		row(l.title(), func(a schedule.Anomaly) string { return l.Anomalies[a.String()].Label() },
-			l.bound(), report.Group(l.Transactions), strconv.Itoa(l.Schedules))
+			l.Bound(), report.Group(l.Transactions), strconv.Itoa(l.Schedules))
 	}
 }
 
-// bound returns the upper bound by its names in the literature.
-func (l *Level) bound() string {
+// Bound returns the upper bound by its names in the literature.
+func (l *Level) Bound() string {
 	if len(l.UpperBound) == 0 {
 		return l.AmountsTo
 	}
 	return joined(l.UpperBound, isolation.Level.Short)
 }
 
-// besides returns a sentence about what was not seen although the upper bound allows it.
-func (l *Level) besides() string {
+// Unseen returns a sentence about what was not seen although the upper bound allows a form of it;
+// empty if there is nothing.
+func (l *Level) Unseen() string {
 	if len(l.Besides) == 0 {
 		return ""
 	}
@@ -115,7 +116,7 @@ func (l *Level) besides() string {
 
 // text writes one level in full.
 func (l *Level) text(t *strings.Builder) {
-	fmt.Fprintf(t, "\n%s: claims %s\n  %s%s\n", l.title(), l.Claims.Literature(), l.Summary, l.besides())
+	fmt.Fprintf(t, "\n%s: claims %s\n  %s%s\n", l.title(), l.Claims.Literature(), l.Summary, l.Unseen())
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
 		if !looked(c) && c.Schedule != schedule.Undecided {

@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
+	"stroppy/internal/isolation"
 	"stroppy/internal/matrix"
+	"stroppy/internal/report"
 	"stroppy/internal/schedule"
 )
 
@@ -14,10 +19,12 @@ const head = `# What isolation levels give
 
 <!-- written by tools/isolation from docs/isolation.json -->
 
-` + "`stroppy isolation`" + ` tries each isolation level of a database and says what it really gives.
-It runs scripted schedules: a few transactions whose steps come in one fixed order, so that an anomaly shows unless the database prevents it. A step that waits for a lock is left alone, and the others go on.
-Without ` + "`--schedules-only`" + ` it also runs the bank at each level, whose transfers write what they have read and whose openings of accounts and low balances are reads by predicate where the database can, and ` + "`append`" + `, and takes the anomalies that their checks name; with ` + "`--nemesis`" + ` the same under faults.
-With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read are carried out on the nodes that do not lead, each of which answers from what it has; they are not compared with what is claimed of real time.
+` + "`stroppy isolation`" + ` tests each isolation level of a database and reports which anomalies it saw. There are two kinds of tests:
+
+- **Schedules.** A schedule is a few transactions whose steps come in one fixed order. It shows one anomaly unless the database prevents it. If a step waits for a lock, the steps of the other transactions go on.
+- **Load.** Without ` + "`--schedules-only`" + ` the workloads ` + "`bank`" + ` and ` + "`append`" + ` run at each level, and the anomalies that their checks name are taken over. Transfers write balances that they have read; if the database reads by predicate, openings of accounts and low balances do so. ` + "`append`" + ` needs transactions of several steps. With ` + "`--nemesis`" + ` the load runs under faults.
+
+With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read run on nodes that do not lead. Each node answers from what it has. These reads are not compared with what is claimed of real time.
 
 ` + "```sh" + `
 stroppy isolation --schedules-only
@@ -25,30 +32,58 @@ stroppy isolation --schedules-only --db memory: --json
 stroppy isolation --schedules-only --db 'memory:?mutant=read-skew&rate=1'  # exit code 1: a claim is not kept
 ` + "```" + `
 
-The exit code is 0 if each level gives at least what the database claims, 1 if an anomaly was seen that a claim forbids, 4 if something could not be decided.
+The exit code is 0 if no level showed an anomaly that its claim forbids, 1 if one did, and 4 if something could not be decided.
 
-What a ✓ means: the schedules did not show the anomaly, and load, where it looked, did not either. It is no proof that it cannot happen. *seen* means that it happened. *some* means that it happened in one form and not in another, such as in a transaction that writes and not in one that only reads.
+## How to read the tables
 
-- A level *amounts to* the strongest levels of which nothing forbidden was seen. Only load looks for real time, so that schedules alone never amount to strict serializability.
-- A key-value store has no index. Where its transactions read no ranges, predicates are read by all keys that a row could have, absent ones included. A database whose transactions are calls of procedures, such as VoltDB, has no schedules: no step of another transaction comes between theirs.
-- There is no cursor, so that cursor stability is not distinguished from read committed.
-- Of a load whose check named one anomaly, the others count as not looked for.
-- n/a: nothing looked for it. That does not lower what a level amounts to.
-
-## The anomalies
-
-| anomaly | what it is |
+| mark | meaning |
 |---|---|
+| ✓ | the schedules did not show the anomaly, and neither did load in at least 100,000 transactions |
+| (✓) | the same, but fewer transactions under load, or none, looked for the anomaly |
+| seen | it happened |
+| some | it happened in one variant of the schedules and not in another |
+| n/a | nothing looked for it |
+| ? | not decided |
+
+- **Upper bound.** No test shows that a level holds. The upper bound is the strongest level of the literature of which no violation was seen. The level may give less.
+- **Transactions and schedules** count what could have shown a violation of the upper bound. A load counts if its checks looked for an anomaly that the bound forbids. PMP is looked for by schedules alone.
+- If a check of ` + "`bank`" + ` named an anomaly, the load counts as not having looked for the others. The check of ` + "`append`" + ` decides the claim whatever else it finds, so that its load counts for the anomalies that the claim forbids.
+- Only load looks for violations of real time, so that schedules alone never have the upper bound strict serializability.
+- n/a does not lower an upper bound. There is no cursor, so that cursor stability is not distinguished from PL-2.
+
+What a data model cannot carry out is n/a in its variants:
+
+| data model | left out |
+|---|---|
+| SQL | FOR UPDATE and FOR SHARE if the database has no such SELECT (SQLite has neither) |
+| keys | predicates with an index, locking reads, and reads of a transaction's own writes. A predicate reads the range of all keys of the schedule, or each of these keys if transactions read no ranges |
+| documents | updates and deletions by a predicate, deletions, predicates with an index, locking reads |
+| procedures, such as VoltDB | all schedules: no step of another transaction comes between the steps of a call |
+
 `
+
+// sources name the definition of each anomaly, and of its schedules beyond Hermitage.
+var sources = map[schedule.Anomaly]string{
+	schedule.OTV:       "Bailis and others 2014; readers that write between their reads: [analysis of MySQL 8.0.34](https://jepsen.io/analyses/mysql-8.0.34)",
+	schedule.PMP:       "Bailis and others 2014",
+	schedule.Internal:  "Cerone, Bernardi and Gotsman 2015 (axiom Int); that a transaction reads its own last write: Adya, Liskov and O'Neil, ICDE 2000, section 4.2",
+	schedule.P4:        "Berenson and others, SIGMOD 1995",
+	schedule.GSingle:   "Adya 1999; waits under a predicate: [MDEV-40092](https://jira.mariadb.org/browse/MDEV-40092)",
+	schedule.LongFork:  "Sovran and others, SOSP 2011",
+	schedule.StaleRead: "Daudjee and Salem 2004, of strong snapshot isolation",
+}
 
 // page is docs/isolation.md.
 func page(list []*matrix.Matrix) []byte {
 	var t bytes.Buffer
 	t.WriteString(head)
+	t.WriteString("## The anomalies\n\n| anomaly | what it is | source | forbidden by |\n|---|---|---|---|\n")
 	for _, a := range schedule.Anomalies() {
-		fmt.Fprintf(&t, "| %s | %s |\n", a, a.Text())
+		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", a, a.Text(), cmp.Or(sources[a], "Adya 1999"), strings.TrimPrefix(isolation.ForbiddenBy(matrix.Forbidden(a)...), "forbidden by "))
 	}
-	t.WriteString("\nTheir definitions are those of Adya (Weak Consistency, MIT 1999), OTV and PMP of Bailis and others (Highly Available Transactions, VLDB 2013), P4 of Berenson and others (A Critique of ANSI SQL Isolation Levels, SIGMOD 1995). Most schedules go back to [Hermitage](https://github.com/ept/hermitage).\n")
+	t.WriteString("\nA transaction that misses its own last write violates every level. If an anti-dependency of a cycle is by a predicate, PL-2.99 and read atomic allow the cycle. " +
+		"Most schedules go back to [Hermitage](https://github.com/ept/hermitage).\n")
+	levels(&t, list)
 	summary(&t, list)
 	compared(&t, list)
 	for _, m := range list {
@@ -57,43 +92,102 @@ func page(list []*matrix.Matrix) []byte {
 	return t.Bytes()
 }
 
+// levels writes the table of the literature's levels, and which vendors' levels claim each.
+func levels(t *bytes.Buffer, list []*matrix.Matrix) {
+	t.WriteString("\n## The levels\n\nThe literature and the vendors use the same words for different levels. This project names the literature's levels as in the first column, " +
+		"`--expect` takes the second, and a vendor's level is named with the database.\n\n" +
+		"| level | `--expect` | forbids, beyond the weaker levels | source | claimed here for |\n|---|---|---|---|---|\n")
+	for _, d := range isolation.Definitions() {
+		fmt.Fprintf(t, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Level, d.Forbids, d.Source, strings.Join(claimants(list, d.Level), "; "))
+	}
+	t.WriteString("\nAdya 1999: Weak Consistency, PhD thesis, MIT. Bailis and others 2014: Highly Available Transactions, VLDB. " +
+		"Cerone, Bernardi and Gotsman 2015: A Framework for Transactional Consistency Models with Atomic Visibility, CONCUR. " +
+		"Daudjee and Salem 2004: Lazy Database Replication with Ordering Guarantees, ICDE. " +
+		"Herlihy and Wing 1990: Linearizability, TOPLAS, here over whole transactions.\n")
+}
+
+// claimants returns the databases and their levels that claim a level.
+func claimants(list []*matrix.Matrix, level isolation.Level) (names []string) {
+	of := map[string][]string{}
+	var databases []string
+	for _, m := range list {
+		name := m.Database
+		for i := range m.Levels {
+			l := &m.Levels[i]
+			if l.Claims != level || slices.Contains(of[name], l.Name) {
+				continue
+			}
+			if !slices.Contains(databases, name) {
+				databases = append(databases, name)
+			}
+			of[name] = append(of[name], l.Name)
+		}
+	}
+	for _, name := range databases {
+		names = append(names, name+": "+strings.Join(of[name], ", "))
+	}
+	return names
+}
+
 // summary is the table of all databases and levels.
 func summary(t *bytes.Buffer, list []*matrix.Matrix) {
-	t.WriteString("\n## All databases\n\n| database | level | claims | amounts to |")
+	t.WriteString("\n## All databases\n\n| database | recorded | level | claims | upper bound | transactions | schedules |")
 	for _, a := range schedule.Anomalies() {
 		fmt.Fprintf(t, " %s |", a)
 	}
-	t.WriteString("\n|---|---|---|---|" + strings.Repeat(":-:|", len(schedule.Anomalies())) + "\n")
+	t.WriteString("\n|---|---|---|---|---|--:|--:|" + strings.Repeat(":-:|", len(schedule.Anomalies())) + "\n")
 	for _, m := range list {
 		for i := range m.Levels {
 			l := &m.Levels[i]
-			name := ""
+			name, day := "", ""
 			if i == 0 {
-				name = m.Database + " " + m.Version + setUp(m)
+				name, day = m.Database+" "+m.Version+setUp(m), recorded(m)
 			}
 			star := ""
 			if l.Default {
 				star = " ★"
 			}
-			fmt.Fprintf(t, "| %s | %s%s | %s | %s |", name, l.Name, star, l.Claims, l.AmountsTo)
+			if l.Verdict == "invalid" {
+				star += " ✗"
+			}
+			fmt.Fprintf(t, "| %s | %s | %s%s | %s | %s | %s | %d |", name, day, l.Name, star, l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
 			for _, a := range schedule.Anomalies() {
-				fmt.Fprintf(t, " %s |", l.Anomalies[a.String()].Mark())
+				fmt.Fprintf(t, " %s |", l.Anomalies[a.String()].Label())
 			}
 			t.WriteString("\n")
 		}
 	}
-	t.WriteString("\n★ the default. Each cell is shown again by the command of its database below, and one level alone with `--level`.\n")
+	t.WriteString("\n★ the default. ✗ an anomaly was seen that the claim forbids. † recorded before today's schedules: readers that write between their reads, " +
+		"waits under a predicate, and reads of own writes were not tested. " +
+		"Each cell is shown again by the command of its database below, and one level alone with `--level`. " +
+		"`FOLDER` is the folder that `scripts/versions.sh` prints.\n")
+}
+
+// recorded returns the day of a matrix, with a mark if it lacks schedules of today.
+func recorded(m *matrix.Matrix) string {
+	day, _, _ := strings.Cut(m.Started, "T")
+	if at, err := time.Parse(time.RFC3339, m.Started); err == nil {
+		day = at.Format(time.DateOnly)
+	}
+	if m.Earlier() {
+		day += " †"
+	}
+	return day
 }
 
 // details says of one database how each anomaly was prevented, or what was seen of it.
 func details(t *bytes.Buffer, m *matrix.Matrix) {
 	fmt.Fprintf(t, "\n## %s %s%s\n\n`%s`\n\n%s\n", m.Database, m.Version, setUp(m), m.Command, m.Reason)
+	if m.Earlier() {
+		fmt.Fprintf(t, "\nRecorded on %s, before today's schedules.\n", strings.TrimSuffix(recorded(m), " †"))
+	}
 	if m.NoSchedules != "" {
 		fmt.Fprintf(t, "No schedule applies: %s.\n", m.NoSchedules)
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		fmt.Fprintf(t, "\n### %s: %s\n\nClaims %s (%s).%s\n\n| anomaly | | how, or what was seen |\n|---|:-:|---|\n", m.Database, l.Name, l.Claims, l.Source, besides(l))
+		fmt.Fprintf(t, "\n### %s: %s\n\nClaims %s (%s). %s%s\n\n| anomaly | | how, or what was seen |\n|---|:-:|---|\n",
+			m.Database, l.Name, l.Claims.Literature(), l.Source, l.Summary, l.Unseen())
 		for _, a := range schedule.Anomalies() {
 			c := l.Anomalies[a.String()]
 			if c.Mark() == "n/a" {
@@ -102,30 +196,42 @@ func details(t *bytes.Buffer, m *matrix.Matrix) {
 			text := c.Sentence()
 			if len(c.Witnesses) > 0 {
 				text = strings.TrimPrefix(text, "in the schedule")
-				text = c.Witnesses[0] + "; " + strings.TrimPrefix(text, "; ")
+				text = witnesses(c) + "; " + strings.TrimPrefix(text, "; ")
 			}
-			fmt.Fprintf(t, "| %s | %s | %s |\n", a, c.Mark(), strings.ReplaceAll(strings.TrimSuffix(text, "; "), "|", "\\|"))
+			fmt.Fprintf(t, "| %s | %s | %s |\n", a, c.Label(), strings.ReplaceAll(strings.TrimSuffix(text, "; "), "|", "\\|"))
 		}
 	}
 }
 
-func besides(l *matrix.Level) string {
-	if len(l.Besides) == 0 {
-		return ""
+// witnesses returns the first witness of an anomaly, and how many more variants of its schedules
+// showed it.
+func witnesses(c *matrix.Cell) string {
+	more := -1
+	for _, o := range c.Variants {
+		if o.State == schedule.Seen {
+			more++
+		}
 	}
-	return " Beyond what it amounts to, it showed no " + strings.Join(l.Besides, ", no ") + "."
+	if more <= 0 {
+		return c.Witnesses[0]
+	}
+	return fmt.Sprintf("%s; and in %d more variants", c.Witnesses[0], more)
 }
 
-// given is what a command says of how the database is set up.
-var given = regexp.MustCompile(` --cluster '?([^ ']+)|[?&](reads=[a-z]+)`)
+// given matches what a command says of how the database is set up, and programs the parameter
+// that says where its programs are.
+var (
+	given    = regexp.MustCompile(` --cluster '?([^ ']+)|[?&](reads=[a-z]+)`)
+	programs = regexp.MustCompile(`([?&])bin=[^&]*(&|$)`)
+)
 
-// setUp is that, in brackets.
+// setUp returns that in brackets, without where the programs are: the version says which they are.
 func setUp(m *matrix.Matrix) string {
 	found := given.FindStringSubmatch(m.Command)
 	if found == nil {
 		return ""
 	}
-	text := found[1] + found[2]
+	text := strings.TrimRight(programs.ReplaceAllString(found[1], "$1"), "?&") + found[2]
 	if strings.Contains(m.Command, " --followers") {
 		text += ", reads on followers"
 	}

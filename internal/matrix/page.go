@@ -31,6 +31,7 @@ type PageLevel struct {
 	Name         string     `json:"name"`
 	Default      bool       `json:"default"`
 	Claims       string     `json:"claims"`
+	ClaimsShort  string     `json:"claims_short"` // without its meaning in words
 	Source       string     `json:"source"`
 	Bound        string     `json:"upper_bound"`
 	Transactions uint64     `json:"transactions"`
@@ -65,7 +66,7 @@ func NewPageData(m *Matrix) *PageData {
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		p := PageLevel{
-			Name: l.Name, Default: l.Default, Claims: l.Claims.Literature(), Source: l.Source,
+			Name: l.Name, Default: l.Default, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Source: l.Source,
 			Bound: l.Bound(), Transactions: l.Transactions, Schedules: l.Schedules, Summary: l.Summary + l.Unseen(),
 			Verdict: l.Verdict, Loads: l.Loads,
 		}

@@ -12,12 +12,14 @@
 	function matrix(levels) {
 		const cell = (c, level, anomaly) => el("td", { class: "text mark " + (looks[c.mark] ?? "none"), title: `${data.anomalies[anomaly].text}: ${c.sentence}` },
 			looks[c.mark] ? el("a", { href: "#" + place(level, anomaly) }, label(c)) : c.mark);
+		const heads = ["level", "claims", "upper bound", "transactions", "schedules"];
 		return [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "levels against anomalies" }, el("table", { class: "data isolation" },
-			el("thead", {}, el("tr", {}, ["level", ...data.anomalies.map((a) => a.name), "upper bound", "transactions", "schedules", "claims"].map((name, i) =>
-				el("th", { scope: "col", class: "text", title: data.anomalies[i - 1]?.text ?? null }, name)))),
+			el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col", class: "text" }, name)),
+				data.anomalies.map((a) => el("th", { scope: "col", class: "text", title: a.text }, a.name)))),
 			el("tbody", {}, levels.map((l, n) => el("tr", {},
-				el("td", { class: "text" }, l.name, l.default ? " ★" : null), l.cells.map((c, i) => cell(c, n, i)),
-				el("td", { class: "text" }, l.upper_bound), el("td", {}, l.transactions.toLocaleString("en")), el("td", {}, l.schedules), el("td", { class: "text" + (l.verdict === "invalid" ? " mark seen" : "") }, l.claims)))))),
+				el("td", { class: "text" }, l.name, l.default ? " ★" : null), el("td", { class: "text" + (l.verdict === "invalid" ? " mark seen" : "") }, l.claims_short),
+				el("td", { class: "text" }, l.upper_bound), el("td", {}, l.transactions.toLocaleString("en")), el("td", {}, l.schedules),
+				l.cells.map((c, i) => cell(c, n, i))))))),
 		el("p", { class: "note" }, data.legend + "; ★ the default. Upper bound: the strongest level of which no violation was seen in so many transactions and schedules; the level may give less."),
 		data.no_schedules ? el("p", { class: "note" }, `No schedule applies: ${data.no_schedules}.`) : null];
 	}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"stroppy/internal/matrix"
 )
@@ -104,13 +105,16 @@ func add(list []*matrix.Matrix, m *matrix.Matrix) []*matrix.Matrix {
 			load.Dir, load.Command = "", inFolder(load.Command)
 		}
 	}
-	key := func(m *matrix.Matrix) string {
-		return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(m.Command, "")
-	}
 	list = slices.DeleteFunc(list, func(o *matrix.Matrix) bool { return key(o) == key(m) })
 	list = append(list, m)
 	slices.SortFunc(list, func(a, b *matrix.Matrix) int { return cmp.Compare(key(a), key(b)) })
 	return list
+}
+
+// key is equal for matrices of which the later one replaces the earlier.
+func key(m *matrix.Matrix) string {
+	command := withoutPrograms(strings.ReplaceAll(m.Command, "'", ""))
+	return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(command, "")
 }
 
 func encode(list []*matrix.Matrix) ([]byte, error) {

@@ -82,6 +82,7 @@ func TestFolder(t *testing.T) {
 		return &matrix.Matrix{Database: "MySQL", Version: "9", Command: command}
 	}
 	list := add(nil, m("stroppy isolation --cluster 'mysql:1?memory=on&bin=/var/v/mysql-9.7/bin' --duration 3s --seed 7"))
+	list = add(list, m("stroppy isolation --cluster 'mysql:1?memory=on' --duration 3s --seed 7"))
 	list = add(list, m("stroppy isolation --cluster 'mysql:1?memory=on&bin=/home/me/v/mysql-9.7/bin' --duration 1m --seed 8"))
 	if want := "stroppy isolation --cluster 'mysql:1?memory=on&bin=FOLDER/mysql-9.7/bin' --duration 1m --seed 8"; len(list) != 1 || list[0].Command != want {
 		t.Errorf("%d matrices, the first of %s", len(list), list[0].Command)

@@ -215,23 +215,32 @@ func witnesses(c *matrix.Cell) string {
 	if more <= 0 {
 		return c.Witnesses[0]
 	}
-	return fmt.Sprintf("%s; and in %d more variants", c.Witnesses[0], more)
+	return c.Witnesses[0] + "; and in " + report.Counted(uint64(more), "more variant")
 }
 
-// given matches what a command says of how the database is set up, and programs the parameter
-// that says where its programs are.
+// given matches what a command says of how the database is set up.
+var given = regexp.MustCompile(` --cluster '?([^ ']+)|[?&](reads=[a-z]+)`)
+
+// programs matches the parameter that says where the programs of a cluster are, and noParameter
+// what is left in front of no parameter.
 var (
-	given    = regexp.MustCompile(` --cluster '?([^ ']+)|[?&](reads=[a-z]+)`)
-	programs = regexp.MustCompile(`([?&])bin=[^&]*(&|$)`)
+	programs    = regexp.MustCompile(`([?&])bin=[^&' ]*&?`)
+	noParameter = regexp.MustCompile(`[?&]( |$)`)
 )
 
-// setUp returns that in brackets, without where the programs are: the version says which they are.
+// withoutPrograms leaves that parameter out of text without quotes: the version says which
+// programs they are.
+func withoutPrograms(text string) string {
+	return noParameter.ReplaceAllString(programs.ReplaceAllString(text, "$1"), "$1")
+}
+
+// setUp returns how the database is set up, in brackets.
 func setUp(m *matrix.Matrix) string {
 	found := given.FindStringSubmatch(m.Command)
 	if found == nil {
 		return ""
 	}
-	text := strings.TrimRight(programs.ReplaceAllString(found[1], "$1"), "?&") + found[2]
+	text := withoutPrograms(found[1]) + found[2]
 	if strings.Contains(m.Command, " --followers") {
 		text += ", reads on followers"
 	}

@@ -38,12 +38,13 @@ var definitions = [levels]definition{
 	},
 	ReadAtomic: {
 		name: "read-atomic", short: "read atomic",
-		forbids: "fractured reads, and a read that disagrees with an earlier operation of its transaction (internal)", source: cerone,
-		weaker: []Level{MonotonicAtomicView},
+		forbids: "fractured reads, and a read that disagrees with an earlier operation of its transaction (internal)",
+		source:  cerone, weaker: []Level{MonotonicAtomicView},
 	},
 	RepeatableRead: {
 		name: "repeatable-read", short: "PL-2.99", meaning: repeated + "repeatable read",
-		forbids: "every cycle whose anti-dependencies are on rows (G2-item)", source: adya, weaker: []Level{MonotonicAtomicView},
+		forbids: "every cycle whose anti-dependencies are on rows (G2-item)", source: adya,
+		weaker: []Level{MonotonicAtomicView},
 	},
 	SnapshotIsolation: {
 		name: "snapshot-isolation", short: "snapshot isolation",
@@ -55,7 +56,8 @@ var definitions = [levels]definition{
 	},
 	Causal: {
 		name: "causal", short: "causal consistency",
-		forbids: "that a transaction sees another without what that one depends on", source: cerone, weaker: []Level{ReadAtomic},
+		forbids: "that a transaction sees another without what that one depends on", source: cerone,
+		weaker: []Level{ReadAtomic},
 	},
 	StrongSessionReadUncommitted: {
 		name: "strong-session-read-uncommitted", short: "strong session PL-1",
@@ -92,7 +94,8 @@ var definitions = [levels]definition{
 	},
 	StrictSerializable: {
 		name: "strict-serializable", short: "strict serializability",
-		forbids: "every cycle with real-time order", source: "Herlihy and Wing 1990", weaker: []Level{StrongSessionSerializable, StrongSnapshotIsolation},
+		forbids: "every cycle with real-time order", source: "Herlihy and Wing 1990",
+		weaker: []Level{StrongSessionSerializable, StrongSnapshotIsolation},
 	},
 }
 

@@ -37,7 +37,9 @@ func forbids(l isolation.Level, a schedule.Anomaly, f form) bool {
 // Forbidden returns the weakest levels that forbid an anomaly in each form that its schedules
 // have.
 func Forbidden(a schedule.Anomaly) (weakest []isolation.Level) {
-	byPredicate := slices.ContainsFunc(schedule.Schedules(), func(s schedule.Schedule) bool { return s.Anomaly == a && s.Predicate })
+	byPredicate := slices.ContainsFunc(schedule.Schedules(), func(s schedule.Schedule) bool {
+		return s.Anomaly == a && s.Predicate
+	})
 	for _, l := range isolation.Levels() {
 		all := forbids(l, a, form{}) && (!byPredicate || forbids(l, a, form{predicate: true}))
 		if all && !slices.ContainsFunc(weakest, l.Includes) {
@@ -134,7 +136,8 @@ func (l *Level) summary() string {
 	text := fmt.Sprintf("No violation of %s in %s and %s. ", joined(l.UpperBound, isolation.Level.Literature),
 		report.Counted(l.Transactions, "transaction"), report.Counted(uint64(l.Schedules), "schedule"))
 	if open := l.open(); len(open) > 0 {
-		return text + "This is an upper bound of what was tested: the level may give less. Not decided: " + joined(open, isolation.Level.Short) + "."
+		return text + "This is an upper bound of what was tested: the level may give less. Not decided: " +
+			joined(open, isolation.Level.Short) + "."
 	}
 	return text + "This is an upper bound: the level may give less, not more."
 }
@@ -165,7 +168,9 @@ func (l *Level) besidesThat(bounds []isolation.Level) []string {
 	list := []string{}
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
-		forbidden := slices.ContainsFunc(bounds, func(d isolation.Level) bool { return forbids(d, a, form{}) && forbids(d, a, form{predicate: true}) })
+		forbidden := slices.ContainsFunc(bounds, func(d isolation.Level) bool {
+			return forbids(d, a, form{}) && forbids(d, a, form{predicate: true})
+		})
 		if !forbidden && a != schedule.StaleRead && looked(c) && c.Schedule != schedule.Undecided && !c.Seen() {
 			list = append(list, a.String())
 		}
@@ -178,7 +183,9 @@ func (l *Level) violates() bool { return l.sees(l.Claims) }
 
 // sees reports whether something was seen that a level forbids.
 func (l *Level) sees(level isolation.Level) bool {
-	return l.named(level) || slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool { return l.seen(a, level) })
+	return l.named(level) || slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool {
+		return l.seen(a, level)
+	})
 }
 
 // named reports whether a run named an anomaly that a level forbids by the check that

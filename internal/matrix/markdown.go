@@ -31,7 +31,8 @@ func (m *Matrix) Markdown(w io.Writer) error {
 		if l.Default {
 			name += " ★"
 		}
-		fmt.Fprintf(&t, "| %s | %s | %s | %s | %d |", cell(name), l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
+		fmt.Fprintf(&t, "| %s | %s | %s | %s | %d |",
+			cell(name), l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
 		for _, a := range schedule.Anomalies() {
 			fmt.Fprintf(&t, " %s |", l.Anomalies[a.String()].Label())
 		}
@@ -47,7 +48,8 @@ func (m *Matrix) Markdown(w io.Writer) error {
 
 // markdown writes one level: how each anomaly was prevented, or what was seen of it.
 func (l *Level) markdown(t *strings.Builder) {
-	fmt.Fprintf(t, "\n### %s\n\nClaims %s (%s). %s%s\n\n", l.Name, l.Claims.Literature(), cmp.Or(l.Source, "no source"), l.Summary, l.Unseen())
+	fmt.Fprintf(t, "\n### %s\n\nClaims %s (%s). %s%s\n\n",
+		l.Name, l.Claims.Literature(), cmp.Or(l.Source, "no source"), l.Summary, l.Unseen())
 	t.WriteString("| anomaly | variant | outcome | how, or what was seen |\n|---|---|---|---|\n")
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]

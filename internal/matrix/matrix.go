@@ -103,7 +103,7 @@ func NewLevel(name string, isDefault bool, claims isolation.Level, source string
 		Anomalies: map[string]*Cell{}, Loads: append([]Load{}, loads...),
 	}
 	for _, a := range schedule.Anomalies() {
-		c := &Cell{Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{}}
+		c := emptyCell()
 		for _, o := range outcomes {
 			if o.Anomaly == a {
 				c.Variants = append(c.Variants, o)
@@ -118,6 +118,13 @@ func NewLevel(name string, isDefault bool, claims isolation.Level, source string
 	}
 	l.judge()
 	return l
+}
+
+// emptyCell returns the cell of an anomaly that nothing looked for.
+func emptyCell() *Cell {
+	return &Cell{
+		Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{},
+	}
 }
 
 func (c *Cell) few() bool { return c.Mark() == notSeen && c.Transactions < Enough }
@@ -231,7 +238,7 @@ func Parse(data []byte) (*Matrix, error) {
 		for _, a := range schedule.Anomalies() {
 			c, there := l.Anomalies[a.String()]
 			if !there && a == schedule.Internal && l.Anomalies != nil { // recorded before there were schedules of it
-				c = &Cell{Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{}}
+				c = emptyCell()
 				l.Anomalies[a.String()] = c
 			}
 			if c == nil {
@@ -254,8 +261,10 @@ func Parse(data []byte) (*Matrix, error) {
 func (m *Matrix) Earlier() bool {
 	for _, s := range schedule.Schedules() {
 		for i := range m.Levels {
-			there := m.Levels[i].Anomalies[s.Anomaly.String()].Variants
-			if m.NoSchedules == "" && !slices.ContainsFunc(there, func(o schedule.Outcome) bool { return o.Variant == s.Variant }) {
+			there := slices.ContainsFunc(m.Levels[i].Anomalies[s.Anomaly.String()].Variants, func(o schedule.Outcome) bool {
+				return o.Variant == s.Variant
+			})
+			if m.NoSchedules == "" && !there {
 				return true
 			}
 		}

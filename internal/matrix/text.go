@@ -51,7 +51,8 @@ func (m *Matrix) Text(w io.Writer) error {
 	fmt.Fprintf(&t, "%s %s\n\n", cmp.Or(m.Database, "database not known"), m.Version)
 	m.grid(&t)
 	t.WriteString("  " + Legend + "; * the default\n")
-	t.WriteString("  upper bound: the strongest level of which no violation was seen in so many transactions and schedules; the level may give less\n")
+	t.WriteString("  upper bound: the strongest level of which no violation was seen in so many transactions and schedules; " +
+		"the level may give less\n")
 	if m.NoSchedules != "" {
 		fmt.Fprintf(&t, "  No schedule applies: %s.\n", m.NoSchedules)
 	}
@@ -137,12 +138,15 @@ const mostWitnesses = 5
 
 // Shown returns the first witnesses, and those of load. JSON, Markdown and the page have all.
 func (c *Cell) Shown() []string {
-	variants := slices.DeleteFunc(slices.Clone(c.Witnesses), func(w string) bool { return strings.HasPrefix(w, underLoad) })
+	variants := slices.DeleteFunc(slices.Clone(c.Witnesses), func(w string) bool {
+		return strings.HasPrefix(w, underLoad)
+	})
 	more := len(variants) - mostWitnesses
 	if more <= 0 {
 		return c.Witnesses
 	}
-	shown := append(slices.Clone(variants[:mostWitnesses]), fmt.Sprintf("and %d more variants, which --json and --format markdown list", more))
+	shown := append(slices.Clone(variants[:mostWitnesses]),
+		fmt.Sprintf("and %s: see --json or --format markdown", report.Counted(uint64(more), "more variant")))
 	return append(shown, c.Witnesses[len(variants):]...)
 }
 

@@ -106,7 +106,8 @@ func (t tx) findLocked(l lock, low, high int64) Step {
 
 func lockingReader(l lock, index bool) Schedule {
 	return Schedule{
-		Anomaly: OTV, Variant: fmt.Sprintf("a reader that locks %s, %s", l.name, byAmount(index)), Index: index, Start: three(),
+		Anomaly: OTV, Variant: fmt.Sprintf("a reader that locks %s, %s", l.name, byAmount(index)), Index: index,
+		Start: three(),
 		Steps: []Step{
 			t1.read(1), t2.write(2, 25), t2.write(3, 35), t2.commit(),
 			t1.findLocked(l, 25, 26).as("locked"), t1.read(3).as("third"), t1.commit(),

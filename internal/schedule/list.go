@@ -22,7 +22,9 @@ const (
 
 // Schedules are all schedules, in the order of their anomalies.
 func Schedules() []Schedule {
-	list := slices.Concat(dirty(), predicates(), lost(), skewed(), phantoms(), oneAfterTheOther(), betweenReads(), ownWrites(), behindALock())
+	list := slices.Concat(
+		dirty(), predicates(), lost(), skewed(), phantoms(), oneAfterTheOther(), betweenReads(), ownWrites(), behindALock(),
+	)
 	slices.SortStableFunc(list, func(a, b Schedule) int { return int(a.Anomaly) - int(b.Anomaly) })
 	return list
 }
@@ -186,7 +188,8 @@ func skewed() []Schedule {
 				t1.deleteWhere(20).as("deleted"), t1.read(2), t1.commit(),
 			},
 			seen: func(o *observed) string {
-				if o.committed(1, 2) && o.saw("first", Row{1, 10}) && o.affected("deleted", 0) && slices.Contains(o.final, Row{2, 18}) {
+				passed := o.affected("deleted", 0) && slices.Contains(o.final, Row{2, 18})
+				if o.committed(1, 2) && o.saw("first", Row{1, 10}) && passed {
 					return "T1 read row 1 from before T2, and its DELETE of amount = 20 did not find row 2, as after T2"
 				}
 				return ""

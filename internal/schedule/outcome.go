@@ -161,7 +161,9 @@ func (o *observed) waited() bool {
 // restsOnWait reports whether a transaction waited and went on. A transaction that was aborted
 // shows by that how the anomaly was prevented.
 func (o *observed) restsOnWait() bool {
-	return slices.ContainsFunc(o.begun, func(e *executed) bool { return e.waited && o.fate[e.step.Transaction] != isAborted })
+	return slices.ContainsFunc(o.begun, func(e *executed) bool {
+		return e.waited && o.fate[e.step.Transaction] != isAborted
+	})
 }
 
 // prevention says by what the anomaly was prevented.
@@ -207,7 +209,10 @@ func (o *observed) oldVersion() bool {
 		}
 		for id := int64(1); id <= lastID; id++ {
 			w := o.newest(id, e)
-			if w != nil && (w.step.Kind == Write || w.step.Kind == Insert) && w.step.Transaction != e.step.Transaction && o.fateBefore(w, e) != isRolledBack {
+			if w == nil || w.step.Kind != Write && w.step.Kind != Insert || w.step.Transaction == e.step.Transaction {
+				continue
+			}
+			if o.fateBefore(w, e) != isRolledBack {
 				if written := (Row{id, w.step.Amount}); e.step.covers(written) && !slices.Contains(e.Rows, written) {
 					return true
 				}

@@ -63,7 +63,8 @@ func waiting(s statement, m move, index bool) Schedule {
 		Anomaly: GSingle, Variant: fmt.Sprintf("%s, %s, %s", s.name, m.name, byAmount(index)), Index: index,
 		Leaves: len(m.after) == 1 && step.Kind.writes(),
 		Steps: []Step{
-			t2.read(1, 2).as("before"), m.step.as("T1"), step.as("statement"), t1.commit(), t2.read(1, 2).as("after"), t2.commit(),
+			t2.read(1, 2).as("before"), m.step.as("T1"), step.as("statement"), t1.commit(),
+			t2.read(1, 2).as("after"), t2.commit(),
 		},
 	}
 	if step.Kind == DeleteWhere && len(m.after) == 1 {
@@ -74,11 +75,12 @@ func waiting(s statement, m move, index bool) Schedule {
 		if !o.committed(1, 2) || !o.saw("before", m.row) || !m.cameFirst(o, step.Kind) {
 			return ""
 		}
-		text := fmt.Sprintf("T2 read %s; T1 %s and committed; T2's %s used the rows that T1 left", m.row, m.left, s.name)
-		switch {
-		case made.Anomaly == P4:
-			text = fmt.Sprintf("T2 read %s; T1 %s and committed; T2 deleted row %d, and T1's update is lost", m.row, m.left, m.row.ID)
-		case o.saw("after", m.row):
+		text := fmt.Sprintf("T2 read %s; T1 %s and committed; ", m.row, m.left)
+		if made.Anomaly == P4 {
+			return text + fmt.Sprintf("T2 deleted row %d, and T1's update is lost", m.row.ID)
+		}
+		text += fmt.Sprintf("T2's %s used the rows that T1 left", s.name)
+		if o.saw("after", m.row) {
 			text += fmt.Sprintf("; then T2 read %s again", m.row)
 		}
 		return text

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,52 +16,8 @@ import (
 	"stroppy/internal/schedule"
 )
 
-const head = `# What isolation levels give
-
-<!-- written by tools/isolation from docs/isolation.json -->
-
-` + "`stroppy isolation`" + ` tests each isolation level of a database and reports which anomalies it saw. There are two kinds of tests:
-
-- **Schedules.** A schedule is a few transactions whose steps come in one fixed order. It shows one anomaly unless the database prevents it. If a step waits for a lock, the steps of the other transactions go on.
-- **Load.** Without ` + "`--schedules-only`" + ` the workloads ` + "`bank`" + ` and ` + "`append`" + ` run at each level, and the anomalies that their checks name are taken over. Transfers write balances that they have read; if the database reads by predicate, openings of accounts and low balances do so. ` + "`append`" + ` needs transactions of several steps. With ` + "`--nemesis`" + ` the load runs under faults.
-
-With ` + "`--cluster KIND:N --schedules-only --followers`" + ` the transactions that only read run on nodes that do not lead. Each node answers from what it has. These reads are not compared with what is claimed of real time.
-
-` + "```sh" + `
-stroppy isolation --schedules-only
-stroppy isolation --schedules-only --db memory: --json
-stroppy isolation --schedules-only --db 'memory:?mutant=read-skew&rate=1'  # exit code 1: a claim is not kept
-` + "```" + `
-
-The exit code is 0 if no level showed an anomaly that its claim forbids, 1 if one did, and 4 if something could not be decided.
-
-## How to read the tables
-
-| mark | meaning |
-|---|---|
-| ✓ | the schedules did not show the anomaly, and neither did load in at least 100,000 transactions |
-| (✓) | the same, but fewer transactions under load, or none, looked for the anomaly |
-| seen | it happened |
-| some | it happened in one variant of the schedules and not in another |
-| n/a | nothing looked for it |
-| ? | not decided |
-
-- **Upper bound.** No test shows that a level holds. The upper bound is the strongest level of the literature of which no violation was seen. The level may give less.
-- **Transactions and schedules** count what could have shown a violation of the upper bound. A load counts if its checks looked for an anomaly that the bound forbids. PMP is looked for by schedules alone.
-- If a check of ` + "`bank`" + ` named an anomaly, the load counts as not having looked for the others. The check of ` + "`append`" + ` decides the claim whatever else it finds, so that its load counts for the anomalies that the claim forbids.
-- Only load looks for violations of real time, so that schedules alone never have the upper bound strict serializability.
-- n/a does not lower an upper bound. There is no cursor, so that cursor stability is not distinguished from PL-2.
-
-What a data model cannot carry out is n/a in its variants:
-
-| data model | left out |
-|---|---|
-| SQL | FOR UPDATE and FOR SHARE if the database has no such SELECT (SQLite has neither) |
-| keys | predicates with an index, locking reads, and reads of a transaction's own writes. A predicate reads the range of all keys of the schedule, or each of these keys if transactions read no ranges |
-| documents | updates and deletions by a predicate, deletions, predicates with an index, locking reads |
-| procedures, such as VoltDB | all schedules: no step of another transaction comes between the steps of a call |
-
-`
+//go:embed head.md
+var head string
 
 // sources name the definition of each anomaly, and of its schedules beyond Hermitage.
 var sources = map[schedule.Anomaly]string{
@@ -79,7 +36,8 @@ func page(list []*matrix.Matrix) []byte {
 	t.WriteString(head)
 	t.WriteString("## The anomalies\n\n| anomaly | what it is | source | forbidden by |\n|---|---|---|---|\n")
 	for _, a := range schedule.Anomalies() {
-		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", a, a.Text(), cmp.Or(sources[a], "Adya 1999"), strings.TrimPrefix(isolation.ForbiddenBy(matrix.Forbidden(a)...), "forbidden by "))
+		by := strings.TrimPrefix(isolation.ForbiddenBy(matrix.Forbidden(a)...), "forbidden by ")
+		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", a, a.Text(), cmp.Or(sources[a], "Adya 1999"), by)
 	}
 	t.WriteString("\nA transaction that misses its own last write violates every level. If an anti-dependency of a cycle is by a predicate, PL-2.99 and read atomic allow the cycle. " +
 		"Most schedules go back to [Hermitage](https://github.com/ept/hermitage).\n")
@@ -98,7 +56,8 @@ func levels(t *bytes.Buffer, list []*matrix.Matrix) {
 		"`--expect` takes the second, and a vendor's level is named with the database.\n\n" +
 		"| level | `--expect` | forbids, beyond the weaker levels | source | claimed here for |\n|---|---|---|---|---|\n")
 	for _, d := range isolation.Definitions() {
-		fmt.Fprintf(t, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Level, d.Forbids, d.Source, strings.Join(claimants(list, d.Level), "; "))
+		by := strings.Join(claimants(list, d.Level), "; ")
+		fmt.Fprintf(t, "| %s | `%s` | %s | %s | %s |\n", d.Name, d.Level, d.Forbids, d.Source, by)
 	}
 	t.WriteString("\nAdya 1999: Weak Consistency, PhD thesis, MIT. Bailis and others 2014: Highly Available Transactions, VLDB. " +
 		"Cerone, Bernardi and Gotsman 2015: A Framework for Transactional Consistency Models with Atomic Visibility, CONCUR. " +
@@ -150,7 +109,8 @@ func summary(t *bytes.Buffer, list []*matrix.Matrix) {
 			if l.Verdict == "invalid" {
 				star += " ✗"
 			}
-			fmt.Fprintf(t, "| %s | %s | %s%s | %s | %s | %s | %d |", name, day, l.Name, star, l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
+			fmt.Fprintf(t, "| %s | %s | %s%s | %s | %s | %s | %d |",
+				name, day, l.Name, star, l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
 			for _, a := range schedule.Anomalies() {
 				fmt.Fprintf(t, " %s |", l.Anomalies[a.String()].Label())
 			}
@@ -198,7 +158,8 @@ func details(t *bytes.Buffer, m *matrix.Matrix) {
 				text = strings.TrimPrefix(text, "in the schedule")
 				text = witnesses(c) + "; " + strings.TrimPrefix(text, "; ")
 			}
-			fmt.Fprintf(t, "| %s | %s | %s |\n", a, c.Label(), strings.ReplaceAll(strings.TrimSuffix(text, "; "), "|", "\\|"))
+			text = strings.ReplaceAll(strings.TrimSuffix(text, "; "), "|", "\\|")
+			fmt.Fprintf(t, "| %s | %s | %s |\n", a, c.Label(), text)
 		}
 	}
 }

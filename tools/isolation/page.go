@@ -118,7 +118,7 @@ func summary(t *bytes.Buffer, list []*matrix.Matrix) {
 		}
 	}
 	t.WriteString("\n★ the default. ✗ an anomaly was seen that the claim forbids. † recorded before today's schedules: readers that write between their reads, " +
-		"waits under a predicate, and reads of own writes were not tested. " +
+		"waits under a predicate, and reads of own writes were not tested, and a load that found an anomaly is not counted. " +
 		"Each cell is shown again by the command of its database below, and one level alone with `--level`. " +
 		"`FOLDER` is the folder that `scripts/versions.sh` prints.\n")
 }

@@ -290,3 +290,24 @@ func TestASlowStepIsNoStaleRead(t *testing.T) {
 		}
 	}
 }
+
+// emptyTable is a table whose sessions are on a node that has none of its rows yet.
+type emptyTable struct{ Table }
+
+func (e emptyTable) Fill(ctx context.Context, _ []Row, index bool) error {
+	return e.Table.Fill(ctx, nil, index)
+}
+
+// TestNoAccusationWithoutRows: a transaction that found no row to write misses no write of its
+// own, and nothing else can be said of it.
+func TestNoAccusationWithoutRows(t *testing.T) {
+	list, err := RunAll(t.Context(), emptyTable{newExecutor(snapshots)}, "", Options{Wait: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if o.State == Seen && o.Anomaly != G2Item && o.Anomaly != G2 { // which need no rows
+			t.Errorf("%s %s is seen: %s", o.Anomaly, o.Variant, o.Witness)
+		}
+	}
+}

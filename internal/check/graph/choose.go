@@ -1,0 +1,306 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+)
+
+// bits is a set of small numbers.
+type bits []uint64
+
+func newBits(n int) bits { return make(bits, (n+63)/64) }
+
+func (b bits) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
+func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bits) clear(i int)    { b[i/64] &^= 1 << (i % 64) }
+
+// within reports whether all of b are in c.
+func (b bits) within(c bits) bool {
+	for i, word := range b {
+		if word&^c[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// search chooses an order for each of the pairs, such that the graph has no cycle over their
+// edges. If there is no choice it returns pairs of which there is none.
+func (s *settling) search() (core []Pair, state State) {
+	nodes, number := s.nodes(s.pairs)
+	if s.work += len(nodes) * (s.base.Nodes() + s.base.Edges()); s.work > mostWork {
+		return nil, Open
+	}
+	before := s.closure(nodes, number)
+	s.chose = s.chose[:0]
+	for _, part := range s.parts(nodes, number, before) {
+		c := s.chooser(part, nodes, before)
+		switch state := c.choose(c.pairs); state {
+		case Fails:
+			return s.smaller(c), Fails
+		case Open:
+			return nil, Open
+		}
+		for _, p := range c.pairs {
+			one, other := s.runs(p)
+			if c.at[c.local[one.First*s.each]] > c.at[c.local[other.First*s.each]] {
+				one, other = other, one
+			}
+			s.chose = append(s.chose, choice(one, other)...)
+		}
+	}
+	return nil, Holds
+}
+
+// nodes are the nodes of base that the pairs' edges are between.
+func (s *settling) nodes(pairs []Pair) (nodes []uint32, number map[uint32]int) {
+	number = map[uint32]int{}
+	add := func(t uint32) {
+		for n := t * s.each; n < (t+1)*s.each; n++ {
+			if _, ok := number[n]; !ok {
+				number[n] = len(nodes)
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	for _, p := range pairs {
+		one, other := s.runs(p)
+		for _, r := range []*Run{one, other} {
+			add(r.First)
+			add(r.Last)
+			for _, t := range r.Readers {
+				add(t)
+			}
+		}
+	}
+	return nodes, number
+}
+
+// closure returns for each node which others come before it.
+func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
+	before := make([]bits, len(nodes))
+	for i := range before {
+		before[i] = newBits(len(nodes))
+	}
+	for i, n := range nodes {
+		s.base.walk(s.mask, s.timed).deep(n, func(m uint32) {
+			if j, ok := number[m]; ok && j != i {
+				before[j].set(i)
+			}
+		})
+		if s.each == 2 && n%2 == 1 { // who ends has begun
+			before[i].set(number[n-1])
+		}
+	}
+	return before
+}
+
+// part is the nodes of one component of what is chosen, and its pairs.
+type part struct {
+	nodes []int
+	pairs []Pair
+}
+
+// parts divides the pairs: a cycle over their edges has nodes of one part alone.
+func (s *settling) parts(nodes []uint32, number map[uint32]int, before []bits) (list []part) {
+	g := New(len(nodes), 0, nil, s.base.w, func(b *Builder) {
+		for i := range nodes {
+			for j := range nodes {
+				if before[i].has(j) {
+					b.Add(uint32(j), uint32(i), Ww)
+				}
+			}
+		}
+		for _, p := range s.pairs {
+			one, other := s.runs(p)
+			for _, e := range s.spaced(slices.Concat(choice(one, other), choice(other, one))) {
+				b.Add(uint32(number[e.From]), uint32(number[e.To]), Ww)
+			}
+		}
+	})
+	in := make([]int, len(nodes))
+	for _, component := range g.Components(1<<Ww, false) {
+		p := part{}
+		for _, i := range component {
+			in[i] = len(list)
+			p.nodes = append(p.nodes, int(i))
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	for _, p := range s.pairs {
+		one, _ := s.runs(p)
+		at := &list[in[number[one.First*s.each]]]
+		at.pairs = append(at.pairs, p)
+	}
+	return list
+}
+
+// rule says that a node may follow guard only behind all that are needed.
+type rule struct {
+	guard int
+	needs bits
+}
+
+// chooser places the nodes of a part one by one. Which of two runs comes first is decided when
+// the first version of the second one is placed: all of the other run must be there then. So
+// whether the rest can be placed depends on the set of those that are, and each set is looked at once.
+type chooser struct {
+	*settling
+	nodes  []uint32
+	local  map[uint32]int // the number of a node
+	before []bits
+	pairs  []Pair
+
+	rules  [][]rule
+	begins []bool // that a node is a guard: to place it early may be wrong
+	placed bits
+	count  int
+	at     []int // where each was placed
+	failed map[string]bool
+}
+
+func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
+	slices.SortFunc(p.nodes, func(a, b int) int { return cmp.Compare(s.place[nodes[a]], s.place[nodes[b]]) })
+	c := &chooser{settling: s, pairs: p.pairs, local: map[uint32]int{}}
+	for i, n := range p.nodes {
+		c.local[nodes[n]] = i
+		c.nodes = append(c.nodes, nodes[n])
+	}
+	for _, n := range p.nodes {
+		set := newBits(len(c.nodes))
+		for j, m := range p.nodes {
+			if before[n].has(m) {
+				set.set(j)
+			}
+		}
+		c.before = append(c.before, set)
+	}
+	return c
+}
+
+// choose looks for an order of the nodes that some pairs allow.
+func (c *chooser) choose(pairs []Pair) State {
+	n := len(c.nodes)
+	c.rules, c.begins, c.placed, c.count = make([][]rule, n), make([]bool, n), newBits(n), 0
+	c.at, c.failed = make([]int, n), map[string]bool{}
+	for _, p := range pairs {
+		one, other := c.runs(p)
+		c.rule(one, other)
+		c.rule(other, one)
+	}
+	switch {
+	case c.search():
+		return Holds
+	case len(c.failed) >= MostSettled || c.base.w.Ended():
+		return Open
+	}
+	return Fails
+}
+
+// rule adds what it means that one run comes before another.
+func (c *chooser) rule(one, other *Run) {
+	guard := c.local[one.First*c.each]
+	c.begins[guard] = true
+	needs := map[int]bits{}
+	for _, e := range c.spaced(choice(one, other)) {
+		from, inside := c.local[e.From]
+		if !inside {
+			continue // it comes before all of this part
+		}
+		to := c.local[e.To]
+		if needs[to] == nil {
+			needs[to] = newBits(len(c.nodes))
+		}
+		needs[to].set(from)
+	}
+	for to, set := range needs {
+		c.rules[to] = append(c.rules[to], rule{guard, set})
+	}
+}
+
+func (c *chooser) allowed(i int) bool {
+	if c.placed.has(i) || !c.before[i].within(c.placed) {
+		return false
+	}
+	for _, r := range c.rules[i] {
+		if c.placed.has(r.guard) && !r.needs.within(c.placed) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *chooser) put(i int) {
+	c.placed.set(i)
+	c.at[i] = c.count
+	c.count++
+}
+
+// search places the rest, and reports whether that went.
+func (c *chooser) search() bool {
+	var settled []int
+	for again := true; again; {
+		again = false
+		for i := range c.nodes {
+			if !c.begins[i] && c.allowed(i) { // nothing waits for it to be absent
+				c.put(i)
+				settled = append(settled, i)
+				again = true
+			}
+		}
+	}
+	if c.count == len(c.nodes) {
+		return true
+	}
+	found := false
+	if key := c.key(); !c.failed[key] && len(c.failed) < MostSettled && !c.base.w.Ended() {
+		for i := range c.nodes {
+			if !c.begins[i] || !c.allowed(i) {
+				continue
+			}
+			c.put(i)
+			if found = c.search(); found {
+				return true
+			}
+			c.placed.clear(i)
+			c.count--
+		}
+		c.failed[key] = true
+	}
+	for _, i := range settled {
+		c.placed.clear(i)
+		c.count--
+	}
+	return false
+}
+
+// key is the set of the nodes that are placed, as a key of a map.
+func (c *chooser) key() string {
+	key := make([]byte, 0, 8*len(c.placed))
+	for _, word := range c.placed {
+		for range 8 {
+			key = append(key, byte(word))
+			word >>= 8
+		}
+	}
+	return string(key)
+}
+
+// smaller takes pairs away from some of which there is no choice, as long as there is none.
+func (s *settling) smaller(c *chooser) []Pair {
+	pairs := slices.Clone(c.pairs)
+	looked := len(c.failed)
+	for i := 0; i < len(pairs) && looked < MostSettled; {
+		fewer := slices.Delete(slices.Clone(pairs), i, i+1)
+		state := c.choose(fewer)
+		if looked += len(c.failed); state == Fails {
+			pairs = fewer
+			continue
+		}
+		i++
+	}
+	return pairs
+}

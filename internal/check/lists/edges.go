@@ -37,7 +37,13 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	switch s.Kind {
 	case graph.Rt:
 		e.Kind = check.RealTime
-		e.Text = fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To))), to)
+		lasted, known := time.Duration(c.begin[s.To]-c.end[s.From]-c.apart(s.From, s.To)), true
+		if c.Lasted != nil {
+			lasted, known = c.Lasted(c.id[s.From], c.id[s.To])
+		}
+		if e.Text = fmt.Sprintf("%s had ended before %s began", from, to); known {
+			e.Text = fmt.Sprintf("%s had ended %s before %s began", from, check.Lasted(lasted), to)
+		}
 		return e
 	case graph.Process:
 		e.Kind = check.ProcessOrder

@@ -16,6 +16,7 @@ package lists
 import (
 	"context"
 	"iter"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -77,6 +78,11 @@ type Input struct {
 	RealTime     bool                           // all times are of one clock
 	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
 	Undecided    string                         // why nothing may be called valid; empty if it may
+
+	// Lasted returns how long after the end of a transaction another one began, and whether that
+	// is known. If it is set, the times of the transactions are places in an order and no times.
+	// Nil: it is the difference of their times.
+	Lasted func(ended, began history.ID) (time.Duration, bool)
 
 	Storage func(key uint64) Storage    // how a list is kept; nil: all are Objects
 	List    func(key uint64) string     // a list as people know it; nil: by its number

@@ -45,7 +45,7 @@ func (r *resolved) wrongReads() []check.Anomaly {
 				continue
 			}
 			if a.Count++; a.Count == 1 {
-				a.Detail = r.readText(w)
+				a.Detail = check.Capital(a.Name) + ": " + r.readText(w)
 			}
 			if len(a.Witness) < check.Shown {
 				a.Witness = append(a.Witness, r.id(w.t))
@@ -66,7 +66,7 @@ func (r *resolved) wrongReads() []check.Anomaly {
 // readText is a wrong read in words.
 func (r *resolved) readText(w *wrongRead) string {
 	op := &r.Ops[w.op]
-	text := fmt.Sprintf("%s read %s from %s", check.Capital(r.name(w.t)), r.value(op.Value), r.object(op))
+	text := fmt.Sprintf("%s read %s from %s", r.name(w.t), r.value(op.Value), r.object(op))
 	switch w.kind {
 	case thinAir:
 		return text + ", which nobody wrote"
@@ -228,24 +228,25 @@ func (r *resolved) stepText(s step) string {
 func (r *resolved) missText(s step) string {
 	op, reader := r.readAt(s.read), r.reader(s.read)
 	missed, _ := r.wroteLast(s.from, r.readKey[s.read])
-	of := "of " + r.name(s.to)
+	by := "written by " + r.name(s.to)
 	if s.to == initial {
-		of = "that nobody wrote"
+		by = "which nobody wrote"
 	}
-	return fmt.Sprintf("%s read from %s the %s %s and not the %s of %s, which comes before it (%s)",
-		r.name(reader), r.object(op), r.value(op.Value), of, r.value(missed), r.name(s.from), r.afterText(s.from, reader))
+	return fmt.Sprintf("%s read %s from %s (%s) and missed %s (written by %s), although %s",
+		r.name(reader), r.value(op.Value), r.object(op), by, r.value(missed), r.name(s.from), r.afterText(s.from, reader))
 }
 
 // afterText says why a reader comes after t.
 func (r *resolved) afterText(t, reader uint32) string {
+	text := fmt.Sprintf("%s comes before %s", r.name(t), r.name(reader))
 	if r.session[t] == r.session[reader] && t < reader {
-		return "by the order of their session"
+		return text + " in their session"
 	}
 	for i := r.readRow[reader]; i < r.readRow[reader+1]; i++ {
 		if r.readFrom[i] == t {
 			op := r.readAt(i)
-			return fmt.Sprintf("whose %s it read from %s", r.value(op.Value), r.object(op))
+			return fmt.Sprintf("it also read %s of %s from %s", r.value(op.Value), r.name(t), r.object(op))
 		}
 	}
-	return "by what was read in between"
+	return text + " through what was read in between"
 }

@@ -34,6 +34,8 @@ func includes(l, m isolation.Level) bool {
 type Found struct {
 	Keys    int            // different ones
 	Results []check.Result // one for each level that was decided, by its name
+
+	Holds []isolation.Level // the strongest levels that hold; of CheckAll
 }
 
 // Check decides the levels, and holds the history to expect, which is one of Levels; with

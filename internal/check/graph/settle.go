@@ -38,7 +38,7 @@ const (
 	mostEager  = 1 << 8  // pairs that are all given to the first search
 	mostShared = 16      // runs of one object in one component whose pairs are all searched
 	mostRounds = 200     // of making an order up and mending it
-	mostWork   = 1 << 31 // steps over nodes and edges
+	mostWork   = 1 << 28 // steps over nodes and edges
 )
 
 // Settle decides whether the runs of each group can be put into an order such that the graph

@@ -1,10 +1,6 @@
 package graph
 
-import (
-	"cmp"
-	"container/heap"
-	"math"
-)
+import "math"
 
 // Unordered returns the nodes that have no place in an order that agrees with the edges of
 // the mask and, where it counts, with real time: those of all cycles, and those behind one.
@@ -32,71 +28,23 @@ func (g *Graph) Unordered(mask Mask, real bool) []uint32 {
 
 // Ordered returns an order that agrees with the edges of the mask; nil is none. Of the nodes
 // that can come next the one that could first does, or if late the one that could last.
-func (g *Graph) Ordered(mask Mask, late bool) []uint32 { return g.ordered(mask, false, late, nil, 1) }
-
-// ordered returns an order that agrees with the edges of the mask and, if it is timed, with real
-// time; nil is none. Of the nodes that can come next it takes that of the earliest hint, of
-// which there is one for so many nodes each; without hints it takes them as Ordered does.
-func (g *Graph) ordered(mask Mask, timed, late bool, hints []int64, each uint32) []uint32 {
-	k := g.kahn(mask, timed)
+func (g *Graph) Ordered(mask Mask, late bool) []uint32 {
+	k := g.kahn(mask, false)
 	list := make([]uint32, 0, g.Nodes())
-	hint := func(n uint32) int64 {
-		if at := n / each; int(at) < len(hints) {
-			return hints[at]
-		}
-		return -Never // it is no transaction
-	}
-	ready := &nodeHeap{less: func(a, b uint32) bool {
-		return cmp.Or(cmp.Compare(hint(a), hint(b)), cmp.Compare(a, b)) < 0
-	}}
-	at := 0
-	for !k.w.Ended() {
-		var n uint32
-		switch {
-		case hints != nil && !late:
-			for ; at < len(k.ready); at++ {
-				heap.Push(ready, k.ready[at])
-			}
-			if k.ready, at = k.ready[:0], 0; len(ready.nodes) == 0 {
-				return whole(list, g)
-			}
-			n = heap.Pop(ready).(uint32)
-		case at >= len(k.ready):
-			return whole(list, g)
-		case late:
+	for at := 0; at < len(k.ready) && !k.w.Ended(); {
+		n := k.ready[at]
+		if late {
 			n = k.last()
-		default:
-			n = k.ready[at]
+		} else {
 			at++
 		}
 		list = append(list, n)
 		k.place(n)
 	}
-	return nil
-}
-
-// whole returns a list that has all nodes; any other is nil.
-func whole(list []uint32, g *Graph) []uint32 {
 	if len(list) < g.Nodes() {
 		return nil
 	}
 	return list
-}
-
-// nodeHeap is a heap of nodes.
-type nodeHeap struct {
-	nodes []uint32
-	less  func(a, b uint32) bool
-}
-
-func (h *nodeHeap) Len() int           { return len(h.nodes) }
-func (h *nodeHeap) Less(i, j int) bool { return h.less(h.nodes[i], h.nodes[j]) }
-func (h *nodeHeap) Swap(i, j int)      { h.nodes[i], h.nodes[j] = h.nodes[j], h.nodes[i] }
-func (h *nodeHeap) Push(n any)         { h.nodes = append(h.nodes, n.(uint32)) }
-func (h *nodeHeap) Pop() any {
-	n := h.nodes[len(h.nodes)-1]
-	h.nodes = h.nodes[:len(h.nodes)-1]
-	return n
 }
 
 // Core returns the graph of the nodes on a cycle and between two cycles, and which nodes of g

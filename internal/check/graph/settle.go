@@ -38,7 +38,7 @@ const (
 	mostEager  = 1 << 8  // pairs that are all given to the first search
 	mostShared = 16      // runs of one object in one component whose pairs are all searched
 	mostRounds = 200     // of making an order up and mending it
-	mostWork   = 1 << 28 // steps over nodes and edges
+	mostWork   = 1 << 26 // steps over nodes and edges
 )
 
 // Settle decides whether the runs of each group can be put into an order such that the graph
@@ -57,16 +57,17 @@ func (g *Graph) Settle(groups [][]Run, snapshot bool, o Order, hints []int64) Se
 
 func (s *settling) settle() Settled {
 	for round := 0; round < mostRounds && s.work < mostWork && !s.base.w.Ended(); round++ {
-		runs, cyclic := s.attempt(false)
-		if cyclic == nil {
-			return Settled{State: Holds}
-		}
+		runs, cyclic := s.attempt(s.hints)
 		switch {
+		case cyclic == nil:
+			return Settled{State: Holds}
 		case runs == nil && round == 0:
 			return Settled{State: Fails}
-		case round == 0:
-			if _, late := s.attempt(true); late == nil {
+		case round == 0 && s.hints != nil:
+			if other, again := s.attempt(nil); again == nil {
 				return Settled{State: Holds}
+			} else if s.wrong(cyclic) > s.wrong(again) {
+				s.hints, runs, cyclic = nil, other, again
 			}
 		}
 		if !s.take(runs, cyclic) {
@@ -91,6 +92,7 @@ type settling struct {
 	timed  bool
 	groups [][]Run
 	hints  []int64
+	locks  *locks
 	eager  int // up to so many pairs are all searched at once
 	work   int
 
@@ -152,9 +154,9 @@ func (g *Graph) with(more []Step) *Graph {
 
 // attempt puts the runs of each group into the order in which an order of the transactions has
 // them. It returns the order of each group, and the graph if it has a cycle then.
-func (s *settling) attempt(late bool) (runs [][]int, cyclic *Graph) {
+func (s *settling) attempt(hints []int64) (runs [][]int, cyclic *Graph) {
 	chosen := s.base.with(s.spaced(s.chose))
-	list := chosen.ordered(s.mask, s.timed, late, s.hints, s.each)
+	list := s.queue(chosen, hints).order()
 	s.work += 3 * (s.base.Nodes() + s.base.Edges())
 	if list == nil {
 		return nil, chosen
@@ -187,6 +189,9 @@ func (s *settling) attempt(late bool) (runs [][]int, cyclic *Graph) {
 	}
 	return runs, made
 }
+
+// wrong counts the nodes of an attempt that have no place.
+func (s *settling) wrong(cyclic *Graph) int { return len(cyclic.Unordered(s.mask, s.timed)) }
 
 // take adds the pairs of runs in the cycles of an attempt to those that are searched, and
 // reports whether there are any that were not among them.

@@ -43,16 +43,20 @@ func timed(o graph.Order) graph.Order {
 	return graph.Real
 }
 
-// hints are times near which transactions took effect; nil: nothing is known.
+// hints are places near which transactions took effect. Without times they are the lines of the
+// file, which is often written as the transactions ended. They prove nothing.
 func (r *resolved) hints() []int64 {
-	if r.Times == nil {
-		return nil
-	}
 	list := make([]int64, r.transactions()+1)
 	list[initial] = -graph.Never
-	for i, end := range r.Times.End {
-		if list[i+1] = end; end == graph.Never {
-			list[i+1] = r.Times.Begin[i]
+	for t := uint32(1); t <= r.transactions(); t++ {
+		switch from, to := r.opsOf(t); {
+		case r.Times == nil && from < to:
+			list[t] = int64(r.Ops[from].Line)
+		case r.Times == nil:
+		case r.Times.End[t-1] == graph.Never:
+			list[t] = r.Times.Begin[t-1]
+		default:
+			list[t] = r.Times.End[t-1]
 		}
 	}
 	return list

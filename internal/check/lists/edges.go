@@ -57,6 +57,11 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		e.Kind = check.ReadWrite
 	}
 	m := c.meet(s)
+	if list, ok := c.unreadOfBoth(s); ok && !m.ok {
+		e.Object = c.listName(list)
+		e.Text = fmt.Sprintf("%s and %s both appended to %s what nobody has read, so that one of them came first: if it was %s", from, to, e.Object, from)
+		return e
+	}
 	if !m.ok {
 		e.Text = fmt.Sprintf("%s comes before %s", from, to)
 		return e
@@ -79,6 +84,16 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		e.Text = fmt.Sprintf("%s read %s as %s, and %s then appended to it: %s", from, e.Object, e.FromVersion, to, e.ToVersion)
 	}
 	return e
+}
+
+// unreadOfBoth returns a list to which two transactions appended what nobody has read.
+func (c *checker) unreadOfBoth(s graph.Step) (list uint32, ok bool) {
+	for _, h := range c.hubs {
+		if s.Kind == graph.Ww && slices.Contains(h.to, s.From) && slices.Contains(h.to, s.To) {
+			return h.list, true
+		}
+	}
+	return 0, false
 }
 
 // versionsOf writes the versions of a meeting. Where the second transaction read what the first

@@ -9,7 +9,7 @@
 //
 // Every dependency is known but in three cases, in which the answer may be unknown: a list that
 // was read as absent and was both made and deleted; several appends to one list that
-// nobody has read, for snapshot isolation alone; and two values that were written over the same
+// nobody has read, for snapshot isolation alone and if graph.Settle comes to its bounds; and two values that were written over the same
 // one, for the levels that allow that and want transactions to be seen whole.
 package lists
 

@@ -88,6 +88,7 @@ type checker struct {
 	strange    map[uint32][]uint64 // that other list
 	forked     bool                // two transactions overwrote the same value
 	open       bool                // and in no order of such values is every transaction seen whole
+	unsettled  [graph.Orders]bool  // whether snapshot isolation in an order is open because of appends that nobody has read
 	unplaced   bool                // there are appends to Values of which neither is known what they were made of nor who read them
 	why        string              // what leaves undecided what seems valid
 }

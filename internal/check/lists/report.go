@@ -255,7 +255,7 @@ func (c *checker) whyOpen(l isolation.Level) string {
 	case c.unknownValues(l):
 		return "what a transaction had read of a list that it wrote was not recorded"
 	case c.unordered(l):
-		return "several transactions appended to one list what nobody has read, and whether each of them saw those before it is not known"
+		return "several transactions appended to one list what nobody has read, and the search for their order came to its bound"
 	}
 	return "a list was read as absent that was made and deleted, and whether before the one or after the other is not known"
 }

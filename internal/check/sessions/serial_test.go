@@ -13,8 +13,9 @@ import (
 // every order of their beginnings and commits. Each reads the state of its beginning.
 type executor struct {
 	*oracle
-	serial   bool // one at a time; else by snapshots, and of two that overlap one key's writer commits
-	sessions bool // each session in its order
+	serial   bool                // one at a time; else by snapshots, and of two that overlap one key's writer commits
+	sessions bool                // each session in its order
+	precedes func(a, b int) bool // what else must have ended before; nil: nothing
 
 	begun, done []bool
 	snapshot    []map[int64]int64
@@ -60,6 +61,9 @@ func (e *executor) try() bool {
 func (e *executor) mayBegin(t int) bool {
 	for u := range e.txs {
 		if e.serial && e.begun[u] && !e.done[u] || e.sessions && u < t && e.session[u] == e.session[t] && !e.done[u] {
+			return false
+		}
+		if e.precedes != nil && !e.done[u] && e.precedes(u, t) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"cmp"
+	mathbits "math/bits"
 	"slices"
 )
 
@@ -13,6 +14,19 @@ func newBits(n int) bits { return make(bits, (n+63)/64) }
 func (b bits) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
 func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }
 func (b bits) clear(i int)    { b[i/64] &^= 1 << (i % 64) }
+
+func (b bits) count() (n int) {
+	for _, word := range b {
+		n += mathbits.OnesCount64(word)
+	}
+	return n
+}
+
+func (b bits) add(c bits) {
+	for i, word := range c {
+		b[i] |= word
+	}
+}
 
 // within reports whether all of b are in c.
 func (b bits) within(c bits) bool {
@@ -88,8 +102,11 @@ func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
 				before[j].set(i)
 			}
 		})
+	}
+	for i, n := range nodes {
 		if s.each == 2 && n%2 == 1 { // who ends has begun
 			before[i].set(number[n-1])
+			before[i].add(before[number[n-1]])
 		}
 	}
 	return before
@@ -160,6 +177,7 @@ type chooser struct {
 	count  int
 	at     []int // where each was placed
 	failed map[string]bool
+	looks  int // at whether a node can be placed
 }
 
 func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
@@ -185,19 +203,131 @@ func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
 func (c *chooser) choose(pairs []Pair) State {
 	n := len(c.nodes)
 	c.rules, c.begins, c.placed, c.count = make([][]rule, n), make([]bool, n), newBits(n), 0
-	c.at, c.failed = make([]int, n), map[string]bool{}
+	c.at, c.failed, c.looks = make([]int, n), map[string]bool{}, 0
 	for _, p := range pairs {
 		one, other := c.runs(p)
 		c.rule(one, other)
 		c.rule(other, one)
 	}
+	defer c.fork()()
+	left, ok := c.propagate(pairs)
+	if !ok {
+		return Fails
+	}
+	if n > c.few {
+		branches := mostBranches
+		if state := c.branch(left, &branches); state != Open {
+			return state
+		}
+	}
 	switch {
 	case c.search():
 		return Holds
-	case len(c.failed) >= MostSettled || c.base.w.Ended():
+	case c.given():
 		return Open
 	}
 	return Fails
+}
+
+// fork copies what is known, and returns what forgets the copy.
+func (c *chooser) fork() (back func()) {
+	given := c.before
+	c.before = make([]bits, len(given))
+	for i := range given {
+		c.before[i] = slices.Clone(given[i])
+	}
+	return func() { c.before = given }
+}
+
+// branch orders one pair after another, first as the nodes are placed by the order that was made
+// up, and then the other way round.
+func (c *chooser) branch(pairs []Pair, branches *int) State {
+	if len(pairs) == 0 {
+		for i := range c.before { // who is before another has fewer before it
+			c.at[i] = c.before[i].count()
+		}
+		return Holds
+	}
+	if *branches--; *branches < 0 || c.base.w.Ended() {
+		return Open
+	}
+	one, other := c.runs(pairs[0])
+	if c.local[one.First*c.each] > c.local[other.First*c.each] {
+		one, other = other, one
+	}
+	for _, edges := range [][][2]int{c.inside(one, other), c.inside(other, one)} {
+		back := c.fork()
+		c.follow(edges)
+		left, ok := c.propagate(pairs[1:])
+		state := Fails
+		if ok {
+			state = c.branch(left, branches)
+		}
+		back()
+		if state != Fails {
+			return state
+		}
+	}
+	return Fails
+}
+
+// propagate orders the pairs of which one order contradicts what is known, until there is none.
+// It returns those that are left, and whether no pair has two such orders.
+func (c *chooser) propagate(pairs []Pair) (left []Pair, ok bool) {
+	left, ok = slices.Clone(pairs), true
+	for again := true; again && ok; {
+		again = false
+		left = slices.DeleteFunc(left, func(p Pair) bool {
+			one, other := c.runs(p)
+			first, second := c.inside(one, other), c.inside(other, one)
+			switch firstOpen, secondOpen := c.possible(first), c.possible(second); {
+			case firstOpen && secondOpen:
+				return false
+			case firstOpen:
+				c.follow(first)
+			case secondOpen:
+				c.follow(second)
+			default:
+				ok = false
+			}
+			again = true
+			return true
+		})
+	}
+	return left, ok
+}
+
+// inside are the edges between the nodes of the part that one run before another means. What is
+// outside comes before all of the part.
+func (c *chooser) inside(one, other *Run) (edges [][2]int) {
+	for _, e := range c.spaced(choice(one, other)) {
+		if from, ok := c.local[e.From]; ok {
+			edges = append(edges, [2]int{from, c.local[e.To]})
+		}
+	}
+	return edges
+}
+
+// possible reports whether edges contradict nothing that is known.
+func (c *chooser) possible(edges [][2]int) bool {
+	return !slices.ContainsFunc(edges, func(e [2]int) bool { return c.before[e[0]].has(e[1]) })
+}
+
+// follow adds edges to what is known.
+func (c *chooser) follow(edges [][2]int) {
+	for _, e := range edges {
+		from, to := e[0], e[1]
+		if c.before[to].has(from) {
+			continue
+		}
+		more := slices.Clone(c.before[from])
+		more.set(from)
+		for i := range c.before {
+			if i == to || c.before[i].has(to) {
+				c.before[i].add(more)
+			}
+		}
+	}
 }
 
 // rule adds what it means that one run comes before another.
@@ -205,12 +335,8 @@ func (c *chooser) rule(one, other *Run) {
 	guard := c.local[one.First*c.each]
 	c.begins[guard] = true
 	needs := map[int]bits{}
-	for _, e := range c.spaced(choice(one, other)) {
-		from, inside := c.local[e.From]
-		if !inside {
-			continue // it comes before all of this part
-		}
-		to := c.local[e.To]
+	for _, e := range c.inside(one, other) {
+		from, to := e[0], e[1]
 		if needs[to] == nil {
 			needs[to] = newBits(len(c.nodes))
 		}
@@ -221,7 +347,17 @@ func (c *chooser) rule(one, other *Run) {
 	}
 }
 
+// given reports whether the search has come to its bounds.
+func (c *chooser) given() bool {
+	most := mostLooks
+	if len(c.nodes) > c.few {
+		most = mostLooksOfMany
+	}
+	return len(c.failed) >= MostSettled || c.looks > most || c.base.w.Err != nil
+}
+
 func (c *chooser) allowed(i int) bool {
+	c.looks++
 	if c.placed.has(i) || !c.before[i].within(c.placed) {
 		return false
 	}
@@ -256,7 +392,7 @@ func (c *chooser) search() bool {
 		return true
 	}
 	found := false
-	if key := c.key(); !c.failed[key] && len(c.failed) < MostSettled && !c.base.w.Ended() {
+	if key := c.key(); !c.failed[key] && !c.given() && !c.base.w.Ended() {
 		for i := range c.nodes {
 			if !c.begins[i] || !c.allowed(i) {
 				continue
@@ -268,7 +404,9 @@ func (c *chooser) search() bool {
 			c.placed.clear(i)
 			c.count--
 		}
-		c.failed[key] = true
+		if !c.given() {
+			c.failed[key] = true
+		}
 	}
 	for _, i := range settled {
 		c.placed.clear(i)
@@ -292,11 +430,11 @@ func (c *chooser) key() string {
 // smaller takes pairs away from some of which there is no choice, as long as there is none.
 func (s *settling) smaller(c *chooser) []Pair {
 	pairs := slices.Clone(c.pairs)
-	looked := len(c.failed)
-	for i := 0; i < len(pairs) && looked < MostSettled; {
+	looked := c.looks
+	for i := 0; i < len(pairs) && looked < mostLooksOfMany; {
 		fewer := slices.Delete(slices.Clone(pairs), i, i+1)
 		state := c.choose(fewer)
-		if looked += len(c.failed); state == Fails {
+		if looked += c.looks; state == Fails {
 			pairs = fewer
 			continue
 		}

@@ -35,6 +35,11 @@ const (
 	// transactions has a beginning and an end, as for snapshot isolation.
 	MostSettled = 1 << 20
 
+	fewNodes        = 24      // of a component that is searched to the end: at most 2^20 sets or mostLooks
+	mostLooks       = 1 << 27 // at whether a node can be placed
+	mostLooksOfMany = 1 << 22 // the same if the component has more nodes
+	mostBranches    = 1 << 12 // orders of pairs that are tried then
+
 	mostEager  = 1 << 8  // pairs that are all given to the first search
 	mostShared = 16      // runs of one object in one component whose pairs are all searched
 	mostRounds = 200     // of making an order up and mending it
@@ -94,6 +99,7 @@ type settling struct {
 	hints  []int64
 	locks  *locks
 	eager  int // up to so many pairs are all searched at once
+	few    int // nodes that are searched to the end
 	work   int
 
 	pairs []Pair // those that are searched
@@ -103,7 +109,7 @@ type settling struct {
 }
 
 func newSettling(g *Graph, groups [][]Run, snapshot bool, o Order, hints []int64) *settling {
-	s := &settling{graph: g, base: g, each: 1, order: o, mask: o.mask(), timed: o == Real, groups: groups, hints: hints, eager: mostEager, known: map[Pair]bool{}}
+	s := &settling{graph: g, base: g, each: 1, order: o, mask: o.mask(), timed: o == Real, groups: groups, hints: hints, eager: mostEager, few: fewNodes, known: map[Pair]bool{}}
 	if snapshot {
 		s.base, s.each = g.Spaced(), 2
 	}

@@ -119,9 +119,11 @@ func TestSettleTriesAllOrders(t *testing.T) {
 			want = Holds
 		}
 		counts[want]++
-		for _, eager := range []int{0, mostEager} {
+		for i, eager := range []int{0, mostEager, 0, mostEager} {
 			got := newSettling(g, groups, snapshot, o, hints)
-			got.eager = eager
+			if got.eager = eager; i >= 2 {
+				got.few = 0
+			}
 			found := got.settle()
 			if found.State != want {
 				t.Fatalf("seed %d, eager %d: the state is %v and not %v: %+v, snapshot %v, %v", seed, eager, found.State, want, groups, snapshot, o)

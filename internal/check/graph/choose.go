@@ -4,6 +4,7 @@ import (
 	"cmp"
 	mathbits "math/bits"
 	"slices"
+	"sort"
 )
 
 // bits is a set of small numbers.
@@ -41,8 +42,16 @@ func (b bits) within(c bits) bool {
 // search chooses an order for each of the pairs, such that the graph has no cycle over their
 // edges. If there is no choice it returns pairs of which there is none.
 func (s *settling) search() (core []Pair, state State) {
+	steps := 0
+	for _, p := range s.pairs {
+		one, other := s.runs(p)
+		steps += 2 + len(one.Readers) + len(other.Readers)
+	}
+	if steps > mostSteps {
+		return nil, Open
+	}
 	nodes, number := s.nodes(s.pairs)
-	if s.work += len(nodes) * (s.base.Nodes() + s.base.Edges()); s.work > mostWork {
+	if s.work += (len(nodes)/64 + 1) * 4 * (len(nodes) + s.base.Nodes() + s.base.Edges()); s.spent() {
 		return nil, Open
 	}
 	before := s.closure(nodes, number)
@@ -96,20 +105,84 @@ func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
 	for i := range before {
 		before[i] = newBits(len(nodes))
 	}
-	for i, n := range nodes {
-		s.base.walk(s.mask, s.timed).deep(n, func(m uint32) {
-			if j, ok := number[m]; ok && j != i {
-				before[j].set(i)
-			}
-		})
+	words := max(1, min(16, mostSet/s.base.Nodes()))
+	for from := 0; from < len(nodes); from += 64 * words {
+		s.reached(nodes, from, words, before)
 	}
 	for i, n := range nodes {
+		before[i].clear(i)
 		if s.each == 2 && n%2 == 1 { // who ends has begun
 			before[i].set(number[n-1])
 			before[i].add(before[number[n-1]])
 		}
 	}
 	return before
+}
+
+// reached notes of each node which of so many words of the nodes reach it. It goes through the
+// nodes of base in their order, and hands on what reached each.
+func (s *settling) reached(nodes []uint32, from, words int, before []bits) {
+	g := s.base
+	set := make([]uint64, words*g.Nodes())
+	of := func(n uint32) bits { return bits(set[int(n)*words : (int(n)+1)*words]) }
+	for i := from; i < min(len(nodes), from+64*words); i++ {
+		of(nodes[i]).set(i - from)
+	}
+	var ended [][]*past
+	if s.timed {
+		for i, lines := range g.timelines() {
+			var list []*past
+			for j := range lines {
+				list = append(list, &past{line: &lines[j], ends: g.times[i].End, words: words, of: of})
+			}
+			ended = append(ended, list)
+		}
+	}
+	for _, n := range s.list {
+		if g.w.Ended() {
+			return
+		}
+		if int(n) < g.transactions {
+			for i := range ended {
+				t := &g.times[i]
+				of(n).add(ended[i][t.group(n)].until(t.Begin[n]))
+			}
+		}
+		for _, a := range g.arc[g.row[n]:g.row[n+1]] {
+			if s.mask.has(a & kindMask) {
+				of(a >> kindBits).add(of(n))
+			}
+		}
+	}
+	for i, n := range nodes {
+		copy(before[i][from/64:], of(n)[:min(words, len(before[i])-from/64)])
+	}
+}
+
+// past has what reached all that had ended on a line before each of its ends.
+type past struct {
+	*line
+	ends  []int64
+	words int
+	of    func(n uint32) bits
+	known []uint64
+	count int // how many ends are known
+}
+
+// until returns what reached all that ended before a time; they were all gone through.
+func (p *past) until(begin int64) bits {
+	n := sort.Search(len(p.byEnd), func(i int) bool { return p.ends[p.byEnd[i]] >= begin })
+	if n == 0 {
+		return nil
+	}
+	for ; p.count < n; p.count++ {
+		first := len(p.known)
+		p.known = append(p.known, p.of(p.byEnd[p.count])...)
+		if p.count > 0 {
+			bits(p.known[first:]).add(p.known[first-p.words : first])
+		}
+	}
+	return p.known[(n-1)*p.words : n*p.words]
 }
 
 // part is the nodes of one component of what is chosen, and its pairs.
@@ -170,6 +243,7 @@ type chooser struct {
 	local  map[uint32]int // the number of a node
 	before []bits
 	pairs  []Pair
+	meant  map[Pair]*[2][][2]int // of edges
 
 	rules  [][]rule
 	begins []bool // that a node is a guard: to place it early may be wrong
@@ -182,7 +256,7 @@ type chooser struct {
 
 func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
 	slices.SortFunc(p.nodes, func(a, b int) int { return cmp.Compare(s.place[nodes[a]], s.place[nodes[b]]) })
-	c := &chooser{settling: s, pairs: p.pairs, local: map[uint32]int{}}
+	c := &chooser{settling: s, pairs: p.pairs, local: map[uint32]int{}, meant: map[Pair]*[2][][2]int{}}
 	for i, n := range p.nodes {
 		c.local[nodes[n]] = i
 		c.nodes = append(c.nodes, nodes[n])
@@ -206,17 +280,20 @@ func (c *chooser) choose(pairs []Pair) State {
 	c.at, c.failed, c.looks = make([]int, n), map[string]bool{}, 0
 	for _, p := range pairs {
 		one, other := c.runs(p)
-		c.rule(one, other)
-		c.rule(other, one)
+		c.rule(one, c.edges(p)[0])
+		c.rule(other, c.edges(p)[1])
 	}
 	defer c.fork()()
 	left, ok := c.propagate(pairs)
 	if !ok {
 		return Fails
 	}
+	if c.spent() {
+		return Open
+	}
 	if n > c.few {
-		branches := mostBranches
-		if state := c.branch(left, &branches); state != Open {
+		branches := min(mostBranches, mostForks/(1+n*n/64)) // each keeps a copy of what is known
+		if state := c.branch(left, &branches); state != Open || n > mostNodes {
 			return state
 		}
 	}
@@ -232,6 +309,7 @@ func (c *chooser) choose(pairs []Pair) State {
 // fork copies what is known, and returns what forgets the copy.
 func (c *chooser) fork() (back func()) {
 	given := c.before
+	c.work += len(given) * (8 + len(given)/64)
 	c.before = make([]bits, len(given))
 	for i := range given {
 		c.before[i] = slices.Clone(given[i])
@@ -248,19 +326,22 @@ func (c *chooser) branch(pairs []Pair, branches *int) State {
 		}
 		return Holds
 	}
-	if *branches--; *branches < 0 || c.base.w.Ended() {
+	if *branches--; *branches < 0 || c.spent() {
 		return Open
 	}
 	one, other := c.runs(pairs[0])
+	orders := *c.edges(pairs[0])
 	if c.local[one.First*c.each] > c.local[other.First*c.each] {
-		one, other = other, one
+		orders[0], orders[1] = orders[1], orders[0]
 	}
-	for _, edges := range [][][2]int{c.inside(one, other), c.inside(other, one)} {
+	for _, edges := range orders {
 		back := c.fork()
 		c.follow(edges)
 		left, ok := c.propagate(pairs[1:])
 		state := Fails
-		if ok {
+		if ok && c.spent() {
+			state = Open
+		} else if ok {
 			state = c.branch(left, branches)
 		}
 		back()
@@ -278,15 +359,18 @@ func (c *chooser) propagate(pairs []Pair) (left []Pair, ok bool) {
 	for again := true; again && ok; {
 		again = false
 		left = slices.DeleteFunc(left, func(p Pair) bool {
-			one, other := c.runs(p)
-			first, second := c.inside(one, other), c.inside(other, one)
-			switch firstOpen, secondOpen := c.possible(first), c.possible(second); {
+			if c.spent() {
+				return false
+			}
+			e := c.edges(p)
+			c.work += 16 + 4*(len(e[0])+len(e[1]))
+			switch firstOpen, secondOpen := c.possible(e[0]), c.possible(e[1]); {
 			case firstOpen && secondOpen:
 				return false
 			case firstOpen:
-				c.follow(first)
+				c.follow(e[0])
 			case secondOpen:
-				c.follow(second)
+				c.follow(e[1])
 			default:
 				ok = false
 			}
@@ -297,15 +381,24 @@ func (c *chooser) propagate(pairs []Pair) (left []Pair, ok bool) {
 	return left, ok
 }
 
-// inside are the edges between the nodes of the part that one run before another means. What is
-// outside comes before all of the part.
-func (c *chooser) inside(one, other *Run) (edges [][2]int) {
-	for _, e := range c.spaced(choice(one, other)) {
-		if from, ok := c.local[e.From]; ok {
-			edges = append(edges, [2]int{from, c.local[e.To]})
-		}
+// edges are what the two orders of a pair mean between the nodes of the part. What is outside comes
+// before all of the part.
+func (c *chooser) edges(p Pair) *[2][][2]int {
+	if known := c.meant[p]; known != nil {
+		return known
 	}
-	return edges
+	one, other := c.runs(p)
+	known := &[2][][2]int{}
+	for i, steps := range [][]Step{choice(one, other), choice(other, one)} {
+		for _, e := range c.spaced(steps) {
+			if from, ok := c.local[e.From]; ok {
+				known[i] = append(known[i], [2]int{from, c.local[e.To]})
+			}
+		}
+		c.work += 64 * len(steps)
+	}
+	c.meant[p] = known
+	return known
 }
 
 // possible reports whether edges contradict nothing that is known.
@@ -322,20 +415,22 @@ func (c *chooser) follow(edges [][2]int) {
 		}
 		more := slices.Clone(c.before[from])
 		more.set(from)
+		c.work += len(c.before)
 		for i := range c.before {
 			if i == to || c.before[i].has(to) {
 				c.before[i].add(more)
+				c.work += len(more)
 			}
 		}
 	}
 }
 
 // rule adds what it means that one run comes before another.
-func (c *chooser) rule(one, other *Run) {
+func (c *chooser) rule(one *Run, edges [][2]int) {
 	guard := c.local[one.First*c.each]
 	c.begins[guard] = true
 	needs := map[int]bits{}
-	for _, e := range c.inside(one, other) {
+	for _, e := range edges {
 		from, to := e[0], e[1]
 		if needs[to] == nil {
 			needs[to] = newBits(len(c.nodes))
@@ -378,7 +473,7 @@ func (c *chooser) put(i int) {
 // search places the rest, and reports whether that went.
 func (c *chooser) search() bool {
 	var settled []int
-	for again := true; again; {
+	for again := true; again && !c.given(); {
 		again = false
 		for i := range c.nodes {
 			if !c.begins[i] && c.allowed(i) { // nothing waits for it to be absent
@@ -431,7 +526,7 @@ func (c *chooser) key() string {
 func (s *settling) smaller(c *chooser) []Pair {
 	pairs := slices.Clone(c.pairs)
 	looked := c.looks
-	for i := 0; i < len(pairs) && looked < mostLooksOfMany; {
+	for i := 0; i < len(pairs) && looked < mostLooksOfMany && !s.spent(); {
 		fewer := slices.Delete(slices.Clone(pairs), i, i+1)
 		state := c.choose(fewer)
 		if looked += c.looks; state == Fails {

@@ -36,14 +36,18 @@ const (
 	MostSettled = 1 << 20
 
 	fewNodes        = 24      // of a component that is searched to the end: at most 2^20 sets or mostLooks
+	mostNodes       = 256     // of a component whose sets are searched at all
 	mostLooks       = 1 << 27 // at whether a node can be placed
 	mostLooksOfMany = 1 << 22 // the same if the component has more nodes
 	mostBranches    = 1 << 12 // orders of pairs that are tried then
+	mostForks       = 1 << 22 // words of the copies that this keeps
 
 	mostEager  = 1 << 8  // pairs that are all given to the first search
 	mostShared = 16      // runs of one object in one component whose pairs are all searched
+	mostSteps  = 1 << 19 // edges of the pairs that are searched at once
+	mostSet    = 1 << 22 // words of the sets that are handed on at once
 	mostRounds = 200     // of making an order up and mending it
-	mostWork   = 1 << 26 // steps over nodes and edges
+	mostWork   = 1 << 29 // steps, each of about a nanosecond
 )
 
 // Settle decides whether the runs of each group can be put into an order such that the graph
@@ -61,7 +65,7 @@ func (g *Graph) Settle(groups [][]Run, snapshot bool, o Order, hints []int64) Se
 }
 
 func (s *settling) settle() Settled {
-	for round := 0; round < mostRounds && s.work < mostWork && !s.base.w.Ended(); round++ {
+	for round := 0; round < mostRounds && !s.spent(); round++ {
 		runs, cyclic := s.attempt(s.hints)
 		switch {
 		case cyclic == nil:
@@ -87,6 +91,9 @@ func (s *settling) settle() Settled {
 	return Settled{State: Open}
 }
 
+// spent reports whether the work has come to its bound, or the watch has ended.
+func (s *settling) spent() bool { return s.work > mostWork || s.base.w.Ended() }
+
 // settling is the state of Settle.
 type settling struct {
 	graph  *Graph // as it was given
@@ -106,6 +113,7 @@ type settling struct {
 	known map[Pair]bool
 	chose []Step // what the search chose for them
 	place []uint32
+	list  []uint32 // the nodes by place
 }
 
 func newSettling(g *Graph, groups [][]Run, snapshot bool, o Order, hints []int64) *settling {
@@ -163,10 +171,11 @@ func (g *Graph) with(more []Step) *Graph {
 func (s *settling) attempt(hints []int64) (runs [][]int, cyclic *Graph) {
 	chosen := s.base.with(s.spaced(s.chose))
 	list := s.queue(chosen, hints).order()
-	s.work += 3 * (s.base.Nodes() + s.base.Edges())
+	s.work += 64 * (s.base.Nodes() + s.base.Edges())
 	if list == nil {
 		return nil, chosen
 	}
+	s.list = list
 	s.place = make([]uint32, s.base.Nodes())
 	for at, n := range list {
 		s.place[n] = uint32(at)
@@ -279,10 +288,15 @@ func (s *settling) runs(p Pair) (one, other *Run) {
 // explain finds a cycle for either order of the last pair of a core.
 func (s *settling) explain(core []Pair) Settled {
 	found := Settled{State: Fails, Core: core}
+	s.work /= 2 // so that there is something left for this
 	fails := func(more []Step) bool {
+		s.work += 64 * (s.base.Nodes() + s.base.Edges())
 		return s.base.with(s.spaced(slices.Concat(found.Assumed, more))).Unordered(s.mask, s.timed) != nil
 	}
 	for _, p := range core {
+		if s.spent() {
+			break
+		}
 		one, other := s.runs(p)
 		first, second := choice(one, other), choice(other, one)
 		switch firstFails := fails(first); {

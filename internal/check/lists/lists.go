@@ -77,7 +77,6 @@ type Input struct {
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are of one clock
 	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
-	Undecided    string                         // why nothing may be called valid; empty if it may
 
 	// Lasted returns how long after the end of a transaction another one began, and whether that
 	// is known. If it is set, the times of the transactions are places in an order and no times.

@@ -126,7 +126,6 @@ func newChecker(ctx context.Context, in Input) *checker {
 	if c.Who == nil {
 		c.Who = func(id history.ID) string { return "transaction " + id.String() }
 	}
-	c.undecided(in.Undecided)
 	return c
 }
 

@@ -122,6 +122,8 @@ func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
 		return check.Result{Detail: "Not decided: the reads leave open in which order some values were written, and the search for an order came to its bound."}
 	case len(found.Core) == 0:
 		return invalid([]check.Anomaly{s.cyclic(snapshot)})
+	case len(found.First) == 0 && len(found.Second) == 0:
+		return invalid([]check.Anomaly{s.unexplained(found, groups, snapshot)})
 	}
 	return invalid([]check.Anomaly{s.unsettled(found, groups, snapshot)})
 }
@@ -215,9 +217,7 @@ func (s *serial) summary(cycle []check.Edge) string {
 func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
 	first, second := s.steps(found.First), s.steps(found.Second)
 	one, other := groups[found.Leaf.Group][found.Leaf.One], groups[found.Leaf.Group][found.Leaf.Other]
-	if forces(second) && !forces(first) || len(second) == 0 {
-		// keep first
-	} else if forces(first) || len(first) == 0 {
+	if swap := forces(first) && !forces(second) || len(first) == 0; swap {
 		first, second, one, other = second, first, other, one
 	}
 	a := check.Anomaly{Count: 1}
@@ -244,6 +244,18 @@ func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot b
 		a.Witness = append(a.Witness, s.id(step.From))
 	}
 	a.Witness = check.Distinct(a.Witness)
+	return a
+}
+
+// unexplained is the anomaly of writes of which no order works, if there are too many to show why.
+func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
+	a := check.Anomaly{Name: "no order of the writes", Forbidden: s.level(snapshot), Count: 1}
+	for _, p := range found.Core[:min(len(found.Core), check.Shown)] {
+		group := groups[p.Group]
+		a.Witness = append(a.Witness, s.id(group[p.One].First), s.id(group[p.Other].First))
+	}
+	a.Witness = check.Distinct(a.Witness)
+	a.Detail = fmt.Sprintf("No order of the writes: whichever of each of %s came first, transactions come before themselves.", check.Plural(len(found.Core), "pair")+" of writes")
 	return a
 }
 

@@ -51,6 +51,9 @@ func (s *settling) search() (core []Pair, state State) {
 		return nil, Open
 	}
 	nodes, number := s.nodes(s.pairs)
+	if len(nodes) > mostSearched {
+		return nil, Open
+	}
 	if s.work += (len(nodes)/64 + 1) * 4 * (len(nodes) + s.base.Nodes() + s.base.Edges()); s.spent() {
 		return nil, Open
 	}

@@ -42,12 +42,13 @@ const (
 	mostBranches    = 1 << 12 // orders of pairs that are tried then
 	mostForks       = 1 << 22 // words of the copies that this keeps
 
-	mostEager  = 1 << 8  // pairs that are all given to the first search
-	mostShared = 16      // runs of one object in one component whose pairs are all searched
-	mostSteps  = 1 << 19 // edges of the pairs that are searched at once
-	mostSet    = 1 << 22 // words of the sets that are handed on at once
-	mostRounds = 200     // of making an order up and mending it
-	mostWork   = 1 << 29 // steps, each of about a nanosecond
+	mostEager    = 1 << 8  // pairs that are all given to the first search
+	mostShared   = 16      // runs of one object in one component whose pairs are all searched
+	mostSearched = 1 << 14 // nodes of the pairs that are searched at once: sets of 32 MB
+	mostSteps    = 1 << 19 // edges of the pairs that are searched at once
+	mostSet      = 1 << 22 // words of the sets that are handed on at once
+	mostRounds   = 200     // of making an order up and mending it
+	mostWork     = 1 << 29 // steps, each of about a nanosecond
 )
 
 // Settle decides whether the runs of each group can be put into an order such that the graph

@@ -86,7 +86,8 @@ func (s *settling) queue(g *Graph, hints []int64) *queue {
 		s.locks = s.newLocks()
 	}
 	q := &queue{
-		kahn: g.kahn(s.mask, s.timed), locks: s.locks, open: make([]uint32, len(s.groups)), left: append([]int32(nil), s.locks.left...),
+		kahn: g.kahn(s.mask, s.timed), locks: s.locks,
+		open: make([]uint32, len(s.groups)), left: append([]int32(nil), s.locks.left...),
 		parked: make([][]uint32, len(s.groups)), waits: make([]bool, g.Nodes()), list: make([]uint32, 0, g.Nodes()),
 	}
 	if hints == nil {

@@ -118,7 +118,10 @@ type settling struct {
 }
 
 func newSettling(g *Graph, groups [][]Run, snapshot bool, o Order, hints []int64) *settling {
-	s := &settling{graph: g, base: g, each: 1, order: o, mask: o.mask(), timed: o == Real, groups: groups, hints: hints, eager: mostEager, few: fewNodes, known: map[Pair]bool{}}
+	s := &settling{
+		graph: g, base: g, each: 1, order: o, mask: o.mask(), timed: o == Real, groups: groups, hints: hints,
+		eager: mostEager, few: fewNodes, known: map[Pair]bool{},
+	}
 	if snapshot {
 		s.base, s.each = g.Spaced(), 2
 	}
@@ -256,7 +259,8 @@ func (s *settling) takeGroup(group int, runs []Run, order []int, in map[uint32]b
 		if in[r.First] || in[r.Last] {
 			shared = append(shared, at)
 		}
-		if i+1 < len(order) && in[runs[order[i+1]].First] && (in[r.Last] || slices.ContainsFunc(r.Readers, func(t uint32) bool { return in[t] })) {
+		ends := in[r.Last] || slices.ContainsFunc(r.Readers, func(t uint32) bool { return in[t] })
+		if ends && i+1 < len(order) && in[runs[order[i+1]].First] {
 			more = s.add(Pair{group, at, order[i+1]}) || more
 		}
 	}
@@ -306,7 +310,9 @@ func (s *settling) explain(core []Pair) Settled {
 		case !fails(second):
 			found.Assumed = append(found.Assumed, second...)
 		default:
-			found.Leaf, found.First, found.Second = p, s.cycle(slices.Concat(found.Assumed, first)), s.cycle(slices.Concat(found.Assumed, second))
+			found.Leaf = p
+			found.First = s.cycle(slices.Concat(found.Assumed, first))
+			found.Second = s.cycle(slices.Concat(found.Assumed, second))
 			return found
 		}
 	}

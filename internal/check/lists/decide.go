@@ -88,7 +88,8 @@ func (c *checker) settleUnread() {
 	}
 	for o := graph.Plain; o < graph.Orders && len(groups) > 0; o++ {
 		states := &c.decision.States[o]
-		if o == graph.Real && !c.RealTime || states[graph.TestSerializable] == graph.Holds || states[graph.TestSnapshot] != graph.Holds {
+		open := states[graph.TestSnapshot] == graph.Holds && states[graph.TestSerializable] != graph.Holds
+		if !open || o == graph.Real && !c.RealTime {
 			continue
 		}
 		if o > graph.Plain && c.decision.States[o-1][graph.TestSnapshot] == graph.Fails {

@@ -59,7 +59,8 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	m := c.meet(s)
 	if list, ok := c.unreadOfBoth(s); ok && !m.ok {
 		e.Object = c.listName(list)
-		e.Text = fmt.Sprintf("%s and %s both appended to %s what nobody has read, so that one of them came first: if it was %s", from, to, e.Object, from)
+		e.Text = fmt.Sprintf("%s and %s both appended to %s what nobody has read, so that one came first: if it was %s",
+			from, to, e.Object, from)
 		return e
 	}
 	if !m.ok {

@@ -91,14 +91,17 @@ func (r *resolved) circular(o graph.Order) check.Anomaly {
 	_, of, _ := graph.PhenomenonOf(kinds(steps))
 	a.Name, a.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
 	by := [graph.Orders]string{"", " and by the order of sessions", " and by real time"}[of]
-	a.Detail = fmt.Sprintf("%s comes before itself by what was read%s", check.Capital(r.name(steps[0].to)), by) + check.Times(groups)
+	who := check.Capital(r.name(steps[0].to))
+	a.Detail = fmt.Sprintf("%s comes before itself by what was read%s", who, by) + check.Times(groups)
 	return a
 }
 
 // kinds are the steps as a graph has them.
 func kinds(steps []step) (list []graph.Step) {
 	for _, s := range steps {
-		kind := map[stepKind]uint8{first: graph.Ww, sessionStep: graph.Process, timeStep: graph.Rt, readStep: graph.Wr, inferStep: graph.Ww}[s.kind]
+		kind := [...]uint8{
+			first: graph.Ww, sessionStep: graph.Process, timeStep: graph.Rt, readStep: graph.Wr, inferStep: graph.Ww,
+		}[s.kind]
 		list = append(list, graph.Step{From: s.from, To: s.to, Kind: kind})
 	}
 	return list

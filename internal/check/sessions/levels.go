@@ -117,7 +117,9 @@ func (d *ladder) decide() {
 	if !d.real() {
 		for _, l := range isolation.Levels() {
 			if d.open(l) && l.Includes(isolation.StrongReadUncommitted) {
-				d.verdicts[l] = verdict{why: "Not decided: the history does not say which transactions had ended before others began."}
+				d.verdicts[l] = verdict{
+					why: "Not decided: the history does not say which transactions had ended before others began.",
+				}
 			}
 		}
 	}

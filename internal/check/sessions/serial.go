@@ -119,7 +119,8 @@ func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
 	case found.State == graph.Holds:
 		return valid(s.level(snapshot))
 	case found.State == graph.Open:
-		return check.Result{Detail: "Not decided: the reads leave open in which order some values were written, and the search for an order came to its bound."}
+		return check.Result{Detail: "Not decided: the reads leave open in which order some values were written, " +
+			"and the search for an order came to its bound."}
 	case len(found.Core) == 0:
 		return invalid([]check.Anomaly{s.cyclic(snapshot)})
 	case len(found.First) == 0 && len(found.Second) == 0:
@@ -232,12 +233,14 @@ func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot b
 	switch {
 	case len(second) == 0:
 	case forces(second):
-		a.Detail += fmt.Sprintf(". That %s was written to %s before %s follows: ", s.value(old), object, s.value(made)) + s.texts(second)
+		a.Detail += fmt.Sprintf(". %s was written to %s before %s, because otherwise: %s",
+			s.value(old), object, s.value(made), s.texts(second))
 	default:
-		a.Detail += fmt.Sprintf(". That is so if %s was written to %s before %s. If it was written after it: ", s.value(old), object, s.value(made)) + s.texts(second)
+		a.Detail += fmt.Sprintf(". That is so if %s was written to %s before %s. Otherwise: %s",
+			s.value(old), object, s.value(made), s.texts(second))
 	}
 	if more := len(found.Core) - 1; more > 0 {
-		a.Detail += fmt.Sprintf(". No choice of the order of %s more leads to anything else", check.Plural(more, "pair")+" of writes")
+		a.Detail += fmt.Sprintf(". The order of %s of writes changes nothing", check.Plural(more, "more pair"))
 	}
 	a.Detail += "."
 	for _, step := range second {
@@ -255,7 +258,8 @@ func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot
 		a.Witness = append(a.Witness, s.id(group[p.One].First), s.id(group[p.Other].First))
 	}
 	a.Witness = check.Distinct(a.Witness)
-	a.Detail = fmt.Sprintf("No order of the writes: whichever of each of %s came first, transactions come before themselves.", check.Plural(len(found.Core), "pair")+" of writes")
+	a.Detail = fmt.Sprintf("No order of the writes: in every order of %s of writes, transactions come before themselves.",
+		check.Plural(len(found.Core), "pair"))
 	return a
 }
 

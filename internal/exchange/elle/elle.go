@@ -128,7 +128,10 @@ func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *exc
 
 // withCausal adds what follows for causal consistency, which the checker of lists does not decide.
 func withCausal(levels []lists.LevelResult) []lists.LevelResult {
-	causal := check.Result{Name: isolation.Causal.String(), Detail: "Not decided: causal consistency of lists is decided only if a weaker level is broken or a stronger one holds."}
+	causal := check.Result{
+		Name:   isolation.Causal.String(),
+		Detail: "Not decided: causal consistency of lists is decided only if a weaker level is broken or a stronger one holds.",
+	}
 	at := len(levels)
 	for i, l := range levels {
 		switch {

@@ -162,7 +162,8 @@ func (b *builder) ended(began, ended *operation) error {
 		from = ended
 	}
 	if from.value.kind != vector {
-		return &exchange.InputError{Line: from.line, What: fmt.Sprintf("the :value of a transaction is a vector of operations such as [:r 1 nil], and not %v", from.value)}
+		what := fmt.Sprintf("the :value of a transaction is a vector of operations such as [:r 1 nil], and not %v", from.value)
+		return &exchange.InputError{Line: from.line, What: what}
 	}
 	for _, m := range from.value.list {
 		op, err := b.step(m, ended.kind == "ok")

@@ -36,7 +36,9 @@ func (h *History) registers() *sessions.History {
 	}
 	for process, name := range names {
 		list := of[name]
-		slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(h.Transactions[x].Begin, h.Transactions[y].Begin) })
+		slices.SortStableFunc(list, func(x, y int) int {
+			return cmp.Compare(h.Transactions[x].Begin, h.Transactions[y].Begin)
+		})
 		b.process(uint32(process), list)
 	}
 	b.times()
@@ -93,7 +95,9 @@ type registers struct {
 func (b *registers) aborted(t *lists.Transaction, at int) {
 	for _, op := range t.Ops {
 		if op.Kind == lists.Append {
-			b.to.Aborted = append(b.to.Aborted, sessions.Op{Key: int64(op.Key), Value: number64(op.Element), Line: uint32(b.lines[at]), Write: true})
+			b.to.Aborted = append(b.to.Aborted, sessions.Op{
+				Key: int64(op.Key), Value: number64(op.Element), Line: uint32(b.lines[at]), Write: true,
+			})
 		}
 	}
 }

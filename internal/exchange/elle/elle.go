@@ -85,6 +85,9 @@ func nothing() error {
 
 func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c *exchange.Checked) error {
 	registers := h.registers()
+	for i := range h.Transactions {
+		h.Transactions[i].Ops = nil // they are kept once
+	}
 	if len(registers.Transactions) == 0 {
 		return nothing()
 	}

@@ -170,6 +170,9 @@ func (b *builder) ended(began, ended *operation) error {
 		if err != nil {
 			return err
 		}
+		if t.Ops == nil {
+			t.Ops = make([]lists.Op, 0, len(from.value.list))
+		}
 		t.Ops = append(t.Ops, op)
 		b.Operations++
 	}

@@ -23,6 +23,7 @@ import (
 	"math"
 	"time"
 
+	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 )
 
@@ -42,13 +43,16 @@ type History struct {
 
 // Times are places in an order, by transaction. They have no unit.
 type Times struct {
-	Begin, End []int64 // the end of a transaction whose outcome nobody learned is graph.Never
+	Begin, End []int64 // the end of a transaction whose outcome nobody learned is Never
 	Real       bool    // the order is that of real time; else only that of the sessions of each process
 
 	// Lasted returns how long after the end of a transaction another one began, both by their
 	// indexes, and whether the history has that. It may be nil.
 	Lasted func(ended, began int) (time.Duration, bool)
 }
+
+// Never is the end of a transaction whose outcome nobody learned.
+const Never = graph.Never
 
 // Words write what a history has for people. What is nil is written as a number.
 type Words struct {

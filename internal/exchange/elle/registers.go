@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"stroppy/internal/check/graph"
 	"stroppy/internal/check/lists"
 	"stroppy/internal/check/sessions"
 	"stroppy/internal/history"
@@ -166,7 +165,7 @@ func (b *registers) times() {
 		from := &b.Transactions[t]
 		end := from.End
 		if from.Outcome == history.Unknown {
-			end = graph.Never
+			end = sessions.Never
 		}
 		times.Begin, times.End = append(times.Begin, from.Begin), append(times.End, end)
 	}

@@ -119,7 +119,7 @@ func TestEndStateIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, stderr := call(t, "check", dir)
-	refused(t, code, 3, stderr, "history/end-ledger.bin", "download the end state again")
+	refused(t, code, 4, stderr, "history/end-ledger.bin", "download the end state again")
 }
 
 // TestUnsavedVerdict: a verdict that cannot be written down is shown all the

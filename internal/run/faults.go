@@ -19,11 +19,11 @@ import (
 // the script was injected, seen, and healed.
 const checkFaults = "faults"
 
-// Checks says in one line what each check of a run with a nemesis holds.
-func Checks() [][2]string {
-	return [][2]string{
-		{checkFaults, "every fault of the script was injected, its effect was seen, and it was healed"},
-		{check.Replicas, "after the last heal every node of the cluster holds the same end state"},
+// Checks declares the checks of a run with a nemesis.
+func Checks() []check.Declared {
+	return []check.Declared{
+		{Name: checkFaults, About: "every fault of the script was injected, its effect was seen, and it was healed"},
+		{Name: check.Replicas, About: "after the last heal every node of the cluster holds the same end state"},
 	}
 }
 

@@ -47,8 +47,9 @@ type Spec struct {
 	Words check.Words
 	// Unsafe is the way of writing that loses updates below snapshot isolation; nil: it has none.
 	Unsafe *UnsafeStyle
-	// Checks says what each check holds, in the order in which they are reported.
-	Checks [][2]string
+	// Checks declares all checks, in the order in which they are reported. A check without the
+	// files that it needs is unknown.
+	Checks []check.Declared
 	// Study says that the report has the tables of the Stroppy study.
 	Study bool
 	// Tables are what it adds to the report of one recorded run, where Check has not made

@@ -27,21 +27,48 @@ func Spec() workload.Spec {
 		Config:    func() workload.Config { return new(DefaultConfig()) },
 		Loaded:    loaded,
 		Registers: true,
-		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
-		Checks: [][2]string{
-			{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
-			{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
-			{check.Durable, "every committed transaction is in the history"},
-			{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
-			{check.ExactlyOnce, "no transaction was applied twice"},
-			{check.Serializable, "one order of all transactions explains every balance that was read"},
-			{check.Strict, "one that agrees with real time does"},
-		},
+		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
+		Checks: declared(),
 		Objects: func(h history.Header) workload.Objects {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
 			return &f.size
 		},
 		Format: workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) }),
+	}
+}
+
+// declared are the checks, with the files that each needs.
+func declared() []check.Declared {
+	return []check.Declared{
+		{
+			Name: check.Total, Needs: history.EndState,
+			About: "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed " +
+				"amounts",
+		},
+		{
+			Name: check.Ledger, Needs: history.EndState,
+			About: "opening + amounts of the history = end balance, for every account, teller and branch",
+		},
+		{
+			Name: check.Durable, Needs: history.Recorded | history.EndState,
+			About: "every committed transaction is in the history",
+		},
+		{
+			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
+			About: "nothing aborted is in the history, and nothing there was never sent",
+		},
+		{
+			Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger,
+			About: "no transaction was applied twice",
+		},
+		{
+			Name: check.Serializable, Needs: history.Recorded | history.EndState,
+			About: "one order of all transactions explains every balance that was read",
+		},
+		{
+			Name: check.Strict, Needs: history.Recorded | history.EndState,
+			About: "one that agrees with real time does",
+		},
 	}
 }
 

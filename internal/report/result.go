@@ -39,7 +39,7 @@ type Result struct {
 
 	// Identity names the run's history; null before it was begun and of a check of several.
 	Identity *history.Identity `json:"identity"`
-	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of the files of the directory that do not name their run themselves
+	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of files of the directory
 
 	StartedAt      string  `json:"started_at"` // RFC 3339
 	Load           *Load   `json:"load"`
@@ -107,6 +107,10 @@ type Result struct {
 	Machine string  `json:"machine"` // of the clients: system, architecture, processors
 
 	Environment *Environment `json:"environment,omitempty"`
+
+	// Checksum is the SHA-256, in hexadecimal, of this value as compact JSON with an empty
+	// checksum. A result of an older version has none.
+	Checksum string `json:"checksum"`
 }
 
 // Violations is the file in the run's directory that has a line for each
@@ -468,14 +472,26 @@ type Phase struct {
 // that are made of others.
 func (r *Result) JSON() ([]byte, error) {
 	r.derive()
+	r.Checksum = noChecksum
+	text, err := r.encode()
+	if err == nil {
+		_, r.Checksum, err = checksumOf(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the result as JSON: %w", err)
+	}
+	copy(text[bytes.LastIndex(text, []byte(noChecksum)):], r.Checksum)
+	return text, nil
+}
+
+// encode returns the result as JSON for people.
+func (r *Result) encode() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return nil, fmt.Errorf("write the result as JSON: %w", err)
-	}
-	return out.Bytes(), nil
+	err := encoder.Encode(r)
+	return out.Bytes(), err
 }
 
 // Read reads the result in a run's directory. Where there is none, the error is
@@ -488,8 +504,13 @@ func Read(dir string) (*Result, error) {
 	return r, err
 }
 
+// Parse reads a result. It returns an error if the text is no result of a known schema, or is
+// not as it was written.
 func Parse(data []byte) (*Result, error) {
 	r, err := Decode[Result](data, "result")
+	if err == nil {
+		err = verifyChecksum(data)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,9 +30,6 @@ const (
 // was recorded; empty where it was not.
 func Promised(h history.Header) string { return h.Keys[keyExpect] }
 
-// unreadableSuffix ends the name of a result.json that could not be read.
-const unreadableSuffix = ".unreadable"
-
 // Check checks recorded runs, or what a database holds, and writes the verdict into the
 // result.json of Dir; where that fails the error is an *UnsavedError and the result is
 // whole. The answer depends on the directories alone.
@@ -50,11 +45,7 @@ func Check(ctx context.Context, o Options) (*report.Result, error) {
 		return c.result, err
 	}
 	c.log.Info("checked", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	err := c.unkept
-	if name := filepath.Join(c.o.Dir.Path, report.FileName); c.unreadable != "" { // it is kept beside the new one
-		err = errors.Join(err, os.Rename(name, name+unreadableSuffix))
-	}
-	if err := errors.Join(err, c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := errors.Join(c.unkept, c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
@@ -109,11 +100,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		case !c.facts.Complete:
 			reason = cutOff + reason
 		}
-		reason = endedEarly(c.result.Drive) + reason
-		if c.unreadable != "" {
-			reason = fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable) + reason
-		}
-		return reason
+		return endedEarly(c.result.Drive) + reason
 	})
 }
 
@@ -157,8 +144,7 @@ func (c *conductor) readRun() error {
 	case errors.As(err, new(report.NewerError)):
 		return err
 	case !errors.Is(err, fs.ErrNotExist):
-		c.unreadable = c.o.Scrub(err.Error())
-		c.log.Warn("the result of the run could not be read", "error", err)
+		return fmt.Errorf("%w: restore it from a copy, or remove it to check the recorded history alone", err)
 	}
 	if err := SameRun(c.o.Dir.Path, before); err != nil {
 		return err
@@ -170,9 +156,6 @@ func (c *conductor) readRun() error {
 		return err
 	}
 	r, h := c.result, c.facts.Header
-	if c.unreadable != "" { // whether the database was whole again after its faults is not recorded
-		r.Finished = c.facts.Complete && h.Keys[keyNemesis] == ""
-	}
 	r.LoadID, r.Violations = h.LoadID, nil
 	if before == nil && !c.o.Fresh {
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed

@@ -172,7 +172,6 @@ type conductor struct {
 	faultCount  int            // that were noted
 	faultLines  int            // that were written of them
 	unwhole     string         // why the database did not become whole after the last heal
-	unreadable  string         // why the result of the run that is checked could not be read
 	unkept      error          // why the violations could not be written
 	judging     bool           // the run itself is judged, not a recording of it
 	facts       facts          // of the run that is checked
@@ -440,7 +439,7 @@ func (c *conductor) tables(ctx context.Context) {
 }
 
 func (c *conductor) save() (err error) {
-	if c.result.Files, err = digests(c.o.Dir.Path); err != nil {
+	if c.result.Files, err = digestsOf(c.o.Dir.Path, c.result); err != nil {
 		return err
 	}
 	data, err := c.result.JSON()

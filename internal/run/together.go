@@ -56,7 +56,6 @@ func qualified(runs []*conductor, verdict, text string) string {
 		cut = cutOff
 	}
 	before(func(r *conductor) bool { return !r.facts.Complete && verdict != "invalid" }, cut)
-	before(func(r *conductor) bool { return r.unreadable != "" }, "The result of %s could not be read, and the check went by the recorded history. ")
 	before(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted }, "The user ended the run of %s early. ")
 	if len(runs) > 1 {
 		before(func(*conductor) bool { return true }, "%s against one data set, checked together. ")

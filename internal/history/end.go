@@ -312,10 +312,12 @@ func (e *End) belongs(run Identity) error {
 		return fmt.Errorf("%s in %s: it is of %s and the %s of %s: put the files of one run together", readingEnd, s.path, owner, other, of)
 	}
 	switch {
-	case legs != objects:
-		return mixed(e.legs, legs, "objects beside it are", objects)
 	case run != Identity{} && objects != run:
 		return mixed(e.objects, objects, "history beside it is", run)
+	case run != Identity{} && legs != run:
+		return mixed(e.legs, legs, "history beside it is", run)
+	case legs != objects:
+		return mixed(e.legs, legs, "objects beside it are", objects)
 	}
 	return nil
 }

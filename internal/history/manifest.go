@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,12 @@ func (m manifest) sum() uint32 {
 	return checksum(text)
 }
 
+// text returns the bytes of the file.
+func (m *manifest) text() []byte {
+	text, _ := json.MarshalIndent(m, "", "  ") // of these types it cannot fail
+	return append(text, '\n')
+}
+
 // list adds files to the manifest in dir, which is made if it is missing.
 func list(dir string, files map[string]entry) error {
 	path := filepath.Join(dir, ManifestFile)
@@ -54,11 +61,7 @@ func list(dir string, files map[string]entry) error {
 		m.Files[name] = e
 	}
 	m.Checksum = m.sum()
-	text, err := json.MarshalIndent(m, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path+partSuffix, append(text, '\n'), 0o644)
-	}
-	if err == nil {
+	if err = os.WriteFile(path+partSuffix, m.text(), 0o644); err == nil {
 		err = os.Rename(path+partSuffix, path)
 	}
 	if err != nil {
@@ -79,7 +82,7 @@ func readManifest(dir string, run Identity) (*manifest, error) {
 	if err == nil {
 		err = json.Unmarshal(text, m)
 	}
-	if err == nil && m.Checksum != m.sum() {
+	if err == nil && (m.Checksum != m.sum() || !bytes.Equal(text, m.text())) {
 		err = errors.New("its checksum is wrong")
 	}
 	if err != nil {

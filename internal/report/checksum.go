@@ -12,8 +12,9 @@ import (
 // noChecksum stands where the checksum of a result belongs until it is known.
 const noChecksum = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// checksumKey finds the checksum in a result as compact JSON. It is the last key.
-var checksumKey = regexp.MustCompile(`"checksum":"([0-9a-f]*)"}$`)
+// checksumKey finds the checksum in a result as compact JSON, whose last key it is, even if its
+// name or its value was altered.
+var checksumKey = regexp.MustCompile(`"(?:checksum":"([^"]*)|[^"]*":"([0-9a-f]{64}))"}$`)
 
 // checksumOf returns the checksum that a result says it has, and the one that it has. Both are
 // empty if it says none.
@@ -27,11 +28,9 @@ func checksumOf(result []byte) (stated, real string, err error) {
 	if at == nil {
 		return "", "", nil
 	}
-	stated = string(text[at[2]:at[3]])
-	if stated == "" {
-		return "", "", nil
-	}
-	return stated, fmt.Sprintf("%x", sha256.Sum256(append(text[:at[2]:at[2]], text[at[3]:]...))), nil
+	from, to := max(at[2], at[4]), max(at[3], at[5])
+	stated = string(text[from:to])
+	return stated, fmt.Sprintf("%x", sha256.Sum256(append(text[:from:from], text[to:]...))), nil
 }
 
 // verifyChecksum returns an error if a result is not as it was written.

@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 )
 
 // Inputs is a set of the files of a recording that a check is made from.
@@ -35,6 +36,7 @@ const (
 	Gap                 // transactions of a client are missing
 	Replaced            // it is not the file that the manifest names
 	Senseless           // its description contradicts itself
+	Lacking             // it has fewer transactions than were counted while they ran
 )
 
 // Damage is an error that says why a file of a recording cannot be trusted.
@@ -92,3 +94,12 @@ func (s *blockSource) fail(d *Damage) *Damage {
 
 // failed returns the first damage that anybody met in the file, or nil.
 func (s *blockSource) failed() *Damage { return s.failure.Load() }
+
+// LacksTransactions returns the damage of the complete history in dir, a run's history folder,
+// that has fewer transactions than the file counter says were made.
+func LacksTransactions(dir string, records, made uint64, counter string) *Damage {
+	return &Damage{
+		Input: Recorded, File: filepath.Join(dir, transactionsFile), Problem: Lacking, Offset: -1, err: errDamaged, doing: "read the history",
+		what: fmt.Sprintf("it holds %d transactions, and %s counts %d: restore it from a copy", records, counter, made),
+	}
+}

@@ -55,6 +55,9 @@ func (r *Reader) Header() Header { return r.header }
 // clients.
 func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added != nil }
 
+// Records is how many transactions a complete history says that it has.
+func (r *Reader) Records() uint64 { return r.source.footer.Records }
+
 // Close closes the file.
 func (r *Reader) Close() error { return r.source.close() }
 

@@ -76,6 +76,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		}
 	}
 	return c.verify(ctx, []string{c.o.Dir.Path}, func(results []check.Result) ([]check.Result, error) {
+		results = c.whole(results)
 		if !c.facts.Driven {
 			results = withoutHistory(results)
 		} else if err := c.recompute(); err != nil { // of a run that was cut off
@@ -109,8 +110,9 @@ const cutOff = "The run was cut off, so not all that it sent is recorded. "
 // facts are what a recorded history says about itself.
 type facts struct {
 	Header   history.Header
-	Driven   bool // there was a load phase
-	Complete bool // the history was closed
+	Driven   bool   // there was a load phase
+	Complete bool   // the history was closed
+	Records  uint64 // transactions of a complete history
 }
 
 // readFacts reads the first and the last bytes of a run's history.
@@ -120,7 +122,21 @@ func readFacts(dir string) (facts, error) {
 		return facts{}, err
 	}
 	defer recorded.Close()
-	return facts{Header: recorded.Header(), Complete: recorded.Complete(), Driven: check.Driven(recorded.Header())}, nil
+	return facts{Header: recorded.Header(), Complete: recorded.Complete(), Records: recorded.Records(), Driven: check.Driven(recorded.Header())}, nil
+}
+
+// whole returns the results of the checks, undecided if the history has fewer transactions than
+// were counted while they ran.
+func (c *conductor) whole(results []check.Result) []check.Result {
+	d := c.result.Drive
+	if d == nil || d.Rebuilt || !c.facts.Complete || c.facts.Records == 0 {
+		return results
+	}
+	if made := d.Committed + d.Aborted + d.Unknown; c.facts.Records < made {
+		lacking := history.LacksTransactions(c.o.Dir.History(), c.facts.Records, made, report.FileName)
+		return (&check.Files{Failed: []*history.Damage{lacking}}).Settle(c.o.Spec.Checks, results)
+	}
+	return results
 }
 
 // Header reads what the history of the run in dir says about it.

@@ -33,6 +33,10 @@ func (c *conductor) together(ctx context.Context) error {
 		dirs = append(slices.Clone(dirs), c.o.Dir.Path)
 	}
 	return c.verify(ctx, dirs, func(results []check.Result) ([]check.Result, error) {
+		for _, r := range runs {
+			r.o.Spec = c.o.Spec
+			results = r.whole(results)
+		}
 		return append(results, faultsOf(runs)...), nil
 	}, func(reason string) string { return qualified(runs, c.result.Verdict, reason) })
 }

@@ -13,7 +13,14 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/history"
 	"stroppy/internal/report"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/appends"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/events"
+	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/tpcb"
 )
 
 // blocksOf is a file of blocks in its parts, as docs/history-format.md describes them.
@@ -305,5 +312,31 @@ func (s *subject) alterBeside(t *testing.T, r *rand.Rand, name string, how alter
 	removed := altered == nil && code == s.code // the check does without it
 	if !removed && (code != 3 && code != 4 || !strings.Contains(last, name)) {
 		t.Errorf("%s %s: exit code %d after %d: %s", name, how.name, code, s.code, last)
+	}
+}
+
+// TestChecksWithoutAnEndState: of a complete run whose end state nobody downloaded, each check
+// that needs the end state is listed and undecided, and so is the verdict.
+func TestChecksWithoutAnEndState(t *testing.T) {
+	for _, spec := range []workload.Spec{bank.Spec(), tpcb.Spec(), kv.Spec(), events.Spec(), appends.Spec()} {
+		dir := filepath.Join(t.TempDir(), "run")
+		if code, _, stderr := call(t, "run", spec.Name, "--db", "memory:", "--count", "300", "--clients", "3", "--no-check", "--out", dir); code != 0 {
+			t.Fatal(stderr)
+		}
+		code, stdout, stderr := call(t, "check", dir, "--json")
+		refused(t, code, 4, stderr, "the end state was not downloaded")
+		r, err := report.Parse([]byte(stdout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range spec.Checks {
+			i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == declared.Name })
+			switch {
+			case i < 0 && !declared.Optional:
+				t.Errorf("%s: the check %s is not listed", spec.Name, declared.Name)
+			case i >= 0 && declared.Needs&history.EndState != 0 && (r.Checks[i].Status != "unknown" || !r.Checks[i].Required):
+				t.Errorf("%s: %s is %s, required %t", spec.Name, declared.Name, r.Checks[i].Status, r.Checks[i].Required)
+			}
+		}
 	}
 }

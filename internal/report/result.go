@@ -3,8 +3,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,7 +108,7 @@ type Result struct {
 
 	// Checksum is the SHA-256, in hexadecimal, of this value as compact JSON with an empty
 	// checksum. A result of an older version has none.
-	Checksum string `json:"checksum"`
+	Checksum string `json:"checksum,omitempty"`
 }
 
 // Violations is the file in the run's directory that has a line for each
@@ -466,64 +464,6 @@ type Claim struct {
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-}
-
-// JSON returns the result as result.json holds it, and brings the measurements into line
-// that are made of others.
-func (r *Result) JSON() ([]byte, error) {
-	r.derive()
-	r.Checksum = noChecksum
-	text, err := r.encode()
-	if err == nil {
-		_, r.Checksum, err = checksumOf(text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write the result as JSON: %w", err)
-	}
-	copy(text[bytes.LastIndex(text, []byte(noChecksum)):], r.Checksum)
-	return text, nil
-}
-
-// encode returns the result as JSON for people.
-func (r *Result) encode() ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	err := encoder.Encode(r)
-	return out.Bytes(), err
-}
-
-// Read reads the result in a run's directory. Where there is none, the error is
-// an fs.ErrNotExist.
-func Read(dir string) (*Result, error) {
-	r, err := ReadFile(dir, FileName, "result of the run", maxFile, Parse)
-	if err == nil {
-		r.derive()
-	}
-	return r, err
-}
-
-// Parse reads a result. It returns an error if the text is no result of a known schema, or is
-// not as it was written.
-func Parse(data []byte) (*Result, error) {
-	r, err := Decode[Result](data, "result")
-	if err == nil {
-		err = verifyChecksum(data)
-	}
-	if err != nil {
-		return nil, err
-	}
-	verdicts := []string{"valid", "invalid", "unknown"}
-	if !slices.Contains(verdicts, r.Verdict) {
-		return nil, fmt.Errorf("the verdict is %q, which is none of valid, invalid and unknown", r.Verdict)
-	}
-	for _, c := range r.Checks {
-		if !slices.Contains(append(verdicts, notApplicable), c.Status) {
-			return nil, fmt.Errorf("the status of the check %s is %q, which is none of valid, invalid, unknown and %s", c.Name, c.Status, notApplicable)
-		}
-	}
-	return r, nil
 }
 
 // derive brings those measurements into line that are made of others: the client's largest

@@ -173,7 +173,8 @@ func (c *conductor) readRun() error {
 	}
 	r, h := c.result, c.facts.Header
 	r.LoadID, r.Violations = h.LoadID, nil
-	if before == nil && !c.o.Fresh {
+	if before == nil && !c.o.Fresh { // whether the database was whole again after its faults is not recorded
+		r.Finished = c.facts.Complete && h.Keys[keyNemesis] == ""
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed
 		r.StartedAt = time.Unix(0, h.Started).UTC().Format(time.RFC3339)
 	}

@@ -14,12 +14,14 @@ type Declared struct {
 	// Needs are the files without which the check is not valid. A violation that shows in
 	// the files that are there is one all the same.
 	Needs history.Inputs
-	// Optional says that the check is made of some recordings only.
-	Optional bool
+	// If reports whether the check is made of these recordings; nil: of all.
+	If func(recordings []history.Header) bool
 }
 
 // Files says which files of the recordings the checks were made from.
 type Files struct {
+	Recordings []history.Header
+
 	Missing history.Inputs    // nobody has kept them
 	Early   uint64            // the run that may have gone on after the end state was downloaded; 0: none
 	Failed  []*history.Damage // of each file that could not be trusted, and that no check has seen
@@ -38,7 +40,7 @@ func (f *Files) Settle(declared []Declared, results []Result) []Result {
 			}
 		}
 		switch {
-		case !made && d.Optional:
+		case !made && d.If != nil && !d.If(f.Recordings):
 			continue
 		case f.failed(d.Needs) != nil:
 			r = Undecided(r, Unreadable(f.failed(d.Needs)))

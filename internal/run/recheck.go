@@ -134,7 +134,7 @@ func (c *conductor) whole(results []check.Result) []check.Result {
 	}
 	if made := d.Committed + d.Aborted + d.Unknown; c.facts.Records < made {
 		lacking := history.LacksTransactions(c.o.Dir.History(), c.facts.Records, made, report.FileName)
-		return (&check.Files{Failed: []*history.Damage{lacking}}).Settle(c.o.Spec.Checks, results)
+		return (&check.Files{Recordings: []history.Header{c.facts.Header}, Failed: []*history.Damage{lacking}}).Settle(c.o.Spec.Checks, results)
 	}
 	return results
 }

@@ -84,11 +84,16 @@ func declared() []check.Declared {
 			About: "every audit saw exactly the total, and a consistent cut",
 		},
 		{
-			Name: check.Limit, Needs: history.Recorded | history.EndState, Optional: true,
+			Name: check.Limit, Needs: history.Recorded | history.EndState, If: withCodes,
 			About: "what clients opened in a bank code never held more than the limit, nor lacked more than the " +
 				"cover, where they open accounts",
 		},
 	}
+}
+
+// withCodes reports whether clients opened accounts in one of these runs.
+func withCodes(runs []history.Header) bool {
+	return slices.ContainsFunc(runs, func(h history.Header) bool { return h.Keys[keyCodes] != "" })
 }
 
 // format is that of amounts; of an audit, which reads the whole bank, it is short.

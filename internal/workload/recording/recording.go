@@ -129,6 +129,7 @@ func (r runs) files() (f check.Files) {
 	f.Missing = history.EndState
 	for _, one := range r {
 		one.Late()
+		f.Recordings = append(f.Recordings, one.Header)
 		if one.End != nil {
 			f.Missing = 0
 		}

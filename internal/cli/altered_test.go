@@ -189,7 +189,7 @@ func copyDir(t *testing.T, from, to string) {
 func TestAlteredRecordings(t *testing.T) {
 	rounds := 40
 	if testing.Short() {
-		rounds = 4
+		rounds = 2
 	}
 	healthy, often := "memory:?unknown=0.02&abort=0.02", "memory:?rate=0.05&mutant="
 	for _, args := range [][]string{
@@ -270,7 +270,7 @@ func (s *subject) alter(t *testing.T, r *rand.Rand, name string, how alteration)
 func TestAlteredFilesOfARun(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
-		rounds = 2
+		rounds = 1
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, mutant := range []string{"", "&mutant=lost-update&rate=0.05"} {

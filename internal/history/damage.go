@@ -63,7 +63,8 @@ func (d *Damage) Error() string {
 	case d.Offset < 0:
 		return fmt.Sprintf("%s in %s: %s", d.doing, d.File, d.what)
 	}
-	return fmt.Sprintf("%s in %s: %v at offset %d: %s: restore it from a copy", d.doing, d.File, errDamaged, d.Offset, d.what)
+	return fmt.Sprintf("%s in %s: %v at offset %d: %s: restore it from a copy",
+		d.doing, d.File, errDamaged, d.Offset, d.what)
 }
 
 // Unwrap returns the cause.
@@ -99,7 +100,8 @@ func (s *blockSource) failed() *Damage { return s.failure.Load() }
 // that has fewer transactions than the file counter says were made.
 func LacksTransactions(dir string, records, made uint64, counter string) *Damage {
 	return &Damage{
-		Input: Recorded, File: filepath.Join(dir, transactionsFile), Problem: Lacking, Offset: -1, err: errDamaged, doing: "read the history",
+		Input: Recorded, File: filepath.Join(dir, transactionsFile), Problem: Lacking, Offset: -1,
+		doing: "read the history", err: errDamaged,
 		what: fmt.Sprintf("it holds %d transactions, and %s counts %d: restore it from a copy", records, counter, made),
 	}
 }

@@ -160,7 +160,9 @@ func (w *EndWriter) Close() error {
 	objects, legs := filepath.Join(w.dir, objectsFile), filepath.Join(w.dir, ledgerFile)
 	err := os.Remove(objects)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = list(w.dir, map[string]entry{objectsFile: w.objects.out.sums.entry(), ledgerFile: w.legs.out.sums.entry()})
+		err = list(w.dir, map[string]entry{
+			objectsFile: w.objects.out.sums.entry(), ledgerFile: w.legs.out.sums.entry(),
+		})
 	}
 	if err == nil {
 		err = os.Rename(legs+partSuffix, legs)
@@ -299,7 +301,7 @@ func openEnd(dir string, run Identity) (*End, error) {
 // absent returns the damage of an end state of which one file is missing.
 func absent(path string, input Inputs) error {
 	return &Damage{Input: input, File: path, Problem: Missing, Offset: -1, err: errDamaged,
-		doing: readingEnd, what: "restore it from a copy, or download the end state again with `stroppy check RUN_DIR --db URL`"}
+		doing: readingEnd, what: restoreEnd}
 }
 
 // belongs refuses an end state of another run than the history beside it is of.
@@ -322,7 +324,10 @@ func (e *End) belongs(run Identity) error {
 	return nil
 }
 
-const readingEnd = "read the end state"
+const (
+	readingEnd = "read the end state"
+	restoreEnd = "restore it from a copy, or download the end state again with `stroppy check RUN_DIR --db URL`"
+)
 
 // openWhole opens one file of an end state, which must be complete.
 func openWhole(path string, c contents) (*blockSource, error) {
@@ -330,7 +335,7 @@ func openWhole(path string, c contents) (*blockSource, error) {
 	if err == nil && s.added != nil {
 		err = s.added
 	} else if err == nil && !s.complete {
-		err = s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged, what: "its last part is missing: restore it from a copy, or download the end state again with `stroppy check RUN_DIR --db URL`"})
+		err = s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged, what: "its last part is missing: " + restoreEnd})
 	}
 	return s, err
 }

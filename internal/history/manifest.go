@@ -89,7 +89,8 @@ func readManifest(dir string, run Identity) (*manifest, error) {
 		return nil, fmt.Errorf("read the list of the recording's files in %s: %w: restore it from a copy", path, err)
 	}
 	if m.Identity != run {
-		return nil, fmt.Errorf("read the list of the recording's files in %s: it is of %s, and the history beside it is of %s: put the files of one run together", path, m.Identity, run)
+		return nil, fmt.Errorf("read the list of the recording's files in %s: it is of %s, and the history beside it is of %s: "+
+			"put the files of one run together", path, m.Identity, run)
 	}
 	return m, nil
 }

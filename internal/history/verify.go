@@ -155,11 +155,11 @@ func (m *manifest) compare(s *blockSource) error {
 		return nil
 	case !s.complete:
 		return s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged,
-			what: fmt.Sprintf("its last part is missing, although %s says that it was complete: restore it from a copy", ManifestFile)})
+			what: "its last part is missing, although " + ManifestFile + " says that it was complete: restore it from a copy"})
 	}
 	return s.fail(&Damage{Problem: Replaced, Offset: -1, err: errDamaged,
-		what: fmt.Sprintf("it holds %d records in %d blocks, and is not the file of %d records in %d blocks that %s names: restore it from a copy",
-			s.footer.Records, s.footer.Blocks, want.Records, want.Blocks, ManifestFile)})
+		what: fmt.Sprintf("it holds %d records in %d blocks, and is not the file of %d records in %d blocks that %s names: "+
+			"restore it from a copy", s.footer.Records, s.footer.Blocks, want.Records, want.Blocks, ManifestFile)})
 }
 
 // clocks refuses the file of the clocks in dir if it is missing or not the one that is listed.
@@ -238,7 +238,8 @@ func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
 	next := map[ID]ID{} // by the beginning of the client's IDs
 	for _, b := range seen {
 		if b.first.Run() != run {
-			return s.damaged(b.offset, BadRecord, fmt.Sprintf("the history is of run %d and holds transaction %v", run, b.first))
+			what := fmt.Sprintf("the history is of run %d and holds transaction %v", run, b.first)
+			return s.damaged(b.offset, BadRecord, what)
 		}
 		client := b.first &^ (1<<SequenceBits - 1)
 		want, known := next[client]
@@ -263,11 +264,13 @@ func (s *blockSource) repeated(seen []seenBlock) error {
 		other, again := at[c]
 		if again && b.client == rowBlock {
 			first, second := make([]byte, b.length), make([]byte, b.length)
-			if err := errors.Join(s.read(first, other.offset+blockHeadSize), s.read(second, b.offset+blockHeadSize)); err != nil {
+			err := errors.Join(s.read(first, other.offset+blockHeadSize), s.read(second, b.offset+blockHeadSize))
+			if err != nil {
 				return err
 			}
 			if bytes.Equal(first, second) {
-				return s.damaged(b.offset, Repeated, fmt.Sprintf("the block is that at offset %d once more", other.offset))
+				what := fmt.Sprintf("the block is that at offset %d once more", other.offset)
+				return s.damaged(b.offset, Repeated, what)
 			}
 		}
 		at[c] = b

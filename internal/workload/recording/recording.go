@@ -63,6 +63,9 @@ func Checker(
 			return checked, err
 		}
 		files := r.files()
+		if len(files.Failed) > 0 {
+			checked.Resolved = check.Resolved{}
+		}
 		if len(in.Early) > 0 {
 			files.Early = in.Early[0]
 		}

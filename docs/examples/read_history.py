@@ -5,8 +5,8 @@
 
 prints, as JSON, who recorded it, how many transactions of each kind and outcome
 there are, what the end state adds up to, and of how many accounts the opening balance
-and the ledger make the end balance. It verifies every checksum. It needs
-nothing but Python 3's standard library.
+and the ledger make the end balance. It verifies every checksum, the manifest, and that no
+client's transactions have a gap. It needs nothing but Python 3's standard library.
 """
 
 import collections
@@ -108,6 +108,12 @@ class File:
         self.checksum, self.header = checksum, json.loads(text)
         self.first = 24 + length
 
+    def verify(self, manifest):
+        """Compares the file, once it is read, with what the manifest names."""
+        entry = manifest.get(os.path.basename(self.path))
+        if entry and (not self.complete or self.footer != (entry.get("blocks", 0), entry.get("records", 0), entry["checksum"])):
+            raise ValueError(f"{self.path}: it is not the file that the manifest names")
+
     def blocks(self):
         at, count, records = self.first, 0, 0
         running = crc32c(struct.pack("<I", self.checksum))
@@ -119,7 +125,7 @@ class File:
                 (checksum,) = struct.unpack_from("<I", self.data, at + 24)
                 if at + 28 != len(self.data) or crc32c(self.data[at:at + 24]) != checksum or footer != (count, records, running):
                     raise ValueError(f"{self.path}: its footer is wrong")
-                self.complete = True
+                self.complete, self.footer = True, footer
                 return
             head = self.data[at:at + 24]
             if len(head) < 24:
@@ -138,12 +144,34 @@ class File:
 
 
 def transactions(file):
-    for _, n, p in file.blocks():
+    latest = {}  # the last sequence of each client
+    for client, n, p in file.blocks():
         last, end, lists = 0, 0, {}
         for _ in range(n):
             tx = transaction(p, last, end, lists)
             last, end = tx["number"], tx["end"]
+            sequence = latest.get(client, 0) + 1
+            if tx["id"] != (file.header["run"], client, sequence):
+                raise ValueError(f"{file.path}: transaction {sequence} of client {client} is missing")
+            latest[client] = sequence
             yield tx
+
+
+def manifest(folder, recorded):
+    """The entries of the manifest of a recording, by the names of files; none without one."""
+    path = os.path.join(folder, "manifest.json")
+    if not os.path.exists(path):
+        if recorded.complete and recorded.header.get("manifest"):
+            raise ValueError(f"{path}: it is missing")
+        return {}
+    with open(path, "rb") as f:
+        listed = json.load(f)
+    checksum, listed["checksum"] = listed["checksum"], 0
+    if crc32c(json.dumps(listed, separators=(",", ":")).encode()) != checksum:
+        raise ValueError(f"{path}: its checksum is wrong")
+    if listed["identity"]["header_checksum"] != recorded.checksum:
+        raise ValueError(f"{path}: it is of another run than the history beside it")
+    return listed["files"]
 
 
 def transaction(p, last, end, lists):
@@ -246,9 +274,36 @@ def mix(x):
     return x ^ x >> 31
 
 
+def permute(width, seed, x):
+    for i in range(3):
+        x = (x + mix(seed + 2 * i + 1 & MASK)) * (mix(seed + 2 * i + 2 & MASK) | 1) & (1 << width) - 1
+        x ^= x >> (width + 1) // 2
+    return x
+
+
+def base32(number, digits):
+    return "".join("0123456789abcdefghijklmnopqrstuv"[number >> 5 * i & 31] for i in reversed(range(digits)))
+
+
+def key(header, n):
+    """The key of an account or of a record, as the database has it; empty in other workloads."""
+    if header["workload"] == "bank":
+        whole = permute(48, mix(header["seed"]), n)
+        bic = "".join("BDFGKLMN"[whole >> 36 + 3 * i & 7] for i in reversed(range(4)))
+        return f"{bic}XX2Z/{whole & (1 << 36) - 1:011d}"
+    if header["workload"] != "kv":
+        return ""
+    size, place = int(header["keys"]["key_size"]), permute(62, mix(header["seed"]), n)
+    text, number = "kv/" + base32(place, 13), place
+    while len(text) < size:
+        number = mix(number)
+        text += base32(number, min(12, size - len(text)))
+    return text
+
+
 def opening(header, n):
     """What account n held after the load."""
-    if header["workload"] != "bank":
+    if header["workload"] != "bank" or n >= 1 << 47:
         return 0
     personal = 10_000 + (mix(header["seed"] ^ mix(n + 1)) * 990_001 >> 64)
     return personal * 100 if n % 100 == 0 else personal
@@ -270,8 +325,12 @@ def summary(directory):
     result = {"workload": header["workload"], "run": header["run"], "complete": recorded.complete,
               "transactions": dict(counts), "operations": operations, "amounts": amounts,
               "elements": read, "element_sum": read_sum}
+    listed = manifest(folder, recorded)
+    recorded.verify(listed)
     path = os.path.join(folder, "end-objects.bin")
     if not os.path.exists(path):
+        if "end-objects.bin" in listed:
+            raise ValueError(f"{path}: it is missing")
         return result
     held, book, unexpected = File(path, ACCOUNTS), File(os.path.join(folder, "end-ledger.bin"), LEDGER), []
     for file in (held, book):
@@ -282,11 +341,13 @@ def summary(directory):
     for file in (held, book):
         if not file.complete:
             raise ValueError(f"{file.path}: it is not whole")
+        file.verify(listed)
     expected = collections.Counter()
     for entry in entries:
         expected[entry["object"]] += entry["amount"]
     closed = sum(opening(header, r["object"]) + expected[r["object"]] == r["balance"] for r in rows)
-    result.update(closed=closed, objects=len(rows), balances=sum(r["balance"] for r in rows), versions=sum(r["version"] for r in rows),
+    names = [key(header, r["object"]) for r in sorted(rows, key=lambda r: r["object"])]
+    result.update(first=names[:1], last=names[-1:], closed=closed, objects=len(rows), balances=sum(r["balance"] for r in rows), versions=sum(r["version"] for r in rows),
                   entries=len(entries), entry_amounts=sum(e["amount"] for e in entries), unexpected=len(unexpected))
     return result
 

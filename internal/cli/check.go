@@ -181,7 +181,9 @@ func (c *config) recorded(database db.Database, h history.Header) (w workload.Wo
 			return nil, err
 		}
 	}
-	return held.bind(database, false)
+	o := held.options(isVolatile(database))
+	o.Undriven = true
+	return held.Config.New(database, o)
 }
 
 // check opens the database if one is named, and checks.

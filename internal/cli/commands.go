@@ -374,7 +374,7 @@ func (a *app) pop(config *config) error {
 	}
 	defer database.Close()
 	o := config.options(true)
-	o.LoadOnly = true
+	o.Undriven = true
 	workload, err := config.Config.New(database, o)
 	if err != nil {
 		return &exitError{exitUsage, err}

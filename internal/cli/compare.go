@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/history"
 	"stroppy/internal/live"
 	"stroppy/internal/output"
 	"stroppy/internal/report"
@@ -343,8 +344,12 @@ func noResult(dir string) error {
 }
 
 // noHistory refuses a directory without a recording. Of one of a sweep or a comparison it names
-// a run.
+// a run. If other files of a recording are there, the recording is damaged.
 func noHistory(dir string) error {
+	folder := (&run.Directory{Path: dir}).History()
+	if left, err := os.ReadDir(folder); err == nil && len(left) > 0 {
+		return fmt.Errorf("read the run in %s: %s is missing: restore it from a copy", dir, filepath.Join(folder, history.FileName))
+	}
 	return cmp.Or(ofSeveral(dir), usagef("%s is no run's directory: there is no history in it", dir))
 }
 

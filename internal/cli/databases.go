@@ -330,7 +330,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*run.UnusableError)):
+	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*dataset.ChangedError)), errors.As(err, new(*run.UnusableError)):
 		return exitUsage
 	}
 	return exitFailed

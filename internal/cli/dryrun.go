@@ -331,8 +331,8 @@ func (c *config) checkNames() (names []string) {
 	}
 	selective, _ := c.Config.(workload.Selective)
 	for _, one := range list {
-		if selective == nil || c.NoLoad || !selective.Omits(one[0]) {
-			names = append(names, one[0])
+		if selective == nil || c.NoLoad || !selective.Omits(one.Name) {
+			names = append(names, one.Name)
 		}
 	}
 	return names

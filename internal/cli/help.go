@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
@@ -319,9 +320,9 @@ func list(kind string, kinds []string) (lines []listLine, err error) {
 }
 
 // about writes names with what they mean.
-func about(list [][2]string) (lines []listLine) {
+func about(list []check.Declared) (lines []listLine) {
 	for _, c := range list {
-		lines = append(lines, listLine{fmt.Sprintf("%-15s ", c[0]), c[1]})
+		lines = append(lines, listLine{fmt.Sprintf("%-15s ", c.Name), c.About})
 	}
 	return lines
 }

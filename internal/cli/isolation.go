@@ -27,17 +27,19 @@ import (
 
 func (a *app) isolationCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "isolation", Short: "Show what each isolation level of a database really gives",
-		Long: "Every level that the database offers is tried: by scripted schedules, transactions step by step that\n" +
-			"show one anomaly each unless the database prevents it, and under load. The table says which anomalies\n" +
-			"were prevented, and how, or what was seen; the level of the literature that this amounts to; and what\n" +
-			"the database claims. The exit code is 1 if an anomaly was seen that a claim forbids.",
+		Use: "isolation", Short: "Show which anomalies each isolation level of a database lets through",
+		Long: "Each isolation level of the database is tested by schedules and under load. A schedule is a few\n" +
+			"transactions whose steps come in one fixed order; it shows one anomaly unless the database prevents\n" +
+			"it. The table shows which anomalies were seen, how the others were prevented, what the database\n" +
+			"claims, and the strongest level of the literature of which no violation was seen, in how many\n" +
+			"transactions and schedules. That level is an upper bound: no test shows that a level holds.\n" +
+			"The exit code is 1 if an anomaly was seen that a claim forbids.",
 		Args: noArguments,
 	}
 	always := keys("db", "cluster", "nemesis", "clients", "duration", "seed", "out", "json")
 	read := a.settings(c, func(k scenario.Key) bool { return always(k) })
 	levels := c.Flags().StringArray("level", nil, "try this `LEVEL` alone, as the database names it; may be repeated")
-	only := c.Flags().Bool("schedules-only", false, "no load: a few seconds, and nothing is kept unless --out says where")
+	only := c.Flags().Bool("schedules-only", false, "no load: under a minute, and nothing is kept unless --out says where")
 	followers := c.Flags().Bool("followers", false, "with --cluster: carry out the transactions of schedules that only read on the nodes that do not lead, each by itself; needs --schedules-only")
 	format := c.Flags().String("format", "text", "print the matrix as `FORMAT`: text or markdown")
 	c.RunE = func(*cobra.Command, []string) error {
@@ -176,7 +178,7 @@ func (i *isolating) matrix(s *session) (*matrix.Matrix, error) {
 			if i.only || spec.Isolation == nil || spec.Isolation.StepsOnly && !i.steps {
 				continue
 			}
-			l, err := i.load(s, &spec, level.claim.Isolation, n)
+			l, err := i.load(s, &spec, &level.claim, n)
 			if err != nil {
 				return nil, err
 			}
@@ -314,7 +316,8 @@ func (c *closing) Remove(ctx context.Context) error {
 
 // load runs a workload at one level. A run that could not be carried out is one that
 // says nothing.
-func (i *isolating) load(s *session, spec *workload.Spec, level string, number int) (matrix.Load, error) {
+func (i *isolating) load(s *session, spec *workload.Spec, claim *db.Claim, number int) (matrix.Load, error) {
+	level := claim.Isolation
 	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
 		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
 	}
@@ -367,7 +370,11 @@ func (i *isolating) load(s *session, spec *workload.Spec, level string, number i
 		s.note("%v", err)
 		return matrix.FailedLoad(config.Command("run"), err), nil
 	}
-	return matrix.NewLoad(result, dir, finds), nil
+	kept := isolation.Unknown
+	if spec.Isolation.Decides {
+		kept = claim.Level
+	}
+	return matrix.NewLoad(result, dir, finds, kept), nil
 }
 
 // loadDuration is how long one run under load takes where nobody says.

@@ -97,7 +97,7 @@ func (a *app) cleanup(url string) error {
 	shown, found, bound := scenario.Redact(url), false, false
 	var unbound, failed error
 	for _, spec := range workloads() {
-		w, err := spec.Config().New(database, workload.Options{Clients: 1, LoadOnly: true, Given: func(string) bool { return false }})
+		w, err := spec.Config().New(database, workload.Options{Clients: 1, Undriven: true, Given: func(string) bool { return false }})
 		if err != nil { // it cannot have been loaded here
 			unbound = cmp.Or(unbound, err)
 			continue

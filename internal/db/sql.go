@@ -156,6 +156,7 @@ type Dialect struct {
 	TimestampType string
 	TableOptions  string // after the closing bracket of CREATE TABLE
 	ForUpdate     string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
+	ForShare      string // the same with a shared lock, such as " FOR SHARE"; empty if the database has none
 	// NoLockingRead: no SELECT can lock what it reads, and reading alone does not.
 	NoLockingRead bool
 	Returning     bool   // UPDATE … RETURNING exists
@@ -178,6 +179,9 @@ type Dialect struct {
 	// NoTable says that an error is surely that a table is not there; nil where one that may
 	// not be read is refused alike.
 	NoTable func(err error) bool
+	// CountsApart: a Counted statement costs a round trip beside statements that return rows
+	// where they travel together.
+	CountsApart bool
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
 	// KeyColumn is a column that numbers the rows of a table as its primary key, where the

@@ -44,6 +44,7 @@ func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, lo
 	r.attach(t)
 	r.drive(t, count)
 	r.download(t)
+	r.leave(t)
 	r.checkWith(t, before...)
 	return r
 }
@@ -229,10 +230,15 @@ func TestPgbenchAndTPCB(t *testing.T) {
 				}
 			}
 		}
-		// One that leaves out tellers and branches is somebody else's, whom nobody can judge.
+		runTPCB(t, d, c, 100, false, first.dir) // which goes on with what the history explains
+		// One that leaves out tellers and branches is not explained, so that the tables are taken up anew.
 		pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url)
-		last := runTPCB(t, d, c, 100, false, first.dir)
-		wantUnknown(t, last.results, check.Ledger)
+		last := runTPCB(t, d, c, 100, false)
+		for _, r := range last.results {
+			if r.Name == check.Ledger && r.Status != check.Valid {
+				t.Errorf("%s is %v: %s", r.Name, r.Status, r.Detail)
+			}
+		}
 	})
 	t.Run("the program on pgbench", func(t *testing.T) {
 		url := newPostgresDatabase(t)

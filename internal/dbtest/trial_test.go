@@ -83,8 +83,17 @@ func conduct(t *testing.T, database db.Database, w workload.Workload, isolation 
 	r.attach(t)
 	r.drive(t, count)
 	r.download(t)
+	r.leave(t)
 	r.check(t)
 	return r
+}
+
+// leave ends the run for those that attach later. A database of a test may refuse that.
+func (r *trial) leave(t *testing.T) {
+	t.Helper()
+	if err := r.workload.Leave(t.Context()); err != nil {
+		t.Logf("the data could not be described: %v", err)
+	}
 }
 
 func (r *trial) load(t *testing.T) {

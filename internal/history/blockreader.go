@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync/atomic"
 )
 
 // blockSource is a file of blocks that is open for reading. It may be read by
@@ -25,6 +26,10 @@ type blockSource struct {
 	complete bool   // a footer ends the file
 	footer   sums   // of a complete file
 	added    error  // says what stands behind the footer of a file that was complete
+
+	contents contents
+	failure  *atomic.Pointer[Damage] // the first damage that was met; shared by all copies
+	gapless  bool                    // the transactions of a block must follow each other
 }
 
 // openSource opens a file of the given contents and reads its preamble.
@@ -56,7 +61,7 @@ func (s *blockSource) close() error {
 }
 
 func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*blockSource, error) {
-	s := &blockSource{doing: doing, path: path, r: r, size: size}
+	s := &blockSource{doing: doing, path: path, r: r, size: size, contents: want, failure: new(atomic.Pointer[Damage])}
 	if err := s.open(want); err != nil {
 		return nil, err
 	}
@@ -92,7 +97,7 @@ func (s *blockSource) appended() (added, err error) {
 	for i := len(tail) - footerSize; i >= 0; i-- {
 		if _, ok := parseFooter(tail[i : i+footerSize]); ok {
 			more := len(tail) - footerSize - i
-			return s.damaged(s.size-int64(more), fmt.Sprintf("%d bytes were added behind its end", more)), nil
+			return s.damaged(s.size-int64(more), Appended, fmt.Sprintf("%d bytes were added behind its end", more)), nil
 		}
 	}
 	return nil, nil
@@ -119,7 +124,7 @@ func (s *blockSource) open(want contents) error {
 	}
 	length := int64(binary.LittleEndian.Uint32(start[16:]))
 	if length > maxHeader {
-		return s.damaged(0, "its description is impossibly long")
+		return s.damaged(0, BadChecksum, "its description is impossibly long")
 	}
 	if preambleSize+length > s.size {
 		return s.cutOff()
@@ -130,7 +135,7 @@ func (s *blockSource) open(want contents) error {
 	}
 	s.preamble = binary.LittleEndian.Uint32(start[20:])
 	if crc32.Update(checksum(start[:20]), castagnoli, s.header) != s.preamble {
-		return s.damaged(0, "the checksum of its description is wrong")
+		return s.damaged(0, BadChecksum, "the checksum of its description is wrong")
 	}
 	if got := contents(binary.LittleEndian.Uint32(start[12:])); got != want {
 		return fmt.Errorf("%s in %s: it holds %s where %s were expected: put the files of the run back in their places", s.doing, s.path, got, want)
@@ -141,20 +146,13 @@ func (s *blockSource) open(want contents) error {
 
 func (s *blockSource) unmarshal(header any) error {
 	if err := json.Unmarshal(s.header, header); err != nil {
-		return s.damaged(preambleSize, "its description cannot be understood ("+err.Error()+")")
+		return s.damaged(preambleSize, Senseless, "its description cannot be understood ("+err.Error()+")")
 	}
 	return nil
 }
 
 func (s *blockSource) cutOff() error {
 	return fmt.Errorf("%s in %s: it is cut off before its first record: nothing was recorded, repeat the run", s.doing, s.path)
-}
-
-// errDamaged is within every error that says a file was altered or damaged.
-var errDamaged = errors.New("the file was altered or damaged")
-
-func (s *blockSource) damaged(offset int64, what string) error {
-	return fmt.Errorf("%s in %s: %w at offset %d: %s: restore it from a copy", s.doing, s.path, errDamaged, offset, what)
 }
 
 // read fills b from offset, which lies within the file.
@@ -164,9 +162,9 @@ func (s *blockSource) read(b []byte, offset int64) error {
 	case n == len(b):
 		return nil
 	case err == nil, errors.Is(err, io.EOF):
-		return s.damaged(offset+int64(n), "it became shorter while it was read")
+		return s.damaged(offset+int64(n), CutShort, "it became shorter while it was read")
 	default:
-		return fmt.Errorf("%s in %s at offset %d: %w: see to its disk", s.doing, s.path, offset+int64(n), err)
+		return s.fail(&Damage{Problem: Unreadable, Offset: offset + int64(n), err: err})
 	}
 }
 
@@ -252,7 +250,7 @@ func (s *blockSource) at(offset int64, w *window) (p place, h head, err error) {
 	case !s.complete:
 		return atCut, h, nil
 	}
-	return p, h, s.damaged(offset, what)
+	return p, h, s.damaged(offset, BadChecksum, what)
 }
 
 // end walks over the heads of the blocks and says how the file ends. Damage
@@ -285,7 +283,7 @@ func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, off
 func (s *blockSource) readPayload(b blockRead) error {
 	err := s.read(b.payload, b.offset+blockHeadSize)
 	if err == nil && checksum(b.payload) != b.Sum {
-		err = s.damaged(b.offset, "the checksum of the block is wrong")
+		err = s.damaged(b.offset, BadChecksum, "the checksum of the block is wrong")
 	}
 	return err
 }
@@ -335,7 +333,7 @@ func (s *blockSource) holds(seen sums, offset int64) error {
 	if seen == s.footer {
 		return nil
 	}
-	return s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
+	return s.damaged(offset, BadCount, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
 		seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
 }
 
@@ -356,18 +354,27 @@ func (s *blockSource) records(b blockRead, take func(d *decoder, record int) boo
 }
 
 func (s *blockSource) senseless(offset int64, record int, records uint32) error {
-	return s.damaged(offset, fmt.Sprintf("record %d of the block's %d cannot be understood", record, records))
+	return s.damaged(offset, BadRecord, fmt.Sprintf("record %d of the block's %d cannot be understood", record, records))
 }
 
-// misplaced says of a transaction in the block of a client that it is another client's; nil
-// if it is not.
-func (s *blockSource) misplaced(offset int64, client uint32, id ID) error {
-	if id.Client() == uint64(client) {
-		return nil
+// misplaced returns the damage of a transaction that does not belong where it is: the block is
+// another client's, or of a verified file the transaction does not follow the previous one of
+// the block, which is 0 for the first.
+func (s *blockSource) misplaced(offset int64, client uint32, previous, id ID) error {
+	switch {
+	case id.Client() != uint64(client):
+		return s.damaged(offset, BadRecord, fmt.Sprintf("the block is of client %d and holds transaction %v", client, id))
+	case s.gapless && previous != 0 && id != previous+1:
+		return s.gap(offset, previous+1, id)
 	}
-	return s.damaged(offset, fmt.Sprintf("the block is of client %d and holds transaction %v", client, id))
+	return nil
+}
+
+// gap returns the damage of a client's transactions that do not follow each other.
+func (s *blockSource) gap(offset int64, want, got ID) error {
+	return s.damaged(offset, Gap, fmt.Sprintf("transaction %v is missing: %v is in its place", want, got))
 }
 
 func (s *blockSource) overfull(offset int64, records uint32) error {
-	return s.damaged(offset, fmt.Sprintf("the block holds more than its %d records", records))
+	return s.damaged(offset, BadRecord, fmt.Sprintf("the block holds more than its %d records", records))
 }

@@ -90,12 +90,13 @@ func (c *Cursor) Next() bool {
 		return false
 	}
 	c.Record++
+	previous := c.context.id
 	c.decoder.transaction(&c.Transaction, &c.context)
 	if c.decoder.bad {
 		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)
 		return false
 	}
-	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, c.Transaction.ID)
+	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, previous, c.Transaction.ID)
 	return c.err == nil
 }
 

@@ -44,12 +44,13 @@ func KeepClocks(dir string, clocks []ClockError) error {
 	path := filepath.Join(dir, ClocksFile)
 	text, err := json.MarshalIndent(clocksFile{id, clocks}, "", "  ")
 	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o644)
+		text = append(text, '\n')
+		err = os.WriteFile(path, text, 0o644)
 	}
 	if err != nil {
 		return explain(recording, path, err)
 	}
-	return nil
+	return list(dir, map[string]entry{ClocksFile: {Checksum: checksum(text)}})
 }
 
 // readClocks fills in the errors that the header does not know yet. Where the file is missing
@@ -90,12 +91,12 @@ func (r *Reader) plausibleClocks() error {
 	next := 0
 	for _, c := range r.header.Clocks {
 		if c.First != next || c.Clients < 1 || c.Clients > r.header.Clients-next || c.Clock < 0 || c.Clock > len(r.header.Clocks) || c.Error < Unbounded {
-			return r.source.damaged(preambleSize, "its description of the clients' clocks makes no sense")
+			return r.source.damaged(preambleSize, Senseless, "its description of the clients' clocks makes no sense")
 		}
 		next += c.Clients
 	}
 	if next != 0 && next != r.header.Clients {
-		return r.source.damaged(preambleSize, "its description of the clients' clocks leaves some out")
+		return r.source.damaged(preambleSize, Senseless, "its description of the clients' clocks leaves some out")
 	}
 	return nil
 }

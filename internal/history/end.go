@@ -160,6 +160,11 @@ func (w *EndWriter) Close() error {
 	objects, legs := filepath.Join(w.dir, objectsFile), filepath.Join(w.dir, ledgerFile)
 	err := os.Remove(objects)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = list(w.dir, map[string]entry{
+			objectsFile: w.objects.out.sums.entry(), ledgerFile: w.legs.out.sums.entry(),
+		})
+	}
+	if err == nil {
 		err = os.Rename(legs+partSuffix, legs)
 	}
 	if err == nil {
@@ -254,20 +259,34 @@ type End struct {
 	unexpected    []string
 }
 
-// OpenEnd opens the end state in dir, a run's history folder. Where none was
-// downloaded, the error is an fs.ErrNotExist.
+// OpenEnd opens the end state in dir, a run's history folder. If none was downloaded, the
+// error is an fs.ErrNotExist.
 func OpenEnd(dir string) (*End, error) {
+	run, err := IdentityIn(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", readingEnd, err)
+	}
+	return openEnd(dir, run)
+}
+
+// openEnd opens the end state of a run. Its error is a Damage if it is known that a file
+// belongs to the run and cannot be trusted.
+func openEnd(dir string, run Identity) (*End, error) {
 	e := new(End)
 	var err error
 	if e.objects, err = openWhole(filepath.Join(dir, objectsFile), objects); err == nil {
-		if e.legs, err = openWhole(filepath.Join(dir, ledgerFile), ledger); errors.Is(err, fs.ErrNotExist) {
-			// The objects are there, so this is not "none was downloaded".
-			err = fmt.Errorf("%s: the ledger %s that belongs to the objects is missing: download the end state again",
-				readingEnd, filepath.Join(dir, ledgerFile))
+		e.legs, err = openWhole(filepath.Join(dir, ledgerFile), ledger)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && e.objects != nil:
+		err = absent(filepath.Join(dir, ledgerFile), EndLedger)
+	case errors.Is(err, fs.ErrNotExist):
+		if _, beside := os.Stat(filepath.Join(dir, ledgerFile)); beside == nil {
+			err = absent(filepath.Join(dir, objectsFile), EndObjects)
 		}
 	}
 	if err == nil {
-		err = e.belongs(dir)
+		err = e.belongs(run)
 	}
 	if err == nil {
 		err = e.readUnexpected()
@@ -279,12 +298,14 @@ func OpenEnd(dir string) (*End, error) {
 	return e, nil
 }
 
+// absent returns the damage of an end state of which one file is missing.
+func absent(path string, input Inputs) error {
+	return &Damage{Input: input, File: path, Problem: Missing, Offset: -1, err: errDamaged,
+		doing: readingEnd, what: restoreEnd}
+}
+
 // belongs refuses an end state of another run than the history beside it is of.
-func (e *End) belongs(dir string) error {
-	run, err := IdentityIn(dir)
-	if err != nil {
-		return fmt.Errorf("%s: %w", readingEnd, err)
-	}
+func (e *End) belongs(run Identity) error {
 	var objects, legs Identity
 	if err := errors.Join(e.objects.unmarshal(&objects), e.legs.unmarshal(&legs)); err != nil {
 		return err
@@ -293,15 +314,20 @@ func (e *End) belongs(dir string) error {
 		return fmt.Errorf("%s in %s: it is of %s and the %s of %s: put the files of one run together", readingEnd, s.path, owner, other, of)
 	}
 	switch {
-	case legs != objects:
-		return mixed(e.legs, legs, "objects beside it are", objects)
 	case run != Identity{} && objects != run:
 		return mixed(e.objects, objects, "history beside it is", run)
+	case run != Identity{} && legs != run:
+		return mixed(e.legs, legs, "history beside it is", run)
+	case legs != objects:
+		return mixed(e.legs, legs, "objects beside it are", objects)
 	}
 	return nil
 }
 
-const readingEnd = "read the end state"
+const (
+	readingEnd = "read the end state"
+	restoreEnd = "restore it from a copy, or download the end state again with `stroppy check RUN_DIR --db URL`"
+)
 
 // openWhole opens one file of an end state, which must be complete.
 func openWhole(path string, c contents) (*blockSource, error) {
@@ -309,7 +335,7 @@ func openWhole(path string, c contents) (*blockSource, error) {
 	if err == nil && s.added != nil {
 		err = s.added
 	} else if err == nil && !s.complete {
-		err = fmt.Errorf("%s in %s: it is not whole: %w, or its last part is missing: download the end state again", readingEnd, path, errDamaged)
+		err = s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged, what: "its last part is missing: " + restoreEnd})
 	}
 	return s, err
 }

@@ -30,6 +30,12 @@ type Header struct {
 	Unit    string     `json:"unit,omitempty"`    // of amounts and balances: cents, bytes, or number
 }
 
+// description is the JSON text of a history's preamble.
+type description struct {
+	Header
+	Listed bool `json:"manifest,omitempty"` // a manifest is made when the history is complete
+}
+
 // Declared is a number of the records and what it stands for.
 type Declared struct {
 	Number     uint8  `json:"number"`

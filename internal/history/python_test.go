@@ -12,6 +12,9 @@ import (
 
 	"stroppy/internal/cli"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/kv"
 )
 
 // summary is what docs/examples/read_history.py prints.
@@ -31,6 +34,8 @@ type summary struct {
 	Entries      int            `json:"entries"`
 	EntryAmounts int64          `json:"entry_amounts"`
 	Unexpected   int            `json:"unexpected"`
+	First        []string       `json:"first"` // the key of the object with the least number
+	Last         []string       `json:"last"`  // and with the greatest one
 }
 
 // TestAnotherReaderReadsTheSame holds that docs/history-format.md is enough for a
@@ -43,12 +48,13 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"bank", "--accounts", "200", "--audits", "20"},
+		{"bank", "--accounts", "200", "--opening-share", "0.3"},
 		{"tpcb", "--scale", "1", "--ratio", "2:5:50", "--versions"},
-		{"kv", "--preset", "ycsb-a", "--records", "100"},
+		{"kv", "--preset", "ycsb-d", "--records", "100", "--key-size", "61"},
 		{"events", "--batch", "3"},
 		{"append", "--operations", "6"},
 	} {
-		t.Run(args[0], func(t *testing.T) {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			var complaints bytes.Buffer
 			all := append([]string{"run"}, append(args, "--db", "memory:?unknown=0.02", "--count", "300", "--clients", "4", "--out", dir)...)
@@ -115,10 +121,12 @@ func counted(t *testing.T, dir string) summary {
 		t.Fatal(err)
 	}
 	defer end.Close()
+	least, greatest := uint64(1<<64-1), uint64(0)
 	for a, err := range end.Objects() {
 		if err != nil {
 			t.Fatal(err)
 		}
+		least, greatest = min(least, a.N), max(greatest, a.N)
 		s.Objects++
 		s.Balances += a.Value
 		s.Versions += a.Version
@@ -133,5 +141,17 @@ func counted(t *testing.T, dir string) summary {
 		}
 	}
 	s.Unexpected = len(end.Unexpected())
+	s.First, s.Last = []string{keyOf(h, least)}, []string{keyOf(h, greatest)}
 	return s
+}
+
+// keyOf is the key of an object if keys follow from numbers; else it is empty.
+func keyOf(h history.Header, n uint64) string {
+	for _, spec := range []workload.Spec{bank.Spec(), kv.Spec()} {
+		if spec.Name == h.Workload {
+			key, _, _ := strings.Cut(spec.Objects(h).Name(n), " ")
+			return key
+		}
+	}
+	return ""
 }

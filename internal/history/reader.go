@@ -12,6 +12,7 @@ import (
 type Reader struct {
 	source *blockSource
 	header Header
+	listed bool // there must be a manifest if the history is complete
 	end    place
 }
 
@@ -23,7 +24,9 @@ func Open(dir string) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{source: s, end: s.end()}
-	if err = s.unmarshal(&r.header); err == nil {
+	var d description
+	if err = s.unmarshal(&d); err == nil {
+		r.header, r.listed = d.Header, d.Listed
 		err = cmp.Or(r.plausible(), r.plausibleClocks(), r.readClocks(dir))
 	}
 	if err != nil {
@@ -37,9 +40,9 @@ func Open(dir string) (*Reader, error) {
 func (r *Reader) plausible() error {
 	switch h := &r.header; {
 	case h.Clients < 0 || h.Clients > 1<<ClientBits:
-		return r.source.damaged(preambleSize, fmt.Sprintf("its description claims %d clients, and a run has at most %d", h.Clients, 1<<ClientBits))
+		return r.source.damaged(preambleSize, Senseless, fmt.Sprintf("its description claims %d clients, and a run has at most %d", h.Clients, 1<<ClientBits))
 	case h.Run >= 1<<RunBits:
-		return r.source.damaged(preambleSize, fmt.Sprintf("its description claims to be of run %d, and the last one is %d", h.Run, 1<<RunBits-1))
+		return r.source.damaged(preambleSize, Senseless, fmt.Sprintf("its description claims to be of run %d, and the last one is %d", h.Run, 1<<RunBits-1))
 	}
 	return nil
 }
@@ -51,6 +54,9 @@ func (r *Reader) Header() Header { return r.header }
 // over its last record. An incomplete one lacks records at the end of some
 // clients.
 func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added != nil }
+
+// Records is how many transactions a complete history says that it has.
+func (r *Reader) Records() uint64 { return r.source.footer.Records }
 
 // Close closes the file.
 func (r *Reader) Close() error { return r.source.close() }
@@ -71,11 +77,12 @@ func (r *Reader) Transactions() iter.Seq2[Record, error] {
 			var wrong error
 			err := r.source.records(b, func(d *decoder, i int) bool {
 				ref.Record = i
+				previous := c.id
 				d.transaction(&tx, &c)
 				if d.bad {
 					return true
 				}
-				wrong = r.source.misplaced(b.offset, b.Client, tx.ID)
+				wrong = r.source.misplaced(b.offset, b.Client, previous, tx.ID)
 				return wrong == nil && yield(Record{Transaction: &tx, Ref: ref}, nil)
 			})
 			return cmp.Or(wrong, err)

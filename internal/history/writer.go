@@ -44,6 +44,7 @@ type Writer struct {
 	stop    chan struct{}
 	done    chan struct{}
 	out     *blockFile
+	dir     string // of the manifest; empty: there is none
 	failure *failure
 	closed  bool
 	result  error
@@ -93,11 +94,16 @@ func Create(dir string, h Header, clients int) (*Writer, error) {
 	if err != nil {
 		return nil, explain(recording, path, err)
 	}
-	return create(f, path, h, clients)
+	w, err := create(f, path, description{h, true}, clients)
+	if err == nil {
+		w.dir = dir
+	}
+	return w, err
 }
 
-func create(f file, path string, h Header, clients int) (*Writer, error) {
-	out, err := startFile(f, recording, path, transactions, h)
+// create starts a history whose preamble keeps header as JSON.
+func create(f file, path string, header any, clients int) (*Writer, error) {
+	out, err := startFile(f, recording, path, transactions, header)
 	if err != nil {
 		_ = f.Close()
 		return nil, err
@@ -190,7 +196,10 @@ func (w *Writer) Close() error {
 		_ = w.out.f.Close()
 		return w.result
 	}
-	if w.result = w.out.finish(); w.result != nil {
+	if w.result = w.out.finish(); w.result == nil && w.dir != "" {
+		w.result = list(w.dir, map[string]entry{transactionsFile: w.out.sums.entry()})
+	}
+	if w.result != nil {
 		w.failure.set(w.result)
 	}
 	return w.result

@@ -1,6 +1,10 @@
 // Package isolation names the isolation levels that a database may claim and a
 // check may hold it to. A level forbids everything that a weaker one forbids.
 //
+// Vendors use four of the names for levels of their own: the REPEATABLE READ of a database
+// need not be the level RepeatableRead here. Definitions has one name of the literature for
+// each level, and sentences use it.
+//
 // The definitions are Adya's (Weak Consistency, MIT 1999) with snapshot
 // isolation as in Adya's chapter 4 and strict serializability as in Herlihy and
 // Wing's linearizability over whole transactions. Monotonic atomic view is Bailis's
@@ -19,50 +23,25 @@ type Level uint8
 // Includes. Among ReadUncommitted, ReadCommitted, SnapshotIsolation, Serializable and
 // StrictSerializable, each includes those before it, and comparing them with < is meant.
 const (
-	Unknown                        Level = iota
-	ReadUncommitted                      // PL-1: no dirty write (G0)
-	ReadCommitted                        // PL-2: and no aborted, intermediate or circular read (G1)
-	MonotonicAtomicView                  // and who has seen a transaction does not miss its writes in later reads (OTV)
-	ReadAtomic                           // and not in earlier reads either
-	RepeatableRead                       // PL-2.99: no cycle but with an anti-dependency by a predicate (G2-item)
-	SnapshotIsolation                    // PL-SI: no lost update, read skew or long fork
-	Serializable                         // PL-3: and no write skew: no cycle at all (G2)
-	Causal                               // who sees a transaction sees all that it depends on, the earlier ones of its client too
-	StrongSessionReadUncommitted         // no dirty write against the order of one client
-	StrongSessionReadCommitted           // no circular read against the order of one client
-	StrongSessionSnapshotIsolation       // a snapshot has all that its client did before
-	StrongSessionSerializable            // and the order of all agrees with that of each client
-	StrongReadUncommitted                // no dirty write against real time
-	StrongReadCommitted                  // no circular read against real time
-	StrongSnapshotIsolation              // a snapshot has all that had ended before it began
-	StrictSerializable                   // PL-SS: and the order of all agrees with real time
+	Unknown Level = iota
+	ReadUncommitted
+	ReadCommitted
+	MonotonicAtomicView
+	ReadAtomic
+	RepeatableRead
+	SnapshotIsolation
+	Serializable
+	Causal
+	StrongSessionReadUncommitted
+	StrongSessionReadCommitted
+	StrongSessionSnapshotIsolation
+	StrongSessionSerializable
+	StrongReadUncommitted
+	StrongReadCommitted
+	StrongSnapshotIsolation
+	StrictSerializable
 	levels
 )
-
-var names = [levels]string{
-	"unknown", "read-uncommitted", "read-committed", "monotonic-atomic-view", "read-atomic", "repeatable-read", "snapshot-isolation", "serializable", "causal",
-	"strong-session-read-uncommitted", "strong-session-read-committed", "strong-session-snapshot-isolation", "strong-session-serializable",
-	"strong-read-uncommitted", "strong-read-committed", "strong-snapshot-isolation", "strict-serializable",
-}
-
-// weaker are the levels that each is directly above.
-var weaker = [levels][]Level{
-	ReadCommitted:                  {ReadUncommitted},
-	MonotonicAtomicView:            {ReadCommitted},
-	ReadAtomic:                     {MonotonicAtomicView},
-	RepeatableRead:                 {MonotonicAtomicView},
-	SnapshotIsolation:              {ReadAtomic},
-	Serializable:                   {RepeatableRead, SnapshotIsolation},
-	Causal:                         {ReadAtomic},
-	StrongSessionReadUncommitted:   {ReadUncommitted},
-	StrongSessionReadCommitted:     {ReadCommitted, StrongSessionReadUncommitted},
-	StrongSessionSnapshotIsolation: {SnapshotIsolation, Causal, StrongSessionReadCommitted},
-	StrongSessionSerializable:      {Serializable, StrongSessionSnapshotIsolation},
-	StrongReadUncommitted:          {StrongSessionReadUncommitted},
-	StrongReadCommitted:            {StrongSessionReadCommitted, StrongReadUncommitted},
-	StrongSnapshotIsolation:        {StrongSessionSnapshotIsolation, StrongReadCommitted},
-	StrictSerializable:             {StrongSessionSerializable, StrongSnapshotIsolation},
-}
 
 // Includes says that l forbids everything that m forbids. Every level includes itself, and
 // Unknown includes and is included by nothing else.
@@ -73,7 +52,7 @@ func (l Level) Includes(m Level) bool {
 	if l >= levels {
 		return false
 	}
-	for _, w := range weaker[l] {
+	for _, w := range definitions[l].weaker {
 		if w.Includes(m) {
 			return true
 		}
@@ -107,20 +86,22 @@ next:
 
 // String returns the level as --expect takes it.
 func (l Level) String() string {
-	if int(l) < len(names) {
-		return names[l]
+	if l < levels {
+		return definitions[l].name
 	}
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
 // Parse reads a level as --expect takes it; "unknown" is no level to expect.
 func Parse(name string) (Level, error) {
-	for i, n := range names {
-		if n == name && i > 0 {
-			return Level(i), nil
+	var names []string
+	for _, l := range Levels() {
+		if l.String() == name {
+			return l, nil
 		}
+		names = append(names, l.String())
 	}
-	return Unknown, fmt.Errorf("no isolation level is called %q: take one of %v", name, names[1:])
+	return Unknown, fmt.Errorf("no isolation level is called %q: take one of %v", name, names)
 }
 
 // MarshalText and UnmarshalText carry a level through JSON and YAML by name.
@@ -128,7 +109,7 @@ func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote, "unknown" included.
 func (l *Level) UnmarshalText(text []byte) (err error) {
-	if string(text) == names[Unknown] {
+	if string(text) == Unknown.String() {
 		*l = Unknown
 		return nil
 	}

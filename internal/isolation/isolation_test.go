@@ -40,3 +40,37 @@ func TestStrongest(t *testing.T) {
 		t.Errorf("the strongest are %v", got)
 	}
 }
+
+// TestDefinitions holds that each level has a name of its own in both vocabularies, and that no
+// name of the literature is one that vendors use for another level.
+func TestDefinitions(t *testing.T) {
+	vendors := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
+	names := map[string]bool{}
+	for _, d := range Definitions() {
+		if d.Short == "" || d.Forbids == "" || d.Source == "" || names[d.Name] || names[d.Level.String()] {
+			t.Errorf("%s is not defined, or twice: %+v", d.Level, d)
+		}
+		names[d.Name], names[d.Level.String()] = true, true
+		if slices.Contains(vendors, d.Short) {
+			t.Errorf("%s is called %s, as vendors call a level of their own", d.Level, d.Short)
+		}
+	}
+}
+
+func TestForbiddenBy(t *testing.T) {
+	for _, c := range []struct {
+		levels []Level
+		want   string
+	}{
+		{[]Level{RepeatableRead}, "forbidden by PL-2.99 (the literature's repeatable read) and stronger"},
+		{[]Level{SnapshotIsolation, RepeatableRead}, "forbidden by snapshot isolation and PL-2.99 (the literature's repeatable read) and stronger"},
+		{[]Level{Serializable}, "forbidden by PL-3 (the literature's serializability) and stronger"},
+		{[]Level{StrictSerializable}, "forbidden by strict serializability"},
+		{[]Level{Unknown}, ""},
+		{nil, ""},
+	} {
+		if got := ForbiddenBy(c.levels...); got != c.want {
+			t.Errorf("%v: %q; want %q", c.levels, got, c.want)
+		}
+	}
+}

@@ -1,10 +1,12 @@
 package matrix
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"stroppy/internal/isolation"
+	"stroppy/internal/report"
 	"stroppy/internal/schedule"
 )
 
@@ -15,53 +17,78 @@ var decided = []isolation.Level{
 	isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable,
 }
 
-// forbids reports whether a level forbids an anomaly, predicate saying that it is one of
-// what predicates find. The definitions are those that package isolation names.
-func forbids(l isolation.Level, a schedule.Anomaly, predicate bool) bool {
+// form is what a level's definition distinguishes of one anomaly.
+type form struct {
+	predicate bool // an anti-dependency is by a predicate
+	every     bool // each level forbids it
+}
+
+func formOf(o *schedule.Outcome) form { return form{o.Predicate, o.Every} }
+
+// forbids reports whether a level forbids an anomaly in a form. The definitions are those
+// that package isolation names.
+func forbids(l isolation.Level, a schedule.Anomaly, f form) bool {
 	if a == schedule.StaleRead {
 		return l.Includes(isolation.StrongSnapshotIsolation)
 	}
-	return slices.ContainsFunc(decided, func(d isolation.Level) bool { return l.Includes(d) && itself(d, a, predicate) })
+	return slices.ContainsFunc(decided, func(d isolation.Level) bool { return l.Includes(d) && itself(d, a, f) })
+}
+
+// Forbidden returns the weakest levels that forbid an anomaly in each form that its schedules
+// have.
+func Forbidden(a schedule.Anomaly) (weakest []isolation.Level) {
+	byPredicate := slices.ContainsFunc(schedule.Schedules(), func(s schedule.Schedule) bool {
+		return s.Anomaly == a && s.Predicate
+	})
+	for _, l := range isolation.Levels() {
+		all := forbids(l, a, form{}) && (!byPredicate || forbids(l, a, form{predicate: true}))
+		if all && !slices.ContainsFunc(weakest, l.Includes) {
+			weakest = append(weakest, l)
+		}
+	}
+	return weakest
 }
 
 // itself is forbids without what follows from weaker levels.
-func itself(l isolation.Level, a schedule.Anomaly, predicate bool) bool {
+func itself(l isolation.Level, a schedule.Anomaly, f form) bool {
 	switch l {
 	case isolation.ReadUncommitted:
-		return a == schedule.G0
+		return a == schedule.G0 || f.every
 	case isolation.ReadCommitted:
 		return a <= schedule.G1c
 	case isolation.MonotonicAtomicView:
 		return a == schedule.OTV
-	case isolation.ReadAtomic: // fractured reads
-		return !predicate && (a == schedule.PMP || a == schedule.GSingle)
+	case isolation.ReadAtomic: // fractured reads, and internal consistency
+		return !f.predicate && (a == schedule.Internal || a == schedule.PMP || a == schedule.GSingle)
 	case isolation.RepeatableRead:
-		return !predicate
+		return !f.predicate
 	case isolation.SnapshotIsolation:
 		return a <= schedule.LongFork
 	}
 	return true
 }
 
-// judge says what the level amounts to, and whether that is what was claimed.
+// judge finds the strongest levels of which no violation was seen, how much was tried that could
+// have shown one, and whether the claim was kept.
 func (l *Level) judge() {
-	var held []isolation.Level
+	var unviolated []isolation.Level
 	for _, d := range decided {
 		if l.tried() && l.holds(d) {
-			held = append(held, d)
+			unviolated = append(unviolated, d)
 		}
 	}
-	l.AmountsTo = "not known"
-	if held = isolation.Strongest(held); len(held) > 0 {
-		var names []string
-		for _, d := range held {
-			names = append(names, d.String())
-		}
-		l.AmountsTo = strings.Join(names, " and ")
-		l.Besides = l.besidesThat(held)
-	} else if l.tried() {
+	l.UpperBound, l.Besides = append([]isolation.Level{}, isolation.Strongest(unviolated)...), []string{}
+	l.count()
+	switch {
+	case len(l.UpperBound) > 0:
+		l.Besides = l.besidesThat(l.UpperBound)
+		l.AmountsTo = joined(l.UpperBound, isolation.Level.String)
+	case l.tried():
 		l.AmountsTo = "no level"
+	default:
+		l.AmountsTo = "not known"
 	}
+	l.Summary = l.summary()
 	l.Verdict = validVerdict
 	switch {
 	case l.violates():
@@ -71,13 +98,79 @@ func (l *Level) judge() {
 	}
 }
 
-// besidesThat are the anomalies that were looked for and not seen although none of the
+// count sets Schedules and Transactions to what could have shown a violation of the upper bound.
+func (l *Level) count() {
+	l.Schedules, l.Transactions = 0, 0
+	forbidden := func(a schedule.Anomaly, f form) bool {
+		return slices.ContainsFunc(l.UpperBound, func(d isolation.Level) bool { return forbids(d, a, f) })
+	}
+	for _, a := range schedule.Anomalies() {
+		for i := range l.Anomalies[a.String()].Variants {
+			o := &l.Anomalies[a.String()].Variants[i]
+			if o.State == schedule.Prevented && forbidden(a, formOf(o)) {
+				l.Schedules++
+			}
+		}
+	}
+	for _, r := range l.Loads {
+		if slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool {
+			return slices.Contains(r.LookedFor, a.String()) && forbidden(a, form{})
+		}) {
+			l.Transactions += r.Transactions
+		}
+	}
+}
+
+// summary says what was tried without a violation of the upper bound.
+func (l *Level) summary() string {
+	switch {
+	case !l.tried():
+		return "Nothing was tried."
+	case len(l.UpperBound) == 0:
+		pl1 := isolation.ReadUncommitted.Literature()
+		if l.sees(isolation.ReadUncommitted) {
+			return "A violation of " + pl1 + " was seen, and so of every level."
+		}
+		return "Whether there is a violation of " + pl1 + " could not be decided."
+	}
+	text := fmt.Sprintf("No violation of %s in %s and %s. ", joined(l.UpperBound, isolation.Level.Literature),
+		report.Counted(l.Transactions, "transaction"), report.Counted(uint64(l.Schedules), "schedule"))
+	if open := l.open(); len(open) > 0 {
+		return text + "This is an upper bound of what was tested: the level may give less. Not decided: " +
+			joined(open, isolation.Level.Short) + "."
+	}
+	return text + "This is an upper bound: the level may give less, not more."
+}
+
+// open returns the strongest levels of which no violation was seen and of which something was
+// not looked for or not decided.
+func (l *Level) open() []isolation.Level {
+	var list []isolation.Level
+	for _, d := range decided {
+		if !l.holds(d) && !l.sees(d) {
+			list = append(list, d)
+		}
+	}
+	return isolation.Strongest(list)
+}
+
+func joined(levels []isolation.Level, name func(isolation.Level) string) string {
+	var names []string
+	for _, d := range levels {
+		names = append(names, name(d))
+	}
+	return strings.Join(names, " and ")
+}
+
+// besidesThat returns the anomalies that were looked for and not seen although none of the
 // levels forbids them in all their forms. Of real time the schedules alone show too little.
-func (l *Level) besidesThat(held []isolation.Level) []string {
+func (l *Level) besidesThat(bounds []isolation.Level) []string {
 	list := []string{}
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
-		forbidden := slices.ContainsFunc(held, func(d isolation.Level) bool { return forbids(d, a, false) && forbids(d, a, true) })
+		forbidden := slices.ContainsFunc(bounds, func(d isolation.Level) bool {
+			return forbids(d, a, form{}) && forbids(d, a, form{predicate: true})
+		})
 		if !forbidden && a != schedule.StaleRead && looked(c) && c.Schedule != schedule.Undecided && !c.Seen() {
 			list = append(list, a.String())
 		}
@@ -86,13 +179,13 @@ func (l *Level) besidesThat(held []isolation.Level) []string {
 }
 
 // violates reports whether something was seen that the claim forbids.
-func (l *Level) violates() bool {
-	for _, a := range schedule.Anomalies() {
-		if l.seen(a, l.Claims) {
-			return true
-		}
-	}
-	return l.named(l.Claims)
+func (l *Level) violates() bool { return l.sees(l.Claims) }
+
+// sees reports whether something was seen that a level forbids.
+func (l *Level) sees(level isolation.Level) bool {
+	return l.named(level) || slices.ContainsFunc(schedule.Anomalies(), func(a schedule.Anomaly) bool {
+		return l.seen(a, level)
+	})
 }
 
 // named reports whether a run named an anomaly that a level forbids by the check that
@@ -106,8 +199,8 @@ func (l *Level) named(level isolation.Level) bool {
 // seen reports whether the anomaly was seen in a form that a level forbids.
 func (l *Level) seen(a schedule.Anomaly, level isolation.Level) bool {
 	c := l.Anomalies[a.String()]
-	return c.Load == LoadSeen && forbids(level, a, false) || slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool {
-		return o.State == schedule.Seen && forbids(level, a, o.Predicate)
+	return c.Load == LoadSeen && forbids(level, a, form{}) || slices.ContainsFunc(c.Variants, func(o schedule.Outcome) bool {
+		return o.State == schedule.Seen && forbids(level, a, formOf(&o))
 	})
 }
 
@@ -116,13 +209,13 @@ func (l *Level) seen(a schedule.Anomaly, level isolation.Level) bool {
 func (l *Level) holds(level isolation.Level) bool {
 	for _, a := range schedule.Anomalies() {
 		open := slices.ContainsFunc(l.Anomalies[a.String()].Variants, func(o schedule.Outcome) bool {
-			return o.State == schedule.Undecided && forbids(level, a, o.Predicate)
+			return o.State == schedule.Undecided && forbids(level, a, formOf(&o))
 		})
 		if open || l.seen(a, level) {
 			return false
 		}
 	}
-	if forbids(level, schedule.StaleRead, false) && l.Anomalies[schedule.StaleRead.String()].Load != LoadNotSeen {
+	if forbids(level, schedule.StaleRead, form{}) && l.Anomalies[schedule.StaleRead.String()].Load != LoadNotSeen {
 		return false
 	}
 	return !l.named(level)

@@ -9,9 +9,10 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// NewLoad is what a run says of anomalies. finds are those that each check would have
-// named, by the check's name.
-func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
+// NewLoad returns what a run says of anomalies. finds are those that each check would have
+// named, by the check's name. kept is the claim, if a check that named an anomaly and is not
+// required has found that the claim is kept; otherwise Unknown.
+func NewLoad(r *report.Result, dir string, finds map[string][]string, kept isolation.Level) Load {
 	l := Load{Command: r.Command, Dir: dir, Verdict: validVerdict, Run: r.Verdict + ": " + r.Reason, Found: []Found{}, LookedFor: []string{}}
 	if r.Drive != nil {
 		l.Transactions = r.Drive.Committed
@@ -29,10 +30,12 @@ func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
 			l.LookedFor = append(l.LookedFor, anomalies...)
 		case c.Status == unknownVerdict:
 			l.Verdict = unknownVerdict
+		case !c.Required:
+			l.LookedFor = append(l.LookedFor, forbiddenAmong(anomalies, kept)...)
 		}
 	}
-	// A check that found one anomaly may not have gone on to the others, so of those it
-	// says nothing.
+	// A check that found one anomaly may not have gone on to others that the claim allows, so
+	// of those it says nothing.
 	for _, f := range l.Found {
 		if !slices.Contains(l.LookedFor, f.Anomaly) {
 			l.LookedFor = append(l.LookedFor, f.Anomaly)
@@ -42,6 +45,16 @@ func NewLoad(r *report.Result, dir string, finds map[string][]string) Load {
 		l.Verdict = validVerdict
 	}
 	return l
+}
+
+// forbiddenAmong returns the anomalies of the list that a level forbids.
+func forbiddenAmong(anomalies []string, level isolation.Level) (list []string) {
+	for _, name := range anomalies {
+		if a, ok := schedule.Parse(name); ok && forbids(level, a, form{}) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 // WithoutPredicates are what checks find where nothing is read by predicate.
@@ -62,8 +75,9 @@ func FailedLoad(command string, err error) Load {
 // anti-dependency and real time is of a read that missed what had ended before. In one of several
 // each may have missed what had not, so it keeps its name.
 var otherNames = map[string]string{
-	"G-nonadjacent":     schedule.LongFork.String(),
-	"G-single-realtime": schedule.StaleRead.String(),
+	"internal inconsistency": schedule.Internal.String(),
+	"G-nonadjacent":          schedule.LongFork.String(),
+	"G-single-realtime":      schedule.StaleRead.String(),
 }
 
 // skewInTime is what a check names a stale read, and is none.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"stroppy/internal/report"
 	"stroppy/internal/schedule"
 )
 
@@ -19,23 +20,25 @@ func (m *Matrix) Markdown(w io.Writer) error {
 	if m.NoSchedules != "" {
 		fmt.Fprintf(&t, "No schedule applies: %s.\n\n", m.NoSchedules)
 	}
-	t.WriteString("| level | claims | amounts to |")
+	t.WriteString("| level | claims | upper bound | transactions | schedules |")
 	for _, a := range schedule.Anomalies() {
 		fmt.Fprintf(&t, " %s |", a)
 	}
-	t.WriteString("\n|---|---|---|" + strings.Repeat(":-:|", len(schedule.Anomalies())) + "\n")
+	t.WriteString("\n|---|---|---|--:|--:|" + strings.Repeat(":-:|", len(schedule.Anomalies())) + "\n")
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		name := l.Name
 		if l.Default {
 			name += " ★"
 		}
-		fmt.Fprintf(&t, "| %s | %s | %s |", cell(name), l.Claims, cell(l.AmountsTo))
+		fmt.Fprintf(&t, "| %s | %s | %s | %s | %d |",
+			cell(name), l.Claims.Short(), l.Bound(), report.Group(l.Transactions), l.Schedules)
 		for _, a := range schedule.Anomalies() {
-			fmt.Fprintf(&t, " %s |", l.Anomalies[a.String()].Mark())
+			fmt.Fprintf(&t, " %s |", l.Anomalies[a.String()].Label())
 		}
 		t.WriteString("\n")
 	}
+	fmt.Fprintf(&t, "\n%s; ★ the default.\n", Legend)
 	for i := range m.Levels {
 		m.Levels[i].markdown(&t)
 	}
@@ -45,7 +48,8 @@ func (m *Matrix) Markdown(w io.Writer) error {
 
 // markdown writes one level: how each anomaly was prevented, or what was seen of it.
 func (l *Level) markdown(t *strings.Builder) {
-	fmt.Fprintf(t, "\n### %s\n\nClaims %s (%s). Amounts to %s%s.\n\n", l.Name, l.Claims, cmp.Or(l.Source, "no source"), l.AmountsTo, l.besides())
+	fmt.Fprintf(t, "\n### %s\n\nClaims %s (%s). %s%s\n\n",
+		l.Name, l.Claims.Literature(), cmp.Or(l.Source, "no source"), l.Summary, l.Unseen())
 	t.WriteString("| anomaly | variant | outcome | how, or what was seen |\n|---|---|---|---|\n")
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
@@ -58,7 +62,7 @@ func (l *Level) markdown(t *strings.Builder) {
 		case LoadSeen:
 			fmt.Fprintf(t, "| %s | under load | seen | %s |\n", a, cell(c.Witnesses[len(c.Witnesses)-1]))
 		case LoadNotSeen:
-			fmt.Fprintf(t, "| %s | under load | not seen | in %d transactions |\n", a, c.Transactions)
+			fmt.Fprintf(t, "| %s | under load | not seen | in %s |\n", a, report.Counted(c.Transactions, "transaction"))
 		}
 	}
 	for _, r := range l.Loads {

@@ -1,6 +1,6 @@
-// Package matrix is what the isolation levels of one database give: a table of its
-// levels against anomalies, each cell from a scripted schedule and from load, the level
-// of the literature that they amount to, and what the vendor claims beside it.
+// Package matrix holds what was seen at the isolation levels of one database: a table of its
+// levels against anomalies, each cell from scripted schedules and from load, the strongest
+// level of the literature of which no violation was seen, and what the vendor claims.
 package matrix
 
 import (
@@ -34,11 +34,18 @@ type Level struct {
 	Default bool            `json:"default"`
 	Claims  isolation.Level `json:"claims"`
 	Source  string          `json:"source"` // where the claim is written
-	// AmountsTo is the strongest level of the literature that forbids nothing that was
-	// seen, and Besides are the anomalies that were looked for and not seen although it
-	// allows them.
+	// UpperBound are the strongest levels of the literature of which no violation was seen. The
+	// level gives at most that: no test shows that it gives as much. Schedules and
+	// Transactions are how many could have shown a violation, and Summary says so.
+	UpperBound   []isolation.Level `json:"upper_bound"`
+	Schedules    int               `json:"schedules"`
+	Transactions uint64            `json:"transactions"`
+	Summary      string            `json:"summary"`
+	// Besides are the anomalies that were looked for and not seen although the upper bound
+	// allows a form of them.
+	Besides []string `json:"besides"`
+	// AmountsTo is the names of UpperBound, for readers of this format from before that key.
 	AmountsTo string           `json:"amounts_to"`
-	Besides   []string         `json:"besides"`
 	Verdict   string           `json:"verdict"`
 	Anomalies map[string]*Cell `json:"anomalies"` // all of them, by their short names
 	Loads     []Load           `json:"loads"`
@@ -50,11 +57,16 @@ type Cell struct {
 	How      string         `json:"how"`      // by what the schedules prevented it, or why they do not apply
 	// Load is seen, not seen, or not looked for, and Transactions are those among which it
 	// was looked for.
-	Load         string             `json:"load"`
-	Transactions uint64             `json:"transactions"`
-	Witnesses    []string           `json:"witnesses"`
-	Variants     []schedule.Outcome `json:"variants"`
+	Load         string `json:"load"`
+	Transactions uint64 `json:"transactions"`
+	// Few says that the anomaly was not seen and that Transactions are fewer than Enough.
+	Few       bool               `json:"few_transactions"`
+	Witnesses []string           `json:"witnesses"`
+	Variants  []schedule.Outcome `json:"variants"`
 }
+
+// Enough is the number of transactions under load below which a cell is marked.
+const Enough = 100_000
 
 // What load says of an anomaly.
 const (
@@ -91,7 +103,7 @@ func NewLevel(name string, isDefault bool, claims isolation.Level, source string
 		Anomalies: map[string]*Cell{}, Loads: append([]Load{}, loads...),
 	}
 	for _, a := range schedule.Anomalies() {
-		c := &Cell{Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{}}
+		c := emptyCell()
 		for _, o := range outcomes {
 			if o.Anomaly == a {
 				c.Variants = append(c.Variants, o)
@@ -101,11 +113,21 @@ func NewLevel(name string, isDefault bool, claims isolation.Level, source string
 		for i := range loads {
 			c.add(a, &loads[i])
 		}
+		c.Few = c.few()
 		l.Anomalies[a.String()] = c
 	}
 	l.judge()
 	return l
 }
+
+// emptyCell returns the cell of an anomaly that nothing looked for.
+func emptyCell() *Cell {
+	return &Cell{
+		Schedule: schedule.NotApplicable, Load: LoadNotLookedFor, Witnesses: []string{}, Variants: []schedule.Outcome{},
+	}
+}
+
+func (c *Cell) few() bool { return c.Mark() == notSeen && c.Transactions < Enough }
 
 // sum makes the cell of its variants.
 func (c *Cell) sum() {
@@ -144,7 +166,7 @@ func (c *Cell) add(a schedule.Anomaly, l *Load) {
 	for _, f := range l.Found {
 		if f.Anomaly == a.String() {
 			c.Load = LoadSeen
-			c.Witnesses = append(c.Witnesses, fmt.Sprintf("under load %d times: %s", f.Count, f.Witness))
+			c.Witnesses = append(c.Witnesses, fmt.Sprintf(underLoad+"%d times: %s", f.Count, f.Witness))
 		}
 	}
 	if slices.Contains(l.LookedFor, a.String()) {
@@ -154,6 +176,9 @@ func (c *Cell) add(a schedule.Anomaly, l *Load) {
 		}
 	}
 }
+
+// underLoad begins a witness of load.
+const underLoad = "under load "
 
 // Seen reports whether a schedule or load showed the anomaly.
 func (c *Cell) Seen() bool { return c.Schedule == schedule.Seen || c.Load == LoadSeen }
@@ -211,14 +236,38 @@ func Parse(data []byte) (*Matrix, error) {
 	}
 	for i, l := range m.Levels {
 		for _, a := range schedule.Anomalies() {
-			c := l.Anomalies[a.String()]
+			c, there := l.Anomalies[a.String()]
+			if !there && a == schedule.Internal && l.Anomalies != nil { // recorded before there were schedules of it
+				c = emptyCell()
+				l.Anomalies[a.String()] = c
+			}
 			if c == nil {
 				return nil, fmt.Errorf("read a matrix of isolation levels: level %d has no cell for %s", i+1, a)
 			}
 			for n := range c.Variants {
 				c.Variants[n].Anomaly = a
 			}
+			c.Few = c.few()
+		}
+		if l.UpperBound == nil { // recorded before there was this key
+			m.Levels[i].judge()
 		}
 	}
 	return m, nil
+}
+
+// Earlier reports whether the schedules of a matrix are fewer than those of today: it was
+// recorded before some were added.
+func (m *Matrix) Earlier() bool {
+	for _, s := range schedule.Schedules() {
+		for i := range m.Levels {
+			there := slices.ContainsFunc(m.Levels[i].Anomalies[s.Anomaly.String()].Variants, func(o schedule.Outcome) bool {
+				return o.Variant == s.Variant
+			})
+			if m.NoSchedules == "" && !there {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -38,7 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 // prevented.
 func outcomes(seen map[schedule.Anomaly]func(schedule.Schedule) bool) (list []schedule.Outcome) {
 	for _, s := range schedule.Schedules() {
-		o := schedule.Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Sampled: s.Rounds > 1, State: schedule.Prevented, How: "T2 waited"}
+		o := schedule.Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Every: s.Every, Sampled: s.Rounds > 1, State: schedule.Prevented, How: "T2 waited"}
 		if in := seen[s.Anomaly]; in != nil && in(s) {
 			o.State, o.How, o.Witness = schedule.Seen, "", "T1 saw it"
 			o.Steps = []schedule.Line{{Transaction: 1, Step: "read row 1", Result: "1=10"}, {Transaction: 2, Step: "write 1=12", Waited: true}}
@@ -51,6 +52,16 @@ func outcomes(seen map[schedule.Anomaly]func(schedule.Schedule) bool) (list []sc
 func always(schedule.Schedule) bool      { return true }
 func predicate(s schedule.Schedule) bool { return s.Predicate }
 func once(s schedule.Schedule) bool      { return s.Rounds == 0 }
+
+func own(s schedule.Schedule) bool    { return s.Every }
+func others(s schedule.Schedule) bool { return !s.Every }
+
+// locking reports whether a schedule has a read that locks.
+func locking(s schedule.Schedule) bool {
+	return slices.ContainsFunc(s.Steps, func(step schedule.Step) bool {
+		return step.Kind == schedule.FindUpdate || step.Kind == schedule.FindShare
+	})
+}
 
 func seenAll(list ...schedule.Anomaly) map[schedule.Anomaly]func(schedule.Schedule) bool {
 	seen := map[schedule.Anomaly]func(schedule.Schedule) bool{}
@@ -69,7 +80,14 @@ func strict() Load {
 	return l
 }
 
-func TestAmountsTo(t *testing.T) {
+// strictLong is strict with enough transactions.
+func strictLong() Load {
+	l := strict()
+	l.Transactions = 123_456
+	return l
+}
+
+func TestUpperBound(t *testing.T) {
 	weak := seenAll(schedule.PMP, schedule.P4, schedule.GSingle, schedule.G2Item, schedule.G2)
 	lost := strict()
 	lost.Found = append(lost.Found, Found{Anomaly: "P4", Count: 3, Witness: "gone", Forbidden: isolation.SnapshotIsolation})
@@ -95,6 +113,10 @@ func TestAmountsTo(t *testing.T) {
 		{"reads of each statement", outcomes(weak), nil, isolation.ReadCommitted, "monotonic-atomic-view", "valid"},
 		{"lost updates alone", outcomes(seenAll(schedule.P4, schedule.G2Item, schedule.G2)), nil, isolation.ReadCommitted, "read-atomic", "valid"},
 		{"dirty reads", outcomes(seenAll(schedule.G1a, schedule.OTV)), nil, isolation.ReadCommitted, "read-uncommitted", "invalid"},
+		{"a reader that writes", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.OTV: locking}), nil, isolation.SnapshotIsolation, "read-committed", "invalid"},
+		{"a changed row is read again", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.Internal: others}), nil, isolation.ReadCommitted, "monotonic-atomic-view", "valid"},
+		{"a wait under a predicate", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.GSingle: locking}), nil, isolation.SnapshotIsolation, "monotonic-atomic-view", "invalid"},
+		{"an own write is missed", outcomes(map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.Internal: own}), nil, isolation.ReadUncommitted, "no level", "invalid"},
 		{"dirty writes", outcomes(seenAll(schedule.G0)), nil, isolation.ReadUncommitted, "no level", "invalid"},
 		{"a lost update under load", outcomes(nil), []Load{lost}, isolation.Serializable, "read-atomic", "invalid"},
 		{"what has no column", outcomes(nil), []Load{other}, isolation.ReadCommitted, "repeatable-read", "valid"},
@@ -119,6 +141,102 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
+// TestSummary: the sentence counts what could have shown a violation, and calls the level a
+// bound.
+func TestSummary(t *testing.T) {
+	skew := map[schedule.Anomaly]func(schedule.Schedule) bool{schedule.G2Item: always, schedule.G2: always}
+	lost := strictLong()
+	lost.Found, lost.LookedFor = []Found{{Anomaly: "P4", Forbidden: isolation.SnapshotIsolation}}, []string{"P4"}
+	weak := seenAll(schedule.Internal, schedule.PMP, schedule.P4, schedule.GSingle, schedule.G2Item, schedule.G2)
+	weak[schedule.Internal] = others
+	count := func(a ...schedule.Anomaly) (n int) {
+		for _, s := range schedule.Schedules() {
+			if slices.Contains(a, s.Anomaly) || slices.Contains(a, schedule.OTV) && s.Every {
+				n++
+			}
+		}
+		return n
+	}
+	skews := count(schedule.G2Item, schedule.G2, schedule.StaleRead)
+	for _, c := range []struct {
+		name     string
+		outcomes []schedule.Outcome
+		loads    []Load
+		want     string
+	}{
+		{"schedules alone", outcomes(skew), nil, fmt.Sprintf("No violation of snapshot isolation in 0 transactions and %d schedules. "+
+			"This is an upper bound: the level may give less, not more.", len(schedule.Schedules())-skews)},
+		{"with load", outcomes(skew), []Load{strictLong(), strict()}, fmt.Sprintf("No violation of snapshot isolation in 124,456 transactions and %d schedules. "+
+			"This is an upper bound: the level may give less, not more.", len(schedule.Schedules())-skews)},
+		{"a load that looked for nothing that the bound forbids", outcomes(weak), []Load{lost, strict()},
+			fmt.Sprintf("No violation of monotonic atomic view in 1,000 transactions and %d schedules. This is an upper bound: the level may give less, not more.",
+				count(schedule.G0, schedule.G1a, schedule.G1b, schedule.G1c, schedule.OTV))},
+		{"real time was not tried", outcomes(nil), nil, fmt.Sprintf("No violation of PL-3 (the literature's serializability) in 0 transactions and %d schedules. "+
+			"This is an upper bound of what was tested: the level may give less. Not decided: strict serializability.", len(schedule.Schedules())-1)},
+		{"dirty writes", outcomes(seenAll(schedule.G0)), nil, "A violation of PL-1 (the literature's read uncommitted) was seen, and so of every level."},
+		{"nothing", nil, nil, "Nothing was tried."},
+	} {
+		if l := NewLevel("l", true, isolation.ReadCommitted, "", c.outcomes, c.loads); l.Summary != c.want {
+			t.Errorf("%s: %s\nwant %s", c.name, l.Summary, c.want)
+		}
+	}
+}
+
+// TestForbidden holds the weakest levels that forbid each anomaly to the literature.
+func TestForbidden(t *testing.T) {
+	for a, want := range map[schedule.Anomaly][]isolation.Level{
+		schedule.G0: {isolation.ReadUncommitted}, schedule.G1b: {isolation.ReadCommitted}, schedule.OTV: {isolation.MonotonicAtomicView},
+		schedule.Internal: {isolation.ReadAtomic, isolation.RepeatableRead}, schedule.PMP: {isolation.SnapshotIsolation},
+		schedule.P4: {isolation.RepeatableRead, isolation.SnapshotIsolation}, schedule.GSingle: {isolation.SnapshotIsolation},
+		schedule.G2Item: {isolation.RepeatableRead}, schedule.G2: {isolation.Serializable}, schedule.StaleRead: {isolation.StrongSnapshotIsolation},
+	} {
+		if got := Forbidden(a); !slices.Equal(got, want) {
+			t.Errorf("%s is forbidden by %v; want %v", a, got, want)
+		}
+	}
+}
+
+// TestFew: a cell is marked if its load had too few transactions, and not if the anomaly was
+// seen.
+func TestFew(t *testing.T) {
+	seen := outcomes(seenAll(schedule.P4))
+	for _, c := range []struct {
+		loads []Load
+		g0    string
+	}{{nil, "(✓)"}, {[]Load{strict()}, "(✓)"}, {[]Load{strict(), strictLong()}, "✓"}} {
+		l := NewLevel("l", true, isolation.ReadCommitted, "", seen, c.loads)
+		if got := l.Anomalies["G0"].Label(); got != c.g0 || l.Anomalies["P4"].Label() != "seen" {
+			t.Errorf("%d loads: %s and %s", len(c.loads), got, l.Anomalies["P4"].Label())
+		}
+	}
+}
+
+// TestEarlier: a matrix from before there were schedules of internal consistency is read, its
+// upper bound is found, and it is known as earlier.
+func TestEarlier(t *testing.T) {
+	m := example()
+	if m.Earlier() {
+		t.Error("the example is not of today")
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		delete(l.Anomalies, schedule.Internal.String())
+		l.UpperBound, l.Summary = nil, ""
+	}
+	var out bytes.Buffer
+	if err := m.JSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	old, err := Parse(out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &old.Levels[0]
+	if !old.Earlier() || l.Anomalies["internal"].Label() != "n/a" || !slices.Equal(l.UpperBound, []isolation.Level{isolation.MonotonicAtomicView}) || l.Summary == "" {
+		t.Errorf("%v, %s, %v, %q", old.Earlier(), l.Anomalies["internal"].Label(), l.UpperBound, l.Summary)
+	}
+}
+
 // example is a matrix with one of everything.
 func example() *Matrix {
 	weak := map[schedule.Anomaly]func(schedule.Schedule) bool{
@@ -132,7 +250,7 @@ func example() *Matrix {
 		Database: "Example", Version: "1.2.3", Stroppy: "v0", Started: "2026-11-25T18:00:00Z", Command: "stroppy isolation --db example:",
 		Levels: []Level{
 			NewLevel("read committed", true, isolation.ReadCommitted, "https://example.org/levels", outcomes(weak), []Load{lost}),
-			NewLevel("serializable", false, isolation.Serializable, "https://example.org/levels", strong, []Load{strict()}),
+			NewLevel("serializable", false, isolation.Serializable, "https://example.org/levels", strong, []Load{strictLong()}),
 		},
 	}
 	m.Judge()
@@ -206,31 +324,36 @@ func TestPage(t *testing.T) {
 }
 
 func TestNewLoad(t *testing.T) {
-	finds := map[string][]string{"order": {"P4", "G2-item"}, "clock": {"stale read"}}
+	finds := map[string][]string{"order": {"G0", "P4", "G2-item"}, "clock": {"stale read"}}
 	for _, c := range []struct {
 		name    string
+		kept    isolation.Level
 		checks  []report.Check
 		verdict string
 		looked  []string
 		found   []string
 	}{
-		{"nothing seen", []report.Check{{Name: "order", Status: "valid"}, {Name: "clock", Status: "valid"}}, "valid", []string{"P4", "G2-item", "stale read"}, nil},
-		{"one seen, and no other looked for", []report.Check{
+		{"nothing seen", isolation.Unknown, []report.Check{{Name: "order", Status: "valid"}, {Name: "clock", Status: "valid"}}, "valid", []string{"G0", "P4", "G2-item", "stale read"}, nil},
+		{"one seen, and no other looked for", isolation.Unknown, []report.Check{
 			{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{{Name: "lost update (P4)", Forbidden: "snapshot-isolation", Count: 2}}},
 			{Name: "clock", Status: "invalid"}}, "valid", []string{"P4"}, []string{"P4"}},
-		{"named otherwise", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"named otherwise", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "long fork (G-nonadjacent)"}, {Name: "stale read (G-single-realtime)"}, {Name: "dirty write in real time (G0-realtime)"}}}},
 			"valid", []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}, []string{"long fork", "stale read", "dirty write in real time (G0-realtime)"}},
-		{"a read from before and after", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"a read from before and after", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "wr"}, {Kind: "rw"}, {Kind: "real time"}}}}}},
 			"valid", []string{skewInTime}, []string{skewInTime}},
-		{"a read from before alone", []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+		{"a read from before alone", isolation.Unknown, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
 			{Name: "stale read (G-single-realtime)", Edges: []report.Edge{{Kind: "rw"}, {Kind: "wr"}, {Kind: "real time"}}}}}},
 			"valid", []string{"stale read"}, []string{"stale read"}},
-		{"not decided", []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
-		{"of other things", []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
+		{"one that the claim allows, by a check that decides the claim", isolation.ReadCommitted, []report.Check{{Name: "order", Status: "invalid", Anomalies: []report.Anomaly{
+			{Name: "lost update (P4)"}}}}, "valid", []string{"G0", "P4"}, []string{"P4"}},
+		{"one that the claim forbids", isolation.SnapshotIsolation, []report.Check{{Name: "order", Status: "invalid", Required: true, Anomalies: []report.Anomaly{
+			{Name: "lost update (P4)"}}}}, "valid", []string{"P4"}, []string{"P4"}},
+		{"not decided", isolation.Unknown, []report.Check{{Name: "order", Status: "unknown"}}, "unknown", []string{}, nil},
+		{"of other things", isolation.Unknown, []report.Check{{Name: "total", Status: "unknown"}}, "valid", []string{}, nil},
 	} {
-		l := NewLoad(&report.Result{Checks: c.checks, Drive: &report.Drive{Committed: 7}}, "dir", finds)
+		l := NewLoad(&report.Result{Checks: c.checks, Drive: &report.Drive{Committed: 7}}, "dir", finds, c.kept)
 		var found []string
 		for _, f := range l.Found {
 			found = append(found, f.Anomaly)

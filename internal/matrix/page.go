@@ -17,6 +17,7 @@ type PageData struct {
 	Anomalies   []PageAnomaly `json:"anomalies"`
 	Levels      []PageLevel   `json:"levels"`
 	NoSchedules string        `json:"no_schedules"`
+	Legend      string        `json:"legend"`
 }
 
 // PageAnomaly is one column.
@@ -27,19 +28,24 @@ type PageAnomaly struct {
 
 // PageLevel is one row, and a section of its own.
 type PageLevel struct {
-	Name    string     `json:"name"`
-	Default bool       `json:"default"`
-	Claims  string     `json:"claims"`
-	Source  string     `json:"source"`
-	Amounts string     `json:"amounts_to"`
-	Verdict string     `json:"verdict"`
-	Cells   []PageCell `json:"cells"` // one each column
-	Loads   []Load     `json:"loads"`
+	Name         string     `json:"name"`
+	Default      bool       `json:"default"`
+	Claims       string     `json:"claims"`
+	ClaimsShort  string     `json:"claims_short"` // without its meaning in words
+	Source       string     `json:"source"`
+	Bound        string     `json:"upper_bound"`
+	Transactions uint64     `json:"transactions"`
+	Schedules    int        `json:"schedules"`
+	Summary      string     `json:"summary"`
+	Verdict      string     `json:"verdict"`
+	Cells        []PageCell `json:"cells"` // one each column
+	Loads        []Load     `json:"loads"`
 }
 
 // PageCell is one anomaly at one level.
 type PageCell struct {
 	Mark     string             `json:"mark"`
+	Few      bool               `json:"few_transactions"`
 	Sentence string             `json:"sentence"`
 	Load     []string           `json:"load"` // what load saw
 	Variants []schedule.Outcome `json:"variants"`
@@ -49,7 +55,7 @@ type PageCell struct {
 func NewPageData(m *Matrix) *PageData {
 	d := &PageData{
 		Head:   report.NewHead("isolation levels", m.Database+" "+m.Version, m.Started, m.Command, m.Stroppy),
-		Levels: []PageLevel{}, NoSchedules: m.NoSchedules,
+		Levels: []PageLevel{}, NoSchedules: m.NoSchedules, Legend: Legend,
 	}
 	d.Notes = []report.PageNote{}
 	d.Verdict, d.Reason = m.Verdict, m.Reason
@@ -60,12 +66,13 @@ func NewPageData(m *Matrix) *PageData {
 	for i := range m.Levels {
 		l := &m.Levels[i]
 		p := PageLevel{
-			Name: l.Name, Default: l.Default, Claims: l.Claims.String(), Source: l.Source,
-			Amounts: l.AmountsTo + l.besides(), Verdict: l.Verdict, Loads: l.Loads,
+			Name: l.Name, Default: l.Default, Claims: l.Claims.Literature(), ClaimsShort: l.Claims.Short(), Source: l.Source,
+			Bound: l.Bound(), Transactions: l.Transactions, Schedules: l.Schedules, Summary: l.Summary + l.Unseen(),
+			Verdict: l.Verdict, Loads: l.Loads,
 		}
 		for _, a := range schedule.Anomalies() {
 			c := l.Anomalies[a.String()]
-			cell := PageCell{Mark: c.Mark(), Sentence: c.Sentence(), Load: []string{}, Variants: c.Variants}
+			cell := PageCell{Mark: c.Mark(), Few: c.Few, Sentence: c.Sentence(), Load: []string{}, Variants: c.Variants}
 			if c.Load == LoadSeen {
 				cell.Load = c.Witnesses[len(c.Witnesses)-1:]
 			}

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"stroppy/internal/isolation"
+	"stroppy/internal/report"
 	"stroppy/internal/schedule"
 )
 
@@ -21,10 +25,24 @@ func (c *Cell) Mark() string {
 	case c.Schedule == schedule.Undecided:
 		return "?"
 	case looked(c):
-		return "✓"
+		return notSeen
 	}
 	return "n/a"
 }
+
+const notSeen = "✓"
+
+// Label is Mark in brackets if the anomaly was not seen and the load was short.
+func (c *Cell) Label() string {
+	if c.Few {
+		return "(" + notSeen + ")"
+	}
+	return c.Mark()
+}
+
+// Legend explains Label.
+const Legend = "✓ looked for and not seen; (✓) the same, in fewer than 100,000 transactions under load or in none; " +
+	"seen; some: seen in some variants; n/a: nothing looked for it; ? not decided"
 
 // Text writes the matrix for a terminal.
 func (m *Matrix) Text(w io.Writer) error {
@@ -32,7 +50,9 @@ func (m *Matrix) Text(w io.Writer) error {
 	fmt.Fprintf(&t, "%s: %s\n\n", strings.ToUpper(m.Verdict), m.Reason)
 	fmt.Fprintf(&t, "%s %s\n\n", cmp.Or(m.Database, "database not known"), m.Version)
 	m.grid(&t)
-	t.WriteString("  ✓ looked for and not seen   seen   some: seen in some variants   n/a: not applicable   ? not decided   * the default\n")
+	t.WriteString("  " + Legend + "; * the default\n")
+	t.WriteString("  upper bound: the strongest level of which no violation was seen in so many transactions and schedules; " +
+		"the level may give less\n")
 	if m.NoSchedules != "" {
 		fmt.Fprintf(&t, "  No schedule applies: %s.\n", m.NoSchedules)
 	}
@@ -58,45 +78,76 @@ func (m *Matrix) grid(t *strings.Builder) {
 	for i := range m.Levels {
 		first = max(first, len(m.Levels[i].title()))
 	}
-	row := func(name string, cell func(a schedule.Anomaly) string, last string) {
+	bound := len("upper bound")
+	for i := range m.Levels {
+		bound = max(bound, len(m.Levels[i].Bound()))
+	}
+	row := func(name string, cell func(a schedule.Anomaly) string, upper, transactions, schedules string) {
 		fmt.Fprintf(t, "  %-*s", first, name)
 		for _, a := range schedule.Anomalies() {
 			text := cell(a)
 			t.WriteString("  " + text + strings.Repeat(" ", max(len(a.String()), len("some"))-utf8.RuneCountInString(text)))
 		}
-		fmt.Fprintf(t, "  %s\n", last)
+		fmt.Fprintf(t, "  %-*s  %12s  %9s\n", bound, upper, transactions, schedules)
 	}
-	row("level", schedule.Anomaly.String, "amounts to")
+	row("level", schedule.Anomaly.String, "upper bound", "transactions", "schedules")
 	for i := range m.Levels {
 		l := &m.Levels[i]
-		row(l.title(), func(a schedule.Anomaly) string { return l.Anomalies[a.String()].Mark() }, l.AmountsTo)
+		row(l.title(), func(a schedule.Anomaly) string { return l.Anomalies[a.String()].Label() },
+			l.Bound(), report.Group(l.Transactions), strconv.Itoa(l.Schedules))
 	}
 }
 
-// besides says what a level prevents that the one it amounts to allows.
-func (l *Level) besides() string {
+// Bound returns the upper bound by its names in the literature.
+func (l *Level) Bound() string {
+	if len(l.UpperBound) == 0 {
+		return l.AmountsTo
+	}
+	return joined(l.UpperBound, isolation.Level.Short)
+}
+
+// Unseen returns a sentence about what was not seen although the upper bound allows a form of it;
+// empty if there is nothing.
+func (l *Level) Unseen() string {
 	if len(l.Besides) == 0 {
 		return ""
 	}
-	return ", and showed no " + strings.Join(l.Besides, ", no ")
+	return " Not seen either, although the upper bound allows a form of it: " + strings.Join(l.Besides, ", ") + "."
 }
 
 // text writes one level in full.
 func (l *Level) text(t *strings.Builder) {
-	fmt.Fprintf(t, "\n%s: claims %s; amounts to %s%s\n", l.title(), l.Claims, l.AmountsTo, l.besides())
+	fmt.Fprintf(t, "\n%s: claims %s\n  %s%s\n", l.title(), l.Claims.Literature(), l.Summary, l.Unseen())
 	for _, a := range schedule.Anomalies() {
 		c := l.Anomalies[a.String()]
 		if !looked(c) && c.Schedule != schedule.Undecided {
 			continue
 		}
-		fmt.Fprintf(t, "  %-11s %-5s %s\n", a, c.Mark(), c.Sentence())
-		for _, witness := range c.Witnesses {
+		fmt.Fprintf(t, "  %-11s %-5s %s\n", a, c.Label(), c.Sentence())
+		for _, witness := range c.Shown() {
 			fmt.Fprintf(t, "  %-11s %-5s %s\n", "", "", witness)
 		}
 	}
 	for _, r := range l.Loads {
 		fmt.Fprintf(t, "  %-11s %s: %s\n", "load", r.Verdict, r.Command)
 	}
+}
+
+// mostWitnesses is how many variants the text shows of an anomaly.
+const mostWitnesses = 5
+
+// Shown returns the first witnesses, and those of load. JSON, Markdown and the page have all.
+func (c *Cell) Shown() []string {
+	variants := slices.DeleteFunc(slices.Clone(c.Witnesses), func(w string) bool {
+		return strings.HasPrefix(w, underLoad)
+	})
+	more := len(variants) - mostWitnesses
+	if more <= 0 {
+		return c.Witnesses
+	}
+	shown := append(slices.Clone(variants[:mostWitnesses]),
+		fmt.Sprintf("and %s: see --json or --format markdown", report.Counted(uint64(more), "more variant")))
+	return append(shown, c.Witnesses[len(variants):]...)
 }
 
 // Sentence says by what the anomaly was prevented, as far as it was, and what load says.
@@ -116,9 +167,9 @@ func (c *Cell) Sentence() string {
 	}
 	switch c.Load {
 	case LoadNotSeen:
-		parts = append(parts, fmt.Sprintf("not seen in %d transactions under load", c.Transactions))
+		parts = append(parts, fmt.Sprintf("not seen in %s under load", report.Counted(c.Transactions, "transaction")))
 	case LoadSeen:
-		parts = append(parts, fmt.Sprintf("seen under load in %d transactions", c.Transactions))
+		parts = append(parts, fmt.Sprintf("seen under load in %s", report.Counted(c.Transactions, "transaction")))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -1,12 +1,16 @@
 package report
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 )
 
 // ReadFile reads a file of at most so many bytes in a directory; what says what it is.
@@ -97,4 +101,95 @@ func misread(err error) string {
 		return fmt.Sprintf("it is not whole, or no JSON, from byte %d on", broken.Offset)
 	}
 	return "it is no JSON"
+}
+
+// JSON returns the result as result.json holds it, and brings the measurements into line
+// that are made of others.
+func (r *Result) JSON() ([]byte, error) {
+	r.derive()
+	r.Checksum = noChecksum
+	text, err := r.encode()
+	if err == nil {
+		_, r.Checksum, err = checksumOf(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the result as JSON: %w", err)
+	}
+	copy(text[bytes.LastIndex(text, []byte(noChecksum)):], r.Checksum)
+	return text, nil
+}
+
+// encode returns the result as JSON for people.
+func (r *Result) encode() ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(r)
+	return out.Bytes(), err
+}
+
+// Read reads the result in a run's directory. Where there is none, the error is
+// an fs.ErrNotExist.
+func Read(dir string) (*Result, error) {
+	r, err := ReadFile(dir, FileName, "result of the run", maxFile, Parse)
+	if err == nil {
+		r.derive()
+	}
+	return r, err
+}
+
+// Parse reads a result. It returns an error if the text is no result of a known schema, or is
+// not as it was written.
+func Parse(data []byte) (*Result, error) {
+	r, err := Decode[Result](data, "result")
+	if err == nil {
+		err = verifyChecksum(data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	verdicts := []string{"valid", "invalid", "unknown"}
+	if !slices.Contains(verdicts, r.Verdict) {
+		return nil, fmt.Errorf("the verdict is %q, which is none of valid, invalid and unknown", r.Verdict)
+	}
+	for _, c := range r.Checks {
+		if !slices.Contains(append(verdicts, notApplicable), c.Status) {
+			return nil, fmt.Errorf("the status of the check %s is %q, which is none of valid, invalid, unknown and %s", c.Name, c.Status, notApplicable)
+		}
+	}
+	return r, nil
+}
+
+// noChecksum stands where the checksum of a result belongs until it is known.
+const noChecksum = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// checksumKey finds the checksum in a result as compact JSON, whose last key it is, even if its
+// name or its value was altered.
+var checksumKey = regexp.MustCompile(`"(?:checksum":"([^"]*)|[^"]*":"([0-9a-f]{64}))"}$`)
+
+// checksumOf returns the checksum that a result says it has, and the one that it has. Both are
+// empty if it says none.
+func checksumOf(result []byte) (stated, real string, err error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, result); err != nil {
+		return "", "", err
+	}
+	text := bytes.TrimSpace(compact.Bytes())
+	at := checksumKey.FindSubmatchIndex(text)
+	if at == nil {
+		return "", "", nil
+	}
+	from, to := max(at[2], at[4]), max(at[3], at[5])
+	stated = string(text[from:to])
+	return stated, fmt.Sprintf("%x", sha256.Sum256(append(text[:from:from], text[to:]...))), nil
+}
+
+// verifyChecksum returns an error if a result is not as it was written.
+func verifyChecksum(result []byte) error {
+	stated, real, err := checksumOf(result)
+	if err == nil && stated != real {
+		err = errors.New("it was altered or damaged since it was written: its checksum is wrong")
+	}
+	return err
 }

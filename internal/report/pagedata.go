@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stroppy/internal/check/fact"
+	"stroppy/internal/isolation"
 	"stroppy/internal/stats"
 )
 
@@ -392,7 +393,11 @@ func (a *Anomaly) evidence(text string) PageFinding {
 	return p
 }
 
-// forbiddenText says which levels forbid an anomaly.
+// forbiddenText returns which levels forbid an anomaly, by their names in the literature.
 func forbiddenText(level string) string {
-	return fmt.Sprintf("Forbidden from %s upwards.", level)
+	l, err := isolation.Parse(level)
+	if err != nil { // of a program with other levels
+		return fmt.Sprintf("Forbidden by %s.", level)
+	}
+	return Capital(isolation.ForbiddenBy(l)) + "."
 }

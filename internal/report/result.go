@@ -3,8 +3,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +37,7 @@ type Result struct {
 
 	// Identity names the run's history; null before it was begun and of a check of several.
 	Identity *history.Identity `json:"identity"`
-	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of the files of the directory that do not name their run themselves
+	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of files of the directory
 
 	StartedAt      string  `json:"started_at"` // RFC 3339
 	Load           *Load   `json:"load"`
@@ -107,6 +105,10 @@ type Result struct {
 	Machine string  `json:"machine"` // of the clients: system, architecture, processors
 
 	Environment *Environment `json:"environment,omitempty"`
+
+	// Checksum is the SHA-256, in hexadecimal, of this value as compact JSON with an empty
+	// checksum. A result of an older version has none.
+	Checksum string `json:"checksum,omitempty"`
 }
 
 // Violations is the file in the run's directory that has a line for each
@@ -462,47 +464,6 @@ type Claim struct {
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-}
-
-// JSON returns the result as result.json holds it, and brings the measurements into line
-// that are made of others.
-func (r *Result) JSON() ([]byte, error) {
-	r.derive()
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return nil, fmt.Errorf("write the result as JSON: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
-// Read reads the result in a run's directory. Where there is none, the error is
-// an fs.ErrNotExist.
-func Read(dir string) (*Result, error) {
-	r, err := ReadFile(dir, FileName, "result of the run", maxFile, Parse)
-	if err == nil {
-		r.derive()
-	}
-	return r, err
-}
-
-func Parse(data []byte) (*Result, error) {
-	r, err := Decode[Result](data, "result")
-	if err != nil {
-		return nil, err
-	}
-	verdicts := []string{"valid", "invalid", "unknown"}
-	if !slices.Contains(verdicts, r.Verdict) {
-		return nil, fmt.Errorf("the verdict is %q, which is none of valid, invalid and unknown", r.Verdict)
-	}
-	for _, c := range r.Checks {
-		if !slices.Contains(append(verdicts, notApplicable), c.Status) {
-			return nil, fmt.Errorf("the status of the check %s is %q, which is none of valid, invalid, unknown and %s", c.Name, c.Status, notApplicable)
-		}
-	}
-	return r, nil
 }
 
 // derive brings those measurements into line that are made of others: the client's largest

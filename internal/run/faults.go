@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -19,11 +20,11 @@ import (
 // the script was injected, seen, and healed.
 const checkFaults = "faults"
 
-// Checks says in one line what each check of a run with a nemesis holds.
-func Checks() [][2]string {
-	return [][2]string{
-		{checkFaults, "every fault of the script was injected, its effect was seen, and it was healed"},
-		{check.Replicas, "after the last heal every node of the cluster holds the same end state"},
+// Checks declares the checks of a run with a nemesis.
+func Checks() []check.Declared {
+	return []check.Declared{
+		{Name: checkFaults, About: "every fault of the script was injected, its effect was seen, and it was healed"},
+		{Name: check.Replicas, About: "after the last heal every node of the cluster holds the same end state"},
 	}
 }
 
@@ -66,6 +67,10 @@ func (c *conductor) effects() error {
 		read = func() iter.Seq2[history.Record, error] { return readable(recorded) }
 	}
 	e, err := stats.MeasureEffects(read, intervals, from, to)
+	if errors.As(err, new(*history.Damage)) {
+		c.log.Warn("the effects of the faults could not be measured", "error", err) // the checks report it
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("measure the effects of the faults: %w", err)
 	}
@@ -174,6 +179,12 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 		return nil, err
 	}
 	ended := c.result.Finished || c.judging
+	if recorded.cut && ended {
+		recorded.damaged = append(recorded.damaged, fmt.Sprintf("The last line of %s is cut off.", FaultsFile))
+	}
+	if err := changed(c.o.Dir.Path, FaultsFile, c.result); err != nil {
+		recorded.damaged = append(recorded.damaged, err.Error()+".")
+	}
 	problems := append(recorded.damaged, unlikeScript(recorded, header.Keys[keyNemesis], ended, nodes)...)
 	if len(problems) > 0 || header.Keys[keyNemesis] != "" {
 		if nodes != nil && nodes.Error != "" {
@@ -185,7 +196,11 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 		nodes = new(nodesRecord)
 	}
 	if names := members(strings.Fields(header.Keys[keyNodes]), recorded.faults); len(names)+len(nodes.Nodes) > 0 {
-		results = append(results, check.SameReplicas(nodes.Whole, nodes.allNodes(names)))
+		same := check.SameReplicas(nodes.Whole, nodes.allNodes(names))
+		if err := changed(c.o.Dir.Path, NodesFile, c.result); err != nil {
+			same = check.Undecided(same, check.Unreadable(err))
+		}
+		results = append(results, same)
 	}
 	return results, nil
 }

@@ -45,16 +45,65 @@ func digests(dir string) (map[string]string, error) {
 		return nil, fmt.Errorf("read the drawings of the run in %s: %w", dir, err)
 	}
 	for _, name := range append([]string{ScenarioFile, SeriesFile, AroundFile, KindsFile, HeatFile, ResourcesFile, ServerFile, StatusFile, ViolationsFile}, drawn...) {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return nil, fmt.Errorf("read %s of the run in %s: %w", name, dir, err)
-		default:
-			sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+		sum, err := digest(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		if sum != "" {
+			sums[name] = sum
 		}
 	}
 	return sums, nil
+}
+
+// evidence are the files that checks read beside the history, and connections.jsonl. They name
+// their run, and grow until it ends.
+func evidence() []string { return []string{FaultsFile, NodesFile, ConnectionsFile} }
+
+// digestsOf are the digests of the files in dir that a result keeps. Once the run has ended, the
+// evidence is among them, and never changes.
+func digestsOf(dir string, r *report.Result) (map[string]string, error) {
+	sums, err := digests(dir)
+	if err != nil || !r.Finished {
+		return sums, err
+	}
+	for _, name := range evidence() {
+		sum := r.Files[name]
+		if sum == "" {
+			if sum, err = digest(dir, name); err != nil {
+				return nil, err
+			}
+		}
+		if sum != "" {
+			sums[name] = sum
+		}
+	}
+	return sums, nil
+}
+
+// digest returns the SHA-256 of a file in dir, in hexadecimal; empty if there is none.
+func digest(dir, name string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read %s of the run in %s: %w", name, dir, err)
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(data)), nil
+}
+
+// changed returns an error that names a file if it is there and is not the one that the run left.
+func changed(dir, name string, r *report.Result) error {
+	left := r.Files[name]
+	if left == "" {
+		return nil
+	}
+	found, err := digest(dir, name)
+	if err == nil && found != "" && found != left {
+		err = fmt.Errorf("%s is not the one that the run left, by its SHA-256 in %s", name, report.FileName)
+	}
+	return err
 }
 
 // unchanged returns an error that names a file which is not the one that the run left. One
@@ -64,9 +113,9 @@ func unchanged(dir string, r *report.Result) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if left := r.Files[name]; left != "" && left != found[name] {
-			return fmt.Errorf("read the run in %s: %s is not the one that the run left, by its SHA-256 in %s: restore it, or remove it", dir, name, report.FileName)
+	for _, name := range append(slices.Sorted(maps.Keys(found)), ConnectionsFile) {
+		if err := changed(dir, name, r); err != nil {
+			return fmt.Errorf("read the run in %s: %w: restore it, or remove it", dir, err)
 		}
 	}
 	return nil
@@ -128,6 +177,7 @@ type faultLine struct {
 }
 
 type faultLines struct {
+	cut     bool           // the last line has no end
 	faults  []report.Fault // of each the last line about it, in the order of their times
 	owners  []history.Identity
 	damaged []string // a sentence for each line that is no fault
@@ -148,7 +198,8 @@ func readFaults(dir string) (read faultLines, err error) {
 		var one faultLine
 		switch err := json.Unmarshal(line, &one); {
 		case err != nil && !bytes.HasSuffix(line, []byte("\n")):
-			continue // the run was cut off in the middle of this line
+			read.cut = true // the run was cut off in the middle of this line
+			continue
 		case err != nil || one.Number < 1:
 			damaged("is no fault")
 			continue

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,9 +30,6 @@ const (
 // was recorded; empty where it was not.
 func Promised(h history.Header) string { return h.Keys[keyExpect] }
 
-// unreadableSuffix ends the name of a result.json that could not be read.
-const unreadableSuffix = ".unreadable"
-
 // Check checks recorded runs, or what a database holds, and writes the verdict into the
 // result.json of Dir; where that fails the error is an *UnsavedError and the result is
 // whole. The answer depends on the directories alone.
@@ -50,11 +45,7 @@ func Check(ctx context.Context, o Options) (*report.Result, error) {
 		return c.result, err
 	}
 	c.log.Info("checked", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	err := c.unkept
-	if name := filepath.Join(c.o.Dir.Path, report.FileName); c.unreadable != "" { // it is kept beside the new one
-		err = errors.Join(err, os.Rename(name, name+unreadableSuffix))
-	}
-	if err := errors.Join(err, c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := errors.Join(c.unkept, c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
@@ -85,6 +76,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		}
 	}
 	return c.verify(ctx, []string{c.o.Dir.Path}, func(results []check.Result) ([]check.Result, error) {
+		results = c.whole(results)
 		if !c.facts.Driven {
 			results = withoutHistory(results)
 		} else if err := c.recompute(); err != nil { // of a run that was cut off
@@ -109,11 +101,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		case !c.facts.Complete:
 			reason = cutOff + reason
 		}
-		reason = endedEarly(c.result.Drive) + reason
-		if c.unreadable != "" {
-			reason = fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable) + reason
-		}
-		return reason
+		return endedEarly(c.result.Drive) + reason
 	})
 }
 
@@ -122,8 +110,9 @@ const cutOff = "The run was cut off, so not all that it sent is recorded. "
 // facts are what a recorded history says about itself.
 type facts struct {
 	Header   history.Header
-	Driven   bool // there was a load phase
-	Complete bool // the history was closed
+	Driven   bool   // there was a load phase
+	Complete bool   // the history was closed
+	Records  uint64 // transactions of a complete history
 }
 
 // readFacts reads the first and the last bytes of a run's history.
@@ -133,7 +122,21 @@ func readFacts(dir string) (facts, error) {
 		return facts{}, err
 	}
 	defer recorded.Close()
-	return facts{Header: recorded.Header(), Complete: recorded.Complete(), Driven: check.Driven(recorded.Header())}, nil
+	return facts{Header: recorded.Header(), Complete: recorded.Complete(), Records: recorded.Records(), Driven: check.Driven(recorded.Header())}, nil
+}
+
+// whole returns the results of the checks, undecided if the history has fewer transactions than
+// were counted while they ran.
+func (c *conductor) whole(results []check.Result) []check.Result {
+	d := c.result.Drive
+	if d == nil || d.Rebuilt || !c.facts.Complete || c.facts.Records == 0 {
+		return results
+	}
+	if made := d.Committed + d.Aborted + d.Unknown; c.facts.Records < made {
+		lacking := history.LacksTransactions(c.o.Dir.History(), c.facts.Records, made, report.FileName)
+		return (&check.Files{Recordings: []history.Header{c.facts.Header}, Failed: []*history.Damage{lacking}}).Settle(c.o.Spec.Checks, results)
+	}
+	return results
 }
 
 // Header reads what the history of the run in dir says about it.
@@ -157,8 +160,7 @@ func (c *conductor) readRun() error {
 	case errors.As(err, new(report.NewerError)):
 		return err
 	case !errors.Is(err, fs.ErrNotExist):
-		c.unreadable = c.o.Scrub(err.Error())
-		c.log.Warn("the result of the run could not be read", "error", err)
+		return fmt.Errorf("%w: restore it from a copy, or remove it to check the recorded history alone", err)
 	}
 	if err := SameRun(c.o.Dir.Path, before); err != nil {
 		return err
@@ -170,11 +172,9 @@ func (c *conductor) readRun() error {
 		return err
 	}
 	r, h := c.result, c.facts.Header
-	if c.unreadable != "" { // whether the database was whole again after its faults is not recorded
-		r.Finished = c.facts.Complete && h.Keys[keyNemesis] == ""
-	}
 	r.LoadID, r.Violations = h.LoadID, nil
-	if before == nil && !c.o.Fresh {
+	if before == nil && !c.o.Fresh { // whether the database was whole again after its faults is not recorded
+		r.Finished = c.facts.Complete && h.Keys[keyNemesis] == ""
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed
 		r.StartedAt = time.Unix(0, h.Started).UTC().Format(time.RFC3339)
 	}

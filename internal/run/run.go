@@ -172,7 +172,6 @@ type conductor struct {
 	faultCount  int            // that were noted
 	faultLines  int            // that were written of them
 	unwhole     string         // why the database did not become whole after the last heal
-	unreadable  string         // why the result of the run that is checked could not be read
 	unkept      error          // why the violations could not be written
 	judging     bool           // the run itself is judged, not a recording of it
 	facts       facts          // of the run that is checked
@@ -227,6 +226,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 	}
 	c.footprint(ctx)
 	err = c.judge(ctx)
+	if err == nil {
+		c.depart(ctx)
+	}
 	c.acknowledgements()
 	c.explainAgain()
 	c.tables(ctx)
@@ -383,6 +385,22 @@ func (c *conductor) replaced(ctx context.Context) error {
 	return c.o.Workload.CheckUnchanged(ctx)
 }
 
+// departTime bounds how long the data are described for the run that attaches to them next.
+const departTime = 20 * time.Second
+
+// depart has the workload describe the data as this run leaves them, if no transaction of
+// the run can change them later: the end state was downloaded, or each outcome is known.
+func (c *conductor) depart(ctx context.Context) {
+	if ctx.Err() != nil || !c.o.Steps.Check && c.result.Drive.Unknown > 0 || c.unwhole != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, departTime)
+	defer cancel()
+	if err := c.o.Workload.Leave(ctx); err != nil {
+		c.log.Warn("the data could not be described for the next run", "error", err)
+	}
+}
+
 func (c *conductor) footprint(ctx context.Context) {
 	if f, ok := c.o.Database.(db.Footprinter); ok {
 		bytes, err := f.Footprint(ctx)
@@ -421,7 +439,7 @@ func (c *conductor) tables(ctx context.Context) {
 }
 
 func (c *conductor) save() (err error) {
-	if c.result.Files, err = digests(c.o.Dir.Path); err != nil {
+	if c.result.Files, err = digestsOf(c.o.Dir.Path, c.result); err != nil {
 		return err
 	}
 	data, err := c.result.JSON()

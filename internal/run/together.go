@@ -33,6 +33,10 @@ func (c *conductor) together(ctx context.Context) error {
 		dirs = append(slices.Clone(dirs), c.o.Dir.Path)
 	}
 	return c.verify(ctx, dirs, func(results []check.Result) ([]check.Result, error) {
+		for _, r := range runs {
+			r.o.Spec = c.o.Spec
+			results = r.whole(results)
+		}
 		return append(results, faultsOf(runs)...), nil
 	}, func(reason string) string { return qualified(runs, c.result.Verdict, reason) })
 }
@@ -56,7 +60,6 @@ func qualified(runs []*conductor, verdict, text string) string {
 		cut = cutOff
 	}
 	before(func(r *conductor) bool { return !r.facts.Complete && verdict != "invalid" }, cut)
-	before(func(r *conductor) bool { return r.unreadable != "" }, "The result of %s could not be read, and the check went by the recorded history. ")
 	before(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted }, "The user ended the run of %s early. ")
 	if len(runs) > 1 {
 		before(func(*conductor) bool { return true }, "%s against one data set, checked together. ")

@@ -18,13 +18,16 @@ type Anomaly uint8
 // and PMP are those of Bailis and others (Highly Available Transactions, VLDB 2013,
 // extended version, appendix A), P4 that of Berenson and others (A Critique of ANSI SQL
 // Isolation Levels, SIGMOD 1995), the long fork that of Sovran and others
-// (Transactional Storage for Geo-Replicated Systems, SOSP 2011).
+// (Transactional Storage for Geo-Replicated Systems, SOSP 2011). Internal consistency is the
+// axiom Int of Cerone, Bernardi and Gotsman (A Framework for Transactional Consistency Models
+// with Atomic Visibility, CONCUR 2015).
 const (
 	G0        Anomaly = iota + 1 // dirty write: the writes of two transactions are mixed
 	G1a                          // aborted read
 	G1b                          // intermediate read
 	G1c                          // circular information flow: each has read what the other wrote
 	OTV                          // observed transaction vanishes
+	Internal                     // a read disagrees with an earlier read or write of its own transaction
 	PMP                          // predicate-many-preceders: a predicate is not read at one point
 	P4                           // lost update
 	GSingle                      // read skew: a cycle with one anti-dependency
@@ -42,6 +45,7 @@ var anomalyTexts = [...]anomalyText{
 	G1b:       {"G1b", "intermediate read"},
 	G1c:       {"G1c", "circular information flow"},
 	OTV:       {"OTV", "observed transaction vanishes"},
+	Internal:  {"internal", "internal inconsistency: a read disagrees with an earlier read or write of its own transaction"},
 	PMP:       {"PMP", "predicate-many-preceders"},
 	P4:        {"P4", "lost update"},
 	GSingle:   {"G-single", "read skew"},

@@ -14,7 +14,7 @@ type documentTable struct {
 	database   db.Documents
 	control    db.DocumentSession
 	collection *db.Collection
-	set        *db.Update
+	set, add   *db.Update
 	base       int64
 	made       bool
 }
@@ -22,14 +22,23 @@ type documentTable struct {
 // NewDocuments returns the table in a database of the model of documents.
 func NewDocuments(database db.Documents) Table {
 	c := &db.Collection{Name: tableName, ID: db.Integer, Fields: []db.Field{{Name: "amount", Type: db.Integer}}}
-	return &documentTable{database: database, collection: c, set: &db.Update{Collection: c, Set: []int{1}}}
+	return &documentTable{
+		database: database, collection: c,
+		set: &db.Update{Collection: c, Set: []int{1}}, add: &db.Update{Collection: c, Add: []int{1}},
+	}
 }
 
 func (*documentTable) Refuses(s *Schedule) string {
 	for _, step := range s.Steps {
-		if step.Kind == AddAll || step.Kind == DeleteWhere {
+		switch step.Kind {
+		case AddAll, AddWhere, DeleteWhere:
 			return "documents are changed by their ids here, not by a predicate"
+		case Delete:
+			return "documents are not deleted here"
 		}
+	}
+	if s.locking() {
+		return "no read of documents locks here"
 	}
 	if s.Index {
 		return "documents are found by their ids here; see the variant without an index"
@@ -140,18 +149,23 @@ func (c *documentClient) all(ctx context.Context) (rows []Row, err error) {
 	return rows, err
 }
 
-func (c *documentClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+func (c *documentClient) Do(ctx context.Context, o Operation) (r Result, err error) {
 	switch o.Kind {
 	case Read:
-		return c.read(ctx, o.IDs)
-	case Write:
-		_, err := c.Update(ctx, c.of.set, integers(c.of.base+o.IDs[0]), integers(o.Amount))
-		return nil, err
+		r.Rows, err = c.read(ctx, o.IDs)
+		return r, err
+	case Write, Add:
+		update := c.of.set
+		if o.Kind == Add {
+			update = c.of.add
+		}
+		found, err := c.Update(ctx, update, integers(c.of.base+o.IDs[0]), integers(o.Amount))
+		return affected(found), err
 	case Insert:
-		return nil, c.Insert(ctx, c.of.collection, integers(c.of.base+o.IDs[0], o.Amount))
+		return r, c.Insert(ctx, c.of.collection, integers(c.of.base+o.IDs[0], o.Amount))
 	}
 	rows, err := c.all(ctx)
-	return o.among(rows), err
+	return Result{Rows: o.among(rows)}, err
 }
 
 func (c *documentClient) read(ctx context.Context, ids []int64) (rows []Row, err error) {

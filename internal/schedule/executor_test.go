@@ -17,7 +17,8 @@ const (
 	chaos      level = iota // writes in place, and nobody waits
 	dirtyReads              // the first writer of a row has it to its end; reads are of what is there
 	committed               // and reads are of what is committed, each on its own
-	snapshots               // and of one snapshot; the first committer of a row wins
+	updating                // and of one snapshot; a write or a locking read goes by what is committed
+	snapshots               // and a write or a locking read of what changed since the snapshot is refused
 	oneByOne                // one transaction at a time; a second waits for the end of the first
 )
 
@@ -25,6 +26,7 @@ const (
 // believed.
 type executor struct {
 	level level
+	blind bool // a transaction does not read its own writes
 
 	mu      sync.Mutex
 	ended   *sync.Cond
@@ -106,30 +108,30 @@ func (t *transactor) Begin(_ context.Context, readOnly bool) error {
 	return nil
 }
 
-// view is what the transaction reads from.
-func (t *transactor) view() map[int64]int64 {
+// view is what the transaction reads from, or with current what its writes go by.
+func (t *transactor) view(current bool) map[int64]int64 {
 	e := t.of
 	if e.level < committed || e.level == oneByOne {
 		return e.rows
 	}
 	view := maps.Clone(e.rows)
-	if e.level == snapshots {
+	if e.level >= updating && !current {
 		view = maps.Clone(t.start)
 	}
 	for id, amount := range t.writes {
-		if amount == nil {
+		switch {
+		case e.blind && !current:
+		case amount == nil:
 			delete(view, id)
-		} else {
+		default:
 			view[id] = *amount
 		}
 	}
 	return view
 }
 
-var errConflict = &db.Error{Class: db.Aborted, Op: "write", Code: "conflict", Err: errors.New("another transaction has written the row")}
-
-// write sets a row, or with nil deletes it.
-func (t *transactor) write(id int64, amount *int64) error {
+// take waits until a row can be locked. It refuses a row that has changed since the snapshot.
+func (t *transactor) take(id int64) error {
 	e := t.of
 	for e.level != chaos && e.dirty[id] != nil && e.dirty[id] != t {
 		e.ended.Wait()
@@ -137,6 +139,42 @@ func (t *transactor) write(id int64, amount *int64) error {
 	if e.level == snapshots && e.version[id] != t.seen[id] {
 		t.end()
 		return errConflict
+	}
+	return nil
+}
+
+// selected returns the rows that a write or a locking read goes by. Below snapshots it waits
+// until no other transaction has locked the row, or with a predicate any row of the table.
+func (t *transactor) selected(o Operation) []Row {
+	e := t.of
+	locked := func() bool {
+		for id, owner := range e.dirty {
+			if owner != t && (len(o.IDs) == 0 || o.IDs[0] == id) {
+				return true
+			}
+		}
+		return false
+	}
+	for e.level != chaos && e.level < snapshots && locked() {
+		e.ended.Wait()
+	}
+	rows := listed(t.view(e.level < snapshots))
+	switch o.Kind {
+	case AddAll:
+		return rows
+	case Write, Add, Delete:
+		return slices.DeleteFunc(rows, func(r Row) bool { return r.ID != o.IDs[0] })
+	}
+	return o.among(rows)
+}
+
+var errConflict = &db.Error{Class: db.Aborted, Op: "write", Code: "conflict", Err: errors.New("another transaction has written the row")}
+
+// write sets a row, or with nil deletes it.
+func (t *transactor) write(id int64, amount *int64) error {
+	e := t.of
+	if err := t.take(id); err != nil {
+		return err
 	}
 	e.dirty[id] = t
 	if e.level >= committed && e.level != oneByOne {
@@ -161,35 +199,43 @@ func (e *executor) put(id int64, amount *int64) {
 	}
 }
 
-func (t *transactor) Do(_ context.Context, o Operation) (rows []Row, err error) {
+func (t *transactor) Do(_ context.Context, o Operation) (r Result, err error) {
 	e := t.of
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch o.Kind {
 	case Read:
-		view := t.view()
+		view := t.view(false)
 		for _, id := range o.IDs {
 			if amount, ok := view[id]; ok {
-				rows = append(rows, Row{id, amount})
+				r.Rows = append(r.Rows, Row{id, amount})
 			}
 		}
+		return r, nil
 	case Find:
-		rows = o.among(listed(t.view()))
-	case Write, Insert:
-		if _, there := t.view()[o.IDs[0]]; there || o.Kind == Insert {
-			err = t.write(o.IDs[0], &o.Amount)
-		}
-	case AddAll:
-		for _, r := range listed(t.view()) {
-			amount := r.Amount + o.Amount
-			err = errors.Join(err, t.write(r.ID, &amount))
-		}
-	case DeleteWhere:
-		for _, r := range o.among(listed(t.view())) {
-			err = errors.Join(err, t.write(r.ID, nil))
-		}
+		r.Rows = o.among(listed(t.view(false)))
+		return r, nil
+	case Insert:
+		return r, t.write(o.IDs[0], &o.Amount)
 	}
-	return rows, err
+	rows := t.selected(o)
+	for _, row := range rows {
+		amount := new(row.Amount + o.Amount)
+		switch o.Kind {
+		case FindUpdate, FindShare:
+			err = errors.Join(err, t.take(row.ID))
+			continue
+		case Write:
+			amount = &o.Amount
+		case Delete, DeleteWhere:
+			amount = nil
+		}
+		err = errors.Join(err, t.write(row.ID, amount))
+	}
+	if o.Kind.locks() {
+		return Result{Rows: rows}, err
+	}
+	return affected(len(rows)), err
 }
 
 // end gives up what the transaction has.

@@ -33,8 +33,13 @@ func (t *kvTable) key(id int64) []byte { return fmt.Appendf(nil, kvPrefix+"%010d
 func kvValue(amount int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(amount)) }
 
 func (*kvTable) Refuses(s *Schedule) string {
-	if s.Index {
+	switch {
+	case s.Index:
 		return "a key-value store has no index; see the variant without one"
+	case s.Own:
+		return "a transaction of a key-value store does not read its own writes here"
+	case s.locking():
+		return "no read of a key-value store locks"
 	}
 	return ""
 }
@@ -225,39 +230,45 @@ func (c *kvClient) read(ctx context.Context, ids []int64) ([]Row, error) {
 	return rows, nil
 }
 
-func (c *kvClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+func (c *kvClient) Do(ctx context.Context, o Operation) (r Result, err error) {
 	switch o.Kind {
 	case Read:
-		return c.read(ctx, o.IDs)
+		r.Rows, err = c.read(ctx, o.IDs)
+		return r, err
 	case Write, Insert:
 		c.Set(c.of.key(o.IDs[0]), kvValue(o.Amount))
-		return nil, nil
+		return r, nil
+	case Delete:
+		c.Delete(c.of.key(o.IDs[0]))
+		return r, nil
 	}
-	rows, err := c.all(ctx)
+	rows, err := c.selected(ctx, o)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	if o.Kind == AddAll {
-		for _, r := range rows {
-			c.Set(c.of.key(r.ID), kvValue(r.Amount+o.Amount))
+	switch o.Kind {
+	case Find:
+		return Result{Rows: rows}, nil
+	case DeleteWhere:
+		for _, row := range rows {
+			c.Delete(c.of.key(row.ID))
 		}
-		return nil, nil
-	}
-	rows = o.among(rows)
-	if o.Kind == DeleteWhere {
-		for _, r := range rows {
-			c.Delete(c.of.key(r.ID))
+	default:
+		for _, row := range rows {
+			c.Set(c.of.key(row.ID), kvValue(row.Amount+o.Amount))
 		}
 	}
-	return rows, nil
+	return affected(len(rows)), nil
 }
 
-// among are those of the rows that the predicate takes.
-func (o Operation) among(rows []Row) (found []Row) {
-	for _, r := range rows {
-		if o.Low <= r.Amount && r.Amount < o.High {
-			found = append(found, r)
-		}
+// selected returns the rows of an operation that needs to read them.
+func (c *kvClient) selected(ctx context.Context, o Operation) ([]Row, error) {
+	if o.Kind == Add {
+		return c.read(ctx, o.IDs)
 	}
-	return found
+	rows, err := c.all(ctx)
+	if o.Kind != AddAll {
+		rows = o.among(rows)
+	}
+	return rows, err
 }

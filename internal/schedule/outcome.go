@@ -40,7 +40,8 @@ type Outcome struct {
 	Anomaly   Anomaly `json:"-"`
 	Variant   string  `json:"variant"`
 	Predicate bool    `json:"predicate,omitempty"`
-	Sampled   bool    `json:"sampled,omitempty"` // it was run several times, and shows nothing where it is prevented
+	Every     bool    `json:"every_level,omitempty"` // each level forbids this form
+	Sampled   bool    `json:"sampled,omitempty"`     // it was run several times, and shows nothing where it is prevented
 	State     State   `json:"schedule"`
 	// How says by what it was prevented, why it does not apply, or why it is undecided.
 	How string `json:"how,omitempty"`
@@ -70,8 +71,8 @@ func (l Line) String() string {
 
 // executed is a step that was carried out, or was refused.
 type executed struct {
+	Result
 	step   *Step
-	rows   []Row
 	err    error
 	waited bool
 	number int // in the order in which the steps ended
@@ -111,7 +112,7 @@ func (o *observed) did(label string) bool { return o.step(label) != nil }
 // rows are those that the step of the label found.
 func (o *observed) rows(label string) []Row {
 	if e := o.step(label); e != nil {
-		return e.rows
+		return e.Rows
 	}
 	return nil
 }
@@ -122,7 +123,20 @@ func (o *observed) saw(label string, row Row) bool { return slices.Contains(o.ro
 // found reports whether the step of the label found these rows and no other.
 func (o *observed) found(label string, rows ...Row) bool {
 	e := o.step(label)
-	return e != nil && slices.Equal(e.rows, rows)
+	return e != nil && slices.Equal(e.Rows, rows)
+}
+
+// affected reports whether the write of the label changed or deleted this many rows.
+func (o *observed) affected(label string, n int64) bool {
+	e := o.step(label)
+	return e != nil && e.Counted && e.Affected == n
+}
+
+// wrote reports whether the write of the label found its row. A client that writes without
+// reading makes the row if it is not there.
+func (o *observed) wrote(label string) bool {
+	e := o.step(label)
+	return e != nil && (!e.Counted || e.Affected > 0)
 }
 
 // left reports whether these rows are there in the end, and no other.
@@ -139,9 +153,17 @@ func texts(rows []Row) string {
 	return strings.Join(list, ", ")
 }
 
-// waited says that a step took longer than the wait.
+// waited reports whether a step took longer than the wait.
 func (o *observed) waited() bool {
 	return slices.ContainsFunc(o.begun, func(e *executed) bool { return e.waited })
+}
+
+// restsOnWait reports whether a transaction waited and went on. A transaction that was aborted
+// shows by that how the anomaly was prevented.
+func (o *observed) restsOnWait() bool {
+	return slices.ContainsFunc(o.begun, func(e *executed) bool {
+		return e.waited && o.fate[e.step.Transaction] != isAborted
+	})
 }
 
 // prevention says by what the anomaly was prevented.
@@ -167,8 +189,6 @@ func (o *observed) prevention() string {
 	return strings.Join(how, "; ")
 }
 
-var verbs = [...]string{Read: "read", Write: "write", Insert: "insert", Find: "read", AddAll: "update", DeleteWhere: "delete", Commit: "commit", Rollback: "roll-back"}
-
 // code is what the database calls an error, in brackets; empty: it has no name for it.
 func code(err error) string {
 	switch e := asError(err); {
@@ -184,13 +204,16 @@ func code(err error) string {
 // another transaction before it, committed or not.
 func (o *observed) oldVersion() bool {
 	for _, e := range o.begun {
-		if e.err != nil || e.waited || e.step.Kind != Read && e.step.Kind != Find {
+		if e.err != nil || e.waited || !e.step.Kind.reads() {
 			continue
 		}
 		for id := int64(1); id <= lastID; id++ {
 			w := o.newest(id, e)
-			if w != nil && w.step.Transaction != e.step.Transaction && o.fateBefore(w, e) != isRolledBack {
-				if written := (Row{id, w.step.Amount}); e.step.covers(written) && !slices.Contains(e.rows, written) {
+			if w == nil || w.step.Kind != Write && w.step.Kind != Insert || w.step.Transaction == e.step.Transaction {
+				continue
+			}
+			if o.fateBefore(w, e) != isRolledBack {
+				if written := (Row{id, w.step.Amount}); e.step.covers(written) && !slices.Contains(e.Rows, written) {
 					return true
 				}
 			}
@@ -223,8 +246,8 @@ func (o *observed) fateBefore(w, before *executed) fate {
 
 // covers reports whether a read of the newest state would bring the row.
 func (s *Step) covers(r Row) bool {
-	if s.Kind == Find {
-		return s.Low <= r.Amount && r.Amount < s.High
+	if s.Kind != Read {
+		return len(s.among([]Row{r})) > 0
 	}
 	return slices.Contains(s.IDs, r.ID)
 }
@@ -236,8 +259,10 @@ func (o *observed) lines() (list []Line) {
 		switch {
 		case e.err != nil:
 			l.Result = "aborted" + code(e.err)
-		case e.step.Kind == Read, e.step.Kind == Find:
-			l.Result = texts(e.rows)
+		case e.step.Kind.reads():
+			l.Result = texts(e.Rows)
+		case e.Counted && (e.step.Kind == AddWhere || e.step.Kind == DeleteWhere):
+			l.Result = fmt.Sprintf("%d rows", e.Affected)
 		}
 		list = append(list, l)
 	}

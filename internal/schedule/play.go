@@ -178,22 +178,22 @@ func (p *play) begin(ctx context.Context, w *worker, step *Step) {
 	p.begun = append(p.begun, e)
 	w.jobs <- func() {
 		// The play reads e only after done, and waited is its own.
-		rows, err := carryOut(ctx, w.client, step, first, readOnly)
-		w.done <- &executed{rows: rows, err: err}
+		result, err := carryOut(ctx, w.client, step, first, readOnly)
+		w.done <- &executed{Result: result, err: err}
 	}
 }
 
-func carryOut(ctx context.Context, c Client, step *Step, first, readOnly bool) ([]Row, error) {
+func carryOut(ctx context.Context, c Client, step *Step, first, readOnly bool) (r Result, err error) {
 	if first {
 		if err := c.Begin(ctx, readOnly); err != nil {
-			return nil, err
+			return r, err
 		}
 	}
 	switch step.Kind {
 	case Commit:
-		return nil, c.Commit(ctx)
+		return r, c.Commit(ctx)
 	case Rollback:
-		return nil, c.Rollback(ctx)
+		return r, c.Rollback(ctx)
 	}
 	return c.Do(ctx, step.Operation)
 }
@@ -202,7 +202,7 @@ func carryOut(ctx context.Context, c Client, step *Step, first, readOnly bool) (
 func (p *play) finish(w *worker, result *executed) error {
 	e := w.busy
 	w.busy = nil
-	e.rows, e.err = result.rows, result.err
+	e.Result, e.err = result.Result, result.err
 	p.numbers++
 	e.number = p.numbers
 	if e.waited && e.err == nil && p.ended == w.since {

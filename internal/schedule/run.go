@@ -32,10 +32,8 @@ type Table interface {
 // transaction is over, as in the data models.
 type Client interface {
 	Begin(ctx context.Context, readOnly bool) error
-	// Do carries out an operation that is neither Commit nor Rollback. The rows are those
-	// that a Read or a Find brought, ascending by id, or that a DeleteWhere took away where
-	// the client knows them.
-	Do(ctx context.Context, o Operation) ([]Row, error)
+	// Do carries out an operation that is neither Commit nor Rollback.
+	Do(ctx context.Context, o Operation) (Result, error)
 	Commit(ctx context.Context) error
 	Rollback(ctx context.Context) error
 	Reset(ctx context.Context) error
@@ -104,7 +102,7 @@ func (r *Runner) Close() error {
 // Run runs one schedule. Only the end of ctx is an error; what else goes wrong leaves the
 // outcome undecided.
 func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
-	out := Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Sampled: s.Rounds > 1}
+	out := Outcome{Anomaly: s.Anomaly, Variant: s.Variant, Predicate: s.Predicate, Every: s.Every, Sampled: s.Rounds > 1}
 	if why := r.table.Refuses(s); why != "" {
 		out.State, out.How = NotApplicable, why
 		return out, nil
@@ -115,7 +113,7 @@ func (r *Runner) Run(ctx context.Context, s *Schedule) (Outcome, error) {
 	}
 	for range count {
 		o, err := r.attempt(ctx, s, r.options.Wait)
-		if err == nil && s.Rounds <= 1 && o.waited() && s.seen(o) == "" {
+		if err == nil && s.Rounds <= 1 && o.restsOnWait() && s.seen(o) == "" {
 			// A step that was slow and went on just when another transaction ended looks like
 			// one that waited for its lock.
 			o, err = r.attempt(ctx, s, r.options.Wait*confirm)
@@ -165,7 +163,7 @@ func (r *Runner) attempt(ctx context.Context, s *Schedule, wait time.Duration) (
 func (r *Runner) once(ctx context.Context, s *Schedule, wait time.Duration) (o *observed, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Limit)
 	defer cancel()
-	if err := r.table.Fill(ctx, initial(), s.Index); err != nil {
+	if err := r.table.Fill(ctx, s.start(), s.Index); err != nil {
 		return nil, true, fmt.Errorf("fill the table of the schedules: %w", err)
 	}
 	workers, err := r.assign(ctx, s)
@@ -245,7 +243,7 @@ func (r *Runner) assign(ctx context.Context, s *Schedule) (workers []*worker, er
 		}
 		i := r.replica % len(r.options.Replicas)
 		r.replica++
-		if err := caughtUp(ctx, r.options.Replicas[i], initial()); err != nil {
+		if err := caughtUp(ctx, r.options.Replicas[i], s.start()); err != nil {
 			return nil, err
 		}
 		if r.readers == nil {

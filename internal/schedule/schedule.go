@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // Row is a row of the table: an id and an amount.
@@ -10,63 +10,11 @@ type Row struct{ ID, Amount int64 }
 
 func (r Row) String() string { return fmt.Sprintf("%d=%d", r.ID, r.Amount) }
 
-// initial are the rows that every schedule begins with.
+// initial returns the rows that a schedule begins with unless it names others.
 func initial() []Row { return []Row{{1, 10}, {2, 20}} }
 
 // lastID is the greatest id that a schedule uses; the least is 1.
 const lastID = 4
-
-// Kind is what an operation does.
-type Kind uint8
-
-// The kinds. Those of a predicate take rows with Low ≤ amount < High.
-const (
-	Read        Kind = iota + 1 // rows by their ids, absent ones included
-	Write                       // sets the amount of one row
-	Insert                      // adds a row
-	Find                        // rows by a predicate
-	AddAll                      // adds to the amount of all rows
-	DeleteWhere                 // deletes rows by a predicate
-	Commit
-	Rollback
-)
-
-// Operation is one operation of a transaction.
-type Operation struct {
-	Kind      Kind
-	IDs       []int64 // of Read, Write and Insert
-	Amount    int64   // of Write, Insert and AddAll
-	Low, High int64   // of Find and DeleteWhere
-}
-
-func (o Operation) String() string {
-	switch o.Kind {
-	case Read:
-		return "read row " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.IDs)), " and "), "[]")
-	case Write:
-		return fmt.Sprintf("write %d=%d", o.IDs[0], o.Amount)
-	case Insert:
-		return fmt.Sprintf("insert %d=%d", o.IDs[0], o.Amount)
-	case Find:
-		return "find rows with " + o.predicate()
-	case AddAll:
-		return fmt.Sprintf("add %d to all rows", o.Amount)
-	case DeleteWhere:
-		return "delete rows with " + o.predicate()
-	case Commit:
-		return "commit"
-	}
-	return "roll back"
-}
-
-func (o Operation) predicate() string {
-	if o.High == o.Low+1 {
-		return fmt.Sprintf("amount = %d", o.Low)
-	}
-	return fmt.Sprintf("%d <= amount < %d", o.Low, o.High)
-}
-
-func (k Kind) writes() bool { return k == Write || k == Insert || k == AddAll || k == DeleteWhere }
 
 // Step is one operation of one transaction.
 type Step struct {
@@ -94,8 +42,17 @@ func (t tx) write(id, amount int64) Step {
 func (t tx) insert(id, amount int64) Step {
 	return t.do(Operation{Kind: Insert, IDs: []int64{id}, Amount: amount})
 }
+
+func (t tx) add(id, amount int64) Step {
+	return t.do(Operation{Kind: Add, IDs: []int64{id}, Amount: amount})
+}
+func (t tx) delete(id int64) Step      { return t.do(Operation{Kind: Delete, IDs: []int64{id}}) }
 func (t tx) find(low, high int64) Step { return t.do(Operation{Kind: Find, Low: low, High: high}) }
 func (t tx) addAll(amount int64) Step  { return t.do(Operation{Kind: AddAll, Amount: amount}) }
+func (t tx) addWhere(low, high, amount int64) Step {
+	return t.do(Operation{Kind: AddWhere, Low: low, High: high, Amount: amount})
+}
+
 func (t tx) deleteWhere(amount int64) Step {
 	return t.do(Operation{Kind: DeleteWhere, Low: amount, High: amount + 1})
 }
@@ -106,13 +63,19 @@ func (t tx) rollback() Step { return t.do(Operation{Kind: Rollback}) }
 type Schedule struct {
 	Anomaly Anomaly
 	Variant string // what is special about it: what is read, and how it is found
-	// Predicate says that the anomaly is one of predicates, which levels that protect
-	// what was read, and nothing else, do not forbid.
+	// Predicate says that an anti-dependency of the cycle is by a predicate. PL-2.99 protects
+	// the rows that were read and nothing else, so it allows such a cycle.
 	Predicate bool
-	Index     bool // there is an index by amount, where the data model has such a thing
-	Leaves    bool // what it left says whether the anomaly was there
-	Rounds    int  // how often it is run, where once shows little; 0: once
-	Steps     []Step
+	// Every says that each level forbids this form, because no history has it: a transaction
+	// reads its own last write (Adya, Liskov and O'Neil, Generalized Isolation Level
+	// Definitions, ICDE 2000, section 4.2).
+	Every  bool
+	Index  bool  // the table has an index by amount if the data model has indexes
+	Leaves bool  // the rows that are left decide whether the anomaly was there
+	Own    bool  // a transaction reads what it wrote itself
+	Rounds int   // how often the schedule is run if one run shows little; 0: once
+	Start  []Row // the rows that it begins with; nil: initial
+	Steps  []Step
 
 	// seen says what was seen of the anomaly; empty: nothing.
 	seen func(o *observed) string
@@ -126,12 +89,25 @@ func (s *Schedule) transactions() (n int) {
 	return n
 }
 
-// readOnly reports whether a transaction writes nothing.
+// start returns the rows that the schedule begins with.
+func (s *Schedule) start() []Row {
+	if s.Start != nil {
+		return s.Start
+	}
+	return initial()
+}
+
+// readOnly reports whether a transaction writes and locks nothing.
 func (s *Schedule) readOnly(transaction int) bool {
 	for _, step := range s.Steps {
-		if step.Transaction == transaction && step.Kind.writes() {
+		if step.Transaction == transaction && (step.Kind.writes() || step.Kind.locks()) {
 			return false
 		}
 	}
 	return true
+}
+
+// locking reports whether a read of the schedule locks what it finds.
+func (s *Schedule) locking() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Kind.locks() })
 }

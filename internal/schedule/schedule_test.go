@@ -38,7 +38,7 @@ func seenOn(t *testing.T, table Table) map[Anomaly][]string {
 // seen where it is not prevented, and nowhere else.
 func TestExecutors(t *testing.T) {
 	skews := []Anomaly{G2Item, G2}
-	unrepeated := slices.Concat([]Anomaly{PMP, P4, GSingle, LongFork}, skews)
+	unrepeated := slices.Concat([]Anomaly{Internal, PMP, P4, GSingle, LongFork}, skews)
 	for _, c := range []struct {
 		name  string
 		level level
@@ -47,6 +47,7 @@ func TestExecutors(t *testing.T) {
 		{"chaos", chaos, slices.Concat([]Anomaly{G0, G1a, G1b, G1c, OTV}, unrepeated)},
 		{"dirty reads", dirtyReads, slices.Concat([]Anomaly{G1a, G1b, G1c, OTV}, unrepeated)},
 		{"committed reads", committed, unrepeated},
+		{"writes to the newest version", updating, slices.Concat([]Anomaly{OTV, Internal, PMP, P4, GSingle}, skews)},
 		{"snapshots", snapshots, skews},
 		{"one by one", oneByOne, nil},
 	} {
@@ -59,6 +60,34 @@ func TestExecutors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEachScheduleSeesItsAnomaly holds that every schedule shows its anomaly on an executor that
+// allows it, and that a form which every level forbids shows on none that has a level.
+func TestEachScheduleSeesItsAnomaly(t *testing.T) {
+	blind := newExecutor(snapshots)
+	blind.blind = true
+	seen := map[string]bool{}
+	for _, e := range []*executor{newExecutor(chaos), newExecutor(committed), newExecutor(updating), newExecutor(snapshots), blind} {
+		list, err := RunAll(t.Context(), e, "", Options{Wait: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list {
+			if o.State != Seen {
+				continue
+			}
+			seen[o.Anomaly.String()+" "+o.Variant] = true
+			if o.Every && e.level != chaos && !e.blind {
+				t.Errorf("%s %s is seen where a transaction reads its own writes: %s", o.Anomaly, o.Variant, o.Witness)
+			}
+		}
+	}
+	for _, s := range Schedules() {
+		if name := s.Anomaly.String() + " " + s.Variant; s.Rounds == 0 && !seen[name] {
+			t.Errorf("no executor shows %s", name)
+		}
 	}
 }
 
@@ -92,10 +121,10 @@ func (s stuck) Client(context.Context, string) (Client, error) {
 	return stuckClient{&transactor{of: s.executor}}, nil
 }
 
-func (c stuckClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+func (c stuckClient) Do(ctx context.Context, o Operation) (Result, error) {
 	if o.Kind == Write && o.Amount == 12 {
 		<-ctx.Done()
-		return nil, &db.Error{Class: db.Unknown, Op: "write", Err: ctx.Err()}
+		return Result{}, &db.Error{Class: db.Unknown, Op: "write", Err: ctx.Err()}
 	}
 	return c.transactor.Do(ctx, o)
 }
@@ -230,7 +259,7 @@ func (c *slowStep) Begin(ctx context.Context, readOnly bool) error {
 	return c.Client.Begin(ctx, readOnly)
 }
 
-func (c *slowStep) Do(ctx context.Context, o Operation) ([]Row, error) {
+func (c *slowStep) Do(ctx context.Context, o Operation) (Result, error) {
 	c.writes = c.writes || o.Kind == Write
 	if o.Kind == c.slow {
 		time.Sleep(c.time)
@@ -258,6 +287,27 @@ func TestASlowStepIsNoStaleRead(t *testing.T) {
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// emptyTable is a table whose sessions are on a node that has none of its rows yet.
+type emptyTable struct{ Table }
+
+func (e emptyTable) Fill(ctx context.Context, _ []Row, index bool) error {
+	return e.Table.Fill(ctx, nil, index)
+}
+
+// TestNoAccusationWithoutRows: a transaction that found no row to write misses no write of its
+// own, and nothing else can be said of it.
+func TestNoAccusationWithoutRows(t *testing.T) {
+	list, err := RunAll(t.Context(), emptyTable{newExecutor(snapshots)}, "", Options{Wait: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if o.State == Seen && o.Anomaly != G2Item && o.Anomaly != G2 { // which need no rows
+			t.Errorf("%s %s is seen: %s", o.Anomaly, o.Variant, o.Witness)
 		}
 	}
 }

@@ -21,29 +21,64 @@ type sqlTable struct {
 	made     bool
 	index    bool // the table that is there has one
 
-	readOne, readTwo, readAll, write, insert, find, addAll, deleteWhere, deleteAll *db.Statement
+	readOne, readTwo, readAll, write, add, insert, delete, addAll, deleteAll *db.Statement
+	byRange, byAmount                                                        sqlPredicate
+
+	noUpdateLock, noShareLock bool // the database has no such SELECT
 }
+
+// sqlPredicate is the statements with one form of a predicate. A comparison for equality lets
+// every planner use the index.
+type sqlPredicate struct {
+	find, findUpdate, findShare, addWhere, deleteWhere *db.Statement
+}
+
+func newPredicate(d *db.Dialect, where string) sqlPredicate {
+	found := func(lock string) *db.Statement { return d.Statement(selects+where+lock, db.Integer, db.Integer) }
+	return sqlPredicate{
+		find: found(""), findUpdate: found(d.ForUpdate), findShare: found(d.ForShare),
+		addWhere:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + where),
+		deleteWhere: d.Counted("DELETE FROM " + tableName + where),
+	}
+}
+
+const selects = "SELECT id, amount FROM " + tableName
 
 // NewSQL returns the table in a database of the model of SQL.
 func NewSQL(database db.SQL) Table {
 	d := database.Dialect()
-	rows := func(sql string) *db.Statement { return d.Statement(sql, db.Integer, db.Integer) }
-	const selects = "SELECT id, amount FROM " + tableName
+	rows := func(where string) *db.Statement { return d.Statement(selects+where, db.Integer, db.Integer) }
+	const byID = " WHERE id = {integer}"
 	return &sqlTable{
-		database:    database,
-		readOne:     rows(selects + " WHERE id = {integer}"),
-		readTwo:     rows(selects + " WHERE id IN ({integer}, {integer})"),
-		readAll:     rows(selects),
-		find:        rows(selects + " WHERE amount >= {integer} AND amount < {integer}"),
-		write:       d.Statement("UPDATE " + tableName + " SET amount = {integer} WHERE id = {integer}"),
-		insert:      d.Statement("INSERT INTO " + tableName + " (id, amount) VALUES ({integer}, {integer})"),
-		addAll:      d.Statement("UPDATE " + tableName + " SET amount = amount + {integer}"),
-		deleteWhere: d.Statement("DELETE FROM " + tableName + " WHERE amount >= {integer} AND amount < {integer}"),
-		deleteAll:   d.Statement("DELETE FROM " + tableName),
+		database:  database,
+		readOne:   rows(byID),
+		readTwo:   rows(" WHERE id IN ({integer}, {integer})"),
+		readAll:   rows(""),
+		write:     d.Counted("UPDATE " + tableName + " SET amount = {integer}" + byID),
+		add:       d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}" + byID),
+		insert:    d.Statement("INSERT INTO " + tableName + " (id, amount) VALUES ({integer}, {integer})"),
+		delete:    d.Counted("DELETE FROM " + tableName + byID),
+		addAll:    d.Counted("UPDATE " + tableName + " SET amount = amount + {integer}"),
+		deleteAll: d.Statement("DELETE FROM " + tableName),
+		byRange:   newPredicate(d, " WHERE amount >= {integer} AND amount < {integer}"),
+		byAmount:  newPredicate(d, " WHERE amount = {integer}"),
+
+		noUpdateLock: d.ForUpdate == "",
+		noShareLock:  d.ForShare == "",
 	}
 }
 
-func (*sqlTable) Refuses(*Schedule) string { return "" }
+func (t *sqlTable) Refuses(s *Schedule) string {
+	for _, step := range s.Steps {
+		if step.Kind == FindUpdate && t.noUpdateLock {
+			return "this database has no SELECT … FOR UPDATE"
+		}
+		if step.Kind == FindShare && t.noShareLock {
+			return "this database has no SELECT … FOR SHARE"
+		}
+	}
+	return ""
+}
 
 func (t *sqlTable) Fill(ctx context.Context, rows []Row, index bool) error {
 	if !t.made || t.index != index {
@@ -182,28 +217,30 @@ type sqlClient struct {
 	of *sqlTable
 }
 
-func (c *sqlClient) Do(ctx context.Context, o Operation) ([]Row, error) {
+func (c *sqlClient) Do(ctx context.Context, o Operation) (r Result, err error) {
 	statement, args := c.of.spell(o)
 	number, err := c.SQLSession.Do(ctx, statement, args)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	if err := c.Flush(ctx); err != nil {
-		return nil, err
-	}
-	if len(statement.Columns) == 0 {
-		return nil, nil
+		return r, err
 	}
 	result := c.Result(number)
-	var rows []Row
-	for i := range result.Rows() {
-		rows = append(rows, c.of.row(result.Row(i)))
+	if statement.Counted {
+		return affected(int(result.Affected)), nil
 	}
-	sorted(rows)
-	return rows, nil
+	if len(statement.Columns) == 0 {
+		return r, nil
+	}
+	for i := range result.Rows() {
+		r.Rows = append(r.Rows, c.of.row(result.Row(i)))
+	}
+	sorted(r.Rows)
+	return r, nil
 }
 
-// spell is the statement of an operation.
+// spell returns the statement of an operation.
 func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
 	switch o.Kind {
 	case Read:
@@ -213,12 +250,28 @@ func (t *sqlTable) spell(o Operation) (*db.Statement, []db.Value) {
 		return t.readTwo, integers(t.base+o.IDs[0], t.base+o.IDs[1])
 	case Write:
 		return t.write, integers(t.base+o.Amount, t.base+o.IDs[0])
+	case Add:
+		return t.add, integers(o.Amount, t.base+o.IDs[0])
 	case Insert:
 		return t.insert, integers(t.base+o.IDs[0], t.base+o.Amount)
-	case Find:
-		return t.find, integers(t.base+o.Low, t.base+o.High)
+	case Delete:
+		return t.delete, integers(t.base + o.IDs[0])
 	case AddAll:
 		return t.addAll, integers(o.Amount)
 	}
-	return t.deleteWhere, integers(t.base+o.Low, t.base+o.High)
+	predicate, bounds := &t.byRange, []int64{t.base + o.Low, t.base + o.High}
+	if o.equal() {
+		predicate, bounds = &t.byAmount, bounds[:1]
+	}
+	switch o.Kind {
+	case Find:
+		return predicate.find, integers(bounds...)
+	case FindUpdate:
+		return predicate.findUpdate, integers(bounds...)
+	case FindShare:
+		return predicate.findShare, integers(bounds...)
+	case AddWhere:
+		return predicate.addWhere, integers(append([]int64{o.Amount}, bounds...)...)
+	}
+	return predicate.deleteWhere, integers(bounds...)
 }

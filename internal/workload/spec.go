@@ -47,8 +47,9 @@ type Spec struct {
 	Words check.Words
 	// Unsafe is the way of writing that loses updates below snapshot isolation; nil: it has none.
 	Unsafe *UnsafeStyle
-	// Checks says what each check holds, in the order in which they are reported.
-	Checks [][2]string
+	// Checks declares all checks, in the order in which they are reported. A check without the
+	// files that it needs is unknown.
+	Checks []check.Declared
 	// Study says that the report has the tables of the Stroppy study.
 	Study bool
 	// Tables are what it adds to the report of one recorded run, where Check has not made
@@ -83,6 +84,9 @@ type IsolationTest struct {
 	// Finds are the anomalies that each check, by its name, would name where it is
 	// decided: their short names in the literature, such as P4.
 	Finds map[string][]string
+	// Decides says that these checks decide the claim whatever else they find: a check that
+	// named an anomaly and is not required has found that the claim is kept.
+	Decides bool
 }
 
 // Config is a pointer to the settings of a workload.
@@ -126,8 +130,9 @@ type Options struct {
 	// Given says whether a setting of the data holds; where it does not, what the
 	// database has loaded decides.
 	Given func(name string) bool
-	// LoadOnly says that nothing is driven.
-	LoadOnly bool
+	// Undriven is set if no transaction is driven, as by a load alone or a check. A setting
+	// that only transactions need must then not be refused, whatever the data are.
+	Undriven bool
 }
 
 // Objects gives names to the numbers of objects, and back.

@@ -32,6 +32,11 @@ type Workload interface {
 	// does who may not write. EndState is all that can follow it.
 	AttachReadOnly(ctx context.Context) (Loaded, error)
 
+	// Leave says that the run that Attach has begun changes the data no more: each of its
+	// transactions has ended. A later Attach then finds whether somebody else has changed
+	// them. It does nothing after AttachReadOnly or Join.
+	Leave(ctx context.Context) error
+
 	// Header is what the history must keep for the checks; valid after Attach.
 	Header() history.Header
 

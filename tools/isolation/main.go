@@ -1,11 +1,10 @@
-// Command isolation keeps docs/isolation.md, what each isolation level of each database
-// gave that the matrix of isolation levels was made of. It adds what runs of
-// `stroppy isolation` have left to docs/isolation.json, and writes the page anew:
+// Command isolation writes docs/isolation.md from docs/isolation.json, which holds one matrix
+// for each database and set-up. It adds the matrices that `stroppy isolation` has left in folders:
 //
 //	go run ./tools/isolation DIR…
 //
-// A matrix takes the place of the one of the same database, version and command. Without
-// arguments the page alone is written.
+// A matrix replaces the one of the same database, version and command. The seed and the duration
+// of a command do not count. Without arguments the command writes the page alone.
 package main
 
 import (
@@ -18,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
 	"stroppy/internal/matrix"
 )
@@ -80,12 +80,20 @@ func readRecord(file string) ([]*matrix.Matrix, error) {
 	return list, nil
 }
 
-// ofOneRun is what of a command is different each time.
-var ofOneRun = regexp.MustCompile(` --seed \S+`)
+// ofOneRun matches what differs between two runs of one command.
+var ofOneRun = regexp.MustCompile(` --(seed|duration) \S+`)
+
+// ownFolder matches the folder of programs in the URL of a cluster, whose last part but one is the
+// name that scripts/versions.sh gives.
+var ownFolder = regexp.MustCompile(`bin=[^ '&]*/([^ '&/]+/bin)`)
+
+// inFolder names that folder as the page does.
+func inFolder(command string) string { return ownFolder.ReplaceAllString(command, "bin=FOLDER/$1") }
 
 // add puts a matrix in its place. What one run alone is about is left out: steps, which the
 // command shows again, and folders.
 func add(list []*matrix.Matrix, m *matrix.Matrix) []*matrix.Matrix {
+	m.Command = inFolder(m.Command)
 	for i := range m.Levels {
 		for _, c := range m.Levels[i].Anomalies {
 			for v := range c.Variants {
@@ -93,16 +101,20 @@ func add(list []*matrix.Matrix, m *matrix.Matrix) []*matrix.Matrix {
 			}
 		}
 		for n := range m.Levels[i].Loads {
-			m.Levels[i].Loads[n].Dir = ""
+			load := &m.Levels[i].Loads[n]
+			load.Dir, load.Command = "", inFolder(load.Command)
 		}
-	}
-	key := func(m *matrix.Matrix) string {
-		return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(m.Command, "")
 	}
 	list = slices.DeleteFunc(list, func(o *matrix.Matrix) bool { return key(o) == key(m) })
 	list = append(list, m)
 	slices.SortFunc(list, func(a, b *matrix.Matrix) int { return cmp.Compare(key(a), key(b)) })
 	return list
+}
+
+// key is equal for matrices of which the later one replaces the earlier.
+func key(m *matrix.Matrix) string {
+	command := withoutPrograms(strings.ReplaceAll(m.Command, "'", ""))
+	return m.Database + "\n" + m.Version + "\n" + ofOneRun.ReplaceAllString(command, "")
 }
 
 func encode(list []*matrix.Matrix) ([]byte, error) {

@@ -222,12 +222,19 @@ type ListBefore struct{ ListPair }
 // ListEnded states that the first transaction ended before the second began.
 type ListEnded struct {
 	ListPair
-	By time.Duration `json:"by_ns"`
+	By time.Duration `json:"by_ns,omitempty"` // 0: by how long is not known
 }
 
 // ListSession states that a client had the answer to the first transaction before it began
 // the second.
 type ListSession struct{ ListPair }
+
+// ListEither states that both transactions appended to a list what nobody read, and that the
+// cycle is one of those in which the first came first.
+type ListEither struct {
+	ListPair
+	On Object `json:"list"`
+}
 
 // ListSaw states that the second transaction read an element that the first appended.
 type ListSaw struct {
@@ -282,6 +289,7 @@ type ListOverwritten struct {
 func (ListBefore) Fact() string      { return "list-before" }
 func (ListEnded) Fact() string       { return "list-ended-before" }
 func (ListSession) Fact() string     { return "list-same-client" }
+func (ListEither) Fact() string      { return "list-either-first" }
 func (ListSaw) Fact() string         { return "list-saw" }
 func (ListBehind) Fact() string      { return "list-behind" }
 func (ListMissed) Fact() string      { return "list-missed" }
@@ -429,11 +437,6 @@ type ListHistoryRepeats struct {
 	Transaction history.ID `json:"transaction"`
 }
 
-// ListUndecided states a reason of the reader of the history.
-type ListUndecided struct {
-	Reason string `json:"reason"`
-}
-
 func (ListsAgree) Fact() string             { return "lists-agree" }
 func (ListsDurable) Fact() string           { return "lists-durable" }
 func (ListsNoGhost) Fact() string           { return "lists-no-ghost" }
@@ -453,4 +456,3 @@ func (ListUnreadAppends) Fact() string      { return "list-unread-appends" }
 func (ListAbsent) Fact() string             { return "list-absent" }
 func (ListHistoryLacks) Fact() string       { return "list-history-lacks" }
 func (ListHistoryRepeats) Fact() string     { return "list-history-repeats" }
-func (ListUndecided) Fact() string          { return "list-undecided" }

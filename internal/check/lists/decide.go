@@ -32,6 +32,7 @@ func (c *checker) decide() error {
 	if c.RealTime && c.clock != nil && c.decision.Cores[graph.Real] == nil {
 		c.doubt = c.graph.Doubt(graph.Uncertain{Begin: c.begin, End: c.end, Group: c.clock, Error: c.Errors})
 	}
+	c.settleUnread()
 	if c.forked {
 		c.examineAtomicity(c.all())
 		c.open = c.torn()
@@ -70,6 +71,40 @@ func (c *checker) unreadUpdates() {
 	for _, k := range []cycle{lostUpdates, skews} {
 		if k.count > 0 {
 			c.cycles = append(c.cycles, k)
+		}
+	}
+}
+
+// settleUnread decides snapshot isolation if several transactions appended to one list what
+// nobody has read. Where there is an order of all transactions, they can stand in that order.
+// Else one of two has to have the other in its snapshot, and graph.Settle looks for an order.
+func (c *checker) settleUnread() {
+	var groups [][]graph.Run
+	for _, h := range c.hubs {
+		var group []graph.Run
+		for _, t := range h.to {
+			group = append(group, graph.Run{First: t, Last: t})
+		}
+		groups = append(groups, group)
+	}
+	for o := graph.Plain; o < graph.Orders && len(groups) > 0; o++ {
+		states := &c.decision.States[o]
+		open := states[graph.TestSnapshot] == graph.Holds && states[graph.TestSerializable] != graph.Holds
+		if !open || o == graph.Real && !c.RealTime {
+			continue
+		}
+		if o > graph.Plain && c.decision.States[o-1][graph.TestSnapshot] == graph.Fails {
+			states[graph.TestSnapshot] = graph.Fails
+			continue
+		}
+		found := c.graph.Settle(groups, true, o, nil)
+		switch {
+		case found.State == graph.Holds:
+		case found.State == graph.Open || len(found.First) == 0:
+			c.unsettled[o] = true
+		default:
+			states[graph.TestSnapshot] = graph.Fails
+			c.addCycle(found.First, 1, false)
 		}
 	}
 }
@@ -318,15 +353,10 @@ func (c *checker) doubted() bool {
 }
 
 // unordered says that a level depends on the order of appends to one list of which none was
-// read. Where there is an order of all transactions, and below snapshot isolation, it does not:
-// they can stand in that order. Snapshot isolation wants one of two to have the other in
-// its snapshot.
+// read, and that no order of them was found within the bounds of the search.
 func (c *checker) unordered(level isolation.Level) bool {
-	if len(c.hubs) == 0 || !level.Includes(isolation.SnapshotIsolation) {
-		return false
-	}
 	for o := range graph.Orders {
-		if l := graph.TestSnapshot.Level(o); level.Includes(l) && c.decision.States[o][graph.TestSerializable] != graph.Holds {
+		if c.unsettled[o] && level.Includes(graph.TestSnapshot.Level(o)) {
 			return true
 		}
 	}

@@ -37,7 +37,11 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	switch s.Kind {
 	case graph.Rt:
 		e.Kind = check.RealTime
-		e.Why = fact.ListEnded{ListPair: pair, By: time.Duration(c.begin[s.To] - c.end[s.From] - c.apart(s.From, s.To))}
+		by := time.Duration(c.begin[s.To] - c.end[s.From] - c.apart(s.From, s.To))
+		if c.Lasted != nil {
+			by, _ = c.Lasted(e.From, e.To)
+		}
+		e.Why = fact.ListEnded{ListPair: pair, By: by}
 		return e
 	case graph.Process:
 		e.Kind, e.Why = check.ProcessOrder, fact.ListSession{ListPair: pair}
@@ -50,6 +54,11 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		e.Kind = check.ReadWrite
 	}
 	m := c.meet(s)
+	if list, ok := c.unreadOfBoth(s); ok && !m.ok {
+		e.Object = string(c.on(list))
+		e.Why = fact.ListEither{ListPair: pair, On: c.on(list)}
+		return e
+	}
 	if !m.ok {
 		e.Why = fact.ListBefore{ListPair: pair}
 		return e
@@ -82,6 +91,16 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		e.Why = fact.ListMissed{ListPair: pair, On: on, Read: c.seen(m), Element: to}
 	}
 	return e
+}
+
+// unreadOfBoth returns a list to which two transactions appended what nobody has read.
+func (c *checker) unreadOfBoth(s graph.Step) (list uint32, ok bool) {
+	for _, h := range c.hubs {
+		if s.Kind == graph.Ww && slices.Contains(h.to, s.From) && slices.Contains(h.to, s.To) {
+			return h.list, true
+		}
+	}
+	return 0, false
 }
 
 // seen returns what the read of a meeting found, by its own recording.

@@ -9,7 +9,7 @@
 //
 // Every dependency is known but in three cases, in which the answer may be unknown: a list that
 // was read as absent and was both made and deleted; several appends to one list that
-// nobody has read, for snapshot isolation alone; and two values that were written over the same
+// nobody has read, for snapshot isolation alone and if graph.Settle comes to its bounds; and two values that were written over the same
 // one, for the levels that allow that and want transactions to be seen whole.
 package lists
 
@@ -18,6 +18,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
@@ -84,7 +85,11 @@ type Input struct {
 	RealTime     bool                           // all times are of one clock
 	Errors       []int64                        // how far the times of each clock may be from those of all, ns; nil: there is one
 	NoEnd        fact.Fact                      // why there is no end state, if End is nil; nil: fact.NoEnd
-	Undecided    string                         // why nothing may be called valid; empty if it may
+
+	// Lasted returns how long after the end of a transaction another one began, and whether that
+	// is known. If it is set, the times of the transactions are places in an order and no times.
+	// Nil: it is the difference of their times.
+	Lasted func(ended, began history.ID) (time.Duration, bool)
 
 	Storage func(key uint64) Storage         // how a list is kept; nil: all are Objects
 	List    func(key uint64) string          // a list as people know it; nil: by its number

@@ -428,7 +428,9 @@ func TestOracle(t *testing.T) {
 			case graph.Fails:
 				n.fails++
 			default:
-				n.open++
+				if n.open++; !deletes {
+					t.Fatalf("seed %d: %v is open without a deleted list", seed, level)
+				}
 				return
 			}
 			if want := (oracle{list}).some(o, property); want != (state == graph.Holds) {

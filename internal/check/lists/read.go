@@ -99,6 +99,7 @@ type checker struct {
 	lean       bool                 // the operations are forgotten before the graph is decided
 	damage     fact.Fact            // why the transactions cannot be trusted; nil: they can
 	why        fact.Fact            // what leaves undecided what seems valid; nil: nothing
+	unsettled  [graph.Orders]bool   // whether snapshot isolation in an order is open because of appends that nobody has read
 }
 
 // client is a client with the upper half of the ids of its transactions. If these have several, it
@@ -134,9 +135,6 @@ func newChecker(ctx context.Context, in Input) *checker {
 		c.Storage = func(uint64) Storage { return Objects }
 	}
 	c.grow(in.Size)
-	if in.Undecided != "" {
-		c.undecided(fact.ListUndecided{Reason: in.Undecided})
-	}
 	return c
 }
 

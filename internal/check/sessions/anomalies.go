@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -19,9 +20,6 @@ func (r *resolved) id(t uint32) history.ID {
 
 // name is how sentences call transaction t.
 func (r *resolved) name(t uint32) string { return r.Name(r.id(t)) }
-
-// object is how sentences call the key of an operation.
-func (o *Op) object() string { return fmt.Sprintf("key %d", o.Key) }
 
 // readWords say what a wrong read is called, after Adya where he has a name, and the
 // weakest level that forbids it.
@@ -47,7 +45,7 @@ func (r *resolved) wrongReads() []check.Anomaly {
 				continue
 			}
 			if a.Count++; a.Count == 1 {
-				a.Detail = r.readText(w)
+				a.Detail = check.Capital(a.Name) + ": " + r.readText(w)
 			}
 			if len(a.Witness) < check.Shown {
 				a.Witness = append(a.Witness, r.id(w.t))
@@ -68,7 +66,7 @@ func (r *resolved) wrongReads() []check.Anomaly {
 // readText is a wrong read in words.
 func (r *resolved) readText(w *wrongRead) string {
 	op := &r.Ops[w.op]
-	text := fmt.Sprintf("%s read %d from %s", check.Capital(r.name(w.t)), op.Value, op.object())
+	text := fmt.Sprintf("%s read %s from %s", r.name(w.t), r.value(op.Value), r.object(op))
 	switch w.kind {
 	case thinAir:
 		return text + ", which nobody wrote"
@@ -79,25 +77,39 @@ func (r *resolved) readText(w *wrongRead) string {
 	case future:
 		return text + ", which it wrote only afterwards itself"
 	default:
-		return text + fmt.Sprintf(" after it had written %d to it itself", w.own)
+		return text + fmt.Sprintf(" after it had written %s to it itself", r.value(w.own))
 	}
 }
 
 // circular is the anomaly of a history in which so and wr have a cycle.
-func (r *resolved) circular() check.Anomaly {
-	steps, groups := r.cycle(&edges{})
+func (r *resolved) circular(o graph.Order) check.Anomaly {
+	steps, groups := r.cycle(o, &edges{})
 	a := r.ofCycle(steps, groups)
 	if len(steps) == 0 { // the watch has ended
 		return a
 	}
-	a.Name, a.Forbidden = "circular information flow (G1c)", isolation.ReadCommitted
-	a.Detail = fmt.Sprintf("%s comes before itself by what was read and by the order of sessions", check.Capital(r.name(steps[0].to))) + check.Times(groups)
+	_, of, _ := graph.PhenomenonOf(kinds(steps))
+	a.Name, a.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
+	by := [graph.Orders]string{"", " and by the order of sessions", " and by real time"}[of]
+	who := check.Capital(r.name(steps[0].to))
+	a.Detail = fmt.Sprintf("%s comes before itself by what was read%s", who, by) + check.Times(groups)
 	return a
 }
 
-// anomaly is that of a level whose inferred edges have a cycle with so and wr.
-func (r *resolved) anomaly(l isolation.Level, inferred *edges) check.Anomaly {
-	steps, groups := r.cycle(inferred)
+// kinds are the steps as a graph has them.
+func kinds(steps []step) (list []graph.Step) {
+	for _, s := range steps {
+		kind := [...]uint8{
+			first: graph.Ww, sessionStep: graph.Process, timeStep: graph.Rt, readStep: graph.Wr, inferStep: graph.Ww,
+		}[s.kind]
+		list = append(list, graph.Step{From: s.from, To: s.to, Kind: kind})
+	}
+	return list
+}
+
+// anomaly is that of a level whose inferred edges have a cycle with wr and an order.
+func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) check.Anomaly {
+	steps, groups := r.cycle(o, inferred)
 	a := r.ofCycle(steps, groups)
 	if len(steps) == 0 { // the watch has ended
 		return a
@@ -130,7 +142,7 @@ func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 	switch {
 	case len(readers) == 1 && len(keys) == 1 && len(steps) == 2 && steps[0].kind == inferStep && steps[1].kind == inferStep:
 		return "non-repeatable read"
-	case l == isolation.ReadCommitted:
+	case l == isolation.ReadCommitted || l == isolation.MonotonicAtomicView:
 		return "non-monotonic read"
 	case l == isolation.ReadAtomic:
 		return "fractured read"
@@ -147,16 +159,18 @@ func (r *resolved) ofCycle(steps []step, groups int) check.Anomaly {
 		switch s.kind {
 		case sessionStep:
 			e.Kind = check.ProcessOrder
+		case timeStep:
+			e.Kind = check.RealTime
 		case first:
 			e.Kind = check.WriteWrite
 		case readStep:
 			op := r.readAt(s.read)
-			e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, op.object(), fmt.Sprint(op.Value), fmt.Sprint(op.Value)
+			e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, r.object(op), r.value(op.Value), r.value(op.Value)
 		case inferStep:
 			op := r.readAt(s.read)
-			e.Kind, e.Object, e.ToVersion = check.WriteWrite, op.object(), fmt.Sprint(op.Value)
+			e.Kind, e.Object, e.ToVersion = check.WriteWrite, r.object(op), r.value(op.Value)
 			if value, ok := r.wroteLast(s.from, r.readKey[s.read]); ok {
-				e.FromVersion = fmt.Sprint(value)
+				e.FromVersion = r.value(value)
 			}
 			a.Witness = append(a.Witness, r.id(r.reader(s.read)))
 		}
@@ -203,10 +217,12 @@ func (r *resolved) stepText(s step) string {
 	case first:
 		return text + "it is before all"
 	case sessionStep:
-		return text + "by the order of their session"
+		return text + r.timeText(graph.Sessions, s.from, s.to)
+	case timeStep:
+		return text + r.timeText(graph.Real, s.from, s.to)
 	case readStep:
 		op := r.readAt(s.read)
-		return text + fmt.Sprintf("whose %d it read from %s", op.Value, op.object())
+		return text + fmt.Sprintf("whose %s it read from %s", r.value(op.Value), r.object(op))
 	}
 	return text + r.missText(s)
 }
@@ -215,24 +231,25 @@ func (r *resolved) stepText(s step) string {
 func (r *resolved) missText(s step) string {
 	op, reader := r.readAt(s.read), r.reader(s.read)
 	missed, _ := r.wroteLast(s.from, r.readKey[s.read])
-	of := "of " + r.name(s.to)
+	by := "written by " + r.name(s.to)
 	if s.to == initial {
-		of = "that nobody wrote"
+		by = "which nobody wrote"
 	}
-	return fmt.Sprintf("%s read from %s the %d %s and not the %d of %s, which comes before it (%s)",
-		r.name(reader), op.object(), op.Value, of, missed, r.name(s.from), r.afterText(s.from, reader))
+	return fmt.Sprintf("%s read %s from %s (%s) and missed %s (written by %s), although %s",
+		r.name(reader), r.value(op.Value), r.object(op), by, r.value(missed), r.name(s.from), r.afterText(s.from, reader))
 }
 
 // afterText says why a reader comes after t.
 func (r *resolved) afterText(t, reader uint32) string {
+	text := fmt.Sprintf("%s comes before %s", r.name(t), r.name(reader))
 	if r.session[t] == r.session[reader] && t < reader {
-		return "by the order of their session"
+		return text + " in their session"
 	}
 	for i := r.readRow[reader]; i < r.readRow[reader+1]; i++ {
 		if r.readFrom[i] == t {
 			op := r.readAt(i)
-			return fmt.Sprintf("whose %d it read from %s", op.Value, op.object())
+			return fmt.Sprintf("it also read %s of %s from %s", r.value(op.Value), r.name(t), r.object(op))
 		}
 	}
-	return "by what was read in between"
+	return text + " through what was read in between"
 }

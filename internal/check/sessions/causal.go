@@ -58,6 +58,9 @@ func newClocks(r *resolved, low, high int) *clocks {
 	for _, w := range r.readFrom {
 		c.readers[w]++
 	}
+	for s := range r.Sessions {
+		c.readers[r.Sessions[s].After]++
+	}
 	return c
 }
 
@@ -74,6 +77,10 @@ func (c *clocks) kept(t uint32) []uint32 {
 func (c *clocks) visit(t uint32) {
 	s := c.session[t]
 	clock := c.of[s*c.width() : (s+1)*c.width()]
+	if w := c.after(t); w != initial {
+		copy(clock, c.kept(w))
+		c.read(w)
+	}
 	for i := c.readRow[t]; i < c.readRow[t+1]; i++ {
 		w := c.readFrom[i]
 		at := c.session[w] - c.low
@@ -88,16 +95,20 @@ func (c *clocks) visit(t uint32) {
 		c.infer(i, clock)
 	}
 	for i := c.readRow[t]; i < c.readRow[t+1]; i++ {
-		w := c.readFrom[i]
-		if c.readers[w]--; c.readers[w] == 0 && w != initial {
-			c.free = append(c.free, c.row[w])
-		}
+		c.read(c.readFrom[i])
 	}
 	if s-c.low < c.width() {
 		clock[s-c.low] = t
 	}
 	if c.readers[t] > 0 {
 		c.keep(t, clock)
+	}
+}
+
+// read notes that one of those who need the clock of a transaction was visited.
+func (c *clocks) read(w uint32) {
+	if c.readers[w]--; c.readers[w] == 0 && w != initial {
+		c.free = append(c.free, c.row[w])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
 
@@ -33,6 +34,8 @@ func includes(l, m isolation.Level) bool {
 type Found struct {
 	Keys    int            // different ones
 	Results []check.Result // one for each level that was decided, by its name
+
+	Holds []isolation.Level // the strongest levels that hold; of CheckAll
 }
 
 // Check decides the levels, and holds the history to expect, which is one of Levels; with
@@ -87,13 +90,13 @@ func (d *decision) decide(levels []isolation.Level) {
 		return slices.Contains(levels, snapshot) || slices.Contains(levels, serializable)
 	}
 	if has(isolation.SnapshotIsolation, isolation.Serializable) {
-		d.results[isolation.SnapshotIsolation], d.results[isolation.Serializable] = d.serial(false)
+		d.results[isolation.SnapshotIsolation], d.results[isolation.Serializable] = d.serial(graph.Plain)
 	}
 	undecided := func(l isolation.Level) bool {
 		return slices.Contains(levels, l) && d.results[l].Status == check.Unknown
 	}
 	if broken == isolation.Unknown && slices.ContainsFunc(Levels()[len(weakLevels()):], undecided) { // more may be known of the order with sessions
-		d.results[isolation.StrongSessionSnapshotIsolation], d.results[isolation.StrongSessionSerializable] = d.serial(true)
+		d.results[isolation.StrongSessionSnapshotIsolation], d.results[isolation.StrongSessionSerializable] = d.serial(graph.Sessions)
 	}
 	for _, l := range levels {
 		d.follow(l)
@@ -125,11 +128,13 @@ func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
 	switch {
 	case !ok:
 		broken = levels[0]
-		d.results[broken] = invalid([]check.Anomaly{d.circular()})
+		a := d.circular(graph.Sessions)
+		a.Forbidden = isolation.ReadCommitted // which counts the order of sessions here
+		d.results[broken] = invalid([]check.Anomaly{a})
 	case !d.holds(levels[len(levels)-1], order):
 		at := slices.IndexFunc(levels, func(l isolation.Level) bool { return !d.holds(l, order) })
 		broken = levels[at]
-		d.results[broken] = invalid([]check.Anomaly{d.anomaly(broken, d.inferred[broken])})
+		d.results[broken] = invalid([]check.Anomaly{d.anomaly(broken, graph.Sessions, d.inferred[broken])})
 	}
 	for _, l := range levels {
 		if _, decided := d.results[l]; !decided {

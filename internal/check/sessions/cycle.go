@@ -12,6 +12,7 @@ type stepKind uint8
 const (
 	first       stepKind = iota // the initial transaction is before all
 	sessionStep                 // so
+	timeStep                    // real time
 	readStep                    // wr
 	inferStep                   // an inferred edge
 )
@@ -23,9 +24,9 @@ type step struct {
 	read     uint32 // of readStep and inferStep
 }
 
-// cycle finds a short cycle of so, wr and the inferred edges, of which there is one, and
+// cycle finds a short cycle of wr, the inferred edges and the order, of which there is one, and
 // how many groups of transactions have one, where they do not reach each other.
-func (r *resolved) cycle(inferred *edges) (steps []step, groups int) {
+func (r *resolved) cycle(o graph.Order, inferred *edges) (steps []step, groups int) {
 	if at := slices.Index(inferred.to, initial); at >= 0 {
 		for _, to := range inferred.to {
 			if to == initial {
@@ -38,16 +39,13 @@ func (r *resolved) cycle(inferred *edges) (steps []step, groups int) {
 	if inferred.row == nil {
 		inferred.sort(r.transactions())
 	}
-	short, groups := graph.New(int(r.transactions())+1, 0, []graph.Times{r.times()}, &r.watch, func(b *graph.Builder) {
-		for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
-			r.addReads(b, t)
-		}
-		for i, from := range inferred.from {
-			b.Add(from, inferred.to[i], graph.Rw)
-		}
-	}).Short(graph.All, true)
+	short, groups := r.graph(o, inferred).Short(graph.All, o != graph.Plain)
+	byTime := sessionStep
+	if o == graph.Real {
+		byTime = timeStep
+	}
 	for _, s := range short {
-		one := step{from: s.From, to: s.To, kind: sessionStep}
+		one := step{from: s.From, to: s.To, kind: byTime}
 		switch s.Kind {
 		case graph.Wr:
 			one.kind, one.read = readStep, r.readRow[s.To]+uint32(slices.Index(r.readFrom[r.readRow[s.To]:], s.From))
@@ -64,13 +62,21 @@ func (r *resolved) cycle(inferred *edges) (steps []step, groups int) {
 	return steps, groups
 }
 
-// times are the order of each session, as if it were on a clock of its own.
-func (r *resolved) times() graph.Times {
-	at := make([]int64, r.transactions()+1)
-	for t := range at {
-		at[t] = int64(t)
-	}
-	return graph.Times{Begin: at, End: at, Group: r.session}
+// graph is that of wr, the inferred edges and an order.
+func (r *resolved) graph(o graph.Order, inferred *edges) *graph.Graph {
+	return graph.New(int(r.transactions())+1, 0, r.times(o), &r.watch, func(b *graph.Builder) {
+		for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
+			r.addReads(b, t)
+		}
+		for i, from := range inferred.from {
+			b.Add(from, inferred.to[i], graph.Rw)
+		}
+	})
+}
+
+// agrees reports whether wr, the inferred edges and an order have no cycle.
+func (r *resolved) agrees(o graph.Order, inferred *edges) bool {
+	return !slices.Contains(inferred.to, initial) && r.graph(o, inferred).Unordered(graph.All, o != graph.Plain) == nil
 }
 
 // addReads adds the edges from those of whom a transaction has read.

@@ -21,7 +21,9 @@ package sessions
 import (
 	"fmt"
 	"math"
+	"time"
 
+	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 )
 
@@ -31,12 +33,42 @@ type History struct {
 	Transactions []Transaction // of the first session in its order, then of the second …
 	Ops          []Op          // of the first transaction in its order, then of the second …
 	Aborted      []Op          // writes of transactions that were aborted
+
+	// Times are the places of the transactions in the order of all beginnings and ends; nil: only
+	// the order of each session is known.
+	Times *Times
+
+	Words Words
+}
+
+// Times are places in an order, by transaction. They have no unit.
+type Times struct {
+	Begin, End []int64 // the end of a transaction whose outcome nobody learned is Never
+	Real       bool    // the order is that of real time; else only that of the sessions of each process
+
+	// Lasted returns how long after the end of a transaction another one began, both by their
+	// indexes, and whether the history has that. It may be nil.
+	Lasted func(ended, began int) (time.Duration, bool)
+}
+
+// Never is the end of a transaction whose outcome nobody learned.
+const Never = graph.Never
+
+// Words write what a history has for people. What is nil is written as a number.
+type Words struct {
+	Key, Value  func(int64) string
+	Transaction func(name int64) string
 }
 
 // Session is a sequence of transactions, one after another.
 type Session struct {
 	Name int64 // as the history calls it
 	End  int   // the index behind its last transaction; its first is at the End of the session before it
+
+	// A transaction whose outcome its process did not learn is a session of its own if the
+	// process went on. After is the index, from 1, of the transaction that it comes after; 0 is none.
+	Process uint32 // the same for all sessions of a process
+	After   int
 }
 
 // Transaction was committed.
@@ -87,5 +119,24 @@ func (h *History) Name(id history.ID) string {
 		return "the initial state"
 	}
 	s, t := h.Find(id)
+	if h.Words.Transaction != nil {
+		return h.Words.Transaction(t.Name)
+	}
 	return fmt.Sprintf("transaction %d of session %d", t.Name, s.Name)
+}
+
+// object is how sentences call the key of an operation.
+func (h *History) object(op *Op) string {
+	if h.Words.Key != nil {
+		return h.Words.Key(op.Key)
+	}
+	return fmt.Sprintf("key %d", op.Key)
+}
+
+// value is how sentences write a value.
+func (h *History) value(v int64) string {
+	if h.Words.Value != nil {
+		return h.Words.Value(v)
+	}
+	return fmt.Sprint(v)
 }

@@ -145,7 +145,7 @@ func TestMutations(t *testing.T) {
 				}
 			}
 			want := newOracle(alone).holds(isolation.StrongSessionSerializable)
-			if got.Status == check.Valid && !want || got.Status == check.Invalid && want {
+			if got.Status != map[bool]check.Status{true: check.Valid, false: check.Invalid}[want] {
 				t.Fatalf("seed %d, %s: serializable is %v (%s), and some order is a serial one: %v\n%s", seed, what[i], got.Status, got.Detail, want, c)
 			}
 			if !want {

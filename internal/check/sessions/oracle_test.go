@@ -348,7 +348,7 @@ func readsFrom(h *History, e check.Edge) bool {
 			from = h.Transactions[n-1].End
 		}
 		return slices.ContainsFunc(h.Ops[from:h.Transactions[n].End], func(op Op) bool {
-			return op.Write == write && op.object() == e.Object && fmt.Sprint(op.Value) == e.ToVersion
+			return op.Write == write && h.object(&op) == e.Object && fmt.Sprint(op.Value) == e.ToVersion
 		})
 	}
 	return has(e.From, true) && has(e.To, false)

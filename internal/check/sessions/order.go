@@ -112,6 +112,9 @@ func (o *ordering) push(t uint32) {
 // placed.
 func (o *ordering) before(s uint32) (uint32, bool) {
 	t := o.next[s]
+	if w := o.after(t); w != initial && w >= o.next[o.session[w]] {
+		return w, true
+	}
 	reads := o.readFrom[o.readRow[t]:o.readRow[t+1]]
 	at := int(o.passed[s])
 	for ; at < len(reads); at++ {

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 )
@@ -204,6 +205,9 @@ func (r *resolved) reads(table *writeTable) {
 				r.read(table, op, t, uint32(at))
 			case o.value != op.Value:
 				r.wrong = append(r.wrong, wrongRead{kind: notOwn, t: t, op: uint32(at), writer: t, own: o.value})
+				if !r.wroteEarlier(t, uint32(at)) {
+					r.read(table, op, t, uint32(at))
+				}
 			}
 		}
 	}
@@ -214,6 +218,14 @@ func (r *resolved) reads(table *writeTable) {
 type ownValue struct {
 	value int64
 	t     uint32
+}
+
+// wroteEarlier reports whether a transaction wrote, before it read it, what one of its operations read.
+func (r *resolved) wroteEarlier(t, at uint32) bool {
+	from, _ := r.opsOf(t)
+	return slices.ContainsFunc(r.Ops[from:at], func(op Op) bool {
+		return op.Write && op.Key == r.Ops[at].Key && op.Value == r.Ops[at].Value
+	})
 }
 
 // read notes a read of what its transaction has not written before.

@@ -2,80 +2,92 @@ package sessions
 
 import (
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
-	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// serial decides snapshot isolation and serializability, with the order of sessions or
-// without. A history satisfies serializability when its versions have an order in which
-// the dependencies (wr, ww and rw, and so) have no cycle, and snapshot isolation when they
-// have none in which no two anti-dependencies (rw) follow each other (Adya, 1999; Cerone
-// and Gotsman, Analysing Snapshot Isolation, 2016). What is known of the order of the
-// versions must have no such cycle; if it has none, an order is made up for the rest, and
-// where that has none the level holds. Where it has one, and something was made up, the
-// level is unknown: to try all orders is a search that grows exponentially.
+// serial decides snapshot isolation and serializability in one order of transactions: none, that
+// of each session, or real time. A history satisfies serializability if its versions have an
+// order in which the dependencies (wr, ww and rw, and the order) have no cycle, and snapshot
+// isolation if they have none in which no two anti-dependencies (rw) follow each other (Adya,
+// 1999; Cerone and Gotsman, Analysing Snapshot Isolation, 2016). What is known of the order of
+// the versions must have no such cycle. For the rest graph.Settle looks for an order, within
+// its bounds.
 type serial struct {
 	*versions
-	sessions bool
-	known    *edges // who comes before whose version, inferred from reads
+	o     graph.Order
+	known *edges // who comes before whose version, inferred from reads
 
 	dependencies *graph.Graph // those last made
 }
 
 // serial decides the two levels. The reads are sound.
-func (r *resolved) serial(withSessions bool) (snapshot, serializable check.Result) {
-	s := &serial{versions: r.versions(), sessions: withSessions}
-	if s.lost {
-		a := s.lostUpdate()
+func (r *resolved) serial(o graph.Order) (snapshot, serializable check.Result) {
+	s := &serial{versions: r.versions(), o: o}
+	both := func(a check.Anomaly) (check.Result, check.Result) {
 		return invalid([]check.Anomaly{a}), invalid([]check.Anomaly{a})
+	}
+	if s.lost {
+		return both(s.lostUpdate())
 	}
 	s.infer()
 	for i, to := range s.known.to {
 		if to == initial {
-			a := s.missed(i)
-			return invalid([]check.Anomaly{a}), invalid([]check.Anomaly{a})
+			return both(s.missed(i))
 		}
 	}
-	_, anomaly := s.order(true, false) // so that no chain is a ring
-	if anomaly == nil {
-		s.joinPairs()
-		_, anomaly = s.order(true, false)
+	s.depend()
+	if s.dependencies.Spaced().Unordered(graph.All, o != graph.Plain) != nil { // so that no chain is a ring
+		return both(s.cyclic(true))
 	}
-	if anomaly != nil {
-		return invalid([]check.Anomaly{*anomaly}), invalid([]check.Anomaly{*anomaly})
+	s.joinPairs()
+	groups := s.runs()
+	s.depend()
+	if serializable = s.settle(groups, false); serializable.Status == check.Valid {
+		return valid(s.level(true)), serializable
 	}
-	if serializable = s.complete(false); serializable.Status == check.Valid {
-		return valid(isolation.SnapshotIsolation), serializable
+	return s.settle(groups, true), serializable
+}
+
+// level is the level that is decided.
+func (s *serial) level(snapshot bool) isolation.Level {
+	if snapshot {
+		return graph.TestSnapshot.Level(s.o)
 	}
-	return s.complete(true), serializable
+	return graph.TestSerializable.Level(s.o)
 }
 
 // infer infers who comes before whose version: of sessions all that is causal, and else
 // what was read of one transaction.
 func (s *serial) infer() {
-	if s.sessions {
+	if s.o != graph.Plain {
 		if order, ok := s.resolved.order(nil); ok {
 			s.known = s.causal(order)
 			return
 		}
 	}
-	s.known = s.atomic(s.sessions)
+	s.known = s.atomic(false)
 }
 
 // depend makes the dependencies from what is known of the versions.
 func (s *serial) depend() {
-	s.dependencies = graph.New(int(s.transactions())+1, 0, nil, &s.watch, func(b *graph.Builder) {
+	hubs := map[uint32]uint32{} // by the last version of an initial chain
+	for i, h := range s.hubs {
+		hubs[h.last] = s.transactions() + 1 + uint32(i)
+	}
+	s.dependencies = graph.New(int(s.transactions())+1, len(s.hubs), s.times(s.o), &s.watch, func(b *graph.Builder) {
 		for t := uint32(1); t <= s.transactions() && !s.watch.Ended(); t++ {
-			if s.sessions && t+1 < s.first[s.session[t]+1] {
-				b.Add(t, t+1, graph.Ww)
-			}
 			s.addReads(b, t)
 			for _, read := range s.read[s.readRow[t]:s.readRow[t+1]] {
 				if next := s.next[read]; next != 0 {
 					b.Add(t, s.maker[next], graph.Rw)
+				} else if len(hubs) > 0 {
+					if hub, ok := hubs[read]; ok {
+						b.Add(t, hub, graph.Rw)
+					}
 				}
 			}
 		}
@@ -87,177 +99,183 @@ func (s *serial) depend() {
 		for i, from := range s.known.from {
 			b.Add(from, s.known.to[i], graph.Ww)
 		}
+		for i, h := range s.hubs {
+			hub := s.transactions() + 1 + uint32(i)
+			if int(h.last) >= s.keys {
+				b.Add(s.maker[h.last], hub, graph.Ww)
+			}
+			for _, t := range h.firsts {
+				b.Add(hub, t, graph.Pass)
+			}
+		}
 	})
 }
 
-// order places the transactions so that no dependency leads backwards, or for snapshot
-// isolation none behind what is no anti-dependency. Where there is no such order there is
-// an anomaly. Late says which of those that can come next does: who could last, or first.
-func (s *serial) order(snapshot, late bool) (place []uint32, anomaly *check.Anomaly) {
-	s.depend()
-	g, each := s.dependencies, uint32(1)
-	if snapshot {
-		g, each = g.Spaced(), 2
+// settle decides a level from the dependencies that are known and the runs of versions whose
+// order is not.
+func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
+	found := s.dependencies.Settle(groups, snapshot, timed(s.o), s.hints())
+	switch {
+	case found.State == graph.Holds:
+		return valid(s.level(snapshot))
+	case found.State == graph.Open:
+		return check.Result{Detail: "Not decided: the reads leave open in which order some values were written, " +
+			"and the search for an order came to its bound."}
+	case len(found.Core) == 0:
+		return invalid([]check.Anomaly{s.cyclic(snapshot)})
+	case len(found.First) == 0 && len(found.Second) == 0:
+		return invalid([]check.Anomaly{s.unexplained(found, groups, snapshot)})
 	}
-	list := g.Ordered(graph.All, late)
-	if list == nil {
-		a := s.cyclic(snapshot)
-		return nil, &a
-	}
-	place = make([]uint32, s.transactions()+1)
-	for at, n := range list {
-		if n%each == 0 {
-			place[n/each] = uint32(at)
+	return invalid([]check.Anomaly{s.unsettled(found, groups, snapshot)})
+}
+
+// steps turns real time of an order of sessions into that.
+func (s *serial) steps(steps []graph.Step) []graph.Step {
+	if s.o == graph.Sessions {
+		for i := range steps {
+			if steps[i].Kind == graph.Rt {
+				steps[i].Kind = graph.Process
+			}
 		}
 	}
-	return place, nil
+	return steps
 }
 
-// complete decides a level. It makes up what is not known of the order of the versions by
-// an order of the transactions, and tries two.
-func (s *serial) complete(snapshot bool) check.Result {
-	known := s.next
-	defer func() { s.next = known }()
-	for _, late := range []bool{false, true} {
-		s.next = known
-		place, anomaly := s.order(snapshot, late)
-		if anomaly != nil {
-			return invalid([]check.Anomaly{*anomaly})
-		}
-		s.next = append([]uint32(nil), known...)
-		forced := s.join(place, s.known, s.sessions)
-		_, anomaly = s.order(snapshot, late)
-		switch {
-		case anomaly == nil && snapshot:
-			return valid(isolation.SnapshotIsolation)
-		case anomaly == nil:
-			return valid(isolation.Serializable)
-		case forced:
-			return invalid([]check.Anomaly{*anomaly})
+// named returns what a cycle is called, and the weakest level that forbids it. What was inferred
+// stands for an anti-dependency of the reader that it was inferred from.
+func (s *serial) named(steps []graph.Step) (name string, forbidden isolation.Level) {
+	p, o, item := graph.PhenomenonOf(steps)
+	if p < graph.GSingle && slices.ContainsFunc(steps, s.inferred) {
+		p = graph.GSingle
+	}
+	return p.Name(o, item), p.Forbidden(o, item)[0]
+}
+
+// inferred reports whether a dependency follows from a read of another transaction.
+func (s *serial) inferred(step graph.Step) bool {
+	if _, follows := s.follows(step); follows || step.Kind != graph.Ww {
+		return false
+	}
+	for i, from := range s.known.from {
+		if from == step.From && s.known.to[i] == step.To {
+			return true
 		}
 	}
-	return check.Result{Detail: "Not decided: the reads leave open in which order some values were written."}
-}
-
-// lostUpdate is the anomaly of two transactions that read and overwrote one version.
-func (s *serial) lostUpdate() check.Anomaly {
-	op := s.readAt(s.second[0])
-	one, other := s.reader(s.second[0]), s.reader(s.second[1])
-	a := check.Anomaly{Name: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: 1, Witness: []history.ID{s.id(one), s.id(other)}}
-	a.Detail = fmt.Sprintf("Lost update: %s and %s both read %d from %s and wrote it", s.name(one), s.name(other), op.Value, op.object()) + check.Times(1)
-	a.Cycle = []check.Edge{s.overwriteEdge(one, other, s.second[0]), s.overwriteEdge(other, one, s.second[1])}
-	return a
-}
-
-// overwriteEdge is the edge from who read a version to who wrote its key after it.
-func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
-	op := s.readAt(read)
-	value, _ := s.wroteLast(to, s.readKey[read])
-	return check.Edge{
-		From: s.id(from), To: s.id(to), Kind: check.ReadWrite, Object: op.object(), FromVersion: fmt.Sprint(op.Value), ToVersion: fmt.Sprint(value),
-		Text: fmt.Sprintf("%s before %s: it read %d from %s, and the other wrote %d over it", s.name(from), s.name(to), op.Value, op.object(), value),
-	}
-}
-
-// missed is the anomaly of a read of what nobody wrote, by who comes after a writer.
-func (s *serial) missed(edge int) check.Anomaly {
-	steps := []step{{s.known.from[edge], initial, inferStep, s.known.read[edge]}, {from: initial, to: s.known.from[edge]}}
-	a := s.ofCycle(steps, 1)
-	a.Name, a.Forbidden = "read skew (G-single)", isolation.SnapshotIsolation
-	a.Detail = "Read skew: " + s.missText(steps[0]) + check.Times(1)
-	return a
+	return false
 }
 
 // cyclic is the anomaly of dependencies that have a cycle, which is a short one.
 func (s *serial) cyclic(snapshot bool) check.Anomaly {
-	groups := 0
-	counts := func(level isolation.Level) bool { return !snapshot || isolation.SnapshotIsolation.Includes(level) }
-	cycles := s.dependencies.Cycles(graph.Plain, func(level isolation.Level, _ []uint32) {
-		if counts(level) {
+	groups, level := 0, s.level(snapshot)
+	test := graph.TestSerializable
+	if snapshot {
+		test = graph.TestSnapshot
+	}
+	cycles := s.dependencies.Cycles(timed(s.o), func(l isolation.Level, _ []uint32) {
+		if test.Level(timed(s.o)).Includes(l) {
 			groups++
 		}
 	})
 	a := check.Anomaly{}
 	var best []graph.Step
 	for _, steps := range cycles {
-		p, o, item := graph.PhenomenonOf(steps)
-		forbidden := p.Forbidden(o, item)[0]
-		if !counts(forbidden) {
+		steps = s.steps(steps)
+		name, forbidden := s.named(steps)
+		if !level.Includes(forbidden) {
 			continue
 		}
 		groups++
 		if best == nil || len(steps) < len(best) {
-			best, a.Name, a.Forbidden = steps, p.Name(o, item), forbidden
+			best, a.Name, a.Forbidden = steps, name, forbidden
 		}
 	}
 	a.Count = groups
-	for _, step := range best {
-		e := s.edge(step)
-		a.Cycle, a.Witness = append(a.Cycle, e), append(a.Witness, e.From)
-	}
-	if len(best) > 0 {
-		a.Detail = fmt.Sprintf("%s: %s comes before itself over %s", check.Capital(a.Name), s.name(best[0].From), check.Plural(len(best), "dependency")) + check.Times(groups)
-	}
+	s.describe(&a, best)
+	a.Detail += check.Times(groups)
 	return a
 }
 
-// edge is a dependency with why it is one.
-func (s *serial) edge(one graph.Step) check.Edge {
-	e := check.Edge{From: s.id(one.From), To: s.id(one.To), Kind: check.ProcessOrder}
-	e.Text = fmt.Sprintf("%s before %s: ", s.name(one.From), s.name(one.To))
-	switch one.Kind {
-	case graph.Wr:
-		for i := s.readRow[one.To]; i < s.readRow[one.To+1]; i++ {
-			if s.readFrom[i] == one.From {
-				op := s.readAt(i)
-				e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, op.object(), fmt.Sprint(op.Value), fmt.Sprint(op.Value)
-				e.Text += fmt.Sprintf("whose %d it read from %s", op.Value, op.object())
-				return e
-			}
-		}
-	case graph.Rw:
-		for i := s.readRow[one.From]; i < s.readRow[one.From+1]; i++ {
-			if next := s.next[s.read[i]]; next != 0 && s.maker[next] == one.To {
-				return s.overwriteEdge(one.From, one.To, i)
-			}
-		}
+// describe puts a cycle into an anomaly.
+func (s *serial) describe(a *check.Anomaly, steps []graph.Step) {
+	for _, step := range steps {
+		e := s.edge(step)
+		a.Cycle, a.Witness = append(a.Cycle, e), append(a.Witness, e.From)
 	}
-	return s.writeEdge(e, one)
+	if len(steps) > 0 {
+		a.Detail = fmt.Sprintf("%s: %s", check.Capital(a.Name), s.summary(a.Cycle))
+	}
 }
 
-// writeEdge completes an edge between writers of one key, or of one session.
-func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
-	for i := s.writeRow[one.From]; i < s.writeRow[one.From+1]; i++ {
-		if next := s.next[s.keys+int(i)]; next != 0 && s.maker[next] == one.To {
-			old, _ := s.wroteLast(one.From, s.writeKey[i])
-			made, _ := s.wroteLast(one.To, s.writeKey[i])
-			e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteWrite, s.objectOf(one.From, s.writeKey[i]), fmt.Sprint(old), fmt.Sprint(made)
-			e.Text += fmt.Sprintf("whose %d at %s it overwrote by %d", old, e.Object, made)
-			return e
-		}
+// summary is a cycle in words.
+func (s *serial) summary(cycle []check.Edge) string {
+	if len(cycle) == 2 {
+		return cycle[0].Text + "; " + cycle[1].Text
 	}
-	if s.sessions && s.session[one.From] == s.session[one.To] && one.From < one.To {
-		e.Text += "by the order of their session"
-		return e
-	}
-	for i, from := range s.known.from {
-		if from == one.From && s.known.to[i] == one.To {
-			inferred := step{one.From, one.To, inferStep, s.known.read[i]}
-			e.Kind, e.Object = check.WriteWrite, s.readAt(s.known.read[i]).object()
-			e.Text += s.missText(inferred)
-			return e
-		}
-	}
-	return e
+	return fmt.Sprintf("%s comes before itself over %s", s.Name(cycle[0].From), check.Plural(len(cycle), "dependency"))
 }
 
-// objectOf is how sentences call a key that t wrote.
-func (s *serial) objectOf(t, key uint32) string {
-	from, to := s.opsOf(t)
-	for i := from; i < to; i++ {
-		if s.ids[i] == key {
-			return s.Ops[i].object()
-		}
+// unsettled is the anomaly of writes of which no order works.
+func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
+	first, second := s.steps(found.First), s.steps(found.Second)
+	one, other := groups[found.Leaf.Group][found.Leaf.One], groups[found.Leaf.Group][found.Leaf.Other]
+	if swap := forces(first) && !forces(second) || len(first) == 0; swap {
+		first, second, one, other = second, first, other, one
 	}
-	return ""
+	a := check.Anomaly{Count: 1}
+	if a.Name, a.Forbidden = s.named(first); !s.level(snapshot).Includes(a.Forbidden) {
+		a.Forbidden = s.level(snapshot)
+	}
+	s.describe(&a, first)
+	key, _ := s.shared(one.Last, other.First)
+	object := s.objectOf(one.Last, key)
+	old, _ := s.wroteLast(one.Last, key)
+	made, _ := s.wroteLast(other.First, key)
+	switch {
+	case len(second) == 0:
+	case forces(second):
+		a.Detail += fmt.Sprintf(". %s was written to %s before %s, because otherwise: %s",
+			s.value(old), object, s.value(made), s.texts(second))
+	default:
+		a.Detail += fmt.Sprintf(". That is so if %s was written to %s before %s. Otherwise: %s",
+			s.value(old), object, s.value(made), s.texts(second))
+	}
+	if more := len(found.Core) - 1; more > 0 {
+		a.Detail += fmt.Sprintf(". The order of %s of writes changes nothing", check.Plural(more, "more pair"))
+	}
+	a.Detail += "."
+	for _, step := range second {
+		a.Witness = append(a.Witness, s.id(step.From))
+	}
+	a.Witness = check.Distinct(a.Witness)
+	return a
+}
+
+// unexplained is the anomaly of writes of which no order works, if there are too many to show why.
+func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
+	a := check.Anomaly{Name: "no order of the writes", Forbidden: s.level(snapshot), Count: 1}
+	for _, p := range found.Core[:min(len(found.Core), check.Shown)] {
+		group := groups[p.Group]
+		a.Witness = append(a.Witness, s.id(group[p.One].First), s.id(group[p.Other].First))
+	}
+	a.Witness = check.Distinct(a.Witness)
+	a.Detail = fmt.Sprintf("No order of the writes: in every order of %s of writes, transactions come before themselves.",
+		check.Plural(len(found.Core), "pair"))
+	return a
+}
+
+// forces reports whether a cycle has nothing but what was read, written and ordered: then the
+// order of two writes that it is about is known.
+func forces(steps []graph.Step) bool {
+	return len(steps) > 0 && !slices.ContainsFunc(steps, graph.Step.Anti)
+}
+
+// texts says the steps of a cycle in words.
+func (s *serial) texts(steps []graph.Step) (text string) {
+	for i, step := range steps {
+		if i > 0 {
+			text += "; "
+		}
+		text += s.edge(step).Text
+	}
+	return text
 }

@@ -1,8 +1,9 @@
 package sessions
 
 import (
-	"cmp"
 	"slices"
+
+	"stroppy/internal/check/graph"
 )
 
 // versions are the values of all keys as far as their order is known. That of key k that
@@ -17,6 +18,7 @@ type versions struct {
 	next   []uint32  // of each version: the one that overwrote it, or 0 (which overwrites none)
 	second [2]uint32 // two reads of one version whose transactions both overwrote it, if there are some
 	lost   bool
+	hubs   []hub
 }
 
 // versions finds the chains.
@@ -111,56 +113,48 @@ func (v *versions) joinPairs() {
 	}
 }
 
-// join lets the chains of each key follow each other, the initial one first, and the
-// others as their first makers are placed. It returns false where that is a choice: where
-// no edge that is known orders two that follow each other.
-func (v *versions) join(place []uint32, known *edges, withSessions bool) (forced bool) {
-	list, of := v.chains()
-	ordered := map[[2]uint32]bool{}
-	for i, to := range known.to {
-		key := v.readKey[known.read[i]]
-		ordered[[2]uint32{of[v.of(known.from[i], key)], of[v.of(to, key)]}] = true
-	}
-	if withSessions {
-		v.orderSessions(of, ordered)
-	}
-	slices.SortStableFunc(list, func(a, b chain) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(v.placeOf(a, place), v.placeOf(b, place)))
-	})
-	forced = true
-	for i := 1; i < len(list); i++ {
-		before, after := list[i-1], list[i]
-		if before.key != after.key {
-			continue
-		}
-		v.next[before.last] = after.first
-		if int(before.first) >= v.keys && !ordered[[2]uint32{of[before.first], of[after.first]}] {
-			forced = false
+// runs returns the chains of each key that has several beside the initial one, as runs whose
+// order is not known, and notes that the initial chain comes before all of them.
+func (v *versions) runs() (groups [][]graph.Run) {
+	list, _ := v.chains()
+	others := make([]uint32, v.keys) // of each key: how many
+	for _, c := range list {
+		if int(c.first) >= v.keys {
+			others[c.key]++
 		}
 	}
-	return forced
-}
-
-// placeOf is where a chain is put: the initial one before all.
-func (v *versions) placeOf(c chain, place []uint32) int {
-	if int(c.first) < v.keys {
-		return -1
+	group := make([]uint32, v.keys) // of each key, from 1
+	open := map[uint32]*graph.Run{} // by the last version
+	for _, c := range list {
+		switch n := others[c.key]; {
+		case n < 2:
+		case int(c.first) < v.keys:
+			groups = append(groups, make([]graph.Run, 0, n))
+			group[c.key] = uint32(len(groups))
+			v.hubs = append(v.hubs, hub{last: c.last})
+		default:
+			at := group[c.key] - 1
+			groups[at] = append(groups[at], graph.Run{First: v.maker[c.first], Last: v.maker[c.last]})
+			open[c.last] = &groups[at][len(groups[at])-1]
+			v.hubs[at].firsts = append(v.hubs[at].firsts, v.maker[c.first])
+		}
 	}
-	return int(place[v.maker[c.first]])
-}
-
-// orderSessions notes of chains that one session wrote that they follow each other so.
-func (v *versions) orderSessions(of []uint32, ordered map[[2]uint32]bool) {
-	last := make([]uint32, v.keys) // of each key: its latest version by the session
-	for s := range v.Sessions {
-		for t := v.first[s]; t < v.first[s+1]; t++ {
-			for i := v.writeRow[t]; i < v.writeRow[t+1]; i++ {
-				key, made := v.writeKey[i], uint32(v.keys)+i
-				if old := last[key]; int(old) >= v.keys && v.session[v.maker[old]] == uint32(s) && of[old] != of[made] {
-					ordered[[2]uint32{of[old], of[made]}] = true
-				}
-				last[key] = made
+	if len(open) == 0 {
+		return nil
+	}
+	for t := uint32(1); t <= v.transactions(); t++ {
+		for i := v.readRow[t]; i < v.readRow[t+1]; i++ {
+			if r := open[v.read[i]]; r != nil && (len(r.Readers) == 0 || r.Readers[len(r.Readers)-1] != t) {
+				r.Readers = append(r.Readers, t)
 			}
 		}
 	}
+	return groups
+}
+
+// hub is what the initial chain of a key comes before: its last version, and the makers of the
+// first versions of all others.
+type hub struct {
+	last   uint32
+	firsts []uint32
 }

@@ -147,7 +147,13 @@ func (s Speaker) listOrder(f fact.Fact) string {
 	case fact.ListBefore:
 		return fmt.Sprintf("%s comes before %s", s.Who(f.First), s.Who(f.Second))
 	case fact.ListEnded:
+		if f.By == 0 {
+			return fmt.Sprintf("%s ended before %s began", s.Who(f.First), s.Who(f.Second))
+		}
 		return fmt.Sprintf("%s ended %s before %s began", s.Who(f.First), check.Lasted(f.By), s.Who(f.Second))
+	case fact.ListEither:
+		return fmt.Sprintf("%s and %s both appended to %s what no transaction read, so one of them came first: if it was %s",
+			s.Who(f.First), s.Who(f.Second), s.On(f.On), s.Who(f.First))
 	case fact.ListSession:
 		return fmt.Sprintf("%s and then %s are of one client, which had the answer to the first before it began the second",
 			s.Who(f.First), s.Who(f.Second))
@@ -277,7 +283,7 @@ func (s Speaker) listOpen(f fact.Fact) string {
 	case fact.ListBaseUnknown:
 		return "it is not recorded what a transaction had read of a list before it wrote the list"
 	case fact.ListUnreadAppends:
-		return "several transactions appended to one list what nobody read, and it is not known which of them saw the others"
+		return "several transactions appended to one list what nobody read, and the search for their order came to its bound"
 	case fact.ListAbsent:
 		return "a list that was made and deleted was read as absent, and it is not known whether before it was made or after it was deleted"
 	case fact.ListHistoryLacks:
@@ -286,8 +292,6 @@ func (s Speaker) listOpen(f fact.Fact) string {
 	case fact.ListHistoryRepeats:
 		return fmt.Sprintf("the history has %s %v twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
 			s.Words.One, f.Transaction)
-	case fact.ListUndecided:
-		return f.Reason
 	}
 	return ""
 }

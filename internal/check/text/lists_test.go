@@ -54,6 +54,8 @@ func listFacts() []fact.Fact {
 		fact.ListCycle{Length: 9, Members: []fact.Member{one}},
 		fact.ListBefore{ListPair: pair},
 		fact.ListEnded{ListPair: pair, By: 3 * time.Millisecond},
+		fact.ListEnded{ListPair: pair},
+		fact.ListEither{ListPair: pair, On: "list 1-7"},
 		fact.ListSession{ListPair: pair},
 		fact.ListSaw{ListPair: pair, On: "list 1-7", Read: long, Element: "1-1-1.0"},
 		fact.ListBehind{ListPair: pair, On: "list 1-7", Element: "1-2-3.0", Next: "1-4-5.0"},
@@ -94,7 +96,6 @@ func listFacts() []fact.Fact {
 		fact.ListAbsent{},
 		fact.ListHistoryLacks{Transaction: one.ID},
 		fact.ListHistoryRepeats{Transaction: one.ID},
-		fact.ListUndecided{Reason: "no one knows"},
 	}
 }
 
@@ -132,6 +133,8 @@ var listClauses = []string{
 	"9 transactions, beginning with transaction 1-2-3, must each come before the next, and the last before the first",
 	"transaction 1-2-3 comes before transaction 1-4-5",
 	"transaction 1-2-3 ended 3 ms before transaction 1-4-5 began",
+	"transaction 1-2-3 ended before transaction 1-4-5 began",
+	"transaction 1-2-3 and transaction 1-4-5 both appended to list 1-7 what no transaction read, so one of them came first: if it was transaction 1-2-3",
 	"transaction 1-2-3 and then transaction 1-4-5 are of one client, which had the answer to the first before it began the second",
 	"transaction 1-4-5 read list 1-7 as [… 38 more, 1-1-1.0, nothing], with element 1-1-1.0 of transaction 1-2-3",
 	"transaction 1-4-5 appended element 1-4-5.0 to list 1-7 behind element 1-2-3.0 of transaction 1-2-3",
@@ -168,11 +171,10 @@ var listClauses = []string{
 	"nothing contradicts real time for certain, but the clocks of the clients are known only to within 1 ms of each other",
 	"transactions wrote over the same version of a list, and it is not known which of them was first",
 	"it is not recorded what a transaction had read of a list before it wrote the list",
-	"several transactions appended to one list what nobody read, and it is not known which of them saw the others",
+	"several transactions appended to one list what nobody read, and the search for their order came to its bound",
 	"a list that was made and deleted was read as absent, and it is not known whether before it was made or after it was deleted",
 	"the history lacks transaction 1-2-3 and has later ones of its client: it is altered or damaged: restore it from a copy",
 	"the history has transaction 1-2-3 twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
-	"no one knows",
 }
 
 // TestListClauses holds the clause of each fact of the checker of lists.

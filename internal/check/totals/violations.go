@@ -50,7 +50,8 @@ func (o *order) showCycle(name, anomaly string, steps []graph.Step) {
 func (b *balances) showGroup(name string) func(level isolation.Level, component []uint32) {
 	return func(level isolation.Level, component []uint32) {
 		for _, t := range component {
-			b.Show(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "", fact.Component{By: b.IDOf(t), All: len(component)})
+			anomaly := "cycle that is " + isolation.ForbiddenBy(level)
+			b.Show(name, anomaly, b.IDOf(t), "", fact.Component{By: b.IDOf(t), All: len(component)})
 		}
 	}
 }

@@ -56,6 +56,7 @@ type mutation struct {
 	hide  func(tx *transaction, r span, found []entry) []entry       // called after a writer's read of a range
 	check func(*transaction) error                                   // in place of the store's
 	apply func(*transaction, []update) error                         // in place of the store's
+	tried func(*transaction) bool                                    // reports a further try of a transaction that was refused
 
 	commits map[uint64]footprint // the last ones, by number
 	order   []uint64             // a ring of the numbers kept
@@ -101,7 +102,7 @@ func (m *mutation) readRange(tx *transaction, r span) ([]entry, error) {
 // no load is spoilt and the rate is one of transfers.
 func (m *mutation) commit(tx *transaction) error {
 	updates := m.updates(tx)
-	if len(updates) > 0 && m.random.Float64() < m.rate {
+	if again := m.tried != nil && m.tried(tx); !again && len(updates) > 0 && m.random.Float64() < m.rate {
 		m.armed++
 	}
 	if tx.lie != nil {

@@ -42,7 +42,9 @@ func lostUpdate(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) err
 type leak struct {
 	values  map[string][]byte // of the existing records that it wrote
 	base    map[string]uint64 // the commit that they were at
-	own     []string          // the keys that it had read as absent and wrote: they show who it is
+	of      *transaction      // of its session
+	own     []string          // the keys that it had read as absent and wrote: its next try writes them too
+	trying  bool              // its session has not gone on to another transaction
 	seen    []string          // the records that its one reader saw, who may be under way
 	refused int
 }
@@ -50,44 +52,87 @@ type leak struct {
 // maxRefused bounds how often a leak refuses the transaction that it came from.
 const maxRefused = 1000
 
+// isOf reports whether tx, which has these keys, is a further try of the transaction that the
+// leak came from. Another client may write the same keys, as one that appends at the same
+// place. It notes if the session has gone on to another transaction.
+func (l *leak) isOf(tx *transaction, has func(key string) bool) bool {
+	if l.of != tx {
+		return false
+	}
+	l.trying = l.trying && slices.ContainsFunc(l.own, has)
+	return l.trying
+}
+
+// shows reports whether the leak can show a record, which has not moved on.
+func (l *leak) shows(m *mutation, key string) bool {
+	commit, ok := l.base[key]
+	return ok && m.latest(key).commit == commit
+}
+
+// over reports whether the leak is none any more: a record that its reader saw has moved on,
+// or all records if it has no reader.
+func (l *leak) over(m *mutation) bool {
+	moved := func(key string) bool { return !l.shows(m, key) }
+	if l.seen != nil {
+		return l.refused > maxRefused || slices.ContainsFunc(l.seen, moved)
+	}
+	for key := range l.base {
+		if !moved(key) {
+			return l.refused > maxRefused
+		}
+	}
+	return true
+}
+
+// show gives a reader of the keys what the leak has of them; false if that is nothing.
+func (l *leak) show(m *mutation, keys [][]byte, out []db.Entry) bool {
+	for i, key := range keys {
+		if key := string(key); l.shows(m, key) {
+			out[i] = db.Entry{Value: l.values[key], Found: true}
+			l.seen = append(l.seen, key)
+		}
+	}
+	return l.seen != nil
+}
+
 // dirtyRead shows the writes of an aborted transaction to one reader.
 //
-// The aborted transaction is tried again under its own ledger key, and a try that
-// found all as it was would commit just what the reader has seen: nothing dirty
-// would remain. So its tries are refused until a record that the reader saw, or any
-// as long as there is no reader, has moved on.
+// The aborted transaction is tried again, and a try that found all as it was would commit
+// just what the reader has seen: nothing dirty would remain. So its tries are refused until a
+// record that the reader saw has moved on, or all as long as there is no reader. So that not
+// all sessions wait for each other to move their records on, a session whose transaction was
+// refused commits one before the next one is.
 func dirtyRead(m *mutation) {
 	var leaks []*leak
+	spared := map[*transaction]bool{}
 	sweep := func() {
 		leaks = slices.DeleteFunc(leaks, func(l *leak) bool {
-			over := l.refused > maxRefused
-			for key, commit := range l.base {
-				over = over || (l.seen == nil || slices.Contains(l.seen, key)) && m.latest(key).commit != commit
-			}
+			over := l.over(m)
 			if over && l.seen == nil {
 				m.armed++
 			}
 			return over
 		})
 	}
+	again := func(tx *transaction, has func(key string) bool) (found bool) {
+		for _, l := range leaks {
+			if l.isOf(tx, has) {
+				l.refused++
+				found = true
+			}
+		}
+		return found
+	}
+	m.tried = func(tx *transaction) bool {
+		return slices.ContainsFunc(leaks, func(l *leak) bool { return l.isOf(tx, tx.has) })
+	}
 	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
 		sweep()
-		if slices.ContainsFunc(leaks, func(l *leak) bool {
-			return slices.ContainsFunc(l.own, func(own string) bool { return place(keys, own) >= 0 })
-		}) {
+		if again(tx, func(own string) bool { return place(keys, own) >= 0 }) {
 			return nil
 		}
 		for _, l := range leaks {
-			if l.seen != nil {
-				continue
-			}
-			for i, key := range keys {
-				if value, ok := l.values[string(key)]; ok {
-					out[i] = db.Entry{Value: value, Found: true}
-					l.seen = append(l.seen, string(key))
-				}
-			}
-			if l.seen != nil {
+			if l.seen == nil && l.show(m, keys, out) {
 				// A writer that writes nothing it saw dirty could be a later, honest try's reader.
 				stands := func() bool { return tx.readOnly || slices.ContainsFunc(l.seen, tx.has) }
 				tx.lie = &lie{stands, func() {
@@ -101,23 +146,22 @@ func dirtyRead(m *mutation) {
 	}
 	m.apply = func(tx *transaction, updates []update) error {
 		sweep()
-		for _, l := range leaks {
-			if slices.ContainsFunc(l.own, tx.has) {
-				l.refused++
-				return errConflict
-			}
+		if again(tx, tx.has) {
+			return errConflict
 		}
-		if own := m.created(tx); m.armed > 0 && len(updates) > 0 && len(own) > 0 {
-			l := &leak{values: make(map[string][]byte), base: make(map[string]uint64), own: own}
+		if own := m.created(tx); m.armed > 0 && len(updates) > 0 && len(own) > 0 && !spared[tx] {
+			l := &leak{values: make(map[string][]byte), base: make(map[string]uint64), of: tx, own: own, trying: true}
 			for _, u := range updates {
 				w := tx.writes[u.write]
 				l.values[w.key], l.base[w.key] = w.value, m.latest(w.key).commit
 			}
 			leaks = append(leaks, l)
 			m.armed--
+			spared[tx] = true
 			return errConflict
 		}
 		m.store.apply(tx)
+		delete(spared, tx)
 		return nil
 	}
 }

@@ -119,3 +119,13 @@ func (s *server) claimTiDB(name string) (isolation.Level, string) {
 	}
 	return isolation.SnapshotIsolation, sourceTiDB
 }
+
+// shareLock returns what stands after a SELECT that takes a shared lock. FOR SHARE is of MySQL
+// 8.0 and not of MariaDB. TiDB refuses both forms, because it has no such lock
+// (https://docs.pingcap.com/tidb/stable/system-variables#tidb_enable_noop_functions-new-in-v40).
+func (s *server) shareLock() string {
+	if s.product == tiDB {
+		return ""
+	}
+	return " LOCK IN SHARE MODE"
+}

@@ -53,8 +53,9 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 // overwrites what another transaction has committed meanwhile. So it promises no
 // more than read committed of the levels here, unless innodb_snapshot_isolation
 // makes such a write fail with error 1020; then it is snapshot isolation by the
-// documents (that some versions lose about one update in 150,000 nevertheless is
-// MDEV-39263, and a finding).
+// documents. Versions break it, which is a finding: some lose about one update in 150,000
+// (MDEV-39263), and a locking statement by an index passes over a row that left its predicate
+// (MDEV-40092).
 //
 // In Galera a level holds between the nodes as far as it holds on each, and
 // SERIALIZABLE only between transactions of one node. Between nodes the first

@@ -181,6 +181,7 @@ func (d *Database) Dialect() *db.Dialect {
 		},
 		TableOptions: " ENGINE=InnoDB",
 		ForUpdate:    " FOR UPDATE",
+		ForShare:     d.server.shareLock(),
 		Procedures:   &db.ProcedureDialect{Language: db.PSM, Call: "CALL ", Exists: "1304" /* ER_SP_ALREADY_EXISTS; IF NOT EXISTS is of 8.0.29 */},
 		Upsert: &db.UpsertDialect{
 			Conflict: func(string) string { return " ON DUPLICATE KEY UPDATE " },
@@ -188,6 +189,7 @@ func (d *Database) Dialect() *db.Dialect {
 		},
 		JoinFunction:  "CONCAT", // || is OR unless the session says otherwise
 		Snapshot:      repeatableRead,
+		CountsApart:   true,
 		AddConstraint: d.server.keyless(),
 		KeyColumn:     d.server.keyColumn(),
 	}

@@ -57,6 +57,7 @@ func Flavor() *pgwire.Flavor {
 			DecimalType:   "NUMERIC(20,2)",
 			TextType:      func(length int) string { return fmt.Sprintf(`VARCHAR(%d) COLLATE "C"`, length) },
 			ForUpdate:     " FOR UPDATE",
+			ForShare:      " FOR SHARE",
 			Returning:     true,
 			DoNothing:     " ON CONFLICT DO NOTHING",
 			Upsert:        db.OnConflict(),

@@ -13,12 +13,16 @@ package elle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
+	"slices"
+	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/check/lists"
+	"stroppy/internal/check/sessions"
 	"stroppy/internal/exchange"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -42,40 +46,79 @@ func Format(recorded Recorded) exchange.Format {
 	}
 	return exchange.Format{
 		Name: "elle", About: "appends to lists and reads of them, or writes and reads of registers, a map a line in EDN or JSON; of Jepsen and Elle",
-		Levels: levels(), Default: isolation.StrictSerializable,
+		Levels: isolation.Levels(), Default: isolation.StrictSerializable,
 		Check: checkFile, Export: export,
 	}
 }
 
-// levels are all but causal, which this check does not decide.
-func levels() (list []isolation.Level) {
-	for _, l := range isolation.Levels() {
-		if l != isolation.Causal {
-			list = append(list, l)
-		}
-	}
-	return list
-}
-
 func checkFile(ctx context.Context, path string, expect isolation.Level) (*exchange.Checked, error) {
-	data, err := os.ReadFile(path)
+	data, err := exchange.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the history: %w", err)
+		return nil, err
 	}
 	h, err := Read(data)
 	if err != nil {
 		return nil, err
 	}
+	return h.check(ctx, expect)
+}
+
+// check decides a history.
+func (h *History) check(ctx context.Context, expect isolation.Level) (*exchange.Checked, error) {
+	c := &exchange.Checked{Transactions: len(h.Transactions), Operations: h.Operations, Name: who}
+	for i := range h.Transactions {
+		if h.Transactions[i].Outcome == history.Aborted {
+			c.Aborted += len(h.Transactions[i].Ops)
+		}
+	}
+	decide := h.checkLists
+	if h.Register {
+		decide = h.checkRegisters
+	}
+	return c, decide(ctx, expect, c)
+}
+
+// nothing is what is wrong with a history of which nothing took effect.
+func nothing() error {
+	return &exchange.InputError{What: "it has no transaction that is known to have taken effect, and so nothing to check"}
+}
+
+func (h *History) checkRegisters(ctx context.Context, expect isolation.Level, c *exchange.Checked) error {
+	registers := h.registers()
+	for i := range h.Transactions {
+		h.Transactions[i].Ops = nil // they are kept once
+	}
+	if len(registers.Transactions) == 0 {
+		return nothing()
+	}
+	found, err := sessions.CheckAll(ctx, registers, expect)
+	var input *sessions.InputError
+	switch {
+	case errors.As(err, &input):
+		return &exchange.InputError{Line: int(input.Line), What: input.What}
+	case err != nil:
+		return err
+	}
+	c.Sessions, c.Objects, c.Results = len(registers.Sessions), found.Keys, found.Results
+	c.Strongest = check.Texts(found.Holds)
+	c.Name = func(id history.ID) string { return registers.Name(id) }
+	return nil
+}
+
+func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *exchange.Checked) error {
 	report, err := lists.Check(ctx, h.input())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &exchange.Checked{Sessions: report.Clients, Transactions: len(h.Transactions), Operations: h.Operations, Objects: h.objects(report), Name: who}
+	if report.Transactions == 0 {
+		return nothing()
+	}
 	held := expect
 	if held == isolation.Unknown {
 		held = isolation.StrictSerializable
 	}
-	for _, l := range report.Levels {
+	c.Sessions, c.Objects, c.Strongest = report.Clients, report.Lists, check.Texts(report.Holds)
+	for _, l := range withCausal(report.Levels) {
 		if expect != isolation.Unknown && !expect.Includes(l.Level) {
 			continue
 		}
@@ -83,33 +126,34 @@ func checkFile(ctx context.Context, path string, expect isolation.Level) (*excha
 		r.Required = held.Includes(l.Level)
 		c.Results = append(c.Results, r)
 	}
-	for _, l := range report.Holds {
-		c.Strongest = append(c.Strongest, l.String())
-	}
-	for i := range h.Transactions {
-		if h.Transactions[i].Outcome == history.Aborted {
-			c.Aborted += len(h.Transactions[i].Ops)
-		}
-	}
-	return c, nil
+	return nil
 }
 
-// objects counts lists or registers.
-func (h *History) objects(report *lists.Report) int {
-	if !h.Register {
-		return report.Lists
+// withCausal adds what follows for causal consistency, which the checker of lists does not decide.
+func withCausal(levels []lists.LevelResult) []lists.LevelResult {
+	causal := check.Result{
+		Name:   isolation.Causal.String(),
+		Detail: "Not decided: causal consistency of lists is decided only if a weaker level is broken or a stronger one holds.",
 	}
-	distinct := map[uint64]bool{}
-	for _, key := range h.register {
-		distinct[key] = true
+	at := len(levels)
+	for i, l := range levels {
+		switch {
+		case isolation.Causal.Includes(l.Level) && l.Status == check.Invalid:
+			causal.Status, causal.Detail = check.Invalid, fmt.Sprintf("What breaks %v breaks it too.", l.Level)
+		case l.Level.Includes(isolation.Causal) && l.Status == check.Valid:
+			causal.Status, causal.Detail = check.Valid, "It holds."
+		}
+		if l.Level < isolation.Causal {
+			at = i + 1
+		}
 	}
-	return len(distinct)
+	return slices.Insert(slices.Clone(levels), at, lists.LevelResult{Level: isolation.Causal, Result: causal})
 }
 
 // input is what the checker of lists is given.
 func (h *History) input() lists.Input {
 	return lists.Input{
-		Expect: isolation.StrictSerializable, Complete: true, RealTime: h.Times, Undecided: h.Undecided,
+		Expect: isolation.StrictSerializable, Complete: true, RealTime: h.Times,
 		Transactions: func(yield func(*lists.Transaction, error) bool) {
 			for i := range h.Transactions {
 				if !yield(&h.Transactions[i], nil) {
@@ -117,7 +161,8 @@ func (h *History) input() lists.Input {
 				}
 			}
 		},
-		List: h.list, Element: func(_, element uint64) string { return h.name(element) }, Who: who,
+		Lasted: func(ended, began history.ID) (time.Duration, bool) { return h.lasted(int(ended)-1, int(began)-1) },
+		List:   h.list, Element: func(_, element uint64) string { return h.name(element) }, Who: who,
 	}
 }
 

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 
 	"stroppy/internal/exchange"
 )
 
-// jsonReader reads values of JSON, one after another.
+// jsonReader reads values of JSON, one after another, with the line of each.
 type jsonReader struct {
 	*json.Decoder
 	data []byte
@@ -26,10 +25,10 @@ func newJSONReader(data []byte) *jsonReader {
 	return &jsonReader{Decoder: d, data: data, line: 1}
 }
 
-// here returns the line of the next value.
+// here returns the line of the next token.
 func (r *jsonReader) here() int {
 	offset := r.InputOffset()
-	for offset < int64(len(r.data)) && bytes.IndexByte([]byte(" \t\r\n,"), r.data[offset]) >= 0 {
+	for offset < int64(len(r.data)) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[offset]) >= 0 {
 		offset++
 	}
 	if offset > r.seen {
@@ -42,48 +41,69 @@ func (r *jsonReader) here() int {
 // next reads a value; false is the end of the data.
 func (r *jsonReader) next() (value, bool, error) {
 	line := r.here()
-	var v any
-	err := r.Decode(&v)
-	switch {
-	case errors.Is(err, io.EOF):
+	token, err := r.Token()
+	if errors.Is(err, io.EOF) {
 		return value{}, false, nil
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return value{}, false, &exchange.InputError{Line: line, What: "what begins here has no end: the file is cut off"}
-	case err != nil:
-		return value{}, false, &exchange.InputError{Line: line, What: "it is no JSON: " + err.Error()}
 	}
-	return fromJSON(v, line), true, nil
+	if err != nil {
+		return value{}, false, r.wrong(line, err)
+	}
+	v, err := r.value(token, line, 0)
+	return v, err == nil, err
 }
 
-// fromJSON turns a decoded value into one of ours.
-func fromJSON(v any, line int) value {
-	switch v := v.(type) {
-	case string:
-		return value{kind: keyword, text: v, line: line}
-	case json.Number:
-		if n, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
-			return value{kind: number, n: n, line: line}
-		}
-		return value{kind: word, text: v.String(), line: line}
-	case []any:
-		list := value{kind: vector, line: line}
-		for _, e := range v {
-			list.list = append(list.list, fromJSON(e, line))
-		}
-		return list
-	case map[string]any:
-		m := value{kind: mapping, line: line}
-		var keys []string
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			m.list = append(m.list, value{kind: keyword, text: k, line: line}, fromJSON(v[k], line))
-		}
-		return m
-	case nil:
-		return value{line: line}
+// wrong says what is wrong with a value that begins in a line.
+func (r *jsonReader) wrong(began int, err error) error {
+	var input *exchange.InputError
+	switch {
+	case errors.As(err, &input):
+		return err
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return &exchange.InputError{Line: began, What: "what begins here has no end: the file is cut off"}
 	}
-	return value{kind: word, text: fmt.Sprint(v), line: line}
+	return &exchange.InputError{Line: r.here(), What: "it is no JSON: " + err.Error()}
+}
+
+// value reads the rest of a value that begins with a token.
+func (r *jsonReader) value(token json.Token, line, depth int) (value, error) {
+	if depth > deepest {
+		return value{}, &exchange.InputError{Line: line, What: fmt.Sprintf("values are nested more than %d deep", deepest)}
+	}
+	switch t := token.(type) {
+	case string:
+		return value{kind: keyword, text: t, line: line}, nil
+	case json.Number:
+		if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
+			return value{kind: number, n: n, line: line}, nil
+		}
+		return value{kind: word, text: t.String(), line: line}, nil
+	case json.Delim:
+		return r.items(t, line, depth)
+	case nil:
+		return value{line: line}, nil
+	}
+	return value{kind: word, text: fmt.Sprint(token), line: line}, nil
+}
+
+// items reads an array or an object.
+func (r *jsonReader) items(opening json.Delim, line, depth int) (value, error) {
+	v := value{kind: vector, line: line}
+	if opening == '{' {
+		v.kind = mapping
+	}
+	for {
+		at := r.here()
+		token, err := r.Token()
+		if err != nil {
+			return v, r.wrong(line, err)
+		}
+		if token == json.Delim(']') || token == json.Delim('}') {
+			return v, nil
+		}
+		item, err := r.value(token, at, depth+1)
+		if err != nil {
+			return v, err
+		}
+		v.list = append(v.list, item)
+	}
 }

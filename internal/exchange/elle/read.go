@@ -2,25 +2,28 @@ package elle
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
+	"time"
 
 	"stroppy/internal/check/lists"
 	"stroppy/internal/exchange"
 	"stroppy/internal/history"
 )
 
-// History is what a file has: the transactions of its clients, in the order of their ends.
+// History is what a file has: the transactions of its clients, in the order of their ends. Their
+// times are places in the order of the lines.
 type History struct {
 	Transactions []lists.Transaction
-	Register     bool // it is of registers, which stand for the lists of all that was written
+	Register     bool // it is of registers: to append is to write, and a list has one value
 	Times        bool // its operations begin and end
 	Operations   int
-	Undecided    string // why the order of writes is not known where no violation shows; empty if it is
 
-	lines    []int             // by transaction, where it ended
-	names    map[uint64]string // of keys and elements that are no whole numbers
-	numbers  map[string]uint64
-	register []uint64 // by list, the register that it stands for a piece of
+	lines      []int             // by transaction, where it ended
+	began, end []int64           // by transaction, its :time in nanoseconds; -1 is none
+	names      map[uint64]string // of keys and elements that are no whole numbers
+	numbers    map[string]uint64
 }
 
 // operation is one line: what a client did.
@@ -29,8 +32,8 @@ type operation struct {
 	kind    string // invoke, ok, fail or info
 	process value
 	value   value
-	time    int64
-	timed   bool
+	at      int64 // its place in the order of the lines
+	time    int64 // ns; -1: none
 }
 
 // Read reads a history in EDN or in JSON: maps one after another, or all in one vector.
@@ -83,7 +86,7 @@ type builder struct {
 	invoked bool
 	appends bool
 	writes  bool
-	clock   int64 // the last time, so that each is later than the one before
+	places  int64
 }
 
 // add takes the next line.
@@ -92,7 +95,8 @@ func (b *builder) add(v value) error {
 	if err != nil || !client {
 		return err
 	}
-	now := b.tick(op)
+	b.places++
+	op.at = b.places
 	process := op.process.String()
 	began := b.open[process]
 	if op.kind == "invoke" {
@@ -100,7 +104,6 @@ func (b *builder) add(v value) error {
 			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s begins a transaction, and that of line %d has not ended", process, began.line)}
 		}
 		b.invoked = true
-		op.time = now
 		b.open[process] = op
 		return nil
 	}
@@ -110,18 +113,8 @@ func (b *builder) add(v value) error {
 			return &exchange.InputError{Line: op.line, What: fmt.Sprintf("process %s ends a transaction that it has not begun", process)}
 		}
 		began = op
-		began.time = now
 	}
-	return b.end(began, op, now)
-}
-
-// tick returns the time of an operation: later than that of every one before it.
-func (b *builder) tick(op *operation) int64 {
-	b.clock++
-	if op.timed {
-		b.clock = max(b.clock, op.time)
-	}
-	return b.clock
+	return b.ended(began, op)
 }
 
 // operationOf reads a map; false is one that no client did.
@@ -129,7 +122,7 @@ func operationOf(v value) (*operation, bool, error) {
 	if v.kind != mapping {
 		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
 	}
-	op := &operation{line: v.line}
+	op := &operation{line: v.line, time: -1}
 	kind, ok := v.get("type")
 	if !ok || kind.kind != keyword {
 		return nil, false, &exchange.InputError{Line: v.line, What: "the operation has no :type, such as :invoke or :ok"}
@@ -142,51 +135,58 @@ func operationOf(v value) (*operation, bool, error) {
 	if op.process.kind == number && op.process.n < 0 {
 		return nil, false, &exchange.InputError{Line: v.line, What: "a :process is below zero"}
 	}
-	f, has := v.get("f")
 	switch op.kind {
 	case "invoke", "ok", "fail", "info":
 	default:
 		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("an operation of the type :%s is not known: :invoke, :ok, :fail and :info are", op.kind)}
 	}
-	if has && f.kind != null && f.text != "txn" {
-		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("the operation is a %v: only transactions are read, whose :f is :txn", f)}
-	}
 	if time, ok := v.get("time"); ok && time.kind == number && time.n >= 0 {
-		op.time, op.timed = time.n, true
+		op.time = time.n
 	}
 	op.value, _ = v.get("value")
 	return op, true, nil
 }
 
-// end adds a transaction that has begun, and whose end is another operation, or the same where
+// ended adds a transaction that has begun, and whose end is another operation, or the same if
 // it has none.
-func (b *builder) end(began, ended *operation, now int64) error {
+func (b *builder) ended(began, ended *operation) error {
 	t := lists.Transaction{
-		ID: history.ID(len(b.Transactions) + 1), Client: uint64(began.process.n), Begin: began.time, End: now,
+		ID: history.ID(len(b.Transactions) + 1), Client: uint64(began.process.n), Begin: began.at, End: ended.at,
 		Outcome: map[string]history.Outcome{"ok": history.Committed, "fail": history.Aborted}[ended.kind],
+	}
+	if began.process.kind != number { // nobody knows what its client had seen
+		t.Client = noProcess + uint64(t.ID)
 	}
 	from := began // what is known of one that did not answer is what it was to do
 	if ended.kind == "ok" {
 		from = ended
 	}
 	if from.value.kind != vector {
-		return &exchange.InputError{Line: from.line, What: fmt.Sprintf("the :value of a transaction is a vector of operations, and not %v", from.value)}
+		what := fmt.Sprintf("the :value of a transaction is a vector of operations such as [:r 1 nil], and not %v", from.value)
+		return &exchange.InputError{Line: from.line, What: what}
 	}
 	for _, m := range from.value.list {
 		op, err := b.step(m, ended.kind == "ok")
 		if err != nil {
 			return err
 		}
+		if t.Ops == nil {
+			t.Ops = make([]lists.Op, 0, len(from.value.list))
+		}
 		t.Ops = append(t.Ops, op)
 		b.Operations++
 	}
 	b.Transactions = append(b.Transactions, t)
 	b.lines = append(b.lines, ended.line)
+	b.began, b.end = append(b.began, began.time), append(b.end, ended.time)
 	return nil
 }
 
 // step reads one operation of a transaction: [:append k v], [:r k [v …]], [:w k v] or [:r k v].
 func (b *builder) step(m value, known bool) (lists.Op, error) {
+	if m.kind == vector && len(m.list) == 2 && !known && m.list[0].text == "r" { // what it read is not known
+		m.list = append(slices.Clone(m.list), value{line: m.line})
+	}
 	if m.kind != vector || len(m.list) != 3 || m.list[0].kind != keyword {
 		return lists.Op{}, &exchange.InputError{Line: m.line, What: fmt.Sprintf("%v is no operation of a transaction: one is [:append k v], [:r k v] or [:w k v]", m)}
 	}
@@ -233,6 +233,9 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 	return op, nil
 }
 
+// noProcess is the first number of the clients of transactions without a :process.
+const noProcess = 1 << 62
+
 // named is the first number of keys and elements that are no whole numbers.
 const named = 1 << 63
 
@@ -263,41 +266,36 @@ func (h *History) name(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-// list names what a list stands for.
+// list names a list or a register.
 func (h *History) list(key uint64) string {
-	switch {
-	case !h.Register:
-		return "list " + h.name(key)
-	case key < uint64(len(h.register)):
-		key = h.register[key]
+	if h.Register {
+		return "register " + h.name(key)
 	}
-	return "register " + h.name(key)
+	return "list " + h.name(key)
 }
 
-// finish adds what was begun and has no end, and makes lists of registers.
+// lasted returns how long after the end of a transaction another began, if the file has both times.
+func (h *History) lasted(ended, began int) (time.Duration, bool) {
+	from, to := h.end[ended], h.began[began]
+	return time.Duration(to - from), from >= 0 && to > from
+}
+
+// finish adds what was begun and has no end.
 func (b *builder) finish() (*History, error) {
 	var rest []*operation
 	for _, op := range b.open {
 		rest = append(rest, op)
 	}
-	sortByLine(rest)
+	slices.SortFunc(rest, func(a, b *operation) int { return cmp.Compare(a.line, b.line) })
 	for _, op := range rest {
-		if err := b.end(op, op, op.time); err != nil {
+		if err := b.ended(op, op); err != nil {
 			return nil, err
 		}
 	}
 	if len(b.Transactions) == 0 {
 		return nil, &exchange.InputError{Line: 0, What: "it has no transaction"}
 	}
-	b.Times = b.invoked
-	if !b.invoked {
-		for i := range b.Transactions {
-			b.Transactions[i].Client = uint64(i) // nobody knows what its client had seen
-		}
-	}
-	if b.writes {
-		b.registers()
-	}
+	b.Times, b.Register = b.invoked, b.writes
 	return b.History, b.elementsOnce()
 }
 

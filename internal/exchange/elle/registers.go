@@ -2,219 +2,173 @@ package elle
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"time"
 
 	"stroppy/internal/check/lists"
+	"stroppy/internal/check/sessions"
 	"stroppy/internal/history"
 )
 
-// Registers are checked as lists. A transaction that read a value of a register, or wrote it,
-// and then wrote another has put the other behind it, and nothing else says what was
-// overwritten. So each register falls into pieces, in which each value stands right behind
-// one that its writer had read; a piece is a list, a write appends to it, and to read a value
-// is to read the list up to there. A register of one piece is known wholly. Of several it
-// is not known which piece was first, so that a violation is one all the same and no
-// history with such a register is called valid.
-//
-// What nobody wrote is before everything: who reads nil has read all pieces as empty. Of two
-// that read the same value and overwrote it, the second begins a piece, and whoever read the
-// value has read that piece as empty. One of the two has lost its update, whichever was first,
-// which a list says that is appended to by all who did that, and read by none.
+// number64 is how the checker of registers is given a value: 0 is that of what nobody has written.
+func number64(v uint64) int64 { return int64(v + 1) }
 
-type place struct{ key, value uint64 }
-
-// pieces are the registers of a history.
-type pieces struct {
-	*History
-	first    map[place]uint64    // the list that a value is in
-	before   map[place][]uint64  // the values of its list up to it
-	of       map[uint64][]uint64 // the lists of a register
-	branches map[place][]uint64  // the lists that begin behind a value, or behind nil of value absent
-	races    map[place]uint64    // the list of all that was written behind a value, if that is more than one
-	follower map[place]uint64    // the value that stands right behind one
-	lists    uint64
-	register []uint64 // by list
-}
-
-// absent is the value of what nobody has written.
-const absent = ^uint64(0)
-
-// registers makes lists of the registers.
-func (h *History) registers() {
-	h.Register = true
-	p := &pieces{
-		History: h, first: map[place]uint64{}, before: map[place][]uint64{}, of: map[uint64][]uint64{},
-		branches: map[place][]uint64{}, races: map[place]uint64{}, follower: map[place]uint64{},
-	}
-	behind := p.order()
-	for _, aborted := range []bool{false, true} { // an aborted one takes the place of no other
-		for i := range h.Transactions {
-			if (h.Transactions[i].Outcome == history.Aborted) != aborted {
-				continue
-			}
-			for _, op := range h.Transactions[i].Ops {
-				if op.Kind == lists.Append {
-					p.put(place{op.Key, op.Element}, behind, 0)
-				}
-			}
-		}
-	}
-	p.findRaces(behind)
+// registers returns the transactions that took effect as a history of registers. One of unknown
+// outcome did if somebody read what it wrote, and what it read itself is not known. Else it may
+// have been aborted just as well, and leaving it out makes no other history wrong or right.
+func (h *History) registers() *sessions.History {
+	b := &registers{History: h, to: &sessions.History{}, place: make([]int, len(h.Transactions))}
+	observed := h.observed()
+	var names []uint64
+	of := map[uint64][]int{} // the transactions of each process
 	for i := range h.Transactions {
-		p.rewrite(&h.Transactions[i], behind)
+		t := &h.Transactions[i]
+		switch {
+		case t.Outcome == history.Aborted:
+			b.aborted(t, i)
+		case t.Outcome == history.Committed || observed[i]:
+			if of[t.Client] == nil {
+				names = append(names, t.Client)
+			}
+			of[t.Client] = append(of[t.Client], i)
+		}
 	}
-	h.register = p.register
-	if key, ok := p.several(); ok {
-		h.Undecided = fmt.Sprintf("in which order the values of register %s were written does not follow from what was read", h.name(key))
+	for process, name := range names {
+		list := of[name]
+		slices.SortStableFunc(list, func(x, y int) int {
+			return cmp.Compare(h.Transactions[x].Begin, h.Transactions[y].Begin)
+		})
+		b.process(uint32(process), list)
 	}
+	b.times()
+	b.to.Words = sessions.Words{
+		Key:         func(key int64) string { return "register " + h.name(uint64(key)) },
+		Transaction: func(name int64) string { return who(history.ID(name)) },
+		Value: func(v int64) string {
+			if v == 0 {
+				return "nil"
+			}
+			return h.name(uint64(v) - 1)
+		},
+	}
+	return b.to
 }
 
-// several returns the least register of which not all values that were written, or may have
-// been, are in one piece.
-func (p *pieces) several() (key uint64, found bool) {
-	written := map[uint64]bool{}
-	for i := range p.Transactions {
-		for _, op := range p.Transactions[i].Ops {
-			if op.Kind == lists.Append && p.Transactions[i].Outcome != history.Aborted {
-				written[op.Key] = true
-			}
-		}
-	}
-	for k, of := range p.of {
-		count := 0
-		for _, list := range of {
-			if written[list] {
-				count++
-			}
-		}
-		if count > 1 && (!found || k < key) {
-			key, found = k, true
-		}
-	}
-	return key, found
-}
-
-// order finds the value behind which each value was written, where its writer knew one.
-func (p *pieces) order() map[place]uint64 {
-	behind := map[place]uint64{}
-	for i := range p.Transactions {
-		knows := map[uint64]uint64{}
-		for _, op := range p.Transactions[i].Ops {
-			switch {
-			case op.Kind == lists.Append:
-				if v, ok := knows[op.Key]; ok {
-					behind[place{op.Key, op.Element}] = v
+// observed are the transactions of unknown outcome of which somebody has read a write.
+func (h *History) observed() map[int]bool {
+	type write struct{ key, value uint64 }
+	by, observed := map[write]int{}, map[int]bool{}
+	for i := range h.Transactions {
+		if t := &h.Transactions[i]; t.Outcome == history.Unknown {
+			for _, op := range t.Ops {
+				if op.Kind == lists.Append {
+					by[write{op.Key, op.Element}] = i
 				}
-				knows[op.Key] = op.Element
-			case op.Known && len(op.List) == 0:
-				knows[op.Key] = absent
-			case op.Known:
-				knows[op.Key] = op.List[0]
 			}
 		}
 	}
-	return behind
-}
-
-// put gives a value its place, after the one behind which it was written.
-func (p *pieces) put(at place, behind map[place]uint64, depth int) {
-	if _, done := p.first[at]; done {
-		return
+	if len(by) == 0 {
+		return nil
 	}
-	previous, known := behind[at]
-	from := place{at.key, previous}
-	_, taken := p.follower[from]
-	if known && previous != absent && !taken && depth < len(behind) {
-		if _, written := p.first[from]; !written {
-			if _, later := behind[from]; later {
-				p.put(from, behind, depth+1)
+	for i := range h.Transactions {
+		for _, op := range h.Transactions[i].Ops {
+			if op.Kind == lists.Read && op.Known && len(op.List) > 0 {
+				if t, ok := by[write{op.Key, op.List[0]}]; ok {
+					observed[t] = true
+				}
 			}
 		}
 	}
-	list, placed := p.first[from]
-	if known && !taken && (placed || previous == absent) {
-		p.follower[from] = at.value
-		if previous == absent {
-			list = p.begin(at.key)
-		}
-		p.first[at] = list
-		p.before[at] = append(slices.Clone(p.before[from]), at.value)
-		return
-	}
-	list = p.begin(at.key)
-	p.first[at], p.before[at] = list, []uint64{at.value}
-	if known {
-		p.branches[from] = append(p.branches[from], list)
-	}
+	return observed
 }
 
-// findRaces makes a list for each value behind which several were written.
-func (p *pieces) findRaces(behind map[place]uint64) {
-	count := map[place]int{}
-	var several []place
-	for at, previous := range behind {
-		from := place{at.key, previous}
-		if count[from]++; count[from] == 2 {
-			several = append(several, from)
-		}
-	}
-	slices.SortFunc(several, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value)) })
-	for _, from := range several {
-		p.races[from] = p.lists
-		p.lists++
-		p.register = append(p.register, from.key)
-	}
+// registers is the state of the conversion.
+type registers struct {
+	*History
+	to    *sessions.History
+	of    []int // by transaction of to, which of the history's it is
+	place []int // by transaction of the history, which of to's it is, from 1
 }
 
-func (p *pieces) begin(key uint64) uint64 {
-	list := p.lists
-	p.lists++
-	p.register = append(p.register, key)
-	p.of[key] = append(p.of[key], list)
-	return list
-}
-
-// rewrite makes operations on lists of those on registers.
-func (p *pieces) rewrite(t *lists.Transaction, behind map[place]uint64) {
-	var ops []lists.Op
+// aborted takes the writes of a transaction that was aborted.
+func (b *registers) aborted(t *lists.Transaction, at int) {
 	for _, op := range t.Ops {
+		if op.Kind == lists.Append {
+			b.to.Aborted = append(b.to.Aborted, sessions.Op{
+				Key: int64(op.Key), Value: number64(op.Element), Line: uint32(b.lines[at]), Write: true,
+			})
+		}
+	}
+}
+
+// process takes the transactions of a process. Each is behind those before it whose outcome the
+// process had learned.
+func (b *registers) process(process uint32, list []int) {
+	var apart []int
+	for i, t := range list {
+		if b.Transactions[t].Outcome == history.Unknown {
+			apart = append(apart, i)
+			continue
+		}
+		b.add(t)
+	}
+	if n := len(apart); n > 0 && apart[0] == len(list)-n { // it is behind all others
+		b.add(list[apart[0]])
+		apart = apart[1:]
+	}
+	b.end(process, 0)
+	for _, i := range apart {
+		after := 0
+		for _, t := range list[:i] {
+			if b.Transactions[t].Outcome != history.Unknown {
+				after = b.place[t]
+			}
+		}
+		b.add(list[i])
+		b.end(process, after)
+	}
+}
+
+// end ends a session, unless it is empty.
+func (b *registers) end(process uint32, after int) {
+	n := len(b.to.Transactions)
+	if s := b.to.Sessions; n == 0 || len(s) > 0 && s[len(s)-1].End == n {
+		return
+	}
+	b.to.Sessions = append(b.to.Sessions, sessions.Session{Name: int64(process), End: n, Process: process, After: after})
+}
+
+// add adds a transaction.
+func (b *registers) add(t int) {
+	from := &b.Transactions[t]
+	for _, op := range from.Ops {
+		to := sessions.Op{Key: int64(op.Key), Line: uint32(b.lines[t])}
 		switch {
 		case op.Kind == lists.Append:
-			key, at := op.Key, place{op.Key, op.Element}
-			op.Key = p.first[at]
-			ops = append(ops, op)
-			if previous, known := behind[at]; known {
-				if race, ok := p.races[place{key, previous}]; ok {
-					op.Key = race
-					ops = append(ops, op)
-				}
-			}
-		case !op.Known:
-		case len(op.List) == 0:
-			for _, list := range p.of[op.Key] {
-				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: list})
-			}
-			if race, ok := p.races[place{op.Key, absent}]; ok {
-				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: race})
-			}
-		default:
-			at := place{op.Key, op.List[0]}
-			if _, written := p.first[at]; !written {
-				p.first[at], p.before[at] = p.begin(op.Key), []uint64{at.value}
-			}
-			ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: p.first[at], List: p.before[at]})
-			for _, list := range p.branches[at] {
-				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: list})
-			}
-			if race, ok := p.races[at]; ok {
-				ops = append(ops, lists.Op{Kind: lists.Read, Known: true, Key: race})
-			}
+			to.Write, to.Value = true, number64(op.Element)
+		case !op.Known || from.Outcome != history.Committed:
+			continue
+		case len(op.List) > 0:
+			to.Value = number64(op.List[0])
 		}
+		b.to.Ops = append(b.to.Ops, to)
 	}
-	t.Ops = ops
+	b.to.Transactions = append(b.to.Transactions, sessions.Transaction{Name: int64(from.ID), End: len(b.to.Ops)})
+	b.of = append(b.of, t)
+	b.place[t] = len(b.of)
 }
 
-func sortByLine(list []*operation) {
-	slices.SortFunc(list, func(a, b *operation) int { return cmp.Compare(a.line, b.line) })
+// times takes the places of the transactions in the order of the lines.
+func (b *registers) times() {
+	times := &sessions.Times{Real: b.Times}
+	for _, t := range b.of {
+		from := &b.Transactions[t]
+		end := from.End
+		if from.Outcome == history.Unknown {
+			end = sessions.Never
+		}
+		times.Begin, times.End = append(times.Begin, from.Begin), append(times.End, end)
+	}
+	times.Lasted = func(ended, began int) (time.Duration, bool) { return b.lasted(b.of[ended], b.of[began]) }
+	b.to.Times = times
 }

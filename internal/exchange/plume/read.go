@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"runtime"
 	"sync"
 
@@ -45,20 +44,12 @@ const mostLines = math.MaxUint32
 // Read reads the history in a file, each core a part of it. What is wrong with it is an
 // *exchange.InputError with the first line that is wrong.
 func Read(ctx context.Context, path string) (*sessions.History, error) {
-	file, err := os.Open(path)
+	file, err := exchange.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	size := info.Size()
-	if !info.Mode().IsRegular() {
-		return nil, &exchange.InputError{What: "it is no regular file"}
-	}
-	return readParts(ctx, file, size, int(min(int64(runtime.GOMAXPROCS(0)), 1+size/readBuffer)))
+	defer func() { _ = file.Close() }()
+	return readParts(ctx, file, file.Size, int(min(int64(runtime.GOMAXPROCS(0)), 1+file.Size/readBuffer)))
 }
 
 // readParts reads in parts of about the same size, each in its own goroutine.

@@ -6,16 +6,21 @@
 	const looks = { "✓": "prevented", seen: "seen", some: "some", "?": "undecided" };
 	const place = (level, anomaly) => `level-${level}-${anomaly}`;
 
+	// label puts a mark in brackets if the load was short.
+	const label = (c) => c.few_transactions ? `(${c.mark})` : c.mark;
+
 	function matrix(levels) {
 		const cell = (c, level, anomaly) => el("td", { class: "text mark " + (looks[c.mark] ?? "none"), title: `${data.anomalies[anomaly].text}: ${c.sentence}` },
-			looks[c.mark] ? el("a", { href: "#" + place(level, anomaly) }, c.mark) : c.mark);
+			looks[c.mark] ? el("a", { href: "#" + place(level, anomaly) }, label(c)) : c.mark);
+		const heads = ["level", "claims", "upper bound", "transactions", "schedules"];
 		return [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "levels against anomalies" }, el("table", { class: "data isolation" },
-			el("thead", {}, el("tr", {}, ["level", ...data.anomalies.map((a) => a.name), "amounts to", "claims"].map((name, i) =>
-				el("th", { scope: "col", class: "text", title: data.anomalies[i - 1]?.text ?? null }, name)))),
+			el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col", class: "text" }, name)),
+				data.anomalies.map((a) => el("th", { scope: "col", class: "text", title: a.text }, a.name)))),
 			el("tbody", {}, levels.map((l, n) => el("tr", {},
-				el("td", { class: "text" }, l.name, l.default ? " ★" : null), l.cells.map((c, i) => cell(c, n, i)),
-				el("td", { class: "text" }, l.amounts_to), el("td", { class: "text" + (l.verdict === "invalid" ? " mark seen" : "") }, l.claims)))))),
-		el("p", { class: "note" }, "✓ looked for and not seen; seen; some: seen in some variants; n/a: not applicable; ? not decided; ★ the default."),
+				el("td", { class: "text" }, l.name, l.default ? " ★" : null), el("td", { class: "text" + (l.verdict === "invalid" ? " mark seen" : "") }, l.claims_short),
+				el("td", { class: "text" }, l.upper_bound), el("td", {}, l.transactions.toLocaleString("en")), el("td", {}, l.schedules),
+				l.cells.map((c, i) => cell(c, n, i))))))),
+		el("p", { class: "note" }, data.legend + "; ★ the default. Upper bound: the strongest level of which no violation was seen in so many transactions and schedules; the level may give less."),
 		data.no_schedules ? el("p", { class: "note" }, `No schedule applies: ${data.no_schedules}.`) : null];
 	}
 	// variant shows a schedule step by step.
@@ -27,9 +32,9 @@
 				s.waited ? el("i", {}, " waited") : null, s.result ? [" → ", el("b", {}, s.result)] : null))));
 	}
 	function level(l, n) {
-		return [el("h3", {}, l.name + (l.default ? " ★" : "")), el("p", {}, `Claims ${l.claims}`, l.source ? ` (${l.source})` : "", `; amounts to ${l.amounts_to}.`),
+		return [el("h3", {}, l.name + (l.default ? " ★" : "")), el("p", {}, `Claims ${l.claims}`, l.source ? ` (${l.source})` : "", `. ${l.summary}`),
 			l.cells.map((c, i) => looks[c.mark] ? el("div", { class: "anomaly", id: place(n, i) },
-				el("p", {}, el("b", {}, data.anomalies[i].name), ` ${data.anomalies[i].text}: `, el("span", { class: "mark " + looks[c.mark] }, c.mark), " ", c.sentence),
+				el("p", {}, el("b", {}, data.anomalies[i].name), ` ${data.anomalies[i].text}: `, el("span", { class: "mark " + looks[c.mark] }, label(c)), " ", c.sentence),
 				c.load.map((text) => el("p", { class: "note" }, text)),
 				c.variants.filter((v) => v.schedule !== "not applicable").map(variant)) : null),
 			l.loads.map((r) => el("p", { class: "note" }, "Load: ", el("code", {}, r.command)))];

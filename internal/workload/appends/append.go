@@ -50,6 +50,9 @@ const (
 
 var kinds = [...]history.Declared{onlyAppends.Named("append"), mixed.Named("append and read"), onlyReads.Named("read")}
 
+// noSuchList is why a transaction is rejected: a list that was made is not there any more.
+const noSuchList history.Reason = 1
+
 // Lists are the lists on one open database.
 type Lists struct {
 	*dataset.Set
@@ -92,9 +95,10 @@ func New(database db.Database, c Config) (*Lists, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (l *Lists) Header() history.Header {
 	return l.Complete(history.Header{
-		Kinds:  kinds[:],
-		Object: "list",
-		Unit:   "number",
+		Kinds:   kinds[:],
+		Reasons: []history.Declared{noSuchList.Named("no such list")},
+		Object:  "list",
+		Unit:    "number",
 		Keys: map[string]string{
 			"access":      l.config.Access,
 			"storage":     l.model.storage().String(),

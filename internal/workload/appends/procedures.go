@@ -113,12 +113,12 @@ func (c *procedureClient) Attempt(ctx context.Context, tx *history.Transaction) 
 		c.learn(tx)
 	case db.ConstraintOf(err) == db.ForeignKey:
 		// What this client has made, or found made, a cluster that was lost has lost.
-		c.made, err = 0, errLost
+		c.made, err = 0, nil
+		forget(tx)
+		workload.Decide(tx, noSuchList)
 	}
 	return err
 }
-
-var errLost = &db.Error{Class: db.Aborted, Op: "append to a list", Err: errors.New("the list was made and is not there any more")}
 
 // prepare makes the lists that a transaction appends to, together with those beside them.
 // That is no part of the transaction: an empty list and none are the same. Lists that are

@@ -47,17 +47,17 @@ func TestProceduresMakeListsBeforeTheyAreAppendedTo(t *testing.T) {
 	}}
 	c := &procedureClient{chooser: newChooser(testConfig(2), 7, 1, 1), ProcedureSession: s, model: m}
 	tx := history.Transaction{ID: history.NewID(1, 1, 5), Kind: mixed, Ops: []history.Op{{Object: newObject(1, 2)}, {Object: newObject(1, 3), Write: true}}}
-	attempt := func(want db.Class, calls ...*db.Procedure) {
+	attempt := func(want history.Outcome, reason history.Reason, calls ...*db.Procedure) {
 		t.Helper()
 		s.procedures, s.args = nil, nil
-		if err := c.Attempt(t.Context(), &tx); want != db.ClassOf(err) || (err == nil) != (tx.Outcome == history.Committed) {
-			t.Errorf("%v, outcome %v", err, tx.Outcome)
+		if err := c.Attempt(t.Context(), &tx); err != nil || tx.Outcome != want || tx.Reason != reason {
+			t.Errorf("%v, outcome %v, reason %d", err, tx.Outcome, tx.Reason)
 		}
 		if !slices.Equal(s.procedures, calls) {
 			t.Errorf("%d calls, not %d", len(s.procedures), len(calls))
 		}
 	}
-	attempt(db.ClassOf(nil), m.insert, m.mixed[2])
+	attempt(history.Committed, 0, m.insert, m.mixed[2])
 	steps := s.args[1]
 	if len(steps) != len(m.mixed[2].Params) || steps[0].Int != 1 || len(steps[2].Text) != 0 || steps[3].Int != 0 || steps[4].Int != 0 ||
 		string(steps[6].Text) != string(appendText(nil, newElement(tx.ID, 0))) || uint64(steps[7].Int) != tx.Ops[1].Object {
@@ -66,11 +66,11 @@ func TestProceduresMakeListsBeforeTheyAreAppendedTo(t *testing.T) {
 	if !tx.Ops[0].Observed || tx.Ops[0].Value != 1 || len(tx.Elements) != 1 {
 		t.Errorf("the read has %+v %v", tx.Ops[0], tx.Elements)
 	}
-	attempt(db.ClassOf(nil), m.mixed[2])
+	attempt(history.Committed, 0, m.mixed[2])
 	lost = true
-	attempt(db.Aborted, m.mixed[2])
+	attempt(history.Rejected, noSuchList, m.mixed[2])
 	lost = false
-	attempt(db.ClassOf(nil), m.insert, m.mixed[2])
+	attempt(history.Committed, 0, m.insert, m.mixed[2])
 }
 
 func TestProceduresRefuse(t *testing.T) {

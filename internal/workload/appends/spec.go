@@ -23,19 +23,12 @@ func Spec() workload.Spec {
 			return &Config{Length: 16, Operations: 4, Reads: 0.5, ReadOnly: 0.1, Range: 4, ZipfExponent: 0.6}
 		},
 		Loaded: func(history.Header) map[string]string { return nil },
-		Check:  recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
-		Checks: [][2]string{
-			{lists.Lists, "no two reads of a list contradict each other, and all in it was appended, once"},
-			{check.Durable, "every element of an acknowledged transaction, and every one that was read, is in the end where it was"},
-			{check.NoGhost, "nothing that a refused transaction appended is there, and nothing that nobody appended"},
-			{check.Serializable, "the dependency graph has no cycle"},
-			{lists.Session, "nor with the order of each client added"},
-			{check.Strict, "nor with real-time order added"},
-		},
+		Check:  recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
+		Checks: declared(),
 		Isolation: &workload.IsolationTest{
-			StepsOnly: true, SQL: [][2]string{{"access", Predicate}},
+			StepsOnly: true, SQL: [][2]string{{"access", Predicate}}, Decides: true,
 			Finds: map[string][]string{
-				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "P4", "G-single", "long fork", "G2-item", "G2"},
+				check.Serializable: {"G0", "G1a", "G1b", "G1c", "OTV", "internal", "P4", "G-single", "long fork", "G2-item", "G2"},
 				check.Strict:       {"stale read"},
 			},
 		},
@@ -60,6 +53,28 @@ func Spec() workload.Spec {
 				return fmt.Sprintf(" %s, the last%s", check.Plural(int(list.Value), "element"), workload.MadeBy(list.Writer))
 			},
 		},
+	}
+}
+
+// declared are the checks, with the files that each needs.
+func declared() []check.Declared {
+	return []check.Declared{
+		{
+			Name: lists.Lists, Needs: history.Recorded,
+			About: "no two reads of a list contradict each other, and all in it was appended, once",
+		},
+		{
+			Name: check.Durable, Needs: history.Recorded | history.EndLedger,
+			About: "every element of an acknowledged transaction, and every one that was read, is in the end where " +
+				"it was",
+		},
+		{
+			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
+			About: "nothing that a refused transaction appended is there, and nothing that nobody appended",
+		},
+		{Name: check.Serializable, Needs: history.Recorded, About: "the dependency graph has no cycle"},
+		{Name: lists.Session, Needs: history.Recorded, About: "nor with the order of each client added"},
+		{Name: check.Strict, Needs: history.Recorded, About: "nor with real-time order added"},
 	}
 }
 
@@ -140,6 +155,9 @@ func (c *Config) Settings() []setting.Setting {
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	l := *c
 	l.Clients, l.Seed, l.Isolation, l.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if o.Undriven {
+		l.Operations = 1
+	}
 	return New(database, l)
 }
 

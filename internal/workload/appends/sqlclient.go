@@ -1,6 +1,7 @@
 package appends
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -21,6 +22,7 @@ type sqlClient struct {
 	args    []db.Value
 	text    []byte // of the element that is appended
 	results []int  // of the reads, in their order
+	writes  []int  // of the appends that show whether they have found their list
 }
 
 // Attempt implements load.Client. What a database without keys for transactions had reported
@@ -32,6 +34,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		err = c.attempt(ctx, tx)
 	}
 	switch {
+	case err == nil && tx.Outcome == history.Rejected:
 	case err == nil:
 		tx.Outcome = history.Committed
 		c.learn(tx)
@@ -45,7 +48,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
-	c.results = c.results[:0]
+	c.results, c.writes = c.results[:0], c.writes[:0]
 	appended := uint64(0)
 	for i := 0; i < len(tx.Ops); {
 		if tx.Ops[i].Write {
@@ -62,10 +65,45 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		}
 		i += width
 	}
+	if c.model.config.Mode == workload.Interactive && len(c.writes) > 0 {
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+		if c.lost() > 0 {
+			return cmp.Or(c.Rollback(ctx), c.refuse(tx, true))
+		}
+	}
 	if err := c.Commit(ctx); err != nil {
 		return err
 	}
+	if lost := c.lost(); lost > 0 {
+		return c.refuse(tx, lost == appended)
+	}
 	c.observe(tx)
+	return nil
+}
+
+// lost counts the appends that have found no list, where their results show that.
+func (c *sqlClient) lost() (n uint64) {
+	for _, result := range c.writes {
+		if r := c.Result(result); r != nil && r.Affected == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// errPartly is the error of a transaction that was committed without some of its appends.
+var errPartly = &db.Error{Class: db.Unknown, Op: "append to a list", Err: errors.New("the list was made and is not there any more, and other appends of the transaction were committed")}
+
+// refuse ends a transaction of which lists were not there. One that has changed nothing is
+// rejected; else what became of it is for the checks to say.
+func (c *sqlClient) refuse(tx *history.Transaction, nothing bool) error {
+	c.made = 0 // the lists are made again
+	if !nothing {
+		return errPartly
+	}
+	workload.Decide(tx, noSuchList)
 	return nil
 }
 
@@ -102,7 +140,11 @@ func (c *sqlClient) append(ctx context.Context, object, element uint64) error {
 	case Predicate:
 		return c.appendInRange(ctx, object, number)
 	}
-	_, err := c.Do(ctx, c.model.append[0], c.args)
+	statement := c.model.append[0]
+	result, err := c.Do(ctx, statement, c.args)
+	if statement.Counted {
+		c.writes = append(c.writes, result)
+	}
 	return err
 }
 

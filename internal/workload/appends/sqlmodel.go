@@ -62,6 +62,13 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
 	m.Tables = []string{table, tableIndexed, tableRows, tableRanges}
+	list, rows := []db.Type{db.Integer, db.Text}, []db.Type{db.Integer, db.Integer, db.Integer}
+	m.Listings = []dataset.Listing{
+		{Table: table, Columns: []string{"list", "elements"}, Types: list, Key: "list DESC"},
+		{Table: tableIndexed, Columns: []string{"list", "elements", "place"}, Types: append(list, db.Integer), Key: "list DESC"},
+		{Table: tableRows, Columns: []string{"list", "place", "element"}, Types: rows, Key: "list DESC, place DESC"},
+		{Table: tableRanges, Columns: []string{"place", "element"}, Types: rows[:2], Key: "place DESC"},
+	}
 	m.statements(d)
 	return m, nil
 }
@@ -76,14 +83,17 @@ func (m *sqlModel) storage() lists.Storage {
 
 // statements makes those of the access.
 func (m *sqlModel) statements(d *db.Dialect) {
-	text := []db.Type{db.Text}
+	text, update := []db.Type{db.Text}, d.Counted
+	if d.CountsApart && m.config.Mode != workload.Interactive {
+		update = func(sql string) *db.Statement { return d.Statement(sql) }
+	}
 	switch m.config.Access {
 	case Primary, Upsert:
 		m.read = d.Statement("SELECT elements FROM "+table+" WHERE list = {integer}", text...)
-		m.append = []*db.Statement{d.Statement("UPDATE " + table + " SET elements = " + d.Concat("elements", "{text}") + " WHERE list = {integer}")}
+		m.append = []*db.Statement{update("UPDATE " + table + " SET elements = " + d.Concat("elements", "{text}") + " WHERE list = {integer}")}
 	case Secondary:
 		m.read = d.Statement("SELECT elements FROM "+tableIndexed+" WHERE place = {integer}", text...)
-		m.append = []*db.Statement{d.Statement("UPDATE " + tableIndexed + " SET elements = " + d.Concat("elements", "{text}") + " WHERE place = {integer}")}
+		m.append = []*db.Statement{update("UPDATE " + tableIndexed + " SET elements = " + d.Concat("elements", "{text}") + " WHERE place = {integer}")}
 	case Rows:
 		m.read = d.Statement("SELECT place, element FROM "+tableRows+" WHERE list = {integer} ORDER BY place", db.Integer, db.Integer)
 		m.append = []*db.Statement{d.Statement("INSERT INTO " + tableRows + " (list, place, element) SELECT {integer}, COALESCE(MAX(place), 0) + 1, {integer} FROM " + tableRows + " WHERE list = {integer}")}

@@ -108,7 +108,7 @@ func New(database db.Database, c Config) (*Bank, error) {
 	var err error
 	b.model, b.Set, err = dataset.Bind(kind, database, &b.config, models, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: c.Accounts,
-		Facts: b.facts, Take: b.take,
+		Facts: b.facts, Rule: b.rule, Take: b.take,
 		Client:  func(ctx context.Context, i int) (load.Client, error) { return b.model.client(ctx, b.chooser(i)) },
 		Another: func(d db.Database) (dataset.Bound, error) { return New(d, b.config) },
 	})
@@ -142,6 +142,38 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 		return dataset.MismatchErrorf("the bank in this database was loaded for clients that read no accounts by balance: leave low-balance-share out, or give it to `%s`", kind.Make)
 	}
 	return nil
+}
+
+// The columns of numbers in a census of the bank. Its first part has the accounts, and its
+// second part the ledger.
+const (
+	columnBalance = "balance"
+	columnVersion = "version"
+	columnAmount  = "amount"
+)
+
+// rule returns what contradicts the bank that was loaded: transfers keep the total, and each
+// of them leaves legs in the ledger that cancel each other.
+func (b *Bank) rule(m *dataset.Metadata, c dataset.Census) string {
+	accounts, ledger := &c[0], &c[1]
+	versions, opens := accounts.Sums[columnVersion], m.Facts[factOpenings] != ""
+	legs, ofLegs := ledger.Sums[columnVersion] // a row of the ledger is one leg; else it is a transfer
+	switch {
+	case !accounts.Whole:
+	case accounts.Rows < m.Size, accounts.Rows > m.Size && !opens:
+		return fmt.Sprintf("%s has %s accounts and the load made %s", accounts.Name, check.Group(accounts.Rows), check.Group(m.Size))
+	case accounts.Sums[columnBalance] != b.total:
+		return fmt.Sprintf("the balances in %s add up to %s and the load made %s", accounts.Name, money.Text(accounts.Sums[columnBalance]), money.Text(b.total))
+	case opens: // an account that is closed has legs and no version
+	case versions > 0 && ledger.Rows == 0, ofLegs && ledger.Whole && ledger.Rows < uint64(versions):
+		return fmt.Sprintf("%s has %s entries for %s changes of accounts", ledger.Name, check.Group(ledger.Rows), check.Group(uint64(versions)))
+	case versions == 0 && legs > 0:
+		return fmt.Sprintf("%s has %s entries for no change of an account", ledger.Name, check.Group(ledger.Rows))
+	}
+	if ledger.Whole && ledger.Sums[columnAmount] != 0 {
+		return fmt.Sprintf("the amounts in %s add up to %s and not to zero", ledger.Name, money.Text(ledger.Sums[columnAmount]))
+	}
+	return ""
 }
 
 // Header is what the history must keep for the checks; valid after Attach.

@@ -40,8 +40,8 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 	m := &procedureModel{config: c, procedures: workload.NewStateProcedures(&stateTables, legs...)}
 	var err error
 	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{
-		{Name: tableAccount, Columns: stateTables.ObjectColumns(), Key: "ban"},
-		{Name: tableLedger, Columns: stateTables.LedgerColumns(), Key: "ban"},
+		{Name: tableAccount, Columns: stateTables.ObjectColumns(), Key: "ban", Sums: []string{columnBalance, columnVersion}},
+		{Name: tableLedger, Columns: stateTables.LedgerColumns(), Key: "ban", Sums: []string{columnAmount, columnVersion}},
 	}, m.procedures.All())
 	return m, err
 }

@@ -47,6 +47,13 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past, c.openings(), c.LowShare > 0), auditIsolation: c.Isolation}
 	m.Tables = []string{tableLedger, tableAccount}
+	m.Listings = []dataset.Listing{
+		{Table: tableAccount, Columns: []string{"bic", "ban", columnBalance, columnVersion, "last_transfer"}, Types: rowColumns, Key: "ban, bic"},
+		{
+			Table: tableLedger, Columns: []string{"transfer", "leg", "bic", "ban", columnAmount, columnVersion}, Key: "transfer DESC, leg DESC",
+			Types: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer},
+		},
+	}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
 	}

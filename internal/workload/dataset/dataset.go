@@ -48,6 +48,14 @@ type Expected struct {
 	Facts func(ctx context.Context) (map[string]string, error)
 	// Replace sees what the database holds before a load, or says why it must stay; it may be nil.
 	Replace func(m *Metadata) error
+	// Rule returns what in a census contradicts the metadata or itself, although transactions
+	// of this workload alone never make it so, as words that begin with the subject; empty if
+	// nothing does. It may be nil.
+	Rule func(m *Metadata, c Census) string
+	// Explains reports whether rows that were added to a census since the last run, with what
+	// belongs to them, are those of another program that drives the same data. It may be nil:
+	// no other program does.
+	Explains func(m *Metadata, c Census) bool
 	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
 	// Client opens client i of the data that were found.
@@ -84,6 +92,9 @@ type Store interface {
 	Set(ctx context.Context, name, value, guard, was string) error
 	// Prepare makes what the clients of a run need besides the data.
 	Prepare(ctx context.Context, run uint64) error
+	// Census returns what identifies the data of m, in bounded time. What a table, a
+	// collection or a range of keys holds is one part, of which there are at most maxParts.
+	Census(ctx context.Context, m Metadata) (Census, error)
 }
 
 // errChanged says that another process has changed the metadata first.
@@ -187,6 +198,13 @@ func (s *Set) Background(context.Context) ([]load.Background, error) { return ni
 // OnOverwrite implements workload.Workload.
 func (s *Set) OnOverwrite(report func(what string)) { s.onOverwrite = report }
 
+// Report hands a sentence to whoever is told when a Load replaces data.
+func (s *Set) Report(what string) {
+	if s.onOverwrite != nil {
+		s.onOverwrite(what)
+	}
+}
+
 // Complete adds to the header of a history what all workloads say of their data.
 func (s *Set) Complete(h history.Header) history.Header {
 	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
@@ -264,6 +282,12 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	s.load = m.Load
 	done := s.loaded(&m)
 	done.Took, done.Resumed = time.Since(started), kept
+	if !s.volatile {
+		// Data without a seal can be used too: there is less to identify them by.
+		if err := s.seal(ctx, m, nameLoad, m.Load); err != nil && ctx.Err() != nil {
+			return none, context.Cause(ctx)
+		}
+	}
 	return done, nil
 }
 
@@ -343,8 +367,8 @@ const attachTries = 100
 
 // Attach finds the data that an earlier load has left and takes the next run
 // number. It returns a *StateError if there are none that can be used, or if they are
-// no longer those that Load has made, and a *MismatchError if they are others than those
-// that were asked for.
+// no longer those that Load has made, a *MismatchError if they are others than those
+// that were asked for, and a *ChangedError if they are not what the last run left.
 func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
 		return s.attachVolatile(ctx)
@@ -358,8 +382,14 @@ func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 			return workload.Loaded{}, err
 		}
 		was := strconv.FormatUint(m.Run, 10)
-		if err = s.store.Set(ctx, nameRun, strconv.FormatUint(m.Run+1, 10), nameRun, was); err == nil {
-			return s.attach(m, "driven"), s.store.Prepare(ctx, m.Run+1)
+		if err = s.identify(ctx, &m); err != nil && err != errChanged {
+			return workload.Loaded{}, err
+		}
+		if err == nil {
+			err = s.store.Set(ctx, nameRun, strconv.FormatUint(m.Run+1, 10), nameRun, was)
+		}
+		if err == nil {
+			return s.attach(m, driven), s.store.Prepare(ctx, m.Run+1)
 		}
 		// A number taken without knowing it is only skipped.
 		again := db.ClassOf(err) == db.Aborted || db.ClassOf(err) == db.Unknown
@@ -381,6 +411,12 @@ func (s *Set) readFitting(ctx context.Context) (Metadata, error) {
 	return m, s.fits(&m)
 }
 
+// What is done with the data, in words.
+const (
+	driven     = "driven"
+	downloaded = "downloaded"
+)
+
 // attach takes over what the database says about the data in it.
 func (s *Set) attach(m Metadata, doing string) workload.Loaded {
 	s.found, s.run, s.doing = m, m.Run+1, doing
@@ -397,7 +433,7 @@ func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	if err != nil {
 		return workload.Loaded{}, err
 	}
-	return s.attach(m, "downloaded"), nil
+	return s.attach(m, downloaded), nil
 }
 
 // attachVolatile attaches to a database that keeps nothing: the data are what the

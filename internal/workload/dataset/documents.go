@@ -166,6 +166,26 @@ func (d *Documents) Rows(ctx context.Context) (rows uint64, err error) {
 	return rows, err
 }
 
+// Census implements Store. Each collection is a part.
+func (d *Documents) Census(ctx context.Context, _ Metadata) (c Census, err error) {
+	err = d.With(ctx, func(s db.DocumentSession) error {
+		c, err = censusOf(ctx, d.all(), func(ctx context.Context, of *db.Collection) (Part, error) {
+			columns := []column{{"id", of.ID}}
+			for _, f := range of.Fields {
+				columns = append(columns, column{f.Name, f.Type})
+			}
+			var list []db.Type
+			for _, f := range of.Items {
+				list = append(list, f.Type)
+			}
+			t := newTally("the collection "+of.Name, "documents", columns, list...)
+			return t.close(s.Scan(ctx, of, db.Value{Null: true}, 0, t.row))
+		})
+		return err
+	})
+	return c, err
+}
+
 // Fill implements Store. It loads all parts at once.
 func (d *Documents) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
 	return fillParts(ctx, m, progress, d.fillPart)

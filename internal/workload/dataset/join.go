@@ -25,5 +25,5 @@ func (s *Set) attachTaken(ctx context.Context) (workload.Loaded, error) {
 		return workload.Loaded{}, s.kind.overtaken()
 	}
 	m.Run = s.taken.run - 1
-	return s.attach(m, "driven"), nil
+	return s.attach(m, driven), nil
 }

@@ -278,6 +278,28 @@ func (k *KV) Rows(ctx context.Context) (rows uint64, err error) {
 	return rows, err
 }
 
+// Census implements Store. Each prefix is a part, in the order of the prefixes.
+func (k *KV) Census(ctx context.Context, _ Metadata) (c Census, err error) {
+	err = k.With(ctx, func(s db.KVSession) error {
+		c, err = censusOf(ctx, slices.Sorted(slices.Values(k.keys.Prefixes)), func(ctx context.Context, prefix string) (Part, error) {
+			var columns []db.Column
+			for _, space := range k.keys.Spaces {
+				if string(space.Prefix) == prefix {
+					columns = space.Columns
+				}
+			}
+			var named []column
+			for _, c := range columns {
+				named = append(named, column{c.Name, db.Integer})
+			}
+			t := newTally("the range "+prefix+"…", "keys", named)
+			return t.close(Scan(ctx, s, prefix, func(key, value []byte) error { return t.entry(key, value, columns) }))
+		})
+		return err
+	})
+	return c, err
+}
+
 // Fill implements Store. It loads all parts at once.
 func (k *KV) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
 	return fillParts(ctx, m, progress, k.fillPart)

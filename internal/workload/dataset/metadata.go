@@ -32,9 +32,10 @@ type Metadata struct {
 	State   string
 	Seed    uint64
 	Size    uint64
-	Run     uint64            // how many runs have begun
-	Rows    uint64            // of an interrupted load: the things that are there
-	parts   [loaders]uint64   // the same of each part of a load of a key-value store
+	Run     uint64          // how many runs have begun
+	Rows    uint64          // of an interrupted load: the things that are there
+	parts   [loaders]uint64 // the same of each part of a load of a key-value store
+	seal    seal
 	Facts   map[string]string // what the workload adds
 	Unread  error             // why nothing could be read, if that is not sure to be because nothing is there
 	Problem error             // a *StateError: what is written there makes no sense
@@ -49,6 +50,10 @@ func (k *Kind) Altered(name, value string) error {
 func (k *Kind) NewLoad(seed, size uint64, facts map[string]string) Metadata {
 	return Metadata{Found: true, Schema: k.Schema, Load: rand.Text(), State: StateLoading, Seed: seed, Size: size, Facts: facts}
 }
+
+// Begun notes that so many runs have begun on the data before they were loaded, all of which
+// have ended.
+func (m *Metadata) Begun(runs uint64) { m.Run, m.seal.ended = runs, runs }
 
 // Finish writes that the data of m are loaded, if the metadata are still those of its
 // load; of another's it returns a *StateError.
@@ -92,6 +97,7 @@ func (k *Kind) parse(values map[string]string) Metadata {
 	if n.State == StateLoading {
 		number(nameRows, &n.Rows)
 	}
+	n.seal = parseSeal(values)
 	n.Facts = maps.Clone(values)
 	for _, own := range k.starting(Metadata{}) {
 		delete(n.Facts, own[0])
@@ -106,6 +112,7 @@ func (k *Kind) starting(m Metadata) [][2]string {
 		{nameSchema, number(m.Schema)}, {nameLoad, m.Load}, {nameState, m.State}, {nameSeed, number(m.Seed)},
 		{k.Things, number(m.Size)}, {nameRun, number(m.Run)}, {nameRows, "0"},
 	}
+	list = append(list, m.seal.starting()...)
 	for name, value := range m.Facts {
 		list = append(list, [2]string{name, value})
 	}

@@ -15,6 +15,8 @@ type SQL struct {
 	Dialect  *db.Dialect
 	Table    string   // of the things
 	Tables   []string // of the data, in the order in which they are removed
+	// Listings are the tables of the data as a census reads them.
+	Listings []Listing
 	kind     Kind
 
 	procedure  *db.Procedure // that is a transaction; nil but in mode procedure
@@ -179,6 +181,46 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 
 // Rows implements Store. What a load that failed has left is loaded anew.
 func (q *SQL) Rows(context.Context) (uint64, error) { return 0, nil }
+
+// Census implements Store.
+func (q *SQL) Census(ctx context.Context, m Metadata) (c Census, err error) {
+	err = q.With(ctx, func(s db.SQLSession) error {
+		c, err = censusOf(ctx, q.Listings, func(ctx context.Context, l Listing) (Part, error) { return q.part(ctx, s, &l, l.rows(&m)) })
+		return err
+	})
+	return c, err
+}
+
+// part reads so many rows of one table, and counts the others. A table that the server
+// refuses to read is one that is missing.
+func (q *SQL) part(ctx context.Context, s db.SQLSession, l *Listing, limit int) (Part, error) {
+	t := newTally("the table "+l.Table, "rows", l.columns())
+	query := "SELECT " + strings.Join(l.Columns, ", ") + " FROM " + l.Table
+	if l.Key != "" {
+		query += " ORDER BY " + l.Key
+	}
+	whole := &db.Statement{SQL: query + fmt.Sprintf(" LIMIT %d", limit+1), Columns: l.Types}
+	p, err := t.close(s.Query(ctx, whole, nil, func(row []db.Value) error {
+		if t.part.Rows == uint64(limit) {
+			t.part.Whole = false
+			return nil
+		}
+		return t.row(row)
+	}))
+	if err == nil && !p.Whole {
+		if l.Key == "" { // those that were read are any
+			p.Digest, p.Sums = 0, nil
+		}
+		p.Rows, err = Count(ctx, s, fmt.Sprintf("(SELECT 1 AS counted FROM %s LIMIT %d) AS part", l.Table, censusCount))
+	}
+	if err != nil && db.ClassOf(err) == db.Fatal && q.reach(ctx) == nil {
+		if l.Optional {
+			err = nil
+		}
+		return Part{Name: p.Name, Things: p.Things, Missing: err, Whole: true}, nil
+	}
+	return p, err
+}
 
 func texts(list ...string) (values []db.Value) {
 	for _, text := range list {

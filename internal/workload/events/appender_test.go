@@ -62,8 +62,11 @@ func TestPrepareIsAFunctionOfTheSeed(t *testing.T) {
 }
 
 // still is a database of either model that takes everything and keeps nothing, for
-// counting what is ours.
-type still struct{ result db.Result }
+// counting what is ours. Each stream is there and has no entry, unless it is empty.
+type still struct {
+	result db.Result
+	empty  bool
+}
 
 func (*still) Info(context.Context) (db.Info, error) { return db.Info{}, nil }
 func (*still) Claim(string) (db.Claim, error)        { return db.Claim{}, nil }
@@ -75,10 +78,17 @@ func (*still) Close() error                          { return nil }
 func (s *still) Result(int) *db.Result               { return &s.result }
 func (*still) Exec(context.Context, string) error    { return nil }
 func (*still) Limits() db.Limits                     { return db.Limits{Writes: 1 << 20} }
-func (*still) Read(_ context.Context, _ [][]byte, out []db.Entry) error {
+func (s *still) Read(_ context.Context, _ [][]byte, out []db.Entry) error {
 	clear(out)
+	if !s.empty {
+		out[0] = db.Entry{Value: noEntry, Found: true}
+	}
 	return nil
 }
+
+// noEntry is the end of a stream without an entry.
+var noEntry = make([]byte, tailValue)
+
 func (*still) Set(_, _ []byte) {}
 func (*still) Delete([]byte)   {}
 func (*still) Scan(context.Context, []byte, []byte, func(key, value []byte) error) error {
@@ -118,8 +128,25 @@ func clientOf(t testing.TB, database db.Database) load.Client {
 }
 
 var databasesOfModels = map[string]func() db.Database{
-	"SQL": func() db.Database { return stillSQL{&still{}} },
+	"SQL": func() db.Database { return stillSQL{&still{result: origin}} },
 	"KV":  func() db.Database { return stillKV{&still{}} },
+}
+
+// origin is the last place of a stream without an entry.
+var origin = db.Result{Columns: 1, Values: make([]db.Value, 1)}
+
+func TestAppendToAStreamThatIsNotThereIsRejected(t *testing.T) {
+	missing := map[string]db.Database{
+		"SQL": stillSQL{&still{empty: true, result: db.Result{Columns: 1, Values: []db.Value{{Null: true}}}}},
+		"KV":  stillKV{&still{empty: true}},
+	}
+	for name, database := range missing {
+		c, tx := clientOf(t, database), new(history.Transaction)
+		c.Next(tx)
+		if err := c.Attempt(t.Context(), tx); err != nil || tx.Outcome != history.Rejected || tx.Reason != noSuchStream {
+			t.Errorf("%s: %v, %v, reason %d", name, err, tx.Outcome, tx.Reason)
+		}
+	}
 }
 
 func TestAppendingAllocatesNothing(t *testing.T) {

@@ -167,9 +167,13 @@ func (c *documentClient) append(ctx context.Context, tx *history.Transaction) er
 			return cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
 		}
 	}
-	end, err := c.move(ctx, stream, tx.ID)
+	end, there, err := c.move(ctx, stream, tx.ID)
 	if err != nil {
 		return err
+	}
+	if !there {
+		workload.Decide(tx, noSuchStream)
+		return c.Rollback(ctx)
 	}
 	c.tried = end + 1
 	if err := c.Insert(ctx, c.model.pieces, c.pieces(tx.ID, stream)...); err != nil {
@@ -183,19 +187,16 @@ func (c *documentClient) append(ctx context.Context, tx *history.Transaction) er
 }
 
 // move moves the end of a stream on by the batch, and returns where it was. From then on
-// no other append to the stream goes on before this one has ended. A stream whose end is
-// not there begins anew, and the checks report it.
-func (c *documentClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, err error) {
-	batch := uint64(c.config.Batch)
-	c.args = [...]db.Value{{Int: int64(batch)}, {Int: int64(writer)}}
+// no other append to the stream goes on before this one has ended. there is false if the
+// stream has no end.
+func (c *documentClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, there bool, err error) {
+	c.args = [...]db.Value{{Int: int64(c.config.Batch)}, {Int: int64(writer)}}
 	before, err := c.FindAndUpdate(ctx, c.model.advance, db.Value{Int: int64(stream)}, c.args[:])
-	switch {
-	case err != nil:
-		return 0, err
-	case !before.Found:
-		return 0, c.Insert(ctx, c.model.streams, endValues(stream, batch, writer))
+	if err != nil || !before.Found {
+		return 0, false, err
 	}
-	return c.endOf(ctx, stream, before.Values)
+	end, err = c.endOf(ctx, stream, before.Values)
+	return end, true, err
 }
 
 // endOf reads a stream's end. With an error the transaction is given up.

@@ -41,6 +41,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -56,8 +57,12 @@ var kind = dataset.Kind{
 	Table: "stroppy_events_meta", Prefix: "stroppy-events/meta/",
 }
 
-// appends is the kind of all transactions: events at the end of a stream.
-const appends = 1 * history.Numbered
+// appends is the kind of all transactions: events at the end of a stream. One is rejected if
+// its stream is not there: the origin, or the end where it is kept.
+const (
+	appends                     = 1 * history.Numbered
+	noSuchStream history.Reason = 1
+)
 
 // Log is the log of events on one open database.
 type Log struct {
@@ -95,6 +100,7 @@ func New(database db.Database, c Config) (*Log, error) {
 	e := &Log{config: c}
 	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, models, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
+		Rule: rule,
 		Take: func(m *dataset.Metadata) error {
 			e.formula = formula{m.Seed}
 			return nil
@@ -107,12 +113,34 @@ func New(database db.Database, c Config) (*Log, error) {
 	return e, err
 }
 
+// rule returns what contradicts the log that was loaded: no append removes an entry, the
+// origin of a stream or its end. A part of the census has the ends of the streams, and another
+// one the entries; or one part has all.
+func rule(m *dataset.Metadata, c dataset.Census) string {
+	ends, entries := &c[0], &c[len(c)-1]
+	if _, ok := ends.Sums[columnPlace]; !ok {
+		ends, entries = entries, ends
+	}
+	switch last := uint64(ends.Sums[columnPlace]); {
+	case !ends.Whole:
+	case ends.Rows < m.Size:
+		return fmt.Sprintf("%s has %s entries for the %s streams of the load", ends.Name, check.Group(ends.Rows), check.Group(m.Size))
+	case ends != entries && entries.Whole && entries.Rows < last:
+		return fmt.Sprintf("%s has %s entries for the %s entries of all streams", entries.Name, check.Group(entries.Rows), check.Group(last))
+	}
+	return ""
+}
+
+// columnPlace is the last place of a stream.
+const columnPlace = "place"
+
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
 	return e.Complete(history.Header{
-		Kinds:  []history.Declared{appends.Named("append")},
-		Object: "stream",
-		Unit:   "bytes",
+		Kinds:   []history.Declared{appends.Named("append")},
+		Reasons: []history.Declared{noSuchStream.Named("no such stream")},
+		Object:  "stream",
+		Unit:    "bytes",
 		Keys: map[string]string{
 			keyBatch:   strconv.Itoa(e.config.Batch),
 			keyLow:     strconv.FormatUint(e.config.Size.Low, 10),

@@ -108,9 +108,14 @@ func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	if err != nil {
 		return err
 	}
-	if isEvent(c.found[1], tx.ID) {
+	switch {
+	case isEvent(c.found[1], tx.ID):
 		c.Rollback()
 		return load.ErrAlreadyApplied
+	case !c.found[0].Found:
+		c.Rollback()
+		workload.Decide(tx, noSuchStream)
+		return nil
 	}
 	c.tried = end + 1
 	for member := range uint32(c.config.Batch) {
@@ -137,8 +142,7 @@ func isEvent(e db.Entry, id history.ID) bool {
 }
 
 // look reads the end of a stream, and what is at one of its places; 0 is none. With
-// an error the transaction is given up. A stream whose end is not there has none of
-// its entries left, either: what comes now begins anew, and the checks report it.
+// an error the transaction is given up.
 func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, err error) {
 	c.tail = appendTailKey(c.tail[:0], stream)
 	c.found[1] = db.Entry{}

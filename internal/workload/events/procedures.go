@@ -57,7 +57,7 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 	columns := "stream_id BIGINT NOT NULL, place BIGINT NOT NULL, piece BIGINT NOT NULL, writer BIGINT NOT NULL, member BIGINT NOT NULL," +
 		" body VARCHAR(1048576 BYTES), PRIMARY KEY (stream_id, place, piece)"
 	var err error
-	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream_id"}}, all)
+	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream_id", Sums: []string{columnPlace}}}, all)
 	return m, err
 }
 
@@ -119,6 +119,9 @@ func (c *procedureClient) append(ctx context.Context, tx *history.Transaction) e
 			return err
 		case c.before != 0 && r.wrote(tx.ID):
 			return load.ErrAlreadyApplied
+		case !r.there:
+			workload.Decide(tx, noSuchStream)
+			return nil
 		}
 		end = r.end + 1
 	}
@@ -146,6 +149,7 @@ func (c *procedureClient) append(ctx context.Context, tx *history.Transaction) e
 // found is what a look at a stream has found: its last place, and the writer at another one.
 type found struct {
 	end    uint64
+	there  bool       // something of the stream is
 	writer history.ID // 0: nobody
 	void   bool
 }
@@ -159,7 +163,7 @@ func (c *procedureClient) look(ctx context.Context, stream, place uint64) (f fou
 		return f, err
 	}
 	if r.Rows() > 0 && !r.Row(0)[0].Null {
-		f.end = uint64(r.Row(0)[0].Int)
+		f.end, f.there = uint64(r.Row(0)[0].Int), true
 	}
 	if r.Rows() > 1 {
 		f.writer, f.void = history.ID(r.Row(1)[0].Int), r.Row(1)[1].Int != 0

@@ -25,15 +25,8 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"streams": strconv.FormatUint(h.Objects, 10)}
 		},
-		Check: recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
-		Checks: [][2]string{
-			{check.Durable, "every acknowledged event was read back, whole"},
-			{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},
-			{check.ExactlyOnce, "no event is in the log twice"},
-			{logs.Whole, "every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"},
-			{logs.Order, "batches stand together, at the acknowledged places, and in the order in which they were acknowledged"},
-			{logs.Continuous, "no stream has a hole before its end"},
-		},
+		Check: recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
+		Checks:  declared(),
 		Tables:  tables,
 		Objects: func(h history.Header) workload.Objects { return names(h.Objects) },
 		Format: workload.Format{
@@ -54,6 +47,32 @@ func Spec() workload.Spec {
 				return fmt.Sprintf(" ends at place %d%s", a.Version, workload.MadeBy(a.Writer))
 			},
 		},
+	}
+}
+
+// declared are the checks, with the files that each needs.
+func declared() []check.Declared {
+	return []check.Declared{
+		{
+			Name: check.Durable, Needs: history.Recorded | history.EndLedger,
+			About: "every acknowledged event was read back, whole",
+		},
+		{
+			Name: check.NoGhost, Needs: history.Recorded | history.EndState,
+			About: "nothing aborted is in the log, and nothing there was never sent",
+		},
+		{Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger, About: "no event is in the log twice"},
+		{
+			Name: logs.Whole, Needs: history.EndLedger,
+			About: "every entry is byte for byte what its writer made, and every batch is there as a whole or not at " +
+				"all",
+		},
+		{
+			Name: logs.Order, Needs: history.Recorded | history.EndLedger,
+			About: "batches stand together, at the acknowledged places, and in the order in which they were " +
+				"acknowledged",
+		},
+		{Name: logs.Continuous, Needs: history.EndState, About: "no stream has a hole before its end"},
 	}
 }
 
@@ -136,6 +155,9 @@ func (c *Config) DefaultCount() uint64 {
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	e := *c
 	e.Clients, e.Seed, e.Isolation, e.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if o.Undriven {
+		e.Batch = 1
+	}
 	switch {
 	case !o.Given("streams"):
 		e.Streams = 0

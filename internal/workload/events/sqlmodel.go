@@ -42,6 +42,10 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	d := database.Dialect()
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table)}
 	m.Tables = []string{table}
+	m.Listings = []dataset.Listing{{
+		Table: table, Columns: []string{"stream", "place", "piece", "writer", "member", "COALESCE(LENGTH(body), -1)"},
+		Types: slices.Repeat([]db.Type{db.Integer}, 6), Key: "stream, place, piece",
+	}}
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
@@ -127,9 +131,13 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 	op := &tx.Ops[0]
 	end := c.ends.of(op.Object)
 	if end == 0 || c.before != 0 {
-		found, err := c.look(ctx, tx.ID, op.Object)
+		found, there, err := c.look(ctx, tx.ID, op.Object)
 		if err != nil {
 			return err
+		}
+		if !there {
+			workload.Decide(tx, noSuchStream)
+			return c.Rollback(ctx)
 		}
 		end = found + 1
 	}
@@ -153,8 +161,8 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 }
 
 // look reads the last place of a stream, and of a new try whether the one before was
-// applied after all.
-func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end uint64, err error) {
+// applied after all. A stream of which nothing is there has lost its origin.
+func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end uint64, there bool, err error) {
 	c.args[0] = db.Value{Int: int64(stream)}
 	last, err := c.Do(ctx, c.model.end, c.args[:1])
 	who := -1
@@ -166,15 +174,15 @@ func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end
 		err = c.Flush(ctx)
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if who >= 0 && wrote(c.Result(who), id) {
-		return 0, cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
+		return 0, false, cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
 	}
 	if r := c.Result(last); r != nil && r.Rows() > 0 && !r.Row(0)[0].Null {
-		end = uint64(r.Row(0)[0].Int)
+		end, there = uint64(r.Row(0)[0].Int), true
 	}
-	return end, nil
+	return end, there, nil
 }
 
 // wrote says that what was read of a place is an event of a transaction.

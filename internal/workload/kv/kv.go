@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -73,6 +74,7 @@ func New(database db.Database, c Config) (*Workload, error) {
 	w.model, w.Set, err = dataset.Bind(kind, database, &w.config, models, dataset.Expected{
 		Clients: c.Clients(), Isolation: c.Isolation, Seed: c.Seed, Size: c.Records,
 		Facts:   func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
+		Rule:    rule,
 		Take:    w.take,
 		Client:  w.client,
 		Another: func(d db.Database) (dataset.Bound, error) { return New(d, w.config) },
@@ -156,6 +158,23 @@ func shapeOf(facts map[string]string) (s shape, err error) {
 	s.low = number("value_low", leastValue, mostValue)
 	s.high = number("value_high", max(s.low, leastValue), mostValue)
 	return s, err
+}
+
+// longest returns the bytes of the longest record of data, its key included.
+func longest(m *dataset.Metadata) int {
+	s, err := shapeOf(m.Facts)
+	if err != nil {
+		return mostKey + mostValue
+	}
+	return int(s.key + s.high)
+}
+
+// rule returns what contradicts the records that were loaded: no transaction removes one.
+func rule(m *dataset.Metadata, c dataset.Census) string {
+	if records := &c[0]; records.Whole && records.Rows < m.Size {
+		return fmt.Sprintf("%s has %s records and the load made %s", records.Name, check.Group(records.Rows), check.Group(m.Size))
+	}
+	return ""
 }
 
 func (c *Config) shape() shape { return shape{c.KeySize, c.ValueLow, c.ValueHigh} }

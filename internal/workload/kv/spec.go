@@ -41,16 +41,8 @@ func Spec() workload.Spec {
 			return map[string]string{"records": decimal(h.Objects), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
 		},
 		Registers: true,
-		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
-		Checks: [][2]string{
-			{registers.Values, "every read returned, whole, what the load or a transaction that was not refused had written to that record"},
-			{registers.Fresh, "no read returned a value that an acknowledged write had replaced before the read began"},
-			{registers.NoLostUpdate, "no two transactions that read and write one record had read the same value of it"},
-			{registers.Scans, "every scan returned its records in order, and none was missing that was there"},
-			{registers.Linearizable, "the reads and writes of each record have an order that agrees with real time"},
-			{check.Durable, "every record of the load and of an acknowledged insert is there, with the value of the last acknowledged write, of one beside it or of an unknown one"},
-			{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
-		},
+		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
+		Checks:  declared(),
 		Tables:  tables,
 		Objects: func(h history.Header) workload.Objects { return formulaOf(h) },
 		Format: workload.Format{ // there are no rows
@@ -72,6 +64,42 @@ func Spec() workload.Spec {
 			},
 			Row: func(history.Row) string { return "" },
 			End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
+		},
+	}
+}
+
+// declared are the checks, with the files that each needs.
+func declared() []check.Declared {
+	return []check.Declared{
+		{
+			Name: registers.Values, Needs: history.Recorded,
+			About: "every read returned, whole, what the load or a transaction that was not refused had written to " +
+				"that record",
+		},
+		{
+			Name: registers.Fresh, Needs: history.Recorded,
+			About: "no read returned a value that an acknowledged write had replaced before the read began",
+		},
+		{
+			Name: registers.NoLostUpdate, Needs: history.Recorded,
+			About: "no two transactions that read and write one record had read the same value of it",
+		},
+		{
+			Name: registers.Scans, Needs: history.Recorded,
+			About: "every scan returned its records in order, and none was missing that was there",
+		},
+		{
+			Name: registers.Linearizable, Needs: history.Recorded,
+			About: "the reads and writes of each record have an order that agrees with real time",
+		},
+		{
+			Name: check.Durable, Needs: history.Recorded | history.EndObjects,
+			About: "every record of the load and of an acknowledged insert is there, with the value of the last " +
+				"acknowledged write, of one beside it or of an unknown one",
+		},
+		{
+			Name: check.NoGhost, Needs: history.Recorded | history.EndObjects,
+			About: "nothing is there that no transaction wrote, or one that was refused",
 		},
 	}
 }

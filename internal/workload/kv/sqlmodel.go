@@ -44,6 +44,9 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
 	m.Tables = []string{table}
+	m.Listings = []dataset.Listing{{
+		Table: table, Columns: []string{"record_key", "record_value"}, Types: []db.Type{db.Text, db.Text}, Key: "record_key", Bytes: longest,
+	}}
 	d := m.Dialect
 	m.read = d.Statement("SELECT record_value FROM stroppy_kv WHERE record_key = {text}", db.Text)
 	m.update = d.Counted("UPDATE stroppy_kv SET record_value = {text} WHERE record_key = {text}")

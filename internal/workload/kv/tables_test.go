@@ -17,15 +17,16 @@ import (
 // was not committed do not count.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
-	w, err := history.Create(filepath.Join(dir, "history"), history.Header{Workload: Name, Seed: 7, Keys: factsOf(shape{20, 64, 64})}, 1)
+	w, err := history.Create(filepath.Join(dir, "history"), history.Header{Workload: Name, Run: 1, Seed: 7, Keys: factsOf(shape{20, 64, 64})}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const ms = 1_000_000
-	log := w.Client(0)
+	log, id := w.Client(0), history.NewID(1, 0, 0)
 	add := func(kind history.Kind, outcome history.Outcome, due, end int64, warmup bool, ops ...history.Op) {
+		id++
 		tx := history.Transaction{
-			ID: history.NewID(1, 0, uint64(due)), Kind: kind, Outcome: outcome, Warmup: warmup, Attempts: 1,
+			ID: id, Kind: kind, Outcome: outcome, Warmup: warmup, Attempts: 1,
 			Due: due * ms, Sent: due * ms, Try: due * ms, End: end * ms, Ops: ops,
 		}
 		if err := log.Append(&tx); err != nil {

@@ -5,11 +5,10 @@ package recording
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"stroppy/internal/check"
@@ -31,20 +30,24 @@ type Input struct {
 // Checker returns what makes all checks of recorded runs of a workload, as workload.Spec
 // has it: of one run's directory, or of several runs against the same data together.
 // Their histories are one, and the end state is the one of them all that was downloaded
-// last. Where none of them is sure to have been downloaded after every run, what needs an
-// end state is unknown.
+// last. If none of them is sure to have been downloaded after every run, the checks that need
+// an end state are unknown. A declared check whose files could not be trusted, or are not
+// there, is not decided, whatever decide says of it.
 func Checker(
-	workload string, decide func(ctx context.Context, in Input) ([]check.Result, error),
+	workload string, declared []check.Declared, decide func(ctx context.Context, in Input) ([]check.Result, error),
 ) func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
 	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) (checked check.Checked, err error) {
-		r, err := open(dirs, workload)
+		r, err := open(ctx, dirs, workload)
 		defer r.close()
 		if err != nil {
 			return checked, err
 		}
 		in := Input{
-			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources(), Committed: &checked.Committed, Resolved: &checked.Resolved},
-			Header: r[0].Header(), Dir: dirs[0],
+			Input: check.Input{
+				Expect: expect, OnViolation: report, History: r.sources(),
+				Committed: &checked.Committed, Resolved: &checked.Resolved,
+			},
+			Header: r[0].Header, Dir: dirs[0],
 		}
 		if len(r) == 1 {
 			in.Tables = &checked.Tables
@@ -54,10 +57,20 @@ func Checker(
 			return checked, err
 		}
 		if last != nil {
-			in.End, in.Early = last.end, last.early
+			in.End, in.Early = last.End, last.early
 		}
-		checked.Results, err = decide(ctx, in)
-		return checked, err
+		if checked.Results, err = decide(ctx, in); err != nil {
+			return checked, err
+		}
+		files := r.files()
+		if len(files.Failed) > 0 {
+			checked.Resolved = check.Resolved{}
+		}
+		if len(in.Early) > 0 {
+			files.Early = in.Early[0]
+		}
+		checked.Results = files.Settle(declared, checked.Results)
+		return checked, nil
 	}
 }
 
@@ -74,29 +87,34 @@ func PartChecker(
 // runs are runs' directories of one workload, open.
 type runs []recording
 
-// recording is one run's directory.
+// recording is one run's directory, with the files of it that can be trusted.
 type recording struct {
-	*history.Reader
+	*history.Verified
 	dir string
 
-	end   *history.End // nil: none was downloaded
-	early []uint64     // the runs that are not known to have ended when it was
-	rows  uint64       // of its ledger, where there are several recordings
+	early []uint64 // the runs that are not known to have ended when the end state was downloaded
+	rows  uint64   // of its ledger, if there are several recordings
 }
 
 // folder is where a run's directory keeps the history and the end state.
 const folder = "history"
 
-// open opens the recordings of a workload in runs' directories. A directory without
-// a readable history, and directories of different data, are errors; an end state
-// that is not there is not. What was opened is to be closed with an error, too.
-func open(dirs []string, workload string) (r runs, err error) {
+// open opens the recordings of a workload in runs' directories. If the run of a directory is
+// not known, or the directories are of different data, it returns an error. A file
+// that cannot be trusted, and an end state that is not there, are no errors. The caller closes
+// what was opened even after an error.
+func open(ctx context.Context, dirs []string, workload string) (r runs, err error) {
 	var headers []history.Header
 	for _, dir := range dirs {
-		if err := r.add(dir, workload); err != nil {
+		v, err := history.Verify(ctx, filepath.Join(dir, folder), runtime.GOMAXPROCS(0))
+		if err != nil {
 			return r, err
 		}
-		headers = append(headers, r[len(r)-1].Header())
+		r = append(r, recording{Verified: v, dir: dir})
+		if v.Header.Workload != workload {
+			return r, fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, v.Header.Workload, workload)
+		}
+		headers = append(headers, v.Header)
 	}
 	for i := range r {
 		if err := r[i].plausible(); err != nil {
@@ -109,42 +127,35 @@ func open(dirs []string, workload string) (r runs, err error) {
 	return r, nil
 }
 
+// files says which files the checks have seen, once they are made.
+func (r runs) files() (f check.Files) {
+	f.Missing = history.EndState
+	for _, one := range r {
+		one.Late()
+		f.Recordings = append(f.Recordings, one.Header)
+		if one.End != nil {
+			f.Missing = 0
+		}
+		f.Failed = append(f.Failed, one.Failed...)
+	}
+	return f
+}
+
 // manyAccounts is a number of accounts that takes minutes to ask for one by one.
 const manyAccounts = 1 << 33
 
 // plausible refuses a header that claims many more accounts than the end state has
 // rows: the checks would ask for each of them.
 func (s *recording) plausible() error {
-	if n := s.Header().Objects; s.end != nil && n > manyAccounts && s.end.Count() < n/2 {
-		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", s.dir, n, s.end.Count())
+	if n := s.Header.Objects; s.End != nil && n > manyAccounts && s.End.Count() < n/2 {
+		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", s.dir, n, s.End.Count())
 	}
 	return nil
-}
-
-func (r *runs) add(dir, workload string) error {
-	folder := filepath.Join(dir, folder)
-	recorded, err := history.Open(folder)
-	if err != nil {
-		return err
-	}
-	*r = append(*r, recording{Reader: recorded, dir: dir})
-	if w := recorded.Header().Workload; w != workload {
-		return fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, w, workload)
-	}
-	end, err := history.OpenEnd(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	(*r)[len(*r)-1].end = end
-	return err
 }
 
 func (r runs) close() {
 	for _, one := range r {
 		_ = one.Close()
-		if one.end != nil {
-			_ = one.end.Close()
-		}
 	}
 }
 
@@ -153,23 +164,40 @@ func (r runs) close() {
 // directories.
 func (r runs) sources() (list []check.Source) {
 	for _, one := range r {
+		if one.History == nil {
+			list = append(list, unreadable{one.Header, one.Failed[0]})
+			continue
+		}
 		var parts []recorded
-		for _, part := range check.Parts(one.Reader) {
+		for _, part := range check.Parts(one.History) {
 			parts = append(parts, part)
 		}
 		if len(parts) == 0 {
-			parts = []recorded{one.Reader}
+			parts = []recorded{one.History}
 		}
 		for _, part := range parts {
 			switch {
 			case len(r) == 1:
 				list = append(list, part)
-			case check.Driven(one.Header()):
+			case check.Driven(one.Header):
 				list = append(list, placed{part, one.dir})
 			}
 		}
 	}
 	return list
+}
+
+// unreadable is a history that cannot be trusted: it has no transaction.
+type unreadable struct {
+	header history.Header
+	why    error
+}
+
+func (u unreadable) Header() history.Header { return u.header }
+func (u unreadable) Complete() bool         { return false }
+
+func (u unreadable) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) { yield(history.Record{}, u.why) }
 }
 
 // recorded is a recording, or a part of one, as several goroutines can read it.
@@ -180,11 +208,17 @@ type recorded interface {
 	Cursor() *history.Cursor
 }
 
-// last picks the recording whose end state was downloaded last; nil if there is none.
+// last picks the recording whose end state was downloaded last; nil if there is none. If an
+// end state cannot be trusted, it is not known which one was the last.
 func (r runs) last(ctx context.Context) (last *recording, err error) {
+	for _, one := range r {
+		if slices.ContainsFunc(one.Failed, func(d *history.Damage) bool { return d.Input != history.Recorded }) {
+			return nil, nil
+		}
+	}
 	for i := range r {
 		one := &r[i]
-		if one.end == nil {
+		if one.End == nil {
 			continue
 		}
 		one.early = r.early(one)
@@ -214,7 +248,7 @@ func (s *recording) after(other *recording) bool {
 	if sure, before := len(s.early) == 0, len(other.early) == 0; sure != before {
 		return sure
 	}
-	a, b := s.Header(), other.Header()
+	a, b := s.Header, other.Header
 	if !check.Driven(a) && !check.Driven(b) {
 		// Of a check the run's number is the one that no run had taken when it looked, by
 		// what the database said: more than the clocks of two machines show.
@@ -228,20 +262,20 @@ func (s *recording) after(other *recording) bool {
 
 // sees says that s is of a check before which the run of other had ended.
 func (s *recording) sees(other *recording) bool {
-	a, b := s.Header(), other.Header()
+	a, b := s.Header, other.Header
 	return !check.Driven(a) && check.Driven(b) && slices.Contains(check.Ended(a), b.Run)
 }
 
 // early returns the runs that are not known to have ended when this recording's
 // end state was downloaded. Its own run had.
 func (r runs) early(one *recording) []uint64 {
-	ended := check.Ended(one.Header())
-	if check.Driven(one.Header()) {
-		ended = append(ended, one.Header().Run)
+	ended := check.Ended(one.Header)
+	if check.Driven(one.Header) {
+		ended = append(ended, one.Header.Run)
 	}
 	var runs []uint64
 	for _, other := range r {
-		if h := other.Header(); check.Driven(h) && !slices.Contains(ended, h.Run) {
+		if h := other.Header; check.Driven(h) && !slices.Contains(ended, h.Run) {
 			runs = append(runs, h.Run)
 		}
 	}
@@ -251,7 +285,7 @@ func (r runs) early(one *recording) []uint64 {
 // count counts the rows of a ledger. A damaged one counts as far as it can be read; the
 // checks report the damage.
 func (s *recording) count(ctx context.Context) error {
-	for _, err := range s.end.Rows() {
+	for _, err := range s.End.Rows() {
 		if err != nil {
 			break
 		}

@@ -10,23 +10,8 @@ import (
 )
 
 // kept is the recording with this header.
-func kept(t *testing.T, h history.Header, early []uint64, rows uint64) *recording {
-	t.Helper()
-	h.Workload = "bank"
-	dir := filepath.Join(t.TempDir(), folder)
-	w, err := history.Create(dir, h, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := history.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return &recording{Reader: r, dir: dir, early: early, rows: rows}
+func kept(h history.Header, early []uint64, rows uint64) *recording {
+	return &recording{Verified: &history.Verified{Header: h}, early: early, rows: rows}
 }
 
 // TestAfter holds which of two end states was downloaded later; the second of each pair
@@ -41,17 +26,17 @@ func TestAfter(t *testing.T) {
 		sooner, later *recording
 	}{
 		{"a run began between two checks, and the clock of the second one's machine is behind",
-			kept(t, bare("L", 2, 900, ""), nil, 9), kept(t, bare("L", 3, 500, ""), nil, 9)},
+			kept(bare("L", 2, 900, ""), nil, 9), kept(bare("L", 3, 500, ""), nil, 9)},
 		{"two checks without a run between them",
-			kept(t, bare("L", 2, 500, ""), nil, 9), kept(t, bare("L", 2, 900, ""), nil, 3)},
+			kept(bare("L", 2, 500, ""), nil, 9), kept(bare("L", 2, 900, ""), nil, 3)},
 		{"of data without an id of its load, whose runs' numbers begin anew",
-			kept(t, bare("", 3, 500, ""), nil, 9), kept(t, bare("", 2, 900, ""), nil, 9)},
+			kept(bare("", 3, 500, ""), nil, 9), kept(bare("", 2, 900, ""), nil, 9)},
 		{"a check after a run, of a database that has lost rows",
-			kept(t, driven(1), nil, 9), kept(t, bare("L", 2, 50, "1"), nil, 3)},
+			kept(driven(1), nil, 9), kept(bare("L", 2, 50, "1"), nil, 3)},
 		{"one that is later than all runs",
-			kept(t, driven(1), []uint64{2}, 9), kept(t, driven(2), nil, 3)},
+			kept(driven(1), []uint64{2}, 9), kept(driven(2), nil, 3)},
 		{"two that say nothing of each other",
-			kept(t, driven(1), []uint64{2}, 3), kept(t, driven(2), []uint64{1}, 9)},
+			kept(driven(1), []uint64{2}, 3), kept(driven(2), []uint64{1}, 9)},
 	} {
 		if !test.later.after(test.sooner) || test.sooner.after(test.later) {
 			t.Errorf("%s: the later one is not known", test.name)
@@ -82,7 +67,7 @@ func TestClaims(t *testing.T) {
 		if err := end.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r, err := open([]string{dir}, "bank")
+		r, err := open(t.Context(), []string{dir}, "bank")
 		r.close()
 		if refused := err != nil && strings.Contains(err.Error(), "one of the two is damaged"); refused != test.refused || refused != (err != nil) {
 			t.Errorf("%d accounts and an empty end state: %v", test.accounts, err)

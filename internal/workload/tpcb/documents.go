@@ -65,6 +65,8 @@ func (h *chooser) AppendID(dst []byte, n uint64) []byte {
 // adopt does nothing: nobody else makes such collections.
 func (m *documentModel) adopt(context.Context, uint64) error { return nil }
 
+func (m *documentModel) rule(f *facts, c dataset.Census) string { return oneTableRule(f, c) }
+
 func (m *documentModel) replaces(*facts) {}
 
 func (m *documentModel) take(*facts) error { return nil }

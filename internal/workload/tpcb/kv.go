@@ -148,6 +148,8 @@ func putRows(s db.KVSession, m dataset.Metadata, from, to uint64) {
 // adopt does nothing: nobody else makes such keys.
 func (m *kvModel) adopt(context.Context, uint64) error { return nil }
 
+func (m *kvModel) rule(f *facts, c dataset.Census) string { return oneTableRule(f, c) }
+
 func (m *kvModel) replaces(*facts) {}
 
 func (m *kvModel) take(f *facts) error {

@@ -43,8 +43,8 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 	m.procedures = workload.NewStateProcedures(&m.tables, operations)
 	var err error
 	m.Procedures, err = dataset.NewProcedures(dataKind, database, &c.Mode, []dataset.ProcedureTable{
-		{Name: tableRow, Columns: m.tables.ObjectColumns(), Key: "id"},
-		{Name: tableLeg, Columns: legs, Key: "id"},
+		{Name: tableRow, Columns: m.tables.ObjectColumns(), Key: "id", Sums: []string{columnBalance, columnVersion}},
+		{Name: tableLeg, Columns: legs, Key: "id", Sums: []string{columnAmount, columnVersion}},
 		{Name: tableBare, Columns: "run BIGINT NOT NULL, PRIMARY KEY (run)"},
 	}, m.procedures.All())
 	return m, err
@@ -73,6 +73,8 @@ func (h *chooser) Floor(*history.Transaction) (least int64, ruled bool) { return
 
 // adopt does nothing: nobody else makes such tables.
 func (m *procedureModel) adopt(context.Context, uint64) error { return nil }
+
+func (m *procedureModel) rule(f *facts, c dataset.Census) string { return oneTableRule(f, c) }
 
 func (m *procedureModel) replaces(*facts) {}
 

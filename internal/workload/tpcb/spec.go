@@ -27,22 +27,60 @@ func Spec() workload.Spec {
 		Config:    func() workload.Config { return new(DefaultConfig()) },
 		Loaded:    loaded,
 		Registers: true,
-		Check:     recording.Checker(Name, checks), CheckPart: recording.PartChecker(checks),
-		Checks: [][2]string{
-			{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
-			{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
-			{check.Durable, "every committed transaction is in the history"},
-			{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
-			{check.ExactlyOnce, "no transaction was applied twice"},
-			{check.Serializable, "one order of all transactions explains every balance that was read"},
-			{check.Strict, "one that agrees with real time does"},
-		},
+		Check:     recording.Checker(Name, declared(), checks), CheckPart: recording.PartChecker(checks),
+		Checks: declared(),
 		Objects: func(h history.Header) workload.Objects {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
 			return &f.size
 		},
 		Format: workload.FormatAmounts(func(n int64) string { return check.Group(int(n)) }),
 	}
+}
+
+// declared are the checks, with the files that each needs.
+func declared() []check.Declared {
+	return []check.Declared{
+		{
+			Name: check.Total, Needs: history.EndState,
+			About: "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed " +
+				"amounts",
+		},
+		{
+			Name: check.Ledger, Needs: history.EndState,
+			About: "opening + amounts of the history = end balance, for every account, teller and branch",
+		},
+		{
+			Name: check.Durable, Needs: history.Recorded | history.EndState, If: withHistory,
+			About: "every committed transaction is in the history",
+		},
+		{
+			Name: check.NoGhost, Needs: history.Recorded | history.EndState, If: withHistory,
+			About: "nothing aborted is in the history, and nothing there was never sent",
+		},
+		{
+			Name: check.ExactlyOnce, Needs: history.Recorded | history.EndLedger, If: withHistory,
+			About: "no transaction was applied twice",
+		},
+		{
+			Name: check.Serializable, Needs: history.Recorded | history.EndState,
+			About: "one order of all transactions explains every balance that was read",
+		},
+		{
+			Name: check.Strict, Needs: history.Recorded | history.EndState,
+			About: "one that agrees with real time does",
+		},
+	}
+}
+
+// withHistory reports whether one of these runs left entries in the history.
+func withHistory(runs []history.Header) bool {
+	driven := slices.DeleteFunc(slices.Clone(runs), func(h history.Header) bool { return !check.Driven(h) })
+	return len(driven) == 0 || slices.ContainsFunc(driven, func(h history.Header) bool { return !bare(h) })
+}
+
+// bare reports whether a run left no entries in the history.
+func bare(h history.Header) bool {
+	return check.Driven(h) && h.Keys[keyHistory] == strconv.FormatBool(false)
 }
 
 // loaded returns scale and ratio of the data that a recording is of.
@@ -124,7 +162,7 @@ func checks(ctx context.Context, input recording.Input) ([]check.Result, error) 
 	}
 	in.Name = f.size.Name
 	for _, source := range in.History {
-		if header := source.Header(); check.Driven(header) && header.Keys[keyHistory] == strconv.FormatBool(false) {
+		if header := source.Header(); bare(header) {
 			in.Bare = append(in.Bare, header.Run)
 		}
 	}

@@ -1,6 +1,7 @@
 package tpcb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,32 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	if again := n.State == dataset.StateLoading && n.Facts[factAdopted] == "true"; err != nil || n.Found && !again {
 		return err
 	}
-	own := newTexts(m.Dialect, false)
+	return m.takeUp(ctx, facts{adopted: true}, seed, 0)
+}
+
+// adoptAnew writes the metadata anew for tables of pgbench that were changed since. It is false
+// if the tables have another form now, or none.
+func (m *sqlModel) adoptAnew(ctx context.Context, seed uint64) (bool, error) {
+	n, err := m.Read(ctx)
+	if err != nil {
+		return false, err
+	}
+	was, err := factsOf(n.Facts, n.Size)
+	if err != nil {
+		return false, err
+	}
+	err = m.takeUp(ctx, was, cmp.Or(seed, n.Seed), n.Run)
+	if errors.As(err, new(*dataset.StateError)) {
+		return false, nil
+	}
+	now, reading := m.Read(ctx)
+	return now.Load != n.Load, cmp.Or(err, reading)
+}
+
+// takeUp is adopt for tables on which so many runs have begun, and which somebody else made
+// if was says so. Without tables it writes nothing.
+func (m *sqlModel) takeUp(ctx context.Context, was facts, seed, runs uint64) error {
+	own := m.newTexts(false)
 	s, err := m.measure(ctx, own)
 	if err != nil || s.rows() == 0 {
 		return err
@@ -27,10 +53,10 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	f := facts{size: s, unexpected: unexpected, adopted: true}
+	f := facts{size: s, unexpected: unexpected, adopted: was.adopted}
 	f.scale, f.ratio = s.ratioOf()
-	n = dataKind.NewLoad(seed, s.rows(), f.metadata())
-	n.Run = last // those whose rows are in the history must not come again
+	n := dataKind.NewLoad(seed, s.rows(), f.metadata())
+	n.Begun(max(last, runs)) // those whose rows are in the history must not come again
 	if err := m.Begin(ctx, n); err != nil {
 		return fmt.Errorf("write metadata beside the tables of pgbench: %w", err)
 	}

@@ -36,6 +36,7 @@ type sqlClient struct {
 	db.SQLSession
 	texts *texts
 	keeps bool                                                           // a history
+	steps bool                                                           // statements travel one by one
 	call  func(ctx context.Context, args []db.Value) (*db.Result, error) // of the stored procedure; nil in the other modes
 
 	args    []db.Value // of the statement being added
@@ -52,9 +53,9 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		c.ids[i] = db.Value{Int: int64(id)}
 	}
 	putFiller(&c.filler, tx.ID)
-	err := c.attempt(ctx, tx)
+	reason, err := c.attempt(ctx, tx)
 	if err == nil {
-		tx.Outcome = history.Committed
+		workload.Decide(tx, reason)
 		return nil
 	}
 	if c.texts.versions && db.ConstraintOf(err) == db.UniqueKey {
@@ -62,26 +63,40 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		// a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
-	return err
+	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
 }
 
-func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
+// attempt returns noSuchRow if one of the rows was not there. Such a transaction changes
+// nothing, unless its statements and its commit had to travel together and the table of the
+// history takes any row, as that of pgbench does.
+func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) (history.Reason, error) {
 	if c.call != nil {
 		return c.callProcedure(ctx, tx)
 	}
 	if err := c.Begin(ctx, false); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.add(ctx, tx); err != nil {
-		return err
+		return 0, err
+	}
+	if c.steps {
+		if err := c.Flush(ctx); err != nil {
+			return 0, err
+		}
+		if c.misses() {
+			return noSuchRow, c.Rollback(ctx)
+		}
 	}
 	if err := c.Commit(ctx); err != nil {
-		return err
+		return 0, err
+	}
+	if c.misses() {
+		return noSuchRow, nil
 	}
 	for i, result := range c.results {
 		r := c.Result(result)
 		if r == nil || r.Rows() != 1 || r.Row(0)[0].Null {
-			continue // not read, or no such row: the end state shows it
+			continue // not read
 		}
 		op, after := &tx.Ops[i], r.Row(0)
 		if c.texts.versions {
@@ -90,7 +105,22 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 			workload.Observe(op, after[0].Int-op.Amount, 0, 0)
 		}
 	}
-	return nil
+	return 0, nil
+}
+
+// misses says that a statement of the transaction found no row, where its results show that.
+func (c *sqlClient) misses() bool {
+	for i, result := range c.results {
+		t, r := &c.texts.of[kindOf(i)], c.Result(result)
+		switch {
+		case r == nil:
+		case r.Columns > 0 && r.Rows() == 0:
+			return true
+		case r.Columns == 0 && t.update.Counted && r.Affected == 0:
+			return true
+		}
+	}
+	return false
 }
 
 // add adds the statements of pgbench's tpcb-like transaction; with versions they also
@@ -140,14 +170,18 @@ func (c *sqlClient) insertArgs(tx *history.Transaction) []db.Value {
 	return c.args
 }
 
-func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {
+func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) (history.Reason, error) {
 	amount := tx.Ops[opAccount].Amount
 	c.args = append(c.args[:0], c.ids[opAccount], c.ids[opTeller], c.ids[opBranch], db.Value{Int: amount}, db.Value{Text: c.filler[:]})
 	result, err := c.call(ctx, c.args)
-	if err == nil && result.Rows() == 1 && !result.Row(0)[0].Null {
-		workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+	switch {
+	case err != nil:
+		return 0, err
+	case result.Rows() != 1 || result.Row(0)[0].Null:
+		return noSuchRow, nil
 	}
-	return err
+	workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+	return 0, nil
 }
 
 // ResolveUnknown implements load.Client. In pgbench's own history no look-up is right for

@@ -25,26 +25,34 @@ type sqlModel struct {
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	m := &sqlModel{SQL: dataset.NewSQL(dataKind, database, ""), config: c}
-	m.use(newTexts(m.Dialect, c.Versions))
+	m.use(m.newTexts(c.Versions))
 	if c.Mode == workload.Procedure {
 		return m, m.UseProcedure(newProcedure(m.Dialect, c.History))
 	}
 	return m, nil
 }
 
+// newTexts makes the statements of one form. Each shows whether it has found its row, unless
+// that would take a round trip of its own.
+func (m *sqlModel) newTexts(versions bool) *texts {
+	return newTexts(m.Dialect, versions, !m.Dialect.CountsApart || m.config.Mode == workload.Interactive)
+}
+
 // use chooses the statements of one form of the data.
-func (m *sqlModel) use(t *texts) { m.texts, m.Table = t, t.of[account].name }
+func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Listings = t, t.of[account].name, t.listings() }
+
+func (m *sqlModel) rule(f *facts, c dataset.Census) string { return threeTablesRule(f, c) }
 
 func (m *sqlModel) replaces(was *facts) {
 	if was.versions != m.texts.versions {
-		m.replaced = newTexts(m.Dialect, was.versions)
+		m.replaced = m.newTexts(was.versions)
 	}
 }
 
 // take chooses the statements of the form that was found.
 func (m *sqlModel) take(f *facts) error {
 	if f.versions != m.texts.versions {
-		m.use(newTexts(m.Dialect, f.versions))
+		m.use(m.newTexts(f.versions))
 	}
 	m.size = f.size
 	switch {
@@ -97,7 +105,7 @@ func (m *sqlModel) Remove(ctx context.Context, n dataset.Metadata) ([]string, er
 	}
 	m.Tables = []string{tableOpening}
 	if !f.adopted {
-		m.Tables = append(newTexts(m.Dialect, f.versions).tables(), tableOpening)
+		m.Tables = append(m.newTexts(f.versions).tables(), tableOpening)
 	}
 	return m.SQL.Remove(ctx, n)
 }
@@ -136,7 +144,7 @@ func (m *sqlModel) Prepare(ctx context.Context, run uint64) error {
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, call: m.Caller(s)}, err
+	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, steps: m.config.Mode == workload.Interactive, call: m.Caller(s)}, err
 }
 
 // endState reads each table in one statement. Nothing runs on them at that time, so

@@ -5,9 +5,11 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
+	"stroppy/internal/workload/dataset"
 )
 
 // Before the names of the tables: pgbench's own, and ours whose rows have versions.
@@ -55,7 +57,8 @@ var columns = [noKind]struct {
 	account: {"accounts", "aid", "bid", "abalance", 84},
 }
 
-func newTexts(d *db.Dialect, versions bool) *texts {
+// newTexts makes the statements; if counted is set, each shows whether it has found its row.
+func newTexts(d *db.Dialect, versions, counted bool) *texts {
 	prefix := plainPrefix
 	if versions {
 		prefix = versionedPrefix
@@ -66,14 +69,15 @@ func newTexts(d *db.Dialect, versions bool) *texts {
 		bare:     d.Statement("INSERT INTO " + tableOpening + " (place, balance) VALUES ({integer}, 0)"),
 	}
 	for k := branch; k < noKind; k++ {
-		t.of[k] = t.table(k, prefix+columns[k].table)
+		t.of[k] = t.table(k, prefix+columns[k].table, counted)
 	}
 	t.histories()
 	return t
 }
 
-// table makes pgbench's statements of one table; with versions each also counts.
-func (t *texts) table(k kind, name string) tableTexts {
+// table makes pgbench's statements of one table; with versions each also counts the
+// transactions of its row.
+func (t *texts) table(k kind, name string, counted bool) tableTexts {
 	c, d := columns[k], t.dialect
 	made, kept := []string{c.balance}, []string{c.id, c.balance}
 	update := fmt.Sprintf("UPDATE %s SET %s = %s + {integer}", name, c.balance, c.balance)
@@ -96,6 +100,9 @@ func (t *texts) table(k kind, name string) tableTexts {
 	case k == account:
 	case !t.versions:
 		texts.read = nil
+		if counted {
+			texts.update = d.Counted(update + byID)
+		}
 	case d.Returning:
 		texts.update, texts.read = d.Statement(update+byID+" RETURNING "+list(made), types(made)...), nil
 	}
@@ -209,6 +216,26 @@ func (t *texts) createOpening() string {
 // tables are those of this form, in the order in which they are removed.
 func (t *texts) tables() []string {
 	return []string{t.history, t.of[account].name, t.of[teller].name, t.of[branch].name}
+}
+
+// listings are the tables as a census reads them.
+func (t *texts) listings() (list []dataset.Listing) {
+	for k := branch; k < noKind; k++ {
+		l := dataset.Listing{Table: t.of[k].name, Columns: []string{columns[k].id, columns[k].balance}, Key: columns[k].id}
+		if t.versions {
+			l.Columns = append(l.Columns, "version", "last_transfer")
+		}
+		l.Types = slices.Repeat([]db.Type{db.Integer}, len(l.Columns))
+		list = append(list, l)
+	}
+	posting := dataset.Listing{Table: t.history, Columns: []string{"tid", "bid", "aid", columnDelta, "filler"}}
+	posting.Types = []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text}
+	if t.versions {
+		posting.Key, posting.Columns[4], posting.Types[4] = "transfer DESC", "transfer", db.Integer
+	}
+	return append(list, posting, dataset.Listing{
+		Table: tableOpening, Columns: []string{"place", columnBalance, columnBare}, Types: slices.Repeat([]db.Type{db.Integer}, 3), Key: "place", Optional: true,
+	})
 }
 
 //go:embed profile.*.sql

@@ -3,6 +3,7 @@ package tpcb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 
@@ -95,13 +96,24 @@ func (t *TPCB) replace(m *dataset.Metadata) error {
 }
 
 // Attach implements workload.Workload. Tables that somebody else made in the same form
-// get metadata first, in a table of our own.
+// get metadata first, in a table of our own. If somebody has changed them since, they get
+// new metadata.
 func (t *TPCB) Attach(ctx context.Context) (workload.Loaded, error) {
 	if !t.Volatile() {
 		if err := t.model.adopt(ctx, cmp.Or(t.config.Seed, adoptedSeed)); err != nil {
 			return workload.Loaded{}, err
 		}
 	}
+	loaded, err := t.Set.Attach(ctx)
+	m, adopts := t.model.(*sqlModel)
+	changed, ok := errors.AsType[*dataset.ChangedError](err)
+	if !ok || !adopts || t.facts.versions {
+		return loaded, err
+	}
+	if anew, failed := m.adoptAnew(ctx, t.config.Seed); !anew {
+		return loaded, cmp.Or(failed, err)
+	}
+	t.Report("the run takes the tables of pgbench up as they are now: " + changed.What)
 	return t.Set.Attach(ctx)
 }
 

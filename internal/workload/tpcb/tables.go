@@ -36,7 +36,7 @@ func newTableModel(database db.TableStore, c *Config) (model, error) {
 		return nil, errors.New("the procedure of this database leaves no id in the history, so that nothing could be looked up there: take --history=false with the mode procedure")
 	}
 	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Interactive), false, true
-	m := &tableModel{config: c, texts: newTexts(database.Dialect(), false)}
+	m := &tableModel{config: c, texts: newTexts(database.Dialect(), false, true)}
 	for k := branch; k < noKind; k++ {
 		m.of[k] = numbers(m.texts.of[k].name, columns[k].id, columns[k].balance)
 	}
@@ -88,6 +88,14 @@ func ownProcedure() *db.OwnProcedure {
 // adopt does nothing: what is in the tables of somebody else cannot be added up.
 func (m *tableModel) adopt(context.Context, uint64) error { return nil }
 
+// rule implements model. Runs that keep no history have rows in the last part.
+func (m *tableModel) rule(f *facts, c dataset.Census) string {
+	if len(c) == 0 || c[noKind+1].Rows > 0 {
+		return ""
+	}
+	return threeTablesRule(f, c[:noKind+1])
+}
+
 func (m *tableModel) replaces(*facts) {}
 
 func (m *tableModel) take(*facts) error { return nil }
@@ -123,7 +131,7 @@ func (m *tableModel) Prepare(ctx context.Context, run uint64) error {
 
 func (m *tableModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	c := &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History}
+	c := &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, steps: true}
 	if p := m.Procedure; p != nil {
 		args := make([]db.Value, operations+1)
 		c.call = func(ctx context.Context, of []db.Value) (*db.Result, error) {

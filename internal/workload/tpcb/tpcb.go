@@ -66,6 +66,8 @@ type model interface {
 
 	// adopt writes the metadata of tables that are there without, if there are any.
 	adopt(ctx context.Context, seed uint64) error
+	// rule returns what in a census contradicts the data with these facts, as dataset.Expected.Rule does.
+	rule(f *facts, c dataset.Census) string
 	// replaces is called before a load with what the database held until then.
 	replaces(was *facts)
 	// take takes over what was found.
@@ -92,6 +94,11 @@ func New(database db.Database, c Config) (*TPCB, error) {
 			return f.metadata(), nil
 		},
 		Replace: t.replace, Take: t.take,
+		Rule: func(_ *dataset.Metadata, c dataset.Census) string { return t.model.rule(&t.facts, c) },
+		Explains: func(_ *dataset.Metadata, c dataset.Census) bool {
+			_, shared := t.model.(*sqlModel)
+			return shared && !t.facts.versions && accountsForAll(c) && t.model.rule(&t.facts, c) == ""
+		},
 		Client: func(ctx context.Context, i int) (load.Client, error) {
 			return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 		},

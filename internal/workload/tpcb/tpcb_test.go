@@ -72,7 +72,7 @@ func ways() map[string]load.Client {
 		return newChooser(&Config{Zipfian: zipfian, ZipfExponent: 0.99}, s, 1, 1, 0)
 	}
 	adds, added := &nothingKV{nothing{found: appendBalance(nil, 0)}}, choose(false)
-	plain, versioned := newTexts(d, false), newTexts(d, true)
+	plain, versioned := newTexts(d, false, true), newTexts(d, true, true)
 	calling, procedure := client(choose(false), 1, plain, true), newProcedure(d, true)
 	caller := d.NewCaller(calling.SQLSession)
 	calling.call = func(ctx context.Context, args []db.Value) (*db.Result, error) {

@@ -1,0 +1,240 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/isolation"
+)
+
+// CheckAll decides every level of package isolation, as that package defines them, and holds the
+// history to expect: with Unknown to strict serializability. Levels that expect does not include
+// are left out, if it is not Unknown. The error is as that of Check.
+//
+// These differ from the levels of Check in that read committed, monotonic atomic view and read
+// atomic do not count the order of sessions, and that a transaction may miss its own writes
+// below read atomic. The levels with the order of sessions, causal, snapshot isolation and
+// serializability are the same.
+func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, error) {
+	r, err := resolve(h, check.Watch{Ctx: ctx})
+	if err != nil {
+		return nil, err
+	}
+	r.sortWritten()
+	d := &ladder{resolved: r, verdicts: map[isolation.Level]verdict{}}
+	d.decide()
+	if r.watch.Cancelled() {
+		return nil, r.watch.Err
+	}
+	held := expect
+	if held == isolation.Unknown {
+		held = isolation.StrictSerializable
+	}
+	found := &Found{Keys: r.distinct}
+	said := map[string]isolation.Level{}
+	var holds []isolation.Level
+	for _, l := range isolation.Levels() {
+		if expect != isolation.Unknown && !expect.Includes(l) {
+			continue
+		}
+		result := d.result(l, said)
+		if result.Status == check.Valid {
+			holds = append(holds, l)
+		}
+		result.Name, result.Required = l.String(), held.Includes(l)
+		found.Results = append(found.Results, result)
+	}
+	found.Holds = isolation.Strongest(holds)
+	return found, nil
+}
+
+// ladder decides level by level.
+type ladder struct {
+	*resolved
+	verdicts map[isolation.Level]verdict
+	wrong    []check.Anomaly // the reads that are wrong alone
+}
+
+// verdict is what is known of a level.
+type verdict struct {
+	status    check.Status
+	anomalies []check.Anomaly
+	why       string // it is unknown
+}
+
+// holds notes that a level holds, and with it those that it includes.
+func (d *ladder) holds(l isolation.Level) {
+	for _, m := range isolation.Levels() {
+		if d.open(m) && l.Includes(m) {
+			d.verdicts[m] = verdict{status: check.Valid}
+		}
+	}
+}
+
+// breaks notes what breaks a level, and with it those that include it.
+func (d *ladder) breaks(l isolation.Level, anomalies ...check.Anomaly) {
+	for _, m := range isolation.Levels() {
+		if d.open(m) && m.Includes(l) {
+			d.verdicts[m] = verdict{status: check.Invalid, anomalies: anomalies}
+		}
+	}
+}
+
+// open reports whether a level is not decided yet.
+func (d *ladder) open(l isolation.Level) bool { return d.verdicts[l].status == check.Unknown }
+
+// decide fills in the verdicts: first what single reads break. Then the orders are asked for
+// what holds, the strongest first. What is broken is noted of the weakest order first.
+func (d *ladder) decide() {
+	d.wrongAlone()
+	strong := [graph.Orders]struct{ snapshot, serializable check.Result }{}
+	for _, o := range []graph.Order{graph.Real, graph.Sessions, graph.Plain} {
+		if o == graph.Sessions {
+			d.weak()
+		}
+		snapshot, serializable := graph.TestSnapshot.Level(o), graph.TestSerializable.Level(o)
+		if !d.open(serializable) || o == graph.Real && !d.real() {
+			continue
+		}
+		of := &strong[o]
+		of.snapshot, of.serializable = d.serial(o)
+		if of.serializable.Status == check.Valid {
+			d.holds(serializable)
+		}
+		if of.snapshot.Status == check.Valid {
+			d.holds(snapshot)
+		}
+	}
+	for o := range graph.Orders {
+		d.is(graph.TestSnapshot.Level(o), strong[o].snapshot)
+		d.is(graph.TestSerializable.Level(o), strong[o].serializable)
+		if o == graph.Plain && d.open(isolation.RepeatableRead) { // without predicates it forbids the same
+			d.verdicts[isolation.RepeatableRead] = d.verdicts[isolation.Serializable]
+		}
+	}
+	if !d.real() {
+		for _, l := range isolation.Levels() {
+			if d.open(l) && l.Includes(isolation.StrongReadUncommitted) {
+				d.verdicts[l] = verdict{
+					why: "Not decided: the history does not say which transactions had ended before others began.",
+				}
+			}
+		}
+	}
+}
+
+// is notes what a level is that does not hold.
+func (d *ladder) is(l isolation.Level, r check.Result) {
+	switch {
+	case !d.open(l):
+	case r.Status == check.Invalid:
+		d.breaks(l, r.Anomalies...)
+	case r.Detail != "":
+		d.verdicts[l] = verdict{why: r.Detail}
+	}
+}
+
+// wrongAlone notes the levels that single reads break, whatever else there is. No order of
+// writes alone can be wrong: they can follow each other in any.
+func (d *ladder) wrongAlone() {
+	byLevel := map[isolation.Level][]check.Anomaly{}
+	for _, a := range d.wrongReads() {
+		if a.Name == readWords[notOwn].name {
+			a.Name, a.Forbidden = "internal inconsistency", isolation.ReadAtomic
+		}
+		byLevel[a.Forbidden] = append(byLevel[a.Forbidden], a)
+	}
+	for _, l := range []isolation.Level{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.ReadAtomic} {
+		if a := byLevel[l]; len(a) > 0 {
+			d.breaks(l, a...)
+		}
+	}
+	if a := byLevel[isolation.ReadAtomic]; len(a) > 0 {
+		d.breaks(isolation.RepeatableRead, a...)
+	}
+	d.holds(isolation.StrongSessionReadUncommitted)
+	if d.real() {
+		d.holds(isolation.StrongReadUncommitted)
+	}
+}
+
+// real reports whether the history has the order of real time.
+func (d *ladder) real() bool { return d.Times != nil && d.Times.Real }
+
+// weak decides the levels below snapshot isolation.
+func (d *ladder) weak() {
+	if d.open(isolation.ReadCommitted) && !d.agrees(graph.Plain, &edges{}) {
+		d.breaks(isolation.ReadCommitted, d.circular(graph.Plain))
+	}
+	for _, l := range []isolation.Level{isolation.MonotonicAtomicView, isolation.ReadAtomic} {
+		if !d.open(l) {
+			continue
+		}
+		inferred := d.committed()
+		if l == isolation.ReadAtomic {
+			inferred = d.atomic(false)
+		}
+		if d.agrees(graph.Plain, inferred) {
+			d.holds(l)
+		} else {
+			d.breaks(l, d.anomaly(l, graph.Plain, inferred))
+		}
+	}
+	d.holdsUnlessBroken(isolation.ReadCommitted)
+	var order []uint32
+	agrees := true
+	if d.open(isolation.StrongSessionReadCommitted) || d.open(isolation.Causal) {
+		if order, agrees = d.order(nil); !agrees {
+			d.breaks(isolation.StrongSessionReadCommitted, d.circular(graph.Sessions))
+			d.breaks(isolation.Causal, d.circular(graph.Sessions))
+		}
+	}
+	d.holdsUnlessBroken(isolation.StrongSessionReadCommitted)
+	if d.open(isolation.StrongReadCommitted) && d.real() && !d.agrees(graph.Real, &edges{}) {
+		d.breaks(isolation.StrongReadCommitted, d.circular(graph.Real))
+	}
+	if d.real() {
+		d.holdsUnlessBroken(isolation.StrongReadCommitted)
+	}
+	if d.open(isolation.Causal) {
+		if inferred := d.causal(order); d.agrees(graph.Sessions, inferred) {
+			d.holds(isolation.Causal)
+		} else {
+			d.breaks(isolation.Causal, d.anomaly(isolation.Causal, graph.Sessions, inferred))
+		}
+	}
+}
+
+func (d *ladder) holdsUnlessBroken(l isolation.Level) {
+	if d.open(l) {
+		d.holds(l)
+	}
+}
+
+// result is a level's result. An anomaly that breaks several levels is said of the first.
+func (d *ladder) result(l isolation.Level, said map[string]isolation.Level) check.Result {
+	v := d.verdicts[l]
+	switch {
+	case v.status == check.Valid:
+		return valid(l)
+	case v.status == check.Unknown:
+		return check.Result{Detail: v.why}
+	}
+	var fresh []check.Anomaly
+	before := ""
+	for _, a := range v.anomalies {
+		if at, known := said[a.Detail]; !known {
+			said[a.Detail] = l
+			fresh = append(fresh, a)
+		} else if before == "" {
+			before = fmt.Sprintf("Broken by the %s at %s.", a.Name, at)
+		}
+	}
+	r := invalid(fresh)
+	if len(fresh) == 0 {
+		r.Detail = before
+	}
+	return r
+}

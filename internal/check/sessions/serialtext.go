@@ -1,0 +1,147 @@
+package sessions
+
+import (
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// lostUpdate is the anomaly of two transactions that read and overwrote one version.
+func (s *serial) lostUpdate() check.Anomaly {
+	op := s.readAt(s.second[0])
+	one, other := s.reader(s.second[0]), s.reader(s.second[1])
+	a := check.Anomaly{Name: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: 1, Witness: []history.ID{s.id(one), s.id(other)}}
+	a.Detail = fmt.Sprintf("Lost update: %s and %s both read %s from %s and wrote it", s.name(one), s.name(other), s.value(op.Value), s.object(op)) + check.Times(1)
+	a.Cycle = []check.Edge{s.overwriteEdge(one, other, s.second[0]), s.overwriteEdge(other, one, s.second[1])}
+	return a
+}
+
+// overwriteEdge is the edge from who read a version to who wrote its key after it.
+func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
+	op := s.readAt(read)
+	value, _ := s.wroteLast(to, s.readKey[read])
+	return check.Edge{
+		From: s.id(from), To: s.id(to), Kind: check.ReadWrite, Object: s.object(op), FromVersion: s.value(op.Value), ToVersion: s.value(value),
+		Text: fmt.Sprintf("%s before %s: it read %s from %s, and the other wrote %s over it", s.name(from), s.name(to), s.value(op.Value), s.object(op), s.value(value)),
+	}
+}
+
+// missed is the anomaly of a read of what nobody wrote, by who comes after a writer.
+func (s *serial) missed(edge int) check.Anomaly {
+	steps := []step{{s.known.from[edge], initial, inferStep, s.known.read[edge]}, {from: initial, to: s.known.from[edge]}}
+	a := s.ofCycle(steps, 1)
+	o := graph.Plain
+	if s.o != graph.Plain && !s.saw(s.reader(s.known.read[edge]), s.known.from[edge]) {
+		o = graph.Sessions // it comes after the writer by the order of sessions
+	}
+	a.Name, a.Forbidden = graph.GSingle.Name(o, true), graph.TestSnapshot.Level(o)
+	a.Detail = check.Capital(a.Name) + ": " + s.missText(steps[0]) + check.Times(1)
+	return a
+}
+
+// saw reports whether a transaction read something from another one.
+func (r *resolved) saw(t, from uint32) bool {
+	return slices.Contains(r.readFrom[r.readRow[t]:r.readRow[t+1]], from)
+}
+
+// edge is a dependency with why it is one.
+func (s *serial) edge(one graph.Step) check.Edge {
+	e := check.Edge{From: s.id(one.From), To: s.id(one.To)}
+	e.Text = fmt.Sprintf("%s before %s: ", s.name(one.From), s.name(one.To))
+	switch one.Kind {
+	case graph.Process:
+		e.Kind = check.ProcessOrder
+		e.Text += s.timeText(graph.Sessions, one.From, one.To)
+		return e
+	case graph.Rt:
+		e.Kind = check.RealTime
+		e.Text += s.timeText(graph.Real, one.From, one.To)
+		return e
+	case graph.Wr:
+		for i := s.readRow[one.To]; i < s.readRow[one.To+1]; i++ {
+			if s.readFrom[i] == one.From {
+				op := s.readAt(i)
+				e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, s.object(op), s.value(op.Value), s.value(op.Value)
+				e.Text += fmt.Sprintf("whose %s it read from %s", s.value(op.Value), s.object(op))
+				return e
+			}
+		}
+	case graph.Rw:
+		if read, ok := s.overwrites(one.From, one.To); ok {
+			return s.overwriteEdge(one.From, one.To, read)
+		}
+	}
+	return s.writeEdge(e, one)
+}
+
+// overwrites returns a read of one transaction of which another one made a later version.
+func (s *serial) overwrites(from, to uint32) (read uint32, ok bool) {
+	for i := s.readRow[from]; i < s.readRow[from+1]; i++ {
+		if next := s.next[s.read[i]]; next != 0 && s.maker[next] == to {
+			return i, true
+		}
+		if s.wrote(to, s.readKey[i]) && s.readFrom[i] != to {
+			read, ok = i, true
+		}
+	}
+	return read, ok
+}
+
+// follows returns the key of which one transaction made the version behind that of another one.
+func (s *serial) follows(one graph.Step) (key uint32, ok bool) {
+	for i := s.writeRow[one.From]; i < s.writeRow[one.From+1]; i++ {
+		if next := s.next[s.keys+int(i)]; next != 0 && s.maker[next] == one.To {
+			return s.writeKey[i], true
+		}
+	}
+	return 0, false
+}
+
+// shared returns a key that two transactions wrote.
+func (s *serial) shared(one, other uint32) (key uint32, ok bool) {
+	for _, key := range s.writeKey[s.writeRow[one]:s.writeRow[one+1]] {
+		if s.wrote(other, key) {
+			return key, true
+		}
+	}
+	return 0, false
+}
+
+// writeEdge completes an edge between writers of one key.
+func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
+	e.Kind = check.WriteWrite
+	key, follows := s.follows(one)
+	if !follows {
+		for i, from := range s.known.from {
+			if from == one.From && s.known.to[i] == one.To {
+				e.Object = s.object(s.readAt(s.known.read[i]))
+				e.Text += s.missText(step{one.From, one.To, inferStep, s.known.read[i]})
+				return e
+			}
+		}
+		key, follows = s.shared(one.From, one.To)
+	}
+	if !follows {
+		return e
+	}
+	old, _ := s.wroteLast(one.From, key)
+	made, _ := s.wroteLast(one.To, key)
+	e.Object, e.FromVersion, e.ToVersion = s.objectOf(one.From, key), s.value(old), s.value(made)
+	e.Text += fmt.Sprintf("whose %s at %s it overwrote by %s", e.FromVersion, e.Object, e.ToVersion)
+	return e
+}
+
+// objectOf is how sentences call a key that t wrote.
+func (s *serial) objectOf(t, key uint32) string {
+	from, to := s.opsOf(t)
+	for i := from; i < to; i++ {
+		if s.ids[i] == key {
+			return s.object(&s.Ops[i])
+		}
+	}
+	return ""
+}

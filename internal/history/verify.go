@@ -1,0 +1,279 @@
+package history
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	stdcontext "context"
+)
+
+// Verified is the recording of a run as checks may read it. It hands out a file only if every
+// byte of the file was verified:
+//   - all checksums, counts and footers are right, and nothing follows a footer;
+//   - all files are of one run, and are those that the manifest names;
+//   - no block is there twice, and no client's transactions have a gap.
+//
+// A history without a footer is verified as far as it goes: its run was cut off.
+type Verified struct {
+	Header  Header
+	History *Reader   // nil: it failed
+	End     *End      // nil: there is none, or a file of it failed
+	Failed  []*Damage // of each file that failed, the first
+
+	open []interface{ Close() error }
+}
+
+// Verify opens the recording in dir, a run's history folder, and verifies it with so many
+// workers. It returns an error if it is not known which run the files are of, or if ctx ended;
+// other damage is in Failed.
+func Verify(ctx stdcontext.Context, dir string, workers int) (*Verified, error) {
+	v := new(Verified)
+	if err := v.verify(ctx, dir, workers); err != nil {
+		_ = v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *Verified) verify(ctx stdcontext.Context, dir string, workers int) error {
+	r, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	v.open = append(v.open, r)
+	v.Header = r.header
+	run := Identity{r.header.Workload, r.header.LoadID, r.header.Run, r.source.preamble}
+	listed, err := readManifest(dir, run)
+	if err != nil {
+		return err
+	}
+	if listed == nil {
+		listed = &manifest{Identity: run}
+		if r.listed && r.end == atFooter {
+			return fmt.Errorf("%s in %s: %s is missing: restore it from a copy", r.source.doing, dir, ManifestFile)
+		}
+	}
+	if err := listed.clocks(dir); err != nil {
+		return err
+	}
+	v.History = r
+	if err := v.failed(listed.verify(ctx, r.source, workers)); err != nil {
+		return err
+	}
+	end, err := openEnd(dir, run)
+	if end != nil {
+		v.open = append(v.open, end)
+		v.End = end
+		for _, s := range []*blockSource{end.objects, end.legs} {
+			if err := v.failed(listed.verify(ctx, s, workers)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, kept := listed.Files[objectsFile]; kept && errors.Is(err, fs.ErrNotExist) {
+		err = absent(filepath.Join(dir, objectsFile), EndObjects)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return v.failed(err)
+}
+
+// failed takes the file of a Damage back, and returns every other error.
+func (v *Verified) failed(err error) error {
+	var d *Damage
+	if !errors.As(err, &d) {
+		return err
+	}
+	if v.Failed = append(v.Failed, d); d.Input == Recorded {
+		v.History = nil
+	} else {
+		v.End = nil
+	}
+	return nil
+}
+
+// Late takes back the files in which damage was met since they were verified: records that
+// cannot be understood, behind checksums that are right. What was read of them does not count.
+func (v *Verified) Late() {
+	var sources []*blockSource
+	if v.History != nil {
+		sources = append(sources, v.History.source)
+	}
+	if v.End != nil {
+		sources = append(sources, v.End.objects, v.End.legs)
+	}
+	for _, s := range sources {
+		if d := s.failed(); d != nil {
+			_ = v.failed(d)
+		}
+	}
+}
+
+// Close closes all files.
+func (v *Verified) Close() error {
+	var errs []error
+	for _, f := range v.open {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// verify returns the first damage of a file of blocks.
+func (m *manifest) verify(ctx stdcontext.Context, s *blockSource, workers int) error {
+	if err := m.compare(s); err != nil {
+		return err
+	}
+	seen, err := s.verify(ctx, workers)
+	if err != nil {
+		return err
+	}
+	if s.contents == transactions {
+		s.gapless = true
+		return s.continuous(m.Identity.Run, seen)
+	}
+	if _, listed := m.Files[filepath.Base(s.path)]; listed {
+		return nil // the blocks are those that the run wrote
+	}
+	return s.repeated(seen)
+}
+
+// compare returns the damage of a file of blocks that is not the one that is listed. What is
+// not listed agrees.
+func (m *manifest) compare(s *blockSource) error {
+	want, listed := m.Files[filepath.Base(s.path)]
+	switch {
+	case !listed || s.added != nil || s.complete && s.footer.entry() == want:
+		return nil
+	case !s.complete:
+		return s.fail(&Damage{Problem: CutShort, Offset: -1, err: errDamaged,
+			what: "its last part is missing, although " + ManifestFile + " says that it was complete: restore it from a copy"})
+	}
+	return s.fail(&Damage{Problem: Replaced, Offset: -1, err: errDamaged,
+		what: fmt.Sprintf("it holds %d records in %d blocks, and is not the file of %d records in %d blocks that %s names: "+
+			"restore it from a copy", s.footer.Records, s.footer.Blocks, want.Records, want.Blocks, ManifestFile)})
+}
+
+// clocks refuses the file of the clocks in dir if it is missing or not the one that is listed.
+func (m *manifest) clocks(dir string) error {
+	want, listed := m.Files[ClocksFile]
+	if !listed {
+		return nil
+	}
+	path := filepath.Join(dir, ClocksFile)
+	text, err := os.ReadFile(path)
+	if err == nil && checksum(text) != want.Checksum {
+		err = fmt.Errorf("it is not the file that %s names", ManifestFile)
+	}
+	if err != nil {
+		return fmt.Errorf("read the clocks of the history in %s: %w: restore it from a copy", path, err)
+	}
+	return nil
+}
+
+// seenBlock is what verify keeps of a block.
+type seenBlock struct {
+	offset  int64
+	first   ID // the first transaction; of an end state 0
+	client  uint32
+	length  uint32
+	records uint32
+	sum     uint32
+}
+
+// verify reads the whole file and returns its blocks in their order, or its first damage.
+func (s *blockSource) verify(ctx stdcontext.Context, workers int) (seen []seenBlock, err error) {
+	var lock sync.Mutex
+	buffers := make([][]byte, workers)
+	err = deal(s.blocks, workers, func(worker int, b Block) (err error) {
+		if ctx.Err() != nil {
+			return stdcontext.Cause(ctx)
+		}
+		if buffers[worker], err = s.payload(b, buffers[worker]); err != nil {
+			return err
+		}
+		one := seenBlock{offset: b.Offset, client: b.Client, length: b.Length, records: b.Records, sum: b.sum}
+		if s.contents == transactions && b.Records > 0 {
+			if one.first, err = s.firstOf(b, buffers[worker]); err != nil {
+				return err
+			}
+		}
+		lock.Lock()
+		seen = append(seen, one)
+		lock.Unlock()
+		return nil
+	})
+	if err == nil && ctx.Err() != nil {
+		err = stdcontext.Cause(ctx)
+	}
+	slices.SortFunc(seen, func(a, b seenBlock) int { return cmp.Compare(a.offset, b.offset) })
+	return seen, err
+}
+
+// firstOf returns the first transaction of a block.
+func (s *blockSource) firstOf(b Block, payload []byte) (ID, error) {
+	d := decoder{b: payload}
+	var tx Transaction
+	d.kind(&tx)
+	id := d.unsigned()
+	if d.bad {
+		return 0, s.senseless(b.Offset, 0, b.Records)
+	}
+	first := ID(unzigzag(id)) + 1
+	return first, s.misplaced(b.Offset, b.Client, 0, first)
+}
+
+// continuous returns a Gap if the blocks of a client do not follow each other from its first
+// transaction on, and the damage of a block of another run. Gaps within a block show when the
+// block is read.
+func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
+	next := map[ID]ID{} // by the beginning of the client's IDs
+	for _, b := range seen {
+		if b.first.Run() != run {
+			what := fmt.Sprintf("the history is of run %d and holds transaction %v", run, b.first)
+			return s.damaged(b.offset, BadRecord, what)
+		}
+		client := b.first &^ (1<<SequenceBits - 1)
+		want, known := next[client]
+		if !known {
+			want = client + ID(min(1, b.first.Sequence()))
+		}
+		if b.first != want {
+			return s.gap(b.offset, want, b.first)
+		}
+		next[client] = b.first + ID(b.records)
+	}
+	return nil
+}
+
+// repeated returns the damage of a block of rows that is there twice. A row that a database
+// returned twice is in two different blocks, or twice in one.
+func (s *blockSource) repeated(seen []seenBlock) error {
+	type content struct{ length, records, sum uint32 }
+	at := map[content]seenBlock{}
+	for _, b := range seen {
+		c := content{b.length, b.records, b.sum}
+		other, again := at[c]
+		if again && b.client == rowBlock {
+			first, second := make([]byte, b.length), make([]byte, b.length)
+			err := errors.Join(s.read(first, other.offset+blockHeadSize), s.read(second, b.offset+blockHeadSize))
+			if err != nil {
+				return err
+			}
+			if bytes.Equal(first, second) {
+				what := fmt.Sprintf("the block is that at offset %d once more", other.offset)
+				return s.damaged(b.offset, Repeated, what)
+			}
+		}
+		at[c] = b
+	}
+	return nil
+}

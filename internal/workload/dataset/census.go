@@ -1,0 +1,225 @@
+package dataset
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"stroppy/internal/db"
+)
+
+// The bounds of a census: how many rows of one part it reads, how many bytes of them, and
+// how many further rows it counts. A part within the bounds is read whole. Of a larger one
+// a SQL database gives the rows at one end of its key, a key-value store and a database of
+// documents the first ones in the order of their keys.
+const (
+	censusRows  = 250_000
+	censusBytes = 64 << 20
+	censusCount = 5_000_000
+)
+
+// Part is what a census found in one table, one collection or one range of keys.
+type Part struct {
+	Name   string // as a sentence has it: "the table stroppy_ledger"
+	Things string // what its rows are: "rows", "keys" or "documents"
+	Rows   uint64 // that were found; more may be there unless Whole is set
+	Whole  bool   // every row was read
+	Digest uint64 // of the rows that were read, in whatever order; 0: the database does not give them
+	// Sums are the sums of the columns of numbers, by name, modulo 2^64, over the rows that
+	// were read.
+	Sums map[string]int64
+	// Missing is why the part cannot be read, if the server answered that; else nil.
+	Missing error
+}
+
+// Census is what was found in all parts of the data, in the order of the model.
+type Census []Part
+
+// maxParts is how many parts the metadata have room for.
+const maxParts = 6
+
+// text is what the metadata keep of a part.
+func (p *Part) text() string {
+	more := ""
+	if !p.Whole {
+		more = "+"
+	}
+	return fmt.Sprintf("%d%s %016x", p.Rows, more, p.Digest)
+}
+
+// texts are what the metadata keep of a census, in maxParts places.
+func (c Census) texts() (list [maxParts]string) {
+	for i := range c {
+		list[i] = c[i].text()
+	}
+	return list
+}
+
+// column is a column of a part. The sum of a column of numbers is kept.
+type column struct {
+	name string
+	kind db.Type
+}
+
+// tally takes the rows of one part. A row has the columns, and then those of list as often
+// as its list is long.
+type tally struct {
+	part    Part
+	columns []column
+	list    []db.Type
+	sums    []int64 // of the columns
+	bytes   int
+}
+
+func newTally(name, things string, columns []column, list ...db.Type) *tally {
+	part := Part{Name: name, Things: things, Whole: true}
+	return &tally{part: part, columns: columns, list: list, sums: make([]int64, len(columns))}
+}
+
+// errCensusFull ends the reading of a part that is larger than the bounds.
+var errCensusFull = errors.New("the part is larger than the bounds of a census")
+
+// begin is called before each row. It returns errCensusFull if the row is beyond the bounds.
+func (t *tally) begin() error {
+	if t.part.Rows >= censusRows || t.bytes >= censusBytes {
+		t.part.Whole = false
+		return errCensusFull
+	}
+	t.part.Rows++
+	return nil
+}
+
+// row takes the columns of a row.
+func (t *tally) row(values []db.Value) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	h := hashStart
+	for i := range values {
+		v, kind := &values[i], db.Integer
+		if i < len(t.columns) {
+			kind = t.columns[i].kind
+		} else if len(t.list) > 0 {
+			kind = t.list[(i-len(t.columns))%len(t.list)]
+		}
+		switch {
+		case v.Null:
+			h = h.word(nullMark)
+		case kind == db.Text:
+			h = h.text(v.Text)
+			t.bytes += len(v.Text)
+		default:
+			h = h.word(uint64(v.Int))
+			if i < len(t.columns) {
+				t.sums[i] += v.Int
+			}
+		}
+	}
+	t.bytes += 8 * len(values)
+	t.part.Digest += h.end()
+	return nil
+}
+
+// entry takes an entry of a key-value store, whose value has these columns.
+func (t *tally) entry(key, value []byte, columns []db.Column) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	t.part.Digest += hashStart.text(key).text(value).end()
+	t.bytes += len(key) + len(value)
+	for i, c := range columns {
+		if len(value) < c.Offset+8 {
+			continue
+		}
+		order := binary.ByteOrder(binary.BigEndian)
+		if c.LittleEndian {
+			order = binary.LittleEndian
+		}
+		t.sums[i] += int64(order.Uint64(value[c.Offset:]))
+	}
+	return nil
+}
+
+// close returns the part after its last row, which ended with err.
+func (t *tally) close(err error) (Part, error) {
+	if errors.Is(err, errCensusFull) {
+		err = nil
+	}
+	t.part.Sums = make(map[string]int64, len(t.columns))
+	for i, c := range t.columns {
+		if c.kind != db.Text {
+			t.part.Sums[c.name] = t.sums[i]
+		}
+	}
+	return t.part, err
+}
+
+// hash is the state of a digest of one row: FNV-1a over words of 64 bits, with a final mix
+// (Appleby, MurmurHash3), so that the sum over rows depends on all bits.
+type hash uint64
+
+const (
+	hashStart hash = 14695981039346656037
+	hashPrime hash = 1099511628211
+	nullMark       = 0x9e3779b97f4a7c15
+)
+
+func (h hash) word(w uint64) hash { return (h ^ hash(w)) * hashPrime }
+
+func (h hash) text(b []byte) hash {
+	for _, c := range b {
+		h = (h ^ hash(c)) * hashPrime
+	}
+	return h.word(uint64(len(b)))
+}
+
+func (h hash) end() uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return uint64(h ^ h>>33)
+}
+
+// Listing is how a SQL database reads the rows of a table for a census.
+type Listing struct {
+	Table   string
+	Columns []string
+	Types   []db.Type
+	Key     string // the columns of an index, as ORDER BY has them; empty: there is none
+	// Bytes is the length of the longest row, if rows can be long; nil: they cannot.
+	Bytes func(m *Metadata) int
+	// Optional is set if the table may not be there.
+	Optional bool
+}
+
+// rows is how many rows of the table a census reads.
+func (l *Listing) rows(m *Metadata) int {
+	if l.Bytes == nil {
+		return censusRows
+	}
+	return min(censusRows, censusBytes/max(l.Bytes(m), 1)+1)
+}
+
+func (l *Listing) columns() (list []column) {
+	for i, name := range l.Columns {
+		list = append(list, column{name, l.Types[i]})
+	}
+	return list
+}
+
+// censusOf takes one part after the other.
+func censusOf[P any](
+	ctx context.Context, parts []P, take func(ctx context.Context, part P) (Part, error),
+) (Census, error) {
+	var all Census
+	for _, part := range parts {
+		p, err := take(ctx, part)
+		if err != nil {
+			return nil, fmt.Errorf("read what identifies the data: %s: %w", p.Name, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

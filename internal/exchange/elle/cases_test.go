@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
-	"stroppy/internal/check/text"
+	sentences "stroppy/internal/check/text"
 	"stroppy/internal/exchange"
 	"stroppy/internal/isolation"
 )
@@ -87,7 +87,7 @@ func TestOrderOfLinesIsNoDuration(t *testing.T) {
 			compareLevels(t, c, []string{"holds", "serializable", "broken", "strong-snapshot-isolation"})
 			edges := ""
 			for _, r := range c.Results {
-				for _, a := range slices.Concat(r.Anomalies, text.Speaker{Words: check.Words{One: "transaction"}}.Anomalies(&r)) {
+				for _, a := range slices.Concat(r.Anomalies, sentences.Speaker{Words: check.Words{One: "transaction"}}.Anomalies(&r)) {
 					for _, e := range a.Cycle {
 						edges += e.Text + "\n"
 					}

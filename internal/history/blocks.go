@@ -49,7 +49,7 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 
 // Cursor reads the transactions of one block after another. One goroutine uses it at a
 // time; several may each have one on the same file. It allocates nothing once its buffers
-// have grown to the largest block and the largest transaction.
+// have grown, but for large blocks and transactions, of which it keeps no memory.
 type Cursor struct {
 	Transaction Transaction // the one that Next read; Next uses it, its Ops, Elements and Broken again
 	Block       Block       // that is being read
@@ -68,8 +68,12 @@ func (r *Reader) Cursor() *Cursor { return &Cursor{source: r.source} }
 // Open makes the cursor stand before the first transaction of b. A block that is damaged
 // has none, and Err then says so.
 func (c *Cursor) Open(b Block) {
+	c.release()
 	c.Block, c.Record = b, -1
 	c.context.startBlock()
+	if b.Length > largeBlock {
+		c.buffer = largeBuffers.take(int(b.Length))
+	}
 	c.buffer, c.err = c.source.payload(b, c.buffer)
 	c.decoder = decoder{b: c.buffer}
 	if c.err != nil {
@@ -84,6 +88,7 @@ func (c *Cursor) Next() bool {
 		if c.err == nil && c.decoder.left() > 0 {
 			c.err = c.source.overfull(c.Block.Offset, c.Block.Records)
 		}
+		c.release()
 		return false
 	}
 	if c.err != nil {
@@ -91,6 +96,7 @@ func (c *Cursor) Next() bool {
 	}
 	c.Record++
 	previous := c.context.id
+	c.releaseOps()
 	c.decoder.transaction(&c.Transaction, &c.context)
 	if c.decoder.bad {
 		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)

@@ -261,6 +261,9 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 // ops takes n operations from i on, and returns the place behind them as varint does.
 func (d *decoder) ops(tx *Transaction, i, n int) int {
 	b, ops := d.b, tx.Ops[:0]
+	if n > manyOps && n > cap(ops) {
+		ops = largeOps.take(n)
+	}
 	var object, v uint64
 	var balance, sum int64
 	for range n {

@@ -68,7 +68,12 @@ type Proof struct {
 
 	// Cyclic are the transactions that have no serial order among themselves. All others
 	// have one, before or behind each circle of these, and everything else holds for all.
+	// Of many circles some are left out: of each level the smallest ones are here.
 	Cyclic []history.ID
+
+	// Delayed are, if there are none of these, the transactions that have no order among
+	// themselves that agrees with real time.
+	Delayed []history.ID
 
 	// Doubt are the transactions of which the errors of the recordings leave open whether the
 	// order agrees with real time. It does by the times as they are given.
@@ -90,7 +95,7 @@ func unproved(format string, args ...any) error {
 func Open(err error) bool { return errors.Is(err, errOpen) }
 
 // Prove looks for a serial order of all transactions that agrees with real time, but for
-// those that have none (Proof.Cyclic). An error
+// those that have none (Proof.Cyclic and Proof.Delayed). An error
 // is a cause for which the context ended, or one of which Open is true: a file that cannot
 // be read, too.
 func Prove(ctx context.Context, in Input) (Proof, error) {
@@ -183,7 +188,7 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	p.proof.Dependencies = p.order.dependencies
 	p.proof.Applied += p.order.unknown
 	p.proof.InDoubtApplied = p.order.unknown
-	p.proof.Cyclic = p.order.cyclic
+	p.proof.Cyclic, p.proof.Delayed = p.order.circles.ids(), p.order.delayed.ids()
 	p.proof.Doubt = p.order.doubt
 	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum
 	return p.order.err

@@ -46,7 +46,9 @@ type placement struct {
 	late    heap[*transaction]       // held back by real time, by their beginnings
 	unsure  []*transaction           // of unknown outcome, and ended
 	open    int                      // ended and not placed
-	cyclic  []history.ID             // placed together with others, because they have no order
+	circles circles                  // placed together, because they have no order
+	delayed circles                  // the same, because they have none that agrees with real time
+	untimed bool                     // real time holds nobody back: there is no order without it either
 	near    []uint32                 // the objects that warm reads
 	touched uint32                   // keeps what warm does from being left out
 	err     error
@@ -316,7 +318,7 @@ func (p *placement) try(t *transaction) {
 // held says that a transaction had ended before t began, and is not placed or not known yet.
 func (p *placement) held(t *transaction) bool {
 	p.advance()
-	return t.try > p.now || len(p.cyclic) == 0 && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
+	return t.try > p.now || !p.untimed && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
 }
 
 func (p *placement) place(t *transaction) {

@@ -24,7 +24,11 @@ func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	if err != nil || proof == nil || !proof.Sum.Equals(in.Total) {
 		return nil, err
 	}
-	return b.proved(proof), nil
+	results := b.proved(proof)
+	if b.Watch.Err != nil {
+		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
+	}
+	return results, nil
 }
 
 // prove returns the proof for the transactions of b and this end state; nil is none found.
@@ -91,8 +95,12 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)
 	}
-	if len(proof.Cyclic) > 0 {
-		order := b.orderOf(proof)
+	cyclic := proof.Cyclic
+	if len(cyclic) == 0 {
+		cyclic = proof.Delayed
+	}
+	if len(cyclic) > 0 {
+		order := b.orderOf(proof, cyclic)
 		if order == nil { // as if there had been no proof
 			b.proof, b.end, b.Txns.Runs, b.Clocks = nil, endFacts{}, nil, nil
 			return nil
@@ -108,12 +116,12 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 // them, and the versions are known to be right, so that nothing else is needed: who made or
 // overwrote a version and is not among them is before or behind all of a circle. Nil is too
 // much memory, or an end of the watch.
-func (b *balances) orderOf(proof *chains.Proof) *order {
+func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	in := b.in
 	in.Input = b.Input
 	in.End = nil
 	ids := map[history.ID]bool{}
-	for _, id := range proof.Cyclic {
+	for _, id := range cyclic {
 		ids[id] = true
 	}
 	in.History = nil
@@ -122,16 +130,20 @@ func (b *balances) orderOf(proof *chains.Proof) *order {
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
 	part.trusted, part.legs = true, map[history.ID][]history.Row{}
-	for _, id := range proof.Cyclic {
+	for _, id := range cyclic {
 		if rows := proof.Legs[id]; len(rows) > 0 {
 			part.legs[id] = rows
 		}
 	}
-	if part.read() != nil || part.Watch.Cancelled() {
+	problem := part.read()
+	var o *order
+	if problem == nil && part.Watch.Err == nil {
+		o = part.order()
+	}
+	if b.Watch.Err = part.Watch.Err; o == nil || b.Watch.Err != nil {
 		return nil
 	}
-	o := part.order()
-	o.undecided = nil
+	part.proof, o.undecided = proof, nil
 	return o
 }
 

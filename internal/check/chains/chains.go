@@ -41,7 +41,8 @@ type Input struct {
 	Opening func(n uint64) int64 // what the load put into object n; called by several goroutines
 	Floor   int64                // no value is ever below it
 	History []Recording
-	End     check.EndState
+	End     check.EndState // nil: there is none, and the versions are what the recordings say of them
+	Loose   bool           // without one: a transaction may overwrite a later version than it read
 
 	// Look begins a pass, of which there may be two. What it returns is called for every
 	// transaction of the background and every rejected one, by one goroutine at a time and
@@ -102,7 +103,7 @@ func Prove(ctx context.Context, in Input) (Proof, error) {
 	if in.Objects > MostObjects {
 		return Proof{}, unproved("there are %d objects", in.Objects)
 	}
-	if len(in.End.Unexpected()) > 0 {
+	if in.End != nil && len(in.End.Unexpected()) > 0 {
 		return Proof{}, unproved("the end state has unexpected rows")
 	}
 	p := &prover{in: in, watch: check.Watch{Ctx: ctx}, books: new(books)}
@@ -123,14 +124,17 @@ type prover struct {
 }
 
 func (p *prover) run() error {
-	err := p.place(nil)
+	if p.in.End == nil {
+		return p.runOpen()
+	}
+	err := p.place(nil, nil)
 	switch {
 	case err == nil:
 		err = p.books.read(&p.watch, p.in.End)
 	case Open(err) && !p.watch.Cancelled():
 		// Of some transactions it is the ledger alone that knows which versions they made.
 		if err = p.ask(); err == nil {
-			err = p.place(p.books.rows)
+			err = p.place(p.books.rows, nil)
 			p.proof.Legs = p.books.rows
 		}
 	}
@@ -143,20 +147,33 @@ func (p *prover) run() error {
 	return p.compare()
 }
 
+// runOpen is run without an end state.
+func (p *prover) runOpen() error {
+	l, err := look(&p.watch, p.in)
+	if err == nil {
+		err = p.place(l.legs, l)
+		p.proof.Legs = l.legs
+	}
+	return err
+}
+
 // eventsAtOnce is for how many events the objects are read together: so many loads from
 // memory are under way at once, and their lines are still in the nearest cache when they are
 // needed.
 const eventsAtOnce = 64
 
 // place finds the serial order. legs has the rows of the ledger of transactions whose
-// clients did not see what they made.
-func (p *prover) place(legs map[history.ID][]history.Row) error {
+// clients did not see what they made; open is what is known without an end state.
+func (p *prover) place(legs map[history.ID][]history.Row, open *outlook) error {
 	p.order = newPlacement(p.in)
 	f, err := newFeed(&p.watch, p.in, legs)
 	if err != nil {
 		return err
 	}
 	defer f.stop()
+	if open != nil {
+		open.begin(p.order, f.apart[0])
+	}
 	m := newMerger(f)
 	for n, next := 0, lookEvery; !p.watch.Cancelled(); {
 		if n >= next {

@@ -29,7 +29,9 @@ const mostCyclic = 1 << 18
 func (c *circles) add(members []*transaction, test graph.Test) {
 	one := circle{test: test}
 	for _, t := range members {
-		one.ids = append(one.ids, t.id)
+		if !t.has(anonymous) {
+			one.ids = append(one.ids, t.id)
+		}
 		one.audit = one.audit || t.has(background)
 	}
 	c.list = append(c.list, one)

@@ -6,7 +6,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
-	"stroppy/internal/history"
 )
 
 // Transactions that wait for each other in a circle have no serial order. A weaker level of a
@@ -190,7 +189,7 @@ func (p *placement) fits(members []*transaction) bool {
 		if last.version != op.version || op.seen() && (last.value != op.value || last.writer != op.writer) {
 			return false
 		}
-		made[n] = append(made[n], object{value: last.value + op.amount, writer: op.by, version: last.version + 1})
+		made[n] = append(made[n], op.after(last, op.t))
 	}
 	for _, t := range members {
 		for _, op := range t.operations() {
@@ -222,8 +221,7 @@ func (p *placement) fits(members []*transaction) bool {
 // written is a write and whose it is.
 type written struct {
 	*operation
-	t  *transaction
-	by history.ID
+	t *transaction
 }
 
 // writesOf are the writes of several transactions, those of each object in the order of
@@ -233,7 +231,7 @@ func writesOf(members []*transaction) (list []written) {
 		ops := t.operations()
 		for i := range ops {
 			if ops[i].write() {
-				list = append(list, written{&ops[i], t, t.id})
+				list = append(list, written{&ops[i], t})
 			}
 		}
 	}
@@ -259,9 +257,7 @@ func (p *placement) placeTogether(members []*transaction) {
 		p.forget(t)
 		t.state = placed
 		p.open--
-		if t.has(unknown) {
-			p.unknown++
-		}
+		p.countUnknown(t)
 	}
 	for v, n := range reads {
 		if v.number == before[v.object] {

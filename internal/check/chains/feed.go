@@ -413,6 +413,8 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 // was not applied, unless it was refused.
 func (f *feed) operations(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
 	switch {
+	case f.in.End == nil:
+		return f.witnessed(b, t, tx)
 	case f.asked(tx):
 		if tx.Outcome == history.Unknown {
 			b.counts.inDoubt++

@@ -326,9 +326,7 @@ func (p *placement) place(t *transaction) {
 		p.open--
 	}
 	t.state = placed
-	if t.has(unknown) {
-		p.unknown++
-	}
+	p.countUnknown(t)
 	ops := t.operations()
 	if p.errors != nil {
 		p.doubted(t, ops)
@@ -349,6 +347,24 @@ func (p *placement) place(t *transaction) {
 	}
 }
 
+// countUnknown counts a transaction that is placed although its outcome was unknown.
+func (p *placement) countUnknown(t *transaction) {
+	if t.has(unknown) && !t.has(anonymous) {
+		p.unknown++
+	}
+}
+
+// after is the next version of an object, as t makes it.
+func (op *operation) after(o object, t *transaction) object {
+	o.value, o.writer = o.value+op.amount, t.id
+	if t.has(anonymous) {
+		o.value, o.writer = op.value, op.writer
+	}
+	o.version++
+	o.reads = 0
+	return o
+}
+
 // write makes the next version of an object.
 func (p *placement) write(t *transaction, op *operation, o *object) {
 	if op.seen() && (op.value != o.value || op.writer != o.writer) {
@@ -358,11 +374,8 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	if p.dependencies += int(o.reads); o.writer != 0 {
 		p.dependencies++
 	}
-	o.reads = 0
-	o.value += op.amount
-	o.writer = t.id
-	o.version++
-	if o.value < p.in.Floor {
+	*o = op.after(*o, t)
+	if o.value < p.in.Floor && p.in.End != nil {
 		p.fail("object %d fell to %d", op.object(), o.value)
 	}
 	if t.has(unknown) {

@@ -34,6 +34,7 @@ const (
 	postponed                    // it is in a heap
 	announced                    // its beginning was handed over
 	background                   // it is an audit
+	anonymous                    // of an unknown one: it is not recorded, and others read what it made
 )
 
 func (t *transaction) has(f flags) bool { return t.flags&f != 0 }

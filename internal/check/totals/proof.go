@@ -21,7 +21,7 @@ var errOdd = errors.New("a transaction shows a violation")
 func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
-	if err != nil || proof == nil || !proof.Sum.Equals(in.Total) {
+	if err != nil || proof == nil || in.End != nil && !proof.Sum.Equals(in.Total) {
 		return nil, err
 	}
 	results := b.proved(proof)
@@ -33,17 +33,17 @@ func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 
 // prove returns the proof for the transactions of b and this end state; nil is none found.
 func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error) {
-	recordings := onOneClock(b.Input.History)
-	if recordings == nil || end == nil || len(b.Input.Early) > 0 {
+	recordings := onOneClock(b.Input.History, end == nil)
+	if recordings == nil || end != nil && len(b.Input.Early) > 0 {
 		return nil, nil
 	}
-	if b.in.Predicates != nil { // a chain says nothing of which accounts were there
+	if b.in.Predicates != nil || b.in.Part { // a chain says nothing of which accounts were there
 		return nil, nil
 	}
 	report := b.Input.OnViolation
 	b.Input.OnViolation = nil // what is found without a proof is found again, and reported then
 	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
-		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Look: b.lookAnew,
+		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Loose: !b.overwroteRead(), Look: b.lookAnew,
 	})
 	b.Input.OnViolation = report
 	switch {
@@ -57,20 +57,39 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	return &proof, nil
 }
 
-// onOneClock are closed recordings with when each began on the clock of all; nil where one is
+// displaced finds, where there is no end state, the transactions that overwrote a later version
+// than they had read.
+func (b *balances) displaced() error {
+	if b.Input.End != nil || b.in.Part || b.trusted {
+		return nil
+	}
+	in := chains.Input{Objects: b.in.Accounts, Loose: !b.overwroteRead()}
+	for _, source := range b.Input.History {
+		in.History = append(in.History, chains.Recording{Source: source})
+	}
+	legs, err := chains.Displaced(&b.Watch, in)
+	if err == nil {
+		b.legs = legs
+	} else if !chains.Open(err) {
+		return err
+	}
+	return nil
+}
+
+// onOneClock are recordings, closed unless open may be, with when each began on the clock of all; nil where one is
 // not closed, where they have no clock in common, or where it is not known when what an
 // audit saw was so.
 //
 // Of a run, or of the clients of a worker, it may be known only within two bounds when it began
 // on that clock.
-func onOneClock(sources []check.Source) (list []chains.Recording) {
+func onOneClock(sources []check.Source, open bool) (list []chains.Recording) {
 	var first check.Clock
 	for i, source := range sources {
 		clock, ok := check.ClockOf(source.Header())
 		if i == 0 {
 			first = clock
 		}
-		if !source.Complete() || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
+		if !source.Complete() && !open || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
 			return nil
 		}
 		recording := chains.Recording{Source: source}
@@ -106,10 +125,13 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 			return nil
 		}
 		results := b.decideAll(order)
+		b.Settle(results, nil)
 		check.Locate(b.Input.History, &b.Watch, results)
 		return results
 	}
-	return b.decideAll(&order{b: b, doubt: proof.Doubt})
+	results := b.decideAll(&order{b: b, doubt: proof.Doubt, undecided: b.whyUndecided()})
+	b.Settle(results, nil)
+	return results
 }
 
 // orderOf is what the dependency graph says of some transactions. All its circles are among
@@ -129,7 +151,7 @@ func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 		in.History = append(in.History, &picked{source, ids})
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
-	part.trusted, part.legs = true, map[history.ID][]history.Row{}
+	part.trusted, part.open, part.legs = true, b.Input.End == nil, map[history.ID][]history.Row{}
 	for _, id := range cyclic {
 		if rows := proof.Legs[id]; len(rows) > 0 {
 			part.legs[id] = rows
@@ -143,7 +165,7 @@ func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	if b.Watch.Err = part.Watch.Err; o == nil || b.Watch.Err != nil {
 		return nil
 	}
-	part.proof, o.undecided = proof, nil
+	part.proof, o.undecided = proof, b.whyUndecided()
 	return o
 }
 

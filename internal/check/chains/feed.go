@@ -51,6 +51,7 @@ func (b *batch) done() {
 	for _, ops := range b.large {
 		largeOperations.Put(&ops)
 	}
+	clear(b.large)
 	b.large = b.large[:0]
 	b.pool.Put(b)
 }

@@ -72,7 +72,7 @@ func (c *Cursor) Open(b Block) {
 	c.Block, c.Record = b, -1
 	c.context.startBlock()
 	if b.Length > largeBlock {
-		c.buffer = largeBuffers.take(int(b.Length))
+		c.buffer = largeBuffers.Take(int(b.Length))
 	}
 	c.buffer, c.err = c.source.payload(b, c.buffer)
 	c.decoder = decoder{b: c.buffer}

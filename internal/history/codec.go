@@ -262,7 +262,7 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 func (d *decoder) ops(tx *Transaction, i, n int) int {
 	b, ops := d.b, tx.Ops[:0]
 	if n > manyOps && n > cap(ops) {
-		ops = largeOps.take(n)
+		ops = largeOps.Take(n)
 	}
 	var object, v uint64
 	var balance, sum int64

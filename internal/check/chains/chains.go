@@ -166,6 +166,7 @@ const eventsAtOnce = 64
 // clients did not see what they made; open is what is known without an end state.
 func (p *prover) place(legs map[history.ID][]history.Row, open *outlook) error {
 	p.order = newPlacement(p.in)
+	p.order.tentative = legs == nil && open == nil
 	f, err := newFeed(&p.watch, p.in, legs)
 	if err != nil {
 		return err

@@ -24,8 +24,14 @@ import (
 //   - While there is none, real time is an edge too. A component that only real time closes is
 //     placed the same way, and kept apart.
 
-// mostWaiting bounds the transactions that wait. A history is not proved if more found no place.
-const mostWaiting = 1 << 20
+// Bounds of the transactions that wait although nothing that comes can help the first of them. A
+// history is not proved if more found no place: in all, of those with many operations, and
+// while the ledger may still be asked who made which version.
+const (
+	mostWaiting   = 1 << 20
+	mostLarge     = 1 << 6
+	mostTentative = 1 << 14
+)
 
 // lookEvery is how many beginnings and ends lie between two looks for circles, at least. As many
 // as wait after a look come before the next one, so that those who wait for ever, because a write
@@ -43,9 +49,6 @@ func (p *placement) overdue(began int64) bool {
 // breakCircles places closed components until there are no more, and returns how many
 // transactions wait for something else.
 func (p *placement) breakCircles(w *check.Watch) (left int) {
-	if len(p.queue)-p.first > mostWaiting {
-		p.fail("more than %d transactions found no place", mostWaiting)
-	}
 	for broken := true; broken && p.err == nil; {
 		waiting := p.waiting()
 		left = len(waiting)
@@ -61,7 +64,24 @@ func (p *placement) breakCircles(w *check.Watch) (left int) {
 		}
 		p.settle()
 	}
+	p.boundWaiting()
 	return left
+}
+
+// boundWaiting ends the proof if too many transactions wait.
+func (p *placement) boundWaiting() {
+	count, large := 0, 0
+	for _, t := range p.queue[p.first:] {
+		if t.state != placed {
+			count++
+			if len(t.more) >= manyOperations {
+				large++
+			}
+		}
+	}
+	if count > mostWaiting || large > mostLarge || p.tentative && count > mostTentative {
+		p.fail("%d transactions found no place", count)
+	}
 }
 
 // placeClosed places the closed components of the graph of the transactions that wait. It

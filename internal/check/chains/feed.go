@@ -28,6 +28,8 @@ type batch struct {
 	legs   fingerprint
 	counts counts
 	err    error
+	later  *history.Block  // that is opened when somebody asks
+	asked  bool            // somebody was asked to decode it
 	rest   *history.Cursor // on the block's other transactions; nil: there are none
 	ready  chan struct{}   // has an element when the batch is decoded
 	pool   *sync.Pool
@@ -49,7 +51,7 @@ func (b *batch) done() {
 		return
 	}
 	for _, ops := range b.large {
-		largeOperations.Put(&ops)
+		largeOperations.Put(ops)
 	}
 	clear(b.large)
 	b.large = b.large[:0]
@@ -61,22 +63,16 @@ func (b *batch) done() {
 const manyOperations = 1 << 10
 
 // largeOperations holds memory for the operations of such transactions.
-var largeOperations sync.Pool
+var largeOperations history.Memory[operation]
 
 // room returns empty memory for so many operations of one transaction.
 func (b *batch) room(operations int) []operation {
 	if operations < manyOperations {
 		return b.now[:0]
 	}
-	var ops []operation
-	if p, ok := largeOperations.Get().(*[]operation); ok {
-		ops = *p
-	}
-	if cap(ops) < operations {
-		ops = make([]operation, 0, operations)
-	}
-	b.large = append(b.large, ops[:0])
-	return ops[:0]
+	ops := largeOperations.Take(operations)
+	b.large = append(b.large, ops)
+	return ops
 }
 
 // blocks is a source whose blocks can be decoded by any goroutine; *history.Reader is one.
@@ -191,10 +187,16 @@ func (f *feed) deal(files []blocks) error {
 		for _, p := range list {
 			b := f.batches.Get().(*batch)
 			b.reset(f.client(p), p.file, f.in.History[p.file].Zero)
+			if large(p.block) {
+				b.later = &p.block // which is decoded when the client is there
+			}
 			select {
 			case f.order <- b:
 			case <-ctx.Done():
 				return
+			}
+			if large(p.block) {
+				continue
 			}
 			select {
 			case begun <- begunBlock{b, p.block}:
@@ -209,6 +211,9 @@ func (f *feed) deal(files []blocks) error {
 	return nil
 }
 
+// large reports whether a block has much for each of its records: it is not decoded ahead.
+func large(b history.Block) bool { return b.Length > 1<<12*b.Records }
+
 // work decodes what it is given until the context ends.
 func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 	for {
@@ -218,16 +223,32 @@ func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 		case group := <-f.further:
 			for _, b := range group {
 				if ctx.Err() == nil {
+					if b.later != nil {
+						f.open(b, b.later)
+					}
 					f.decode(b)
 					b.ready <- struct{}{}
 				}
 			}
 		case j := <-begun:
-			j.batch.rest = f.cursors[j.batch.file].Get().(*history.Cursor)
-			j.batch.rest.Open(j.block)
+			f.open(j.batch, &j.block)
 			f.decode(j.batch)
 			j.batch.ready <- struct{}{}
 		}
+	}
+}
+
+// open opens the block of a batch that is the first of one.
+func (f *feed) open(b *batch, block *history.Block) {
+	b.rest = f.cursors[b.file].Get().(*history.Cursor)
+	b.rest.Open(*block)
+}
+
+// prefetch has a large block decoded that is its client's next one.
+func (f *feed) prefetch(b *batch) {
+	if !b.asked && b.later != nil {
+		b.asked = true
+		f.further <- []*batch{b}
 	}
 }
 
@@ -325,6 +346,7 @@ func (f *feed) take(b *batch, before *counts) error {
 		f.group = slices.Delete(f.group, i, i+1)
 		f.decode(b)
 	} else {
+		f.prefetch(b)
 		<-b.ready
 	}
 	if b.err != nil {

@@ -35,23 +35,24 @@ const (
 //     began before that;
 //   - what had ended before what began after that (real time).
 type placement struct {
-	in      Input
-	objects []object
-	waiters waiters
-	makers  map[version]*transaction // of unknown outcome, by what they are to make
-	ready   []*transaction           // to be tried again
-	queue   []*transaction           // ended and perhaps not placed, in the order of their ends
-	first   int                      // of queue, that is not placed
-	now     int64                    // when the last of them ended
-	late    heap[*transaction]       // held back by real time, by their beginnings
-	unsure  []*transaction           // of unknown outcome, and ended
-	open    int                      // ended and not placed
-	circles circles                  // placed together, because they have no order
-	delayed circles                  // the same, because they have none that agrees with real time
-	untimed bool                     // real time holds nobody back: there is no order without it either
-	near    []uint32                 // the objects that warm reads
-	touched uint32                   // keeps what warm does from being left out
-	err     error
+	in        Input
+	objects   []object
+	waiters   waiters
+	makers    map[version]*transaction // of unknown outcome, by what they are to make
+	ready     []*transaction           // to be tried again
+	queue     []*transaction           // ended and perhaps not placed, in the order of their ends
+	first     int                      // of queue, that is not placed
+	now       int64                    // when the last of them ended
+	late      heap[*transaction]       // held back by real time, by their beginnings
+	unsure    []*transaction           // of unknown outcome, and ended
+	open      int                      // ended and not placed
+	circles   circles                  // placed together, because they have no order
+	delayed   circles                  // the same, because they have none that agrees with real time
+	tentative bool                     // if it fails, another one follows that knows more
+	untimed   bool                     // real time holds nobody back: there is no order without it either
+	near      []uint32                 // the objects that warm reads
+	touched   uint32                   // keeps what warm does from being left out
+	err       error
 
 	// Where the recordings' times have errors: of each recording, and by object the latest
 	// beginnings of what stands before the last version, and of who read it.

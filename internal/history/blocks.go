@@ -56,6 +56,8 @@ type Cursor struct {
 	Record      int         // of Transaction within Block, from 0
 
 	source  *blockSource
+	earlier *earlierReads
+	before  func(id ID, ops []Op) ([]Op, bool)
 	buffer  []byte
 	decoder decoder
 	context context
@@ -63,7 +65,11 @@ type Cursor struct {
 }
 
 // Cursor returns a new one, which stands in no block.
-func (r *Reader) Cursor() *Cursor { return &Cursor{source: r.source} }
+func (r *Reader) Cursor() *Cursor {
+	c := &Cursor{source: r.source, earlier: &r.earlier}
+	c.before = func(id ID, ops []Op) ([]Op, bool) { return c.earlier.take(c.source, c.Block.Offset, id, ops) }
+	return c
+}
 
 // Open makes the cursor stand before the first transaction of b. A block that is damaged
 // has none, and Err then says so.
@@ -71,6 +77,7 @@ func (c *Cursor) Open(b Block) {
 	c.release()
 	c.Block, c.Record = b, -1
 	c.context.startBlock()
+	c.context.before = c.before
 	if b.Length > largeBlock {
 		c.buffer = largeBuffers.Take(int(b.Length))
 	}
@@ -101,6 +108,9 @@ func (c *Cursor) Next() bool {
 	if c.decoder.bad {
 		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)
 		return false
+	}
+	if c.context.differed {
+		c.earlier.note(c.Block.Offset, &c.Transaction)
 	}
 	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, previous, c.Transaction.ID)
 	return c.err == nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
@@ -148,7 +149,11 @@ func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	}
 	in.History = nil
 	for _, source := range b.Input.History {
-		in.History = append(in.History, &picked{source, ids})
+		of := &picked{Source: source}
+		if of.pick(&b.Watch, ids) != nil {
+			return nil
+		}
+		in.History = append(in.History, of)
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
 	part.trusted, part.open, part.legs = true, b.Input.End == nil, map[history.ID][]history.Row{}
@@ -169,10 +174,22 @@ func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	return o
 }
 
-// picked is a source of some transactions of another.
+// picked is a source of a few transactions of another.
 type picked struct {
 	check.Source
-	ids map[history.ID]bool
+	list []history.Record
+}
+
+// pick reads the transactions of some ids.
+func (p *picked) pick(w *check.Watch, ids map[history.ID]bool) (problem error) {
+	for rec := range check.Each(w, "the history", p.Source.Transactions(), &problem) {
+		if ids[rec.ID] {
+			tx := *rec.Transaction
+			tx.Ops = slices.Clone(tx.Ops)
+			p.list = append(p.list, history.Record{Transaction: &tx, Ref: rec.Ref})
+		}
+	}
+	return problem
 }
 
 // Complete implements check.Source: there are transactions that this one does not have.
@@ -180,8 +197,8 @@ func (p *picked) Complete() bool { return false }
 
 func (p *picked) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
-		for rec, err := range p.Source.Transactions() {
-			if (err != nil || p.ids[rec.ID]) && !yield(rec, err) {
+		for _, rec := range p.list {
+			if !yield(rec, nil) {
 				return
 			}
 		}

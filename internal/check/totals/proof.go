@@ -110,7 +110,9 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	}
 	b.proof = proof
 	b.Input.SetCommitted(uint64(proof.Committed))
-	b.Input.SetResolved(check.Resolved{Unknown: uint64(proof.InDoubt), Applied: uint64(proof.InDoubtApplied), By: b.Words.Book})
+	if b.Input.End != nil {
+		b.Input.SetResolved(check.Resolved{Unknown: uint64(proof.InDoubt), Applied: uint64(proof.InDoubtApplied), By: b.Words.Book})
+	}
 	b.end.accounts, b.end.sum = b.in.Accounts, proof.Sum
 	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)

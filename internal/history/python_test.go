@@ -35,8 +35,8 @@ type summary struct {
 	Entries      int            `json:"entries"`
 	EntryAmounts int64          `json:"entry_amounts"`
 	Unexpected   int            `json:"unexpected"`
-	First        []string       `json:"first"` // the key of the object with the least number
-	Last         []string       `json:"last"`  // and with the greatest one
+	First        []string       `json:"first"`         // the key of the object with the least number
+	Last         []string       `json:"last"`          // and with the greatest one
 	ReadVersions uint64         `json:"read_versions"` // of all operations, modulo 2^64
 	ReadBalances uint64         `json:"read_balances"`
 }

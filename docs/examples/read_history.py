@@ -16,7 +16,7 @@ import struct
 import sys
 
 MAGIC = b"stroppy\x1a"
-FORMATS = (3, 4, 5)  # format 3 has no elements, format 4 no bytes of broken values
+FORMATS = (3, 4, 5, 6)  # format 3 has no elements, 4 no bytes of broken values, 5 no differences
 TRANSACTIONS, ACCOUNTS, LEDGER = 1, 2, 3
 OUTCOMES = ["unknown", "committed", "rejected", "aborted"]
 MASK = (1 << 64) - 1
@@ -145,15 +145,17 @@ class File:
 
 def transactions(file):
     latest = {}  # the last sequence of each client
+    before = {}  # the last transaction of each client
     for client, n, p in file.blocks():
         last, end, lists = 0, 0, {}
         for _ in range(n):
-            tx = transaction(p, last, end, lists)
+            tx = transaction(p, last, end, lists, before.get(client))
             last, end = tx["number"], tx["end"]
             sequence = latest.get(client, 0) + 1
             if tx["id"] != (file.header["run"], client, sequence):
                 raise ValueError(f"{file.path}: transaction {sequence} of client {client} is missing")
             latest[client] = sequence
+            before[client] = tx
             yield tx
 
 
@@ -174,7 +176,7 @@ def manifest(folder, recorded):
     return listed["files"]
 
 
-def transaction(p, last, end, lists):
+def transaction(p, last, end, lists, before):
     first, more = p.byte(), 0
     kind, outcome, reason, attempts, limit = first & 15, first >> 4 & 7, 0, 1, 0
     if first & 0x80:
@@ -192,8 +194,13 @@ def transaction(p, last, end, lists):
     due = signed(sent - p.s())
     tried = signed(sent + p.s())
     end = signed(tried + p.s())
+    count, differs = p.u(), more & 32 and limit == 0
     ops, object_, balance, total = [], 0, 0, 0
-    for _ in range(p.u()):
+    if differs:
+        if before is None or before["number"] + 1 != number or len(before["ops"]) != count:
+            raise ValueError(f"transaction {parts(number)} differs from one that is not there")
+        ops, count = differences(p, before["ops"], number), 0
+    for _ in range(count):
         flags = p.byte()
         object_ = object_ + p.s() & MASK
         amount = p.s() if flags & 8 else -total if flags & 16 else 0
@@ -210,6 +217,23 @@ def transaction(p, last, end, lists):
     return {"number": number, "id": parts(number), "kind": kind, "outcome": OUTCOMES[outcome], "reason": reason,
             "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts, "limit": limit,
             "due": due, "sent": sent, "try": tried, "end": end, "ops": ops, "loose": loose, "broken": broken}
+
+
+def differences(p, before, number):
+    """The operations of a transaction that is recorded by what differs from the one before."""
+    ops, at = list(before), 0
+    for _ in range(p.u()):
+        at += p.u()
+        old, flags = ops[at], p.byte()
+        op = {"object": old["object"], "write": False, "observed": bool(flags & 2),
+              "amount": 0, "version": 0, "balance": 0, "last": None, "state": flags >> 5}
+        if flags & 4:
+            op["version"] = old["version"] + p.s() & MASK
+            op["balance"] = signed(old["balance"] + p.s())
+            op["last"] = p.id(parts(number))
+        ops[at] = op
+        at += 1
+    return ops
 
 
 def elements(p, ops, lists):
@@ -315,16 +339,20 @@ def summary(directory):
     header = recorded.header
     names = {k["number"]: k["name"] for k in header.get("kinds", [])}
     counts, operations, amounts, read, read_sum = collections.Counter(), 0, 0, 0, 0
+    versions, balances = 0, 0
     for tx in transactions(recorded):
         counts[names.get(tx["kind"], str(tx["kind"])) + " " + tx["outcome"]] += 1
         operations += len(tx["ops"])
+        versions += sum(op["version"] for op in tx["ops"])
+        balances += sum(op["balance"] for op in tx["ops"])
         for listed in [op.get("elements", []) for op in tx["ops"]] + [tx["loose"]]:
             read, read_sum = read + len(listed), read_sum + sum(listed) & MASK
         if tx["outcome"] == "committed":
             amounts += sum(op["amount"] for op in tx["ops"] if op["write"])
     result = {"workload": header["workload"], "run": header["run"], "complete": recorded.complete,
               "transactions": dict(counts), "operations": operations, "amounts": amounts,
-              "elements": read, "element_sum": read_sum}
+              "elements": read, "element_sum": read_sum,
+              "read_versions": versions & MASK, "read_balances": balances & MASK}
     listed = manifest(folder, recorded)
     recorded.verify(listed)
     path = os.path.join(folder, "end-objects.bin")

@@ -21,6 +21,7 @@ import (
 	"stroppy/internal/live"
 	"stroppy/internal/output"
 	"stroppy/internal/report"
+	"stroppy/internal/resource"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep/rounds"
@@ -153,6 +154,9 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		s.note("scaled down %s", by)
 	}
 	if note := config.unlimited(); note != "" {
+		s.note("%s", note)
+	}
+	if note := run.MemoryWarning(&config.Plan, workload, resource.Free()); note != "" && steps.Check {
 		s.note("%s", note)
 	}
 	url := config.runDatabase(dir.Path)

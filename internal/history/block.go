@@ -16,8 +16,8 @@ import (
 // footer, as docs/history-format.md describes it. All numbers are little-endian and
 // all checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
-	formatVersion = 5
-	oldestVersion = 3 // that is read: it has no elements; 4 has no bytes of broken values
+	formatVersion = 6
+	oldestVersion = 3 // that is read: it has no elements; 4 has no bytes of broken values; 5 has no differences
 
 	fileMagic   = "stroppy\x1a" // the last byte ends a text file on a terminal
 	blockMagic  = 0x6b636c62    // "blck"

@@ -49,13 +49,15 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 
 // Cursor reads the transactions of one block after another. One goroutine uses it at a
 // time; several may each have one on the same file. It allocates nothing once its buffers
-// have grown to the largest block and the largest transaction.
+// have grown, but for large blocks and transactions, of which it keeps no memory.
 type Cursor struct {
 	Transaction Transaction // the one that Next read; Next uses it, its Ops, Elements and Broken again
 	Block       Block       // that is being read
 	Record      int         // of Transaction within Block, from 0
 
 	source  *blockSource
+	earlier *earlierReads
+	before  func(id ID, ops []Op) ([]Op, bool)
 	buffer  []byte
 	decoder decoder
 	context context
@@ -63,13 +65,22 @@ type Cursor struct {
 }
 
 // Cursor returns a new one, which stands in no block.
-func (r *Reader) Cursor() *Cursor { return &Cursor{source: r.source} }
+func (r *Reader) Cursor() *Cursor {
+	c := &Cursor{source: r.source, earlier: &r.earlier}
+	c.before = func(id ID, ops []Op) ([]Op, bool) { return c.earlier.take(c.source, c.Block.Offset, id, ops) }
+	return c
+}
 
 // Open makes the cursor stand before the first transaction of b. A block that is damaged
 // has none, and Err then says so.
 func (c *Cursor) Open(b Block) {
+	c.release()
 	c.Block, c.Record = b, -1
 	c.context.startBlock()
+	c.context.before = c.before
+	if b.Length > largeBlock {
+		c.buffer = largeBuffers.Take(int(b.Length))
+	}
 	c.buffer, c.err = c.source.payload(b, c.buffer)
 	c.decoder = decoder{b: c.buffer}
 	if c.err != nil {
@@ -84,6 +95,7 @@ func (c *Cursor) Next() bool {
 		if c.err == nil && c.decoder.left() > 0 {
 			c.err = c.source.overfull(c.Block.Offset, c.Block.Records)
 		}
+		c.release()
 		return false
 	}
 	if c.err != nil {
@@ -91,10 +103,14 @@ func (c *Cursor) Next() bool {
 	}
 	c.Record++
 	previous := c.context.id
+	c.releaseOps()
 	c.decoder.transaction(&c.Transaction, &c.context)
 	if c.decoder.bad {
 		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)
 		return false
+	}
+	if c.context.differed {
+		c.earlier.note(c.Block.Offset, &c.Transaction)
 	}
 	c.err = c.source.misplaced(c.Block.Offset, c.Block.Client, previous, c.Transaction.ID)
 	return c.err == nil

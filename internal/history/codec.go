@@ -35,6 +35,7 @@ const (
 // The most bytes that a transaction without operations, and one operation, can
 // take; the least bytes of a transaction and of an operation.
 const (
+	maxKind   = 2 + 3 + 2*5
 	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10 + 10 + 10
 	maxOp     = 1 + 5*10 + 3
 	minRecord = 7
@@ -47,6 +48,12 @@ type context struct {
 	id   ID
 	end  int64
 	read *readLists // nil until a record has elements
+
+	// before returns the operations of the transaction before one, appended to ops; nil: there
+	// are no differences.
+	before func(id ID, ops []Op) ([]Op, bool)
+	// differed says that the record read last had differences.
+	differed bool
 }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
@@ -80,14 +87,7 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 	i := len(b)
 	b = slices.Grow(b, maxRecord)
 	b = b[:cap(b)]
-	i = putKind(b, i, tx)
-	i = put(b, i, zigzag(int64(tx.ID-c.id-1)))
-	i = put(b, i, zigzag(tx.Sent-c.end))
-	i = put(b, i, zigzag(tx.Sent-tx.Due))
-	i = put(b, i, zigzag(tx.Try-tx.Sent))
-	i = put(b, i, zigzag(tx.End-tx.Try))
-	i = put(b, i, uint64(len(tx.Ops)))
-	c.id, c.end = tx.ID, tx.End
+	i = putHead(b, putKind(b, i, tx, false), tx, c)
 	var object uint64
 	var balance, sum int64
 	for k := range tx.Ops {
@@ -125,6 +125,27 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 	return b[:i]
 }
 
+// putHead writes what stands between the kind and the operations, and moves the context on.
+func putHead(b []byte, i int, tx *Transaction, c *context) int {
+	i = put(b, i, zigzag(int64(tx.ID-c.id-1)))
+	i = put(b, i, zigzag(tx.Sent-c.end))
+	i = put(b, i, zigzag(tx.Sent-tx.Due))
+	i = put(b, i, zigzag(tx.Try-tx.Sent))
+	i = put(b, i, zigzag(tx.End-tx.Try))
+	i = put(b, i, uint64(len(tx.Ops)))
+	c.id, c.end = tx.ID, tx.End
+	return i
+}
+
+// appendDifferences appends tx by its differences from an earlier transaction.
+func appendDifferences(b []byte, tx *Transaction, c *context, e *earlier) []byte {
+	i := len(b)
+	b = slices.Grow(b, maxRecord)
+	b = b[:cap(b)]
+	i = putHead(b, putKind(b, i, tx, true), tx, c)
+	return e.putDifferences(b[:i], tx)
+}
+
 // opFlags returns the first byte of op; sum is that of the amounts before it.
 func opFlags(op *Op, sum int64) byte {
 	values := op.Observed || op.Version|uint64(op.Value)|uint64(op.Writer) != 0
@@ -140,11 +161,12 @@ func bit(set bool, flag byte) byte {
 	return 0
 }
 
-// putKind writes everything of tx that is neither id, time nor operation.
-func putKind(b []byte, i int, tx *Transaction) int {
+// putKind writes everything of tx that is neither id, time nor operation. If its operations are
+// differences there is a limit that is 0.
+func putKind(b []byte, i int, tx *Transaction, differs bool) int {
 	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
 		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) |
-		bit(tx.Limit != 0, moreLimit) | bit(len(tx.Elements) > 0, moreElements) |
+		bit(tx.Limit != 0 || differs, moreLimit) | bit(len(tx.Elements) > 0, moreElements) |
 		bit(len(tx.Broken) > 0, moreBroken)
 	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
 	if second == 0 {
@@ -230,6 +252,7 @@ func (d *decoder) bytes() []byte {
 // transaction takes one transaction into tx, reusing its Ops, Elements and Broken.
 func (d *decoder) transaction(tx *Transaction, c *context) {
 	second := d.kind(tx)
+	c.differed = second&moreLimit != 0 && tx.Limit == 0
 	b, i := d.b, d.i
 	id, i := short(b, i)
 	sent, i := varint(b, i)
@@ -237,7 +260,7 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	try, i := short(b, i)
 	end, i := varint(b, i)
 	n, i := short(b, i)
-	if i > len(b) || n > uint64((len(b)-i)/minOp) {
+	if i > len(b) || !c.differed && n > uint64((len(b)-i)/minOp) {
 		d.fail()
 		return
 	}
@@ -248,6 +271,11 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	tx.End = tx.Try + unzigzag(end)
 	c.id, c.end = tx.ID, tx.End
 	tx.Elements = tx.Elements[:0]
+	if c.differed {
+		d.i = i
+		d.compared(tx, c, n)
+		return
+	}
 	if d.i = d.ops(tx, i, int(n)); d.i > len(b) {
 		d.fail()
 	} else if second&moreElements != 0 {
@@ -258,9 +286,31 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	}
 }
 
+// compared takes the n operations of a record of differences.
+func (d *decoder) compared(tx *Transaction, c *context, n uint64) {
+	tx.Broken = tx.Broken[:0]
+	if c.before == nil {
+		d.fail()
+		return
+	}
+	ops := tx.Ops[:0]
+	if n > manyOps && n > uint64(cap(ops)) && n < maxPayload {
+		ops = largeOps.Take(int(n))
+	}
+	ops, ok := c.before(tx.ID, ops)
+	if !ok || uint64(len(ops)) != n {
+		d.fail()
+		return
+	}
+	d.differences(tx, ops)
+}
+
 // ops takes n operations from i on, and returns the place behind them as varint does.
 func (d *decoder) ops(tx *Transaction, i, n int) int {
 	b, ops := d.b, tx.Ops[:0]
+	if n > manyOps && n > cap(ops) {
+		ops = largeOps.Take(n)
+	}
 	var object, v uint64
 	var balance, sum int64
 	for range n {

@@ -223,7 +223,7 @@ func TestWhatOpenRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a newer format":  {changed(8, formatVersion+1), "it is in format 6 and this Stroppy knows formats up to 5: use a newer Stroppy"},
+		"a newer format":  {changed(8, formatVersion+1), "it is in format 7 and this Stroppy knows formats up to 6: use a newer Stroppy"},
 		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},

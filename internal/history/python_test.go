@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,8 +35,10 @@ type summary struct {
 	Entries      int            `json:"entries"`
 	EntryAmounts int64          `json:"entry_amounts"`
 	Unexpected   int            `json:"unexpected"`
-	First        []string       `json:"first"` // the key of the object with the least number
-	Last         []string       `json:"last"`  // and with the greatest one
+	First        []string       `json:"first"`         // the key of the object with the least number
+	Last         []string       `json:"last"`          // and with the greatest one
+	ReadVersions uint64         `json:"read_versions"` // of all operations, modulo 2^64
+	ReadBalances uint64         `json:"read_balances"`
 }
 
 // TestAnotherReaderReadsTheSame holds that docs/history-format.md is enough for a
@@ -49,6 +52,7 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 	for _, args := range [][]string{
 		{"bank", "--accounts", "200", "--audits", "20"},
 		{"bank", "--accounts", "200", "--opening-share", "0.3"},
+		{"bank", "--accounts", "3000", "--audits", "400", "--count", "20000"},
 		{"tpcb", "--scale", "1", "--ratio", "2:5:50", "--versions"},
 		{"kv", "--preset", "ycsb-d", "--records", "100", "--key-size", "61"},
 		{"events", "--batch", "3"},
@@ -57,7 +61,10 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			var complaints bytes.Buffer
-			all := append([]string{"run"}, append(args, "--db", "memory:?unknown=0.02", "--count", "300", "--clients", "4", "--out", dir)...)
+			all := append([]string{"run"}, append(args, "--db", "memory:?unknown=0.02", "--clients", "4", "--out", dir)...)
+			if !slices.Contains(args, "--count") {
+				all = append(all, "--count", "300")
+			}
 			if code := cli.Main(all, nil, strings.NewReader(""), io.Discard, &complaints); code != 0 {
 				t.Fatalf("stroppy %s: exit code %d\n%s", strings.Join(all, " "), code, complaints.String())
 			}
@@ -111,6 +118,8 @@ func counted(t *testing.T, dir string) summary {
 			s.ElementSum += e
 		}
 		for _, op := range tx.Ops {
+			s.ReadVersions += op.Version
+			s.ReadBalances += uint64(op.Value)
 			if op.Write && tx.Outcome == history.Committed {
 				s.Amounts += op.Amount
 			}

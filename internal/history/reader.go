@@ -14,6 +14,8 @@ type Reader struct {
 	header Header
 	listed bool // there must be a manifest if the history is complete
 	end    place
+
+	earlier earlierReads
 }
 
 // Open opens the history in dir, a run's history folder. Where there is none,
@@ -73,6 +75,7 @@ func (r *Reader) Transactions() iter.Seq2[Record, error] {
 		ref := Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile))}
 		offset, err := r.source.each(func(b blockRead) error {
 			c.startBlock()
+			c.before = func(id ID, ops []Op) ([]Op, bool) { return r.earlier.take(r.source, b.offset, id, ops) }
 			ref.Offset = b.offset
 			var wrong error
 			err := r.source.records(b, func(d *decoder, i int) bool {
@@ -81,6 +84,9 @@ func (r *Reader) Transactions() iter.Seq2[Record, error] {
 				d.transaction(&tx, &c)
 				if d.bad {
 					return true
+				}
+				if c.differed {
+					r.earlier.note(b.offset, &tx)
 				}
 				wrong = r.source.misplaced(b.offset, b.Client, previous, tx.ID)
 				return wrong == nil && yield(Record{Transaction: &tx, Ref: ref}, nil)

@@ -253,6 +253,7 @@ type ClientWriter struct {
 	first   int64 // End of the block's first record
 	number  uint32
 	scratch []byte      // of records larger than a block
+	earlier earlier     // the last one of these
 	holds   atomic.Bool // records are in block; set once a block, for Close
 	_       [64]byte    // the next client's fields are on another cache line
 }
@@ -302,7 +303,14 @@ func (c *ClientWriter) begin(tx *Transaction) {
 func (c *ClientWriter) appendLarge(tx *Transaction) error {
 	alone := c.context
 	alone.startBlock()
-	c.scratch = appendTransaction(append(c.scratch[:0], make([]byte, blockHeadSize)...), tx, &alone)
+	c.scratch = append(c.scratch[:0], make([]byte, blockHeadSize)...)
+	if c.earlier.comparable(tx) {
+		c.scratch = appendDifferences(c.scratch, tx, &alone, &c.earlier)
+		c.earlier.note(tx, c.earlier.row+1)
+	} else {
+		c.scratch = appendTransaction(c.scratch, tx, &alone)
+		c.earlier.note(tx, 0)
+	}
 	if len(c.scratch)-blockHeadSize > maxPayload {
 		err := fmt.Errorf("%s in %s: transaction %s with %d operations takes %d bytes, and a block holds %d: audit a smaller sample",
 			recording, c.w.out.path, tx.ID, len(tx.Ops), len(c.scratch), maxPayload)

@@ -54,6 +54,8 @@ type Result struct {
 	// looked, or there were none.
 	Resolved *Resolved `json:"resolved_unknown,omitempty"`
 
+	Check *CheckCost `json:"check,omitempty"` // of the last check; null where it is not known
+
 	// SampledRSS is the client's highest memory of all samples, in bytes; 0 is not
 	// known. The system's own maximum may be below it, and Client has the larger.
 	SampledRSS int64 `json:"-"`
@@ -409,6 +411,11 @@ type Client struct {
 	RunDelaySeconds *float64 `json:"run_delay_seconds,omitempty"`
 	Bottleneck      string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
 	Workers         []Worker `json:"workers,omitempty"` // whose sum the client is; none: it is one process
+}
+
+// CheckCost is what the check of the recording cost.
+type CheckCost struct {
+	MaxRSSBytes *int64 `json:"max_rss_bytes"` // the highest resident memory of this process during the check
 }
 
 // Worker is one process of a client that has several.

@@ -55,6 +55,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string,
 	var checked check.Checked
 	var err error
 	if ctx.Err() == nil {
+		defer c.checkPeak()()
 		checked, err = c.o.Spec.Check(ctx, dirs, c.expect, found.add)
 	}
 	if err == nil && ctx.Err() != nil {

@@ -107,6 +107,13 @@ type Counted interface{ DefaultCount() uint64 }
 // connection of its own.
 type Attended interface{ BackgroundClients() int }
 
+// Costly is satisfied by a Workload of which the memory of a check is known before the run.
+type Costly interface {
+	// CheckMemory returns about how many bytes a check takes at least, and for each
+	// transaction; 0: it does not grow with the length of the run.
+	CheckMemory() (fixed, each int64)
+}
+
 // Selective is satisfied by a Config with which not all checks of its workload are made.
 type Selective interface {
 	// Omits says that a check is not made of data that such a run has loaded.

@@ -58,7 +58,7 @@ var parts = []struct {
 }{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
-	{"check", (*suite).checks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
+	{"check", (*suite).checks}, {"check-memory", (*suite).memoryOfChecks}, {"check-kv", (*suite).checkKV}, {"check-events", (*suite).checkEvents}, {"download", (*suite).download},
 	{"live", (*suite).live}, {"isolation", (*suite).isolation},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
 	{"mongodb", (*suite).mongodb}, {"lists", (*suite).lists}, {"registers", (*suite).registers}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"container/heap"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"stroppy/internal/history"
 )
@@ -15,7 +19,11 @@ import (
 // commits one transfer after another: a file of any length takes no database.
 type recording struct {
 	clients, count int
-	hot            uint64 // half of all picks are among so many accounts; 0: all are uniform
+	hot            uint64        // half of all picks are among so many accounts; 0: all are uniform
+	pace           time.Duration // from one commit to the next, about; 0 is 10 µs
+	audits         int           // that read all accounts, one after so many transfers as another
+	skews          int           // inquiries that see a transfer in part, likewise
+	open           bool          // there is no end state
 }
 
 // transfer is one that its client has begun.
@@ -45,9 +53,10 @@ func (r recording) record(sample, dir string) error {
 	if err != nil {
 		return err
 	}
-	header.Clients = r.clients
+	header.Clients = r.clients + 2 // the last ones audit, and inquire
+	header.Keys["audits"] = strconv.Itoa(min(1, r.audits))
 	folder := filepath.Join(dir, "history")
-	out, err := history.Create(folder, header, r.clients)
+	out, err := history.Create(folder, header, header.Clients)
 	if err != nil {
 		return err
 	}
@@ -58,7 +67,7 @@ func (r recording) record(sample, dir string) error {
 	if err := r.drive(out, end, accounts); err != nil {
 		return err
 	}
-	for i := range r.clients {
+	for i := range header.Clients {
 		if err := out.Client(i).Flush(); err != nil {
 			return err
 		}
@@ -68,17 +77,18 @@ func (r recording) record(sample, dir string) error {
 			return err
 		}
 	}
-	if err := end.Close(); err != nil {
-		return err
+	err = errors.Join(end.Close(), out.Close())
+	if r.open {
+		err = errors.Join(err, os.Remove(filepath.Join(folder, "end-objects.bin")), os.Remove(filepath.Join(folder, "end-ledger.bin")))
 	}
-	return out.Close()
+	return err
 }
 
 // drive has every client do one transfer after another.
 func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts []history.Object) error {
 	rng := rand.New(rand.NewPCG(1, uint64(r.count)))
 	// What a database does in a second does not depend on how many clients ask for it.
-	service := 10_000 * int64(r.clients)
+	service := int64(cmp.Or(r.pace, 10*time.Microsecond)) * int64(r.clients)
 	next := func(client, sequence uint64, from int64) transfer {
 		try := from + 1000 + rng.Int64N(1000)
 		return transfer{client, sequence, try, try + 1 + rng.Int64N(service), 1 + rng.Int64N(service)}
@@ -89,8 +99,15 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 	}
 	heap.Init(&begun)
 	tx := history.Transaction{Kind: 1 * history.Numbered, Outcome: history.Committed, Attempts: 1, Ops: make([]history.Op, 2)}
-	for range r.count {
+	a := auditor{out: out.Client(r.clients), accounts: accounts, id: history.NewID(1, uint64(r.clients), 0)}
+	q := inquirer{out: out.Client(r.clients + 1), id: history.NewID(1, uint64(r.clients)+1, 0)}
+	for i := range r.count {
 		t := begun[0]
+		if r.audits > 0 && i%(r.count/r.audits) == 0 {
+			if err := a.audit(t.commit); err != nil {
+				return err
+			}
+		}
 		tx.ID = history.NewID(1, t.client, t.sequence)
 		tx.Due, tx.Sent, tx.Try, tx.End = t.try, t.try, t.try, t.commit+t.after
 		from, to := r.pick(rng, accounts), r.pick(rng, accounts)
@@ -98,6 +115,10 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 			to = r.pick(rng, accounts)
 		}
 		amount := min(1+rng.Int64N(10_000), accounts[from].Value)
+		torn := r.skews > 0 && i%(r.count/r.skews) == r.count/r.skews/2
+		if torn {
+			q.see(&accounts[from])
+		}
 		for i, n := range [2]uint64{from, to} {
 			a := &accounts[n]
 			op := history.Op{Object: n, Write: true, Observed: true, Amount: amount, Version: a.Version, Value: a.Value, Writer: a.Writer}
@@ -113,10 +134,69 @@ func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts [
 		if err := out.Client(int(t.client)).Append(&tx); err != nil {
 			return err
 		}
+		if torn {
+			q.see(&accounts[to])
+			if err := q.end(t.commit); err != nil {
+				return err
+			}
+		}
 		begun[0] = next(t.client, t.sequence+1, tx.End)
 		heap.Fix(&begun, 0)
 	}
 	return nil
+}
+
+// auditor is a client that reads all accounts at once.
+type auditor struct {
+	out      *history.ClientWriter
+	accounts []history.Object
+	id       history.ID // of its last audit
+	ops      []history.Op
+	until    int64 // when that ended
+}
+
+// The kinds of the bank, as a history's header declares them.
+const (
+	inquiry = 1*history.Numbered | history.ReadOnly
+	audit   = 1*history.Numbered | history.ReadOnly | history.Background
+)
+
+func (a *auditor) audit(at int64) error {
+	a.id++
+	a.ops = a.ops[:0]
+	for i := range a.accounts {
+		a.ops = append(a.ops, seen(&a.accounts[i]))
+	}
+	began := max(a.until, at-500)
+	a.until = max(began, at+500)
+	return a.out.Append(&history.Transaction{
+		ID: a.id, Kind: audit, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: a.until, Ops: a.ops,
+	})
+}
+
+// inquirer is a client that reads one account after the other.
+type inquirer struct {
+	out   *history.ClientWriter
+	id    history.ID
+	ops   []history.Op
+	until int64
+}
+
+func (q *inquirer) see(a *history.Object) { q.ops = append(q.ops, seen(a)) }
+
+func (q *inquirer) end(at int64) error {
+	q.id++
+	began := max(q.until, at-500)
+	q.until = max(began, at+500)
+	err := q.out.Append(&history.Transaction{
+		ID: q.id, Kind: inquiry, Outcome: history.Committed, Attempts: 1, Due: began, Sent: began, Try: began, End: q.until, Ops: q.ops,
+	})
+	q.ops = q.ops[:0]
+	return err
+}
+
+func seen(a *history.Object) history.Op {
+	return history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer}
 }
 
 func (r recording) pick(rng *rand.Rand, accounts []history.Object) uint64 {
@@ -172,8 +252,8 @@ func (s *suite) checks() error {
 		recording
 		wanted string
 	}{
-		{"uniform, 16 clients", recording{16, s.transactions, 0}, "≥ 3000000"},
-		{"half on 100 accounts, 4,096 clients", recording{4096, s.transactions, 100}, "≥ 1000000"},
+		{"uniform, 16 clients", recording{clients: 16, count: s.transactions}, "≥ 3000000"},
+		{"half on 100 accounts, 4,096 clients", recording{clients: 4096, count: s.transactions, hot: 100}, "≥ 1000000"},
 	} {
 		if err := s.checkRecorded(sample, "check bank: 1,000,000 accounts, "+c.name, c.recording, c.wanted); err != nil {
 			return err

@@ -86,7 +86,7 @@ func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, siz
 	var mutex sync.Mutex // of rows
 	parts := make([]parted, runtime.GOMAXPROCS(0))
 	look := func(worker int, _ int64, tx *history.Transaction) {
-		if blind(tx) || tx.Outcome == history.Committed && differ != nil && differ[part(tx.ID, size)] {
+		if blind(tx) || tx.Outcome == history.Committed && differ != nil && differ[part(tx.ID, size)] && writes(tx) {
 			mutex.Lock()
 			rows[tx.ID] = nil
 			mutex.Unlock()
@@ -114,12 +114,17 @@ func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, siz
 	return join(parts, size), nil
 }
 
+// writes reports whether a transaction was to write an object.
+func writes(tx *history.Transaction) bool {
+	return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write })
+}
+
 // blind says that a transaction may have been applied, and that its client did not see
 // every version that it made.
 func blind(tx *history.Transaction) bool {
 	switch tx.Outcome {
 	case history.Unknown:
-		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write })
+		return writes(tx)
 	case history.Committed:
 		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write && !op.Observed })
 	}

@@ -41,7 +41,8 @@ type Input struct {
 	Opening func(n uint64) int64 // what the load put into object n; called by several goroutines
 	Floor   int64                // no value is ever below it
 	History []Recording
-	End     check.EndState
+	End     check.EndState // nil: there is none, and the versions are what the recordings say of them
+	Loose   bool           // without one: a transaction may overwrite a later version than it read
 
 	// Look begins a pass, of which there may be two. What it returns is called for every
 	// transaction of the background and every rejected one, by one goroutine at a time and
@@ -68,7 +69,12 @@ type Proof struct {
 
 	// Cyclic are the transactions that have no serial order among themselves. All others
 	// have one, before or behind each circle of these, and everything else holds for all.
+	// Of many circles some are left out: of each level the smallest ones are here.
 	Cyclic []history.ID
+
+	// Delayed are, if there are none of these, the transactions that have no order among
+	// themselves that agrees with real time.
+	Delayed []history.ID
 
 	// Doubt are the transactions of which the errors of the recordings leave open whether the
 	// order agrees with real time. It does by the times as they are given.
@@ -90,14 +96,14 @@ func unproved(format string, args ...any) error {
 func Open(err error) bool { return errors.Is(err, errOpen) }
 
 // Prove looks for a serial order of all transactions that agrees with real time, but for
-// those that have none (Proof.Cyclic). An error
+// those that have none (Proof.Cyclic and Proof.Delayed). An error
 // is a cause for which the context ended, or one of which Open is true: a file that cannot
 // be read, too.
 func Prove(ctx context.Context, in Input) (Proof, error) {
 	if in.Objects > MostObjects {
 		return Proof{}, unproved("there are %d objects", in.Objects)
 	}
-	if len(in.End.Unexpected()) > 0 {
+	if in.End != nil && len(in.End.Unexpected()) > 0 {
 		return Proof{}, unproved("the end state has unexpected rows")
 	}
 	p := &prover{in: in, watch: check.Watch{Ctx: ctx}, books: new(books)}
@@ -118,14 +124,17 @@ type prover struct {
 }
 
 func (p *prover) run() error {
-	err := p.place(nil)
+	if p.in.End == nil {
+		return p.runOpen()
+	}
+	err := p.place(nil, nil)
 	switch {
 	case err == nil:
 		err = p.books.read(&p.watch, p.in.End)
 	case Open(err) && !p.watch.Cancelled():
 		// Of some transactions it is the ledger alone that knows which versions they made.
 		if err = p.ask(); err == nil {
-			err = p.place(p.books.rows)
+			err = p.place(p.books.rows, nil)
 			p.proof.Legs = p.books.rows
 		}
 	}
@@ -138,20 +147,34 @@ func (p *prover) run() error {
 	return p.compare()
 }
 
+// runOpen is run without an end state.
+func (p *prover) runOpen() error {
+	l, err := look(&p.watch, p.in)
+	if err == nil {
+		err = p.place(l.legs, l)
+		p.proof.Legs = l.legs
+	}
+	return err
+}
+
 // eventsAtOnce is for how many events the objects are read together: so many loads from
 // memory are under way at once, and their lines are still in the nearest cache when they are
 // needed.
 const eventsAtOnce = 64
 
 // place finds the serial order. legs has the rows of the ledger of transactions whose
-// clients did not see what they made.
-func (p *prover) place(legs map[history.ID][]history.Row) error {
+// clients did not see what they made; open is what is known without an end state.
+func (p *prover) place(legs map[history.ID][]history.Row, open *outlook) error {
 	p.order = newPlacement(p.in)
+	p.order.tentative = legs == nil && open == nil
 	f, err := newFeed(&p.watch, p.in, legs)
 	if err != nil {
 		return err
 	}
 	defer f.stop()
+	if open != nil {
+		open.begin(p.order, f.apart[0])
+	}
 	m := newMerger(f)
 	for n, next := 0, lookEvery; !p.watch.Cancelled(); {
 		if n >= next {
@@ -183,7 +206,7 @@ func (p *prover) place(legs map[history.ID][]history.Row) error {
 	p.proof.Dependencies = p.order.dependencies
 	p.proof.Applied += p.order.unknown
 	p.proof.InDoubtApplied = p.order.unknown
-	p.proof.Cyclic = p.order.cyclic
+	p.proof.Cyclic, p.proof.Delayed = p.order.circles.ids(), p.order.delayed.ids()
 	p.proof.Doubt = p.order.doubt
 	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum
 	return p.order.err

@@ -6,20 +6,31 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
-	"stroppy/internal/history"
 )
 
-// Transactions that wait for each other in a circle have no serial order. Where that is no
-// more than one of a database's weaker levels allows, as a read skew, the rest of the
-// history is still to be proved: the circle is placed as one, all its writes in the order
-// of their versions, and is reported. From then on real time holds nobody back, because a
-// history without a serial order has none that agrees with real time.
+// Transactions that wait for each other in a circle have no serial order. A weaker level of a
+// database may allow it, as a read skew. The rest of the history must still be proved:
+//
+//   - The transactions that have ended and are not placed are the nodes of a small graph. Its
+//     edges are their dependencies.
+//   - A strongly connected component of it is closed if nothing else in the graph leads into it,
+//     and its reads and writes fit the last versions (fits). Nothing that comes later can join
+//     it: what began earlier and reads one of these versions holds it open, and what begins
+//     later ended after all of it.
+//   - A closed component is placed as one, all its writes in the order of their versions, and
+//     kept as a circle. So a circle costs memory while it lasts, and then its ids.
+//   - Once there is a circle, real time holds nobody back: a history without a serial order has
+//     none that agrees with real time.
+//   - While there is none, real time is an edge too. A component that only real time closes is
+//     placed the same way, and kept apart.
 
-// mostWaiting bounds the transactions that wait: a history of which so many found no place
-// is not proved. mostCyclic bounds those that are reported.
+// Bounds of the transactions that wait although nothing that comes can help the first of them. A
+// history is not proved if more found no place: in all, of those with many operations, and
+// while the ledger may still be asked who made which version.
 const (
-	mostWaiting = 1 << 20
-	mostCyclic  = 1 << 18
+	mostWaiting   = 1 << 20
+	mostLarge     = 1 << 6
+	mostTentative = 1 << 14
 )
 
 // lookEvery is how many beginnings and ends lie between two looks for circles, at least. As many
@@ -27,7 +38,7 @@ const (
 // on their way was not recorded, cost no more than one look each.
 const lookEvery = 1024
 
-// overdue says that a transaction is not placed, and that all that began before it ended
+// overdue reports whether a transaction is not placed although all that began before it ended
 // has ended too: nothing that comes can help it. began is when the first of those began
 // that have not ended.
 func (p *placement) overdue(began int64) bool {
@@ -35,29 +46,65 @@ func (p *placement) overdue(began int64) bool {
 	return p.first < len(p.queue) && p.queue[p.first].end < began
 }
 
-// breakCircles places circles of transactions of which each waits for the next, and for
-// nothing else, until there are no more, and returns how many wait for something else.
+// breakCircles places closed components until there are no more, and returns how many
+// transactions wait for something else.
 func (p *placement) breakCircles(w *check.Watch) (left int) {
-	if len(p.queue)-p.first > mostWaiting {
-		p.fail("more than %d transactions found no place", mostWaiting)
-	}
 	for broken := true; broken && p.err == nil; {
-		broken = false
 		waiting := p.waiting()
 		left = len(waiting)
-		for _, circle := range sources(p.dependenciesOf(waiting, w)) {
-			var members []*transaction
-			for _, n := range circle {
-				members = append(members, waiting[n])
-			}
-			if p.fits(members) {
-				p.placeTogether(members)
-				broken = true
-			}
+		g := p.dependenciesOf(waiting, w)
+		components := g.Components(graph.All, false)
+		broken = p.placeClosed(g, waiting, components, graph.Plain)
+		switch {
+		case broken || p.untimed:
+		case len(components) > 0: // what it waits for may wait for its end
+			p.untimed, broken = true, true
+		case p.errors == nil:
+			broken = p.placeClosed(g, waiting, g.Components(graph.All, true), graph.Real)
 		}
 		p.settle()
 	}
+	p.boundWaiting()
 	return left
+}
+
+// boundWaiting ends the proof if too many transactions wait.
+func (p *placement) boundWaiting() {
+	count, large := 0, 0
+	for _, t := range p.queue[p.first:] {
+		if t.state != placed {
+			count++
+			if len(t.more) >= manyOperations {
+				large++
+			}
+		}
+	}
+	if count > mostWaiting || large > mostLarge || p.tentative && count > mostTentative {
+		p.fail("%d transactions found no place", count)
+	}
+}
+
+// placeClosed places the closed components of the graph of the transactions that wait. It
+// reports whether there was one.
+func (p *placement) placeClosed(g *graph.Graph, waiting []*transaction, components [][]uint32, o graph.Order) (broken bool) {
+	for _, component := range sources(g, components, o == graph.Real) {
+		var members []*transaction
+		for _, n := range component {
+			members = append(members, waiting[n])
+		}
+		if !p.fits(members) {
+			continue
+		}
+		broken = true
+		if o == graph.Real {
+			p.delayed.add(members, g.Weakest(component, o))
+		} else {
+			p.untimed = true
+			p.circles.add(members, g.Weakest(component, o))
+		}
+		p.placeTogether(members)
+	}
+	return broken
 }
 
 // waiting are the transactions that have ended and are not placed.
@@ -100,30 +147,51 @@ func (p *placement) dependenciesOf(list []*transaction, w *check.Watch) *graph.G
 			}
 		}
 	}
-	return graph.New(len(list), 0, nil, w, e.AddTo)
+	times := graph.Times{Begin: make([]int64, len(list)), End: make([]int64, len(list))}
+	for n, t := range list {
+		if times.Begin[n], times.End[n] = t.try, t.end; t.has(unknown) {
+			times.End[n] = graph.Never
+		}
+	}
+	return graph.New(len(list), 0, []graph.Times{times}, w, e.AddTo)
 }
 
-// sources are the components that no edge leads into from another node.
-func sources(g *graph.Graph) (found [][]uint32) {
-	components := g.Components(graph.All, false)
-	of := map[uint32]int{}
+// sources are the components that nothing outside leads into: no edge and, if it counts, no
+// real time.
+func sources(g *graph.Graph, components [][]uint32, real bool) (found [][]uint32) {
+	of := make([]int, g.Nodes())
 	for i, component := range components {
 		for _, n := range component {
 			of[n] = i + 1
 		}
 	}
-	entered := map[int]bool{}
+	entered := make([]bool, len(components)+1)
 	for s := range g.Each {
-		if c := of[s.To]; c != 0 && of[s.From] != c {
+		if c := of[s.To]; of[s.From] != c {
 			entered[c] = true
 		}
 	}
 	for i, component := range components {
-		if !entered[i+1] {
+		if !entered[i+1] && !(real && enteredByTime(g, component, of)) {
 			found = append(found, component)
 		}
 	}
 	return found
+}
+
+// enteredByTime reports whether a node had ended before one of a component began, and is not of
+// the component.
+func enteredByTime(g *graph.Graph, component []uint32, of []int) bool {
+	latest := -graph.Never
+	for _, n := range component {
+		latest = max(latest, g.Begin(n))
+	}
+	for n := range of {
+		if of[n] != of[component[0]] && g.End(uint32(n)) < latest {
+			return true
+		}
+	}
+	return false
 }
 
 // fits says that a circle can be placed now: on each object its writes follow the last
@@ -141,7 +209,7 @@ func (p *placement) fits(members []*transaction) bool {
 		if last.version != op.version || op.seen() && (last.value != op.value || last.writer != op.writer) {
 			return false
 		}
-		made[n] = append(made[n], object{value: last.value + op.amount, writer: op.by, version: last.version + 1})
+		made[n] = append(made[n], op.after(last, op.t))
 	}
 	for _, t := range members {
 		for _, op := range t.operations() {
@@ -173,8 +241,7 @@ func (p *placement) fits(members []*transaction) bool {
 // written is a write and whose it is.
 type written struct {
 	*operation
-	t  *transaction
-	by history.ID
+	t *transaction
 }
 
 // writesOf are the writes of several transactions, those of each object in the order of
@@ -184,7 +251,7 @@ func writesOf(members []*transaction) (list []written) {
 		ops := t.operations()
 		for i := range ops {
 			if ops[i].write() {
-				list = append(list, written{&ops[i], t, t.id})
+				list = append(list, written{&ops[i], t})
 			}
 		}
 	}
@@ -196,39 +263,47 @@ func writesOf(members []*transaction) (list []written) {
 
 // placeTogether places the members of a circle that fits.
 func (p *placement) placeTogether(members []*transaction) {
-	if len(p.cyclic)+len(members) > mostCyclic {
-		p.fail("more than %d transactions have no order", mostCyclic)
-		return
-	}
-	first := map[uint32]uint32{} // of each object, the version that was its last one
+	before := map[uint32]uint32{} // of each object, the version that was its last one
+	reads := map[version]uint32{}
 	for _, t := range members {
 		for _, op := range t.operations() {
-			first[op.object()] = p.objects[op.object()].version
-		}
-	}
-	for _, t := range members {
-		p.cyclic = append(p.cyclic, t.id)
-		p.forget(t)
-		for _, op := range t.operations() {
-			if o := &p.objects[op.object()]; !op.write() && op.version == first[op.object()] {
-				o.pins--
+			before[op.object()] = p.objects[op.object()].version
+			if !op.write() {
+				reads[version{op.object(), op.version}]++
 			}
 		}
+	}
+	for _, t := range members {
+		p.forget(t)
 		t.state = placed
 		p.open--
-		if t.has(unknown) {
-			p.unknown++
+		p.countUnknown(t)
+	}
+	for v, n := range reads {
+		if v.number == before[v.object] {
+			p.objects[v.object].pins -= n
 		}
+	}
+	read := func(v version) {
+		o := &p.objects[v.object]
+		if o.reads += reads[v]; o.writer != 0 {
+			p.dependencies += int(reads[v])
+		}
+		delete(reads, v)
 	}
 	for _, op := range writesOf(members) {
 		o := &p.objects[op.object()]
 		if o.pins > 0 {
 			p.fail("somebody read a version of object %d in the midst of a circle", op.object())
 		}
+		read(version{op.object(), op.version})
 		p.write(op.t, op.operation, o)
 	}
-	for n, before := range first {
-		if o := &p.objects[n]; o.version == before && o.pins == 0 && o.waited {
+	for v := range reads {
+		read(v)
+	}
+	for n, number := range before {
+		if o := &p.objects[n]; o.version == number && o.pins == 0 && o.waited {
 			p.wake(version{n, pinned})
 		}
 	}

@@ -19,13 +19,17 @@ type batch struct {
 	file   int        // which recording of the input it is of
 	zero   int64      // of the recording's times, ns
 	list   []transaction
-	soon   []upcoming  // what the merger is to know of list
-	ops    []operation // of those of list that have more than two
-	now    []operation // of the transaction that is being decoded
-	live   int         // transactions that are not both placed and ended, and one until all were handed over
+	soon   []upcoming     // what the merger is to know of list
+	ops    []operation    // of those of list that have more than two
+	now    []operation    // of the transaction that is being decoded
+	live   int            // transactions that are not both placed and ended, and one until all were handed over
+	large  [][]operation  // memory of those of list with many operations, which other batches may use next
+	apart  []*transaction // those of list that may wait until the end, with memory of their own
 	legs   fingerprint
 	counts counts
 	err    error
+	later  *history.Block  // that is opened when somebody asks
+	asked  bool            // somebody was asked to decode it
 	rest   *history.Cursor // on the block's other transactions; nil: there are none
 	ready  chan struct{}   // has an element when the batch is decoded
 	pool   *sync.Pool
@@ -43,9 +47,32 @@ type counts struct {
 }
 
 func (b *batch) done() {
-	if b.live--; b.live == 0 {
-		b.pool.Put(b)
+	if b.live--; b.live > 0 {
+		return
 	}
+	for _, ops := range b.large {
+		largeOperations.Put(ops)
+	}
+	clear(b.large)
+	b.large = b.large[:0]
+	b.pool.Put(b)
+}
+
+// manyOperations is from how many operations on a transaction has memory that is not its
+// batch's: most batches never have one, and would keep as much.
+const manyOperations = 1 << 10
+
+// largeOperations holds memory for the operations of such transactions.
+var largeOperations history.Memory[operation]
+
+// room returns empty memory for so many operations of one transaction.
+func (b *batch) room(operations int) []operation {
+	if operations < manyOperations {
+		return b.now[:0]
+	}
+	ops := largeOperations.Take(operations)
+	b.large = append(b.large, ops)
+	return ops
 }
 
 // blocks is a source whose blocks can be decoded by any goroutine; *history.Reader is one.
@@ -75,6 +102,7 @@ type feed struct {
 	grouped int           // how many are sent together
 	stop    func()        // ends the goroutines, of which none looks at anything afterwards
 
+	apart    []*batch // by recording, of transactions that are in no batch's memory
 	counted  Proof
 	sum      fingerprint
 	lookedUp map[history.ID]bool
@@ -99,6 +127,7 @@ func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed
 		if max(r.Zero, -r.Zero) > latest || r.Error < 0 || r.Error > latest {
 			return nil, unproved("run %d began at no time", r.Header().Run)
 		}
+		f.apart = append(f.apart, &batch{file: len(f.apart), live: math.MaxInt / 2})
 	}
 	if files := in.files(); files != nil {
 		return f, f.deal(files)
@@ -158,10 +187,16 @@ func (f *feed) deal(files []blocks) error {
 		for _, p := range list {
 			b := f.batches.Get().(*batch)
 			b.reset(f.client(p), p.file, f.in.History[p.file].Zero)
+			if large(p.block) {
+				b.later = &p.block // which is decoded when the client is there
+			}
 			select {
 			case f.order <- b:
 			case <-ctx.Done():
 				return
+			}
+			if large(p.block) {
+				continue
 			}
 			select {
 			case begun <- begunBlock{b, p.block}:
@@ -176,6 +211,9 @@ func (f *feed) deal(files []blocks) error {
 	return nil
 }
 
+// large reports whether a block has much for each of its records: it is not decoded ahead.
+func large(b history.Block) bool { return b.Length > 1<<12*b.Records }
+
 // work decodes what it is given until the context ends.
 func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 	for {
@@ -185,16 +223,32 @@ func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 		case group := <-f.further:
 			for _, b := range group {
 				if ctx.Err() == nil {
+					if b.later != nil {
+						f.open(b, b.later)
+					}
 					f.decode(b)
 					b.ready <- struct{}{}
 				}
 			}
 		case j := <-begun:
-			j.batch.rest = f.cursors[j.batch.file].Get().(*history.Cursor)
-			j.batch.rest.Open(j.block)
+			f.open(j.batch, &j.block)
 			f.decode(j.batch)
 			j.batch.ready <- struct{}{}
 		}
+	}
+}
+
+// open opens the block of a batch that is the first of one.
+func (f *feed) open(b *batch, block *history.Block) {
+	b.rest = f.cursors[b.file].Get().(*history.Cursor)
+	b.rest.Open(*block)
+}
+
+// prefetch has a large block decoded that is its client's next one.
+func (f *feed) prefetch(b *batch) {
+	if !b.asked && b.later != nil {
+		b.asked = true
+		f.further <- []*batch{b}
 	}
 }
 
@@ -292,6 +346,7 @@ func (f *feed) take(b *batch, before *counts) error {
 		f.group = slices.Delete(f.group, i, i+1)
 		f.decode(b)
 	} else {
+		f.prefetch(b)
 		<-b.ready
 	}
 	if b.err != nil {
@@ -319,7 +374,7 @@ func (f *feed) take(b *batch, before *counts) error {
 }
 
 func (b *batch) reset(client history.ID, file int, zero int64) {
-	*b = batch{client: client, file: file, zero: zero, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], now: b.now[:0], live: 1, ready: b.ready, pool: b.pool}
+	*b = batch{client: client, file: file, zero: zero, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], now: b.now[:0], large: b.large, live: 1, ready: b.ready, pool: b.pool}
 }
 
 // add appends a transaction, if it counts.
@@ -349,47 +404,77 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 			return unproved("%v", err)
 		}
 	}
-	t := transaction{id: tx.ID, try: tx.Try + b.zero, end: tx.End + b.zero, flags: reader, batch: b}
-	b.now = b.now[:0]
-	var err error
-	switch {
-	case tx.Outcome == history.Aborted:
+	if tx.Outcome == history.Aborted {
 		if tx.LookedUp {
 			c.lookedUp = append(c.lookedUp, tx.ID)
 		}
 		return nil
-	case f.asked(tx):
-		if tx.Outcome == history.Unknown {
-			c.inDoubt++
-		}
-		var applied bool
-		if applied, err = f.resolve(b, &t, tx); !applied {
-			return err
-		}
-	case tx.Outcome == history.Unknown: // it wrote nothing
-		return nil
-	default:
-		err = f.observed(b, &t, tx)
 	}
-	if tx.Outcome == history.Committed {
+	t := transaction{id: tx.ID, try: tx.Try + b.zero, end: tx.End + b.zero, flags: reader, batch: b}
+	if tx.Kind.Background() {
+		t.flags |= background
+	}
+	large := len(tx.Ops) >= manyOperations
+	b.now = b.room(len(tx.Ops))
+	applied, err := f.operations(b, &t, tx)
+	if applied && tx.Outcome == history.Committed {
 		c.applied++
 		if !t.has(reader) {
 			c.acknowledged++
 		}
 	}
-	switch n := len(b.now); {
-	case n == 0:
-		return err
+	if applied && err == nil {
+		f.keep(b, &t, large)
+	}
+	if large {
+		b.now = nil
+	}
+	return err
+}
+
+// operations puts those of a transaction that count into b.now. It returns false of one that
+// was not applied, unless it was refused.
+func (f *feed) operations(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
+	switch {
+	case f.in.End == nil:
+		return f.witnessed(b, t, tx)
+	case f.asked(tx):
+		if tx.Outcome == history.Unknown {
+			b.counts.inDoubt++
+		}
+		return f.resolve(b, t, tx)
+	case tx.Outcome == history.Unknown: // it wrote nothing
+		return false, nil
+	}
+	return true, f.observed(b, t, tx)
+}
+
+// keep adds a transaction whose operations are in b.now to the batch, if it has any. Memory of
+// a transaction of unknown outcome, which may wait until the end, is not the batch's.
+func (f *feed) keep(b *batch, t *transaction, large bool) {
+	n := len(b.now)
+	if n == 0 {
+		return
+	}
+	if t.has(unknown) {
+		own := *t
+		own.batch, own.more = f.apart[b.file], slices.Clone(b.now)
+		b.apart = append(b.apart, &own)
+		b.list, b.soon = append(b.list, *t), append(b.soon, upcomingOf(&own))
+		return
+	}
+	switch {
 	case n <= len(t.pair):
 		t.few = uint8(copy(t.pair[:], b.now))
+	case large:
+		t.more = b.now[:n:n]
 	default:
 		b.ops = append(b.ops, b.now...)
 		t.more = b.ops[len(b.ops)-n : len(b.ops) : len(b.ops)]
 	}
-	b.list = append(b.list, t)
-	b.soon = append(b.soon, upcomingOf(&t))
+	b.list = append(b.list, *t)
+	b.soon = append(b.soon, upcomingOf(t))
 	b.live++
-	return err
 }
 
 // latest bounds the times, in ns: 36 years.
@@ -480,9 +565,6 @@ func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (appli
 	}
 	if len(rows) > 0 {
 		return false, unproved("the ledger has more of %v than was sent", tx.ID)
-	}
-	if t.has(unknown) {
-		b.live++ // its memory is never used again: it may wait until the end
 	}
 	return true, nil
 }

@@ -1,10 +1,14 @@
 package chains
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 )
 
@@ -102,6 +106,87 @@ func TestPieces(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestAuditsLeaveNothingBehind measures the memory of a proof while it reads audits of many
+// accounts.
+func TestAuditsLeaveNothingBehind(t *testing.T) {
+	const accounts, audits, clients = 20_000, 120, 20
+	dir := t.TempDir()
+	out, err := history.Create(dir, history.Header{Workload: "bank", Run: 1, Objects: accounts, Clients: clients}, clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := history.CreateEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint64(audits) {
+		at := int64(n * 1000)
+		tx := history.Transaction{
+			ID: history.NewID(1, 0, n+1), Kind: history.Numbered | history.ReadOnly | history.Background, Outcome: history.Committed, Attempts: 1,
+			Due: at, Sent: at, Try: at, End: at + 500,
+		}
+		for object := range uint64(accounts) {
+			tx.Ops = append(tx.Ops, history.Op{Object: object, Observed: true, Value: 100})
+		}
+		if err := out.Client(0).Append(&tx); err != nil {
+			t.Fatal(err)
+		}
+		for c := 1; c < clients; c++ { // so that many batches are under way
+			tx.ID, tx.Kind, tx.Ops = history.NewID(1, uint64(c), n+1), history.Numbered|history.ReadOnly, tx.Ops[:2]
+			if err := errors.Join(out.Client(c).Append(&tx), out.Client(c).Flush()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for object := range uint64(accounts) {
+		if err := end.Object(history.Object{N: object, Value: 100}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(end.Close(), out.Client(0).Flush(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	reader, state := checktest.Open(t, dir)
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	looked, most := 0, uint64(0)
+	look := func(*history.Transaction) error {
+		if looked++; looked%10 == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc))
+		}
+		return nil
+	}
+	proof, err := Prove(t.Context(), Input{
+		Objects: accounts, Opening: func(uint64) int64 { return 100 }, History: []Recording{{Source: reader}}, End: state,
+		Look: func() func(*history.Transaction) error { return look },
+	})
+	if err != nil || proof.Applied != audits*clients || looked != audits {
+		t.Fatalf("%d audits were looked at: %v, %+v", looked, err, proof)
+	}
+	const bound = 60 << 20 // all audits take more than 200 MB
+	if most > bound {
+		t.Errorf("the proof took %d MB", most>>20)
+	}
+}
+
+// TestDoneBatchHoldsNoLargeMemory: what many operations needed is not kept by the batch.
+func TestDoneBatchHoldsNoLargeMemory(t *testing.T) {
+	b := &batch{live: 1, pool: new(sync.Pool)}
+	if b.now = b.room(manyOperations); cap(b.now) < manyOperations || len(b.large) != 1 {
+		t.Fatalf("there is room for %d operations", cap(b.now))
+	}
+	b.now = nil
+	b.done()
+	for _, ops := range b.large[:cap(b.large)] {
+		if ops != nil {
+			t.Error("the batch still holds the memory")
 		}
 	}
 }

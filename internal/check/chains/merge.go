@@ -147,6 +147,9 @@ func (m *merger) fill() error {
 				break
 			}
 			u, t := c.soon[0], &c.list[0]
+			if t.has(unknown) {
+				t = c.now.apart[0]
+			}
 			if u.reads() && !t.has(announced) {
 				t.flags |= announced
 				m.window = append(m.window, event{c.before &^ 1, t})
@@ -160,6 +163,9 @@ func (m *merger) fill() error {
 				m.limit, most = at+1, most+m.wanted
 			}
 			c.before, c.soon, c.list = at, c.soon[1:], c.list[1:]
+			if t.has(unknown) {
+				c.now.apart = c.now.apart[1:]
+			}
 			if len(c.soon) == 0 {
 				if err := m.turn(c); err != nil {
 					return err
@@ -208,6 +214,9 @@ func (m *merger) turn(c *client) error {
 			return err
 		}
 		c.soon, c.list, c.next = c.now.soon, c.now.list, m.feed.after(c.now)
+		if c.next == nil && len(c.blocks) > 0 {
+			m.feed.prefetch(c.blocks[0])
+		}
 	}
 	return nil
 }

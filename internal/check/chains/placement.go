@@ -35,21 +35,24 @@ const (
 //     began before that;
 //   - what had ended before what began after that (real time).
 type placement struct {
-	in      Input
-	objects []object
-	waiters waiters
-	makers  map[version]*transaction // of unknown outcome, by what they are to make
-	ready   []*transaction           // to be tried again
-	queue   []*transaction           // ended and perhaps not placed, in the order of their ends
-	first   int                      // of queue, that is not placed
-	now     int64                    // when the last of them ended
-	late    heap[*transaction]       // held back by real time, by their beginnings
-	unsure  []*transaction           // of unknown outcome, and ended
-	open    int                      // ended and not placed
-	cyclic  []history.ID             // placed together with others, because they have no order
-	near    []uint32                 // the objects that warm reads
-	touched uint32                   // keeps what warm does from being left out
-	err     error
+	in        Input
+	objects   []object
+	waiters   waiters
+	makers    map[version]*transaction // of unknown outcome, by what they are to make
+	ready     []*transaction           // to be tried again
+	queue     []*transaction           // ended and perhaps not placed, in the order of their ends
+	first     int                      // of queue, that is not placed
+	now       int64                    // when the last of them ended
+	late      heap[*transaction]       // held back by real time, by their beginnings
+	unsure    []*transaction           // of unknown outcome, and ended
+	open      int                      // ended and not placed
+	circles   circles                  // placed together, because they have no order
+	delayed   circles                  // the same, because they have none that agrees with real time
+	tentative bool                     // if it fails, another one follows that knows more
+	untimed   bool                     // real time holds nobody back: there is no order without it either
+	near      []uint32                 // the objects that warm reads
+	touched   uint32                   // keeps what warm does from being left out
+	err       error
 
 	// Where the recordings' times have errors: of each recording, and by object the latest
 	// beginnings of what stands before the last version, and of who read it.
@@ -316,7 +319,7 @@ func (p *placement) try(t *transaction) {
 // held says that a transaction had ended before t began, and is not placed or not known yet.
 func (p *placement) held(t *transaction) bool {
 	p.advance()
-	return t.try > p.now || len(p.cyclic) == 0 && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
+	return t.try > p.now || !p.untimed && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
 }
 
 func (p *placement) place(t *transaction) {
@@ -324,9 +327,7 @@ func (p *placement) place(t *transaction) {
 		p.open--
 	}
 	t.state = placed
-	if t.has(unknown) {
-		p.unknown++
-	}
+	p.countUnknown(t)
 	ops := t.operations()
 	if p.errors != nil {
 		p.doubted(t, ops)
@@ -347,6 +348,24 @@ func (p *placement) place(t *transaction) {
 	}
 }
 
+// countUnknown counts a transaction that is placed although its outcome was unknown.
+func (p *placement) countUnknown(t *transaction) {
+	if t.has(unknown) && !t.has(anonymous) {
+		p.unknown++
+	}
+}
+
+// after is the next version of an object, as t makes it.
+func (op *operation) after(o object, t *transaction) object {
+	o.value, o.writer = o.value+op.amount, t.id
+	if t.has(anonymous) {
+		o.value, o.writer = op.value, op.writer
+	}
+	o.version++
+	o.reads = 0
+	return o
+}
+
 // write makes the next version of an object.
 func (p *placement) write(t *transaction, op *operation, o *object) {
 	if op.seen() && (op.value != o.value || op.writer != o.writer) {
@@ -356,11 +375,8 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	if p.dependencies += int(o.reads); o.writer != 0 {
 		p.dependencies++
 	}
-	o.reads = 0
-	o.value += op.amount
-	o.writer = t.id
-	o.version++
-	if o.value < p.in.Floor {
+	*o = op.after(*o, t)
+	if o.value < p.in.Floor && p.in.End != nil {
 		p.fail("object %d fell to %d", op.object(), o.value)
 	}
 	if t.has(unknown) {

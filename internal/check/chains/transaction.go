@@ -28,11 +28,13 @@ func (t *transaction) operations() []operation {
 type flags uint8
 
 const (
-	reader    flags = 1 << iota // it writes nothing
-	unknown                     // applied by the ledger alone: nobody knows when at the latest
-	demanded                    // of an unknown one: somebody read what it made
-	postponed                   // it is in a heap
-	announced                   // its beginning was handed over
+	reader     flags = 1 << iota // it writes nothing
+	unknown                      // applied by the ledger alone: nobody knows when at the latest
+	demanded                     // of an unknown one: somebody read what it made
+	postponed                    // it is in a heap
+	announced                    // its beginning was handed over
+	background                   // it is an audit
+	anonymous                    // of an unknown one: it is not recorded, and others read what it made
 )
 
 func (t *transaction) has(f flags) bool { return t.flags&f != 0 }

@@ -2,8 +2,8 @@ package graph
 
 import "stroppy/internal/isolation"
 
-// mostPicked bounds the components of one level of which a cycle is picked.
-const mostPicked = 64
+// MostPicked bounds the components of one level of which a cycle is picked.
+const MostPicked = 64
 
 // Cycles decides for every component which level its cycles break, exactly, and picks a
 // shortest cycle of those that the weakest one forbids: of each level a few, in the smallest
@@ -23,7 +23,7 @@ func (g *Graph) Cycles(o Order, group func(level isolation.Level, component []ui
 			component[i] = nodes[n]
 		}
 		t := part.weakest(o)
-		if picked[t]++; picked[t] > mostPicked {
+		if picked[t]++; picked[t] > MostPicked {
 			group(t.Level(o), component)
 		} else if steps := part.shortest(t, o); steps != nil {
 			found = append(found, Outward(steps, component))
@@ -31,6 +31,9 @@ func (g *Graph) Cycles(o Order, group func(level isolation.Level, component []ui
 	}
 	return found
 }
+
+// Weakest returns the first test that the cycles between some nodes make fail in an order.
+func (g *Graph) Weakest(nodes []uint32, o Order) Test { return g.parts().of(nodes).weakest(o) }
 
 // weakest returns the first test that fails in an order, of a graph that has a cycle.
 func (g *Graph) weakest(o Order) Test {

@@ -26,6 +26,10 @@ func (t *Times) group(n uint32) int {
 	return int(t.Group[n])
 }
 
+// Begin and End are those of a transaction by the first of the times.
+func (g *Graph) Begin(n uint32) int64 { return g.times[0].Begin[n] }
+func (g *Graph) End(n uint32) int64   { return g.times[0].End[n] }
+
 // of returns the times of some transactions.
 func (t *Times) of(nodes []uint32) Times {
 	return Times{pick(t.Begin, nodes), pick(t.End, nodes), pick(t.Group, nodes)}

@@ -114,7 +114,7 @@ func (g *Graph) Components(mask Mask, real bool) (found [][]uint32) {
 func (g *Graph) Short(mask Mask, real bool) (best []Step, groups int) {
 	components, left := g.Components(mask, real), mostVisited
 	parts := g.parts()
-	for _, component := range components[:min(len(components), mostPicked)] {
+	for _, component := range components[:min(len(components), MostPicked)] {
 		part := parts.of(component)
 		for n := range uint32(len(component)) {
 			if len(best) == 2 || best != nil && left <= 0 || g.w.Ended() {

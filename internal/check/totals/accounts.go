@@ -125,6 +125,7 @@ type balances struct {
 
 	predicates predicateFacts
 	trusted    bool                         // the versions were proved to be those that were made
+	open       bool                         // without an end state, by what was read of them
 	legs       map[history.ID][]history.Row // in the ledger, of transactions whose clients did not see them all
 
 	proof *chains.Proof // nil: there is none, and the other fields have everything
@@ -146,7 +147,7 @@ type auditFacts struct {
 }
 
 func (b *balances) read() error {
-	steps := []func() error{b.readTransactions, b.readLedger, b.repeatedLegs, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate, b.judgeAgain}
+	steps := []func() error{b.displaced, b.readTransactions, b.readLedger, b.repeatedLegs, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate, b.judgeAgain}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			b.Damage = err

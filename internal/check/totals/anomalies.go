@@ -76,7 +76,7 @@ func (b *balances) lost(t uint32) bool {
 // one. Without an end state the order of two writes is what overwroteRead says of them, and
 // where that does not hold it is snapshot isolation that is broken.
 func (o *order) forbidden(steps []graph.Step, level isolation.Level) isolation.Level {
-	guessed := o.b.Input.End == nil && !o.b.trusted && slices.ContainsFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Ww })
+	guessed := o.b.Input.End == nil && !o.b.byLedger() && slices.ContainsFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Ww })
 	for _, least := range []isolation.Level{isolation.SnapshotIsolation, isolation.StrongSnapshotIsolation} {
 		if guessed && least.Includes(level) {
 			return least

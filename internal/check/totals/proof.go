@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/chains"
@@ -21,25 +22,29 @@ var errOdd = errors.New("a transaction shows a violation")
 func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
-	if err != nil || proof == nil || !proof.Sum.Equals(in.Total) {
+	if err != nil || proof == nil || in.End != nil && !proof.Sum.Equals(in.Total) {
 		return nil, err
 	}
-	return b.proved(proof), nil
+	results := b.proved(proof)
+	if b.Watch.Err != nil {
+		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
+	}
+	return results, nil
 }
 
 // prove returns the proof for the transactions of b and this end state; nil is none found.
 func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error) {
-	recordings := onOneClock(b.Input.History)
-	if recordings == nil || end == nil || len(b.Input.Early) > 0 {
+	recordings := onOneClock(b.Input.History, end == nil)
+	if recordings == nil || end != nil && len(b.Input.Early) > 0 {
 		return nil, nil
 	}
-	if b.in.Predicates != nil { // a chain says nothing of which accounts were there
+	if b.in.Predicates != nil || b.in.Part { // a chain says nothing of which accounts were there
 		return nil, nil
 	}
 	report := b.Input.OnViolation
 	b.Input.OnViolation = nil // what is found without a proof is found again, and reported then
 	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
-		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Look: b.lookAnew,
+		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Loose: !b.overwroteRead(), Look: b.lookAnew,
 	})
 	b.Input.OnViolation = report
 	switch {
@@ -53,20 +58,39 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	return &proof, nil
 }
 
-// onOneClock are closed recordings with when each began on the clock of all; nil where one is
+// displaced finds, where there is no end state, the transactions that overwrote a later version
+// than they had read.
+func (b *balances) displaced() error {
+	if b.Input.End != nil || b.in.Part || b.trusted {
+		return nil
+	}
+	in := chains.Input{Objects: b.in.Accounts, Loose: !b.overwroteRead()}
+	for _, source := range b.Input.History {
+		in.History = append(in.History, chains.Recording{Source: source})
+	}
+	legs, err := chains.Displaced(&b.Watch, in)
+	if err == nil {
+		b.legs = legs
+	} else if !chains.Open(err) {
+		return err
+	}
+	return nil
+}
+
+// onOneClock are recordings, closed unless open may be, with when each began on the clock of all; nil where one is
 // not closed, where they have no clock in common, or where it is not known when what an
 // audit saw was so.
 //
 // Of a run, or of the clients of a worker, it may be known only within two bounds when it began
 // on that clock.
-func onOneClock(sources []check.Source) (list []chains.Recording) {
+func onOneClock(sources []check.Source, open bool) (list []chains.Recording) {
 	var first check.Clock
 	for i, source := range sources {
 		clock, ok := check.ClockOf(source.Header())
 		if i == 0 {
 			first = clock
 		}
-		if !source.Complete() || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
+		if !source.Complete() && !open || check.AuditAge(source.Header()) > 0 || len(sources) > 1 && (!ok || clock.ID != first.ID) {
 			return nil
 		}
 		recording := chains.Recording{Source: source}
@@ -86,59 +110,88 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	}
 	b.proof = proof
 	b.Input.SetCommitted(uint64(proof.Committed))
-	b.Input.SetResolved(check.Resolved{Unknown: uint64(proof.InDoubt), Applied: uint64(proof.InDoubtApplied), By: b.Words.Book})
+	if b.Input.End != nil {
+		b.Input.SetResolved(check.Resolved{Unknown: uint64(proof.InDoubt), Applied: uint64(proof.InDoubtApplied), By: b.Words.Book})
+	}
 	b.end.accounts, b.end.sum = b.in.Accounts, proof.Sum
 	for n := range b.in.Accounts {
 		b.end.identity += check.Mix(n + 1)
 	}
-	if len(proof.Cyclic) > 0 {
-		order := b.orderOf(proof)
+	cyclic := proof.Cyclic
+	if len(cyclic) == 0 {
+		cyclic = proof.Delayed
+	}
+	if len(cyclic) > 0 {
+		order := b.orderOf(proof, cyclic)
 		if order == nil { // as if there had been no proof
 			b.proof, b.end, b.Txns.Runs, b.Clocks = nil, endFacts{}, nil, nil
 			return nil
 		}
 		results := b.decideAll(order)
+		b.Settle(results, nil)
 		check.Locate(b.Input.History, &b.Watch, results)
 		return results
 	}
-	return b.decideAll(&order{b: b, doubt: proof.Doubt})
+	results := b.decideAll(&order{b: b, doubt: proof.Doubt, undecided: b.whyUndecided()})
+	b.Settle(results, nil)
+	return results
 }
 
 // orderOf is what the dependency graph says of some transactions. All its circles are among
 // them, and the versions are known to be right, so that nothing else is needed: who made or
 // overwrote a version and is not among them is before or behind all of a circle. Nil is too
 // much memory, or an end of the watch.
-func (b *balances) orderOf(proof *chains.Proof) *order {
+func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	in := b.in
 	in.Input = b.Input
 	in.End = nil
 	ids := map[history.ID]bool{}
-	for _, id := range proof.Cyclic {
+	for _, id := range cyclic {
 		ids[id] = true
 	}
 	in.History = nil
 	for _, source := range b.Input.History {
-		in.History = append(in.History, &picked{source, ids})
+		of := &picked{Source: source}
+		if of.pick(&b.Watch, ids) != nil {
+			return nil
+		}
+		in.History = append(in.History, of)
 	}
 	part := newAccounts(b.Watch.Ctx, in, 0)
-	part.trusted, part.legs = true, map[history.ID][]history.Row{}
-	for _, id := range proof.Cyclic {
+	part.trusted, part.open, part.legs = true, b.Input.End == nil, map[history.ID][]history.Row{}
+	for _, id := range cyclic {
 		if rows := proof.Legs[id]; len(rows) > 0 {
 			part.legs[id] = rows
 		}
 	}
-	if part.read() != nil || part.Watch.Cancelled() {
+	problem := part.read()
+	var o *order
+	if problem == nil && part.Watch.Err == nil {
+		o = part.order()
+	}
+	if b.Watch.Err = part.Watch.Err; o == nil || b.Watch.Err != nil {
 		return nil
 	}
-	o := part.order()
-	o.undecided = nil
+	part.proof, o.undecided = proof, b.whyUndecided()
 	return o
 }
 
-// picked is a source of some transactions of another.
+// picked is a source of a few transactions of another.
 type picked struct {
 	check.Source
-	ids map[history.ID]bool
+	list []history.Record
+}
+
+// pick reads the transactions of some ids.
+func (p *picked) pick(w *check.Watch, ids map[history.ID]bool) (problem error) {
+	for rec := range check.Each(w, "the history", p.Source.Transactions(), &problem) {
+		if ids[rec.ID] {
+			tx := *rec.Transaction
+			tx.Ops = slices.Clone(tx.Ops)
+			p.list = append(p.list, history.Record{Transaction: &tx, Ref: rec.Ref})
+		}
+	}
+	return problem
 }
 
 // Complete implements check.Source: there are transactions that this one does not have.
@@ -146,8 +199,8 @@ func (p *picked) Complete() bool { return false }
 
 func (p *picked) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
-		for rec, err := range p.Source.Transactions() {
-			if (err != nil || p.ids[rec.ID]) && !yield(rec, err) {
+		for _, rec := range p.list {
+			if !yield(rec, nil) {
 				return
 			}
 		}

@@ -228,8 +228,11 @@ func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 // others write between the two.
 func (b *balances) overwroteRead() bool {
 	claim := b.Input.Expect
-	return b.Input.End != nil || b.trusted || claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
+	return b.Input.End != nil || b.byLedger() || claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
 }
+
+// byLedger reports whether the versions were proved by the ledger to be those that were made.
+func (b *balances) byLedger() bool { return b.trusted && !b.open }
 
 // replay turns the amounts into balances, as far as the versions follow each
 // other without a gap or a fork.

@@ -1,0 +1,443 @@
+package chains
+
+import (
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Without an end state nobody knows which versions were made by transactions of unknown
+// outcome, by those whose clients did not see their writes, and by those that a recording lacks
+// because it was cut off. What others read says it where it matters:
+//
+//   - The chain of an object begins with the first version that anybody read.
+//   - A pass adds up, for each object, the versions that were overwritten. If they follow each
+//     other, every version has the maker that its client says.
+//   - A second pass gathers all reads and writes of the other objects. A transaction that read
+//     one version and overwrote a later one, as READ COMMITTED lets it, is known as the maker of
+//     what others read as its. A version that nobody recorded gets a maker without a name, which
+//     is placed when somebody needs that version.
+//
+// Everything else is as with an end state.
+
+// outlook is what the reads of a history say about its versions.
+type outlook struct {
+	first []firstSeen
+	odd   map[uint64]*oddObject
+	legs  map[history.ID][]history.Row // of the transactions that did not make what their clients say
+	gaps  []gap
+}
+
+// firstSeen is the first version of an object that was read, and what was made of it.
+type firstSeen struct {
+	value        int64
+	writer       history.ID
+	sum, squares uint64 // of the versions that were overwritten
+	low          uint32 // the version plus one; 0: nobody read one
+	highest      uint32 // that was read or made
+	made         uint32 // how many
+}
+
+// gap is a version that no recorded transaction made, and what was read of it, if anything was.
+type gap struct {
+	version
+	value  int64
+	writer history.ID
+	known  bool // something was
+}
+
+// Bounds of what is looked at without an end state: the objects of which a pass adds up the
+// versions (48 bytes each), the reads and writes of odd objects, and the versions without a maker.
+const (
+	mostOpen = 1 << 23
+	mostSeen = 1 << 22
+	mostGaps = 1 << 20
+)
+
+// Displaced returns the rows that a ledger would have of the transactions which made other
+// versions than their clients say, as far as reads show it. An error is as of Prove. If loose, a
+// write of which two transactions say the same version, and nothing else is known, has no row:
+// below snapshot isolation that is no lost update. Input.End does not count.
+func Displaced(w *check.Watch, in Input) (map[history.ID][]history.Row, error) {
+	l, err := look(w, in)
+	if err != nil {
+		return nil, err
+	}
+	return l.legs, nil
+}
+
+func look(w *check.Watch, in Input) (*outlook, error) {
+	if in.Objects > mostOpen {
+		return nil, unproved("there are %d objects and no end state", in.Objects)
+	}
+	l := &outlook{first: make([]firstSeen, in.Objects), odd: map[uint64]*oddObject{}}
+	if err := l.addUp(w, in); err != nil {
+		return nil, err
+	}
+	for n := range l.first {
+		if o := &l.first[n]; o.low > 0 && !o.follows() {
+			l.odd[uint64(n)] = &oddObject{}
+		}
+	}
+	displaced := map[history.ID]bool{}
+	if len(l.odd) > 0 {
+		if err := l.gather(w, in); err != nil {
+			return nil, err
+		}
+	}
+	for n, o := range l.odd {
+		if err := l.resolve(n, o, in.Loose, displaced); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.excuse(w, in); err != nil {
+		return nil, err
+	}
+	return l, l.rows(w, in, displaced)
+}
+
+// excuse looks at who made the versions that no recorded transaction is known to have made. One
+// of unknown outcome may have, and one whose client did not see its writes, and what a recording
+// lacks that was cut off.
+func (l *outlook) excuse(w *check.Watch, in Input) error {
+	named := map[history.ID]bool{}
+	for i := range l.first {
+		if o := &l.first[i]; o.low > 1 {
+			named[o.writer] = true
+		}
+	}
+	for _, g := range l.gaps {
+		if g.known {
+			named[g.writer] = true
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	var mutex sync.Mutex
+	var odd history.ID
+	for _, r := range in.History {
+		if err := check.EachTransaction(w.Ctx, r.Source, runtime.GOMAXPROCS(0), func(_ int, _ int64, tx *history.Transaction) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if named[tx.ID] {
+				delete(named, tx.ID)
+				if tx.Outcome == history.Rejected || tx.Outcome == history.Aborted {
+					odd = tx.ID
+				}
+			}
+		}); err != nil {
+			return unread(w, err)
+		}
+	}
+	for id := range named {
+		whole := func(r Recording) bool { return r.Header().Run == id.Run() && r.Complete() }
+		if id == 0 || slices.ContainsFunc(in.History, whole) {
+			return unproved("%v was read and is not recorded", id)
+		}
+	}
+	if odd != 0 {
+		return unproved("%v was read and not applied", odd)
+	}
+	return nil
+}
+
+// eachRead calls do, by several goroutines, with what each transaction that counts saw of the
+// objects.
+func eachRead(w *check.Watch, in Input, do func(tx *history.Transaction, op *history.Op, wrote bool)) error {
+	for _, r := range in.History {
+		err := check.EachTransaction(w.Ctx, r.Source, runtime.GOMAXPROCS(0), func(_ int, _ int64, tx *history.Transaction) {
+			if tx.Outcome != history.Committed && tx.Outcome != history.Rejected {
+				return
+			}
+			for i := range tx.Ops {
+				if op := &tx.Ops[i]; op.Observed && op.Object < in.Objects && op.Version < most {
+					do(tx, op, op.Write && tx.Outcome == history.Committed)
+				}
+			}
+		})
+		if err != nil {
+			return unread(w, err)
+		}
+	}
+	return nil
+}
+
+// addUp fills first.
+func (l *outlook) addUp(w *check.Watch, in Input) error {
+	var locks [1 << 10]struct {
+		sync.Mutex
+		_ [56]byte
+	}
+	return eachRead(w, in, func(_ *history.Transaction, op *history.Op, wrote bool) {
+		lock, o, v := &locks[op.Object%uint64(len(locks))], &l.first[op.Object], uint32(op.Version)
+		lock.Lock()
+		if o.low == 0 || v+1 < o.low {
+			o.low, o.value, o.writer = v+1, op.Value, op.Writer
+		}
+		o.highest = max(o.highest, v)
+		if wrote {
+			o.highest = max(o.highest, v+1)
+			o.made++
+			o.sum += uint64(v)
+			o.squares += uint64(v) * uint64(v)
+		}
+		lock.Unlock()
+	})
+}
+
+// follows reports whether each version up to the highest was overwritten once, or is the last.
+func (o *firstSeen) follows() bool {
+	from, to := uint64(o.low-1), uint64(o.highest)
+	return to-from == uint64(o.made) && o.sum == sumTo(to)-sumTo(from) && o.squares == squaresTo(to)-squaresTo(from)
+}
+
+// sumTo and squaresTo are the sums of the numbers below n and of their squares, modulo 2^64.
+func sumTo(n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	if n%2 == 0 {
+		return n / 2 * (n - 1)
+	}
+	return (n - 1) / 2 * n
+}
+
+func squaresTo(n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	factors := [3]uint64{n - 1, n, 2*n - 1}
+	for _, d := range [2]uint64{2, 3} {
+		for i := range factors {
+			if factors[i]%d == 0 {
+				factors[i] /= d
+				break
+			}
+		}
+	}
+	_, product := bits.Mul64(factors[0], factors[1])
+	return product * factors[2]
+}
+
+// oddObject is an object whose versions do not follow each other by what its writers say.
+type oddObject struct {
+	seen  map[uint32]gap // what was read of each version
+	wrote []overwrite
+	torn  bool // one version was read as two
+}
+
+// overwrite is a transaction and the version that it read and wrote over.
+type overwrite struct {
+	version uint32
+	id      history.ID
+	other   uint32 // the version that it made by what others read; 0: the next one
+	lost    bool   // nobody knows
+}
+
+// gather fills odd.
+func (l *outlook) gather(w *check.Watch, in Input) error {
+	var mutex sync.Mutex
+	count := 0
+	err := eachRead(w, in, func(tx *history.Transaction, op *history.Op, wrote bool) {
+		o := l.odd[op.Object]
+		if o == nil {
+			return
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		v := uint32(op.Version)
+		if before, known := o.seen[v]; known {
+			o.torn = o.torn || before.writer != op.Writer || before.value != op.Value
+		} else if count < mostSeen {
+			if o.seen == nil {
+				o.seen = map[uint32]gap{}
+			}
+			o.seen[v] = gap{version{uint32(op.Object), v}, op.Value, op.Writer, true}
+			count++
+		}
+		if wrote && count < mostSeen {
+			o.wrote = append(o.wrote, overwrite{version: v, id: tx.ID})
+			count++
+		}
+	})
+	if err == nil && count >= mostSeen {
+		return unproved("too many versions have no maker that is known")
+	}
+	return err
+}
+
+// resolve finds who made the versions of an odd object.
+func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[history.ID]bool) error {
+	if o.torn {
+		return unproved("a version of object %d was read as two", n)
+	}
+	seen := map[history.ID]uint32{} // the last version that somebody read as made by it
+	for v, s := range o.seen {
+		if s.writer == 0 || v == 0 {
+			continue
+		}
+		if seen[s.writer] != 0 {
+			return unproved("%v was seen as the maker of two versions of object %d", s.writer, n)
+		}
+		seen[s.writer] = v
+	}
+	makers := map[uint32]int{} // by version, from 1 on
+	for i := range o.wrote {
+		t := &o.wrote[i]
+		if v := seen[t.id]; v != 0 && v != t.version+1 {
+			if v <= t.version {
+				return unproved("%v made an earlier version of object %d than it read", t.id, n)
+			}
+			t.other = v
+		}
+		if t.other == 0 {
+			continue
+		}
+		makers[t.other] = i + 1
+		displaced[t.id] = true
+	}
+	for i := range o.wrote {
+		t := &o.wrote[i]
+		if t.other != 0 {
+			continue
+		}
+		next := t.version + 1
+		read, known := o.seen[next]
+		switch {
+		case makers[next] == 0 && (!known || read.writer == t.id):
+			makers[next] = i + 1
+		case !loose:
+			return unproved("two transactions made version %d of object %d", next, n)
+		case known && read.writer == t.id:
+			return unproved("two transactions made version %d of object %d", next, n)
+		default:
+			t.lost = true
+			displaced[t.id] = true
+		}
+	}
+	first := &l.first[n]
+	for v := first.low; v <= first.highest; v++ {
+		if makers[v] != 0 {
+			continue
+		}
+		g, known := o.seen[v]
+		if !known {
+			g.version = version{uint32(n), v}
+		}
+		if l.gaps = append(l.gaps, g); len(l.gaps) > mostGaps {
+			return unproved("too many versions have no maker that is known")
+		}
+	}
+	return nil
+}
+
+// rows makes the legs.
+func (l *outlook) rows(w *check.Watch, in Input, displaced map[history.ID]bool) error {
+	if len(displaced) == 0 {
+		return nil
+	}
+	other := map[uint64]map[history.ID]*overwrite{}
+	for n, o := range l.odd {
+		for i := range o.wrote {
+			if t := &o.wrote[i]; t.other != 0 || t.lost {
+				if other[n] == nil {
+					other[n] = map[history.ID]*overwrite{}
+				}
+				other[n][t.id] = t
+			}
+		}
+	}
+	l.legs = map[history.ID][]history.Row{}
+	var mutex sync.Mutex
+	for id := range displaced {
+		l.legs[id] = []history.Row{}
+	}
+	return eachRead(w, in, func(tx *history.Transaction, op *history.Op, wrote bool) {
+		if !wrote || !displaced[tx.ID] {
+			return
+		}
+		row := history.Row{Transaction: tx.ID, Object: op.Object, Amount: op.Amount, Version: op.Version + 1, Number: numberOf(tx, op)}
+		if t := other[op.Object][tx.ID]; t != nil {
+			if t.lost {
+				return
+			}
+			row.Version = uint64(t.other)
+		}
+		mutex.Lock()
+		l.legs[tx.ID] = append(l.legs[tx.ID], row)
+		mutex.Unlock()
+	})
+}
+
+// numberOf is the place of a write among those of its transaction.
+func numberOf(tx *history.Transaction, op *history.Op) (number uint32) {
+	for i := range tx.Ops {
+		if &tx.Ops[i] == op {
+			break
+		}
+		if tx.Ops[i].Write {
+			number++
+		}
+	}
+	return number
+}
+
+// begin lets the chains begin where the history does, and has makers for the gaps.
+func (l *outlook) begin(p *placement, apart *batch) {
+	for n := range l.first {
+		if f := &l.first[n]; f.low > 1 {
+			o := &p.objects[n]
+			o.version, o.value, o.writer = f.low-1, f.value, f.writer
+		}
+	}
+	for _, g := range l.gaps {
+		t := &transaction{try: -latest, end: -latest, batch: apart, flags: unknown | anonymous, state: ended, few: 1}
+		t.pair[0] = operation{value: g.value, writer: g.writer, version: g.number - 1, packed: g.object | write}
+		p.makers[g.version] = t
+		p.unsure = append(p.unsure, t)
+		p.open++
+	}
+	l.first, l.odd, l.gaps = nil, nil, nil
+}
+
+// witnessed adds the operations of a transaction of which there is no end state: those that its
+// client saw, and the versions that it made as far as they are known.
+func (f *feed) witnessed(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
+	if tx.Outcome == history.Unknown {
+		return false, nil
+	}
+	legs, displaced := f.legs[tx.ID]
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		switch {
+		case op.Object >= f.in.Objects && op.Write && tx.Outcome == history.Committed:
+			return false, unproved("%v wrote an object that no load made", tx.ID)
+		case op.Object >= f.in.Objects || !op.Observed:
+			continue
+		case op.Version >= most:
+			return false, unproved("%v read an impossible version", tx.ID)
+		}
+		o := newOperation(op, op.Write && tx.Outcome == history.Committed)
+		if displaced && o.write() {
+			n := slices.IndexFunc(legs, func(r history.Row) bool { return r.Object == op.Object })
+			if n < 0 || legs[n].Version != op.Version+1 {
+				b.now = append(b.now, newOperation(op, false))
+				if n < 0 {
+					continue
+				}
+				o.version = uint32(legs[n].Version - 1)
+				o.packed &^= seen
+			}
+		}
+		if o.write() {
+			t.flags &^= reader
+		}
+		b.now = append(b.now, o)
+	}
+	return true, nil
+}

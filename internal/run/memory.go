@@ -1,0 +1,66 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/report"
+	"stroppy/internal/resource"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload"
+
+	"github.com/dustin/go-humanize"
+)
+
+// closedLoopRate is how many transactions a second a closed loop is expected to do, to judge
+// before the run whether its check will fit.
+const closedLoopRate = 10_000
+
+// MemoryWarning returns one sentence if the check of a planned run is not expected to fit into
+// so many bytes of memory; empty if it is, or if nobody knows.
+func MemoryWarning(plan *scenario.Plan, w workload.Workload, free int64) string {
+	costly, ok := w.(workload.Costly)
+	if !ok || free <= 0 {
+		return ""
+	}
+	fixed, each := costly.CheckMemory()
+	count, how := planned(plan)
+	need := float64(fixed) + count*float64(each)
+	if need <= float64(free) {
+		return ""
+	}
+	text := fmt.Sprintf("the check of this run is expected to need %s of memory, and %s are free", humanize.Bytes(uint64(need)), humanize.Bytes(uint64(free)))
+	if each == 0 || fixed >= free {
+		return text
+	}
+	return text + fmt.Sprintf(": %s, %s bytes each; there is room for %s",
+		how, check.Group(uint64(each)), check.Plural(uint64((free-fixed)/each), "transaction"))
+}
+
+// planned is how many transactions a plan has, and how that is known.
+func planned(plan *scenario.Plan) (count float64, how string) {
+	if plan.Count > 0 {
+		return float64(plan.Count), check.Plural(plan.Count, "transaction")
+	}
+	length := plan.Warmup + plan.Duration
+	if !plan.Rate.Closed() {
+		count = plan.Rate.Expected(length)
+		return count, check.Plural(uint64(count), "transaction")
+	}
+	return closedLoopRate * length.Seconds(), fmt.Sprintf("%v at %s transactions a second", length.Round(time.Second), check.Group(closedLoopRate))
+}
+
+// peakEvery is how often the memory of a check is looked at.
+const peakEvery = 20 * time.Millisecond
+
+// checkPeak measures the highest resident memory of this process until the function that it
+// returns is called, which puts it into the result.
+func (c *conductor) checkPeak() (end func()) {
+	peak := resource.Peak(peakEvery)
+	return func() {
+		if bytes := peak(); bytes > 0 {
+			c.result.Check = &report.CheckCost{MaxRSSBytes: &bytes}
+		}
+	}
+}

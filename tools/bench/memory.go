@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// memoryOfChecks measures how much anonymous memory the check takes of each kind of run, as the
+// table in docs/faq.md has it.
+func (s *suite) memoryOfChecks() error {
+	sample := filepath.Join(s.dir, "sample")
+	defer os.RemoveAll(sample)
+	if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "run", "bank", "--db=memory:", "--seed=1", "--accounts=100000", "--count=1", "--audits=0",
+		"--warmup=0s", "--out="+sample)); err != nil {
+		return err
+	}
+	hour := recording{clients: 8, count: s.transactions, pace: time.Hour / time.Duration(s.transactions)}
+	audited, torn, open := hour, hour, hour
+	audited.audits, torn.audits, torn.skews, open.audits, open.open = 3600, 3600, 60, 3600, true
+	for _, c := range []struct {
+		name string
+		recording
+		verdict, wanted string
+		args            []string
+	}{
+		{"transfers alone", hour, "VALID", "≤ 500 MB", nil},
+		{"with 3,600 whole audits", audited, "VALID", "≤ 500 MB", nil},
+		{"with 3,600 whole audits and 60 read skews", torn, "VALID", "≤ 1000 MB", []string{"--expect=read-committed"}},
+		{"with 3,600 whole audits, without the end state", open, "UNKNOWN", "≤ 500 MB", nil},
+	} {
+		dir := filepath.Join(s.dir, "recorded")
+		err := c.record(sample, dir)
+		if err == nil {
+			name := fmt.Sprintf("check memory: bank, 100,000 accounts, %d transactions, %s", c.count, c.name)
+			err = s.memoryOfCheck(name, dir, c.verdict, c.wanted, c.args...)
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+	}
+	return s.memoryOfWorkloads()
+}
+
+// memoryOfWorkloads does the same of runs of the other workloads on memory:.
+func (s *suite) memoryOfWorkloads() error {
+	for _, args := range [][]string{
+		{"bank", "--accounts=10000", "--opening-share=0.2", "--predicate-share=0.1"},
+		{"tpcb", "--versions"}, {"kv", "--value-size=64"}, {"events", "--value-size=64"}, {"append"},
+	} {
+		dir, count := filepath.Join(s.dir, "recorded"), max(1, s.transactions/5)
+		all := append([]string{"run"}, args...)
+		all = append(all, "--db=memory:", "--seed=1", "--out="+dir, "--count="+strconv.Itoa(count))
+		_, err := run(exec.CommandContext(s.ctx, s.stroppy, all...))
+		if err == nil {
+			err = s.memoryOfCheck(fmt.Sprintf("check memory: %s, %d transactions", strings.Join(args, " "), count), dir, "VALID", "")
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// memoryOfCheck prints the highest anonymous memory of a process that checks a directory.
+func (s *suite) memoryOfCheck(name, dir, verdict, wanted string, args ...string) error {
+	cmd := exec.CommandContext(s.ctx, s.stroppy, append([]string{"check", dir}, args...)...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	peak := int64(0)
+	for tick := time.Tick(10 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			if err != nil && !errors.As(err, new(*exec.ExitError)) {
+				return err
+			}
+			if !strings.HasPrefix(out.String(), verdict) {
+				return fmt.Errorf("%s does not say %s: %.500s", cmd, verdict, out.String())
+			}
+			s.row(name, "%.0f MB", float64(peak)/1e6, 0, wanted)
+			return nil
+		case <-tick:
+			peak = max(peak, anonymous(cmd.Process.Pid))
+		}
+	}
+}
+
+// anonymous is the anonymous memory of a process in bytes, by RssAnon of proc_pid_status(5); 0 is
+// not known.
+func anonymous(pid int) int64 {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) == 3 && words[0] == "RssAnon:" {
+			kilobytes, _ := strconv.ParseInt(words[1], 10, 64) // the kernel writes a number
+			return kilobytes << 10
+		}
+	}
+	return 0
+}

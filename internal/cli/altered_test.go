@@ -309,7 +309,7 @@ func (s *subject) alterBeside(t *testing.T, r *rand.Rand, name string, how alter
 		t.Fatal(err)
 	}
 	code, _, last := verdictOf(t, dir)
-	does := altered == nil && code == s.code // without it
+	does := altered == nil && code == s.code                // without it
 	if code == 1 && s.code == 1 && name == "faults.jsonl" { // the history shows the violation
 		r, err := report.Read(dir)
 		does = does || err == nil && slices.ContainsFunc(r.Checks, func(c report.Check) bool {

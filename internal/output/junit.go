@@ -17,16 +17,16 @@ type testSuites struct {
 }
 
 type testSuite struct {
-	Name     string     `xml:"name,attr"`
-	Tests    int        `xml:"tests,attr"`
-	Failures int        `xml:"failures,attr"`
-	Errors   int        `xml:"errors,attr"`
-	Skipped  int        `xml:"skipped,attr"`
-	Time     float64    `xml:"time,attr"` // in seconds
-	Started  string     `xml:"timestamp,attr,omitempty"`
+	Name     string  `xml:"name,attr"`
+	Tests    int     `xml:"tests,attr"`
+	Failures int     `xml:"failures,attr"`
+	Errors   int     `xml:"errors,attr"`
+	Skipped  int     `xml:"skipped,attr"`
+	Time     float64 `xml:"time,attr"` // in seconds
+	Started  string  `xml:"timestamp,attr,omitempty"`
 
 	Properties *[]property `xml:"properties>property"` // the cause of an invalid verdict
-	Cases    []testCase `xml:"testcase"`
+	Cases      []testCase  `xml:"testcase"`
 }
 
 type property struct {

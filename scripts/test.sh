@@ -55,9 +55,10 @@ esac
 # servers of other tests it would only slow down. All tests of the second list are
 # short, so that everything runs them under the race detector alone, but for those of
 # $sequential. The longest of both come first.
-racy="./internal/dbtest ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
+racy="./internal/dbtest ./internal/workload/appends ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
 watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
-	./internal/resource ./internal/workload/... ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
+	./internal/resource ./internal/workload/bank ./internal/workload/dataset ./internal/workload/events
+	./internal/workload/kv ./internal/workload/recording ./internal/workload/sampling ./internal/workload/tpcb ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
 	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 
 # Calculations in one goroutine, in which that detector can find nothing, runs whose code others

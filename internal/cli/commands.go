@@ -268,11 +268,6 @@ func (c *config) newPath(started time.Time, what, database string) string {
 	return cmp.Or(c.Out, run.Unused(run.DefaultPath(runsRoot, started, what, database)))
 }
 
-func isVolatile(database db.Database) bool {
-	v, ok := database.(db.Volatile)
-	return ok && v.Volatile()
-}
-
 // drawSeed draws the seed where the load needs one and none was given. It fits a
 // number of any language that reads the result.
 func (a *app) drawSeed(config *config, loads bool) error {

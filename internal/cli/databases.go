@@ -461,3 +461,8 @@ func (w *sweeping) admit(s *session) error {
 	}
 	return largest.admitFirst(s, smallerSteps)
 }
+
+func isVolatile(database db.Database) bool {
+	v, ok := database.(db.Volatile)
+	return ok && v.Volatile()
+}

@@ -70,3 +70,99 @@ func (c *Check) add(f *check.Finding, say checktext.Speaker, taken map[string]bo
 	}
 	c.Anomalies = append(c.Anomalies, a)
 }
+
+// Cause is what lies behind an invalid verdict: one cause, who is responsible, and what to do.
+type Cause struct {
+	Kind    string `json:"kind"` // lost-writes, altered-writes, double-writes, ghost-writes, foreign-data, lost-updates, broken-order, wrong-values, wrong-sums or divergence
+	Check   string `json:"check"`
+	Finding string `json:"finding"`           // the kind of the check's finding
+	Anomaly string `json:"anomaly,omitempty"` // the field's term
+	Count   int    `json:"count"`
+	Amount  *int64 `json:"amount,omitempty"` // by how much the sum of the objects is wrong, net, in the workload's units
+
+	FromSeconds *float64 `json:"from_s"` // the first and the last violation, since the run's start; null: not known
+	ToSeconds   *float64 `json:"to_s"`
+	Fault       string   `json:"fault,omitempty"` // that was under way
+
+	Culprit string `json:"culprit"` // database, configuration, application or undecided
+
+	Text        string `json:"text"`
+	CulpritText string `json:"culprit_text"`
+	Cure        string `json:"cure"` // what to do
+	Story       string `json:"story,omitempty"`
+
+	Explains []Consequence `json:"explains"` // the other findings: those that the cause does not explain come first
+}
+
+// Consequence is a finding beside the cause.
+type Consequence struct {
+	Check     string `json:"check"`
+	Kind      string `json:"kind"`
+	Anomaly   string `json:"anomaly,omitempty"`
+	Count     int    `json:"count"`
+	Explained bool   `json:"explained"` // by the cause
+	Text      string `json:"text"`
+}
+
+// Caveat is a setting in effect under which a database does not promise to keep what it acknowledged.
+type Caveat struct {
+	Setting string `json:"setting"`
+	Quote   string `json:"quote"` // of the documentation
+	Source  string `json:"source"`
+	Cure    string `json:"cure"` // the setting to choose
+}
+
+// IsolationLevel is an isolation of a database and the level that it claims there.
+type IsolationLevel struct {
+	Isolation string `json:"isolation"`
+	Level     string `json:"level"`
+}
+
+// PageCause is what a page shows of the cause of a violation: whose fault it is, what to do, the
+// evidence, and the other findings, a line each.
+type PageCause struct {
+	Culprit string       `json:"culprit"` // database, configuration, application or undecided
+	Whose   string       `json:"whose"`   // in a sentence
+	Cure    string       `json:"cure"`
+	Finding *PageFinding `json:"finding"` // null where the evidence is not known
+	Others  []PageOther  `json:"others"`
+}
+
+// PageOther is a finding beside the cause. Its evidence is shown on demand.
+type PageOther struct {
+	Text      string      `json:"text"`
+	Explained bool        `json:"explained"`
+	Finding   PageFinding `json:"finding"`
+}
+
+func (r *Result) pageCause() *PageCause {
+	k := r.Cause
+	if k == nil {
+		return nil
+	}
+	p := &PageCause{Culprit: k.Culprit, Whose: k.CulpritText, Cure: k.Cure, Others: []PageOther{}}
+	p.Finding = r.evidence(k.Check, k.Finding, k.Anomaly)
+	for _, o := range k.Explains {
+		one := PageOther{Text: o.Text, Explained: o.Explained, Finding: PageFinding{Edges: []string{}}}
+		if f := r.evidence(o.Check, o.Kind, o.Anomaly); f != nil {
+			one.Finding = *f
+		}
+		p.Others = append(p.Others, one)
+	}
+	return p
+}
+
+// evidence returns a finding of a check; nil if there is none of that kind.
+func (r *Result) evidence(check, kind, anomaly string) *PageFinding {
+	at := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == check })
+	if at < 0 {
+		return nil
+	}
+	c := &r.Checks[at]
+	i := slices.IndexFunc(c.Findings, func(f Finding) bool { return f.Kind == kind && f.Anomaly == anomaly })
+	if i < 0 {
+		return nil
+	}
+	f := c.pageFinding(&c.Findings[i])
+	return &f
+}

@@ -6,6 +6,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/cause"
 	"stroppy/internal/check/text"
+	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
 )
@@ -135,4 +136,18 @@ func (c *conductor) faultDuring(from, to time.Duration) *text.Fault {
 		}
 	}
 	return found
+}
+
+// isolations lists those that the database has, with what it claims at each.
+func (c *conductor) isolations() (list []report.IsolationLevel) {
+	listed, ok := c.o.Database.(db.Isolated)
+	if !ok {
+		return nil
+	}
+	for _, name := range listed.IsolationNames() {
+		if claim, err := c.o.Database.Claim(name); err == nil {
+			list = append(list, report.IsolationLevel{Isolation: claim.Isolation, Level: claim.Level.String()})
+		}
+	}
+	return list
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -250,4 +251,27 @@ func unlikeScript(read faultLines, script string, ended bool, nodes *nodesRecord
 		}
 	}
 	return problems
+}
+
+// replaced returns an error if what was driven is known to have been loaded anew.
+func (c *conductor) replaced(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, replacedWait)
+	defer cancel()
+	return c.o.Workload.CheckUnchanged(ctx)
+}
+
+// depart has the workload describe the data as this run leaves them, if no transaction of
+// the run can change them later: the end state was downloaded, or each outcome is known.
+func (c *conductor) depart(ctx context.Context) {
+	if ctx.Err() != nil || !c.o.Steps.Check && c.result.Drive.Unknown > 0 || c.unwhole != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, departTime)
+	defer cancel()
+	if err := c.o.Workload.Leave(ctx); err != nil {
+		c.log.Warn("the data could not be described for the next run", "error", err)
+	}
 }

@@ -287,20 +287,6 @@ func (c *conductor) describe(ctx context.Context) error {
 	return c.o.Dir.Write(FaultsFile, nil)
 }
 
-// isolations lists those that the database has, with what it claims at each.
-func (c *conductor) isolations() (list []report.IsolationLevel) {
-	listed, ok := c.o.Database.(db.Isolated)
-	if !ok {
-		return nil
-	}
-	for _, name := range listed.IsolationNames() {
-		if claim, err := c.o.Database.Claim(name); err == nil {
-			list = append(list, report.IsolationLevel{Isolation: claim.Isolation, Level: claim.Level.String()})
-		}
-	}
-	return list
-}
-
 func (c *conductor) load(ctx context.Context) error {
 	c.enter("load")
 	defer c.leave()
@@ -375,31 +361,8 @@ func (c *conductor) chosen(keys map[string]string) map[string]string {
 // replacedWait bounds how long a database is asked whether it holds what was driven.
 const replacedWait = 5 * time.Second
 
-// replaced returns an error if what was driven is known to have been loaded anew.
-func (c *conductor) replaced(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, replacedWait)
-	defer cancel()
-	return c.o.Workload.CheckUnchanged(ctx)
-}
-
 // departTime bounds how long the data are described for the run that attaches to them next.
 const departTime = 20 * time.Second
-
-// depart has the workload describe the data as this run leaves them, if no transaction of
-// the run can change them later: the end state was downloaded, or each outcome is known.
-func (c *conductor) depart(ctx context.Context) {
-	if ctx.Err() != nil || !c.o.Steps.Check && c.result.Drive.Unknown > 0 || c.unwhole != "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, departTime)
-	defer cancel()
-	if err := c.o.Workload.Leave(ctx); err != nil {
-		c.log.Warn("the data could not be described for the next run", "error", err)
-	}
-}
 
 func (c *conductor) footprint(ctx context.Context) {
 	if f, ok := c.o.Database.(db.Footprinter); ok {

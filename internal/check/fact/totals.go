@@ -7,7 +7,7 @@ import (
 )
 
 // The statements about accounts and their ledger, and about rows without versions. Amounts and
-// balances are in the units of the workload: cents of the bank.
+// balances are in the units of the workload, such as cents.
 
 type (
 	// Objects states how many objects of a kind the end state has and the load made. If the

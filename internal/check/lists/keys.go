@@ -1,5 +1,7 @@
 package lists
 
+import "stroppy/internal/check"
+
 // keyTable numbers the keys of lists from 0, in the order in which they come. It is a hash
 // table with open addressing and linear probing.
 type keyTable struct {
@@ -145,3 +147,39 @@ func (a *elementStore) take(room int) []uint64 {
 	a.chunk = a.chunk[size:]
 	return list
 }
+
+// made returns who made the version of a list, or the last one before it of which that is
+// known; None is nobody.
+func (c *checker) made(list, version uint32) uint32 {
+	if v := c.madeAt(list, version); v != 0 {
+		return c.writer[c.first[list]+v-1] & writerMask
+	}
+	return check.None
+}
+
+// madeAt returns the version that made is about; 0 is none.
+func (c *checker) madeAt(list, version uint32) uint32 {
+	for v := version; v > 0; v = c.parent(list, v) {
+		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// next returns who made the version after one, or the first later one of which that is known;
+// if nobody has read one, the node that comes after all that was read. None is nobody.
+func (c *checker) next(list, version uint32) uint32 {
+	for v := c.first[list] + version; v < c.first[list+1]; v++ {
+		if w := c.writer[v]; w != check.None && w&noEffect == 0 {
+			return w & writerMask
+		}
+	}
+	if c.later == nil {
+		return check.None
+	}
+	return c.later[list]
+}
+
+// length returns how many versions of a list are known.
+func (c *checker) length(list uint32) uint32 { return c.first[list+1] - c.first[list] }

@@ -310,7 +310,7 @@ func beyond(results []check.Result) string {
 	return "; it " + strings.Join(others, " and ") + ", which the claim does not forbid"
 }
 
-// Story tells the first instance of a finding as a story, before its edges; empty if the finding has none.
+// Story describes the first instance of a finding, before its edges; empty if the finding has none.
 func (s Speaker) Story(f *check.Finding) string {
 	if len(f.Cycle) == 0 {
 		return ""

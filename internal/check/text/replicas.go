@@ -79,7 +79,7 @@ func (s Speaker) difference(d *fact.ReplicaDifference, node, same string) string
 	return d.Kind
 }
 
-// replicaObject returns what there is of an object, as far as it tells it from another state of it.
+// replicaObject returns what a node holds of an object, as far as it differs from another state of it.
 func (s Speaker) replicaObject(o, other *fact.ReplicaObject) string {
 	var parts []string
 	version := fmt.Sprintf("version %d", o.Version)

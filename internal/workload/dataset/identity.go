@@ -127,7 +127,7 @@ func (s *Set) identify(ctx context.Context, m *Metadata) error {
 			return context.Cause(ctx)
 		}
 	}
-	return nil // a run goes on, and its changes cannot be told from others
+	return nil // a run goes on, and its changes cannot be distinguished from others
 }
 
 // changed is the error of data in which what is not as it was.

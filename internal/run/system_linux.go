@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"stroppy/internal/check"
+
+	"golang.org/x/sys/unix"
 )
 
 // bootFile names the boot of a machine (random(4)), and clockFile the time
@@ -41,3 +42,7 @@ func clockAt(start time.Time) (check.Clock, bool) {
 	id := strings.Join(strings.Fields(fmt.Sprintf("%s %s", boot, space)), "/")
 	return check.Clock{ID: id, From: before.Nano() - int64(passed), To: after.Nano() - int64(passed)}, id != ""
 }
+
+// lowerPriority makes this thread yield to the clients and to a database on this machine.
+// A nice value is of a thread on Linux (setpriority(2), "C library/kernel differences").
+func lowerPriority() { _ = syscall.Setpriority(syscall.PRIO_PROCESS, syscall.Gettid(), 10) }

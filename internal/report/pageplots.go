@@ -1,0 +1,360 @@
+package report
+
+import (
+	"cmp"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"stroppy/internal/stats"
+)
+
+// Plots are the rows of a run's files that only plots are made of.
+type Plots struct {
+	Around []AroundRow
+	Kinds  []KindRow
+	Heat   []HeatCell
+}
+
+// AroundRow is one row of around-faults.csv: what committed in the stats.FineStep from At on.
+type AroundRow struct {
+	At        time.Duration
+	Committed uint64
+}
+
+// KindRow is one row of kinds.csv: what committed of one kind in the seconds from Second on.
+type KindRow struct {
+	Kind                     string // AllKinds: of all together
+	Second, Seconds          int
+	Committed                uint64
+	P50, P90, P99, P999, Max time.Duration // from when it was due
+}
+
+// AllKinds stands in kinds.csv for all kinds of transactions together.
+const AllKinds = "all"
+
+// HeatCell is one row of heatmap.csv: how many of the transactions that committed in the
+// seconds from Second on took up to UpTo, and more than the next smaller bin has.
+type HeatCell struct {
+	Second, Seconds int
+	UpTo            time.Duration // the upper end of a bin
+	Committed       uint64
+}
+
+// heatPerDecade is how many bins of latency a heat map has for each power of ten.
+const heatPerDecade = 10
+
+// The least bin of a heat map ends at 10 µs, and has all that is faster.
+const leastHeat = heatPerDecade
+
+var aroundColumns = []column[AroundRow]{
+	{"at_ms", func(row *AroundRow) any { return &row.At }},
+	{"committed", func(row *AroundRow) any { return &row.Committed }},
+}
+
+var kindColumns = []column[KindRow]{
+	{"kind", func(row *KindRow) any { return &row.Kind }},
+	{"second", func(row *KindRow) any { return &row.Second }},
+	{"seconds", func(row *KindRow) any { return &row.Seconds }},
+	{"committed", func(row *KindRow) any { return &row.Committed }},
+	{"p50_ms", func(row *KindRow) any { return &row.P50 }},
+	{"p90_ms", func(row *KindRow) any { return &row.P90 }},
+	{"p99_ms", func(row *KindRow) any { return &row.P99 }},
+	{"p999_ms", func(row *KindRow) any { return &row.P999 }},
+	{"max_ms", func(row *KindRow) any { return &row.Max }},
+}
+
+var heatColumns = []column[HeatCell]{
+	{"second", func(row *HeatCell) any { return &row.Second }},
+	{"seconds", func(row *HeatCell) any { return &row.Seconds }},
+	{"up_to_ms", func(row *HeatCell) any { return &row.UpTo }},
+	{"committed", func(row *HeatCell) any { return &row.Committed }},
+}
+
+// WriteAround writes around-faults.csv.
+func WriteAround(w io.Writer, rows []AroundRow) error { return writeRows(w, aroundColumns, rows) }
+
+// ReadAround reads what WriteAround wrote.
+func ReadAround(r io.Reader) ([]AroundRow, error) {
+	return readRows(r, aroundFile, aroundColumns, len(aroundColumns))
+}
+
+// WriteKinds writes kinds.csv.
+func WriteKinds(w io.Writer, rows []KindRow) error { return writeRows(w, kindColumns, rows) }
+
+// ReadKinds reads what WriteKinds wrote.
+func ReadKinds(r io.Reader) ([]KindRow, error) {
+	return readRows(r, kindsFile, kindColumns, len(kindColumns))
+}
+
+// WriteHeat writes heatmap.csv.
+func WriteHeat(w io.Writer, rows []HeatCell) error { return writeRows(w, heatColumns, rows) }
+
+// ReadHeat reads what WriteHeat wrote.
+func ReadHeat(r io.Reader) ([]HeatCell, error) {
+	return readRows(r, heatFile, heatColumns, len(heatColumns))
+}
+
+// AroundRows are the rows of stretches.
+func AroundRows(stretches []stats.Stretch) (rows []AroundRow) {
+	for _, s := range stretches {
+		for i, n := range s.Committed {
+			rows = append(rows, AroundRow{At: s.From + time.Duration(i)*stats.FineStep, Committed: uint64(n)})
+		}
+	}
+	return rows
+}
+
+// AddKind adds the columns of one kind, or of AllKinds, each of a width.
+func (p *Plots) AddKind(name string, width time.Duration, columns []stats.Column) {
+	for _, c := range columns {
+		p.Kinds = append(p.Kinds, KindRow{
+			Kind: name, Second: int(c.From / time.Second), Seconds: int(width / time.Second), Committed: c.Committed,
+			P50: c.P50, P90: c.P90, P99: c.P99, P999: c.P999, Max: c.Max,
+		})
+	}
+}
+
+// AddHeat adds the cells of columns, each of a width.
+func (p *Plots) AddHeat(width time.Duration, columns []stats.Column) {
+	for _, c := range columns {
+		last := math.MinInt
+		for _, b := range c.Buckets { // ascending
+			bin := heatBin(math.Sqrt(float64(max(b.Lower, 1))*float64(b.Upper)) / 1000)
+			if bin != last {
+				last = bin
+				p.Heat = append(p.Heat, HeatCell{Second: int(c.From / time.Second), Seconds: int(width / time.Second), UpTo: time.Duration(1000 * heatEdge(bin))})
+			}
+			p.Heat[len(p.Heat)-1].Committed += b.Count
+		}
+	}
+}
+
+// heatBin is the number of the bin of a latency in microseconds, heatEdge the upper end of a
+// bin, and binOfEdge the bin of an upper end, which heatmap.csv has rounded.
+func heatBin(us float64) int {
+	return max(int(math.Ceil(math.Log10(us)*heatPerDecade-1e-9)), leastHeat)
+}
+
+func binOfEdge(us float64) int {
+	return max(int(math.Round(math.Log10(us)*heatPerDecade)), leastHeat)
+}
+
+func heatEdge(bin int) float64 { return math.Pow(10, float64(bin)/heatPerDecade) }
+
+// The bounds of what a page draws around faults.
+const (
+	mostAround    = 100_000           // steps in all
+	aroundBefore  = 5 * time.Second   // an injection
+	aroundLongest = 120 * time.Second // after it
+)
+
+// PageAround is the throughput in small steps around each fault.
+type PageAround struct {
+	Step   float64       `json:"step_s"`
+	Faults []AroundFault `json:"faults"` // by their number
+	First  int           `json:"first"`  // which of them to show first: that with the longest outage
+	Note   string        `json:"note"`
+}
+
+// AroundFault is the time around one fault.
+type AroundFault struct {
+	Number    int     `json:"number"`
+	Label     string  `json:"label"`
+	From      float64 `json:"from_s"`    // of the first step
+	Committed []num   `json:"committed"` // in each step
+	Cut       bool    `json:"cut"`       // it lasts longer
+}
+
+// pageAround is null where nothing is known.
+func pageAround(in Input) *PageAround {
+	rows := in.Plots.Around
+	if len(rows) == 0 {
+		return nil
+	}
+	p := &PageAround{Step: stats.FineStep.Seconds(), Faults: []AroundFault{}}
+	var drawn []Fault
+	for _, f := range in.Result.Faults {
+		if f.OutageSeconds != nil {
+			drawn = append(drawn, f)
+		}
+	}
+	worstFirst := func(a, b Fault) int { return cmp.Compare(*b.OutageSeconds, *a.OutageSeconds) }
+	slices.SortStableFunc(drawn, worstFirst)
+	steps := 0
+	for i := range drawn {
+		a, ok := aroundFault(&drawn[i], rows)
+		if !ok {
+			continue
+		}
+		if steps += len(a.Committed); steps > mostAround {
+			p.Note = "Of the faults those with the longest outages; " + aroundFile + " has all."
+			break
+		}
+		p.Faults = append(p.Faults, a)
+	}
+	if len(p.Faults) == 0 {
+		return nil
+	}
+	worst := p.Faults[0].Number
+	slices.SortFunc(p.Faults, func(a, b AroundFault) int { return cmp.Compare(a.Number, b.Number) })
+	p.First = slices.IndexFunc(p.Faults, func(a AroundFault) bool { return a.Number == worst })
+	return p
+}
+
+// aroundFault takes the steps around one fault: from some seconds before it to some seconds
+// after its heal and the end of its effects.
+func aroundFault(f *Fault, rows []AroundRow) (a AroundFault, ok bool) {
+	second := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	from, over := second(f.AtSeconds)-aroundBefore, f.AtSeconds
+	for _, t := range []*float64{f.HealedSeconds, f.OutageAtSeconds} {
+		if t != nil {
+			over = max(over, *t)
+		}
+	}
+	if f.RecoveredSeconds != nil {
+		over = max(over, f.AtSeconds+*f.RecoveredSeconds)
+	}
+	if f.OutageAtSeconds != nil {
+		over = max(over, *f.OutageAtSeconds+*f.OutageSeconds)
+	}
+	to := second(over) + aroundBefore
+	a = AroundFault{Number: f.Number, Label: f.Fault, Committed: []num{}}
+	if most := second(f.AtSeconds) + aroundLongest; to > most {
+		to, a.Cut = most, true
+	}
+	first, _ := slices.BinarySearchFunc(rows, from, func(r AroundRow, t time.Duration) int { return cmp.Compare(r.At, t) })
+	for i := first; i < len(rows) && rows[i].At < to; i++ {
+		if i > first && rows[i].At > rows[i-1].At+stats.FineStep*3/2 { // the next stretch
+			break
+		}
+		a.Committed = append(a.Committed, num(rows[i].Committed))
+	}
+	if len(a.Committed) == 0 {
+		return a, false
+	}
+	a.From = rows[first].At.Seconds()
+	return a, true
+}
+
+// PageKinds are the committed transactions by kind over time. All lists are as long as At.
+type PageKinds struct {
+	Seconds int        `json:"bin_s"` // that a point stands for
+	At      []num      `json:"at_s"`  // the middle of them
+	Lines   []KindLine `json:"lines"` // two at least, that with most transactions first
+}
+
+// KindLine is one kind over time. Where none committed the latencies are null.
+type KindLine struct {
+	Name string `json:"name"`
+	TPS  []num  `json:"tps"`
+	P50  []num  `json:"p50_ms"`
+	P90  []num  `json:"p90_ms"`
+	P99  []num  `json:"p99_ms"`
+	P999 []num  `json:"p999_ms"`
+	Max  []num  `json:"max_ms"`
+}
+
+// columnAxis are the middles of the columns of a width up to the last whole second, or the last
+// that is known, and how many seconds each has.
+func columnAxis(last, width, whole int) (at []num, seconds []float64) {
+	end := last + width
+	if whole >= 0 && whole <= end { // behind the last column nothing is known
+		end = whole
+	}
+	for from := 0; from < end; from += width {
+		wide := min(width, end-from)
+		at, seconds = append(at, num(from)+num(wide)/2), append(seconds, float64(wide))
+	}
+	return at, seconds
+}
+
+// pageKinds is null where nothing is known, or all are of one kind.
+func pageKinds(rows []KindRow, whole int) *PageKinds {
+	width, last, sums := 0, 0, map[string]uint64{}
+	for _, r := range rows {
+		if r.Seconds < 1 || r.Second > mostSecond {
+			return nil
+		}
+		width, last = r.Seconds, max(last, r.Second)
+		sums[r.Kind] += r.Committed
+	}
+	delete(sums, AllKinds)
+	if len(sums) < 2 {
+		return nil
+	}
+	k := &PageKinds{Seconds: width}
+	var seconds []float64
+	k.At, seconds = columnAxis(last, width, whole)
+	names := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		k.Lines = append(k.Lines, kindLine(name, rows, width, seconds))
+	}
+	return k
+}
+
+func kindLine(name string, rows []KindRow, width int, seconds []float64) KindLine {
+	n := len(seconds)
+	l := KindLine{Name: name, TPS: make([]num, n)}
+	for _, column := range []*[]num{&l.P50, &l.P90, &l.P99, &l.P999, &l.Max} {
+		*column = slices.Repeat([]num{num(math.NaN())}, n)
+	}
+	ms := func(d time.Duration) num { return num(float64(d) / float64(time.Millisecond)) }
+	for _, r := range rows {
+		if i := r.Second / width; r.Kind == name && i < n {
+			l.TPS[i] = num(float64(r.Committed) / seconds[i])
+			l.P50[i], l.P90[i], l.P99[i], l.P999[i], l.Max[i] = ms(r.P50), ms(r.P90), ms(r.P99), ms(r.P999), ms(r.Max)
+		}
+	}
+	return l
+}
+
+// PageHeat is how many transactions took how long, over time.
+type PageHeat struct {
+	Seconds int     `json:"bin_s"` // that a column stands for
+	At      []num   `json:"at_s"`  // the middle of them
+	Edges   []num   `json:"edges_ms"`
+	Cells   [][]num `json:"cells"`  // by column: per second in each bin, from Edges[i] to Edges[i+1]; empty where nothing committed
+	P50     []num   `json:"p50_ms"` // of each column, exactly
+	P99     []num   `json:"p99_ms"`
+}
+
+// pageHeat is null where nothing is known.
+func pageHeat(p Plots, whole int) *PageHeat {
+	if len(p.Heat) == 0 {
+		return nil
+	}
+	width, last, low, high := 0, 0, math.MaxInt, math.MinInt
+	for _, c := range p.Heat {
+		bin := binOfEdge(float64(c.UpTo) / 1000)
+		if c.Seconds < 1 || c.Second > mostSecond {
+			return nil
+		}
+		width, last, low, high = c.Seconds, max(last, c.Second), min(low, bin), max(high, bin)
+	}
+	at, seconds := columnAxis(last, width, whole)
+	h := &PageHeat{Seconds: width, At: at, Cells: make([][]num, len(at)), Edges: []num{}}
+	for bin := low - 1; bin <= high; bin++ {
+		h.Edges = append(h.Edges, num(heatEdge(bin)/1000))
+	}
+	for i := range h.Cells {
+		h.Cells[i] = []num{}
+	}
+	for _, c := range p.Heat {
+		i := c.Second / width
+		if i >= len(h.Cells) {
+			continue
+		}
+		if len(h.Cells[i]) == 0 {
+			h.Cells[i] = make([]num, high-low+1)
+		}
+		h.Cells[i][binOfEdge(float64(c.UpTo)/1000)-low] += num(Rounded(float64(c.Committed)/seconds[i], 3))
+	}
+	all := kindLine(AllKinds, p.Kinds, width, seconds)
+	h.P50, h.P99 = all.P50, all.P99
+	return h
+}

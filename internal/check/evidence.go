@@ -69,6 +69,9 @@ type Words struct {
 	One, Book, Part, Before string
 	Amount                  func(int64) string
 	Kind                    func(history.Kind) string // nil: One is the name of every kind
+	// Rules says what a kind of transaction, by its name, checks before it writes, such as "checked
+	// that … covers …, then took from one of them". A kind without a rule is not in it.
+	Rules map[string]string
 }
 
 // Evidence is what several checkers work on: the files of the runs, and the table of

@@ -118,7 +118,7 @@ func (s Speaker) cycle(f fact.Cycle) string {
 		return fmt.Sprintf("%s saw one part of %s without the other: %s, and %s",
 			s.Who(steps[first].From), s.Who(steps[first].To), s.dependency(steps[1-first]), s.dependency(steps[first]))
 	case f.All == 2 && anti(steps[0]) && anti(steps[1]):
-		return fmt.Sprintf("neither of two transactions saw what the other one wrote: %s, and %s", s.dependency(steps[0]), s.dependency(steps[1]))
+		return fmt.Sprintf("%s: %s, and %s", s.unseen(steps[0].From.Kind, steps[1].From.Kind), s.dependency(steps[0]), s.dependency(steps[1]))
 	case f.All == 2:
 		return s.dependency(steps[0]) + ", and " + s.dependency(steps[1])
 	case fork(steps, f.All):
@@ -138,6 +138,15 @@ func (s Speaker) cycle(f fact.Cycle) string {
 		return fmt.Sprintf("%s, and yet %s depends on %s%s", s.dependency(d), s.Who(d.From), s.Who(d.To), rest)
 	}
 	return fmt.Sprintf("%s, and yet %s must come before %s%s", s.dependency(d), s.Who(d.To), s.Who(d.From), rest)
+}
+
+// unseen says that neither of two transactions of these kinds saw what the other one wrote, and what both
+// had checked before they wrote.
+func (s Speaker) unseen(one, other string) string {
+	if rule := s.Words.Rules[one]; rule != "" && one == other {
+		return fmt.Sprintf("each of two %ss %s; neither saw what the other one wrote", one, rule)
+	}
+	return "neither of two transactions saw what the other one wrote"
 }
 
 // fork reports whether a cycle is a long fork: two transactions that each saw one of two writes

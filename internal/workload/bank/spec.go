@@ -190,7 +190,11 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 func sentenceWords() check.Words {
-	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Text, Kind: (&history.Header{Kinds: slices.Concat(kinds, openingKinds, lowKinds)}).KindName}
+	return check.Words{
+		One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Text,
+		Kind:  (&history.Header{Kinds: slices.Concat(kinds, openingKinds, lowKinds)}).KindName,
+		Rules: map[string]string{"joint transfer": "checked that two accounts together cover its withdrawal, then took it from one of them"},
+	}
 }
 
 // The styles of a transfer.

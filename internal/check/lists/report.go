@@ -77,8 +77,7 @@ func (c *checker) whyNoEnd() fact.Fact {
 
 // explain makes findings of all that was found.
 func (c *checker) explain() {
-	rules := oddityRules()
-	for kind := range rules {
+	for kind := range oddityRules() {
 		if c.found[kind].count > 0 {
 			c.violations = append(c.violations, c.oddityFound(kind))
 		}

@@ -40,6 +40,8 @@ func TestScripts(t *testing.T) {
 			"nowhere":  nowhere,
 
 			"witnesses": witnesses,
+			"cause":     causeOf,
+			"found":     found,
 			"unswept":   unswept,
 		},
 		Setup: func(env *testscript.Env) error {
@@ -176,9 +178,46 @@ func witnesses(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Fatalf("%s names %s, which has no line", c.Name, id)
 			}
 		}
-		if count, rest, _ := strings.Cut(c.Detail, " "); c.Name == check.Durable && strings.HasPrefix(rest, "transfers acknowledged and lost") && count != strconv.Itoa(lines[c.Name]) {
-			ts.Fatalf("%s, and %d lines", c.Detail, lines[c.Name])
+		for _, f := range c.Findings {
+			if c.Name == check.Durable && len(c.Findings) == 1 && f.Count != lines[c.Name] {
+				ts.Fatalf("durable counts %d %s, and has %d lines", f.Count, f.Kind, lines[c.Name])
+			}
 		}
+	}
+}
+
+// causeOf is the command `cause DIR KIND CULPRIT`: the result in the directory has this cause and this culprit.
+func causeOf(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: cause directory kind culprit")
+	}
+	result, err := report.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	k := result.Cause
+	if k == nil || k.Kind != args[1] || k.Culprit != args[2] || k.CulpritText == "" || k.Cure == "" || k.Text != result.Reason {
+		ts.Fatalf("the cause is %+v, not %s of the %s; the reason is %q", k, args[1], args[2], result.Reason)
+	}
+}
+
+// found is the command `[!] found DIR CHECK STATUS [KIND...]`: the check of the result in the directory has the
+// status, and a finding of each kind.
+func found(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 3 {
+		ts.Fatalf("usage: [!] found directory check status [kind...]")
+	}
+	result, err := report.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	at := slices.IndexFunc(result.Checks, func(c report.Check) bool { return c.Name == args[1] })
+	if at < 0 {
+		ts.Fatalf("there is no check %s", args[1])
+	}
+	c := &result.Checks[at]
+	holds := c.Status == args[2]
+	for _, kind := range args[3:] {
+		holds = holds && slices.ContainsFunc(c.Findings, func(f report.Finding) bool { return f.Kind == kind })
+	}
+	if holds == neg {
+		ts.Fatalf("%s is %s with the findings %+v", c.Name, c.Status, c.Findings)
 	}
 }
 

@@ -307,10 +307,10 @@ func beyond(results []check.Result) string {
 	if len(others) == 0 {
 		return ""
 	}
-	return "; it " + strings.Join(others, " and ") + ", which the claim does not forbid"
+	return "; the history " + strings.Join(others, " and ") + ", which the claim does not forbid"
 }
 
-// Story describes the first instance of a finding, before its edges; empty if the finding has none.
+// Story returns the first instance of a finding as a sentence to read before its edges; empty if the finding has no edges.
 func (s Speaker) Story(f *check.Finding) string {
 	if len(f.Cycle) == 0 {
 		return ""

@@ -106,7 +106,7 @@ func (s Speaker) dependency(f fact.Dependency) string {
 
 func anti(d fact.Dependency) bool { return d.Kind == check.ReadWrite.String() || d.Kind == "predicate" }
 
-// cycle says what a cycle comes to. A cycle of two or four steps that has a well-known shape is described by that shape.
+// cycle returns what a cycle comes to. A cycle of two or four steps with a well-known shape has a sentence of its own.
 func (s Speaker) cycle(f fact.Cycle) string {
 	steps := f.Steps
 	first := slices.IndexFunc(steps, anti)

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/sqlite"
@@ -91,8 +91,8 @@ func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 // namesLostUpdate reports whether a check names a lost update.
 func (r *trial) namesLostUpdate() bool {
 	return slices.ContainsFunc(r.results, func(result check.Result) bool {
-		return slices.ContainsFunc(result.Anomalies, func(a check.Anomaly) bool {
-			return strings.HasPrefix(strings.ToLower(a.Name), "lost update")
+		return slices.ContainsFunc(result.Findings, func(f check.Finding) bool {
+			return f.Kind() == fact.LostUpdate{}.Fact() || f.Kind() == fact.SameVersion{}.Fact()
 		})
 	})
 }

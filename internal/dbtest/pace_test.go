@@ -363,7 +363,7 @@ func TestARateThatIsTooHighIsReported(t *testing.T) {
 		t.Errorf("%d were due, %d shed, backlog %d, at most %d", p.due(), d.Shed, d.Backlog, d.MaxBacklog)
 	}
 	// Who could not follow is the client where the machine was too busy for both.
-	reported := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 1(50,000|49,9\d\d) waited at once, )?and `)
+	reported := regexp.MustCompile(`(The database|This client|This starved host) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 1(50,000|49,9\d\d) waited at once, )?and `)
 	if !reported.MatchString(p.text) {
 		t.Errorf("%v is missing in %s", reported, p.text)
 	}

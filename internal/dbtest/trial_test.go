@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -240,7 +241,7 @@ func (r *trial) checkWith(t *testing.T, before ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.results = checked.Results
+	r.results = checktest.Worded(checked.Results, spec.Words)
 }
 
 // status returns what a check came to; Unknown if there is none of that name.
@@ -251,6 +252,16 @@ func (r *trial) status(name string) check.Result {
 		}
 	}
 	return check.Result{Name: name, Detail: "there is no such check"}
+}
+
+// finds reports whether a check found a violation of a kind.
+func (r *trial) finds(name, kind string) bool {
+	return slices.ContainsFunc(r.status(name).Findings, func(f check.Finding) bool { return f.Kind() == kind })
+}
+
+// names reports whether a check found an anomaly of that name.
+func (r *trial) names(name, anomaly string) bool {
+	return slices.ContainsFunc(r.status(name).Findings, func(f check.Finding) bool { return f.Anomaly == anomaly })
 }
 
 // wantValid fails the test unless something was committed, and every required check that had

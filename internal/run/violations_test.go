@@ -149,8 +149,8 @@ func TestBeyondTheClaim(t *testing.T) {
 	}{
 		{[]check.Result{result(check.Serializable, check.Valid, true), result(check.Strict, check.Valid, false)}, "(claim: read-committed)."},
 		{[]check.Result{result(check.Strict, check.Unknown, false)}, "(claim: read-committed)."},
-		{[]check.Result{result(check.Serializable, check.Invalid, false), result(check.Strict, check.Invalid, false)}, "; it was not serializable, which the claim does not forbid."},
-		{[]check.Result{result(check.Strict, check.Invalid, false), result(check.Audits, check.Invalid, false)}, "; it was not strictly serializable and failed the check audits, which the claim does not forbid."},
+		{[]check.Result{result(check.Serializable, check.Invalid, false), result(check.Strict, check.Invalid, false)}, "; the history was not serializable, which the claim does not forbid."},
+		{[]check.Result{result(check.Strict, check.Invalid, false), result(check.Audits, check.Invalid, false)}, "; the history was not strictly serializable and failed the check audits, which the claim does not forbid."},
 	} {
 		r := new(report.Result)
 		c := &conductor{result: r, expect: isolation.ReadCommitted}

@@ -22,7 +22,7 @@ type (
 		End      int64  `json:"end"`
 		Load     int64  `json:"load"`
 		Accounts uint64 `json:"accounts"`
-		Overflow bool   `json:"overflow,omitempty"` // End is more than 64 bits hold
+		Overflow bool   `json:"overflow,omitempty"` // End, or its difference from Load, is more than 64 bits hold
 	}
 	// Negative states that a transaction left a balance below zero.
 	Negative struct {
@@ -242,6 +242,7 @@ type (
 		Version uint64 `json:"version"`
 		Balance int64  `json:"balance"`
 		Want    int64  `json:"want"`
+		Ended   bool   `json:"ended,omitempty"` // there is an end state, whose ledger makes Want; else the recordings do
 	}
 	// Dependency states why one transaction must come before another.
 	Dependency struct {

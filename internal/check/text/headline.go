@@ -43,7 +43,7 @@ type Leader struct {
 
 // Headline returns the cause of a verdict in one sentence.
 func (s Speaker) Headline(h Headline) string {
-	text := s.what(h.Found)
+	text := check.Capital(s.what(h.Found))
 	var after []string
 	switch {
 	case len(h.Nodes) > 0:
@@ -85,12 +85,11 @@ func (s Speaker) Headline(h Headline) string {
 // at writes a time since the run's start.
 func at(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// what returns the cause and its size, as the beginning of a sentence.
+// what returns the cause and its size, as a clause.
 func (s Speaker) what(f *cause.Found) string {
-	one := s.Words.One
 	count := check.Group(f.Count)
 	if f.AtLeast {
-		count = "At least " + count
+		count = "at least " + count
 	}
 	counted := func(noun string) string {
 		return strings.Replace(check.Plural(f.Count, noun), check.Group(f.Count), count, 1)
@@ -98,12 +97,12 @@ func (s Speaker) what(f *cause.Found) string {
 	switch f.Kind {
 	case cause.LostWrites:
 		if _, ok := f.Instances[0].(fact.Lost); ok {
-			return counted("acknowledged "+one) + " lost"
+			return counted("acknowledged "+s.one()) + " lost"
 		}
 	case cause.LostUpdates:
 		text := counted("lost update")
 		if f.Amount != 0 {
-			text += ", " + s.net(f.Amount)
+			text += " (" + s.net(f.Amount) + ")"
 		}
 		return text
 	case cause.BrokenOrder:
@@ -111,13 +110,10 @@ func (s Speaker) what(f *cause.Found) string {
 			return counted(anomalyNoun(f.Anomaly)) + anomalyRest(f.Anomaly)
 		}
 	}
-	if title, all := s.title(f.Finding); title != "" {
-		if all {
-			title, _, _ = strings.Cut(title, ": ")
-		}
+	if title, _ := s.title(f.Finding); title != "" {
 		return title
 	}
-	text := check.Capital(s.Instance(f.Finding))
+	text := s.Instance(f.Finding)
 	if f.Count > 1 {
 		text += fmt.Sprintf(" (the first of %s)", count)
 	}
@@ -126,7 +122,7 @@ func (s Speaker) what(f *cause.Found) string {
 
 // Consequence returns one line about a finding that is not the cause.
 func (s Speaker) Consequence(f *cause.Found) string {
-	text := f.Check + ": " + lower(s.what(f))
+	text := f.Check + ": " + s.what(f)
 	if f.Of != nil {
 		return text + ", explained by the above"
 	}
@@ -148,13 +144,6 @@ func anomalyRest(name string) string {
 	return name[at:]
 }
 
-func lower(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToLower(text[:1]) + text[1:]
-}
-
 // Culprit returns whose fault a violation is, and what shows it.
 func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 	name := p.Database
@@ -168,23 +157,31 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 	switch j.Culprit {
 	case cause.Database:
 		if j.Durable {
-			return fmt.Sprintf("The database broke its promise: %s promises to keep what it acknowledged (%s).", name, j.Source)
+			return fmt.Sprintf("The database broke its promise: %s promises to keep what it acknowledged%s.", name, source(j.Source))
 		}
-		return fmt.Sprintf("The database broke its promise: %s claims %s (%s), which forbids this.", at, j.Claim, j.Source)
+		return fmt.Sprintf("The database broke its promise: %s claims %s%s, which forbids this.", at, j.Claim, source(j.Source))
 	case cause.Configuration:
 		if j.Asked {
 			return fmt.Sprintf("This configuration does not promise it: %s claims %s, and --expect %s was asked for.", at, j.Claim, p.Expect)
 		}
 		var list []string
 		for _, c := range j.Caveats {
-			list = append(list, fmt.Sprintf("%s: \"%s\" (%s)", c.Setting, c.Quote, c.Source))
+			list = append(list, fmt.Sprintf("%s: \"%s\"%s", c.Setting, strings.TrimSuffix(c.Quote, "."), source(c.Source)))
 		}
 		return "This configuration does not promise it: " + strings.Join(list, "; ") + "."
 	case cause.Application:
 		return fmt.Sprintf("The application's way of writing is not safe at this level: %s claims %s, which allows this. A transaction that reads, computes and writes the result (--update %s) needs locks or a stronger level.",
 			at, j.Claim, j.Update)
 	}
-	return "Not decided between the database, its configuration and whoever else writes to it: no transaction of the run and no promise that is known explains it."
+	return "Not decided between the database, its configuration and other programs that write to it: no transaction of the run and no known promise explains it."
+}
+
+// source names a source in parentheses; empty for none.
+func source(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
 }
 
 // Cure returns what to do.
@@ -195,23 +192,28 @@ func (s Speaker) Cure(j cause.Judgement) string {
 		return "Report it to the makers of the database with this run's directory; the command in the report repeats the run."
 	case cause.Configuration:
 		for _, c := range j.Caveats {
-			list = append(list, c.Cure)
+			if c.Cure != "" {
+				list = append(list, c.Cure)
+			}
 		}
-		if j.Asked {
-			list = isolations(j)
+		switch {
+		case j.Asked && len(j.Isolations) > 0:
+			return "Use " + alternatives(isolations(j)) + "."
+		case len(list) > 0:
+			return "Set " + listed(list) + "."
 		}
-		if len(list) == 0 {
-			return "Choose a database or an isolation that promises it, or expect less."
-		}
-		return "Set " + strings.Join(list, " and ") + "."
+		return "Choose a database or an isolation that promises it, or expect less."
 	case cause.Application:
 		if j.Safe != "" {
 			list = append(list, "--update "+j.Safe)
 		}
 		list = append(list, isolations(j)...)
+		if len(list) == 0 {
+			return "Lock what the transaction reads, or let the database compute the new value."
+		}
 		return "Use " + alternatives(list) + "."
 	}
-	return "Look at the transactions that the report names with `stroppy history`, and at who else writes to the database."
+	return "Look at the transactions of the report with `stroppy history`, and find out who else writes to the database."
 }
 
 // isolations returns the isolations that forbid what was found, with what they need.

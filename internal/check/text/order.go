@@ -7,6 +7,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/history"
 )
 
 // order returns the clause of a fact about the order of transactions; empty for others.
@@ -24,14 +25,13 @@ func (s Speaker) order(f fact.Fact) string {
 		}
 		return fmt.Sprintf("transaction %v read version %d of %s with the balance %s, as made by %s", f.Reader, f.Version, s.On(f.Object), s.Amount(f.Balance), writer)
 	case fact.GarbageRead:
-		return fmt.Sprintf("%s read balance %s at version %d of %s, where opening balance and %s make %s: no transaction wrote that",
-			s.Who(f.Reader), s.Amount(f.Balance), f.Version, s.On(f.Object), s.Words.Book, s.Amount(f.Want))
+		return s.garbageRead(f)
 	case fact.Dependency:
 		return s.dependency(f)
 	case fact.Cycle:
 		return s.cycle(f)
 	case fact.Component:
-		return fmt.Sprintf("%s is one of %d transactions of which each must come before every other", s.id(f.By), f.All)
+		return fmt.Sprintf("%s is one of %s transactions, each of which must come before all the others", s.id(f.By), check.Group(f.All))
 	case fact.Operation:
 		return s.operation(f)
 	case fact.Serial:
@@ -39,17 +39,28 @@ func (s Speaker) order(f fact.Fact) string {
 	case fact.WithRealTime:
 		return "the order of all transactions agrees with real time"
 	case fact.NotSerializable:
-		return "not serializable, so not strictly serializable either: see the check serializable"
+		return "the history is not serializable, so it is not strictly serializable either: see the check serializable"
 	case fact.NoOrder:
 		return "no transaction was applied, so there is no order"
 	}
 	return ""
 }
 
+func (s Speaker) garbageRead(f fact.GarbageRead) string {
+	read := fmt.Sprintf("%s read balance %s at version %d of %s", s.Who(f.Reader), s.Amount(f.Balance), f.Version, s.On(f.Object))
+	switch {
+	case f.Version == 0:
+		return fmt.Sprintf("%s, whose opening balance is %s", read, s.Amount(f.Want))
+	case !f.Ended:
+		return fmt.Sprintf("%s, where opening balance and recorded changes make %s: no transaction wrote that", read, s.Amount(f.Want))
+	}
+	return fmt.Sprintf("%s, where opening balance and %s make %s: no transaction wrote that", read, s.book(), s.Amount(f.Want))
+}
+
 func (s Speaker) oddRead(f fact.OddRead) string {
 	read := fmt.Sprintf("%s read version %d of %s as made by ", s.Who(f.Reader), f.Version, s.On(f.Object))
 	if f.Writer.ID == 0 {
-		return read + "the load, which made version 0 alone"
+		return read + "the load, which made only version 0"
 	}
 	return read + s.Who(f.Writer) + ", which " + s.fate(f)
 }
@@ -58,21 +69,25 @@ func (s Speaker) oddRead(f fact.OddRead) string {
 func (s Speaker) fate(f fact.OddRead) string {
 	there := ""
 	if f.Ended {
-		there = " and is not in the " + s.Words.Book
+		there = " and is not in the " + s.book()
 	}
 	switch f.Fate {
 	case fact.NotApplied:
-		if f.Outcome.String() == "unknown" {
+		if f.Outcome == history.Unknown {
 			return "is of unknown outcome" + there
 		}
 		return "was " + f.Outcome.String() + there
 	case fact.Vanished:
-		return "was acknowledged and is not in the " + s.Words.Book
+		return "was acknowledged" + there
 	case fact.AppliedAs:
 		if f.Aborted {
-			return fmt.Sprintf("was %v, and is in the %s as the maker of version %d", f.Outcome, s.Words.Book, f.As)
+			return fmt.Sprintf("was %v, and is in the %s as the maker of version %d", f.Outcome, s.book(), f.As)
 		}
-		return fmt.Sprintf("made version %d of it by the %s", f.As, s.Words.Book)
+		made := fmt.Sprintf("made version %d of it", f.As)
+		if f.Ended {
+			made += " by the " + s.book()
+		}
+		return made
 	case fact.AppliedLater:
 		return fmt.Sprintf("was applied there only later, as version %d", f.As)
 	case fact.MadeNot:

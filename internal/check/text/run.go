@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 
+	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
 )
 
@@ -12,13 +13,13 @@ func (s Speaker) run(f fact.Fact) string {
 	case fact.FaultTrouble:
 		return faultTrouble(f)
 	case fact.FaultsDone:
-		text := fmt.Sprintf("injected, seen by their effect, and healed: %d", f.Done)
-		if f.Skipped > 0 {
-			text += fmt.Sprintf("; skipped, as the script allows: %d", f.Skipped)
+		text := check.Plural(f.Done, "fault") + " were injected, seen by their effect, and healed"
+		if f.Done == 1 {
+			text = "1 fault was injected, seen by its effect, and healed"
 		}
-		return text
+		return text + skipped(f.Skipped)
 	case fact.NoFaultDone:
-		return fmt.Sprintf("no fault of the script was injected, and %d were skipped", f.Skipped)
+		return "no fault of the script was injected" + skipped(f.Skipped)
 	case fact.HealsUnknown:
 		return "the run was cut off, so it is not known what was healed"
 	case fact.OfRun:
@@ -27,15 +28,34 @@ func (s Speaker) run(f fact.Fact) string {
 	return ""
 }
 
+// skipped counts the skipped faults as the end of a clause; empty for none.
+func skipped(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 was skipped, as the script allows"
+	}
+	return fmt.Sprintf("; %s were skipped, as the script allows", check.Group(n))
+}
+
 func faultTrouble(f fact.FaultTrouble) string {
 	at := fmt.Sprintf("%s at %.3g s ", f.Fault, f.AtSeconds)
 	switch f.State {
 	case fact.NotInjected:
-		return at + "was not injected: " + f.Error
+		return at + "was not injected" + because(f.Error)
 	case fact.NotHealed:
-		return at + "was not healed: " + f.Error
+		return at + "was not healed" + because(f.Error)
 	case fact.NotObserved:
 		return at + "was injected, but its effect was not observed"
 	}
 	return at + "is not known to have been healed"
+}
+
+// because returns an error as the end of a clause; empty for none.
+func because(problem string) string {
+	if problem == "" {
+		return ""
+	}
+	return ": " + problem
 }

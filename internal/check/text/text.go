@@ -3,6 +3,7 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,10 +48,10 @@ func (s Speaker) Finding(f *check.Finding) string {
 	if f.AtLeast {
 		count = "at least " + count
 	}
-	title, all := s.title(f)
+	title, listed := s.title(f)
 	switch {
-	case all:
-		return title + "."
+	case listed:
+		return title + ": " + check.Joined(check.Texts(f.Transactions), f.Count) + "."
 	case title != "" && f.Count > 1:
 		return title + ", first: " + first + "."
 	case title != "":
@@ -67,12 +68,12 @@ func (s Speaker) Finding(f *check.Finding) string {
 	return check.Capital(first) + "."
 }
 
-// title returns the heading of findings of a kind that have one, with their number in it. If all
-// is true, the heading says everything, and no instance follows it.
-func (s Speaker) title(f *check.Finding) (title string, all bool) {
+// title returns the heading of findings of a kind that have one, with their number in it. If listed
+// is true, the ids of the transactions follow the heading, and no instance does.
+func (s Speaker) title(f *check.Finding) (title string, listed bool) {
 	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals, s.titleOfRegisters, s.titleOfLogs, s.titleOfLists} {
-		if title, all := of(f); title != "" {
-			return title, all
+		if title, listed := of(f); title != "" {
+			return title, listed
 		}
 	}
 	return "", false
@@ -105,7 +106,7 @@ func (s Speaker) common(f fact.Fact) string {
 	case fact.OtherRuns:
 		return s.otherRuns(f)
 	case fact.Clocks:
-		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other, and for %s that is too little",
+		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other, which is too coarse for %s",
 			check.Lasted(f.Within), check.Plural(f.N, f.Noun))
 	case fact.ClocksApart:
 		return fmt.Sprintf("within each clock the order agrees with real time, but the %d clocks of the clients were not compared", f.Clocks)
@@ -116,7 +117,7 @@ func (s Speaker) common(f fact.Fact) string {
 }
 
 func (s Speaker) otherRuns(f fact.OtherRuns) string {
-	has := fmt.Sprintf("the %s has %s of", s.Words.Book, check.Plural(f.Count, s.Words.One))
+	has := fmt.Sprintf("the %s has %s of", s.book(), check.Plural(f.Count, s.one()))
 	if len(f.Runs) == 1 && f.More == 0 {
 		return fmt.Sprintf("%s run %d, whose recording was not given: give its directory too", has, f.Runs[0])
 	}
@@ -124,11 +125,20 @@ func (s Speaker) otherRuns(f fact.OtherRuns) string {
 	return has + " the runs " + runs + ", whose recordings were not given: give their directories too"
 }
 
+// one is the noun for a transaction.
+func (s Speaker) one() string { return cmp.Or(s.Words.One, "transaction") }
+
+// book is the noun for what keeps the transactions. A workload that keeps none has only its end state.
+func (s Speaker) book() string { return cmp.Or(s.Words.Book, "end state") }
+
+// part is the noun for a part of a transaction in its book.
+func (s Speaker) part() string { return cmp.Or(s.Words.Part, "part") }
+
 // Who names a transaction by its kind and id.
 func (s Speaker) Who(m fact.Member) string {
 	kind := m.Kind
 	if kind == "" {
-		kind = s.Words.One
+		kind = s.one()
 	}
 	switch {
 	case m.Name != "":

@@ -11,51 +11,59 @@ import (
 
 // books returns the clause of a fact about balances and ledgers; empty for others.
 func (s Speaker) books(f fact.Fact) string {
-	w := s.Words
 	switch f := f.(type) {
 	case fact.Objects:
 		if f.Found != f.Made {
 			return fmt.Sprintf("the load made %s, and the end state has %s", check.Plural(f.Made, f.Noun), check.Group(f.Found))
 		}
-		return fmt.Sprintf("the end state has %s, as many as the load made, but not the same ones", check.Plural(f.Found, f.Noun))
+		same := "the same ones"
+		if f.Found == 1 {
+			same = "the same one"
+		}
+		return fmt.Sprintf("the end state has %s, as many as the load made, but not %s", check.Plural(f.Found, f.Noun), same)
 	case fact.Sum:
 		return s.sum(f)
 	case fact.Negative:
-		when := "at the end"
-		if !f.Ended {
-			when = fmt.Sprintf("at version %d, by opening balance and %s", f.Version, w.Book)
-		}
-		return fmt.Sprintf("%s left %s at %s %s", s.id(f.By), s.On(f.Object), s.Amount(f.Balance), when)
+		return s.negative(f)
 	case fact.NeverNegative:
-		return "no balance is below zero, and by the " + w.Book + " none ever was"
+		return "no balance is below zero, and by the " + s.book() + " none ever was"
 	case fact.ForeignRow:
 		return "the end state has a row that neither the load nor a client made: " + f.Row
 	case fact.ForeignLeg:
-		return fmt.Sprintf("%s has a %s in the %s on an object that no load made", s.id(f.By), w.Part, w.Book)
+		on := "an object that no load made"
+		if f.Object != "" {
+			on = s.On(f.Object) + ", which no load made"
+		}
+		if f.By == 0 {
+			return fmt.Sprintf("the %s has a %s on %s", s.book(), s.part(), on)
+		}
+		return fmt.Sprintf("%s has a %s in the %s on %s", s.id(f.By), s.part(), s.book(), on)
 	case fact.Books:
 		return s.wrongBooks(f)
 	case fact.BooksClose:
-		return fmt.Sprintf("the books of %s were compared with the %s, and all close", check.Plural(f.Accounts, "account"), w.Book)
+		return fmt.Sprintf("the books of %s were compared with the %s, and all close", check.Plural(f.Accounts, "account"), s.book())
 	case fact.SameVersion:
 		return s.sameVersion(f)
 	case fact.NoSuchLeg:
-		return fmt.Sprintf("%s names %s as the maker of its last version, %d, and the %s has no such %s", s.On(f.Object), s.id(f.By), f.Version, w.Book, w.Part)
+		if f.By == 0 {
+			return fmt.Sprintf("%s has version %d and names no %s as its maker", s.On(f.Object), f.Version, s.one())
+		}
+		return fmt.Sprintf("%s names %s as the maker of its last version, %d, and the %s has no such %s", s.On(f.Object), s.id(f.By), f.Version, s.book(), s.part())
 	case fact.LaterLeg:
-		return fmt.Sprintf("%s ends at version %d, and the %s has a %s of a later version", s.On(f.Object), f.Version, w.Book, w.Part)
+		return fmt.Sprintf("%s ends at version %d, and the %s has a %s of a later version", s.On(f.Object), f.Version, s.book(), s.part())
 	case fact.ImpossibleVersion:
-		return fmt.Sprintf("%s has a %s in the %s with a version that its account cannot have had", s.id(f.By), w.Part, w.Book)
+		return fmt.Sprintf("%s has a %s in the %s with a version that its account cannot have had", s.id(f.By), s.part(), s.book())
 	case fact.UnexplainedBalance:
-		return fmt.Sprintf("before the end, transaction %v read %s at version %d of %s, which the %s does not explain", f.By, s.Amount(f.Balance), f.Version, s.On(f.Object), w.Book)
+		return fmt.Sprintf("before the end, transaction %v read %s at version %d of %s, which the %s does not explain", f.By, s.Amount(f.Balance), f.Version, s.On(f.Object), s.book())
 	case fact.Presence:
 		if f.There {
-			return fmt.Sprintf("%s was closed by the %s and is there in the end", s.On(f.Object), w.Book)
+			return fmt.Sprintf("the end state has %s, which the %s shows as closed", s.On(f.Object), s.book())
 		}
-		return fmt.Sprintf("%s was opened by the %s and never closed, and is not there in the end", s.On(f.Object), w.Book)
+		return fmt.Sprintf("the end state does not have %s, which the %s shows as opened and never closed", s.On(f.Object), s.book())
 	case fact.OverLimit:
 		return s.overLimit(f)
 	case fact.UnderLimit:
-		return fmt.Sprintf("no transaction saw the accounts opened in one group hold more than %s, or those under %s lack more than %s; the end state does not show it either",
-			s.Amount(f.Limit), s.Amount(f.Low), s.Amount(f.Cover))
+		return s.underLimit(f)
 	}
 	return ""
 }
@@ -66,22 +74,31 @@ func (s Speaker) id(id history.ID) string { return s.Who(fact.Member{ID: id}) }
 func (s Speaker) sum(f fact.Sum) string {
 	switch {
 	case f.Overflow:
-		return fmt.Sprintf("the balances add up to more than 64 bits hold, and at the load to %s", s.Amount(f.Load))
+		return fmt.Sprintf("the sum of the balances, or its difference from %s at the load, is more than 64 bits hold", s.Amount(f.Load))
 	case f.End == f.Load:
 		return fmt.Sprintf("the balances of %s add up to %s, as at the load", check.Plural(f.Accounts, "account"), s.Amount(f.Load))
-	case f.End < f.Load:
-		return fmt.Sprintf("%s: the balances add up to %s, and at the load to %s", s.net(f.End-f.Load), s.Amount(f.End), s.Amount(f.Load))
 	}
-	return fmt.Sprintf("%s: the balances add up to %s, and at the load to %s", s.net(f.End-f.Load), s.Amount(f.End), s.Amount(f.Load))
+	return fmt.Sprintf("%s: the balances add up to %s in the end, and added up to %s at the load", s.net(f.End-f.Load), s.Amount(f.End), s.Amount(f.Load))
+}
+
+func (s Speaker) negative(f fact.Negative) string {
+	if !f.Ended {
+		return fmt.Sprintf("%s left %s at %s at version %d, by opening balance and %s", s.id(f.By), s.On(f.Object), s.Amount(f.Balance), f.Version, s.book())
+	}
+	text := fmt.Sprintf("%s holds %s in the end", s.On(f.Object), s.Amount(f.Balance))
+	if f.By != 0 {
+		text += "; " + s.id(f.By) + " wrote it last"
+	}
+	return text
 }
 
 func (s Speaker) wrongBooks(f fact.Books) string {
-	legs := check.Plural(f.Legs, s.Words.Book+" "+s.Words.Part)
+	legs := check.Plural(f.Legs, s.book()+" "+s.part())
 	if f.Balance == f.Want {
 		return fmt.Sprintf("%s has version %d but %s", s.On(f.Object), f.Version, legs)
 	}
 	text := fmt.Sprintf("%s holds %s, but opening balance and %s make %s (%s off)",
-		s.On(f.Object), s.Amount(f.Balance), s.Words.Book, s.Amount(f.Want), s.Amount(f.Balance-f.Want))
+		s.On(f.Object), s.Amount(f.Balance), s.book(), s.Amount(f.Want), s.Amount(f.Balance-f.Want))
 	if f.Version != uint64(f.Legs) {
 		text += fmt.Sprintf("; it has version %d and %s", f.Version, legs)
 	}
@@ -92,7 +109,7 @@ func (s Speaker) sameVersion(f fact.SameVersion) string {
 	if !f.Ledger {
 		return fmt.Sprintf("%s and %s both made version %d of %s", s.Who(f.First), s.Who(f.Second), f.Version, s.On(f.Object))
 	}
-	text := fmt.Sprintf("%s and %s are both in the %s as the maker of version %d of %s", s.Who(f.First), s.Who(f.Second), s.Words.Book, f.Version, s.On(f.Object))
+	text := fmt.Sprintf("%s and %s are both in the %s as the maker of version %d of %s", s.Who(f.First), s.Who(f.Second), s.book(), f.Version, s.On(f.Object))
 	if f.Closes {
 		text += ", which holds the amounts of both"
 	}
@@ -100,10 +117,11 @@ func (s Speaker) sameVersion(f fact.SameVersion) string {
 }
 
 func (s Speaker) overLimit(f fact.OverLimit) string {
-	accounts, over := "the accounts opened beside "+string(f.Object), s.Amount(f.Sum-f.Most)
-	what := fmt.Sprintf("%s hold %s, which is %s more than %s", accounts, s.Amount(f.Sum), over, s.Amount(f.Most))
+	group := "opened in the group of " + s.On(f.Object)
+	than := fmt.Sprintf("%s, which is %s more than the allowed %s", s.Amount(f.Sum), s.Amount(f.Sum-f.Most), s.Amount(f.Most))
+	what := fmt.Sprintf("the accounts %s together hold %s", group, than)
 	if f.Low != 0 {
-		what = fmt.Sprintf("%s and under %s lack %s of it together, which is %s more than %s", accounts, s.Amount(f.Low), s.Amount(f.Sum), over, s.Amount(f.Most))
+		what = fmt.Sprintf("the accounts under %s %s together lack %s", s.Amount(f.Low), group, than)
 	}
 	if f.By == 0 {
 		return "in the end " + what
@@ -111,43 +129,55 @@ func (s Speaker) overLimit(f fact.OverLimit) string {
 	return fmt.Sprintf("%s saw that %s", s.id(f.By), what)
 }
 
+func (s Speaker) underLimit(f fact.UnderLimit) string {
+	low := ""
+	if f.Low != 0 {
+		low = fmt.Sprintf(", or those under %s lack more than %s", s.Amount(f.Low), s.Amount(f.Cover))
+	}
+	return fmt.Sprintf("no transaction saw the accounts opened in one group hold more than %s%s; the end state does not show it either",
+		s.Amount(f.Limit), low)
+}
+
 // presence returns the clause of a fact about what should be there; empty for others.
 func (s Speaker) presence(f fact.Fact) string {
-	w := s.Words
 	switch f := f.(type) {
 	case fact.Lost:
-		return fmt.Sprintf("%s was acknowledged and is not in the %s", s.id(f.By), w.Book)
+		return fmt.Sprintf("%s was acknowledged and is not in the %s", s.id(f.By), s.book())
 	case fact.Altered:
 		if f.Unknown {
-			return fmt.Sprintf("%s is of unknown outcome, and its %ss in the %s are not those that were sent", s.id(f.By), w.Part, w.Book)
+			return fmt.Sprintf("%s is of unknown outcome, and its %ss in the %s are not those that were sent", s.id(f.By), s.part(), s.book())
 		}
-		return fmt.Sprintf("%s was acknowledged, and its %ss in the %s are not those that were sent", s.id(f.By), w.Part, w.Book)
+		return fmt.Sprintf("%s was acknowledged, and its %ss in the %s are not those that were sent", s.id(f.By), s.part(), s.book())
 	case fact.NotFound:
 		return fmt.Sprintf("transaction %v did not find an account that the load had made", f.By)
 	case fact.AllThere:
-		return fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent", check.Plural(f.Count, w.One), w.Book, w.Part)
+		return s.allThere(f)
 	case fact.Ghost:
-		return fmt.Sprintf("%s was %v, and is in the %s", s.id(f.By), f.Outcome, w.Book)
+		return fmt.Sprintf("%s was %v, and is in the %s", s.id(f.By), f.Outcome, s.book())
 	case fact.ClosedGhost:
 		return fmt.Sprintf("a look-up closed %s as not applied, and it was applied later", s.id(f.By))
 	case fact.NeverSent:
 		if f.Tombstone {
-			return fmt.Sprintf("the %s has a tombstone of %s, which no client ever sent", w.Book, s.id(f.By))
+			return fmt.Sprintf("the %s has a tombstone of %s, which no client sent", s.book(), s.id(f.By))
 		}
-		return fmt.Sprintf("%s is in the %s, and no client ever sent it", s.id(f.By), w.Book)
+		return fmt.Sprintf("%s is in the %s, and no client sent it", s.id(f.By), s.book())
 	case fact.NoGhosts:
-		return fmt.Sprintf("nothing in the %s was rejected or aborted, and everything there was sent", w.Book)
+		return fmt.Sprintf("every %s in the %s was sent, and none of them was rejected or aborted", s.one(), s.book())
 	case fact.UnsentReads:
-		return fmt.Sprintf("the %s has %s that no client sent, so their reads are not known", w.Book, check.Plural(f.Count, w.One))
+		reads := "their reads are"
+		if f.Count == 1 {
+			reads = "what it read is"
+		}
+		return fmt.Sprintf("the %s has %s that no client sent, so %s not known", s.book(), check.Plural(f.Count, s.one()), reads)
 	case fact.Twice:
-		return fmt.Sprintf("%s has a %s in the %s twice", s.id(f.By), w.Part, w.Book)
+		return fmt.Sprintf("%s has a %s in the %s twice", s.id(f.By), s.part(), s.book())
 	case fact.TwoVersions:
 		if f.Open {
 			return fmt.Sprintf("%s was seen as the maker of two versions of %s, whose books do not close, so they do not show how often it was applied", s.id(f.By), s.On(f.Object))
 		}
 		return fmt.Sprintf("%s made version %d of %s and was seen as the maker of version %d: it was applied twice", s.id(f.By), f.Made, s.On(f.Object), f.Seen)
 	case fact.NoneTwice:
-		return "no " + w.One + " was applied twice"
+		return "no " + s.one() + " was applied twice"
 	case fact.AuditSum:
 		return fmt.Sprintf("audit %v saw %s in place of %s", f.By, s.Amount(f.Saw), s.Amount(f.Total))
 	case fact.AuditTorn:
@@ -165,14 +195,23 @@ func (s Speaker) presence(f fact.Fact) string {
 	return ""
 }
 
+func (s Speaker) allThere(f fact.AllThere) string {
+	if f.Count == 1 {
+		return fmt.Sprintf("1 %s acknowledged, and it is in the %s with the %ss that were sent", s.one(), s.book(), s.part())
+	}
+	return fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent", check.Plural(f.Count, s.one()), s.book(), s.part())
+}
+
 func auditsAgree(f fact.AuditsAgree) string {
 	switch {
+	case f.Sampled == 0 && f.Whole == 0:
+		return "no audit was completed"
 	case f.Sampled == 0:
 		return fmt.Sprintf("%s saw exactly the total and a consistent cut", check.Plural(f.Whole, "whole audit"))
 	case f.Whole == 0:
 		return fmt.Sprintf("%s saw a consistent cut", check.Plural(f.Sampled, "sampled audit"))
 	}
-	return fmt.Sprintf("%s saw exactly the total and a consistent cut, and %s a consistent cut",
+	return fmt.Sprintf("%s saw exactly the total and a consistent cut, and %s saw a consistent cut",
 		check.Plural(f.Whole, "whole audit"), check.Plural(f.Sampled, "sampled audit"))
 }
 
@@ -180,20 +219,25 @@ func auditsAgree(f fact.AuditsAgree) string {
 func (s Speaker) groups(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.Growth:
-		return growth(f)
+		return s.growth(f)
 	case fact.RowBooks:
-		return fmt.Sprintf("%s holds %d, but its opening and the added amounts make %d (%+d off)", f.Object, f.Balance, f.Want, f.Balance-f.Want)
+		return fmt.Sprintf("%s holds %s, but its opening balance and the added amounts make %s (%s off)",
+			s.On(f.Object), s.Amount(f.Balance), s.Amount(f.Want), s.Amount(f.Balance-f.Want))
 	case fact.RowsFit:
 		return rowsFit(f)
 	case fact.ForeignAmounts:
 		return "the history has amounts on " + strings.Join(f.Groups, " or ") + " that no load made"
 	case fact.Loose:
-		return fmt.Sprintf("%s of unknown outcome left nothing that shows whether they were applied: %s",
-			check.Plural(f.Count, "transaction"), check.Joined(check.Texts(f.First), f.Count))
+		they := "they were"
+		if f.Count == 1 {
+			they = "it was"
+		}
+		return fmt.Sprintf("%s of unknown outcome left nothing that shows whether %s applied: %s",
+			check.Plural(f.Count, "transaction"), they, check.Joined(check.Texts(f.First), f.Count))
 	case fact.Emptied:
-		return fmt.Sprintf("the history lacks %s of somebody else that were there when the tables were first driven: somebody has emptied it", check.Plural(f.Rows, "row"))
+		return fmt.Sprintf("the history no longer has %s that another program had written before the first run", check.Plural(f.Rows, "row"))
 	case fact.Shared:
-		return fmt.Sprintf("the history has %s of somebody else, who has worked on the tables since they were first driven", check.Plural(f.Rows, "row"))
+		return fmt.Sprintf("another program has written to the tables since the first run: the history has %s that no run wrote", check.Others(f.Rows, "row", "rows"))
 	case fact.BareRun:
 		if f.CutOff {
 			return fmt.Sprintf("run %d kept no history, and its recording was cut off", f.Run)
@@ -206,21 +250,22 @@ func (s Speaker) groups(f fact.Fact) string {
 		}
 		return strings.Join(list, "; ")
 	case fact.NoPath:
-		return fmt.Sprintf("%s read the balance %d of %s and added %d, and no order of that account's transactions explains it", s.id(f.By), f.Balance, f.Object, f.Amount)
+		return fmt.Sprintf("%s read the balance %s of %s and added %s, and no order of that account's transactions explains it",
+			s.id(f.By), s.Amount(f.Balance), s.On(f.Object), s.Amount(f.Amount))
 	case fact.NoTimelyPath:
-		return fmt.Sprintf("no order of the transactions on %s explains what they read and agrees with real time", f.Object)
+		return fmt.Sprintf("no order of the transactions on %s explains what they read and agrees with real time", s.On(f.Object))
 	case fact.Paths:
 		return fmt.Sprintf("an order of %s explains every balance that was read", check.Plural(f.Transactions, "committed transaction"))
 	case fact.UnsurePaths:
 		if f.RealTime {
 			return fmt.Sprintf("what was read does not show the order on %s; --versions records it", check.Plural(f.Accounts, "account"))
 		}
-		return fmt.Sprintf("it is not known which transactions were applied to %s, or they have too many orders to try them all", check.Plural(f.Accounts, "account"))
+		return fmt.Sprintf("it is not known which transactions were applied to %s, or there are too many orders to try", check.Plural(f.Accounts, "account"))
 	}
 	return ""
 }
 
-func growth(f fact.Growth) string {
+func (s Speaker) growth(f fact.Growth) string {
 	of := "the amounts of the history"
 	if f.Driven {
 		of = "the amounts of all committed transactions"
@@ -229,13 +274,13 @@ func growth(f fact.Growth) string {
 	same := true
 	for _, g := range f.Groups {
 		names = append(names, g.Name)
-		grew = append(grew, fmt.Sprintf("the balances of the %s grew by %d", g.Name, g.Grew))
+		grew = append(grew, fmt.Sprintf("the balances of the %s grew by %s", g.Name, s.Amount(g.Grew)))
 		same = same && g.Grew == f.Added
 	}
 	if same {
-		return fmt.Sprintf("the balances of %s each grew by %d, the sum of %s", listed(names), f.Added, of)
+		return fmt.Sprintf("the balances of %s each grew by %s, the sum of %s", listed(names), s.Amount(f.Added), of)
 	}
-	return fmt.Sprintf("%s add up to %d, and %s", of, f.Added, strings.Join(grew, ", "))
+	return fmt.Sprintf("%s add up to %s, and %s", of, s.Amount(f.Added), listed(grew))
 }
 
 // listed joins names with commas and a last "and".
@@ -256,57 +301,56 @@ func rowsFit(f fact.RowsFit) string {
 		against = "the history, and with what was acknowledged by runs that kept none"
 	}
 	text := fmt.Sprintf("the balances of %s were compared with %s, and all fit", check.Plural(f.Rows, "row"), against)
+	if f.Rows == 1 {
+		text = fmt.Sprintf("the balance of 1 row was compared with %s, and it fits", against)
+	}
 	if f.Foreign > 0 {
-		text += fmt.Sprintf("; among the amounts are those of %s of somebody else", check.Plural(uint64(f.Foreign), "row"))
+		text += fmt.Sprintf("; the amounts include %s of another program", check.Plural(uint64(f.Foreign), "row"))
 	}
 	return text
 }
 
-// titleOfTotals returns the heading of findings about accounts, ledgers and audits.
-func (s Speaker) titleOfTotals(f *check.Finding) (title string, all bool) {
-	w, n := s.Words, func(noun string) string { return check.Plural(f.Count, noun) }
+// titleOfTotals is title for findings about accounts, ledgers and audits.
+func (s Speaker) titleOfTotals(f *check.Finding) (title string, listed bool) {
+	n := func(noun string) string { return check.Plural(f.Count, noun) }
+	transfers := n(s.one())
 	switch first := f.Instances[0].(type) {
 	case fact.Lost:
-		return fmt.Sprintf("%s acknowledged and lost: %s", n(w.One), s.some(f)), true
+		return transfers + " acknowledged and lost", true
 	case fact.Altered:
 		if first.Unknown {
-			return fmt.Sprintf("%s of unknown outcome whose %ss in the %s are not those that were sent: %s", n(w.One), w.Part, w.Book, s.some(f)), true
+			return fmt.Sprintf("%s of unknown outcome whose %ss in the %s are not those that were sent", transfers, s.part(), s.book()), true
 		}
-		return fmt.Sprintf("%s whose %ss in the %s are not those that were acknowledged: %s", n(w.One), w.Part, w.Book, s.some(f)), true
+		return fmt.Sprintf("%s whose %ss in the %s are not those that were acknowledged", transfers, s.part(), s.book()), true
 	case fact.NotFound:
-		return fmt.Sprintf("%s did not find an account that the load had made: %s", n("transaction"), s.some(f)), true
+		return n("transaction") + " did not find an account that the load had made", true
 	case fact.Ghost:
-		return fmt.Sprintf("%s reported as not applied, yet in the %s: %s", n(w.One), w.Book, s.some(f)), true
+		return fmt.Sprintf("%s reported as not applied, yet in the %s", transfers, s.book()), true
 	case fact.ClosedGhost:
-		return fmt.Sprintf("%s closed by a look-up as not applied, yet applied later: %s", n(w.One), s.some(f)), true
+		return transfers + " closed by a look-up as not applied, yet applied later", true
 	case fact.NeverSent:
 		if first.Tombstone {
-			return fmt.Sprintf("%s with a tombstone in the %s that no client ever sent: %s", n(w.One), w.Book, s.some(f)), true
+			return fmt.Sprintf("%s with a tombstone in the %s that no client sent", transfers, s.book()), true
 		}
-		return fmt.Sprintf("%s in the %s that no client ever sent: %s", n(w.One), w.Book, s.some(f)), true
+		return fmt.Sprintf("%s in the %s that no client sent", transfers, s.book()), true
 	case fact.Twice:
-		return fmt.Sprintf("%s with a %s twice in the %s: %s", n(w.One), w.Part, w.Book, s.some(f)), true
+		return fmt.Sprintf("%s with a %s twice in the %s", transfers, s.part(), s.book()), true
 	case fact.Books:
 		return n("account") + " with books that do not close", false
 	case fact.SameVersion:
 		if !first.Ledger {
-			return n("version") + " made by two " + w.One + "s", false
+			return fmt.Sprintf("%s made by two %ss", n("version"), s.one()), false
 		}
 	case fact.ForeignRow:
-		return n("row") + " that neither the load nor a client made", false
+		return n("unexpected row"), false
 	case fact.Negative:
 		return n("balance") + " below zero", false
 	case fact.TwoVersions:
-		return n(w.One) + " applied twice", false
+		return transfers + " applied twice", false
 	case fact.AuditSum:
 		return n("audit") + " saw another total", false
 	case fact.AuditTorn:
-		return n("audit") + " saw no consistent cut", false
+		return n("audit") + " saw no consistent cut", true
 	}
 	return "", false
-}
-
-// some lists the transactions of a finding, and how many more there are.
-func (s Speaker) some(f *check.Finding) string {
-	return check.Joined(check.Texts(f.Transactions), f.Count)
 }

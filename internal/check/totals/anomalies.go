@@ -22,6 +22,7 @@ func (o *order) explainAll() {
 	o.oddReads(garbageRead, reads.garbage, func(r oddRead) fact.Fact {
 		return fact.GarbageRead{
 			Reader: o.b.member(r.reader), Object: o.b.Object(r.account), Version: r.version, Balance: r.balance, Want: r.want,
+			Ended: o.b.Input.End != nil,
 		}
 	})
 	o.oddReads(nobodysRead, reads.unknown, o.oddRead)

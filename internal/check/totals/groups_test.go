@@ -299,7 +299,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	for _, text := range []string{
 		"which is of unknown outcome and is not in the history", "which was aborted and is not in the history",
 		"where opening balance and history make", "which no client sent", "both made version", " and transaction ", "which transaction ",
-		" are both in the history as the maker of version ", "and the history has no such row", "has a row in the history with a version", "has a row in the history on an object that no load made", " history rows.",
+		" are both in the history as the maker of version ", "and the history has no such row", "has a row in the history with a version", "has a row in the history on row #", " history rows.",
 	} {
 		if !slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) }) {
 			t.Errorf("nothing says %q", text)

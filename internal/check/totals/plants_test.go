@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -18,7 +19,7 @@ import (
 // anomalies are named. Nothing else may be said to be wrong.
 type plant struct {
 	name  string
-	make  func(w *world, rng *rand.Rand) map[string]string // what each check that must be invalid says
+	make  func(w *world, rng *rand.Rand) map[string]wanted // what each check that must be invalid finds
 	also  string
 	names []string
 }
@@ -58,24 +59,44 @@ func (w *world) anyLeg(rng *rand.Rand) *history.Row {
 	}
 }
 
-// otherLegs is what durable says of a transfer whose legs are not those that were sent.
-func (w *world) otherLegs(id history.ID) string {
-	if (witness{w}).outcome(id.String(), history.Unknown) {
-		return fmt.Sprintf("1 transfer of unknown outcome whose legs in the ledger are not those that were sent: %v.", id)
+// otherLegs is what durable finds of a transfer whose legs are not those that were sent.
+func (w *world) otherLegs(id history.ID) wanted {
+	return only(fact.Altered{By: id, Unknown: witness{w}.outcome(id.String(), history.Unknown)})
+}
+
+// wanted reports whether a finding is the one that is wanted.
+type wanted func(check.Finding) bool
+
+// only wants a fact and no other one of its kind.
+func only(what fact.Fact) wanted {
+	return func(f check.Finding) bool { return f.Count == 1 && f.Instances[0] == what }
+}
+
+// one wants a fact among others of its kind.
+func one[F fact.Fact](like func(F) bool) wanted {
+	return func(f check.Finding) bool {
+		return slices.ContainsFunc(f.Instances, func(what fact.Fact) bool { got, ok := what.(F); return ok && like(got) })
 	}
-	return fmt.Sprintf("1 transfer whose legs in the ledger are not those that were acknowledged: %v.", id)
+}
+
+// number is an account by its number, as these tests name it.
+func number(n uint64) fact.Object { return fact.Object(fmt.Sprintf("#%d", n)) }
+
+// wrongBooks wants an account that does not hold what the ledger makes.
+func wrongBooks(n uint64) wanted {
+	return one(func(f fact.Books) bool { return f.Object == number(n) && f.Balance != f.Want })
 }
 
 var plants = []plant{
-	{name: "an acknowledged transfer that was not applied", make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "an acknowledged transfer that was not applied", make: func(w *world, _ *rand.Rand) map[string]wanted {
 		tx := w.last(kindTransfer)
 		for i, amount := range []int64{-5, 5} {
 			op := w.see(tx, uint64(i))
 			op.Write, op.Amount = true, amount
 		}
-		return map[string]string{check.Durable: fmt.Sprintf("1 transfer acknowledged and lost: %v.", tx.ID)}
+		return map[string]wanted{check.Durable: only(fact.Lost{By: tx.ID})}
 	}},
-	{name: "a transfer that was applied twice", also: check.Ledger, make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a transfer that was applied twice", also: check.Ledger, make: func(w *world, rng *rand.Rand) map[string]wanted {
 		tx := w.transferred(5)
 		id, version := tx.ID, w.ObjectRows[0].Version
 		for i, amount := range []int64{-5, 5} {
@@ -85,9 +106,11 @@ var plants = []plant{
 		if rng.IntN(2) == 0 {
 			w.transferred(2)
 		}
-		return map[string]string{check.ExactlyOnce: fmt.Sprintf("Transfer %v made version %d of account #0 and was seen as the maker of version %d: it was applied twice.", id, version, version+1)}
+		return map[string]wanted{check.ExactlyOnce: one(func(f fact.TwoVersions) bool {
+			return f == fact.TwoVersions{By: id, Object: "#0", Made: version, Seen: version + 1}
+		})}
 	}},
-	{name: "a refused transfer that was read", also: check.Strict, names: []string{dirtyRead}, make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "a refused transfer that was read", also: check.Strict, names: []string{dirtyRead}, make: func(w *world, _ *rand.Rand) map[string]wanted {
 		before, rows := slices.Clone(w.ObjectRows), len(w.LedgerRows)
 		tx := w.transferred(5)
 		tx.Outcome, tx.Reason = history.Rejected, noFunds
@@ -98,80 +121,94 @@ var plants = []plant{
 		reader := w.last(kindInquiry)
 		version := w.see(reader, 1).Version
 		w.ObjectRows, w.LedgerRows = before, w.LedgerRows[:rows]
-		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by refused transfer %v, which was rejected and is not in the ledger", reader.ID, version, id)}
+		return map[string]wanted{check.Serializable: one(func(f fact.OddRead) bool {
+			return f.Reader.ID == reader.ID && f.Writer.ID == id && f.Writer.Refused && f.Object == "#1" && f.Version == version &&
+				f.Fate == fact.NotApplied && f.Outcome == history.Rejected && f.Ended
+		})}
 	}},
-	{name: "a transfer that was reported as aborted", make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "a transfer that was reported as aborted", make: func(w *world, _ *rand.Rand) map[string]wanted {
 		tx := w.transferred(5)
 		tx.Outcome = history.Aborted
 		for i := range tx.Ops {
 			tx.Ops[i] = history.Op{Object: tx.Ops[i].Object, Write: true, Amount: tx.Ops[i].Amount}
 		}
-		return map[string]string{check.NoGhost: fmt.Sprintf("1 transfer reported as not applied, yet in the ledger: %v.", tx.ID)}
+		return map[string]wanted{check.NoGhost: only(fact.Ghost{By: tx.ID, Outcome: history.Aborted})}
 	}},
-	{name: "a leg of another amount", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a leg of another amount", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		l := w.anyLeg(rng)
 		l.Amount += 7
-		return map[string]string{check.Durable: w.otherLegs(l.Transaction), check.Ledger: fmt.Sprintf("Account #%d holds ", l.Object)}
+		return map[string]wanted{check.Durable: w.otherLegs(l.Transaction), check.Ledger: wrongBooks(l.Object)}
 	}},
-	{name: "a leg of another number", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a leg of another number", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		l := w.anyLeg(rng)
 		l.Number += 2
-		return map[string]string{check.Durable: w.otherLegs(l.Transaction)}
+		return map[string]wanted{check.Durable: w.otherLegs(l.Transaction)}
 	}},
-	{name: "a leg of a version more", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a leg of a version more", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		l := w.anyLeg(rng)
 		l.Version++
 		if l.Version > w.ObjectRows[l.Object].Version {
-			return map[string]string{check.Ledger: fmt.Sprintf("Account #%d ends at version %d, and the ledger has a leg of a later version.", l.Object, l.Version-1)}
+			return map[string]wanted{check.Ledger: one(func(f fact.LaterLeg) bool {
+				return f == fact.LaterLeg{Object: number(l.Object), Version: l.Version - 1}
+			})}
 		}
-		return map[string]string{check.Ledger: fmt.Sprintf("are both in the ledger as the maker of version %d of account #%d, which holds the amounts of both.", l.Version, l.Object)}
+		return map[string]wanted{check.Ledger: one(func(f fact.SameVersion) bool {
+			return f.Ledger && f.Closes && f.Version == l.Version && f.Object == number(l.Object)
+		})}
 	}},
-	{name: "a leg of another account", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a leg of another account", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		l := w.anyLeg(rng)
 		was := l.Object
 		l.Object = (l.Object + 1) % uint64(len(w.ObjectRows))
-		return map[string]string{check.Durable: w.otherLegs(l.Transaction), check.Ledger: fmt.Sprintf("Account #%d holds ", was)}
+		return map[string]wanted{check.Durable: w.otherLegs(l.Transaction), check.Ledger: wrongBooks(was)}
 	}},
-	{name: "a leg that is gone", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "a leg that is gone", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		l := *w.anyLeg(rng)
 		w.LedgerRows = slices.DeleteFunc(w.LedgerRows, func(o history.Row) bool { return o == l })
-		return map[string]string{check.Durable: w.otherLegs(l.Transaction), check.Ledger: fmt.Sprintf("Account #%d holds ", l.Object)}
+		return map[string]wanted{check.Durable: w.otherLegs(l.Transaction), check.Ledger: wrongBooks(l.Object)}
 	}},
-	{name: "a tombstone that nobody sent", make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "a tombstone that nobody sent", make: func(w *world, _ *rand.Rand) map[string]wanted {
 		id := w.transferred(1).ID + 5
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: id, Mark: history.Tombstone})
-		return map[string]string{check.NoGhost: fmt.Sprintf("1 transfer with a tombstone in the ledger that no client ever sent: %v.", id)}
+		return map[string]wanted{check.NoGhost: only(fact.NeverSent{By: id, Tombstone: true})}
 	}},
-	{name: "an account that holds more", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "an account that holds more", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		a := &w.ObjectRows[rng.IntN(len(w.ObjectRows))]
 		a.Value += 7
-		return map[string]string{check.Total: "0.07 net appeared from nowhere", check.Ledger: fmt.Sprintf("Account #%d holds ", a.N)}
+		return map[string]wanted{check.Total: one(func(f fact.Sum) bool { return f.End-f.Load == 7 }), check.Ledger: wrongBooks(a.N)}
 	}},
-	{name: "an account of a version more", make: func(w *world, rng *rand.Rand) map[string]string {
+	{name: "an account of a version more", make: func(w *world, rng *rand.Rand) map[string]wanted {
 		w.transferred(1)
 		a := &w.ObjectRows[rng.IntN(len(w.ObjectRows))]
 		a.Version++
-		return map[string]string{check.Ledger: fmt.Sprintf("Account #%d has version %d but %d ledger leg", a.N, a.Version, a.Version-1)}
+		return map[string]wanted{check.Ledger: one(func(f fact.Books) bool {
+			return f.Object == number(a.N) && f.Balance == f.Want && f.Version == a.Version && f.Legs == int(a.Version-1)
+		})}
 	}},
-	{name: "a balance that nobody wrote", also: check.Strict, names: []string{garbageRead}, make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "a balance that nobody wrote", also: check.Strict, names: []string{garbageRead}, make: func(w *world, _ *rand.Rand) map[string]wanted {
 		w.transferred(5)
 		reader := w.last(kindInquiry)
 		op := w.see(reader, 1)
 		op.Value++
-		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read balance", reader.ID)}
+		return map[string]wanted{check.Serializable: one(func(f fact.GarbageRead) bool {
+			return f.Reader.ID == reader.ID && f.Object == "#1" && f.Balance == f.Want+1
+		})}
 	}},
-	{name: "a reader that names another writer", also: check.Strict, names: []string{nobodysRead}, make: func(w *world, _ *rand.Rand) map[string]string {
+	{name: "a reader that names another writer", also: check.Strict, names: []string{nobodysRead}, make: func(w *world, _ *rand.Rand) map[string]wanted {
 		id := w.transferred(5).ID
 		w.transferred(6)
 		reader := w.last(kindInquiry)
 		op := w.see(reader, 1)
 		op.Writer = id
-		return map[string]string{check.Serializable: fmt.Sprintf("inquiry %v read version %d of account #1 as made by transfer %v, which made version %d of it by the ledger", reader.ID, op.Version, id, op.Version-1)}
+		return map[string]wanted{check.Serializable: one(func(f fact.OddRead) bool {
+			return f.Reader.ID == reader.ID && f.Writer.ID == id && f.Object == "#1" && f.Version == op.Version &&
+				f.Fate == fact.AppliedAs && f.As == op.Version-1
+		})}
 	}},
 }
 
-// planted is a healthy history with a fault in it, and what must be said.
-func planted(p plant, seed uint64) (*world, map[string]string) {
+// planted is a healthy history with a fault in it, and what must be found.
+func planted(p plant, seed uint64) (*world, map[string]wanted) {
 	rng := rand.New(rand.NewPCG(seed, 37))
 	w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30), false)
 	return w, p.make(w, rng)
@@ -184,9 +221,9 @@ func TestPlants(t *testing.T) {
 			w, want := planted(p, seed)
 			results := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
 			for name, r := range results {
-				said, must := want[name]
-				if must && (r.Status != check.Invalid || !strings.Contains(r.Detail, said)) {
-					t.Errorf("%s, seed %d: %s is %v, and does not say %q: %.150s", p.name, seed, name, r.Status, said, r.Detail)
+				found, must := want[name]
+				if must && (r.Status != check.Invalid || !slices.ContainsFunc(r.Findings, found)) {
+					t.Errorf("%s, seed %d: %s is %v, and has no such finding: %.150s", p.name, seed, name, r.Status, r.Detail)
 				}
 				if r.Status == check.Invalid && !must && !strings.Contains(p.also, name) {
 					t.Errorf("%s, seed %d: %s is invalid: %s", p.name, seed, name, r.Detail)

@@ -1,7 +1,10 @@
 package totals
 
 import (
+	"slices"
+
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -13,7 +16,7 @@ type violation struct {
 	expect    isolation.Level // the claim; strict-serializable if not given
 	audited   bool
 	check     string // that must be invalid
-	says      string // in its detail
+	finds     wanted // a finding of it
 	also      string // checks that are invalid too
 	tolerated bool   // the claim allows it: the verdict stays valid
 }
@@ -44,29 +47,37 @@ func lostUpdate(w *world) {
 	w.ObjectRows[0] = history.Object{N: 0, Value: opening - 20, Version: 1, Writer: second.ID}
 }
 
+// anomaly wants an anomaly of that name.
+func anomaly(name string) wanted {
+	return func(f check.Finding) bool { return f.Anomaly == name }
+}
+
+// The first two transactions of a world.
+var firstID, secondID = history.NewID(1, 0, 0), history.NewID(1, 0, 1)
+
 var violations = []violation{
-	{name: "money made", check: check.Total, says: "0.07 net appeared from nowhere", also: check.Ledger, make: func(w *world) {
+	{name: "money made", check: check.Total, finds: one(func(f fact.Sum) bool { return f.End-f.Load == 7 }), also: check.Ledger, make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[1].Value += 7
 	}},
-	{name: "account missing", check: check.Total, says: "not the same ones", make: func(w *world) {
+	{name: "account missing", check: check.Total, finds: only(fact.Objects{Noun: "account", Found: 8, Made: 8}), make: func(w *world) {
 		w.ObjectRows = w.ObjectRows[:7]
 		w.transfer(0, 1, 10)
 		w.ObjectRows = append(w.ObjectRows, history.Object{N: 6, Value: opening})
 	}},
-	{name: "swap behind the ledger's back", check: check.Ledger, says: "-0.05 off", make: func(w *world) {
+	{name: "swap behind the ledger's back", check: check.Ledger, finds: one(func(f fact.Books) bool { return f.Balance-f.Want == -5 }), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[1].Value -= 5
 		w.ObjectRows[2].Value += 5
 	}},
-	{name: "below zero", check: check.NonNegative, says: "-1.00", make: func(w *world) {
+	{name: "below zero", check: check.NonNegative, finds: one(func(f fact.Negative) bool { return f.Balance == -100 && f.Object == "#0" }), make: func(w *world) {
 		w.transfer(0, 1, opening+100)
 	}},
-	{name: "unexpected account", check: check.Ledger, says: "on an object that no load made", make: func(w *world) {
+	{name: "unexpected account", check: check.Ledger, finds: one(func(f fact.ForeignLeg) bool { return f.By == firstID }), make: func(w *world) {
 		w.transfer(0, 1, 1)
 		w.LedgerRows[0].Object = 99
 	}, also: "serializable strict durable exactly-once"},
-	{name: "acknowledged and lost", check: check.Durable, says: "1-0-1", make: func(w *world) {
+	{name: "acknowledged and lost", check: check.Durable, finds: only(fact.Lost{By: secondID}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		tx := w.begin(kindTransfer)
 		w.see(tx, 2)
@@ -75,42 +86,42 @@ var violations = []violation{
 			tx.Ops[i].Write, tx.Ops[i].Amount = true, amount
 		}
 	}},
-	{name: "ledger row deleted", check: check.Durable, says: "1-0-0", also: check.Ledger, make: func(w *world) {
+	{name: "ledger row deleted", check: check.Durable, finds: only(fact.Altered{By: firstID}), also: check.Ledger, make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows = w.LedgerRows[1:]
 	}},
-	{name: "other legs than were sent", check: check.Durable, says: "1-0-0", make: func(w *world) {
+	{name: "other legs than were sent", check: check.Durable, finds: only(fact.Altered{By: firstID}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows[0].Amount, w.LedgerRows[1].Amount = -11, 11
 		w.ObjectRows[0].Value, w.ObjectRows[1].Value = opening-11, opening+11
 	}},
-	{name: "aborted, yet applied", check: check.NoGhost, says: "reported as not applied", make: func(w *world) {
+	{name: "aborted, yet applied", check: check.NoGhost, finds: only(fact.Ghost{By: firstID, Outcome: history.Aborted}), make: func(w *world) {
 		i := w.transfer(0, 1, 10)
 		w.Txns[i].Outcome = history.Aborted
 	}},
-	{name: "never sent", check: check.NoGhost, says: "no client ever sent", make: func(w *world) {
+	{name: "never sent", check: check.NoGhost, finds: only(fact.NeverSent{By: secondID}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.transfer(2, 3, 10)
 		w.Txns = w.Txns[:1]
 	}},
-	{name: "closed, yet applied", check: check.NoGhost, says: "closed by a look-up", make: func(w *world) {
+	{name: "closed, yet applied", check: check.NoGhost, finds: only(fact.ClosedGhost{By: firstID}), make: func(w *world) {
 		i := w.transfer(0, 1, 10)
 		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: w.Txns[i].ID, Mark: history.Tombstone})
 	}},
-	{name: "closed and never sent", check: check.NoGhost, says: "1 transfer with a tombstone in the ledger that no client ever sent: 1-0-7", make: func(w *world) {
+	{name: "closed and never sent", check: check.NoGhost, finds: only(fact.NeverSent{By: history.NewID(1, 0, 7), Tombstone: true}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: history.NewID(1, 0, 7), Mark: history.Tombstone})
 	}},
-	{name: "a leg of another number", check: check.Durable, says: "1 transfer whose legs in the ledger are not those that were acknowledged: 1-0-0", make: func(w *world) {
+	{name: "a leg of another number", check: check.Durable, finds: only(fact.Altered{By: firstID}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows[1].Number = 2
 	}},
-	{name: "two legs of one number", check: check.Durable, says: "1 transfer whose legs in the ledger are not those that were acknowledged: 1-0-0", make: func(w *world) {
+	{name: "two legs of one number", check: check.Durable, finds: only(fact.Altered{By: firstID}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows[1].Number = 0
 	}},
-	{name: "legs in another order", check: check.Durable, says: "1 transfer of unknown outcome whose legs in the ledger are not those that were sent: 1-0-0", make: func(w *world) {
+	{name: "legs in another order", check: check.Durable, finds: only(fact.Altered{By: firstID, Unknown: true}), make: func(w *world) {
 		w.transfer(0, 1, 10)
 		tx := &w.Txns[0]
 		tx.Outcome = history.Unknown
@@ -119,28 +130,28 @@ var violations = []violation{
 		}
 		w.LedgerRows[0].Number, w.LedgerRows[1].Number = 1, 0
 	}},
-	{name: "applied twice, seen at the end", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+	{name: "applied twice, seen at the end", check: check.ExactlyOnce, finds: one(func(f fact.TwoVersions) bool { return f.By == firstID && !f.Open }), also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[0].Value -= 10
 		w.ObjectRows[0].Version++
 	}},
-	{name: "applied twice, seen by the next", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+	{name: "applied twice, seen by the next", check: check.ExactlyOnce, finds: one(func(f fact.TwoVersions) bool { return f.By == firstID && !f.Open }), also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.ObjectRows[0].Value -= 10
 		w.ObjectRows[0].Version++
 		w.transfer(0, 2, 10)
 	}},
-	{name: "leg twice in the ledger", check: check.ExactlyOnce, says: "twice in the ledger", also: "total ledger", make: func(w *world) {
+	{name: "leg twice in the ledger", check: check.ExactlyOnce, finds: only(fact.Twice{By: firstID}), also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.LedgerRows = append(w.LedgerRows, w.LedgerRows[0])
 		w.LedgerRows[2].Version = 2
 		w.ObjectRows[0].Value -= 10
 		w.ObjectRows[0].Version++
 	}},
-	{name: "lost update", check: check.Serializable, says: "lost update", also: "total ledger strict", make: lostUpdate},
-	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, says: "Transfer 1-0-0 and transfer 1-0-1 both made",
+	{name: "lost update", check: check.Serializable, finds: anomaly("lost update (P4)"), also: "total ledger strict", make: lostUpdate},
+	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, finds: one(func(f fact.SameVersion) bool { return f.First.ID == firstID && f.Second.ID == secondID && !f.Ledger }),
 		also: "total serializable strict", make: lostUpdate, expect: isolation.ReadCommitted},
-	{name: "dirty read", check: check.Serializable, says: "dirty read", also: "strict", make: func(w *world) {
+	{name: "dirty read", check: check.Serializable, finds: anomaly(dirtyRead), also: "strict", make: func(w *world) {
 		i := w.transfer(0, 1, 10)
 		w.inquiry(0)
 		dirty := &w.Txns[i]
@@ -149,27 +160,27 @@ var violations = []violation{
 		w.ObjectRows[0] = history.Object{N: 0, Value: opening}
 		w.ObjectRows[1] = history.Object{N: 1, Value: opening}
 	}},
-	{name: "garbage read", check: check.Serializable, says: "garbage read", also: "strict", make: func(w *world) {
+	{name: "garbage read", check: check.Serializable, finds: anomaly(garbageRead), also: "strict", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.inquiry(0)
 		w.Txns[1].Ops[0].Value++
 	}},
-	{name: "read skew", check: check.Serializable, says: "read skew", also: "strict", make: func(w *world) {
+	{name: "read skew", check: check.Serializable, finds: anomaly("read skew (G-single)"), also: "strict", make: func(w *world) {
 		i := w.inquiry(1)
 		w.transfer(0, 1, 10)
 		w.see(&w.Txns[i], 0)
 	}},
-	{name: "read skew breaks a claim of snapshot isolation", check: check.Serializable, says: "read skew", also: "strict",
+	{name: "read skew breaks a claim of snapshot isolation", check: check.Serializable, finds: anomaly("read skew (G-single)"), also: "strict",
 		expect: isolation.SnapshotIsolation, make: func(w *world) {
 			i := w.inquiry(1)
 			w.transfer(0, 1, 10)
 			w.see(&w.Txns[i], 0)
 		}},
-	{name: "write skew", check: check.Serializable, says: "write skew", also: "strict", make: writeSkew},
-	{name: "write skew is what snapshot isolation allows", check: check.Serializable, says: "write skew", also: "strict",
+	{name: "write skew", check: check.Serializable, finds: anomaly("write skew (G2-item)"), also: "strict", make: writeSkew},
+	{name: "write skew is what snapshot isolation allows", check: check.Serializable, finds: anomaly("write skew (G2-item)"), also: "strict",
 		expect: isolation.SnapshotIsolation, make: writeSkew, tolerated: true},
-	{name: "long fork", check: check.Serializable, says: "long fork", also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
-	{name: "circular information flow", check: check.Serializable, says: "G1c", also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
+	{name: "long fork", check: check.Serializable, finds: anomaly("long fork (G-nonadjacent)"), also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
+	{name: "circular information flow", check: check.Serializable, finds: anomaly("circular information flow (G1c)"), also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
 		w.begin(kindJoint)
 		w.begin(kindJoint)
 		t1, t2 := &w.Txns[0], &w.Txns[1]
@@ -180,7 +191,7 @@ var violations = []violation{
 		w.leg(t2, 3, 5)
 		w.see(t1, 2)
 	}},
-	{name: "dirty write", check: check.Serializable, says: "G0", also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
+	{name: "dirty write", check: check.Serializable, finds: anomaly("dirty write (G0)"), also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
 		w.begin(kindTransfer)
 		w.begin(kindTransfer)
 		t1, t2 := &w.Txns[0], &w.Txns[1]
@@ -189,20 +200,20 @@ var violations = []violation{
 		w.leg(t2, 1, 5)
 		w.leg(t1, 1, 5)
 	}},
-	{name: "stale read", check: check.Strict, says: "stale read", make: func(w *world) {
+	{name: "stale read", check: check.Strict, finds: anomaly("stale read (G-single-realtime)"), make: func(w *world) {
 		i := w.inquiry(0)
 		w.transfer(0, 1, 10)
 		stale := &w.Txns[i]
 		stale.Try, stale.End = w.now+5000, w.now+6000
 	}},
-	{name: "stale read is what serializability allows", check: check.Strict, says: "stale read", expect: isolation.Serializable, tolerated: true,
+	{name: "stale read is what serializability allows", check: check.Strict, finds: anomaly("stale read (G-single-realtime)"), expect: isolation.Serializable, tolerated: true,
 		make: func(w *world) {
 			i := w.inquiry(0)
 			w.transfer(0, 1, 10)
 			stale := &w.Txns[i]
 			stale.Try, stale.End = w.now+5000, w.now+6000
 		}},
-	{name: "audit of another total", check: check.Audits, says: "saw another total", audited: true, also: "serializable strict", make: func(w *world) {
+	{name: "audit of another total", check: check.Audits, finds: one(func(f fact.AuditSum) bool { return f.Saw-f.Total == -4 }), audited: true, also: "serializable strict", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		tx := w.begin(kindAudit)
 		for n := range w.ObjectRows {
@@ -210,13 +221,13 @@ var violations = []violation{
 		}
 		tx.Ops[3].Value -= 4
 	}},
-	{name: "audit of no consistent cut", check: check.Audits, says: "no consistent cut", audited: true, also: "serializable strict", make: func(w *world) {
+	{name: "audit of no consistent cut", check: check.Audits, finds: one(func(f fact.AuditTorn) bool { return f.By == firstID }), audited: true, also: "serializable strict", make: func(w *world) {
 		tx := w.begin(kindAudit)
 		w.see(tx, 0)
 		w.transfer(0, 1, 10)
 		w.see(&w.Txns[0], 1)
 	}},
-	{name: "an audit is not to blame for the skew of an inquiry", check: check.Serializable, says: "long fork", also: "strict",
+	{name: "an audit is not to blame for the skew of an inquiry", check: check.Serializable, finds: anomaly("long fork (G-nonadjacent)"), also: "strict",
 		audited: true, expect: isolation.ReadCommitted, tolerated: true, make: func(w *world) {
 			inquiry := w.inquiry(2)
 			w.transfer(2, 3, 10)
@@ -227,7 +238,9 @@ var violations = []violation{
 			w.transfer(0, 1, 10)
 			w.see(&w.Txns[inquiry], 0)
 		}},
-	{name: "dirty write names the account", check: check.Serializable, says: "made version 1 of account #0, which", also: "strict",
+	{name: "dirty write names the account", check: check.Serializable, finds: one(func(f fact.Cycle) bool {
+			return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "ww" && d.Version == 1 && d.Object == "#0" })
+		}), also: "strict",
 		expect: isolation.ReadUncommitted, make: func(w *world) {
 			w.begin(kindTransfer)
 			w.begin(kindTransfer)

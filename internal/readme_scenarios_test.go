@@ -14,13 +14,14 @@ import (
 )
 
 // scenarioHead is what a scenario begins with, in this order.
-var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?((?:# says: \S.*\n)*)(?:# divided: (\S.*)\n)?#\n# [A-Za-z]`)
+var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster|infinisql)\n(?:# brief: (.*)\n)?(?:# only: make (?:versions|seeds)\n)?(?:# cause: (\S+ \S+)\n)?((?:# says: \S.*\n)*)(?:# divided: (\S.*)\n)?#\n# [A-Za-z]`)
 
 // head is what the comment says that a scenario begins with.
 type head struct {
 	verdict  string           // that is expected
 	database string           // to be given where the scenario names none
 	brief    string           // flags that make the run a short one
+	cause    string           // its kind and its culprit, with a space between; empty: whatever they are
 	says     []*regexp.Regexp // what the report has to say, with one space where it has several or a line ends
 	divided  string           // the fault whose outages are divided between the cluster and the clients
 }
@@ -28,10 +29,13 @@ type head struct {
 func parseHead(text string) (h head, err error) {
 	parts := scenarioHead.FindStringSubmatch(text)
 	if parts == nil {
-		return h, errors.New("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, if need be `# brief: FLAGS`, `# only: make versions` or seeds, `# says: REGEXP` once or more and `# divided: FAULT`, then `#`, and says what it shows")
+		return h, errors.New("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, if need be `# brief: FLAGS`, `# only: make versions` or seeds, `# cause: KIND CULPRIT`, `# says: REGEXP` once or more and `# divided: FAULT`, then `#`, and says what it shows")
 	}
-	h = head{verdict: parts[1], database: parts[2], brief: parts[3], divided: parts[5]}
-	for line := range strings.Lines(parts[4]) {
+	h = head{verdict: parts[1], database: parts[2], brief: parts[3], cause: parts[4], divided: parts[6]}
+	if h.cause != "" && h.verdict == "valid" {
+		return h, fmt.Errorf("`# cause: %s` of a scenario that is valid", h.cause)
+	}
+	for line := range strings.Lines(parts[5]) {
 		expression := strings.TrimSpace(strings.TrimPrefix(line, "# says: "))
 		pattern, err := regexp.Compile(expression)
 		if err != nil {
@@ -165,12 +169,18 @@ func tryScenario(t *testing.T, sh *shell, path string, h head) {
 	for _, pattern := range h.unsaid(stdout) {
 		t.Errorf("the report does not say %q\n%s", pattern, stdout)
 	}
-	if h.divided == "" {
+	if h.divided == "" && h.cause == "" {
 		return
 	}
 	result, err := report.Read(filepath.Join(sh.dir, dir))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h.cause != "" && (result.Cause == nil || h.cause != result.Cause.Kind+" "+result.Cause.Culprit) {
+		t.Errorf("the cause is %+v, not %s\n%s", result.Cause, h.cause, stdout)
+	}
+	if h.divided == "" {
+		return
 	}
 	if why := undivided(result.Faults, h.divided); why != "" {
 		t.Errorf("%s\n%s", why, stdout)
@@ -188,41 +198,47 @@ func TestScenarioHeads(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	says, divided := 0, 0
+	says, causes, divided := 0, 0, 0
 	for _, path := range files {
 		h, err := parseHead(read(t, path))
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		says += len(h.says)
+		if h.cause != "" {
+			causes++
+		}
 		if h.divided != "" {
 			divided++
 		}
 	}
-	if says == 0 || divided == 0 {
-		t.Errorf("%d patterns, and %d scenarios whose outages are divided", says, divided)
+	if says == 0 || causes == 0 || divided == 0 {
+		t.Errorf("%d patterns, %d causes, and %d scenarios whose outages are divided", says, causes, divided)
 	}
 	const begin, end = "# verdict: invalid\n# database: cluster\n# brief: --duration 4s\n", "#\n# It shows.\n"
 	for middle, problem := range map[string]string{
-		"":                                     "",
-		"# says: a+ lost\n# says: first: 1\n":  "",
-		"# says: a\n# divided: kill primary\n": "",
-		"# only: make seeds\n# says: a\n":      "",
-		"# divided: kill primary\n# says: a\n": "a scenario begins with",
-		"# says: a\n# only: make seeds\n":      "a scenario begins with",
-		"# say: a\n":                           "a scenario begins with",
-		"# says:\n":                            "a scenario begins with",
-		"# divided:\n":                         "a scenario begins with",
-		"# says: a(\n":                         "missing closing )",
-		"# says: \\d*\n":                       "is in every report",
+		"":                                           "",
+		"# says: a+ lost\n# says: first: 1\n":        "",
+		"# says: a\n# divided: kill primary\n":       "",
+		"# only: make seeds\n# says: a\n":            "",
+		"# divided: kill primary\n# says: a\n":       "a scenario begins with",
+		"# says: a\n# only: make seeds\n":            "a scenario begins with",
+		"# cause: lost-writes database\n# says: a\n": "",
+		"# cause: lost-writes\n":                     "a scenario begins with",
+		"# says: a\n# cause: lost-writes database\n": "a scenario begins with",
+		"# say: a\n":                                 "a scenario begins with",
+		"# says:\n":                                  "a scenario begins with",
+		"# divided:\n":                               "a scenario begins with",
+		"# says: a(\n":                               "missing closing )",
+		"# says: \\d*\n":                             "is in every report",
 	} {
 		_, err := parseHead(begin + middle + end)
 		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v; want %q", middle, err, problem)
 		}
 	}
-	h, err := parseHead(begin + "# says: [1-9]\\d* transfers? lost\n# says: for \\d+ ms\n# divided: kill primary\n" + end)
-	if err != nil || h.verdict != "invalid" || h.database != "cluster" || h.brief != "--duration 4s" || h.divided != "kill primary" {
+	h, err := parseHead(begin + "# cause: lost-writes database\n# says: [1-9]\\d* transfers? lost\n# says: for \\d+ ms\n# divided: kill primary\n" + end)
+	if err != nil || h.verdict != "invalid" || h.database != "cluster" || h.brief != "--duration 4s" || h.cause != "lost-writes database" || h.divided != "kill primary" {
 		t.Fatalf("%+v: %v", h, err)
 	}
 	for text, missing := range map[string]int{"12 transfers\n      lost, for 8 ms": 0, "1 transfer lost for a while": 1, "0 transfers lost": 2} {

@@ -239,8 +239,8 @@ var violations = []violation{
 			w.see(&w.Txns[inquiry], 0)
 		}},
 	{name: "dirty write names the account", check: check.Serializable, finds: one(func(f fact.Cycle) bool {
-			return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "ww" && d.Version == 1 && d.Object == "#0" })
-		}), also: "strict",
+		return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "ww" && d.Version == 1 && d.Object == "#0" })
+	}), also: "strict",
 		expect: isolation.ReadUncommitted, make: func(w *world) {
 			w.begin(kindTransfer)
 			w.begin(kindTransfer)

@@ -68,7 +68,7 @@ func TestServersOfAURL(t *testing.T) {
 			t.Parallel()
 			address, nodes := start(t)
 			c := replicas(t, runs(t, 0, "run", "bank", "--db", address, "--accounts", "200", "--clients", "4", "--count", "400"))
-			if c.Status != "valid" || !c.Required || !strings.HasPrefix(c.Detail, nodes+" read one by one") {
+			if c.Status != "valid" || !c.Required || !strings.HasPrefix(c.Detail, nodes+" were read one by one") {
 				t.Errorf("%+v", c)
 			}
 		})

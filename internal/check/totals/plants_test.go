@@ -79,6 +79,11 @@ func one[F fact.Fact](like func(F) bool) wanted {
 	}
 }
 
+// hasKind reports whether a result has a finding of the kind of a fact.
+func hasKind(r check.Result, what fact.Fact) bool {
+	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Kind() == what.Fact() })
+}
+
 // number is an account by its number, as these tests name it.
 func number(n uint64) fact.Object { return fact.Object(fmt.Sprintf("#%d", n)) }
 

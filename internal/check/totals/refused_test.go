@@ -2,11 +2,11 @@ package totals
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -39,7 +39,7 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 		if slices.Contains(r.Witness, id) {
 			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
 		}
-		if !strings.Contains(r.Detail, "Lost update") {
+		if !hasKind(r, fact.LostUpdate{}) {
 			t.Errorf("%v: the lost update is not reported: %s", outcome, r.Detail)
 		}
 	}

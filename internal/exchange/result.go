@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -44,6 +44,19 @@ type Check struct {
 	Detail    string    `json:"detail"`
 	Witness   []string  `json:"witness"` // transactions as the file calls them
 	Anomalies []Anomaly `json:"anomalies"`
+	Findings  []Finding `json:"findings"` // empty if the check is not invalid
+}
+
+// Finding is what was found of one kind of violation.
+type Finding struct {
+	Kind         string    `json:"kind"` // the kind of the first violation; the names never change
+	Anomaly      string    `json:"anomaly,omitempty"`
+	Forbidden    string    `json:"forbidden_from,omitempty"` // the weakest level that forbids it
+	Count        int       `json:"count"`
+	Objects      []string  `json:"objects,omitempty"` // the first few
+	Transactions []string  `json:"transactions"`      // the first few, as the file calls them
+	First        fact.Fact `json:"first"`             // the first violation; its fields depend on kind
+	Text         string    `json:"text"`
 }
 
 // Anomaly is one way in which a level is broken.
@@ -85,27 +98,54 @@ func NewResult(f *Format, path string, expect isolation.Level, c *Checked, versi
 		names := strings.Join(c.Strongest, ", ")
 		r.Strongest = &names
 	}
-	r.Reason = r.reason()
+	r.Reason = reason(c.Results, expect)
 	return r
 }
 
-// reason is the verdict in a sentence: what the weakest broken level says, or the
-// weakest that is not decided.
-func (r *Result) reason() string {
-	for _, c := range r.Checks {
-		if c.Required && c.Status == r.Verdict && r.Verdict != check.Valid.String() {
-			first, _, _ := strings.Cut(c.Detail, "\n")
-			return c.Name + ": " + first
+// speaker makes the sentences about a history.
+var speaker = text.Speaker{Words: check.Words{One: "transaction"}}
+
+// reason returns the verdict in a sentence: what breaks the weakest broken level, or why the weakest
+// undecided level is not decided.
+func reason(results []check.Result, expect isolation.Level) string {
+	verdict := check.Verdict(results)
+	for i := range results {
+		r := &results[i]
+		switch {
+		case verdict == check.Valid || !r.Required || r.Status != verdict:
+		case len(r.Findings) > 0:
+			return r.Name + ": " + speaker.Finding(&r.Findings[0])
+		default:
+			return r.Name + ": " + speaker.Why(r)
 		}
 	}
-	return fmt.Sprintf("The history satisfies %s.", r.Expect)
+	return fmt.Sprintf("The history satisfies %v.", expect)
 }
 
 func newCheck(r *check.Result, name func(history.ID) string) Check {
-	say := text.Speaker{Words: check.Words{One: "transaction"}}
-	c := Check{Name: r.Name, Status: r.Status.String(), Required: r.Required, Detail: say.Detail(r), Witness: named(r.Witness, name), Anomalies: []Anomaly{}}
-	for _, a := range slices.Concat(r.Anomalies, say.Anomalies(r)) {
-		one := Anomaly{Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: named(a.Witness, name), Cycle: []Edge{}}
+	c := Check{
+		Name: r.Name, Status: r.Status.String(), Required: r.Required, Detail: speaker.Detail(r),
+		Witness: named(r.Witness, name), Anomalies: []Anomaly{}, Findings: []Finding{},
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		one := Finding{
+			Kind: f.Kind(), Anomaly: f.Anomaly, Count: f.Count, Transactions: named(f.Transactions, name),
+			First: f.Instances[0], Text: speaker.Finding(f),
+		}
+		if f.Forbidden != isolation.Unknown {
+			one.Forbidden = f.Forbidden.String()
+		}
+		for _, o := range f.Objects {
+			one.Objects = append(one.Objects, string(o))
+		}
+		c.Findings = append(c.Findings, one)
+	}
+	for _, a := range speaker.Anomalies(r) {
+		one := Anomaly{
+			Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail,
+			Witness: named(a.Witness, name), Cycle: []Edge{},
+		}
 		for _, e := range a.Cycle {
 			one.Cycle = append(one.Cycle, Edge{name(e.From), name(e.To), e.Kind.String(), e.Object, e.Text})
 		}

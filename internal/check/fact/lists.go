@@ -370,6 +370,9 @@ type ListBroken struct {
 	At      string `json:"at"`
 }
 
+// ListCausalOpen states that neither a weaker nor a stronger level decides causal consistency.
+type ListCausalOpen struct{}
+
 // ListNotRecorded states that no append of an element was recorded, but that the recording is
 // not complete. The reader is the zero member if the end state has the element.
 type ListNotRecorded struct {
@@ -442,6 +445,7 @@ func (ListsDurable) Fact() string           { return "lists-durable" }
 func (ListsNoGhost) Fact() string           { return "lists-no-ghost" }
 func (ListsOrdered) Fact() string           { return "lists-ordered" }
 func (ListLevelHolds) Fact() string         { return "list-level-holds" }
+func (ListCausalOpen) Fact() string         { return "list-causal-open" }
 func (ListBroken) Fact() string             { return "list-level-broken" }
 func (ListNotRecorded) Fact() string        { return "list-append-not-recorded" }
 func (ListMakers) Fact() string             { return "list-maker-unknown" }

@@ -1,9 +1,10 @@
 package sessions
 
 import (
-	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -18,82 +19,84 @@ func (r *resolved) id(t uint32) history.ID {
 	return ID(int(s), int(t-r.first[s]))
 }
 
-// name is how sentences call transaction t.
-func (r *resolved) name(t uint32) string { return r.Name(r.id(t)) }
-
 // readWords say what a wrong read is called, after Adya where he has a name, and the
 // weakest level that forbids it.
 var readWords = [...]struct {
 	name  string
 	level isolation.Level
+	wrong fact.WrongRead
 }{
-	thinAir:      {"thin-air read", isolation.ReadUncommitted},
-	aborted:      {"aborted read (G1a)", isolation.ReadCommitted},
-	intermediate: {"intermediate read (G1b)", isolation.ReadCommitted},
-	future:       {"future read", isolation.ReadCommitted},
-	notOwn:       {"own write not read", isolation.ReadCommitted},
+	thinAir:      {"thin-air read", isolation.ReadUncommitted, fact.ThinAir},
+	aborted:      {"aborted read (G1a)", isolation.ReadCommitted, fact.OfAborted},
+	intermediate: {"intermediate read (G1b)", isolation.ReadCommitted, fact.Intermediate},
+	future:       {"future read", isolation.ReadCommitted, fact.FutureOwn},
+	notOwn:       {"own write not read", isolation.ReadCommitted, fact.OwnMissed},
 }
 
-// wrongReads are the anomalies of single reads, by their kinds.
-func (r *resolved) wrongReads() []check.Anomaly {
-	var list []check.Anomaly
+// member is transaction t in a fact.
+func (r *resolved) member(t uint32) fact.Member {
+	return fact.Member{ID: r.id(t), Name: r.Name(r.id(t))}
+}
+
+// on is the key of an operation in a fact.
+func (r *resolved) on(op *Op) fact.Object { return fact.Object(r.object(op)) }
+
+// wrongReads returns the findings about single reads, by their kinds.
+func (r *resolved) wrongReads() []check.Finding {
+	var list []check.Finding
 	for kind := range readWords {
-		a := check.Anomaly{Name: readWords[kind].name, Forbidden: readWords[kind].level}
+		f := check.Finding{Anomaly: readWords[kind].name, Forbidden: readWords[kind].level}
 		for i := range r.wrong {
 			w := &r.wrong[i]
-			if int(w.kind) != kind {
-				continue
-			}
-			if a.Count++; a.Count == 1 {
-				a.Detail = check.Capital(a.Name) + ": " + r.readText(w)
-			}
-			if len(a.Witness) < check.Shown {
-				a.Witness = append(a.Witness, r.id(w.t))
-				if w.kind == intermediate {
-					a.Witness = append(a.Witness, r.id(w.writer))
-				}
+			switch {
+			case int(w.kind) != kind:
+			case f.Full():
+				f.Count++
+			case w.kind == intermediate:
+				f.Add(r.readFact(w), r.on(&r.Ops[w.op]), r.id(w.t), r.id(w.writer))
+			default:
+				f.Add(r.readFact(w), r.on(&r.Ops[w.op]), r.id(w.t))
 			}
 		}
-		if a.Count > 0 {
-			a.Detail += check.Times(a.Count)
-			a.Witness = check.Distinct(a.Witness)
-			list = append(list, a)
+		if f.Count > 0 {
+			f.Transactions = check.Distinct(f.Transactions)
+			list = append(list, f)
 		}
 	}
 	return list
 }
 
-// readText is a wrong read in words.
-func (r *resolved) readText(w *wrongRead) string {
+// readFact returns a wrong read as a fact.
+func (r *resolved) readFact(w *wrongRead) fact.Fact {
 	op := &r.Ops[w.op]
-	text := fmt.Sprintf("%s read %s from %s", r.name(w.t), r.value(op.Value), r.object(op))
-	switch w.kind {
-	case thinAir:
-		return text + ", which nobody wrote"
-	case aborted:
-		return text + ", which only a transaction wrote that was aborted"
-	case intermediate:
-		return text + fmt.Sprintf(", which %s had overwritten itself before it committed", r.name(w.writer))
-	case future:
-		return text + ", which it wrote only afterwards itself"
-	default:
-		return text + fmt.Sprintf(" after it had written %s to it itself", r.value(w.own))
+	f := fact.SessionRead{
+		Reader: r.member(w.t), Object: r.on(op), Value: r.value(op.Value), Wrong: readWords[w.kind].wrong,
 	}
+	switch w.kind {
+	case intermediate:
+		f.Writer = new(r.member(w.writer))
+	case notOwn:
+		f.Own = r.value(w.own)
+	}
+	return f
 }
 
-// circular is the anomaly of a history in which so and wr have a cycle.
-func (r *resolved) circular(o graph.Order) check.Anomaly {
+// timeOrder names an order in a fact.
+func timeOrder(o graph.Order) fact.TimeOrder {
+	return [graph.Orders]fact.TimeOrder{fact.NoTime, fact.OfSessions, fact.OfRealTime}[o]
+}
+
+// circular returns the finding of a history in which so and wr have a cycle.
+func (r *resolved) circular(o graph.Order) check.Finding {
 	steps, groups := r.cycle(o, &edges{})
-	a := r.ofCycle(steps, groups)
+	f := r.ofCycle(steps, groups)
 	if len(steps) == 0 { // the watch has ended
-		return a
+		return f
 	}
 	_, of, _ := graph.PhenomenonOf(kinds(steps))
-	a.Name, a.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
-	by := [graph.Orders]string{"", " and by the order of sessions", " and by real time"}[of]
-	who := check.Capital(r.name(steps[0].to))
-	a.Detail = fmt.Sprintf("%s comes before itself by what was read%s", who, by) + check.Times(groups)
-	return a
+	f.Anomaly, f.Forbidden = graph.G1c.Name(of, true), graph.TestReadCommitted.Level(of)
+	f.Instances = []fact.Fact{fact.SessionCircle{By: r.member(steps[0].to), Order: timeOrder(of)}}
+	return f
 }
 
 // kinds are the steps as a graph has them.
@@ -107,28 +110,19 @@ func kinds(steps []step) (list []graph.Step) {
 	return list
 }
 
-// anomaly is that of a level whose inferred edges have a cycle with wr and an order.
-func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) check.Anomaly {
+// anomaly returns the finding of a level whose inferred edges have a cycle with wr and an order.
+func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) check.Finding {
 	steps, groups := r.cycle(o, inferred)
-	a := r.ofCycle(steps, groups)
+	f := r.ofCycle(steps, groups)
 	if len(steps) == 0 { // the watch has ended
-		return a
+		return f
 	}
-	a.Forbidden = l
-	a.Name = r.nameOf(l, steps)
-	var why step
-	for _, s := range steps {
-		if s.kind == inferStep {
-			why = s
-			break
-		}
-	}
-	a.Detail = fmt.Sprintf("%s: %s", check.Capital(a.Name), r.missText(why))
-	if len(steps) > 2 {
-		a.Detail += fmt.Sprintf("; with what follows from it %d transactions come before themselves", len(steps))
-	}
-	a.Detail += check.Times(groups)
-	return a
+	f.Anomaly, f.Forbidden = r.nameOf(l, steps), l
+	at := slices.IndexFunc(steps, func(s step) bool { return s.kind == inferStep })
+	why := r.missed(steps[at])
+	why.Length = len(steps)
+	f.Instances = []fact.Fact{why}
+	return f
 }
 
 // nameOf is what the field calls the anomaly.
@@ -150,34 +144,54 @@ func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 	return "causality violation"
 }
 
-// ofCycle is an anomaly with its witness.
-func (r *resolved) ofCycle(steps []step, groups int) check.Anomaly {
-	a := check.Anomaly{Count: groups}
+// ofCycle returns a finding with its edges, and without an instance.
+func (r *resolved) ofCycle(steps []step, groups int) check.Finding {
+	f := check.Finding{Count: groups}
 	for _, s := range steps {
-		e := check.Edge{From: r.id(s.from), To: r.id(s.to), Text: r.stepText(s)}
-		a.Witness = append(a.Witness, e.From)
+		e := check.Edge{From: r.id(s.from), To: r.id(s.to)}
+		f.Transactions = append(f.Transactions, e.From)
 		switch s.kind {
 		case sessionStep:
-			e.Kind = check.ProcessOrder
+			e.Kind, e.Why = check.ProcessOrder, r.timeFact(graph.Sessions, s.from, s.to)
 		case timeStep:
-			e.Kind = check.RealTime
+			e.Kind, e.Why = check.RealTime, r.timeFact(graph.Real, s.from, s.to)
 		case first:
-			e.Kind = check.WriteWrite
+			e.Kind, e.Why = check.WriteWrite, fact.SessionInitial{Second: r.member(s.to)}
 		case readStep:
 			op := r.readAt(s.read)
-			e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, r.object(op), r.value(op.Value), r.value(op.Value)
+			e.Kind, e.Object, e.Why = check.WriteRead, r.object(op), r.readOf(s.from, s.to, op)
+			e.FromVersion, e.ToVersion = r.value(op.Value), r.value(op.Value)
 		case inferStep:
 			op := r.readAt(s.read)
 			e.Kind, e.Object, e.ToVersion = check.WriteWrite, r.object(op), r.value(op.Value)
 			if value, ok := r.wroteLast(s.from, r.readKey[s.read]); ok {
 				e.FromVersion = r.value(value)
 			}
-			a.Witness = append(a.Witness, r.id(r.reader(s.read)))
+			e.Why = r.missed(s)
+			f.Transactions = append(f.Transactions, r.id(r.reader(s.read)))
 		}
-		a.Cycle = append(a.Cycle, e)
+		f.Cycle = append(f.Cycle, e)
+		if e.Object != "" {
+			f.Objects = append(f.Objects, fact.Object(e.Object))
+		}
 	}
-	a.Witness = check.Distinct(a.Witness)
-	return a
+	f.Transactions, f.Objects = check.Distinct(f.Transactions), distinct(f.Objects)
+	return f
+}
+
+// distinct takes repetitions out of a short list.
+func distinct(list []fact.Object) (once []fact.Object) {
+	for _, o := range list {
+		if !slices.Contains(once, o) {
+			once = append(once, o)
+		}
+	}
+	return once
+}
+
+// readOf returns that one transaction read what another one wrote.
+func (r *resolved) readOf(from, to uint32, op *Op) fact.Fact {
+	return fact.SessionReadOf{Writer: r.member(from), Reader: r.member(to), Object: r.on(op), Value: r.value(op.Value)}
 }
 
 // readAt is the operation of a resolved read.
@@ -210,46 +224,26 @@ func (r *resolved) wroteLast(t, key uint32) (value int64, ok bool) {
 	return value, ok
 }
 
-// stepText is an edge in words.
-func (r *resolved) stepText(s step) string {
-	text := fmt.Sprintf("%s before %s: ", r.name(s.from), r.name(s.to))
-	switch s.kind {
-	case first:
-		return text + "it is before all"
-	case sessionStep:
-		return text + r.timeText(graph.Sessions, s.from, s.to)
-	case timeStep:
-		return text + r.timeText(graph.Real, s.from, s.to)
-	case readStep:
-		op := r.readAt(s.read)
-		return text + fmt.Sprintf("whose %s it read from %s", r.value(op.Value), r.object(op))
-	}
-	return text + r.missText(s)
-}
-
-// missText says from which read an edge was inferred.
-func (r *resolved) missText(s step) string {
+// missed returns the read from which an edge was inferred.
+func (r *resolved) missed(s step) fact.SessionMissed {
 	op, reader := r.readAt(s.read), r.reader(s.read)
-	missed, _ := r.wroteLast(s.from, r.readKey[s.read])
-	by := "written by " + r.name(s.to)
-	if s.to == initial {
-		by = "which nobody wrote"
+	value, _ := r.wroteLast(s.from, r.readKey[s.read])
+	f := fact.SessionMissed{
+		Reader: r.member(reader), Object: r.on(op), Value: r.value(op.Value), Missed: r.value(value), By: r.member(s.from),
 	}
-	return fmt.Sprintf("%s read %s from %s (%s) and missed %s (written by %s), although %s",
-		r.name(reader), r.value(op.Value), r.object(op), by, r.value(missed), r.name(s.from), r.afterText(s.from, reader))
-}
-
-// afterText says why a reader comes after t.
-func (r *resolved) afterText(t, reader uint32) string {
-	text := fmt.Sprintf("%s comes before %s", r.name(t), r.name(reader))
-	if r.session[t] == r.session[reader] && t < reader {
-		return text + " in their session"
+	if s.to != initial {
+		f.Writer = new(r.member(s.to))
+	}
+	if r.session[s.from] == r.session[reader] && s.from < reader {
+		f.Session = true
+		return f
 	}
 	for i := r.readRow[reader]; i < r.readRow[reader+1]; i++ {
-		if r.readFrom[i] == t {
-			op := r.readAt(i)
-			return fmt.Sprintf("it also read %s of %s from %s", r.value(op.Value), r.name(t), r.object(op))
+		if r.readFrom[i] == s.from {
+			also := r.readAt(i)
+			f.AlsoObject, f.AlsoValue = r.on(also), r.value(also.Value)
+			break
 		}
 	}
-	return text + " through what was read in between"
+	return f
 }

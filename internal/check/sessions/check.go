@@ -2,10 +2,10 @@ package sessions
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
@@ -60,9 +60,7 @@ func Check(ctx context.Context, h *History, expect isolation.Level) (*Found, err
 	}
 	found := &Found{Keys: r.distinct}
 	for _, l := range levels {
-		result := d.results[l]
-		result.Name, result.Required = l.String(), includes(expect, l)
-		found.Results = append(found.Results, result)
+		found.Results = append(found.Results, named(d.results[l], l, includes(expect, l)))
 	}
 	return found, nil
 }
@@ -78,7 +76,7 @@ type decision struct {
 // decide fills in the results. What breaks a level is said of the weakest alone.
 func (d *decision) decide(levels []isolation.Level) {
 	if wrong := d.wrongReads(); len(wrong) > 0 {
-		d.results[levels[0]] = invalid(wrong)
+		d.results[levels[0]] = invalid(wrong...)
 		for _, l := range levels[1:] {
 			d.results[l] = brokenToo(levels[0])
 		}
@@ -128,13 +126,13 @@ func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
 	switch {
 	case !ok:
 		broken = levels[0]
-		a := d.circular(graph.Sessions)
-		a.Forbidden = isolation.ReadCommitted // which counts the order of sessions here
-		d.results[broken] = invalid([]check.Anomaly{a})
+		f := d.circular(graph.Sessions)
+		f.Forbidden = isolation.ReadCommitted // which counts the order of sessions here
+		d.results[broken] = invalid(f)
 	case !d.holds(levels[len(levels)-1], order):
 		at := slices.IndexFunc(levels, func(l isolation.Level) bool { return !d.holds(l, order) })
 		broken = levels[at]
-		d.results[broken] = invalid([]check.Anomaly{d.anomaly(broken, graph.Sessions, d.inferred[broken])})
+		d.results[broken] = invalid(d.anomaly(broken, graph.Sessions, d.inferred[broken]))
 	}
 	for _, l := range levels {
 		if _, decided := d.results[l]; !decided {
@@ -145,7 +143,7 @@ func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
 }
 
 func brokenToo(l isolation.Level) check.Result {
-	return check.Result{Status: check.Invalid, Detail: fmt.Sprintf("What breaks %v breaks it too.", l)}
+	return check.Result{Status: check.Invalid, Why: fact.SessionBroken{At: l.String()}}
 }
 
 // holds decides one level of a history whose reads are sound and agree with so. Once the
@@ -173,18 +171,25 @@ func (d *decision) holds(l isolation.Level, order []uint32) bool {
 }
 
 func valid(l isolation.Level) check.Result {
-	return check.Result{Status: check.Valid, Detail: fmt.Sprintf("The transactions have an order that %v allows.", l)}
+	return check.Result{Status: check.Valid, Why: fact.SessionHolds{Level: l.String()}}
 }
 
-func invalid(anomalies []check.Anomaly) check.Result {
-	r := check.Result{Status: check.Invalid, Anomalies: anomalies}
-	for i, a := range anomalies {
-		if i > 0 {
-			r.Detail += "\n"
-		}
-		r.Detail += a.Detail
-		r.Witness = append(r.Witness, a.Witness...)
+// invalid returns the result of a level that is broken by what was found.
+func invalid(findings ...check.Finding) check.Result {
+	r := check.Result{Status: check.Invalid, Findings: findings}
+	for i := range findings {
+		r.Witness = append(r.Witness, findings[i].Transactions...)
 	}
 	r.Witness = check.Distinct(r.Witness)
+	return r
+}
+
+// named returns a result as that of a level.
+func named(r check.Result, l isolation.Level, required bool) check.Result {
+	r.Name, r.Required = l.String(), required
+	r.Findings = slices.Clone(r.Findings)
+	for i := range r.Findings {
+		r.Findings[i].Check = r.Name
+	}
 	return r
 }

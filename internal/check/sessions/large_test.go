@@ -84,7 +84,7 @@ func TestHealthyHistoriesAreValid(t *testing.T) {
 		s, times := concurrent(r, 50+r.IntN(1000), 2+r.IntN(12), 1+r.IntN(40), r.Float64())
 		for l, result := range statuses(t, s.with(times)) {
 			if result.Status != check.Valid {
-				t.Fatalf("seed %d: %v is %v: %s", seed, l, result.Status, result.Detail)
+				t.Fatalf("seed %d: %v is %v: %s", seed, l, result.Status, said(result))
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestTwelveTransactionsAreAlwaysDecided(t *testing.T) {
 		}
 		for l, result := range statuses(t, s.history()) {
 			if result.Status == check.Unknown && !l.Includes(isolation.StrongReadUncommitted) {
-				t.Fatalf("seed %d: %v is unknown: %s\n%s", seed, l, result.Detail, s)
+				t.Fatalf("seed %d: %v is unknown: %s\n%s", seed, l, said(result), s)
 			}
 		}
 	}

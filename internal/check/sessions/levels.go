@@ -2,9 +2,11 @@ package sessions
 
 import (
 	"context"
-	"fmt"
+	"reflect"
+	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
@@ -33,18 +35,17 @@ func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, 
 		held = isolation.StrictSerializable
 	}
 	found := &Found{Keys: r.distinct}
-	said := map[string]isolation.Level{}
+	var told []broken
 	var holds []isolation.Level
 	for _, l := range isolation.Levels() {
 		if expect != isolation.Unknown && !expect.Includes(l) {
 			continue
 		}
-		result := d.result(l, said)
+		result := d.result(l, &told)
 		if result.Status == check.Valid {
 			holds = append(holds, l)
 		}
-		result.Name, result.Required = l.String(), held.Includes(l)
-		found.Results = append(found.Results, result)
+		found.Results = append(found.Results, named(result, l, held.Includes(l)))
 	}
 	found.Holds = isolation.Strongest(holds)
 	return found, nil
@@ -54,14 +55,13 @@ func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, 
 type ladder struct {
 	*resolved
 	verdicts map[isolation.Level]verdict
-	wrong    []check.Anomaly // the reads that are wrong alone
 }
 
 // verdict is what is known of a level.
 type verdict struct {
-	status    check.Status
-	anomalies []check.Anomaly
-	why       string // it is unknown
+	status   check.Status
+	findings []check.Finding
+	why      fact.Fact // it is unknown
 }
 
 // holds notes that a level holds, and with it those that it includes.
@@ -74,10 +74,10 @@ func (d *ladder) holds(l isolation.Level) {
 }
 
 // breaks notes what breaks a level, and with it those that include it.
-func (d *ladder) breaks(l isolation.Level, anomalies ...check.Anomaly) {
+func (d *ladder) breaks(l isolation.Level, findings ...check.Finding) {
 	for _, m := range isolation.Levels() {
 		if d.open(m) && m.Includes(l) {
-			d.verdicts[m] = verdict{status: check.Invalid, anomalies: anomalies}
+			d.verdicts[m] = verdict{status: check.Invalid, findings: findings}
 		}
 	}
 }
@@ -117,9 +117,7 @@ func (d *ladder) decide() {
 	if !d.real() {
 		for _, l := range isolation.Levels() {
 			if d.open(l) && l.Includes(isolation.StrongReadUncommitted) {
-				d.verdicts[l] = verdict{
-					why: "Not decided: the history does not say which transactions had ended before others began.",
-				}
+				d.verdicts[l] = verdict{why: fact.SessionNoTimes{}}
 			}
 		}
 	}
@@ -130,21 +128,21 @@ func (d *ladder) is(l isolation.Level, r check.Result) {
 	switch {
 	case !d.open(l):
 	case r.Status == check.Invalid:
-		d.breaks(l, r.Anomalies...)
-	case r.Detail != "":
-		d.verdicts[l] = verdict{why: r.Detail}
+		d.breaks(l, r.Findings...)
+	case r.Why != nil:
+		d.verdicts[l] = verdict{why: r.Why}
 	}
 }
 
 // wrongAlone notes the levels that single reads break, whatever else there is. No order of
 // writes alone can be wrong: they can follow each other in any.
 func (d *ladder) wrongAlone() {
-	byLevel := map[isolation.Level][]check.Anomaly{}
-	for _, a := range d.wrongReads() {
-		if a.Name == readWords[notOwn].name {
-			a.Name, a.Forbidden = "internal inconsistency", isolation.ReadAtomic
+	byLevel := map[isolation.Level][]check.Finding{}
+	for _, f := range d.wrongReads() {
+		if f.Anomaly == readWords[notOwn].name {
+			f.Anomaly, f.Forbidden = "internal inconsistency", isolation.ReadAtomic
 		}
-		byLevel[a.Forbidden] = append(byLevel[a.Forbidden], a)
+		byLevel[f.Forbidden] = append(byLevel[f.Forbidden], f)
 	}
 	for _, l := range []isolation.Level{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.ReadAtomic} {
 		if a := byLevel[l]; len(a) > 0 {
@@ -213,28 +211,37 @@ func (d *ladder) holdsUnlessBroken(l isolation.Level) {
 	}
 }
 
-// result is a level's result. An anomaly that breaks several levels is said of the first.
-func (d *ladder) result(l isolation.Level, said map[string]isolation.Level) check.Result {
+// broken is a finding and the first level that it breaks.
+type broken struct {
+	check.Finding
+	at isolation.Level
+}
+
+// result returns a level's result. A finding that breaks several levels is told at the first.
+func (d *ladder) result(l isolation.Level, told *[]broken) check.Result {
 	v := d.verdicts[l]
 	switch {
 	case v.status == check.Valid:
 		return valid(l)
 	case v.status == check.Unknown:
-		return check.Result{Detail: v.why}
+		return check.Result{Why: v.why}
 	}
-	var fresh []check.Anomaly
-	before := ""
-	for _, a := range v.anomalies {
-		if at, known := said[a.Detail]; !known {
-			said[a.Detail] = l
-			fresh = append(fresh, a)
-		} else if before == "" {
-			before = fmt.Sprintf("Broken by the %s at %s.", a.Name, at)
+	var fresh []check.Finding
+	var before fact.Fact
+	for _, f := range v.findings {
+		at := slices.IndexFunc(*told, func(b broken) bool {
+			return b.Anomaly == f.Anomaly && reflect.DeepEqual(b.Instances, f.Instances)
+		})
+		if at < 0 {
+			*told = append(*told, broken{f, l})
+			fresh = append(fresh, f)
+		} else if before == nil {
+			before = fact.SessionBroken{Anomaly: f.Anomaly, At: (*told)[at].at.String()}
 		}
 	}
-	r := invalid(fresh)
+	r := invalid(fresh...)
 	if len(fresh) == 0 {
-		r.Detail = before
+		r.Why = before
 	}
 	return r
 }

@@ -252,14 +252,14 @@ func compareAll(t *testing.T, seed uint64, s small, times *Times, h *History) ma
 			continue
 		}
 		if want := map[bool]check.Status{true: check.Valid, false: check.Invalid}[d.holds(l)]; r.Status != want {
-			t.Fatalf("seed %d: %v is %v (%s), and the definition says %v: %+v\n%s", seed, l, r.Status, r.Detail, want, times, s)
+			t.Fatalf("seed %d: %v is %v (%s), and the definition says %v: %+v\n%s", seed, l, r.Status, said(r), want, times, s)
 		}
-		for _, a := range r.Anomalies {
-			if a.Name == "" || a.Detail == "" || !l.Includes(a.Forbidden) && l != isolation.RepeatableRead && l != isolation.Causal {
+		for _, a := range r.Findings {
+			if a.Anomaly == "" || len(a.Instances) == 0 || !l.Includes(a.Forbidden) && l != isolation.RepeatableRead && l != isolation.Causal {
 				t.Fatalf("seed %d: %v has an anomaly of %v: %+v\n%s", seed, l, a.Forbidden, a, s)
 			}
 			for i, e := range a.Cycle {
-				if next := a.Cycle[(i+1)%len(a.Cycle)]; e.To != next.From || e.Text == "" {
+				if next := a.Cycle[(i+1)%len(a.Cycle)]; e.To != next.From || e.Why == nil {
 					t.Fatalf("seed %d: no cycle: %+v\n%s", seed, a.Cycle, s)
 				}
 			}
@@ -343,7 +343,7 @@ func TestBothVocabulariesAgree(t *testing.T) {
 				continue
 			}
 			if of.Status != result.Status {
-				t.Fatalf("seed %d: %s is %v (%s) and %v (%s):\n%s", seed, result.Name, of.Status, of.Detail, result.Status, result.Detail, s)
+				t.Fatalf("seed %d: %s is %v (%s) and %v (%s):\n%s", seed, result.Name, of.Status, said(of), result.Status, said(result), s)
 			}
 		}
 	}

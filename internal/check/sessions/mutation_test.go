@@ -122,7 +122,7 @@ func TestMutations(t *testing.T) {
 		s := serialHistory(rand.New(rand.NewPCG(seed, 3)), 5)
 		for name, r := range decided(t, s.history(), isolation.Unknown) {
 			if r.Status != check.Valid {
-				t.Fatalf("seed %d: %s is %v: %s\n%s", seed, name, r.Status, r.Detail, s)
+				t.Fatalf("seed %d: %s is %v: %s\n%s", seed, name, r.Status, said(r), s)
 			}
 		}
 		list, what := s.mutations()
@@ -132,7 +132,7 @@ func TestMutations(t *testing.T) {
 			for _, l := range []isolation.Level{isolation.ReadCommitted, isolation.ReadAtomic, isolation.Causal} {
 				want := map[bool]check.Status{true: check.Valid, false: check.Invalid}[o.holds(l)]
 				if got := results[l.String()]; got.Status != want {
-					t.Fatalf("seed %d, %s: %v is %v (%s), and the definition says %v:\n%s", seed, what[i], l, got.Status, got.Detail, want, c)
+					t.Fatalf("seed %d, %s: %v is %v (%s), and the definition says %v:\n%s", seed, what[i], l, got.Status, said(got), want, c)
 				}
 			}
 			got := results[isolation.Serializable.String()]
@@ -146,7 +146,7 @@ func TestMutations(t *testing.T) {
 			}
 			want := newOracle(alone).holds(isolation.StrongSessionSerializable)
 			if got.Status != map[bool]check.Status{true: check.Valid, false: check.Invalid}[want] {
-				t.Fatalf("seed %d, %s: serializable is %v (%s), and some order is a serial one: %v\n%s", seed, what[i], got.Status, got.Detail, want, c)
+				t.Fatalf("seed %d, %s: serializable is %v (%s), and some order is a serial one: %v\n%s", seed, what[i], got.Status, said(got), want, c)
 			}
 			if !want {
 				broken++

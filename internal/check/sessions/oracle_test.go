@@ -9,9 +9,19 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
+
+// said returns a result in words, for messages, and panics if a fact has none.
+func said(r check.Result) string {
+	say := text.Speaker{Words: check.Words{One: "transaction"}}
+	for i := range r.Findings {
+		say.Cycle(r.Findings[i].Cycle)
+	}
+	return say.Detail(&r)
+}
 
 // small is a history as a list of sessions of transactions of operations.
 type small struct {
@@ -294,7 +304,7 @@ func TestOracle(t *testing.T) {
 		for _, l := range []isolation.Level{isolation.ReadCommitted, isolation.ReadAtomic, isolation.Causal} {
 			got, want := results[l.String()], o.holds(l)
 			if got.Status != map[bool]check.Status{true: check.Valid, false: check.Invalid}[want] {
-				t.Fatalf("seed %d: %v is %v (%s), and the definition says %v:\n%s", seed, l, got.Status, got.Detail, want, s)
+				t.Fatalf("seed %d: %v is %v (%s), and the definition says %v:\n%s", seed, l, got.Status, said(got), want, s)
 			}
 			n := counts[l.String()]
 			n[btoi(want)]++
@@ -312,8 +322,11 @@ func TestWitness(t *testing.T) {
 		s := random(rand.New(rand.NewPCG(seed, 2)), 7)
 		h := s.history()
 		for _, result := range decided(t, h, isolation.Unknown) {
-			for _, a := range result.Anomalies {
-				if a.Count == 0 || a.Detail == "" || len(a.Witness) == 0 {
+			if said(result) == "" {
+				t.Fatalf("seed %d: %s has no words", seed, result.Name)
+			}
+			for _, a := range result.Findings {
+				if a.Count == 0 || len(a.Instances) == 0 || len(a.Transactions) == 0 {
 					t.Fatalf("seed %d: an anomaly without a witness: %+v\n%s", seed, a, s)
 				}
 				for i, e := range a.Cycle {

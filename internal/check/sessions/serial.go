@@ -1,10 +1,10 @@
 package sessions
 
 import (
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/isolation"
 )
@@ -27,16 +27,14 @@ type serial struct {
 // serial decides the two levels. The reads are sound.
 func (r *resolved) serial(o graph.Order) (snapshot, serializable check.Result) {
 	s := &serial{versions: r.versions(), o: o}
-	both := func(a check.Anomaly) (check.Result, check.Result) {
-		return invalid([]check.Anomaly{a}), invalid([]check.Anomaly{a})
-	}
+	both := func(f check.Finding) (check.Result, check.Result) { return invalid(f), invalid(f) }
 	if s.lost {
 		return both(s.lostUpdate())
 	}
 	s.infer()
 	for i, to := range s.known.to {
 		if to == initial {
-			return both(s.missed(i))
+			return both(s.unwritten(i))
 		}
 	}
 	s.depend()
@@ -119,14 +117,13 @@ func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
 	case found.State == graph.Holds:
 		return valid(s.level(snapshot))
 	case found.State == graph.Open:
-		return check.Result{Detail: "Not decided: the reads leave open in which order some values were written, " +
-			"and the search for an order came to its bound."}
+		return check.Result{Why: fact.SessionWritesOpen{}}
 	case len(found.Core) == 0:
-		return invalid([]check.Anomaly{s.cyclic(snapshot)})
+		return invalid(s.cyclic(snapshot))
 	case len(found.First) == 0 && len(found.Second) == 0:
-		return invalid([]check.Anomaly{s.unexplained(found, groups, snapshot)})
+		return invalid(s.unexplained(found, groups, snapshot))
 	}
-	return invalid([]check.Anomaly{s.unsettled(found, groups, snapshot)})
+	return invalid(s.unsettled(found, groups, snapshot))
 }
 
 // steps turns real time of an order of sessions into that.
@@ -164,8 +161,8 @@ func (s *serial) inferred(step graph.Step) bool {
 	return false
 }
 
-// cyclic is the anomaly of dependencies that have a cycle, which is a short one.
-func (s *serial) cyclic(snapshot bool) check.Anomaly {
+// cyclic returns the finding of dependencies that have a cycle, which is a short one.
+func (s *serial) cyclic(snapshot bool) check.Finding {
 	groups, level := 0, s.level(snapshot)
 	test := graph.TestSerializable
 	if snapshot {
@@ -176,7 +173,7 @@ func (s *serial) cyclic(snapshot bool) check.Anomaly {
 			groups++
 		}
 	})
-	a := check.Anomaly{}
+	f := check.Finding{}
 	var best []graph.Step
 	for _, steps := range cycles {
 		steps = s.steps(steps)
@@ -186,96 +183,73 @@ func (s *serial) cyclic(snapshot bool) check.Anomaly {
 		}
 		groups++
 		if best == nil || len(steps) < len(best) {
-			best, a.Name, a.Forbidden = steps, name, forbidden
+			best, f.Anomaly, f.Forbidden = steps, name, forbidden
 		}
 	}
-	a.Count = groups
-	s.describe(&a, best)
-	a.Detail += check.Times(groups)
-	return a
+	f.Count = groups
+	if len(best) > 0 {
+		f.Instances = []fact.Fact{s.describe(&f, best)}
+	}
+	return f
 }
 
-// describe puts a cycle into an anomaly.
-func (s *serial) describe(a *check.Anomaly, steps []graph.Step) {
+// describe puts a cycle into a finding, and returns it as a fact.
+func (s *serial) describe(f *check.Finding, steps []graph.Step) fact.Fact {
 	for _, step := range steps {
 		e := s.edge(step)
-		a.Cycle, a.Witness = append(a.Cycle, e), append(a.Witness, e.From)
+		f.Cycle, f.Transactions = append(f.Cycle, e), append(f.Transactions, e.From)
+		if e.Object != "" {
+			f.Objects = append(f.Objects, fact.Object(e.Object))
+		}
 	}
-	if len(steps) > 0 {
-		a.Detail = fmt.Sprintf("%s: %s", check.Capital(a.Name), s.summary(a.Cycle))
+	f.Objects = distinct(f.Objects)
+	cycle := fact.SessionCycle{By: s.member(steps[0].From), Length: len(steps)}
+	if len(steps) == 2 {
+		cycle.Why = []fact.Fact{f.Cycle[0].Why, f.Cycle[1].Why}
 	}
+	return cycle
 }
 
-// summary is a cycle in words.
-func (s *serial) summary(cycle []check.Edge) string {
-	if len(cycle) == 2 {
-		return cycle[0].Text + "; " + cycle[1].Text
-	}
-	return fmt.Sprintf("%s comes before itself over %s", s.Name(cycle[0].From), check.Plural(len(cycle), "dependency"))
-}
-
-// unsettled is the anomaly of writes of which no order works.
-func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
+// unsettled returns the finding of writes of which no order works.
+func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Finding {
 	first, second := s.steps(found.First), s.steps(found.Second)
 	one, other := groups[found.Leaf.Group][found.Leaf.One], groups[found.Leaf.Group][found.Leaf.Other]
 	if swap := forces(first) && !forces(second) || len(first) == 0; swap {
 		first, second, one, other = second, first, other, one
 	}
-	a := check.Anomaly{Count: 1}
-	if a.Name, a.Forbidden = s.named(first); !s.level(snapshot).Includes(a.Forbidden) {
-		a.Forbidden = s.level(snapshot)
+	f := check.Finding{Count: 1}
+	if f.Anomaly, f.Forbidden = s.named(first); !s.level(snapshot).Includes(f.Forbidden) {
+		f.Forbidden = s.level(snapshot)
 	}
-	s.describe(&a, first)
 	key, _ := s.shared(one.Last, other.First)
-	object := s.objectOf(one.Last, key)
-	old, _ := s.wroteLast(one.Last, key)
-	made, _ := s.wroteLast(other.First, key)
-	switch {
-	case len(second) == 0:
-	case forces(second):
-		a.Detail += fmt.Sprintf(". %s was written to %s before %s, because otherwise: %s",
-			s.value(old), object, s.value(made), s.texts(second))
-	default:
-		a.Detail += fmt.Sprintf(". That is so if %s was written to %s before %s. Otherwise: %s",
-			s.value(old), object, s.value(made), s.texts(second))
+	earlier, _ := s.wroteLast(one.Last, key)
+	later, _ := s.wroteLast(other.First, key)
+	either := fact.SessionEitherOrder{
+		Cycle: s.describe(&f, first), Object: fact.Object(s.objectOf(one.Last, key)),
+		Earlier: s.value(earlier), Later: s.value(later), Forced: forces(second), More: len(found.Core) - 1,
 	}
-	if more := len(found.Core) - 1; more > 0 {
-		a.Detail += fmt.Sprintf(". The order of %s of writes changes nothing", check.Plural(more, "more pair"))
-	}
-	a.Detail += "."
 	for _, step := range second {
-		a.Witness = append(a.Witness, s.id(step.From))
+		either.Otherwise = append(either.Otherwise, s.edge(step).Why)
+		f.Transactions = append(f.Transactions, s.id(step.From))
 	}
-	a.Witness = check.Distinct(a.Witness)
-	return a
+	f.Instances, f.Transactions = []fact.Fact{either}, check.Distinct(f.Transactions)
+	return f
 }
 
-// unexplained is the anomaly of writes of which no order works, if there are too many to show why.
-func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Anomaly {
-	a := check.Anomaly{Name: "no order of the writes", Forbidden: s.level(snapshot), Count: 1}
+// unexplained returns the finding of writes of which no order works, if there are too many to show why.
+func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Finding {
+	f := check.Finding{Anomaly: "no order of the writes", Forbidden: s.level(snapshot)}
 	for _, p := range found.Core[:min(len(found.Core), check.Shown)] {
 		group := groups[p.Group]
-		a.Witness = append(a.Witness, s.id(group[p.One].First), s.id(group[p.Other].First))
+		f.Transactions = append(f.Transactions, s.id(group[p.One].First), s.id(group[p.Other].First))
 	}
-	a.Witness = check.Distinct(a.Witness)
-	a.Detail = fmt.Sprintf("No order of the writes: in every order of %s of writes, transactions come before themselves.",
-		check.Plural(len(found.Core), "pair"))
-	return a
+	f.Transactions = check.Distinct(f.Transactions)
+	f.Add(fact.SessionNoOrder{Pairs: len(found.Core)}, "")
+	return f
 }
 
 // forces reports whether a cycle has nothing but what was read, written and ordered: then the
 // order of two writes that it is about is known.
 func forces(steps []graph.Step) bool {
 	return len(steps) > 0 && !slices.ContainsFunc(steps, graph.Step.Anti)
-}
-
-// texts says the steps of a cycle in words.
-func (s *serial) texts(steps []graph.Step) (text string) {
-	for i, step := range steps {
-		if i > 0 {
-			text += "; "
-		}
-		text += s.edge(step).Text
-	}
-	return text
 }

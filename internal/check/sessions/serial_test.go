@@ -175,10 +175,10 @@ func TestExecutors(t *testing.T) {
 			}
 			counts[name][got.Status]++
 			if got.Status == check.Unknown {
-				t.Fatalf("seed %d: %v is unknown: %s\n%s", seed, l.level, got.Detail, s)
+				t.Fatalf("seed %d: %v is unknown: %s\n%s", seed, l.level, said(got), s)
 			}
 			if want := executable(s, l.serial, l.sessions); want != (got.Status == check.Valid) {
-				t.Fatalf("seed %d: %v is %v (%s), and a store could have done it is %v:\n%s", seed, l.level, got.Status, got.Detail, want, s)
+				t.Fatalf("seed %d: %v is %v (%s), and a store could have done it is %v:\n%s", seed, l.level, got.Status, said(got), want, s)
 			}
 			if one := decided(t, s.history(), l.level)[name]; one.Status != got.Status {
 				t.Fatalf("seed %d: %v alone is %v, and among all %v:\n%s", seed, l.level, one.Status, got.Status, s)

@@ -1,9 +1,7 @@
 package sessions
 
 import (
-	"fmt"
-
-	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
 )
 
@@ -71,15 +69,13 @@ func (r *resolved) after(t uint32) uint32 {
 	return initial
 }
 
-// timeText says why an order has one transaction before another.
-func (r *resolved) timeText(o graph.Order, from, to uint32) string {
-	if o == graph.Sessions {
-		return "by the order of their session"
-	}
-	if r.Times.Lasted != nil {
+// timeFact returns why an order has one transaction before another.
+func (r *resolved) timeFact(o graph.Order, from, to uint32) fact.Fact {
+	f := fact.SessionTime{First: r.member(from), Second: r.member(to), Order: timeOrder(o)}
+	if o == graph.Real && r.Times.Lasted != nil {
 		if lasted, known := r.Times.Lasted(int(from)-1, int(to)-1); known {
-			return fmt.Sprintf("it had ended %s before the other began", check.Lasted(lasted))
+			f.Apart = lasted
 		}
 	}
-	return "it had ended before the other began"
+	return f
 }

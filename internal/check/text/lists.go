@@ -275,6 +275,8 @@ func (s Speaker) listOpen(f fact.Fact) string {
 			s.On(f.On), s.listElement(f.Element))
 	case fact.ListNoTimes:
 		return "the history has no times of one clock"
+	case fact.ListCausalOpen:
+		return "causal consistency of lists is decided only if a weaker level is broken or a stronger one holds"
 	case fact.ListClocks:
 		return fmt.Sprintf("nothing contradicts real time for certain, but the clocks of the clients are known only to within %s of each other",
 			check.Lasted(f.Within))

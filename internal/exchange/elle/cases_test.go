@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,9 +47,6 @@ func TestCases(t *testing.T) {
 			compareLevels(t, c, strings.Fields(of.levels))
 			named := of.names == ""
 			for _, r := range c.Results {
-				for _, a := range r.Anomalies {
-					named = named || a.Name == of.names
-				}
 				for _, f := range r.Findings {
 					named = named || f.Anomaly == of.names
 				}
@@ -85,11 +81,11 @@ func TestOrderOfLinesIsNoDuration(t *testing.T) {
 				write, times[0], write, times[1], read, times[2], read, times[3])
 			_, c := checked(t, []byte(lines))
 			compareLevels(t, c, []string{"holds", "serializable", "broken", "strong-snapshot-isolation"})
-			edges := ""
+			edges, say := "", sentences.Speaker{Words: check.Words{One: "transaction"}}
 			for _, r := range c.Results {
-				for _, a := range slices.Concat(r.Anomalies, sentences.Speaker{Words: check.Words{One: "transaction"}}.Anomalies(&r)) {
-					for _, e := range a.Cycle {
-						edges += e.Text + "\n"
+				for _, f := range r.Findings {
+					for _, e := range f.Cycle {
+						edges += say.Clause(e.Why) + "\n"
 					}
 				}
 			}

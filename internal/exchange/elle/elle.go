@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/lists"
 	"stroppy/internal/check/sessions"
 	"stroppy/internal/exchange"
@@ -131,17 +132,14 @@ func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *exc
 
 // withCausal adds what follows for causal consistency, which the checker of lists does not decide.
 func withCausal(levels []lists.LevelResult) []lists.LevelResult {
-	causal := check.Result{
-		Name:   isolation.Causal.String(),
-		Detail: "Not decided: causal consistency of lists is decided only if a weaker level is broken or a stronger one holds.",
-	}
+	causal := check.Result{Name: isolation.Causal.String(), Why: fact.ListCausalOpen{}}
 	at := len(levels)
 	for i, l := range levels {
 		switch {
 		case isolation.Causal.Includes(l.Level) && l.Status == check.Invalid:
-			causal.Status, causal.Detail = check.Invalid, fmt.Sprintf("What breaks %v breaks it too.", l.Level)
+			causal.Status, causal.Why = check.Invalid, fact.ListBroken{At: causal.Name}
 		case l.Level.Includes(isolation.Causal) && l.Status == check.Valid:
-			causal.Status, causal.Detail = check.Valid, "It holds."
+			causal.Status, causal.Why = check.Valid, fact.ListLevelHolds{}
 		}
 		if l.Level < isolation.Causal {
 			at = i + 1

@@ -99,14 +99,11 @@ func expectNamed(t *testing.T, r *exchange.Checked, name string) {
 	t.Helper()
 	var all []string
 	for _, l := range r.Results {
-		for _, f := range l.Findings {
-			l.Anomalies = append(l.Anomalies, check.Anomaly{Name: f.Anomaly, Spans: f.Spans})
-		}
-		for _, a := range l.Anomalies {
-			plain := strings.ToLower(strings.NewReplacer("(", "", ")", "", "-", " ", ",", "").Replace(a.Name))
+		for _, a := range l.Findings {
+			plain := strings.ToLower(strings.NewReplacer("(", "", ")", "", "-", " ", ",", "").Replace(a.Anomaly))
 			if plain == name {
 				if len(a.Spans) == 0 && name != "duplicate element" {
-					t.Errorf("%s has no transactions", a.Name)
+					t.Errorf("%s has no transactions", a.Anomaly)
 				}
 				return
 			}

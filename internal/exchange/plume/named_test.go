@@ -81,7 +81,7 @@ func compare(t *testing.T, name string, claims []string, results []check.Result)
 			switch {
 			case claims[i] == "holds" && level.Includes(of) && r.Status != check.Valid,
 				claims[i] == "broken" && of.Includes(level) && !apart && r.Status != check.Invalid:
-				t.Errorf("%s: %s is %v: %s", name, r.Name, r.Status, r.Detail)
+				t.Errorf("%s: %s is %v: %+v", name, r.Name, r.Status, r.Findings)
 			}
 		}
 		if !seen {

@@ -1,46 +1,49 @@
 package sessions
 
 import (
-	"fmt"
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/check/graph"
-	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// lostUpdate is the anomaly of two transactions that read and overwrote one version.
-func (s *serial) lostUpdate() check.Anomaly {
+// lostUpdate returns the finding of two transactions that read and overwrote one version.
+func (s *serial) lostUpdate() check.Finding {
 	op := s.readAt(s.second[0])
 	one, other := s.reader(s.second[0]), s.reader(s.second[1])
-	a := check.Anomaly{Name: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: 1, Witness: []history.ID{s.id(one), s.id(other)}}
-	a.Detail = fmt.Sprintf("Lost update: %s and %s both read %s from %s and wrote it", s.name(one), s.name(other), s.value(op.Value), s.object(op)) + check.Times(1)
-	a.Cycle = []check.Edge{s.overwriteEdge(one, other, s.second[0]), s.overwriteEdge(other, one, s.second[1])}
-	return a
+	f := check.Finding{Anomaly: "lost update (P4)", Forbidden: isolation.SnapshotIsolation}
+	lost := fact.SessionLostUpdate{
+		First: s.member(one), Second: s.member(other), Object: s.on(op), Value: s.value(op.Value),
+	}
+	f.Add(lost, s.on(op), s.id(one), s.id(other))
+	f.Cycle = []check.Edge{s.overwriteEdge(one, other, s.second[0]), s.overwriteEdge(other, one, s.second[1])}
+	return f
 }
 
 // overwriteEdge is the edge from who read a version to who wrote its key after it.
 func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
 	op := s.readAt(read)
-	value, _ := s.wroteLast(to, s.readKey[read])
+	last, _ := s.wroteLast(to, s.readKey[read])
+	value, made := s.value(op.Value), s.value(last)
 	return check.Edge{
-		From: s.id(from), To: s.id(to), Kind: check.ReadWrite, Object: s.object(op), FromVersion: s.value(op.Value), ToVersion: s.value(value),
-		Text: fmt.Sprintf("%s before %s: it read %s from %s, and the other wrote %s over it", s.name(from), s.name(to), s.value(op.Value), s.object(op), s.value(value)),
+		From: s.id(from), To: s.id(to), Kind: check.ReadWrite, Object: s.object(op), FromVersion: value, ToVersion: made,
+		Why: fact.SessionOverwrote{Reader: s.member(from), Writer: s.member(to), Object: s.on(op), Value: value, Made: made},
 	}
 }
 
-// missed is the anomaly of a read of what nobody wrote, by who comes after a writer.
-func (s *serial) missed(edge int) check.Anomaly {
+// unwritten returns the finding of a read of what nobody wrote, by who comes after a writer.
+func (s *serial) unwritten(edge int) check.Finding {
 	steps := []step{{s.known.from[edge], initial, inferStep, s.known.read[edge]}, {from: initial, to: s.known.from[edge]}}
-	a := s.ofCycle(steps, 1)
+	f := s.ofCycle(steps, 1)
 	o := graph.Plain
 	if s.o != graph.Plain && !s.saw(s.reader(s.known.read[edge]), s.known.from[edge]) {
 		o = graph.Sessions // it comes after the writer by the order of sessions
 	}
-	a.Name, a.Forbidden = graph.GSingle.Name(o, true), graph.TestSnapshot.Level(o)
-	a.Detail = check.Capital(a.Name) + ": " + s.missText(steps[0]) + check.Times(1)
-	return a
+	f.Anomaly, f.Forbidden = graph.GSingle.Name(o, true), graph.TestSnapshot.Level(o)
+	f.Instances = []fact.Fact{s.missed(steps[0])}
+	return f
 }
 
 // saw reports whether a transaction read something from another one.
@@ -51,22 +54,19 @@ func (r *resolved) saw(t, from uint32) bool {
 // edge is a dependency with why it is one.
 func (s *serial) edge(one graph.Step) check.Edge {
 	e := check.Edge{From: s.id(one.From), To: s.id(one.To)}
-	e.Text = fmt.Sprintf("%s before %s: ", s.name(one.From), s.name(one.To))
 	switch one.Kind {
 	case graph.Process:
-		e.Kind = check.ProcessOrder
-		e.Text += s.timeText(graph.Sessions, one.From, one.To)
+		e.Kind, e.Why = check.ProcessOrder, s.timeFact(graph.Sessions, one.From, one.To)
 		return e
 	case graph.Rt:
-		e.Kind = check.RealTime
-		e.Text += s.timeText(graph.Real, one.From, one.To)
+		e.Kind, e.Why = check.RealTime, s.timeFact(graph.Real, one.From, one.To)
 		return e
 	case graph.Wr:
 		for i := s.readRow[one.To]; i < s.readRow[one.To+1]; i++ {
 			if s.readFrom[i] == one.From {
 				op := s.readAt(i)
 				e.Kind, e.Object, e.FromVersion, e.ToVersion = check.WriteRead, s.object(op), s.value(op.Value), s.value(op.Value)
-				e.Text += fmt.Sprintf("whose %s it read from %s", s.value(op.Value), s.object(op))
+				e.Why = s.readOf(one.From, one.To, op)
 				return e
 			}
 		}
@@ -113,13 +113,13 @@ func (s *serial) shared(one, other uint32) (key uint32, ok bool) {
 
 // writeEdge completes an edge between writers of one key.
 func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
-	e.Kind = check.WriteWrite
+	e.Kind, e.Why = check.WriteWrite, fact.SessionBefore{First: s.member(one.From), Second: s.member(one.To)}
 	key, follows := s.follows(one)
 	if !follows {
 		for i, from := range s.known.from {
 			if from == one.From && s.known.to[i] == one.To {
 				e.Object = s.object(s.readAt(s.known.read[i]))
-				e.Text += s.missText(step{one.From, one.To, inferStep, s.known.read[i]})
+				e.Why = s.missed(step{one.From, one.To, inferStep, s.known.read[i]})
 				return e
 			}
 		}
@@ -131,7 +131,10 @@ func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
 	old, _ := s.wroteLast(one.From, key)
 	made, _ := s.wroteLast(one.To, key)
 	e.Object, e.FromVersion, e.ToVersion = s.objectOf(one.From, key), s.value(old), s.value(made)
-	e.Text += fmt.Sprintf("whose %s at %s it overwrote by %s", e.FromVersion, e.Object, e.ToVersion)
+	e.Why = fact.SessionReplaced{
+		First: s.member(one.From), Second: s.member(one.To),
+		Object: fact.Object(e.Object), Value: e.FromVersion, Made: e.ToVersion,
+	}
 	return e
 }
 

@@ -43,8 +43,7 @@ type Edge struct {
 	// where it is not known.
 	FromVersion, ToVersion string
 
-	Why  fact.Fact // the edge as a statement; nil: see Text
-	Text string    // the edge in words, without a full stop
+	Why fact.Fact // the edge as a statement
 }
 
 // Span is a transaction as a drawing shows it: on its client's line, from its beginning to
@@ -54,6 +53,5 @@ type Span struct {
 	Kind       string // as the workload names it
 	Outcome    history.Outcome
 	Begin, End int64       // ns since its run's start; End is 0 where nobody knows it
-	Did        []fact.Fact // what it did and saw; of many operations those that the cycle is about; nil: see Ops
-	Ops        []string    // the same, a short line each
+	Did        []fact.Fact // what it did and saw; of many operations those that the cycle is about
 }

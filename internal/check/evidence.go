@@ -101,22 +101,13 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
 		r.Witness = Distinct(r.Witness)
-		if problem != nil && (r.Status == Valid || r.Status == NotApplicable || r.Status == Unknown && r.Detail == "" && r.Why == nil) {
+		if problem != nil && (r.Status == Valid || r.Status == NotApplicable || r.Status == Unknown && r.Why == nil) {
 			r.Status, r.Why = Unknown, Unreadable(problem)
 		}
 		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {
 			r.Required = true
 		}
 	}
-}
-
-// WhyNoEnd says why there is no end state to check: it was not downloaded, or perhaps
-// before a run had ended.
-func (e *Evidence) WhyNoEnd() string {
-	if e.Unended != 0 {
-		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", e.Unended)
-	}
-	return "the end state was not downloaded; give --db"
 }
 
 // NoEnd returns the reason for which there is no end state to check.
@@ -182,18 +173,6 @@ func (e *Evidence) RequireEndAlone(name string) (r Result, undecided bool) {
 	return r, undecided
 }
 
-// NeedEnd is the result of a check that needs the end state where there is none.
-func (e *Evidence) NeedEnd(name string) (Result, bool) {
-	r := Result{Name: name, Required: true}
-	switch {
-	case e.Input.End == nil:
-		r.Detail = "Not decided: " + e.WhyNoEnd() + "."
-	case e.Damage != nil:
-		r.Detail = fmt.Sprintf("Not decided: %v.", e.Damage)
-	}
-	return r, r.Detail != ""
-}
-
 // Complete says that every history was closed, so that what is not in it was
 // never sent.
 func (e *Evidence) Complete() bool {
@@ -210,27 +189,6 @@ func (e *Evidence) Recorded(id history.ID) bool {
 		}
 	}
 	return false
-}
-
-// Foreign says which transactions in the end state are of runs whose history was not
-// given; empty if there are none.
-func (e *Evidence) Foreign() string {
-	count, runs := 0, map[uint64]bool{}
-	for i := range e.Txns.List {
-		if t := &e.Txns.List[i]; t.Source == FromLedger && !e.Txns.Covers(t.ID.Run()) {
-			count++
-			runs[t.ID.Run()] = true
-		}
-	}
-	list := slices.Sorted(maps.Keys(runs))
-	has := fmt.Sprintf("the %s has %s of", e.Words.Book, Plural(count, e.Words.One))
-	switch len(list) {
-	case 0:
-		return ""
-	case 1:
-		return fmt.Sprintf("%s run %d, whose history was not given: give its directory too", has, list[0])
-	}
-	return has + " the runs " + Several(list) + ", whose histories were not given: give their directories too"
 }
 
 // CountClocks counts the clocks of the histories that have a place in the order.
@@ -268,13 +226,6 @@ func (e *Evidence) IDOf(t uint32) history.ID {
 		return 0
 	}
 	return e.Txns.List[t].ID
-}
-
-// Report hands over a violation to who asks for them.
-func (e *Evidence) Report(check, anomaly string, id history.ID, account, what string) {
-	if e.Input.OnViolation != nil {
-		e.Input.OnViolation(Violation{Check: check, Anomaly: anomaly, Transaction: id, Account: account, What: what})
-	}
 }
 
 // NameToReport names an object where somebody asks for violations.

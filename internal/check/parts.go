@@ -96,19 +96,6 @@ type Doubt struct {
 // Note counts one more.
 func (d *Doubt) Note(by int64) { d.Count, d.By = d.Count+1, max(d.By, by) }
 
-// Why says what a doubt leaves undecided, to stand in a sentence; empty where there is none.
-func (e *Evidence) Why(d Doubt) string { return e.Doubtful(d.Count, "transaction") }
-
-// Doubtful says that real time could contradict so many of a kind, to stand in a sentence; empty
-// for none.
-func (e *Evidence) Doubtful(n int, noun string) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("nothing contradicts real time for sure, but times of clients with different clocks are known to within %s of each other, and for %s that is too little",
-		Lasted(e.Uncertainty()), Plural(n, noun))
-}
-
 // Apart says that of one run some clients have a clock that was not compared with that of others.
 func (e *Evidence) Apart() bool {
 	for i, run := range e.Txns.Runs {

@@ -4,12 +4,8 @@
 package check
 
 import (
-	"fmt"
-	"strings"
-
 	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 )
 
 // Status is the answer of one check. The zero value is Unknown.
@@ -55,9 +51,7 @@ type Result struct {
 	StateAlone bool
 	Findings   []Finding     // what makes it invalid, the gravest first
 	Why        fact.Fact     // of a valid result what was checked, of others the reason; nil: see Findings
-	Detail     string        // the sentences of a checker that has no findings as values yet
 	Witness    []history.ID  // the transactions that show it
-	Anomalies  []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
 	Where      []history.Ref // where in the recorded history the witnesses stand
 }
 
@@ -78,17 +72,6 @@ type Table struct {
 	Notes   []string   `json:"notes,omitempty"` // what a measurement is divided by, above all
 }
 
-// Anomaly is one way in which the order of transactions went wrong.
-type Anomaly struct {
-	Name      string          // Adya's or the field's term: lost update, read skew, write skew, long fork …
-	Forbidden isolation.Level // the weakest level that forbids it
-	Count     int             // how often it was found, as far as the search went
-	Detail    string          // one instance in words
-	Witness   []history.ID
-	Cycle     []Edge // of the instance: the last edge leads back to the first; nil where it is no cycle
-	Spans     []Span // of the instance: who takes part, in the order of their beginnings
-}
-
 // Violation is one transaction that shows a violation. Of some there is no
 // transaction, but an account alone.
 type Violation struct {
@@ -96,8 +79,7 @@ type Violation struct {
 	Anomaly     string     // of serializable and strict
 	Transaction history.ID // 0: none
 	Account     string     // as people know it; empty: none
-	Fact        fact.Fact  // what it shows; nil: see What
-	What        string     // in words
+	Fact        fact.Fact  // what it shows
 	Pieces      []Piece    // of a value that nobody wrote and whose bytes were kept
 }
 
@@ -133,80 +115,4 @@ func Verdict(results []Result) Status {
 		return Unknown
 	}
 	return Valid
-}
-
-// Findings are the violations of one kind: how often it was found, and the first few.
-type Findings struct {
-	Check       string          // the check that they make invalid
-	Anomaly     string          // what the field calls them; empty: nothing
-	Forbidden   isolation.Level // the weakest level that forbids the anomaly
-	Noun, Title string          // what each is, and all together with the counted noun in it; empty: Texts are sentences
-
-	Count int
-	Texts []string
-	IDs   []history.ID
-}
-
-// Full says that no more texts are kept.
-func (f *Findings) Full() bool { return len(f.Texts) == Shown }
-
-// Add counts one violation, and keeps it while they are few: its words and the
-// transactions that show it.
-func (f *Findings) Add(what string, ids ...history.ID) {
-	if f.Count++; !f.Full() {
-		f.Texts = append(f.Texts, what)
-		f.IDs = append(f.IDs, ids...)
-	}
-}
-
-// String is what was found, in one sentence: how many there are, and the first.
-func (f *Findings) String() string {
-	text := f.Texts[0] + "."
-	switch {
-	case f.Title != "" && f.Count > 1:
-		return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ", first: " + text
-	case f.Title != "":
-		return fmt.Sprintf(f.Title, Plural(f.Count, f.Noun)) + ": " + text
-	case f.Count > 1:
-		text = fmt.Sprintf("%s times, first: %s", Group(f.Count), text)
-	}
-	if f.Anomaly != "" {
-		text = f.Anomaly + ": " + text
-	}
-	return Capital(text)
-}
-
-// Decide returns r as decided by what was found of its check: invalid, and else not
-// decided for the reason why, and without one valid with those words.
-func (r Result) Decide(found []Findings, why, valid string) Result {
-	var lines []string
-	for i := range found {
-		f := &found[i]
-		if f.Check != r.Name || f.Count == 0 {
-			continue
-		}
-		lines = append(lines, f.String())
-		r.Witness = append(r.Witness, f.IDs...)
-		if f.Anomaly != "" {
-			r.Anomalies = append(r.Anomalies, Anomaly{Name: f.Anomaly, Forbidden: f.Forbidden, Count: f.Count, Detail: f.String(), Witness: Distinct(f.IDs)})
-		}
-	}
-	switch {
-	case len(lines) > 0:
-		r.Status, r.Detail = Invalid, strings.Join(lines, "\n")
-	case why != "":
-		r.Detail = "Not decided: " + why + "."
-	default:
-		r.Status, r.Detail = Valid, valid
-	}
-	return r
-}
-
-// Nothing returns r as not applicable for the reason why, which is a sentence, where it
-// is valid only because there was nothing to check; an empty reason changes nothing.
-func (r Result) Nothing(why string) Result {
-	if why != "" && r.Status == Valid {
-		r.Status, r.Detail = NotApplicable, why
-	}
-	return r
 }

@@ -3,6 +3,8 @@ package check
 import (
 	"testing"
 	"time"
+
+	"stroppy/internal/check/fact"
 )
 
 // TestVerdict holds that what is not applicable counts neither for nor against a run, and
@@ -32,14 +34,16 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNothing holds that only what is valid becomes not applicable.
-func TestNothing(t *testing.T) {
+// TestWithout holds that only what is valid becomes not applicable.
+func TestWithout(t *testing.T) {
+	none := fact.Nothing{Noun: "scan", Verb: "made"}
 	for status, want := range map[Status]Status{Valid: NotApplicable, Unknown: Unknown, Invalid: Invalid} {
-		if got := (Result{Status: status, Detail: "d"}).Nothing("No scan was made."); got.Status != want || (got.Detail == "d") == (want == NotApplicable) {
+		got := Result{Status: status, Why: fact.CutOff{}}.Without(none)
+		if got.Status != want || (got.Why == fact.Fact(none)) != (want == NotApplicable) {
 			t.Errorf("%v becomes %+v", status, got)
 		}
 	}
-	if got := (Result{Status: Valid, Detail: "d"}).Nothing(""); got.Status != Valid || got.Detail != "d" {
+	if got := (Result{Status: Valid, Why: fact.CutOff{}}).Without(nil); got.Status != Valid || got.Why != (fact.CutOff{}) {
 		t.Errorf("where there is something to check, it becomes %+v", got)
 	}
 	if text, err := NotApplicable.MarshalText(); err != nil || string(text) != "not applicable" {

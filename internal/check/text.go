@@ -27,14 +27,7 @@ func Distinct(ids []history.ID) []history.ID {
 	return list
 }
 
-// Others counts what else there is of a kind.
-func Others(n int, one, many string) string {
-	if n != 1 {
-		one = many
-	}
-	return Group(n) + " more " + one
-}
-
+// Texts writes each value of a list.
 func Texts[T any](list []T) []string {
 	var texts []string
 	for _, v := range list {
@@ -42,20 +35,6 @@ func Texts[T any](list []T) []string {
 	}
 	return texts
 }
-
-func First(all []history.ID) []history.ID { return slices.Clone(all[:min(Shown, len(all))]) }
-
-// Joined lists some of all.
-func Joined(list []string, all int) string {
-	text := strings.Join(list, ", ")
-	if more := all - len(list); more > 0 {
-		text += fmt.Sprintf(" and %s more", Group(more))
-	}
-	return text
-}
-
-// Several lists the first few of many.
-func Several[T any](all []T) string { return Joined(Texts(all[:min(Shown, len(all))]), len(all)) }
 
 // Plural counts a noun; one ending in y takes -ies.
 func Plural[N int | uint64 | uint32](n N, noun string) string {
@@ -107,15 +86,4 @@ func LatencyText(x float64) string {
 		return fmt.Sprintf("%.2f", x)
 	}
 	return fmt.Sprintf("%.3f", x)
-}
-
-// Times ends a sentence about the first of n of a kind.
-func Times(n int) string {
-	switch n {
-	case 1:
-		return "."
-	case 2:
-		return ". There is 1 more of this kind."
-	}
-	return fmt.Sprintf(". There are %s more of this kind.", Group(n-1))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/fact"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
@@ -77,7 +78,7 @@ func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 	const tries = 10
 	for range tries {
 		r := runBank(t, database, c, 400)
-		switch v, named := check.Verdict(r.results), r.namesLostUpdate(); {
+		switch v, named := checktest.Verdict(r.results), r.namesLostUpdate(); {
 		case v == check.Invalid && named:
 			return
 		case v != check.Valid || named:
@@ -90,7 +91,7 @@ func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 
 // namesLostUpdate reports whether a check names a lost update.
 func (r *trial) namesLostUpdate() bool {
-	return slices.ContainsFunc(r.results, func(result check.Result) bool {
+	return slices.ContainsFunc(r.results, func(result checktest.Told) bool {
 		return slices.ContainsFunc(result.Findings, func(f check.Finding) bool {
 			return f.Kind() == fact.LostUpdate{}.Fact() || f.Kind() == fact.SameVersion{}.Fact()
 		})

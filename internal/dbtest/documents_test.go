@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 	"stroppy/internal/workload"
@@ -383,7 +384,7 @@ func TestCarelessDocuments(t *testing.T) {
 	d := newDocuments(0)
 	d.careless = true
 	r := conduct(t, d, newBank(t, d, func(c *bank.Config) { c.Update, c.Accounts, c.Clients = bank.RMW, 20, 16 }), "", 20_000)
-	if v := check.Verdict(r.results); v != check.Invalid {
+	if v := checktest.Verdict(r.results); v != check.Invalid {
 		t.Errorf("the verdict is %v", v)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/check/fact"
 	"stroppy/internal/check/logs"
 	"stroppy/internal/check/text"
@@ -64,7 +65,7 @@ func (r *trial) wantForeign(t *testing.T) {
 			want = check.Unknown
 		}
 		if result.Status != want {
-			t.Errorf("%s is %v: %s", result.Name, result.Status, eventsText(&result))
+			t.Errorf("%s is %v: %s", result.Name, result.Status, eventsText(&result.Result))
 		}
 	}
 }
@@ -76,7 +77,7 @@ func TestEventsOnNoop(t *testing.T) {
 			c := fewEvents()
 			change(&c)
 			r := runEvents(t, noop.Open(), c, 1000)
-			if v := check.Verdict(r.results); v == check.Valid {
+			if v := checktest.Verdict(r.results); v == check.Valid {
 				t.Error("a log that nobody keeps is valid")
 			}
 			if n := r.driven.Measurements.Latency.Count; n != 1000 {
@@ -144,9 +145,9 @@ func TestEventsMutants(t *testing.T) {
 					t.Fatal("the mutant had no effect")
 				}
 				if result := r.status(finder); result.Status != check.Invalid || len(result.Witness) == 0 {
-					t.Errorf("%s is %v: %s", finder, result.Status, eventsText(&result))
+					t.Errorf("%s is %v: %s", finder, result.Status, eventsText(&result.Result))
 				}
-				if v := check.Verdict(r.results); v != check.Invalid {
+				if v := checktest.Verdict(r.results); v != check.Invalid {
 					t.Errorf("the verdict is %v", v)
 				}
 			})

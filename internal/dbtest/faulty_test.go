@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/history"
@@ -185,8 +186,8 @@ func driveFaulty(t *testing.T, in *Injector, database db.Database, w workload.Wo
 // wantNotInvalid fails the test if a check accuses the database of breaking its claim.
 func (r *trial) wantNotInvalid(t *testing.T) {
 	t.Helper()
-	r.wantChecks(t, func(result check.Result) bool { return result.Required && result.Status == check.Invalid })
-	if check.Verdict(r.results) == check.Invalid {
+	r.wantChecks(t, func(result checktest.Told) bool { return result.Required && result.Status == check.Invalid })
+	if checktest.Verdict(r.results) == check.Invalid {
 		t.Error("the verdict is invalid")
 	}
 }
@@ -324,7 +325,7 @@ func TestSQLMutants(t *testing.T) {
 				if m.fault == LongFork && !r.names(name, "long fork (G-nonadjacent)") {
 					t.Errorf("each reader saw a consistent snapshot, and %s says %s", name, r.status(name).Detail)
 				}
-				if v := check.Verdict(r.results); v != check.Invalid && r.status(name).Required {
+				if v := checktest.Verdict(r.results); v != check.Invalid && r.status(name).Required {
 					t.Errorf("the verdict is %v", v)
 				}
 			})

@@ -63,7 +63,7 @@ func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) 
 // is about it or not.
 func (r *trial) wantSerializable(t *testing.T) {
 	t.Helper()
-	r.wantChecks(t, func(c check.Result) bool { return c.Name != check.Strict })
+	r.wantChecks(t, func(c checktest.Told) bool { return c.Name != check.Strict })
 }
 
 // TestOpenings: where transactions are serializable no check finds a phantom, in every
@@ -109,7 +109,7 @@ func TestOpenedByAnEarlierRun(t *testing.T) {
 	}
 	for _, c := range checked.Results {
 		if c.Status != check.Valid && c.Name != check.Strict {
-			t.Errorf("%s is %v: %s", c.Name, c.Status, c.Detail)
+			t.Errorf("%s is %v: %+v", c.Name, c.Status, c.Why)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestPhantoms(t *testing.T) {
 				r.wantSerializable(t)
 				return
 			}
-			limit := func() check.Result { return checktest.ByName(r.results)[check.Limit] }
+			limit := func() checktest.Told { return checktest.ByName(r.results)[check.Limit] }
 			lacks := func() bool {
 				return slices.ContainsFunc(limit().Findings, func(f check.Finding) bool {
 					return slices.ContainsFunc(f.Instances, func(one fact.Fact) bool {
@@ -172,7 +172,7 @@ func TestPhantoms(t *testing.T) {
 			} else if tc.low > 0.3 && !lacks() {
 				t.Errorf("limit says nothing of balances: %s", l.Detail)
 			}
-			if v := check.Verdict(r.results); v != check.Valid {
+			if v := checktest.Verdict(r.results); v != check.Valid {
 				t.Errorf("the verdict is %v, and the level promises nothing of predicates", v)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
 	"stroppy/internal/cluster"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
@@ -140,7 +141,7 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 			}
 			r.more(t, 500) // the clients have found the new primary
 			r.finish(t)
-			if v := check.Verdict(r.results); v != check.Invalid {
+			if v := checktest.Verdict(r.results); v != check.Invalid {
 				t.Errorf("the verdict is %v although acknowledged transfers are lost", v)
 			}
 			if total := r.status(check.Total); total.Status != check.Valid {

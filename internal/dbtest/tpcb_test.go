@@ -129,9 +129,9 @@ func withoutNote(t *testing.T, database db.SQL) {
 
 // wantUnknown fails the test unless a check could not be decided, and nothing was
 // found wrong.
-func wantUnknown(t *testing.T, results []check.Result, name string) {
+func wantUnknown(t *testing.T, results []checktest.Told, name string) {
 	t.Helper()
-	if v := check.Verdict(results); v != check.Unknown {
+	if v := checktest.Verdict(results); v != check.Unknown {
 		t.Errorf("the verdict is %v", v)
 	}
 	for _, r := range results {

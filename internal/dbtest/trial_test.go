@@ -44,7 +44,7 @@ type trial struct {
 	ended   chan error
 	stop    context.CancelFunc
 	driven  *load.Result // after the drive
-	results []check.Result
+	results []checktest.Told
 }
 
 // keep leaves a copy of a run's directory where the test fails, because a verdict that
@@ -245,13 +245,13 @@ func (r *trial) checkWith(t *testing.T, before ...string) {
 }
 
 // status returns what a check came to; Unknown if there is none of that name.
-func (r *trial) status(name string) check.Result {
+func (r *trial) status(name string) checktest.Told {
 	for _, result := range r.results {
 		if result.Name == name {
 			return result
 		}
 	}
-	return check.Result{Name: name, Detail: "there is no such check"}
+	return checktest.Told{Result: check.Result{Name: name}, Detail: "there is no such check"}
 }
 
 // finds reports whether a check found a violation of a kind.
@@ -268,8 +268,8 @@ func (r *trial) names(name, anomaly string) bool {
 // something to check is valid but for those named.
 func (r *trial) wantValid(t *testing.T, but ...string) {
 	t.Helper()
-	r.wantChecks(t, func(result check.Result) bool { return result.Required && !slices.Contains(but, result.Name) })
-	if v := check.Verdict(r.results); len(but) == 0 && v != check.Valid {
+	r.wantChecks(t, func(result checktest.Told) bool { return result.Required && !slices.Contains(but, result.Name) })
+	if v := checktest.Verdict(r.results); len(but) == 0 && v != check.Valid {
 		t.Errorf("the verdict is %v", v)
 	}
 }
@@ -278,10 +278,10 @@ func (r *trial) wantValid(t *testing.T, but ...string) {
 func (r *trial) wantAllValid(t *testing.T) {
 	t.Helper()
 	r.wantValid(t)
-	r.wantChecks(t, func(result check.Result) bool { return !result.Required })
+	r.wantChecks(t, func(result checktest.Told) bool { return !result.Required })
 }
 
-func (r *trial) wantChecks(t *testing.T, of func(check.Result) bool) {
+func (r *trial) wantChecks(t *testing.T, of func(checktest.Told) bool) {
 	t.Helper()
 	for _, result := range r.results {
 		if of(result) && result.Status != check.Valid && result.Status != check.NotApplicable {

@@ -60,13 +60,6 @@ func Checks(results []check.Result, say checktext.Speaker) []Check {
 			Name: r.Name, Status: r.Status.String(), Detail: say.Detail(&r), Required: r.Required,
 			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
 		}
-		for _, a := range r.Anomalies {
-			one := anomalyOf(a)
-			if len(one.Edges) > 0 && len(one.Transactions) > 0 {
-				one.Drawing = drawingName(a.Name, r.Name, taken)
-			}
-			c.Anomalies = append(c.Anomalies, one)
-		}
 		for i := range r.Findings {
 			c.add(&r.Findings[i], say, taken)
 		}
@@ -75,7 +68,7 @@ func Checks(results []check.Result, say checktext.Speaker) []Check {
 	return list
 }
 
-func anomalyOf(a check.Anomaly) Anomaly {
+func anomalyOf(a checktext.Anomaly) Anomaly {
 	one := Anomaly{Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: names(a.Witness)}
 	for _, e := range a.Cycle {
 		one.Edges = append(one.Edges, Edge{

@@ -72,7 +72,7 @@ var nineChecks = [][2]string{
 func nine(status check.Status) []check.Result {
 	var list []check.Result
 	for _, about := range nineChecks {
-		list = append(list, check.Result{Name: about[0], Status: status, Required: about[0] != check.Serializable && about[0] != check.Strict, Detail: "It is so: " + about[1] + "."})
+		list = append(list, check.Result{Name: about[0], Status: status, Required: about[0] != check.Serializable && about[0] != check.Strict, Why: fact.Unreadable{Problem: "it is so: " + about[1]}})
 	}
 	return list
 }
@@ -101,8 +101,8 @@ func cases() map[string]*Result {
 			Instances: []fact.Fact{fact.Component{By: first, All: 3}}, Transactions: []history.ID{first},
 		}},
 	}
-	results[8].Status, results[8].Detail = check.NotApplicable, "No audits were asked for."
-	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
+	results[8].Status, results[8].Why = check.NotApplicable, fact.Unreadable{Problem: "no audits were asked for"}
+	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Why: fact.Unreadable{Problem: "not serializable, and so not strictly: see serializable"}}
 	invalid.Checks = Checks(results, speaker)
 	invalid.Reason = "2 acknowledged transfers lost: n1 acknowledged them between 14.1 s and 16.8 s; n2 became the leader at 15.9 s."
 	invalid.Cause = &Cause{
@@ -115,14 +115,14 @@ func cases() map[string]*Result {
 	unknown := driven(base("unknown", "The run was cut off, so not all that it sent is recorded. The check no-ghost could not be decided."))
 	results = nine(check.Valid)
 	results[6].Required = true
-	results[4].Status, results[4].Detail = check.Unknown, "Not decided: the recording was cut off, so what was sent last is not known."
+	results[4].Status, results[4].Why = check.Unknown, fact.CutOff{}
 	unknown.Checks, unknown.Finished = Checks(results, speaker), false
 	unknown.Claim.Expect = "serializable"
 	unknown.Load.Seconds, unknown.Load.RowsPerSecond = nil, nil
 	unknown.Drive.Interrupted, unknown.Drive.Rate, unknown.Drive.WarmupSeconds, unknown.Drive.Backlog = true, 5000, 2, 77
 
 	hurt := driven(base("unknown", "The check faults could not be decided."))
-	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Detail: "pause random at 40 s was not healed: n2 did not answer within 2m0s."}), speaker)
+	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Why: fact.FaultTrouble{Fault: "pause random", AtSeconds: 40, State: fact.NotHealed, Error: "n2 did not answer within 2m0s"}}), speaker)
 	hurt.Faults = []Fault{
 		{Injection: Injection{Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4), Verified: "its 3 processes are gone; it answers again"}, OutageSeconds: number(0.843), OutageCluster: number(0.5), OutageClient: number(0.343), OutageLeader: "n0", RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0), P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4},
 		{Injection: Injection{Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive"}, OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0)},
@@ -331,32 +331,30 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// lostUpdate is an anomaly as a checker explains it.
-func lostUpdate() check.Anomaly {
-	a, b := history.NewID(1, 7, 312), history.NewID(1, 3, 9)
-	edge := func(from, to history.ID) check.Edge {
+// lostUpdateFinding is an anomaly as a checker explains it.
+func lostUpdateFinding() check.Finding {
+	first, second := fact.Member{ID: history.NewID(1, 7, 312)}, fact.Member{ID: history.NewID(1, 3, 9)}
+	const account = "account DEUTDEFF 77"
+	edge := func(from, to fact.Member) check.Edge {
 		return check.Edge{
-			From: from, To: to, Kind: check.ReadWrite, Object: "account DEUTDEFF 77", FromVersion: "version 4", ToVersion: "version 5",
-			Text: fmt.Sprintf("transfer %v read version 4 of account DEUTDEFF 77, which transfer %v overwrote", from, to),
+			From: from.ID, To: to.ID, Kind: check.ReadWrite, Object: account, FromVersion: "version 4", ToVersion: "version 5",
+			Why: fact.Dependency{From: from, To: to, Kind: check.ReadWrite.String(), Object: account, Version: 4},
 		}
 	}
-	span := func(id history.ID, begin, end int64) check.Span {
-		return check.Span{ID: id, Kind: "transfer", Outcome: history.Committed, Begin: begin, End: end, Ops: []string{"read version 4, 10.00; made version 5, 9.00"}}
+	span := func(of fact.Member, begin, end int64) check.Span {
+		return check.Span{
+			ID: of.ID, Kind: "transfer", Outcome: history.Committed, Begin: begin, End: end,
+			Did: []fact.Fact{fact.Operation{Read: true, Wrote: true, Version: 4, Balance: 1000, Made: 5, Amount: -100}},
+		}
 	}
-	return check.Anomaly{
-		Name: "lost update", Forbidden: isolation.SnapshotIsolation, Count: 1, Detail: "1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
-		Cycle: []check.Edge{edge(a, b), edge(b, a)}, Spans: []check.Span{span(b, 4_200_000_000, 4_203_000_000), span(a, 4_201_000_000, 4_209_000_000)},
-	}
-}
-
-// lostUpdateFinding is lostUpdate as a finding.
-func lostUpdateFinding() check.Finding {
-	a := lostUpdate()
-	first, second := history.NewID(1, 7, 312), history.NewID(1, 3, 9)
 	return check.Finding{
-		Check: check.Serializable, Anomaly: "lost update (P4)", Forbidden: a.Forbidden, Count: 1, Transactions: []history.ID{first, second},
-		Instances: []fact.Fact{fact.LostUpdate{First: fact.Member{ID: first}, Second: fact.Member{ID: second}, Object: "account DEUTDEFF 77", Version: 5}},
-		Cycle:     a.Cycle, Spans: a.Spans,
+		Check: check.Serializable, Anomaly: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: 1,
+		Transactions: []history.ID{first.ID, second.ID},
+		Instances:    []fact.Fact{fact.LostUpdate{First: first, Second: second, Object: account, Version: 5}},
+		Cycle:        []check.Edge{edge(first, second), edge(second, first)},
+		Spans: []check.Span{
+			span(second, 4_200_000_000, 4_203_000_000), span(first, 4_201_000_000, 4_209_000_000),
+		},
 	}
 }
 
@@ -419,11 +417,11 @@ func TestNarrow(t *testing.T) {
 func TestCauseBesideWhatFails(t *testing.T) {
 	results := nine(check.Valid)
 	results[6].Status, results[6].Findings = check.Invalid, []check.Finding{lostUpdateFinding()}
-	results[7].Status, results[7].Detail = check.Invalid, "Not serializable, and so not strictly."
+	results[7].Status, results[7].Why = check.Invalid, fact.Unreadable{Problem: "not serializable, and so not strictly"}
 	for _, wrong := range []bool{true, false} {
 		r, want := driven(base("valid", "It is so.")), []string{}
 		if wrong {
-			results[0].Status, results[0].Detail = check.Invalid, "5.00 was made."
+			results[0].Status, results[0].Why = check.Invalid, fact.Unreadable{Problem: "5.00 was made"}
 			r, want = driven(base("invalid", "5.00 was made.")), []string{results[0].Name, check.Serializable}
 			r.Cause = &Cause{Kind: "lost-updates", Check: check.Serializable, Finding: "lost-update", Anomaly: "lost update (P4)", Count: 1, Explains: []Consequence{}}
 		} else {
@@ -449,4 +447,7 @@ func TestCauseBesideWhatFails(t *testing.T) {
 }
 
 // speaker makes sentences without the nouns of a workload.
-var speaker = checktext.Speaker{Words: check.Words{One: "transfer", Book: "ledger", Part: "leg"}}
+var speaker = checktext.Speaker{Words: check.Words{
+	One: "transfer", Book: "ledger", Part: "leg",
+	Amount: func(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) },
+}}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -233,7 +234,7 @@ func TestReasonNamesTheClaim(t *testing.T) {
 		for _, names := range [][]string{{"total"}, {"total", "ledger"}} {
 			var results []check.Result
 			for _, name := range names {
-				results = append(results, check.Result{Name: name, Status: status, Required: true, Detail: "so"})
+				results = append(results, check.Result{Name: name, Status: status, Required: true, Why: fact.CutOff{}})
 			}
 			r := new(report.Result)
 			c := &conductor{result: r, expect: isolation.SnapshotIsolation}

@@ -282,7 +282,7 @@ func withoutHistory(results []check.Result) []check.Result {
 		r := &results[i]
 		if (r.Status == check.Valid || r.Status == check.NotApplicable && r.Required) && !r.StateAlone {
 			r.Status, r.Required = check.Unknown, true
-			r.Why, r.Detail = fact.NoHistory{}, ""
+			r.Why = fact.NoHistory{}
 		}
 	}
 	return results

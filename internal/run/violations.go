@@ -43,9 +43,16 @@ type violations struct {
 // spool is what was found of one anomaly for one check.
 type spool struct {
 	anomaly string
-	first   []check.Violation
+	first   []told
 	ends    []int // bytes that the lines take up to each and with it, at most
 	count   uint64
+}
+
+// told is a violation with its sentence.
+type told struct {
+	check.Violation
+	what string
+	kind string // of its fact
 }
 
 // size is how many bytes its first n lines take at most.
@@ -66,7 +73,7 @@ type violationLine struct {
 
 	// The statement as values: its kind, which never changes, and its arguments.
 	Kind string    `json:"kind,omitempty"`
-	Fact fact.Fact `json:"fact,omitempty"`
+	Fact fact.Fact `json:"fact,omitempty"` // left out if it is longer than mostViolationText
 
 	// Whose bytes stand where in a value that nobody wrote; left out of all others.
 	Pieces []report.Piece `json:"pieces,omitempty"`
@@ -78,7 +85,10 @@ type violationLine struct {
 	Record *int    `json:"record"`
 }
 
-func (v *violations) add(found check.Violation) {
+func (v *violations) add(found check.Violation) { v.tell(told{Violation: found}) }
+
+// tell adds a violation. Its sentence, if it is empty, is that of its fact.
+func (v *violations) tell(found told) {
 	if v.checks == nil {
 		v.checks = map[string][]*spool{}
 	}
@@ -96,10 +106,16 @@ func (v *violations) add(found check.Violation) {
 	if len(s.first) == v.most || s.size(len(s.first)) >= v.bytes {
 		return
 	}
-	if found.Fact != nil {
-		found.What = v.speaker.Clause(found.Fact)
+	if found.what == "" && found.Fact != nil {
+		found.what = v.speaker.Clause(found.Fact)
 	}
-	found.What = shortened(found.What)
+	found.what = shortened(found.what)
+	if found.Fact != nil {
+		found.kind = found.Fact.Fact()
+		if quoted, _ := json.Marshal(found.Fact); len(quoted) > mostViolationText { // a fact is whole or left out
+			found.Fact = nil
+		}
+	}
 	s.first = append(s.first, found)
 	s.ends = append(s.ends, s.size(len(s.first)-1)+lineSize(found))
 }
@@ -119,9 +135,9 @@ func shortened(text string) string {
 // lineSize is how many bytes the line of a violation takes at most: a transaction's id and
 // where it is recorded, with all names of the fields, take less than 256
 // where the paths of the recordings are of a usual length.
-func lineSize(found check.Violation) int {
+func lineSize(found told) int {
 	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
-	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.What, found.Fact} {
+	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.what, found.kind, found.Fact} {
 		quoted, _ := json.Marshal(part) // of strings and facts it cannot fail
 		size += len(quoted)
 	}
@@ -132,14 +148,14 @@ func lineSize(found check.Violation) int {
 // there were of each. Where there is too much, each anomaly of each check has an equal share,
 // and what one leaves of it the others have. An invalid check of which nothing was handed
 // over has one line.
-func (v *violations) of(results []check.Result) (list []check.Violation, found []report.ViolationsOf) {
+func (v *violations) of(results []check.Result) (list []told, found []report.ViolationsOf) {
 	var spools []*spool
 	for _, r := range results {
 		if r.Status != check.Invalid {
 			continue
 		}
 		if v.checks[r.Name] == nil {
-			v.add(check.Violation{Check: r.Name, What: v.speaker.Detail(&r)})
+			v.tell(told{Violation: check.Violation{Check: r.Name}, what: v.speaker.Detail(&r)})
 		}
 		spools = append(spools, v.checks[r.Name]...)
 		found = append(found, report.ViolationsOf{Check: r.Name})
@@ -190,9 +206,9 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 		encoder := json.NewEncoder(w)
 		encoder.SetEscapeHTML(false)
 		for _, found := range list {
-			line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What, Pieces: report.Pieces(found.Pieces)}
-			if found.Fact != nil {
-				line.Kind, line.Fact = found.Fact.Fact(), found.Fact
+			line := violationLine{
+				Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.what,
+				Kind: found.kind, Fact: found.Fact, Pieces: report.Pieces(found.Pieces),
 			}
 			if found.Transaction != 0 {
 				line.Transaction = new(found.Transaction.String())
@@ -218,7 +234,7 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 
 // places looks for where transactions are recorded. What cannot be read was reported by the
 // checks, and is not found here.
-func places(ctx context.Context, runs []string, list []check.Violation) map[history.ID]history.Ref {
+func places(ctx context.Context, runs []string, list []told) map[history.ID]history.Ref {
 	wanted := map[history.ID]history.Ref{}
 	for _, found := range list {
 		if found.Transaction != 0 {

@@ -9,10 +9,14 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/fact"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
 )
+
+// says returns a fact whose sentence is the text.
+func says(text string) fact.Fact { return fact.Unreadable{Problem: text} }
 
 func lines(t *testing.T, dir string) []string {
 	t.Helper()
@@ -30,13 +34,13 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)
 	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) (check.Checked, error) {
-		report(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
+		report(check.Violation{Check: check.Ledger, Fact: says("found before the file was seen to be damaged")})
 		for n := range uint64(10_000) {
-			report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
-			report(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", What: "w"})
+			report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), Fact: says("lost")})
+			report(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", Fact: says("w")})
 		}
 		return check.Checked{Results: []check.Result{
-			{Name: check.Total, Status: check.Invalid, Required: true, Detail: "0.07 was made."},
+			{Name: check.Total, Status: check.Invalid, Required: true, Why: says("0.07 was made")},
 			{Name: check.Ledger, Required: true},
 			{Name: check.Durable, Status: check.Invalid, Required: true},
 			{Name: check.Serializable, Status: check.Invalid},
@@ -55,8 +59,8 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	}
 	for n, want := range map[int]string{
 		0:     `{"check":"total","anomaly":null,"transaction":null,"account":null,"what":"0.07 was made.","file":null,"offset":null,"record":null}`,
-		2:     `{"check":"durable","anomaly":null,"transaction":"1-0-1","account":null,"what":"lost","file":"history/transactions.bin","offset":`,
-		9_998: `{"check":"serializable","anomaly":"a <b>","transaction":"1-0-4998","account":"X/1","what":"w","file":null,"offset":null,"record":null}`,
+		2:     `{"check":"durable","anomaly":null,"transaction":"1-0-1","account":null,"what":"lost","kind":"unreadable","fact":{"problem":"lost"},"file":"history/transactions.bin","offset":`,
+		9_998: `{"check":"serializable","anomaly":"a <b>","transaction":"1-0-4998","account":"X/1","what":"w","kind":"unreadable","fact":{"problem":"w"},"file":null,"offset":null,"record":null}`,
 	} {
 		if !strings.HasPrefix(got[n], want) {
 			t.Errorf("line %d is %s, not %s", n, got[n], want)
@@ -88,13 +92,13 @@ func TestViolationsWithinBytes(t *testing.T) {
 	long := strings.Repeat("<\x01é", 1500)
 	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) (check.Checked, error) {
 		for n := range uint64(9_000) {
-			report(check.Violation{Check: check.Serializable, Anomaly: "G1c", Transaction: history.NewID(1, 0, n), What: long})
+			report(check.Violation{Check: check.Serializable, Anomaly: "G1c", Transaction: history.NewID(1, 0, n), Fact: says(long)})
 		}
-		report(check.Violation{Check: check.Serializable, Anomaly: "G2", What: strings.Repeat("é", 1<<20)})
-		report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, 1), What: "lost"})
+		report(check.Violation{Check: check.Serializable, Anomaly: "G2", Fact: says(strings.Repeat("é", 1<<20))})
+		report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, 1), Fact: says("lost")})
 		return check.Checked{Results: []check.Result{
-			{Name: check.Durable, Status: check.Invalid, Required: true, Detail: "d"},
-			{Name: check.Serializable, Status: check.Invalid, Required: true, Detail: "d"},
+			{Name: check.Durable, Status: check.Invalid, Required: true, Why: says("d")},
+			{Name: check.Serializable, Status: check.Invalid, Required: true, Why: says("d")},
 		}}, nil
 	}
 	r, err := Check(t.Context(), o)
@@ -129,7 +133,7 @@ func TestViolationsThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := checking(t, []string{dir}, func(context.Context, []string, isolation.Level, func(check.Violation)) (check.Checked, error) {
-		return check.Checked{Results: []check.Result{{Name: check.Total, Status: check.Invalid, Required: true, Detail: "d"}}}, nil
+		return check.Checked{Results: []check.Result{{Name: check.Total, Status: check.Invalid, Required: true, Why: says("d")}}}, nil
 	})
 	r, err := Check(t.Context(), o)
 	if _, ok := err.(*UnsavedError); !ok || r.Verdict != "invalid" || r.Violations != nil {

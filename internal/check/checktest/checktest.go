@@ -60,11 +60,34 @@ func Each[T any](list []T) iter.Seq2[T, error] {
 	}
 }
 
+// Told is a result with its texts.
+type Told struct {
+	check.Result
+	Detail    string // what a report says of it, and a line for every instance that is kept
+	Anomalies []text.Anomaly
+}
+
+// Results returns results without their texts.
+func Results(list []Told) (results []check.Result) {
+	for _, r := range list {
+		results = append(results, r.Result)
+	}
+	return results
+}
+
+// Verdict returns the verdict of results.
+func Verdict(list []Told) check.Status { return check.Verdict(Results(list)) }
+
 // ByName finds results by their names.
-func ByName(results []check.Result) map[string]check.Result {
-	m := map[string]check.Result{}
+func ByName[R check.Result | Told](results []R) map[string]R {
+	m := map[string]R{}
 	for _, r := range results {
-		m[r.Name] = r
+		switch named := any(r).(type) {
+		case check.Result:
+			m[named.Name] = r
+		case Told:
+			m[named.Name] = r
+		}
 	}
 	return m
 }
@@ -72,7 +95,7 @@ func ByName(results []check.Result) map[string]check.Result {
 // Misexplained says what is wrong with the explanations of results; empty if nothing is: an
 // anomaly is one sentence, its edges are a path that leads back to its beginning, but for a
 // read alone, and the transactions that are known come in the order of their beginnings.
-func Misexplained(results []check.Result) string {
+func Misexplained(results []Told) string {
 	for _, r := range results {
 		for _, a := range r.Anomalies {
 			wrong := func(what string) string { return fmt.Sprintf("%s, %s: %s: %+v", r.Name, a.Name, what, a) }
@@ -88,11 +111,11 @@ func Misexplained(results []check.Result) string {
 					return wrong(fmt.Sprintf("edge %d does not say why", i+1))
 				}
 			}
-			if !slices.IsSortedFunc(a.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) }) {
+			if !slices.IsSortedFunc(a.Spans, func(x, y text.Span) int { return cmp.Compare(x.Begin, y.Begin) }) {
 				return wrong("its transactions are not in the order of time")
 			}
 			for _, s := range a.Spans {
-				if !slices.ContainsFunc(a.Cycle, func(e check.Edge) bool { return e.From == s.ID || e.To == s.ID }) {
+				if !slices.ContainsFunc(a.Cycle, func(e text.Edge) bool { return e.From == s.ID || e.To == s.ID }) {
 					return wrong(fmt.Sprintf("%v is in no edge", s.ID))
 				}
 			}
@@ -101,18 +124,18 @@ func Misexplained(results []check.Result) string {
 	return ""
 }
 
-// Worded returns results with the texts of their findings as a report has them, and of every
-// instance that is kept.
-func Worded(results []check.Result, words check.Words) []check.Result {
+// Worded returns results with their texts.
+func Worded(results []check.Result, words check.Words) []Told {
 	say := text.Speaker{Words: words}
-	for i := range results {
-		r := &results[i]
-		r.Detail, r.Anomalies = say.Detail(r), append(r.Anomalies, say.Anomalies(r)...)
+	var list []Told
+	for _, r := range results {
+		told := Told{r, say.Detail(&r), say.Anomalies(&r)}
 		for _, f := range r.Findings {
 			for _, instance := range f.Instances {
-				r.Detail += "\n" + check.Capital(say.Clause(instance)) + "."
+				told.Detail += "\n" + check.Capital(say.Clause(instance)) + "."
 			}
 		}
+		list = append(list, told)
 	}
-	return results
+	return list
 }

@@ -70,9 +70,9 @@ func TestIntervals(t *testing.T) {
 		}
 		switch counts[got.Status]++; {
 		case (got.Status == check.Valid) != all && got.Status != check.NotApplicable:
-			t.Fatalf("seed %d, errors %v: order is %v, and right for every error: %v: %s", seed, errors, got.Status, all, got.Detail)
+			t.Fatalf("seed %d, errors %v: order is %v, and right for every error: %v: %s", seed, errors, got.Status, all, said(got))
 		case got.Status == check.Invalid && !none:
-			t.Fatalf("seed %d, errors %v: order is invalid, and not for every error: %s", seed, errors, got.Detail)
+			t.Fatalf("seed %d, errors %v: order is invalid, and not for every error: %s", seed, errors, said(got))
 		}
 	}
 	t.Logf("%v", counts)

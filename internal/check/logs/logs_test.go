@@ -52,6 +52,9 @@ func (d *diary) Objects() iter.Seq2[history.Object, error] { return checktest.Ea
 // say makes the sentences of failures.
 var say = text.Speaker{Words: check.Words{One: "append", Book: "log", Part: "event"}}
 
+// said returns what a result came to in words, for messages.
+func said(r check.Result) string { return say.Detail(&r) }
+
 // eventChecks are the names of the checks in their order.
 var eventChecks = []string{check.Durable, check.NoGhost, check.ExactlyOnce, Whole, Order, Continuous}
 
@@ -87,7 +90,6 @@ func (d *diary) check(t *testing.T) map[string]check.Result {
 				t.Errorf("%s has one finding of %v", r.Name, f.Instances)
 			}
 		}
-		r.Detail = say.Detail(&r)
 		results[r.Name] = r
 	}
 	if len(results) != len(eventChecks) {
@@ -169,7 +171,7 @@ func TestEventsOfAHealthyLog(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		for name, r := range someDiary(rng, 60).check(t) {
 			if r.Status != check.Valid || !r.Required {
-				t.Errorf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, r.Detail)
+				t.Errorf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, said(r))
 			}
 		}
 	}
@@ -230,7 +232,7 @@ func TestEventsAgainstTheOracle(t *testing.T) {
 				continue // legs out of order, which no download writes
 			}
 			if bad := want[name]; bad != (r.Status == check.Invalid) {
-				t.Fatalf("seed %d, %v: %s is %v, and the oracle says that something is wrong: %v\n%s", seed, names, name, r.Status, bad, r.Detail)
+				t.Fatalf("seed %d, %v: %s is %v, and the oracle says that something is wrong: %v\n%s", seed, names, name, r.Status, bad, said(r))
 			}
 			if r.Status == check.Invalid {
 				invalid[name]++
@@ -272,7 +274,7 @@ func TestEventsWithoutAnEndState(t *testing.T) {
 	d.endless = true
 	for name, r := range d.check(t) {
 		if r.Status != check.Unknown || !r.Required || r.Why != (fact.NoEnd{}) {
-			t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, r.Detail)
+			t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, said(r))
 		}
 	}
 }
@@ -285,13 +287,13 @@ func TestEventsOfACutRecording(t *testing.T) {
 	d.txns = d.txns[:30]
 	for name, r := range d.check(t) {
 		if want := map[bool]check.Status{true: check.Unknown, false: check.Valid}[name == check.NoGhost]; r.Status != want {
-			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			t.Errorf("%s is %v: %s", name, r.Status, said(r))
 		}
 	}
 	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Transaction.Sequence() < 20 })
 	d.legs = slices.Delete(d.legs, i, i+1)
 	if r := d.check(t)[check.Durable]; r.Status != check.Invalid || len(r.Where) == 0 {
-		t.Errorf("durable is %v with %d places: %s", r.Status, len(r.Where), r.Detail)
+		t.Errorf("durable is %v with %d places: %s", r.Status, len(r.Where), said(r))
 	}
 }
 
@@ -307,7 +309,7 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 		}
 	}
 	if r := d.check(t)[check.Durable]; r.Status != check.Valid {
-		t.Fatalf("durable is %v: %s", r.Status, r.Detail)
+		t.Fatalf("durable is %v: %s", r.Status, said(r))
 	}
 	for d.outcome(d.legs[len(d.legs)-1].Transaction) != history.Committed {
 		d.legs = d.legs[:len(d.legs)-1]
@@ -315,7 +317,7 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 	d.legs = d.legs[:len(d.legs)-1]
 	for name, r := range d.check(t) {
 		if r.Status != check.Unknown || r.Why != (fact.NoEnd{Run: 1}) {
-			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			t.Errorf("%s is %v: %s", name, r.Status, said(r))
 		}
 	}
 }
@@ -353,7 +355,7 @@ func TestEventsOfAnotherRun(t *testing.T) {
 			continue
 		}
 		if r := d.check(t)[m.check]; r.Status == check.Valid {
-			t.Errorf("%s: %s is valid: %s", m.name, m.check, r.Detail)
+			t.Errorf("%s: %s is valid: %s", m.name, m.check, said(r))
 		}
 	}
 }
@@ -407,7 +409,7 @@ func TestAlteredHistoryIsUnknown(t *testing.T) {
 			alter(d)
 			for name, r := range d.check(t) {
 				if _, unreadable := r.Why.(fact.Unreadable); r.Status != check.Unknown || !unreadable || !r.Required {
-					t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, r.Detail)
+					t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, said(r))
 				}
 			}
 		})

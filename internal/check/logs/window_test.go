@@ -36,7 +36,7 @@ func TestWindowsOfHealthyLogs(t *testing.T) {
 		for range 3 {
 			for name, r := range windowOf(rng, d).check(t) {
 				if r.Status != check.Unknown || !r.Required {
-					t.Fatalf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, r.Detail)
+					t.Fatalf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, said(r))
 				}
 			}
 		}
@@ -68,7 +68,7 @@ func TestWindowsAgainstTheOracle(t *testing.T) {
 		results, want := w.check(t), contradicts(w)
 		for name, r := range results {
 			if bad := want && name == Order; bad != (r.Status == check.Invalid) || !bad && r.Status != check.Unknown {
-				t.Fatalf("seed %d: %s is %v, and two appends contradict each other: %v\n%s", seed, name, r.Status, want, r.Detail)
+				t.Fatalf("seed %d: %s is %v, and two appends contradict each other: %v\n%s", seed, name, r.Status, want, said(r))
 			}
 		}
 		if !want {
@@ -80,7 +80,7 @@ func TestWindowsAgainstTheOracle(t *testing.T) {
 		}
 		r := d.check(t)[Order]
 		if _, damaged := r.Why.(fact.Unreadable); r.Status != check.Invalid && !damaged {
-			t.Fatalf("seed %d: order is invalid in a window, and of the whole %v: %s\n%s", seed, r.Status, r.Detail, results[Order].Detail)
+			t.Fatalf("seed %d: order is invalid in a window, and of the whole %v: %s\n%s", seed, r.Status, said(r), said(results[Order]))
 		}
 	}
 	t.Log(invalid, found)

@@ -72,7 +72,7 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 		case r.Status == check.Valid && !all:
 			t.Fatalf("history %d, errors %v: it is valid, and not for every error\n%s", i, errors, storeText(s))
 		case r.Status == check.Invalid && !none:
-			t.Fatalf("history %d, errors %v: it is invalid, and for some errors it is not: %s\n%s", i, errors, r.Detail, storeText(s))
+			t.Fatalf("history %d, errors %v: it is invalid, and for some errors it is not: %s\n%s", i, errors, said(r), storeText(s))
 		}
 		counts[r.Status.String()]++
 		switch {
@@ -109,7 +109,7 @@ func TestStaleAcrossWorkers(t *testing.T) {
 		in := s.input()
 		in.History = byWorkers(s, [2]int64{10, 10})
 		if r := checkKV(t, in)[Fresh]; r.Status != c.want {
-			t.Errorf("%s: %v and not %v: %s", name, r.Status, c.want, r.Detail)
+			t.Errorf("%s: %v and not %v: %s", name, r.Status, c.want, said(r))
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestTransactionTwiceIsUnknown(t *testing.T) {
 	s.do(kindGet, 0, 0)
 	for name, r := range checkKV(t, s.input()) {
 		if r.Status != check.Unknown {
-			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			t.Errorf("%s is %v: %s", name, r.Status, said(r))
 		}
 	}
 }

@@ -56,6 +56,9 @@ const valueBytes = 64
 // say makes the sentences of failures.
 var say = text.Speaker{Words: check.Words{One: "transaction"}}
 
+// said returns what a result came to in words, for messages.
+func said(r check.Result) string { return say.Detail(&r) }
+
 // found returns what a test prints of what a checker found of a kind.
 func (k *checker) foundText(of kind) string {
 	if k.found[of].Count == 0 {
@@ -175,7 +178,6 @@ func checkKV(t *testing.T, in Input) map[string]check.Result {
 		if (r.Why == nil) != (r.Status == check.Invalid) || (len(r.Findings) > 0) != (r.Status == check.Invalid) {
 			t.Errorf("%s is %v because of %v, and has %d findings", r.Name, r.Status, r.Why, len(r.Findings))
 		}
-		r.Detail = say.Detail(&r)
 		byName[r.Name] = r
 	}
 	return byName
@@ -214,7 +216,7 @@ func TestKVOfAPerfectStore(t *testing.T) {
 	for _, about := range kvChecks {
 		names = append(names, about)
 		if r := results[about]; r.Status != check.Valid || !r.Required {
-			t.Errorf("%s is %v, required %v: %s", r.Name, r.Status, r.Required, r.Detail)
+			t.Errorf("%s is %v, required %v: %s", r.Name, r.Status, r.Required, said(r))
 		}
 	}
 	if len(results) != len(names) {
@@ -330,7 +332,7 @@ func TestKVFindsEachLie(t *testing.T) {
 			}
 			for name, r := range checkKV(t, in) {
 				if bad := slices.Contains(c.invalid, name); bad != (r.Status == check.Invalid) || !bad && r.Status != check.Valid {
-					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+					t.Errorf("%s is %v: %s", name, r.Status, said(r))
 				} else if bad && !r.Required {
 					t.Errorf("%s does not count at strict serializability", name)
 				} else if bad != (reported[name] > 0) {
@@ -370,7 +372,7 @@ func TestAlteredHistoryIsUnknown(t *testing.T) {
 			alter(s)
 			for name, r := range checkKV(t, s.input()) {
 				if _, unreadable := r.Why.(fact.Unreadable); r.Status != check.Unknown || !unreadable {
-					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+					t.Errorf("%s is %v: %s", name, r.Status, said(r))
 				}
 			}
 		})
@@ -384,7 +386,7 @@ func TestLookedUpUpdateMayHaveReadNothing(t *testing.T) {
 	tx := s.do(kindModify, 1, 0)
 	tx.LookedUp, tx.Ops[0] = true, history.Op{Object: 1, Write: true, Amount: valueBytes}
 	if r := checkKV(t, s.input())[Values]; r.Status != check.Valid {
-		t.Errorf("values is %v: %s", r.Status, r.Detail)
+		t.Errorf("values is %v: %s", r.Status, said(r))
 	}
 }
 
@@ -412,7 +414,7 @@ func TestLengthsByFormula(t *testing.T) {
 	in.Bytes, in.Length = 0, length
 	for name, r := range checkKV(t, in) {
 		if r.Status != check.Valid {
-			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			t.Errorf("%s is %v: %s", name, r.Status, said(r))
 		}
 	}
 	s.tx(kindGet, 1).Ops[0].Value++
@@ -420,7 +422,7 @@ func TestLengthsByFormula(t *testing.T) {
 	results := checkKV(t, in)
 	for _, name := range []string{Values, check.Durable} {
 		if r := results[name]; r.Status != check.Invalid {
-			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			t.Errorf("%s is %v: %s", name, r.Status, said(r))
 		}
 	}
 }
@@ -516,7 +518,7 @@ func TestKVAllows(t *testing.T) {
 			bend(s)
 			for name, r := range checkKV(t, s.input()) {
 				if r.Status != check.Valid {
-					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+					t.Errorf("%s is %v: %s", name, r.Status, said(r))
 				}
 			}
 		})
@@ -581,7 +583,7 @@ func TestKVUndecided(t *testing.T) {
 			c.bend(s, &in)
 			for name, r := range checkKV(t, in) {
 				if unknown := slices.Contains(c.unknown, name); unknown != (r.Status == check.Unknown) || !unknown && r.Status != check.Valid {
-					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+					t.Errorf("%s is %v: %s", name, r.Status, said(r))
 				} else if unknown && !reflect.DeepEqual(r.Why, c.why) {
 					t.Errorf("%s is unknown because of %+v, want %+v", name, r.Why, c.why)
 				}
@@ -622,7 +624,7 @@ func TestKVOfSeveralRuns(t *testing.T) {
 			results := checkKV(t, in)
 			for name, want := range c.want {
 				if r := results[name]; r.Status != want {
-					t.Errorf("%s is %v, not %v: %s", name, r.Status, want, r.Detail)
+					t.Errorf("%s is %v, not %v: %s", name, r.Status, want, said(r))
 				}
 			}
 		})

@@ -86,7 +86,7 @@ func TestWindowsOfValidHistories(t *testing.T) {
 		if seed%10 == 0 {
 			for name, r := range checkKV(t, s.input()) {
 				if r.Status != check.Valid && r.Status != check.NotApplicable {
-					t.Fatalf("seed %d: %s of the whole history is %v: %s", seed, name, r.Status, r.Detail)
+					t.Fatalf("seed %d: %s of the whole history is %v: %s", seed, name, r.Status, said(r))
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestWindowsOfValidHistories(t *testing.T) {
 			seen += len(w.Txns)
 			for name, r := range checkKV(t, partOf(w)) {
 				if r.Status == check.Invalid {
-					t.Fatalf("seed %d: %s: %s\n%s", seed, name, r.Detail, storeText(w))
+					t.Fatalf("seed %d: %s: %s\n%s", seed, name, said(r), storeText(w))
 				}
 			}
 		}
@@ -290,7 +290,7 @@ func TestWindowsFindPlants(t *testing.T) {
 				}
 				planted++
 				if r := checkKV(t, partOf(w))[wanted]; r.Status != check.Invalid {
-					t.Fatalf("seed %d: %s is %v: %s\n%s", seed, wanted, r.Status, r.Detail, storeText(w))
+					t.Fatalf("seed %d: %s is %v: %s\n%s", seed, wanted, r.Status, said(r), storeText(w))
 				}
 			}
 			if planted < int(rounds)/10 {

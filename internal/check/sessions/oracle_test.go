@@ -17,9 +17,7 @@ import (
 // said returns a result in words, for messages, and panics if a fact has none.
 func said(r check.Result) string {
 	say := text.Speaker{Words: check.Words{One: "transaction"}}
-	for i := range r.Findings {
-		say.Cycle(r.Findings[i].Cycle)
-	}
+	say.Anomalies(&r)
 	return say.Detail(&r)
 }
 

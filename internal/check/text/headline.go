@@ -266,23 +266,10 @@ func (s Speaker) Reason(results []check.Result, verdict check.Status, committed 
 		which = "The checks " + listed(names)
 	}
 	why := ""
-	if !several {
-		why = ": " + s.undecided(first)
+	if !several && first.Why != nil {
+		why = ": " + s.Clause(first.Why)
 	}
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, why)
-}
-
-// undecided returns why a result is not decided, as a clause.
-func (s Speaker) undecided(r *check.Result) string {
-	if r.Why != nil {
-		return s.Clause(r.Why)
-	}
-	first, _, more := strings.Cut(strings.TrimPrefix(r.Detail, "Not decided: "), "\n")
-	first = strings.TrimSuffix(first, ".")
-	if more {
-		first += ", and more"
-	}
-	return first
 }
 
 // beyond says which violations were found that the claim does not forbid; empty if there is none.

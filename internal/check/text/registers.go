@@ -244,7 +244,7 @@ func registerHolds(f fact.Fact) string {
 			return fmt.Sprintf("values were read of run %d, whose recording was not given: give its directory too", f.Runs[0])
 		}
 		return fmt.Sprintf("values were read of the runs %s, whose recordings were not given: give their directories too",
-			check.Joined(check.Texts(f.Runs), len(f.Runs)+f.More))
+			joined(check.Texts(f.Runs), len(f.Runs)+f.More))
 	case fact.RegisterTooMany:
 		return fmt.Sprintf("scans are compared only with loads of at most %s", check.Plural(f.Most, "record"))
 	}
@@ -303,5 +303,5 @@ func piecesOf(list []fact.Piece, compared int) string {
 		}
 		parts = append(parts, what+verb+whose)
 	}
-	return check.Joined(parts, len(list))
+	return joined(parts, len(list))
 }

@@ -5,7 +5,6 @@ package text
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"stroppy/internal/check"
@@ -18,9 +17,6 @@ type Speaker struct{ Words check.Words }
 
 // Detail returns what a result came to, a line for each finding.
 func (s Speaker) Detail(r *check.Result) string {
-	if len(r.Findings) == 0 && r.Why == nil {
-		return r.Detail
-	}
 	var lines []string
 	for i := range r.Findings {
 		lines = append(lines, s.Finding(&r.Findings[i]))
@@ -51,7 +47,7 @@ func (s Speaker) Finding(f *check.Finding) string {
 	title, listed := s.title(f)
 	switch {
 	case listed:
-		return title + ": " + check.Joined(check.Texts(f.Transactions), f.Count) + "."
+		return title + ": " + joined(check.Texts(f.Transactions), f.Count) + "."
 	case title != "" && f.Count > 1:
 		return title + ", first: " + first + "."
 	case title != "":
@@ -121,7 +117,7 @@ func (s Speaker) otherRuns(f fact.OtherRuns) string {
 	if len(f.Runs) == 1 && f.More == 0 {
 		return fmt.Sprintf("%s run %d, whose recording was not given: give its directory too", has, f.Runs[0])
 	}
-	runs := check.Joined(check.Texts(f.Runs), len(f.Runs)+f.More)
+	runs := joined(check.Texts(f.Runs), len(f.Runs)+f.More)
 	return has + " the runs " + runs + ", whose recordings were not given: give their directories too"
 }
 
@@ -165,50 +161,19 @@ func (s Speaker) net(n int64) string {
 // Instance returns the first instance of a finding as a clause.
 func (s Speaker) Instance(f *check.Finding) string { return s.Clause(f.Instances[0]) }
 
-// Cycle returns edges with their texts.
-func (s Speaker) Cycle(edges []check.Edge) []check.Edge {
-	edges = slices.Clone(edges)
-	for i := range edges {
-		if edges[i].Why != nil {
-			edges[i].Text = s.Clause(edges[i].Why)
-		}
-	}
-	return edges
-}
-
-// Spans returns transactions with the texts of what they did.
-func (s Speaker) Spans(spans []check.Span) []check.Span {
-	spans = slices.Clone(spans)
-	for i := range spans {
-		for _, did := range spans[i].Did {
-			spans[i].Ops = append(spans[i].Ops, s.Clause(did))
-		}
-	}
-	return spans
-}
-
-// Anomaly returns a finding that has the name of an anomaly, with its texts.
-func (s Speaker) Anomaly(f *check.Finding) check.Anomaly {
-	return check.Anomaly{
-		Name: f.Anomaly, Forbidden: f.Forbidden, Count: f.Count, Detail: s.Instance(f), Witness: f.Transactions,
-		Cycle: s.Cycle(f.Cycle), Spans: s.Spans(f.Spans),
-	}
-}
-
-// Anomalies returns the findings of a result that have the name of an anomaly, with their texts.
-func (s Speaker) Anomalies(r *check.Result) (list []check.Anomaly) {
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Anomaly != "" {
-			list = append(list, s.Anomaly(f))
-		}
-	}
-	return list
-}
-
 // Amount writes an amount in the units of the workload.
 func (s Speaker) Amount(n int64) string {
 	if s.Words.Amount == nil {
 		return check.Group(int(n))
 	}
 	return s.Words.Amount(n)
+}
+
+// joined lists some of all with commas.
+func joined(list []string, all int) string {
+	text := strings.Join(list, ", ")
+	if more := all - len(list); more > 0 {
+		text += fmt.Sprintf(" and %s more", check.Group(more))
+	}
+	return text
 }

@@ -233,11 +233,11 @@ func (s Speaker) groups(f fact.Fact) string {
 			they = "it was"
 		}
 		return fmt.Sprintf("%s of unknown outcome left nothing that shows whether %s applied: %s",
-			check.Plural(f.Count, "transaction"), they, check.Joined(check.Texts(f.First), f.Count))
+			check.Plural(f.Count, "transaction"), they, joined(check.Texts(f.First), f.Count))
 	case fact.Emptied:
 		return fmt.Sprintf("the history no longer has %s that another program had written before the first run", check.Plural(f.Rows, "row"))
 	case fact.Shared:
-		return fmt.Sprintf("another program has written to the tables since the first run: the history has %s that no run wrote", check.Others(f.Rows, "row", "rows"))
+		return fmt.Sprintf("another program has written to the tables since the first run: the history has %s that no run wrote", check.Plural(f.Rows, "more row"))
 	case fact.BareRun:
 		if f.CutOff {
 			return fmt.Sprintf("run %d kept no history, and its recording was cut off", f.Run)

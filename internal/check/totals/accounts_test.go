@@ -106,16 +106,16 @@ func (w *world) input(expect isolation.Level) AccountsInput {
 }
 
 // checked makes the checks with a context that never ends.
-func checked(in AccountsInput) []check.Result {
+func checked(in AccountsInput) []checktest.Told {
 	results, err := Accounts(context.Background(), in)
 	if err != nil {
 		panic(err)
 	}
-	results = checktest.Worded(results, in.Words)
-	if wrong := checktest.Misexplained(results); wrong != "" {
+	worded := checktest.Worded(results, in.Words)
+	if wrong := checktest.Misexplained(worded); wrong != "" {
 		panic(wrong)
 	}
-	return results
+	return worded
 }
 
 // TestHealthy: what a perfect database shows is valid at every level.
@@ -130,8 +130,8 @@ func TestHealthy(t *testing.T) {
 				t.Fatalf("seed %d: %s is %v (required %v): %s", seed, r.Name, r.Status, r.Required, r.Detail)
 			}
 		}
-		if check.Verdict(results) != check.Valid {
-			t.Fatalf("seed %d: verdict %v", seed, check.Verdict(results))
+		if checktest.Verdict(results) != check.Valid {
+			t.Fatalf("seed %d: verdict %v", seed, checktest.Verdict(results))
 		}
 	}
 }
@@ -206,8 +206,8 @@ func TestViolations(t *testing.T) {
 			if len(r.Witness) == 0 && tc.check != check.Total {
 				t.Errorf("%s has no witness", tc.check)
 			}
-			if want := map[bool]check.Status{true: check.Valid, false: check.Invalid}[tc.tolerated]; check.Verdict(results) != want {
-				t.Errorf("verdict %v, want %v; %+v", check.Verdict(results), want, results)
+			if want := map[bool]check.Status{true: check.Valid, false: check.Invalid}[tc.tolerated]; checktest.Verdict(results) != want {
+				t.Errorf("verdict %v, want %v; %+v", checktest.Verdict(results), want, results)
 			}
 			for name, other := range checktest.ByName(results) {
 				if other.Status == check.Invalid && name != tc.check && !strings.Contains(tc.also, name) {

@@ -40,13 +40,13 @@ func TestGapInASequence(t *testing.T) {
 			}
 		}
 		w.Incomplete = true // another sentence, and no more
-		if v := check.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Unknown {
+		if v := checktest.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Unknown {
 			t.Errorf("without %s of a recording that was cut off the verdict is %v", says, v)
 		}
 	}
 	w := made()
 	slices.Reverse(w.Txns) // as no recording has them, and all are there
-	if v := check.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Valid {
+	if v := checktest.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Valid {
 		t.Errorf("with all transactions, the last first, the verdict is %v", v)
 	}
 }

@@ -6,12 +6,13 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
 // anomaliesOf are the names of what serializable found, and the result.
-func anomaliesOf(w *world) ([]string, check.Result) {
+func anomaliesOf(w *world) ([]string, checktest.Told) {
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Serializable]
 	var names []string
 	for _, a := range r.Anomalies {
@@ -58,7 +59,7 @@ func TestEdgesOfADirtyRead(t *testing.T) {
 	if len(a.Cycle) != 1 || a.Cycle[0].From != want.From || a.Cycle[0].To != want.To || a.Cycle[0].Kind != want.Kind {
 		t.Fatalf("it is explained by %+v", a.Cycle)
 	}
-	if len(a.Spans) != 2 || !slices.ContainsFunc(a.Spans, func(s check.Span) bool { return s.Outcome == history.Rejected }) {
+	if len(a.Spans) != 2 || !slices.ContainsFunc(a.Spans, func(s text.Span) bool { return s.Outcome == history.Rejected }) {
 		t.Errorf("its transactions are %+v", a.Spans)
 	}
 }

@@ -67,7 +67,7 @@ func TestFilesAndCores(t *testing.T) {
 		in.History, in.End = []check.Source{reader}, end
 		runtime.GOMAXPROCS(1)
 		one := checked(in)
-		if a, b := decisions(one), decisions(want); !slices.Equal(a, b) {
+		if a, b := decisions(checktest.Results(one)), decisions(checktest.Results(want)); !slices.Equal(a, b) {
 			t.Fatalf("seed %d: from files\n%v\nfrom memory\n%v", seed, a, b)
 		}
 		for _, cores := range []int{2, 4} {
@@ -76,7 +76,7 @@ func TestFilesAndCores(t *testing.T) {
 				t.Fatalf("seed %d: on %d cores\n%+v\non one\n%+v", seed, cores, got, one)
 			}
 		}
-		if check.Verdict(want) == check.Valid {
+		if checktest.Verdict(want) == check.Valid {
 			valid++
 		}
 	}
@@ -90,8 +90,9 @@ func TestFilesAndCores(t *testing.T) {
 func decisions(results []check.Result) (list []string) {
 	for _, r := range results {
 		list = append(list, fmt.Sprint(r.Name, r.Status, r.Required, len(r.Witness)))
-		for _, a := range r.Anomalies {
-			list = append(list, fmt.Sprint(a.Name, a.Forbidden, a.Count))
+		for i := range r.Findings {
+			f := &r.Findings[i]
+			list = append(list, fmt.Sprint(f.Anomaly, f.Forbidden, f.Count))
 		}
 	}
 	return list

@@ -119,7 +119,7 @@ func (c *counter) drive(n int, bare bool) {
 	}
 }
 
-func tpcbChecked(t *testing.T, in GroupsInput) map[string]check.Result {
+func tpcbChecked(t *testing.T, in GroupsInput) map[string]checktest.Told {
 	t.Helper()
 	results, err := Groups(t.Context(), in)
 	if err != nil {

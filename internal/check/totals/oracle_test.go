@@ -138,8 +138,8 @@ func TestSnapshotOracle(t *testing.T) {
 	for seed := range uint64(400) {
 		w := snapshotStore(rand.New(rand.NewPCG(seed, 9)), 6, 40)
 		results := checked(w.input(isolation.SnapshotIsolation))
-		if check.Verdict(results) != check.Valid {
-			t.Fatalf("seed %d: a snapshot-isolated history is called %v: %+v", seed, check.Verdict(results), checktest.ByName(results)[check.Serializable])
+		if checktest.Verdict(results) != check.Valid {
+			t.Fatalf("seed %d: a snapshot-isolated history is called %v: %+v", seed, checktest.Verdict(results), checktest.ByName(results)[check.Serializable])
 		}
 		if checktest.ByName(results)[check.Serializable].Status == check.Invalid {
 			skews++
@@ -232,11 +232,11 @@ func TestUndecided(t *testing.T) {
 				t.Errorf("%s: %s is %v (%s)", tc.name, name, r.Status, r.Detail)
 			}
 		}
-		if check.Verdict(results) != check.Unknown {
-			t.Errorf("%s: verdict %v", tc.name, check.Verdict(results))
+		if checktest.Verdict(results) != check.Unknown {
+			t.Errorf("%s: verdict %v", tc.name, checktest.Verdict(results))
 		}
 	}
-	if check.Verdict(nil) != check.Unknown {
+	if checktest.Verdict(nil) != check.Unknown {
 		t.Error("no results at all must be unknown")
 	}
 }
@@ -257,7 +257,7 @@ func BenchmarkBank(b *testing.B) {
 	in := w.input(isolation.StrictSerializable)
 	b.ResetTimer()
 	for b.Loop() {
-		if check.Verdict(checked(in)) == check.Invalid {
+		if checktest.Verdict(checked(in)) == check.Invalid {
 			b.Fatal("invalid")
 		}
 	}

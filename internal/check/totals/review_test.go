@@ -38,8 +38,8 @@ func TestSmallCyclesHideNoLargerOne(t *testing.T) {
 	w.transfer(b, c, 1)
 	w.see(&w.Txns[reader], c) // it saw the second transfer, and not what that one depends on
 	in := w.input(isolation.SnapshotIsolation)
-	if results := checked(in); check.Verdict(results) != check.Invalid {
-		t.Errorf("verdict %v, want invalid for a read skew: %s", check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+	if results := checked(in); checktest.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid for a read skew: %s", checktest.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestUnknownTransferOfOtherLegs(t *testing.T) {
 		op := &w.Txns[i].Ops[j]
 		*op = history.Op{Object: op.Object, Write: true, Amount: 2 * op.Amount}
 	}
-	if results := checked(w.input(isolation.StrictSerializable)); check.Verdict(results) != check.Invalid {
-		t.Errorf("verdict %v, want invalid", check.Verdict(results))
+	if results := checked(w.input(isolation.StrictSerializable)); checktest.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid", checktest.Verdict(results))
 	}
 }
 
@@ -196,8 +196,8 @@ func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	tx := w.begin(kindTransfer)
 	tx.Outcome, tx.Reason = history.Rejected, noAccount
 	tx.Ops = []history.Op{{Object: 2, Write: true, Amount: -1}, {Object: 3, Write: true, Amount: 1}}
-	if results := checked(w.input(isolation.ReadCommitted)); check.Verdict(results) != check.Invalid {
-		t.Errorf("verdict %v, want invalid", check.Verdict(results))
+	if results := checked(w.input(isolation.ReadCommitted)); checktest.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid", checktest.Verdict(results))
 	}
 }
 
@@ -276,8 +276,8 @@ func TestDirtyWriteBesideCircularReads(t *testing.T) {
 	w.leg(t2, 4, 5)
 	w.see(t1, 4) // t1 read what t2 wrote, and t2 overwrote what t1 wrote
 	results := checked(w.input(isolation.ReadUncommitted))
-	if check.Verdict(results) != check.Invalid {
-		t.Errorf("verdict %v at read-uncommitted with a dirty write: %s", check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+	if checktest.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v at read-uncommitted with a dirty write: %s", checktest.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestDirtyWriteBesideCircularReads(t *testing.T) {
 func TestUnknownClaim(t *testing.T) {
 	w := newWorld(8)
 	writeSkew(w)
-	if v := check.Verdict(checked(w.input(isolation.Unknown))); v == check.Valid {
+	if v := checktest.Verdict(checked(w.input(isolation.Unknown))); v == check.Valid {
 		t.Errorf("verdict %v", v)
 	}
 }
@@ -331,8 +331,8 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 		if r.Status != tc.want {
 			t.Errorf("at %v audits is %v: %s", tc.expect, r.Status, r.Detail)
 		}
-		if tc.want == check.Valid && check.Verdict(results) != check.Valid {
-			t.Errorf("at %v the verdict is %v: %s", tc.expect, check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+		if tc.want == check.Valid && checktest.Verdict(results) != check.Valid {
+			t.Errorf("at %v the verdict is %v: %s", tc.expect, checktest.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
 		}
 	}
 }

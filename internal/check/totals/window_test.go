@@ -26,7 +26,7 @@ func TestPartAccusesNobody(t *testing.T) {
 		in.End, in.Audited = nil, []uint64{1}
 		for _, r := range checked(in) {
 			if r.Status == check.Invalid {
-				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+				t.Fatalf("seed %d: %s is invalid: %+v", seed, r.Name, r.Findings)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func TestPartOfGroupsAccusesNobody(t *testing.T) {
 		}
 		for _, r := range results {
 			if r.Status == check.Invalid {
-				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
+				t.Fatalf("seed %d: %s is invalid: %+v", seed, r.Name, r.Findings)
 			}
 		}
 	}

@@ -156,7 +156,7 @@ func TestLateCommitIsNoViolation(t *testing.T) {
 	for _, late := range []int{0, 1, 3} {
 		results, err := downloaded(t, &lateKV{late: late})
 		if err != nil || results[check.Ledger].Status != check.Valid {
-			t.Errorf("%d late commits: ledger is %v: %s (%v)", late, results[check.Ledger].Status, results[check.Ledger].Detail, err)
+			t.Errorf("%d late commits: ledger is %v: %s (%v)", late, results[check.Ledger].Status, said(results[check.Ledger]), err)
 		}
 	}
 	if _, err := downloaded(t, &lateKV{late: 1 << 20}); err == nil {
@@ -169,6 +169,6 @@ func TestWrongBooksAreDownloaded(t *testing.T) {
 	s := &lateKV{hidden: 3}
 	results, err := downloaded(t, s)
 	if err != nil || results[check.Ledger].Status != check.Invalid || s.scans != 2 {
-		t.Errorf("ledger is %v after %d scans: %s (%v)", results[check.Ledger].Status, s.scans, results[check.Ledger].Detail, err)
+		t.Errorf("ledger is %v after %d scans: %s (%v)", results[check.Ledger].Status, s.scans, said(results[check.Ledger]), err)
 	}
 }

@@ -9,9 +9,13 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
+
+// said returns what a result came to in words, for messages.
+func said(r check.Result) string { return text.Speaker{Words: Spec().Words}.Detail(&r) }
 
 // books is a bank whose transfers are made one after the other and recorded in
 // runs' directories.
@@ -119,12 +123,12 @@ func TestEndStateOfSeveral(t *testing.T) {
 		}
 	}
 	if verdict, results := checkedDirs(t, second); verdict != check.Unknown || results[check.Durable].Status != check.Valid {
-		t.Errorf("the second alone: %v: %s", verdict, results[check.Durable].Detail)
+		t.Errorf("the second alone: %v: %s", verdict, said(results[check.Durable]))
 	}
 	third := b.run(3, 10, false, nil)
 	verdict, results := checkedDirs(t, first, second, third)
 	if verdict != check.Unknown || results[check.Total].Why != fact.Fact(fact.NoEnd{Run: 3}) {
-		t.Errorf("with a third that nobody downloaded after: %v: %s", verdict, results[check.Total].Detail)
+		t.Errorf("with a third that nobody downloaded after: %v: %s", verdict, said(results[check.Total]))
 	}
 	none := map[string]string{check.KeyDrive: check.DriveNone}
 	after := b.run(4, 0, true, none)
@@ -144,13 +148,13 @@ func TestEndStateThatIsKnownToBeLater(t *testing.T) {
 	keys := map[string]string{check.KeyDrive: check.DriveNone}
 	lost := old.run(3, 0, true, keys)
 	if verdict, results := checkedDirs(t, first, second, lost); verdict != check.Valid {
-		t.Errorf("an end state of nobody knows when: %v: %s", verdict, results[check.Durable].Detail)
+		t.Errorf("an end state of nobody knows when: %v: %s", verdict, said(results[check.Durable]))
 	}
 	keys[check.KeyEnded] = "1 2"
 	lost = old.run(3, 0, true, keys)
 	verdict, results := checkedDirs(t, first, second, lost)
 	if r := results[check.Durable]; verdict != check.Invalid || r.Status != check.Invalid || r.Findings[0].Kind() != "lost" || r.Findings[0].Count != 40 {
-		t.Errorf("an end state of after both that lacks the second: %v: %s", verdict, r.Detail)
+		t.Errorf("an end state of after both that lacks the second: %v: %s", verdict, said(r))
 	}
 	if where := results[check.Durable].Where; len(where) == 0 || !strings.HasPrefix(where[0].File, filepath.ToSlash(second)) {
 		t.Errorf("the witnesses are said to be in %v", where)
@@ -165,10 +169,10 @@ func TestClocksOfSeveral(t *testing.T) {
 	}
 	first, second, third := b.run(1, 10, false, on("a")), b.run(2, 10, true, on("a")), b.run(3, 10, true, on("b"))
 	if _, results := checkedDirs(t, first, second); results[check.Strict].Status != check.Valid {
-		t.Errorf("on one clock strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
+		t.Errorf("on one clock strict is %v: %s", results[check.Strict].Status, said(results[check.Strict]))
 	}
 	if _, results := checkedDirs(t, first, second, third); results[check.Strict].Status != check.Unknown || results[check.Strict].Why != fact.Fact(fact.ClocksApart{Clocks: 2}) {
-		t.Errorf("on two clocks strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
+		t.Errorf("on two clocks strict is %v: %s", results[check.Strict].Status, said(results[check.Strict]))
 	}
 }
 

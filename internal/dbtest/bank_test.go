@@ -91,7 +91,7 @@ func runLosingUpdates(t *testing.T, database db.Database, c bank.Config) {
 
 // namesLostUpdate reports whether a check names a lost update.
 func (r *trial) namesLostUpdate() bool {
-	return slices.ContainsFunc(r.results, func(result checktest.Told) bool {
+	return slices.ContainsFunc(r.results, func(result checktest.Reported) bool {
 		return slices.ContainsFunc(result.Findings, func(f check.Finding) bool {
 			return f.Kind() == fact.LostUpdate{}.Fact() || f.Kind() == fact.SameVersion{}.Fact()
 		})

@@ -186,7 +186,7 @@ func driveFaulty(t *testing.T, in *Injector, database db.Database, w workload.Wo
 // wantNotInvalid fails the test if a check accuses the database of breaking its claim.
 func (r *trial) wantNotInvalid(t *testing.T) {
 	t.Helper()
-	r.wantChecks(t, func(result checktest.Told) bool { return result.Required && result.Status == check.Invalid })
+	r.wantChecks(t, func(result checktest.Reported) bool { return result.Required && result.Status == check.Invalid })
 	if checktest.Verdict(r.results) == check.Invalid {
 		t.Error("the verdict is invalid")
 	}

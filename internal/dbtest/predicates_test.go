@@ -63,7 +63,7 @@ func runBranch(t *testing.T, database db.Database, c bank.Config, count uint64) 
 // is about it or not.
 func (r *trial) wantSerializable(t *testing.T) {
 	t.Helper()
-	r.wantChecks(t, func(c checktest.Told) bool { return c.Name != check.Strict })
+	r.wantChecks(t, func(c checktest.Reported) bool { return c.Name != check.Strict })
 }
 
 // TestOpenings: where transactions are serializable no check finds a phantom, in every
@@ -150,7 +150,7 @@ func TestPhantoms(t *testing.T) {
 				r.wantSerializable(t)
 				return
 			}
-			limit := func() checktest.Told { return checktest.ByName(r.results)[check.Limit] }
+			limit := func() checktest.Reported { return checktest.ByName(r.results)[check.Limit] }
 			lacks := func() bool {
 				return slices.ContainsFunc(limit().Findings, func(f check.Finding) bool {
 					return slices.ContainsFunc(f.Instances, func(one fact.Fact) bool {

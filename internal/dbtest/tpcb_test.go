@@ -129,7 +129,7 @@ func withoutNote(t *testing.T, database db.SQL) {
 
 // wantUnknown fails the test unless a check could not be decided, and nothing was
 // found wrong.
-func wantUnknown(t *testing.T, results []checktest.Told, name string) {
+func wantUnknown(t *testing.T, results []checktest.Reported, name string) {
 	t.Helper()
 	if v := checktest.Verdict(results); v != check.Unknown {
 		t.Errorf("the verdict is %v", v)

@@ -44,7 +44,7 @@ type trial struct {
 	ended   chan error
 	stop    context.CancelFunc
 	driven  *load.Result // after the drive
-	results []checktest.Told
+	results []checktest.Reported
 }
 
 // keep leaves a copy of a run's directory where the test fails, because a verdict that
@@ -245,13 +245,13 @@ func (r *trial) checkWith(t *testing.T, before ...string) {
 }
 
 // status returns what a check came to; Unknown if there is none of that name.
-func (r *trial) status(name string) checktest.Told {
+func (r *trial) status(name string) checktest.Reported {
 	for _, result := range r.results {
 		if result.Name == name {
 			return result
 		}
 	}
-	return checktest.Told{Result: check.Result{Name: name}, Detail: "there is no such check"}
+	return checktest.Reported{Result: check.Result{Name: name}, Detail: "there is no such check"}
 }
 
 // finds reports whether a check found a violation of a kind.
@@ -268,7 +268,7 @@ func (r *trial) names(name, anomaly string) bool {
 // something to check is valid but for those named.
 func (r *trial) wantValid(t *testing.T, but ...string) {
 	t.Helper()
-	r.wantChecks(t, func(result checktest.Told) bool { return result.Required && !slices.Contains(but, result.Name) })
+	r.wantChecks(t, func(result checktest.Reported) bool { return result.Required && !slices.Contains(but, result.Name) })
 	if v := checktest.Verdict(r.results); len(but) == 0 && v != check.Valid {
 		t.Errorf("the verdict is %v", v)
 	}
@@ -278,10 +278,10 @@ func (r *trial) wantValid(t *testing.T, but ...string) {
 func (r *trial) wantAllValid(t *testing.T) {
 	t.Helper()
 	r.wantValid(t)
-	r.wantChecks(t, func(result checktest.Told) bool { return !result.Required })
+	r.wantChecks(t, func(result checktest.Reported) bool { return !result.Required })
 }
 
-func (r *trial) wantChecks(t *testing.T, of func(checktest.Told) bool) {
+func (r *trial) wantChecks(t *testing.T, of func(checktest.Reported) bool) {
 	t.Helper()
 	for _, result := range r.results {
 		if of(result) && result.Status != check.Valid && result.Status != check.NotApplicable {

@@ -43,13 +43,13 @@ type violations struct {
 // spool is what was found of one anomaly for one check.
 type spool struct {
 	anomaly string
-	first   []told
+	first   []worded
 	ends    []int // bytes that the lines take up to each and with it, at most
 	count   uint64
 }
 
-// told is a violation with its sentence.
-type told struct {
+// worded is a violation with its sentence.
+type worded struct {
 	check.Violation
 	what string
 	kind string // of its fact
@@ -85,10 +85,10 @@ type violationLine struct {
 	Record *int    `json:"record"`
 }
 
-func (v *violations) add(found check.Violation) { v.tell(told{Violation: found}) }
+func (v *violations) add(found check.Violation) { v.keepOne(worded{Violation: found}) }
 
-// tell adds a violation. Its sentence, if it is empty, is that of its fact.
-func (v *violations) tell(found told) {
+// keepOne adds a violation. Its sentence, if it is empty, is that of its fact.
+func (v *violations) keepOne(found worded) {
 	if v.checks == nil {
 		v.checks = map[string][]*spool{}
 	}
@@ -135,7 +135,7 @@ func shortened(text string) string {
 // lineSize is how many bytes the line of a violation takes at most: a transaction's id and
 // where it is recorded, with all names of the fields, take less than 256
 // where the paths of the recordings are of a usual length.
-func lineSize(found told) int {
+func lineSize(found worded) int {
 	size := 256 + pieceBytes*min(len(found.Pieces), report.MostPieces)
 	for _, part := range []any{found.Check, found.Anomaly, found.Account, found.what, found.kind, found.Fact} {
 		quoted, _ := json.Marshal(part) // of strings and facts it cannot fail
@@ -148,14 +148,14 @@ func lineSize(found told) int {
 // there were of each. Where there is too much, each anomaly of each check has an equal share,
 // and what one leaves of it the others have. An invalid check of which nothing was handed
 // over has one line.
-func (v *violations) of(results []check.Result) (list []told, found []report.ViolationsOf) {
+func (v *violations) of(results []check.Result) (list []worded, found []report.ViolationsOf) {
 	var spools []*spool
 	for _, r := range results {
 		if r.Status != check.Invalid {
 			continue
 		}
 		if v.checks[r.Name] == nil {
-			v.tell(told{Violation: check.Violation{Check: r.Name}, what: v.speaker.Detail(&r)})
+			v.keepOne(worded{Violation: check.Violation{Check: r.Name}, what: v.speaker.Detail(&r)})
 		}
 		spools = append(spools, v.checks[r.Name]...)
 		found = append(found, report.ViolationsOf{Check: r.Name})
@@ -234,7 +234,7 @@ func (v *violations) keep(ctx context.Context, d Directory, runs []string, resul
 
 // places looks for where transactions are recorded. What cannot be read was reported by the
 // checks, and is not found here.
-func places(ctx context.Context, runs []string, list []told) map[history.ID]history.Ref {
+func places(ctx context.Context, runs []string, list []worded) map[history.ID]history.Ref {
 	wanted := map[history.ID]history.Ref{}
 	for _, found := range list {
 		if found.Transaction != 0 {

@@ -60,15 +60,15 @@ func Each[T any](list []T) iter.Seq2[T, error] {
 	}
 }
 
-// Told is a result with its texts.
-type Told struct {
+// Reported is a result with its texts.
+type Reported struct {
 	check.Result
 	Detail    string // what a report says of it, and a line for every instance that is kept
 	Anomalies []text.Anomaly
 }
 
 // Results returns results without their texts.
-func Results(list []Told) (results []check.Result) {
+func Results(list []Reported) (results []check.Result) {
 	for _, r := range list {
 		results = append(results, r.Result)
 	}
@@ -76,16 +76,16 @@ func Results(list []Told) (results []check.Result) {
 }
 
 // Verdict returns the verdict of results.
-func Verdict(list []Told) check.Status { return check.Verdict(Results(list)) }
+func Verdict(list []Reported) check.Status { return check.Verdict(Results(list)) }
 
 // ByName finds results by their names.
-func ByName[R check.Result | Told](results []R) map[string]R {
+func ByName[R check.Result | Reported](results []R) map[string]R {
 	m := map[string]R{}
 	for _, r := range results {
 		switch named := any(r).(type) {
 		case check.Result:
 			m[named.Name] = r
-		case Told:
+		case Reported:
 			m[named.Name] = r
 		}
 	}
@@ -95,7 +95,7 @@ func ByName[R check.Result | Told](results []R) map[string]R {
 // Misexplained says what is wrong with the explanations of results; empty if nothing is: an
 // anomaly is one sentence, its edges are a path that leads back to its beginning, but for a
 // read alone, and the transactions that are known come in the order of their beginnings.
-func Misexplained(results []Told) string {
+func Misexplained(results []Reported) string {
 	for _, r := range results {
 		for _, a := range r.Anomalies {
 			wrong := func(what string) string { return fmt.Sprintf("%s, %s: %s: %+v", r.Name, a.Name, what, a) }
@@ -125,17 +125,17 @@ func Misexplained(results []Told) string {
 }
 
 // Worded returns results with their texts.
-func Worded(results []check.Result, words check.Words) []Told {
+func Worded(results []check.Result, words check.Words) []Reported {
 	say := text.Speaker{Words: words}
-	var list []Told
+	var list []Reported
 	for _, r := range results {
-		told := Told{r, say.Detail(&r), say.Anomalies(&r)}
+		reported := Reported{r, say.Detail(&r), say.Anomalies(&r)}
 		for _, f := range r.Findings {
 			for _, instance := range f.Instances {
-				told.Detail += "\n" + check.Capital(say.Clause(instance)) + "."
+				reported.Detail += "\n" + check.Capital(say.Clause(instance)) + "."
 			}
 		}
-		list = append(list, told)
+		list = append(list, reported)
 	}
 	return list
 }

@@ -35,13 +35,13 @@ func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, 
 		held = isolation.StrictSerializable
 	}
 	found := &Found{Keys: r.distinct}
-	var told []broken
+	var shown []broken
 	var holds []isolation.Level
 	for _, l := range isolation.Levels() {
 		if expect != isolation.Unknown && !expect.Includes(l) {
 			continue
 		}
-		result := d.result(l, &told)
+		result := d.result(l, &shown)
 		if result.Status == check.Valid {
 			holds = append(holds, l)
 		}
@@ -217,8 +217,8 @@ type broken struct {
 	at isolation.Level
 }
 
-// result returns a level's result. A finding that breaks several levels is told at the first.
-func (d *ladder) result(l isolation.Level, told *[]broken) check.Result {
+// result returns a level's result. A finding that breaks several levels is reported at the first.
+func (d *ladder) result(l isolation.Level, shown *[]broken) check.Result {
 	v := d.verdicts[l]
 	switch {
 	case v.status == check.Valid:
@@ -229,14 +229,14 @@ func (d *ladder) result(l isolation.Level, told *[]broken) check.Result {
 	var fresh []check.Finding
 	var before fact.Fact
 	for _, f := range v.findings {
-		at := slices.IndexFunc(*told, func(b broken) bool {
+		at := slices.IndexFunc(*shown, func(b broken) bool {
 			return b.Anomaly == f.Anomaly && reflect.DeepEqual(b.Instances, f.Instances)
 		})
 		if at < 0 {
-			*told = append(*told, broken{f, l})
+			*shown = append(*shown, broken{f, l})
 			fresh = append(fresh, f)
 		} else if before == nil {
-			before = fact.SessionBroken{Anomaly: f.Anomaly, At: (*told)[at].at.String()}
+			before = fact.SessionBroken{Anomaly: f.Anomaly, At: (*shown)[at].at.String()}
 		}
 	}
 	r := invalid(fresh...)

@@ -106,7 +106,7 @@ func (w *world) input(expect isolation.Level) AccountsInput {
 }
 
 // checked makes the checks with a context that never ends.
-func checked(in AccountsInput) []checktest.Told {
+func checked(in AccountsInput) []checktest.Reported {
 	results, err := Accounts(context.Background(), in)
 	if err != nil {
 		panic(err)

@@ -59,14 +59,14 @@ func TestLastMakerOfAForkedVersion(t *testing.T) {
 		lostUpdate(w)
 		w.ObjectRows[0].Writer = w.Txns[named].ID
 		r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]
-		if r.Status != check.Invalid || hasKind(r, fact.NoSuchLeg{}) {
+		if r.Status != check.Invalid || hasKind(r.Result, fact.NoSuchLeg{}) {
 			t.Errorf("named is %d: ledger is %v: %s", named, r.Status, r.Detail)
 		}
 	}
 	w := newWorld(8)
 	lostUpdate(w)
 	w.ObjectRows[0].Writer = history.NewID(1, 0, 9)
-	if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]; !hasKind(r, fact.NoSuchLeg{}) {
+	if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]; !hasKind(r.Result, fact.NoSuchLeg{}) {
 		t.Errorf("an account that names an unknown transaction: ledger says %s", r.Detail)
 	}
 }
@@ -78,7 +78,7 @@ func TestLegOfAnImpossibleVersion(t *testing.T) {
 	w.transfer(0, 1, 5)
 	w.LedgerRows[0].Version, w.ObjectRows[0].Version = 1000, 1000
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Ledger]
-	if r.Status != check.Invalid || hasKind(r, fact.NoSuchLeg{}) || !hasKind(r, fact.ImpossibleVersion{}) {
+	if r.Status != check.Invalid || hasKind(r.Result, fact.NoSuchLeg{}) || !hasKind(r.Result, fact.ImpossibleVersion{}) {
 		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
 	}
 }
@@ -170,7 +170,7 @@ func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
 	read := one(func(f fact.OddRead) bool {
 		return f.Version == 2 && f.Object == "#0" && f.Writer.ID == secondID && f.Fate == fact.AppliedAs && f.Aborted && f.As == 1
 	})
-	if s := r[check.Serializable]; !slices.ContainsFunc(s.Findings, read) || hasKind(s, fact.LostUpdate{}) {
+	if s := r[check.Serializable]; !slices.ContainsFunc(s.Findings, read) || hasKind(s.Result, fact.LostUpdate{}) {
 		t.Errorf("serializable says %s", s.Detail)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // anomaliesOf are the names of what serializable found, and the result.
-func anomaliesOf(w *world) ([]string, checktest.Told) {
+func anomaliesOf(w *world) ([]string, checktest.Reported) {
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Serializable]
 	var names []string
 	for _, a := range r.Anomalies {

@@ -119,7 +119,7 @@ func (c *counter) drive(n int, bare bool) {
 	}
 }
 
-func tpcbChecked(t *testing.T, in GroupsInput) map[string]checktest.Told {
+func tpcbChecked(t *testing.T, in GroupsInput) map[string]checktest.Reported {
 	t.Helper()
 	results, err := Groups(t.Context(), in)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 		if slices.Contains(r.Witness, id) {
 			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
 		}
-		if !hasKind(r, fact.LostUpdate{}) {
+		if !hasKind(r.Result, fact.LostUpdate{}) {
 			t.Errorf("%v: the lost update is not reported: %s", outcome, r.Detail)
 		}
 	}

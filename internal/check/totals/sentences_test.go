@@ -266,7 +266,7 @@ var forms = func() (list []*regexp.Regexp) {
 }()
 
 // untrue returns what results say of a world that is not so, and counts what is.
-func untrue(w *world, results []checktest.Told, held []int) (lies []string) {
+func untrue(w *world, results []checktest.Reported, held []int) (lies []string) {
 	for _, r := range results {
 		said := []string{r.Detail}
 		for _, a := range r.Anomalies {

@@ -6,7 +6,11 @@
 // since the run's start on one monotonic clock.
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // ID names one transaction for ever: the run against this database, the
 // client in that run, and the client's own sequence number. It stays below 2^63,
@@ -37,6 +41,25 @@ func (id ID) String() string { return fmt.Sprintf("%d-%d-%d", id.Run(), id.Clien
 
 // MarshalText carries an ID through JSON as reports show it.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes. Every 64-bit number comes back as it was, although a database
+// may hold one that is no ID.
+func (id *ID) UnmarshalText(text []byte) error {
+	parts := strings.Split(string(text), "-")
+	if len(parts) != 3 {
+		return fmt.Errorf("%q is not the id of a transaction, such as 1-7-312", text)
+	}
+	var numbers [3]uint64
+	for i, bits := range []int{64 - ClientBits - SequenceBits, ClientBits, SequenceBits} {
+		n, err := strconv.ParseUint(parts[i], 10, bits)
+		if err != nil {
+			return fmt.Errorf("%q is not the id of a transaction: %w", text, err)
+		}
+		numbers[i] = n
+	}
+	*id = NewID(numbers[0], numbers[1], numbers[2])
+	return nil
+}
 
 // Kind says what a transaction is: a number of the workload's own, from 1, times
 // Numbered, and what generic code must know of it. The header has the names. Zero is no

@@ -75,7 +75,7 @@ func (s *Snapshot) verdictSoFar(d *report.PageData) {
 		names = append(names, v.Check)
 	}
 	d.Verdict = "invalid"
-	d.Reason = fmt.Sprintf("The check beside the clients has found a violation of %s (%s). The run goes on. ", strings.Join(names, ", "), looked) + strings.TrimSuffix(d.Reason, undecided)
+	d.Reason = fmt.Sprintf("The check beside the clients has found a violation of %s (%s). The run goes on. ", strings.Join(names, ", "), looked) + s.phase()
 	d.Title = "Invalid" + strings.TrimPrefix(d.Title, "Running")
 }
 
@@ -170,12 +170,15 @@ func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	}, report.NewHistogram(r.Buckets())
 }
 
-const undecided = " Nothing is decided before its end."
-
 func (s *Snapshot) reason() string {
 	if finished(s.Result) {
 		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
 	}
+	return s.phase() + " Nothing is decided before its end."
+}
+
+// phase returns where a run is, in a sentence.
+func (s *Snapshot) phase() string {
 	st, text := s.State, fmt.Sprintf("Its phase is %s.", s.Phase)
 	switch driving := s.Phase == PhaseDrive; {
 	case s.Phase == "":
@@ -189,7 +192,7 @@ func (s *Snapshot) reason() string {
 	case st.Drive == nil && st.Total > 0:
 		text = fmt.Sprintf("Its phase is %s: %s of %s.", s.Phase, report.Group(st.Done), report.Group(st.Total))
 	}
-	return text + undecided
+	return text
 }
 
 func (s *Snapshot) warnings() []report.PageNote {

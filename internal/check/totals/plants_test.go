@@ -80,7 +80,7 @@ func one[F fact.Fact](like func(F) bool) wanted {
 }
 
 // hasKind reports whether a result has a finding of the kind of a fact.
-func hasKind(r checktest.Reported, what fact.Fact) bool {
+func hasKind(r check.Result, what fact.Fact) bool {
 	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Kind() == what.Fact() })
 }
 

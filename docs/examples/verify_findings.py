@@ -16,6 +16,7 @@ import re
 import sys
 
 import read_history as files
+import verify_models as models
 
 
 def text(id_):
@@ -31,13 +32,21 @@ class Recording:
         self.header = recorded.header
         self.sent = {text(tx["id"]): tx for tx in files.transactions(recorded)}
         self.unexpected, self.ended, self.rows, self.tombstones = [], None, collections.defaultdict(list), set()
-        self.by_object = collections.defaultdict(list)
+        self.by_object, self.streams = collections.defaultdict(list), collections.defaultdict(list)
+        self.all_rows, self.openings = collections.defaultdict(list), collections.Counter()
+        self.readers, self.versions, self.writers = None, {}, None  # what verify_models has looked up
         path = os.path.join(folder, "end-objects.bin")
         if not os.path.exists(path):
             return
-        self.ended = {o["object"]: o for o in files.objects(files.File(path, files.ACCOUNTS), self.unexpected)}
+        self.end_objects = list(files.objects(files.File(path, files.ACCOUNTS), self.unexpected))
+        self.ended = {o["object"]: o for o in self.end_objects}
         for row in files.legs(files.File(os.path.join(folder, "end-ledger.bin"), files.LEDGER)):
             id_ = text(row["transfer"])
+            if row["mark"] == 2:
+                self.openings[row["object"]] += row["amount"]
+            if row["mark"] < 2:
+                self.all_rows[id_].append(row)
+                self.streams[row["object"]].append(row)
             if row["mark"] == 1:
                 self.tombstones.add(id_)
             elif row["mark"] == 0:
@@ -71,17 +80,46 @@ class Recording:
 
     def books(self, object_, upto=None):
         rows = [r for r in self.by_object[object_] if upto is None or r["version"] <= upto]
-        return files.opening(self.header, object_) + sum(r["amount"] for r in rows), len(rows)
+        return files.opening(self.header, object_) + self.openings[object_] + sum(r["amount"] for r in rows), len(rows)
 
+    def writers_of(self, object_):
+        """Who sent a write of an object."""
+        if self.writers is None:
+            self.writers = collections.defaultdict(list)
+            for id_, tx in self.sent.items():
+                for op in tx["ops"]:
+                    if op["write"]:
+                        self.writers[op["object"]].append(id_)
+        return self.writers[object_]
+
+    def end_list(self, object_):
+        """The elements of a list in the end state, in their order."""
+        made = {row["version"]: "%s.%d" % (text(row["transfer"]), row["number"]) for row in self.streams.get(object_, [])}
+        return [made.get(place, "") for place in range(1, max(made, default=0) + 1)]
+
+    def kind(self, tx):
+        """The name of a transaction's kind."""
+        return next((k["name"] for k in self.header["kinds"] if k["number"] == tx["kind"]), "")
+
+    def place(self, object_):
+        """The place of a record in the order of the keys."""
+        return files.permute(62, files.mix(self.header["seed"]), object_)
+
+    def rows_of(self, kind):
+        """The first number of a kind of rows of tpcb, and the number behind its last one."""
+        keys = self.header["keys"]
+        each = [int(keys["scale"]) * int(part) for part in keys["ratio"].split(":")]
+        at = ["branch", "teller", "account"].index(kind)
+        return sum(each[:at]), sum(each[:at + 1])
 
     def number(self, name):
         """The number of an object, by its name."""
         if self.header["workload"] == "tpcb":  # each kind counts from 1, and branches come first, then tellers
             kind, n = name.split(" ")
-            keys = self.header["keys"]
-            each = [int(keys["scale"]) * int(part) for part in keys["ratio"].split(":")]
-            kinds = ["branch", "teller", "account"]
-            return sum(each[:kinds.index(kind)]) + int(n) - 1
+            return self.rows_of(kind)[0] + int(n) - 1
+        if found := re.search(r"^list (\d+)-(\d+)$|insert (\d+) of run (\d+)\)$", name or ""):
+            run, n, insert, of = found.groups()
+            return int(run) << 36 | int(n) if run else int(of) << 48 | int(insert)
         found = re.search(r"(\d+)\)?$", name or "")
         return int(found.group(1)) if found else None
 
@@ -269,70 +307,119 @@ def component(r, f):
     return f["transaction"] in r.sent or bool(r.rows.get(f["transaction"]))
 
 
+def growth(r, f):
+    grew = {}
+    for group in f["groups"]:
+        first, behind = r.rows_of(KIND_OF_GROUP[group["name"]])
+        grew[group["name"]] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
+            sum(amount for n, amount in r.openings.items() if first <= n < behind)
+    added = sum(row["amount"] for rows in r.rows.values() for row in rows if row["number"] == 0)
+    return all(grew[g["name"]] == g["grew"] for g in f["groups"]) and added == f["added"] and any(n != added for n in grew.values())
+
+
+def row_books(r, f):
+    n = r.number(f["object"])
+    return r.ended[n]["balance"] == f["balance"] != f["want"] == r.books(n)[0]
+
+
+def no_path(r, f):
+    """A balance that no transaction left there and that was not the first one is on no path."""
+    n, op = r.number(f["object"]), r.op(f["transaction"], r.number(f["object"]))
+    if not op or not op["observed"] or (op["balance"], op["amount"]) != (f["balance"], f["amount"]):
+        return False
+    others = [r.op(i, n) for i in r.writers_of(n) if i != f["transaction"] and r.rows.get(i)]
+    left = {other["balance"] + other["amount"] for other in others if other["observed"]} | {r.openings[n]}
+    taken = collections.Counter(other["balance"] for other in others if other["observed"])
+    unsure = any(not other["observed"] for other in others)
+    if not unsure and (f["balance"] not in left or taken[f["balance"]] and not repeated(left, others, f["balance"])):
+        return True
+    return None
+
+
+def repeated(left, others, balance):
+    """Whether a balance was left more than once, so that two transactions may have taken it up."""
+    return sum(other["balance"] + other["amount"] == balance for other in others) + (balance == 0) > 1
+
+
+KIND_OF_GROUP = {"branches": "branch", "tellers": "teller", "accounts": "account"}
+
 KINDS = {
     "lost": lost, "altered": altered, "ghost": ghost, "closed-ghost": closed_ghost, "never-sent": never_sent, "twice": twice,
     "two-versions": two_versions, "sum": total, "objects": objects, "negative": negative, "books": books,
     "same-version": same_version, "lost-update": lost_update, "no-such-leg": no_such_leg, "later-leg": later_leg,
     "unexplained-balance": unexplained_balance, "read-as": read_as, "odd-read": odd_read, "garbage-read": garbage_read,
     "dependency": dependency, "cycle": cycle, "audit-sum": audit_sum, "not-found": not_found, "foreign-row": foreign_row,
-    "foreign-leg": foreign_leg, "component": component,
+    "foreign-leg": foreign_leg, "component": component, "growth": growth, "row-books": row_books, "no-path": no_path,
+    **models.KINDS,
 }
 
 
-def statements(directory):
-    """The statements that the checks made, as (kind, values)."""
+def statements(directory, result):
+    """The statements that the checks made, as (check, kind, values)."""
     path = os.path.join(directory, "violations.jsonl")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
             for line in f:
                 one = json.loads(line)
                 if "fact" in one:
-                    yield one["kind"], one["fact"]
-    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
-        for check in json.load(f)["checks"]:
-            for finding in check.get("findings", []):
-                yield finding["kind"], finding["first"]
+                    yield one["check"], one["kind"], one["fact"]
+    for check in result["checks"]:
+        for finding in check.get("findings", []):
+            yield check["name"], finding["kind"], finding["first"]
+
+
+def total_opinion(r):
+    """Whether a look at every row contradicts the total: True where it is violated."""
+    if r.header["workload"] == "bank":
+        return {"total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or set(r.ended) != set(range(r.header["objects"]))}
+    groups = {}
+    for kind in ("branch", "teller", "account"):
+        first, behind = r.rows_of(kind)
+        groups[kind] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
+            sum(amount for n, amount in r.openings.items() if first <= n < behind)
+    added = sum(row["amount"] for rows in r.rows.values() for row in rows if row["number"] == 0)
+    return {"total": any(n != added for n in groups.values())}
 
 
 def own_opinion(r):
-    """What a look at every transaction says of the bank's checks: True where one is violated."""
+    """What a look at every transaction says of the checks: True where one is violated."""
+    if r.header["workload"] in models.OPINIONS:
+        return models.OPINIONS[r.header["workload"]](r)
     applied = [i for i in r.sent if r.outcome(i) == "committed" and r.writes(i)]
+    if r.header["workload"] == "tpcb":
+        return total_opinion(r)
     return {
         "durable": any(not r.whole(i) for i in applied),
         "no-ghost": any(rows and (i not in r.sent or r.outcome(i) in ("aborted", "rejected")) for i, rows in r.rows.items()),
-        "total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or set(r.ended) != set(range(r.header["objects"])),
+        **total_opinion(r),
     }
 
 
-def disagreements(directory, recording):
-    """The checks of the bank on which the result and the look at every transaction disagree."""
-    if recording.header["workload"] != "bank" or recording.ended is None or "predicate codes" in recording.header.get("keys", {}):
+def disagreements(directory, recording, result):
+    """The checks on which the result and the look at every transaction disagree."""
+    if recording.ended is None or "predicate codes" in recording.header.get("keys", {}):
         return
-    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
-        statuses = {c["name"]: c["status"] for c in json.load(f)["checks"]}
+    checks = {c["name"]: c for c in result["checks"]}
     for name, violated in own_opinion(recording).items():
-        if statuses.get(name) == ("valid" if violated else "invalid") and not (name == "durable" and has_other_causes(directory, name)):
-            yield {"run": directory, "check": name, "status": statuses[name], "violated": violated}
-
-
-def has_other_causes(directory, name):
-    """Whether a check found something that own_opinion does not look at."""
-    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
-        kinds = {f["kind"] for c in json.load(f)["checks"] if c["name"] == name for f in c.get("findings", [])}
-    return bool(kinds & {"not-found", "altered"})
+        check = checks.get(name, {"status": "unknown"})
+        others = {f["kind"] for f in check.get("findings", [])} & {"not-found", "altered"}  # not looked at here
+        if check["status"] == ("valid" if violated else "invalid") and not (name == "durable" and others):
+            yield {"run": directory, "check": name, "status": check["status"], "violated": violated}
 
 
 def verify(directory):
     recording = Recording(directory)
-    right, wrong, open_ = collections.Counter(), list(disagreements(directory, recording)), collections.Counter()
-    for kind, fact in statements(directory):
-        answer = KINDS[kind](recording, fact) if kind in KINDS else None
+    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
+        result = json.load(f)
+    right, wrong, open_ = collections.Counter(), list(disagreements(directory, recording, result)), collections.Counter()
+    for check, kind, fact in statements(directory, result):
+        answer = KINDS[kind](recording, {**fact, "check": check}) if kind in KINDS else None
         if answer is None:
             open_[kind] += 1
         elif answer:
             right[kind] += 1
         else:
-            wrong.append({"run": directory, "kind": kind, "fact": fact})
+            wrong.append({"run": directory, "check": check, "kind": kind, "fact": fact})
     return right, wrong, open_
 
 

@@ -1,86 +1,217 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
-// alter alters one file of a copy of a run and checks the copy. A healthy run must be undecided then or
+// alter alters a copy of a recording and checks the copy. A healthy recording must be undecided then or
 // refused; one that was invalid may still be, by what is intact.
-func (c *campaign) alter(rng *rand.Rand, dir string, before int, command string) {
-	copied := dir + "-altered"
+func (c *campaign) alter(rng *rand.Rand, r *recording) {
+	copied := r.dir + "-altered"
 	defer os.RemoveAll(copied)
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-		c.problem("copy %s: %v", dir, err)
+	if err := os.CopyFS(copied, os.DirFS(r.dir)); err != nil {
+		c.problem("", "copy %s: %v", r.dir, err)
 		return
 	}
-	files, err := filepath.Glob(filepath.Join(copied, "history", "*.bin"))
-	if err != nil || len(files) == 0 {
-		c.problem("%s: no files in its history", command)
-		return
-	}
-	file := files[rng.IntN(len(files))]
-	data, err := os.ReadFile(file)
-	if err != nil {
-		c.problem("read %s: %v", file, err)
-		return
-	}
-	how, changed := changes[rng.IntN(len(changes))].make(rng, data)
-	if changed == nil {
-		err = os.Remove(file)
-	} else {
-		err = os.WriteFile(file, changed, 0o666)
-	}
-	if err != nil {
-		c.problem("alter %s: %v", file, err)
-		return
+	how := ""
+	for how == "" { // a change that would leave everything as it is makes way for another one
+		var err error
+		if how, err = changes[rng.IntN(len(changes))](c, rng, r, copied); err != nil {
+			c.problem("", "%s: alter a copy: %v", r.command, err)
+			return
+		}
 	}
 	code, out := c.call([]string{"check", copied, "-q"})
 	c.count(&c.copies, code)
 	switch {
-	case code == 4 || code == 3 || code == 1 && before == 1:
+	case code == 4 || code == 3 || code == 1 && r.code == 1:
 	default:
-		c.problem("%s, then %s of %s: exit code %d: %s", command, how, filepath.Base(file), code, out)
+		c.problem(copied, "%s, then %s: exit code %d: %s", r.command, how, code, out)
 	}
 }
 
-// changes are the ways in which a file is altered. Each returns how, and the new contents; nil removes the file.
-var changes = []struct {
-	make func(rng *rand.Rand, data []byte) (how string, changed []byte)
-}{
-	{func(rng *rand.Rand, data []byte) (string, []byte) {
+// A change alters the copy of a recording in a directory. It returns what it did; empty: nothing.
+type change func(c *campaign, rng *rand.Rand, r *recording, dir string) (how string, err error)
+
+// changes are the ways in which a recording is altered.
+var changes = []change{
+	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		changed, at := slices.Clone(data), rng.IntN(len(data))
 		changed[at] ^= 1 << rng.IntN(8)
 		return fmt.Sprintf("a flipped bit at byte %d", at), changed
-	}},
-	{func(rng *rand.Rand, data []byte) (string, []byte) {
+	}),
+	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		n := rng.IntN(len(data))
 		return fmt.Sprintf("the first %d of %d bytes", n, len(data)), slices.Clone(data[:n])
-	}},
-	{func(rng *rand.Rand, data []byte) (string, []byte) {
+	}),
+	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		return "bytes behind the footer", append(slices.Clone(data), make([]byte, 1+rng.IntN(100))...)
-	}},
-	{func(*rand.Rand, []byte) (string, []byte) { return "the removal", nil }},
-	{func(rng *rand.Rand, data []byte) (string, []byte) {
+	}),
+	ofOneFile(func(*rand.Rand, []byte) (string, []byte) { return "the removal", nil }),
+	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		blocks := blocksOf(data)
 		if len(blocks) == 0 {
 			return "all bytes 0", make([]byte, len(data))
 		}
 		b := blocks[rng.IntN(len(blocks))]
 		return "a block twice", slices.Concat(data[:b[1]], data[b[0]:b[1]], data[b[1]:])
-	}},
-	{func(rng *rand.Rand, data []byte) (string, []byte) {
+	}),
+	ofOneFile(func(rng *rand.Rand, data []byte) (string, []byte) {
 		blocks := blocksOf(data)
 		if len(blocks) == 0 {
 			return "all bytes 0", make([]byte, len(data))
 		}
 		b := blocks[rng.IntN(len(blocks))]
 		return "a block less", slices.Concat(data[:b[0]], data[b[1]:])
-	}},
+	}),
+	flipAnywhere, swapWithOther, swapEnds, editResult, editFaults,
+}
+
+// ofOneFile is the change of one file of the history. The function returns how, and the new contents;
+// nil removes the file.
+func ofOneFile(alter func(rng *rand.Rand, data []byte) (how string, changed []byte)) change {
+	return func(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
+		files, err := filepath.Glob(filepath.Join(dir, "history", "*.bin"))
+		if err != nil || len(files) == 0 {
+			return "", fmt.Errorf("%s has no files in its history", dir)
+		}
+		file := files[rng.IntN(len(files))]
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		how, changed := alter(rng, data)
+		how += " of " + filepath.Base(file)
+		if changed == nil {
+			return how, os.Remove(file)
+		}
+		return how, os.WriteFile(file, changed, 0o666)
+	}
+}
+
+// evidence returns the files that a check reads, relative to the directory: all but the log and the report,
+// which are made for people.
+func evidence(dir string) (files []string, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path == "log.txt" || path == "report.html" {
+			return err
+		}
+		if info, err := d.Info(); err != nil || info.Size() == 0 {
+			return err
+		}
+		files = append(files, path)
+		return nil
+	})
+	return files, err
+}
+
+// flipAnywhere flips one bit of any file that a check reads.
+func flipAnywhere(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
+	files, err := evidence(dir)
+	if err != nil {
+		return "", err
+	}
+	file := files[rng.IntN(len(files))]
+	data, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return "", err
+	}
+	at, bit := rng.IntN(len(data)), rng.IntN(8)
+	data[at] ^= 1 << bit
+	return fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file), os.WriteFile(filepath.Join(dir, file), data, 0o666)
+}
+
+// swapWithOther puts the file of a run with the same settings and another seed in the place of this one's.
+func swapWithOther(c *campaign, rng *rand.Rand, r *recording, dir string) (string, error) {
+	other, err := c.other(r)
+	if err != nil {
+		return "", err
+	}
+	files, err := evidence(other)
+	if err != nil {
+		return "", err
+	}
+	file := files[rng.IntN(len(files))]
+	theirs, err := os.ReadFile(filepath.Join(other, file))
+	if err != nil {
+		return "", err
+	}
+	ours, err := os.ReadFile(filepath.Join(dir, file))
+	if err == nil && bytes.Equal(ours, theirs) || os.IsNotExist(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "the " + file + " of another run", os.WriteFile(filepath.Join(dir, file), theirs, 0o666)
+}
+
+// swapEnds exchanges the two files of the end state.
+func swapEnds(_ *campaign, _ *rand.Rand, _ *recording, dir string) (string, error) {
+	objects, ledger := filepath.Join(dir, "history", "end-objects.bin"), filepath.Join(dir, "history", "end-ledger.bin")
+	for _, move := range [][2]string{{objects, objects + "-moved"}, {ledger, objects}, {objects + "-moved", ledger}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			return "", err
+		}
+	}
+	return "the files of the end state exchanged", nil
+}
+
+// editResult edits result.json as a text editor would, and leaves its checksum.
+func editResult(_ *campaign, rng *rand.Rand, r *recording, dir string) (string, error) {
+	file := filepath.Join(dir, "result.json")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	verdict, another := `"verdict": "valid"`, `"verdict": "invalid"`
+	if r.code == 1 {
+		verdict, another = another, verdict
+	}
+	if changed := strings.Replace(string(data), verdict, another, 1); changed != string(data) && rng.IntN(3) == 0 {
+		return "the verdict of result.json edited", os.WriteFile(file, []byte(changed), 0o666)
+	}
+	return "a digit of result.json edited", os.WriteFile(file, otherDigit(rng, data), 0o666)
+}
+
+// editFaults adds a line to faults.jsonl, takes one away, or edits a digit.
+func editFaults(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string, error) {
+	file := filepath.Join(dir, "faults.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	switch n := rng.IntN(3); {
+	case n == 0 || len(lines) < 2:
+		line := `{"fault":"kill leader","target":"n1","at_s":0.01,"healed_s":0.02}` + "\n"
+		return "a line added to faults.jsonl", os.WriteFile(file, append(data, line...), 0o666)
+	case n == 1:
+		at := rng.IntN(len(lines) - 1)
+		return "a line of faults.jsonl less", os.WriteFile(file, bytes.Join(slices.Delete(lines, at, at+1), nil), 0o666)
+	}
+	return "a digit of faults.jsonl edited", os.WriteFile(file, otherDigit(rng, data), 0o666)
+}
+
+// otherDigit returns a text with another digit in the place of one.
+func otherDigit(rng *rand.Rand, text []byte) []byte {
+	var digits []int
+	for i, b := range text {
+		if b >= '0' && b <= '9' {
+			digits = append(digits, i)
+		}
+	}
+	changed, at := slices.Clone(text), digits[rng.IntN(len(digits))]
+	changed[at] = '0' + (changed[at]-'0'+1+byte(rng.IntN(9)))%10
+	return changed
 }
 
 // blocksOf returns where the blocks of a file begin and end, by docs/history-format.md.

@@ -10,10 +10,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,13 +26,16 @@ func main() {
 	runs := flag.Int("runs", 2000, "seeded runs")
 	altered := flag.Int("altered", 3000, "altered copies of recordings")
 	from := flag.Uint64("seed", 1, "of the first run")
+	keep := flag.String("keep", "", "a directory for copies of the recordings that have a problem")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "statements")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		c := &campaign{stroppy: *stroppy, dir: dir, verifier: filepath.Join("docs", "examples", "verify_findings.py"), right: map[string]int{}}
-		err = c.run(*runs, *altered, *from)
-		fmt.Print(c.summary())
+		c := &campaign{dir: dir, keep: *keep, verifier: filepath.Join("docs", "examples", "verify_findings.py")}
+		if c.call, err = program(dir, *stroppy); err == nil {
+			err = c.run(*runs, *altered, *from)
+			fmt.Print(c.summary())
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "statements:", err)
@@ -41,14 +46,47 @@ func main() {
 
 // campaign is what was done so far.
 type campaign struct {
-	stroppy, dir, verifier string
+	dir, keep, verifier string
+	call                caller
 
 	mu       sync.Mutex
 	verdicts [5]int         // runs by exit code
 	right    map[string]int // statements that are so, by kind
-	open     int            // statements that the verifier does not rebuild
+	open     map[string]int // statements that the verifier does not rebuild, by kind
 	copies   [5]int         // altered copies by exit code
 	problems []string
+}
+
+// A caller runs the program and returns its exit code and the last line of its errors. Several may run at once.
+type caller func(args []string) (code int, last string)
+
+// program returns the caller of a program, which is built if there is none.
+func program(dir, stroppy string) (caller, error) {
+	if stroppy == "" {
+		stroppy = filepath.Join(dir, "stroppy")
+		if out, err := exec.Command("go", "build", "-o", stroppy, "./cmd/stroppy").CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build the program: %w\n%s", err, out)
+		}
+	}
+	return func(args []string) (int, string) {
+		cmd := exec.Command(stroppy, args...)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		var errors bytes.Buffer
+		cmd.Stderr = &errors
+		err := cmd.Run()
+		if exit, ok := err.(*exec.ExitError); ok {
+			return exit.ExitCode(), lastLine(errors.String())
+		}
+		if err != nil {
+			return 99, err.Error()
+		}
+		return 0, lastLine(errors.String())
+	}, nil
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
 }
 
 // kind is one combination of settings of a run.
@@ -60,8 +98,13 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"bank", []string{"--accounts", "200"}}, {"bank", []string{"--accounts", "50", "--update", "rmw"}},
-		{"bank", []string{"--accounts", "200", "--audits", "20"}}, {"tpcb", nil}, {"kv", []string{"--records", "50"}},
-		{"events", nil}, {"append", nil},
+		{"bank", []string{"--accounts", "200", "--audits", "20"}},
+		{"tpcb", nil}, {"tpcb", []string{"--ratio", "2:5:50", "--versions"}}, {"tpcb", []string{"--ratio", "1:2:20"}},
+		{"kv", []string{"--records", "50"}}, {"kv", []string{"--preset", "ycsb-f", "--records", "20"}},
+		{"kv", []string{"--preset", "ycsb-e", "--records", "60", "--scan-length", "20"}},
+		{"kv", []string{"--read-share", "0.4", "--update-share", "0.3", "--insert-share", "0.1", "--modify-share", "0.2", "--records", "8"}},
+		{"events", nil}, {"events", []string{"--batch", "3", "--streams", "2"}},
+		{"append", nil}, {"append", []string{"--lists", "4", "--read-share", "0.7"}},
 	}
 }
 
@@ -72,12 +115,7 @@ func mutants() []string {
 }
 
 func (c *campaign) run(runs, altered int, from uint64) error {
-	if c.stroppy == "" {
-		c.stroppy = filepath.Join(c.dir, "stroppy")
-		if out, err := exec.Command("go", "build", "-o", c.stroppy, "./cmd/stroppy").CombinedOutput(); err != nil {
-			return fmt.Errorf("build the program: %w\n%s", err, out)
-		}
-	}
+	c.right, c.open = map[string]int{}, map[string]int{}
 	const workers = 2
 	var group sync.WaitGroup
 	for w := range workers {
@@ -94,6 +132,22 @@ func (c *campaign) run(runs, altered int, from uint64) error {
 	return nil
 }
 
+// recording is a run that was made.
+type recording struct {
+	dir, command string
+	args         []string // without the seed and the directory
+	seed         uint64
+	code         int    // the exit code of the run
+	other        string // the directory of a run with the same settings and another seed; empty: none was made yet
+}
+
+// make makes a run into a directory.
+func (c *campaign) make(args []string, seed uint64, dir string) (code int, last, command string) {
+	args = append(slices.Clone(args), "--seed", strconv.FormatUint(seed, 10), "--out", dir, "-q")
+	code, last = c.call(args)
+	return code, last, "stroppy " + strings.Join(args, " ")
+}
+
 // one makes one run, verifies its statements, and checks so many altered copies of it.
 func (c *campaign) one(seed uint64, altered int) {
 	rng := rand.New(rand.NewPCG(seed, 47))
@@ -102,65 +156,63 @@ func (c *campaign) one(seed uint64, altered int) {
 	if mutant != "" {
 		url += fmt.Sprintf("?mutant=%s&rate=%g", mutant, []float64{0.002, 0.02, 0.1}[rng.IntN(3)])
 	}
-	dir := filepath.Join(c.dir, strconv.FormatUint(seed, 10))
-	defer os.RemoveAll(dir)
-	args := append([]string{"run", k.workload, "--db", url, "--count", strconv.Itoa(300 + rng.IntN(1200)), "--clients", "8",
-		"--seed", strconv.FormatUint(seed, 10), "--out", dir, "-q"}, k.args...)
-	code, out := c.call(args)
-	command := "stroppy " + strings.Join(args, " ")
-	c.count(&c.verdicts, code)
+	r := &recording{seed: seed, dir: filepath.Join(c.dir, strconv.FormatUint(seed, 10))}
+	defer os.RemoveAll(r.dir)
+	defer os.RemoveAll(r.dir + "-other")
+	r.args = append([]string{"run", k.workload, "--db", url, "--count", strconv.Itoa(300 + rng.IntN(1200)), "--clients", "8"}, k.args...)
+	var out string
+	r.code, out, r.command = c.make(r.args, seed, r.dir)
+	c.count(&c.verdicts, r.code)
 	switch {
-	case code > 4 || code == 2 || code == 3:
-		c.problem("%s: exit code %d: %s", command, code, out)
+	case r.code > 4 || r.code == 2 || r.code == 3:
+		c.problem(r.dir, "%s: exit code %d: %s", r.command, r.code, out)
 		return
-	case mutant == "" && code != 0:
-		c.problem("%s: a healthy run has exit code %d: %s", command, code, out)
+	case mutant == "" && r.code != 0:
+		c.problem(r.dir, "%s: a healthy run has exit code %d: %s", r.command, r.code, out)
 	}
-	c.verify(dir, command)
+	c.verify(r)
+	if code, out := c.call([]string{"check", r.dir, "-q"}); code != r.code {
+		c.problem(r.dir, "%s: exit code %d, and that of check is %d: %s", r.command, r.code, code, out)
+	}
 	for range altered {
-		c.alter(rng, dir, code, command)
+		c.alter(rng, r)
 	}
 }
 
-// call runs the program and returns its exit code and the last line of its errors.
-func (c *campaign) call(args []string) (code int, last string) {
-	cmd := exec.Command(c.stroppy, args...)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	var errors bytes.Buffer
-	cmd.Stderr = &errors
-	err := cmd.Run()
-	lines := strings.Split(strings.TrimSpace(errors.String()), "\n")
-	if exit, ok := err.(*exec.ExitError); ok {
-		return exit.ExitCode(), lines[len(lines)-1]
+// other returns the directory of a run with the same settings and another seed.
+func (c *campaign) other(r *recording) (dir string, err error) {
+	if r.other == "" {
+		dir := r.dir + "-other"
+		if code, out, command := c.make(r.args, r.seed+1<<32, dir); code != 0 && code != 1 && code != 4 {
+			return "", fmt.Errorf("%s: exit code %d: %s", command, code, out)
+		}
+		r.other = dir
 	}
-	if err != nil {
-		return 99, err.Error()
-	}
-	return 0, lines[len(lines)-1]
+	return r.other, nil
 }
 
 // verify lets the separate program rebuild the statements of a run.
-func (c *campaign) verify(dir, command string) {
-	printed, err := exec.Command("python3", c.verifier, dir).CombinedOutput()
+func (c *campaign) verify(r *recording) {
+	printed, err := exec.Command("python3", c.verifier, r.dir).CombinedOutput()
 	var found struct {
 		Right      map[string]int    `json:"right"`
 		Wrong      []json.RawMessage `json:"wrong"`
 		NotRebuilt map[string]int    `json:"not_rebuilt"`
 	}
 	if json.Unmarshal(printed, &found) != nil {
-		c.problem("%s: the verifier: %v: %s", command, err, printed)
+		c.problem(r.dir, "%s: the verifier: %v: %s", r.command, err, printed)
 		return
 	}
 	c.mu.Lock()
 	for kind, n := range found.Right {
 		c.right[kind] += n
 	}
-	for _, n := range found.NotRebuilt {
-		c.open += n
+	for kind, n := range found.NotRebuilt {
+		c.open[kind] += n
 	}
 	c.mu.Unlock()
 	if len(found.Wrong) > 0 {
-		c.problem("%s: %d statements are wrong, the first: %s", command, len(found.Wrong), found.Wrong[0])
+		c.problem(r.dir, "%s: %d statements are wrong, the first: %s", r.command, len(found.Wrong), found.Wrong[0])
 	}
 }
 
@@ -172,21 +224,34 @@ func (c *campaign) count(codes *[5]int, code int) {
 	}
 }
 
-func (c *campaign) problem(format string, args ...any) {
+// problem notes a problem and keeps a copy of the directory that has it, unless that is empty.
+func (c *campaign) problem(dir, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.problems = append(c.problems, fmt.Sprintf(format, args...))
-	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	text := fmt.Sprintf(format, args...)
+	if c.keep != "" && dir != "" {
+		kept := filepath.Join(c.keep, filepath.Base(dir)+"-"+strconv.Itoa(len(c.problems)))
+		if err := os.CopyFS(kept, os.DirFS(dir)); err != nil {
+			text += fmt.Sprintf(" (it could not be kept: %v)", err)
+		}
+	}
+	c.problems = append(c.problems, text)
+	fmt.Fprintln(os.Stderr, text)
 }
 
 func (c *campaign) summary() string {
 	var b strings.Builder
-	right := 0
-	for _, n := range c.right {
-		right += n
+	sum := func(kinds map[string]int) (n int) {
+		for _, count := range kinds {
+			n += count
+		}
+		return n
 	}
 	fmt.Fprintf(&b, "runs: %d valid, %d invalid, %d unknown\n", c.verdicts[0], c.verdicts[1], c.verdicts[4])
-	fmt.Fprintf(&b, "statements: %d rebuilt and right, of %d kinds; %d not rebuilt\n", right, len(c.right), c.open)
+	fmt.Fprintf(&b, "statements: %d rebuilt and right, of %d kinds; %d not rebuilt\n", sum(c.right), len(c.right), sum(c.open))
+	for _, kind := range slices.Sorted(maps.Keys(c.open)) {
+		fmt.Fprintf(&b, "  not rebuilt: %d of the kind %s, of which %d were\n", c.open[kind], kind, c.right[kind])
+	}
 	fmt.Fprintf(&b, "altered copies: %d refused, %d unknown, %d invalid by what was intact, %d valid\n", c.copies[3], c.copies[4], c.copies[1], c.copies[0])
 	fmt.Fprintf(&b, "problems: %d\n", len(c.problems))
 	return b.String()

@@ -307,14 +307,23 @@ def component(r, f):
     return f["transaction"] in r.sent or bool(r.rows.get(f["transaction"]))
 
 
-def growth(r, f):
+def grown(r):
+    """By how much the balances of each kind of rows of tpcb grew, and what was added to them: what committed
+    transactions sent, and what the history has of others."""
     grew = {}
-    for group in f["groups"]:
-        first, behind = r.rows_of(KIND_OF_GROUP[group["name"]])
-        grew[group["name"]] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
+    for kind in ("branch", "teller", "account"):
+        first, behind = r.rows_of(kind)
+        grew[kind] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
             sum(amount for n, amount in r.openings.items() if first <= n < behind)
-    added = sum(row["amount"] for rows in r.rows.values() for row in rows if row["number"] == 0)
-    return all(grew[g["name"]] == g["grew"] for g in f["groups"]) and added == f["added"] and any(n != added for n in grew.values())
+    added = sum(tx["ops"][0]["amount"] for tx in r.sent.values() if tx["outcome"] == "committed" and tx["ops"])
+    added += sum(row["amount"] for i, rows in r.rows.items() if r.outcome(i) != "committed" for row in rows if row["number"] == 0)
+    return grew, added
+
+
+def growth(r, f):
+    grew, added = grown(r)
+    return all(grew[KIND_OF_GROUP[g["name"]]] == g["grew"] for g in f["groups"]) and \
+        added == f["added"] and any(n != added for n in grew.values())
 
 
 def row_books(r, f):
@@ -372,13 +381,8 @@ def total_opinion(r):
     """Whether a look at every row contradicts the total: True where it is violated."""
     if r.header["workload"] == "bank":
         return {"total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or set(r.ended) != set(range(r.header["objects"]))}
-    groups = {}
-    for kind in ("branch", "teller", "account"):
-        first, behind = r.rows_of(kind)
-        groups[kind] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
-            sum(amount for n, amount in r.openings.items() if first <= n < behind)
-    added = sum(row["amount"] for rows in r.rows.values() for row in rows if row["number"] == 0)
-    return {"total": any(n != added for n in groups.values())}
+    grew, added = grown(r)
+    return {"total": any(n != added for n in grew.values())}
 
 
 def own_opinion(r):

@@ -174,6 +174,20 @@ def scan_insert(r, f):
         ended_before(r, insert, who(f["scan"]), f["ago_ns"])
 
 
+def following(r, n, first):
+    """A value and all that were written in its place, or in theirs, by transactions that had read them."""
+    values, more = [], [first]
+    while more:
+        values.append(more.pop())
+        more += [i for i in readers(r).get((n, values[-1]), []) if i not in values and wrote(r, i, n) and r.outcome(i) in ("committed", "unknown")]
+    return values
+
+
+def last_start(r, n, id_):
+    """When the last of those began who wrote or read a value."""
+    return max([r.sent[i]["try"] for i in readers(r).get((n, id_), []) if answered(r, i)] + ([r.sent[id_]["try"]] if id_ != LOAD else []), default=-math.inf)
+
+
 def register_order(r, f):
     n, first, second = r.number(f["object"]), who(f["first"]), who(f["second"])
     if f["reason"] == "read-before-write":
@@ -181,7 +195,13 @@ def register_order(r, f):
     if f["reason"] == "replaced-twice":
         bases = [{text(op["last"]) for op in ops_on(r, i, n) if op["write"] and op["observed"]} for i in (first, second)]
         return first != second and bool(bases[0] & bases[1])
-    return None
+    if f["reason"] == "before-and-after":
+        ends, starts = zip(*((min(known(r, i, n) for i in zone), max(last_start(r, n, i) for i in zone))
+                             for zone in (following(r, n, first), following(r, n, second))))
+        return first != second and ends[0] < starts[1] and ends[1] < starts[0]
+    if f["reason"] == "replaced-early":
+        return second in following(r, n, first)[1:] and known(r, second, n) < last_start(r, n, first)
+    return first != second and second in following(r, n, first) and first in following(r, n, second)
 
 
 def end_of(r, f):
@@ -620,14 +640,25 @@ LISTS = {
 }
 
 
+def overwritten(r, id_, n, e, end):
+    """Whether a whole list was written over an append by who may not have had to see it."""
+    if r.header["keys"].get("storage") != "values":
+        return False
+    for made in versions(r, n):
+        if e in made and maker(made[-1]) == id_:
+            differs = next((i for i, x in enumerate(end) if i >= len(made) or x != made[i]), None)
+            return differs is not None and maker(end[differs]) in r.sent and not ended_before(r, id_, maker(end[differs]), 0)
+    return False
+
+
 def lists_opinion(r):
     if r.header["keys"].get("access") == "predicate" or not r.header["keys"].get("expect", "").endswith("serializable"):
         return {}  # lists may be deleted, or overwritten by whoever had read them
-    ends = {n: set(r.end_list(n)) for n in r.streams}
+    ends = {n: r.end_list(n) for n in r.streams}
     sent = [(i, op["object"], "%s.%d" % (i, k)) for i in r.sent for k, op in enumerate(r.writes(i))]
     mine = {(n, e) for _, n, e in sent}
     return {
-        "durable": any(r.outcome(i) == "committed" and e not in ends.get(n, ()) for i, n, e in sent),
+        "durable": any(r.outcome(i) == "committed" and e not in ends.get(n, ()) and not overwritten(r, i, n, e, ends.get(n, [])) for i, n, e in sent),
         "no-ghost": bool(r.unexpected) or any(r.outcome(i) in ("aborted", "rejected") and e in ends.get(n, ()) for i, n, e in sent)
         or any((n, e) not in mine for n, all_ in ends.items() for e in all_ if e and n >> 36 == r.header["run"]),
     }

@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test quick test-kubernetes versions seeds bench lint build dist
+.PHONY: run test quick test-kubernetes versions seeds statements bench lint build dist
 
 run:
 	CGO_ENABLED=0 GOGC=400 go run -tags embedded ./cmd/stroppy run bank
@@ -18,6 +18,9 @@ versions:
 
 seeds:
 	./scripts/test.sh seeds
+
+statements:
+	go run ./tools/statements -runs 10000 -altered 3000
 
 bench:
 	go run ./tools/bench

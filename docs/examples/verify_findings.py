@@ -34,6 +34,8 @@ class Recording:
         self.unexpected, self.ended, self.rows, self.tombstones = [], None, collections.defaultdict(list), set()
         self.by_object, self.streams = collections.defaultdict(list), collections.defaultdict(list)
         self.all_rows, self.openings = collections.defaultdict(list), collections.Counter()
+        with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
+            self.result = json.load(f)
         self.readers, self.versions, self.writers = None, {}, None  # what verify_models has looked up
         path = os.path.join(folder, "end-objects.bin")
         if not os.path.exists(path):
@@ -350,6 +352,10 @@ def repeated(left, others, balance):
     return sum(other["balance"] + other["amount"] == balance for other in others) + (balance == 0) > 1
 
 
+def not_serializable(r, f):
+    return any(c["name"] == "serializable" and c["status"] == "invalid" for c in r.result["checks"])
+
+
 KIND_OF_GROUP = {"branches": "branch", "tellers": "teller", "accounts": "account"}
 
 KINDS = {
@@ -359,11 +365,12 @@ KINDS = {
     "unexplained-balance": unexplained_balance, "read-as": read_as, "odd-read": odd_read, "garbage-read": garbage_read,
     "dependency": dependency, "cycle": cycle, "audit-sum": audit_sum, "not-found": not_found, "foreign-row": foreign_row,
     "foreign-leg": foreign_leg, "component": component, "growth": growth, "row-books": row_books, "no-path": no_path,
+    "not-serializable": not_serializable,
     **models.KINDS,
 }
 
 
-def statements(directory, result):
+def statements(directory, recording):
     """The statements that the checks made, as (check, kind, values)."""
     path = os.path.join(directory, "violations.jsonl")
     if os.path.exists(path):
@@ -372,7 +379,7 @@ def statements(directory, result):
                 one = json.loads(line)
                 if "fact" in one:
                     yield one["check"], one["kind"], one["fact"]
-    for check in result["checks"]:
+    for check in recording.result["checks"]:
         for finding in check.get("findings", []):
             yield check["name"], finding["kind"], finding["first"]
 
@@ -399,11 +406,11 @@ def own_opinion(r):
     }
 
 
-def disagreements(directory, recording, result):
+def disagreements(directory, recording):
     """The checks on which the result and the look at every transaction disagree."""
     if recording.ended is None or "predicate codes" in recording.header.get("keys", {}):
         return
-    checks = {c["name"]: c for c in result["checks"]}
+    checks = {c["name"]: c for c in recording.result["checks"]}
     for name, violated in own_opinion(recording).items():
         check = checks.get(name, {"status": "unknown"})
         others = {f["kind"] for f in check.get("findings", [])} & {"not-found", "altered"}  # not looked at here
@@ -413,10 +420,8 @@ def disagreements(directory, recording, result):
 
 def verify(directory):
     recording = Recording(directory)
-    with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
-        result = json.load(f)
-    right, wrong, open_ = collections.Counter(), list(disagreements(directory, recording, result)), collections.Counter()
-    for check, kind, fact in statements(directory, result):
+    right, wrong, open_ = collections.Counter(), list(disagreements(directory, recording)), collections.Counter()
+    for check, kind, fact in statements(directory, recording):
         answer = KINDS[kind](recording, {**fact, "check": check}) if kind in KINDS else None
         if answer is None:
             open_[kind] += 1

@@ -599,6 +599,12 @@ def list_behind(r, f):
         any(f["element"] in v[:v.index(f["next"])] for v in versions(r, n) if f["next"] in v)
 
 
+def list_overwritten(r, f):
+    n, end = r.number(f["list"]), r.end_list(r.number(f["list"]))
+    return same(end[:f["end"]["length"]], f["end"]) and appended(r, f["element"], n) and maker(f["element"]) == who(f["first"]) and \
+        f["element"] not in end and maker(end[f["end"]["length"] - 1]) == who(f["second"])
+
+
 def list_session(r, f):
     one, other = who(f["first"]), who(f["second"])
     return client(one) == client(other) and sequence(one) < sequence(other)
@@ -635,7 +641,7 @@ LISTS = {
     "list-append-lost": lambda r, f: list_end(r, f, "committed", False),
     "list-ghost": lambda r, f: f["outcome"] in ("aborted", "rejected") and list_end(r, f, f["outcome"], True),
     "list-lost-update": list_lost_update, "list-cycle": list_cycle, "list-saw": list_saw, "list-missed": list_missed,
-    "list-behind": list_behind, "list-same-client": list_session,
+    "list-behind": list_behind, "list-overwritten": list_overwritten, "list-same-client": list_session,
     "list-ended-before": lambda r, f: ended_before(r, who(f["first"]), who(f["second"]), f.get("by_ns")),
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -31,7 +32,7 @@ func main() {
 	dir, err := os.MkdirTemp("", "statements")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		c := &campaign{dir: dir, keep: *keep, verifier: filepath.Join("docs", "examples", "verify_findings.py")}
+		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: filepath.Join("docs", "examples", "verify_findings.py")}
 		if c.call, err = program(dir, *stroppy); err == nil {
 			err = c.run(*runs, *altered, *from)
 			fmt.Print(c.summary())
@@ -48,6 +49,7 @@ func main() {
 type campaign struct {
 	dir, keep, verifier string
 	call                caller
+	log                 io.Writer // gets each problem at once
 
 	mu       sync.Mutex
 	verdicts [5]int         // runs by exit code
@@ -193,7 +195,7 @@ func (c *campaign) other(r *recording) (dir string, err error) {
 
 // verify lets the separate program rebuild the statements of a run.
 func (c *campaign) verify(r *recording) {
-	printed, err := exec.Command("python3", c.verifier, r.dir).CombinedOutput()
+	printed, err := exec.Command("python3", "-B", c.verifier, r.dir).CombinedOutput()
 	var found struct {
 		Right      map[string]int    `json:"right"`
 		Wrong      []json.RawMessage `json:"wrong"`
@@ -236,7 +238,7 @@ func (c *campaign) problem(dir, format string, args ...any) {
 		}
 	}
 	c.problems = append(c.problems, text)
-	fmt.Fprintln(os.Stderr, text)
+	fmt.Fprintln(c.log, text)
 }
 
 func (c *campaign) summary() string {

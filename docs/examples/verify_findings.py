@@ -82,7 +82,8 @@ class Recording:
 
     def books(self, object_, upto=None):
         rows = [r for r in self.by_object[object_] if upto is None or r["version"] <= upto]
-        return files.opening(self.header, object_) + self.openings[object_] + sum(r["amount"] for r in rows), len(rows)
+        return files.opening(self.header, object_) + self.openings[object_] + sum(r["amount"]
+            for r in rows), len(rows)
 
     def writers_of(self, object_):
         """Who sent a write of an object."""
@@ -96,7 +97,8 @@ class Recording:
 
     def end_list(self, object_):
         """The elements of a list in the end state, in their order."""
-        made = {row["version"]: "%s.%d" % (text(row["transfer"]), row["number"]) for row in self.streams.get(object_, [])}
+        made = {row["version"]: "%s.%d" % (text(row["transfer"]), row["number"])
+            for row in self.streams.get(object_, [])}
         return [made.get(place, "") for place in range(1, max(made, default=0) + 1)]
 
     def kind(self, tx):
@@ -150,7 +152,8 @@ def ghost(r, f):
 
 def closed_ghost(r, f):
     id_ = f["transaction"]
-    return r.sent[id_]["looked_up"] and r.outcome(id_) == "aborted" and bool(r.rows.get(id_)) or id_ in r.tombstones and bool(r.rows.get(id_))
+    return r.sent[id_]["looked_up"] and r.outcome(id_) == "aborted" and \
+        bool(r.rows.get(id_)) or id_ in r.tombstones and bool(r.rows.get(id_))
 
 
 def never_sent(r, f):
@@ -200,7 +203,8 @@ def books(r, f):
 
 def same_version(r, f):
     n = r.number(f["object"])
-    return who(f["first"]) != who(f["second"]) and all(r.made(who(f[m]), n, f["version"]) for m in ("first", "second"))
+    return who(f["first"]) != who(f["second"]) and \
+        all(r.made(who(f[m]), n, f["version"]) for m in ("first", "second"))
 
 
 def lost_update(r, f):
@@ -231,7 +235,8 @@ def read_as(r, f):
     if f["reader"] == "0-0-0":  # the account itself names it in the end
         return (r.ended[n]["version"], text(r.ended[n]["last"])) == (f["version"], f["writer"])
     op = r.op(f["reader"], n)
-    return bool(op and op["observed"]) and (op["version"], op["balance"], text(op["last"])) == (f["version"], f["balance"], f["writer"])
+    return bool(op and op["observed"]) and (op["version"], op["balance"], text(op["last"])) == (f["version"],
+        f["balance"], f["writer"])
 
 
 def odd_read(r, f):
@@ -318,7 +323,8 @@ def grown(r):
         grew[kind] = sum(o["balance"] for n, o in r.ended.items() if first <= n < behind) - \
             sum(amount for n, amount in r.openings.items() if first <= n < behind)
     added = sum(tx["ops"][0]["amount"] for tx in r.sent.values() if tx["outcome"] == "committed" and tx["ops"])
-    added += sum(row["amount"] for i, rows in r.rows.items() if r.outcome(i) != "committed" for row in rows if row["number"] == 0)
+    added += sum(row["amount"] for i, rows in r.rows.items() if r.outcome(i) != "committed" for row in rows
+        if row["number"] == 0)
     return grew, added
 
 
@@ -359,11 +365,14 @@ def not_serializable(r, f):
 KIND_OF_GROUP = {"branches": "branch", "tellers": "teller", "accounts": "account"}
 
 KINDS = {
-    "lost": lost, "altered": altered, "ghost": ghost, "closed-ghost": closed_ghost, "never-sent": never_sent, "twice": twice,
+    "lost": lost, "altered": altered, "ghost": ghost, "closed-ghost": closed_ghost, "never-sent": never_sent,
+    "twice": twice,
     "two-versions": two_versions, "sum": total, "objects": objects, "negative": negative, "books": books,
     "same-version": same_version, "lost-update": lost_update, "no-such-leg": no_such_leg, "later-leg": later_leg,
-    "unexplained-balance": unexplained_balance, "read-as": read_as, "odd-read": odd_read, "garbage-read": garbage_read,
-    "dependency": dependency, "cycle": cycle, "audit-sum": audit_sum, "not-found": not_found, "foreign-row": foreign_row,
+    "unexplained-balance": unexplained_balance, "read-as": read_as, "odd-read": odd_read,
+    "garbage-read": garbage_read,
+    "dependency": dependency, "cycle": cycle, "audit-sum": audit_sum, "not-found": not_found,
+    "foreign-row": foreign_row,
     "foreign-leg": foreign_leg, "component": component, "growth": growth, "row-books": row_books, "no-path": no_path,
     "not-serializable": not_serializable,
     **models.KINDS,
@@ -387,7 +396,8 @@ def statements(directory, recording):
 def total_opinion(r):
     """Whether a look at every row contradicts the total: True where it is violated."""
     if r.header["workload"] == "bank":
-        return {"total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or set(r.ended) != set(range(r.header["objects"]))}
+        return {"total": sum(o["balance"] for o in r.ended.values()) != r.header["total"] or
+            set(r.ended) != set(range(r.header["objects"]))}
     grew, added = grown(r)
     return {"total": any(n != added for n in grew.values())}
 
@@ -401,7 +411,8 @@ def own_opinion(r):
         return total_opinion(r)
     return {
         "durable": any(not r.whole(i) for i in applied),
-        "no-ghost": any(rows and (i not in r.sent or r.outcome(i) in ("aborted", "rejected")) for i, rows in r.rows.items()),
+        "no-ghost": any(rows and (i not in r.sent or
+            r.outcome(i) in ("aborted", "rejected")) for i, rows in r.rows.items()),
         **total_opinion(r),
     }
 

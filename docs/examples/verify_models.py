@@ -133,7 +133,8 @@ def register_length(r, f):
     n, writer = r.number(f["object"]), who(f["writer"])
     if written(r, writer, n) is None:
         return None
-    return found(r, who(f["reader"]), n, writer) and f["found_bytes"] != f["written_bytes"] == written(r, writer, n) and \
+    return found(r, who(f["reader"]), n, writer) and \
+        f["found_bytes"] != f["written_bytes"] == written(r, writer, n) and \
         any(op["balance"] == f["found_bytes"] for op in ops_on(r, who(f["reader"]), n))
 
 
@@ -179,13 +180,15 @@ def following(r, n, first):
     values, more = [], [first]
     while more:
         values.append(more.pop())
-        more += [i for i in readers(r).get((n, values[-1]), []) if i not in values and wrote(r, i, n) and r.outcome(i) in ("committed", "unknown")]
+        more += [i for i in readers(r).get((n, values[-1]), []) if i not in values and wrote(r, i, n) and
+            r.outcome(i) in ("committed", "unknown")]
     return values
 
 
 def last_start(r, n, id_):
     """When the last of those began who wrote or read a value."""
-    return max([r.sent[i]["try"] for i in readers(r).get((n, id_), []) if answered(r, i)] + ([r.sent[id_]["try"]] if id_ != LOAD else []), default=-math.inf)
+    return max([r.sent[i]["try"] for i in readers(r).get((n, id_), []) if answered(r, i)] + ([r.sent[id_]["try"]]
+        if id_ != LOAD else []), default=-math.inf)
 
 
 def register_order(r, f):
@@ -193,7 +196,8 @@ def register_order(r, f):
     if f["reason"] == "read-before-write":
         return any(r.sent[i]["end"] < r.sent[first]["try"] for i in readers(r).get((n, first), []) if answered(r, i))
     if f["reason"] == "replaced-twice":
-        bases = [{text(op["last"]) for op in ops_on(r, i, n) if op["write"] and op["observed"]} for i in (first, second)]
+        bases = [{text(op["last"]) for op in ops_on(r, i, n) if op["write"] and
+            op["observed"]} for i in (first, second)]
         return first != second and bool(bases[0] & bases[1])
     if f["reason"] == "before-and-after":
         ends, starts = zip(*((min(known(r, i, n) for i in zone), max(last_start(r, n, i) for i in zone))
@@ -217,13 +221,15 @@ def end_lost(r, f):
         is_so = end is not None and text(end["last"]) == who(f["holds"])
         at = known(r, who(f["holds"]), n)
     gone = [i for i in r.writers_of(n) if r.outcome(i) == "committed" and r.sent[i]["try"] > at]
-    return is_so and lost in gone and len(gone) == f["writes"] and r.sent[lost]["try"] == max(r.sent[i]["try"] for i in gone)
+    return is_so and lost in gone and len(gone) == f["writes"] and \
+        r.sent[lost]["try"] == max(r.sent[i]["try"] for i in gone)
 
 
 def end_length(r, f):
     end, writer = end_of(r, f), who(f["writer"])
     want = written(r, writer, r.number(f["object"]))
-    return None if want is None else text(end["last"]) == writer and end["balance"] == f["found_bytes"] != f["written_bytes"] == want
+    return None if want is None else text(end["last"]) == writer and \
+        end["balance"] == f["found_bytes"] != f["written_bytes"] == want
 
 
 def register_pair(r, f):
@@ -233,22 +239,27 @@ def register_pair(r, f):
 
 
 REGISTERS = {
-    "register-stale-read": register_stale, "register-dirty-read": register_dirty, "register-damaged-value": register_damaged,
+    "register-stale-read": register_stale, "register-dirty-read": register_dirty,
+    "register-damaged-value": register_damaged,
     "register-foreign-key": register_foreign, "register-unwritten-value": register_unwritten,
     "register-other-length": register_length, "register-missing-record": register_missing,
     "register-lost-update": register_lost_update, "register-scan-order": scan_order,
-    "register-scan-count": lambda r, f: scan(r, who(f["scan"]))[3] == f["found"] > f["limit"] == r.sent[who(f["scan"])]["limit"],
-    "register-scan-lacks-loaded": lambda r, f: r.number(f["object"]) < r.header["objects"] and left_out(r, who(f["scan"]), r.number(f["object"])),
+    "register-scan-count": lambda r, f: scan(r, who(f["scan"]))[3] == f["found"] > f["limit"] ==
+        r.sent[who(f["scan"])]["limit"],
+    "register-scan-lacks-loaded": lambda r, f: r.number(f["object"]) < r.header["objects"] and
+        left_out(r, who(f["scan"]), r.number(f["object"])),
     "register-scan-lacks-insert": scan_insert, "register-no-order": register_order,
     "register-end-damaged": lambda r, f: end_of(r, f)["state"] != WHOLE and end_of(r, f)["balance"] == f["bytes"],
     "register-end-length": end_length, "register-end-lost": end_lost,
     "register-end-missing": lambda r, f: r.number(f["object"]) < r.header["objects"] and end_of(r, f) is None,
     "register-unexpected": lambda r, f: f["text"] in r.unexpected,
-    "register-end-unwritten": lambda r, f: text(end_of(r, f)["last"]) == who(f["writer"]) and not wrote(r, who(f["writer"]), r.number(f["object"])),
+    "register-end-unwritten": lambda r, f: text(end_of(r, f)["last"]) == who(f["writer"]) and
+        not wrote(r, who(f["writer"]), r.number(f["object"])),
     "register-end-refused": lambda r, f: text(end_of(r, f)["last"]) == who(f["writer"]) and
     r.outcome(who(f["writer"])) == f["outcome"] in ("aborted", "rejected"),
     "register-replaced": register_pair,
-    "register-read-of": lambda r, f: found(r, who(f["reader"]), r.number(f["object"]), who(f["writer"])) and r.outcome(who(f["writer"])) == f["outcome"],
+    "register-read-of": lambda r, f: found(r, who(f["reader"]), r.number(f["object"]), who(f["writer"])) and
+        r.outcome(who(f["writer"])) == f["outcome"],
     "register-ended-before": lambda r, f: ended_before(r, who(f["first"]), who(f["second"]), f["apart_ns"]),
 }
 
@@ -267,18 +278,22 @@ def registers_opinion(r):
         writer = text(o["last"])
         if o["state"] != WHOLE or written(r, writer, n) not in (None, o["balance"]) and wrote(r, writer, n):
             return True
-        return wrote(r, writer, n) and r.outcome(writer) not in ("aborted", "rejected") and lost_at(n, known(r, writer, n))
+        return wrote(r, writer, n) and r.outcome(writer) not in ("aborted", "rejected") and \
+            lost_at(n, known(r, writer, n))
 
     def lost_at(n, at):
         return any(r.outcome(i) == "committed" and r.sent[i]["try"] > at for i in r.writers_of(n))
 
     touched = {op["object"] for tx in r.sent.values() for op in tx["ops"] if op["write"]}
     return {
-        "values": any(bad_read(i, tx, op) for i, tx in r.sent.items() if answered(r, i) for op in tx["ops"] if op["observed"]),
-        "durable": any(n not in r.ended for n in range(r.header["objects"])) or any(bad_end(n, o) for n, o in r.ended.items())
+        "values": any(bad_read(i, tx, op) for i, tx in r.sent.items() if answered(r, i) for op in tx["ops"]
+            if op["observed"]),
+        "durable": any(n not in r.ended for n in range(r.header["objects"])) or
+            any(bad_end(n, o) for n, o in r.ended.items())
         or any(lost_at(n, -math.inf) for n in touched - set(r.ended) if n >= r.header["objects"]),
         "no-ghost": bool(r.unexpected) or any(o["state"] == WHOLE and (not wrote(r, text(o["last"]), n) or
-                                              r.outcome(text(o["last"])) in ("aborted", "rejected")) for n, o in r.ended.items()),
+                                              r.outcome(text(o["last"])) in ("aborted", "rejected"))
+                                                  for n, o in r.ended.items()),
     }
 
 
@@ -306,7 +321,8 @@ def lacks(r, f):
 
 
 def in_part(r, f):
-    return 0 < lacks(r, f) == f["missing"] < f["events"] == batch(r) and stream_of(r, who(f["append"])) == r.number(f["stream"])
+    return 0 < lacks(r, f) == f["missing"] < f["events"] == batch(r) and \
+        stream_of(r, who(f["append"])) == r.number(f["stream"])
 
 
 def log_spoilt(r, f):
@@ -346,11 +362,13 @@ def other_place(r, f):
 
 def apart(r, f):
     stream, id_ = r.streams[r.number(f["stream"])], who(f["append"])
-    at = next((i for i, row in enumerate(stream) if (text(row["transfer"]), row["number"], row["version"]) == (id_, f["event"], f["place"])), None)
+    at = next((i for i, row in enumerate(stream) if (text(row["transfer"]), row["number"],
+        row["version"]) == (id_, f["event"], f["place"])), None)
     if at is None:
         return False
     before = stream[at - 1] if at else None
-    return not before or (text(before["transfer"]), before["number"], before["version"], before["mark"]) != (id_, f["before"], f["place"] - 1, 0)
+    return not before or (text(before["transfer"]), before["number"], before["version"], before["mark"]) != (id_,
+        f["before"], f["place"] - 1, 0)
 
 
 def stands(r, f, key):
@@ -363,7 +381,8 @@ def stands(r, f, key):
 
 def behind_own(r, f):
     one, later = who(f["append"]), who(f["later"])
-    return client(one) == client(later) and sequence(one) < sequence(later) and stands(r, f, "append") > stands(r, f, "later")
+    return client(one) == client(later) and sequence(one) < sequence(later) and \
+        stands(r, f, "append") > stands(r, f, "later")
 
 
 def behind_later(r, f):
@@ -371,22 +390,26 @@ def behind_later(r, f):
 
 
 def overlap(r, f):
-    spans = [(told(r, who(f["append"])), f["first_place"], f["last_place"]), (told(r, who(f["other"])), f["other_first_place"], f["other_last_place"])]
-    return who(f["append"]) != who(f["other"]) and all(first == a and b == a + batch(r) - 1 for first, a, b in spans) and \
+    spans = [(told(r, who(f["append"])), f["first_place"], f["last_place"]), (told(r, who(f["other"])),
+        f["other_first_place"], f["other_last_place"])]
+    return who(f["append"]) != who(f["other"]) and all(first == a and
+        b == a + batch(r) - 1 for first, a, b in spans) and \
         spans[0][1] <= spans[1][2] and spans[1][1] <= spans[0][2] and \
         stream_of(r, who(f["append"])) == stream_of(r, who(f["other"])) == r.number(f["stream"])
 
 
 def hole(r, f):
     places = {row["version"]: text(row["transfer"]) for row in r.streams[r.number(f["stream"])]}
-    return not any(p in places for p in range(f["first_place"], f["last_place"] + 1)) and places.get(f["last_place"] + 1) == who(f["before"]) and \
+    return not any(p in places for p in range(f["first_place"], f["last_place"] + 1)) and \
+        places.get(f["last_place"] + 1) == who(f["before"]) and \
         (f["first_place"] == 1 or f["first_place"] - 1 in places)
 
 
 def log_end(r, f):
     n = r.number(f["stream"])
     last = max((row["version"] for row in r.streams[n]), default=0)
-    return any(o["object"] == n and o["version"] == f["end_place"] for o in r.end_objects) and f["end_place"] != f["last_place"] == last
+    return any(o["object"] == n and o["version"] == f["end_place"] for o in r.end_objects) and \
+        f["end_place"] != f["last_place"] == last
 
 
 def end_writer(r, f):
@@ -396,34 +419,46 @@ def end_writer(r, f):
 
 
 LOGS = {
-    "log-lost": lambda r, f: r.outcome(who(f["append"])) == "committed" and not events(r, f) and f["events"] == batch(r),
+    "log-lost": lambda r, f: r.outcome(who(f["append"])) == "committed" and not events(r, f) and
+        f["events"] == batch(r),
     "log-lost-part": lambda r, f: r.outcome(who(f["append"])) == "committed" and in_part(r, f),
     "log-torn": in_part, "log-spoilt": log_spoilt, "log-twice": log_twice, "log-length": log_length,
-    "log-refused": lambda r, f: r.outcome(who(f["append"])) == f["outcome"] in ("aborted", "rejected") and bool(events(r, f)),
+    "log-refused": lambda r, f: r.outcome(who(f["append"])) == f["outcome"] in ("aborted", "rejected") and
+        bool(events(r, f)),
     "log-closed": lambda r, f: bool(events(r, f)) and who(f["append"]) in r.tombstones,
     "log-unsent": lambda r, f: (who(f["append"]) not in r.sent or not r.sent[who(f["append"])]["looked_up"]) and
-    (who(f["append"]) in r.tombstones if f.get("tombstone") else bool(events(r, f)) and who(f["append"]) not in r.sent),
-    "log-extra-event": lambda r, f: f["event"] >= f["events"] == batch(r) and any(row["number"] == f["event"] for row in events(r, f)),
+    (who(f["append"]) in r.tombstones if f.get("tombstone") else bool(events(r, f)) and
+        who(f["append"]) not in r.sent),
+    "log-extra-event": lambda r, f: f["event"] >= f["events"] == batch(r) and
+        any(row["number"] == f["event"] for row in events(r, f)),
     "log-unexpected": lambda r, f: f["text"] in r.unexpected,
     "log-damaged": lambda r, f: any((row["number"], row["version"], row["state"]) == (f["event"], f["place"], BROKEN)
                                     for row in r.all_rows[who(f["append"])]),
-    "log-other-stream": other_stream, "log-other-place": other_place, "log-apart": apart, "log-behind-own": behind_own,
-    "log-behind-later": behind_later, "log-overlap": overlap, "log-hole": hole, "log-end": log_end, "log-end-writer": end_writer,
-    "log-shared-place": lambda r, f: sum(row["version"] == f["place"] for row in r.streams[r.number(f["stream"])]) > 1,
+    "log-other-stream": other_stream, "log-other-place": other_place, "log-apart": apart,
+    "log-behind-own": behind_own,
+    "log-behind-later": behind_later, "log-overlap": overlap, "log-hole": hole, "log-end": log_end,
+    "log-end-writer": end_writer,
+    "log-shared-place": lambda r, f: sum(row["version"] == f["place"]
+        for row in r.streams[r.number(f["stream"])]) > 1,
     "log-two-ends": lambda r, f: sum(o["object"] == r.number(f["stream"]) for o in r.end_objects) > 1,
     "log-foreign-stream": lambda r, f: r.number(f["stream"]) >= r.header["objects"],
-    "log-lost-stream": lambda r, f: r.number(f["stream"]) < r.header["objects"] and r.number(f["stream"]) not in r.ended,
+    "log-lost-stream": lambda r, f: r.number(f["stream"]) < r.header["objects"] and
+        r.number(f["stream"]) not in r.ended,
 }
 
 
 def logs_opinion(r):
     want = set(range(batch(r)))
     numbers = {i: [row["number"] for row in rows] for i, rows in r.rows.items()}
-    spoilt = {i for i, rows in r.rows.items() if any(row["state"] == BROKEN or length(r) not in (None, row["amount"]) for row in rows)}
-    closed = {i for i in r.tombstones if i not in r.sent or r.rows.get(i) or r.outcome(i) != "unknown" and not r.sent[i]["looked_up"]}
+    spoilt = {i for i, rows in r.rows.items() if any(row["state"] == BROKEN or
+        length(r) not in (None, row["amount"]) for row in rows)}
+    closed = {i for i in r.tombstones if i not in r.sent or r.rows.get(i) or r.outcome(i) != "unknown" and
+        not r.sent[i]["looked_up"]}
     return {
-        "durable": any(not want <= set(numbers.get(i, [])) or i in spoilt for i in r.sent if r.outcome(i) == "committed"),
-        "no-ghost": bool(closed) or any(i not in r.sent or r.outcome(i) in ("aborted", "rejected") or set(n) - want for i, n in numbers.items()),
+        "durable": any(not want <= set(numbers.get(i, [])) or
+            i in spoilt for i in r.sent if r.outcome(i) == "committed"),
+        "no-ghost": bool(closed) or any(i not in r.sent or r.outcome(i) in ("aborted", "rejected") or
+            set(n) - want for i, n in numbers.items()),
         "exactly-once": any(len(n) != len(set(n)) for n in numbers.values()) or
         any(sum(row["mark"] == 1 for row in r.all_rows[i]) > 1 for i in r.tombstones),
     }
@@ -492,7 +527,8 @@ def list_garbage(r, f):
 
 def list_foreign(r, f):
     n = r.number(f["list"])
-    return same(r.end_list(n)[:f["end"]["length"]], f["end"]) and f["element"] == r.end_list(n)[f["end"]["length"] - 1] and \
+    return same(r.end_list(n)[:f["end"]["length"]], f["end"]) and \
+        f["element"] == r.end_list(n)[f["end"]["length"] - 1] and \
         not appended(r, f["element"], n)
 
 
@@ -505,7 +541,8 @@ def list_disorder(r, f):
     known_, number = version(r, r.number(f["list"]), f["known"]), int(f["element"].rsplit(".", 1)[1])
     if known_ is None or f["element"] not in known_:
         return known_ is None and None
-    earlier = ["%s.%d" % (who(f["by"]), i) for i, op in enumerate(r.writes(who(f["by"]))[:number]) if op["object"] == r.number(f["list"])]
+    earlier = ["%s.%d" % (who(f["by"]), i) for i, op in enumerate(r.writes(who(f["by"]))[:number])
+        if op["object"] == r.number(f["list"])]
     return any(e not in known_[:known_.index(f["element"])] for e in earlier)
 
 
@@ -520,17 +557,20 @@ def list_contradiction(r, f):
 def list_other_base(r, f):
     n, read = r.number(f["list"]), own(r, f)
     base = own(r, f, who(f["writer"]), read="base")
-    return read is not None and base is not None and appended(r, f["element"], n) and maker(f["element"]) == who(f["writer"]) and \
+    return read is not None and base is not None and appended(r, f["element"], n) and \
+        maker(f["element"]) == who(f["writer"]) and \
         f["element"] in read[1] and read[1][:read[1].index(f["element"])] != base[1]
 
 
 def list_aborted(r, f):
-    return read_has(r, f, True) and r.outcome(who(f["writer"])) == "aborted" and maker(f["element"]) == who(f["writer"])
+    return read_has(r, f, True) and r.outcome(who(f["writer"])) == "aborted" and \
+        maker(f["element"]) == who(f["writer"])
 
 
 def list_dirty_append(r, f):
     n = r.number(f["list"])
-    if not (appended(r, f["element"], n) and appended(r, f["behind"], n) and maker(f["element"]) == who(f["by"]) and maker(f["behind"]) == who(f["writer"])):
+    if not (appended(r, f["element"], n) and appended(r, f["behind"], n) and
+        maker(f["element"]) == who(f["by"]) and maker(f["behind"]) == who(f["writer"])):
         return False
     return any(f["behind"] in v[:v.index(f["element"])] for v in versions(r, n) if f["element"] in v) and \
         (r.outcome(who(f["writer"])) == "aborted") != bool(f.get("elsewhere"))
@@ -552,14 +592,16 @@ def own_append(r, f):
 
 def list_future(r, f):
     n, at = r.number(f["list"]), own_append(r, f)
-    return maker(f["element"]) == who(f["reader"]) and any(i < at and same(x, f["read"]) and f["element"] in x for i, x in reads(r, who(f["reader"]), n))
+    return maker(f["element"]) == who(f["reader"]) and any(i < at and same(x, f["read"]) and
+        f["element"] in x for i, x in reads(r, who(f["reader"]), n))
 
 
 def list_own_missing(r, f):
     if f.get("range"):
         return None
     n, at = r.number(f["list"]), own_append(r, f)
-    return maker(f["element"]) == who(f["reader"]) and any(i > at and same(x, f["read"]) and f["element"] not in x for i, x in reads(r, who(f["reader"]), n))
+    return maker(f["element"]) == who(f["reader"]) and any(i > at and same(x, f["read"]) and
+        f["element"] not in x for i, x in reads(r, who(f["reader"]), n))
 
 
 def list_part_seen(r, f):
@@ -567,13 +609,15 @@ def list_part_seen(r, f):
     if not appended(r, f["missing"], n) or maker(f["missing"]) != writer or not answered(r, reader):
         return False
     without = [i for i, x in reads(r, reader, n) if same(x, f["read"]) and f["missing"] not in x]
-    having = [i for i, x in reads(r, reader, r.number(f["seen_on"])) if same(x, f["seen"]) and any(maker(e) == writer for e in x)]
+    having = [i for i, x in reads(r, reader, r.number(f["seen_on"])) if same(x, f["seen"]) and
+        any(maker(e) == writer for e in x)]
     return any((i > j) == f["later"] for i in without for j in having if i != j)
 
 
 def list_end(r, f, outcome, there):
     n, end = r.number(f["list"]), r.end_list(r.number(f["list"]))
-    return r.outcome(who(f["by"])) == outcome and maker(f["element"]) == who(f["by"]) and appended(r, f["element"], n) and \
+    return r.outcome(who(f["by"])) == outcome and maker(f["element"]) == who(f["by"]) and \
+        appended(r, f["element"], n) and \
         (f["element"] in end) == there and same(end, f.get("end", {"length": len(end), "last": end[-12:]}))
 
 
@@ -590,7 +634,8 @@ def list_saw(r, f):
 
 def list_missed(r, f):
     read, n = own(r, f, who(f["first"])), r.number(f["list"])
-    return read is not None and f["element"] not in read[1] and maker(f["element"]) == who(f["second"]) and appended(r, f["element"], n)
+    return read is not None and f["element"] not in read[1] and maker(f["element"]) == who(f["second"]) and \
+        appended(r, f["element"], n)
 
 
 def list_behind(r, f):
@@ -601,7 +646,8 @@ def list_behind(r, f):
 
 def list_overwritten(r, f):
     n, end = r.number(f["list"]), r.end_list(r.number(f["list"]))
-    return same(end[:f["end"]["length"]], f["end"]) and appended(r, f["element"], n) and maker(f["element"]) == who(f["first"]) and \
+    return same(end[:f["end"]["length"]], f["end"]) and appended(r, f["element"], n) and \
+        maker(f["element"]) == who(f["first"]) and \
         f["element"] not in end and maker(end[f["end"]["length"] - 1]) == who(f["second"])
 
 
@@ -616,7 +662,8 @@ def list_precedes(r, one, other, check):
             check == "strict" and ended_before(r, one, other, 0):
         return True
     for n in {op["object"] for op in r.sent[one]["ops"]} & {op["object"] for op in r.sent[other]["ops"]}:
-        made = [["%s.%d" % (id_, i) for i, op in enumerate(r.writes(id_)) if op["object"] == n] for id_ in (one, other)]
+        made = [["%s.%d" % (id_, i) for i, op in enumerate(r.writes(id_))
+            if op["object"] == n] for id_ in (one, other)]
         if any(e in x for _, x in reads(r, other, n) for e in made[0]):  # the other one saw it
             return True
         if any(e not in x for _, x in reads(r, one, n) for e in made[1]):  # this one missed the other
@@ -653,19 +700,23 @@ def overwritten(r, id_, n, e, end):
     for made in versions(r, n):
         if e in made and maker(made[-1]) == id_:
             differs = next((i for i, x in enumerate(end) if i >= len(made) or x != made[i]), None)
-            return differs is not None and maker(end[differs]) in r.sent and not ended_before(r, id_, maker(end[differs]), 0)
+            return differs is not None and maker(end[differs]) in r.sent and \
+                not ended_before(r, id_, maker(end[differs]), 0)
     return False
 
 
 def lists_opinion(r):
-    if r.header["keys"].get("access") == "predicate" or not r.header["keys"].get("expect", "").endswith("serializable"):
+    if r.header["keys"].get("access") == "predicate" or \
+        not r.header["keys"].get("expect", "").endswith("serializable"):
         return {}  # lists may be deleted, or overwritten by whoever had read them
     ends = {n: r.end_list(n) for n in r.streams}
     sent = [(i, op["object"], "%s.%d" % (i, k)) for i in r.sent for k, op in enumerate(r.writes(i))]
     mine = {(n, e) for _, n, e in sent}
     return {
-        "durable": any(r.outcome(i) == "committed" and e not in ends.get(n, ()) and not overwritten(r, i, n, e, ends.get(n, [])) for i, n, e in sent),
-        "no-ghost": bool(r.unexpected) or any(r.outcome(i) in ("aborted", "rejected") and e in ends.get(n, ()) for i, n, e in sent)
+        "durable": any(r.outcome(i) == "committed" and e not in ends.get(n, ()) and
+            not overwritten(r, i, n, e, ends.get(n, [])) for i, n, e in sent),
+        "no-ghost": bool(r.unexpected) or any(r.outcome(i) in ("aborted", "rejected") and
+            e in ends.get(n, ()) for i, n, e in sent)
         or any((n, e) not in mine for n, all_ in ends.items() for e in all_ if e and n >> 36 == r.header["run"]),
     }
 

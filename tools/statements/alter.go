@@ -126,7 +126,8 @@ func flipAnywhere(_ *campaign, rng *rand.Rand, _ *recording, dir string) (string
 	}
 	at, bit := rng.IntN(len(data)), rng.IntN(8)
 	data[at] ^= 1 << bit
-	return fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file), os.WriteFile(filepath.Join(dir, file), data, 0o666)
+	how := fmt.Sprintf("bit %d of byte %d of %s flipped", bit, at, file)
+	return how, os.WriteFile(filepath.Join(dir, file), data, 0o666)
 }
 
 // swapWithOther puts the file of a run with the same settings and another seed in the place of this one's.

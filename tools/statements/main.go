@@ -32,7 +32,7 @@ func main() {
 	dir, err := os.MkdirTemp("", "statements")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: filepath.Join("docs", "examples", "verify_findings.py")}
+		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: verifierFile}
 		if c.call, err = program(dir, *stroppy); err == nil {
 			err = c.run(*runs, *altered, *from)
 			fmt.Print(c.summary())
@@ -44,6 +44,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// verifierFile is the separate program, from the root of the repository.
+const verifierFile = "docs/examples/verify_findings.py"
 
 // campaign is what was done so far.
 type campaign struct {
@@ -104,7 +107,8 @@ func kinds() []kind {
 		{"tpcb", nil}, {"tpcb", []string{"--ratio", "2:5:50", "--versions"}}, {"tpcb", []string{"--ratio", "1:2:20"}},
 		{"kv", []string{"--records", "50"}}, {"kv", []string{"--preset", "ycsb-f", "--records", "20"}},
 		{"kv", []string{"--preset", "ycsb-e", "--records", "60", "--scan-length", "20"}},
-		{"kv", []string{"--read-share", "0.4", "--update-share", "0.3", "--insert-share", "0.1", "--modify-share", "0.2", "--records", "8"}},
+		{"kv", []string{"--records", "8", "--read-share", "0.4", "--update-share", "0.3", "--insert-share", "0.1",
+			"--modify-share", "0.2"}},
 		{"events", nil}, {"events", []string{"--batch", "3", "--streams", "2"}},
 		{"append", nil}, {"append", []string{"--lists", "4", "--read-share", "0.7"}},
 	}
@@ -112,8 +116,9 @@ func kinds() []kind {
 
 // mutants are the planted bugs; the empty one is none.
 func mutants() []string {
-	return []string{"", "", "", "lost-update", "dirty-read", "read-skew", "write-skew", "long-fork", "stale-read", "lost-ack", "ghost",
-		"double-apply", "torn", "phantom-money", "swap", "overdraft", "false-ack-on-crash", "unknown-lies"}
+	return []string{"", "", "", "lost-update", "dirty-read", "read-skew", "write-skew", "long-fork", "stale-read",
+		"lost-ack", "ghost", "double-apply", "torn", "phantom-money", "swap", "overdraft", "false-ack-on-crash",
+		"unknown-lies"}
 }
 
 func (c *campaign) run(runs, altered int, from uint64) error {
@@ -161,7 +166,8 @@ func (c *campaign) one(seed uint64, altered int) {
 	r := &recording{seed: seed, dir: filepath.Join(c.dir, strconv.FormatUint(seed, 10))}
 	defer os.RemoveAll(r.dir)
 	defer os.RemoveAll(r.dir + "-other")
-	r.args = append([]string{"run", k.workload, "--db", url, "--count", strconv.Itoa(300 + rng.IntN(1200)), "--clients", "8"}, k.args...)
+	count := strconv.Itoa(300 + rng.IntN(1200))
+	r.args = append([]string{"run", k.workload, "--db", url, "--count", count, "--clients", "8"}, k.args...)
 	var out string
 	r.code, out, r.command = c.make(r.args, seed, r.dir)
 	c.count(&c.verdicts, r.code)
@@ -250,11 +256,13 @@ func (c *campaign) summary() string {
 		return n
 	}
 	fmt.Fprintf(&b, "runs: %d valid, %d invalid, %d unknown\n", c.verdicts[0], c.verdicts[1], c.verdicts[4])
-	fmt.Fprintf(&b, "statements: %d rebuilt and right, of %d kinds; %d not rebuilt\n", sum(c.right), len(c.right), sum(c.open))
+	fmt.Fprintf(&b, "statements: %d rebuilt and right, of %d kinds; %d not rebuilt\n",
+		sum(c.right), len(c.right), sum(c.open))
 	for _, kind := range slices.Sorted(maps.Keys(c.open)) {
 		fmt.Fprintf(&b, "  not rebuilt: %d of the kind %s, of which %d were\n", c.open[kind], kind, c.right[kind])
 	}
-	fmt.Fprintf(&b, "altered copies: %d refused, %d unknown, %d invalid by what was intact, %d valid\n", c.copies[3], c.copies[4], c.copies[1], c.copies[0])
+	fmt.Fprintf(&b, "altered copies: %d refused, %d unknown, %d invalid by what was intact, %d valid\n",
+		c.copies[3], c.copies[4], c.copies[1], c.copies[0])
 	fmt.Fprintf(&b, "problems: %d\n", len(c.problems))
 	return b.String()
 }

@@ -33,7 +33,7 @@ func newCampaign(t *testing.T, verifier string) *campaign {
 // TestStatementsAreRebuiltAndAlteredCopiesAreNotBelieved makes seeded recordings of all mutants. A separate
 // program must rebuild each statement of their reports, and no altered copy may accuse or acquit.
 func TestStatementsAreRebuiltAndAlteredCopiesAreNotBelieved(t *testing.T) {
-	c := newCampaign(t, filepath.Join("..", "..", "docs", "examples", "verify_findings.py"))
+	c := newCampaign(t, filepath.Join("..", "..", verifierFile))
 	n := 200
 	if testing.Short() {
 		n = 12
@@ -56,19 +56,20 @@ func TestStatementsAreRebuiltAndAlteredCopiesAreNotBelieved(t *testing.T) {
 // TestACampaignFindsWrongStatements holds that a campaign fails if a recording states what is not so, if a
 // healthy recording is accused, and if an altered one is believed.
 func TestACampaignFindsWrongStatements(t *testing.T) {
+	const agrees = `print('{"right": {}, "wrong": [], "not_rebuilt": {}}')`
 	for name, test := range map[string]struct {
 		verifier string
 		call     caller
 	}{
 		"wrong statement": {`print('{"right": {}, "wrong": [{}], "not_rebuilt": {}}')`, inProcess},
 		"no statement":    {`print("")`, inProcess},
-		"altered copy is valid": {`print('{"right": {}, "wrong": [], "not_rebuilt": {}}')`, func(args []string) (int, string) {
+		"altered copy is valid": {agrees, func(args []string) (int, string) {
 			if args[0] == "check" {
 				return 0, ""
 			}
 			return inProcess(args)
 		}},
-		"every run is accused": {`print('{"right": {}, "wrong": [], "not_rebuilt": {}}')`, func(args []string) (int, string) {
+		"every run is accused": {agrees, func(args []string) (int, string) {
 			inProcess(args)
 			return 1, ""
 		}},
@@ -90,18 +91,19 @@ func TestACampaignFindsWrongStatements(t *testing.T) {
 // TestTheVerifierRefusesForgedStatements holds that the separate program finds what is not so: it is given
 // statements with another transaction, object, count or time than the recording has.
 func TestTheVerifierRefusesForgedStatements(t *testing.T) {
-	c := newCampaign(t, filepath.Join("..", "..", "docs", "examples", "verify_findings.py"))
+	c := newCampaign(t, filepath.Join("..", "..", verifierFile))
 	for _, test := range []struct {
 		args, from, to string
 	}{
-		{"events --db memory:?mutant=lost-ack&rate=0.1", `"log-lost","fact":{"append":{"id":"1-`, `"log-lost","fact":{"append":{"id":"9-`},
-		{"append --db memory:?mutant=lost-ack&rate=0.1", `"end":{"length":`, `"end":{"length":1`},
-		{"kv --records 5 --read-share 0.2 --update-share 0.8 --db memory:?mutant=lost-ack&rate=0.3", `"writes":`, `"writes":7`},
-		{"tpcb --ratio 1:2:20 --db memory:?mutant=lost-ack&rate=0.1", `"lost","fact":{"transaction":"1-`, `"lost","fact":{"transaction":"9-`},
-		{"bank --accounts 50 --db memory:?mutant=lost-ack&rate=0.1", `"lost","fact":{"transaction":"1-`, `"lost","fact":{"transaction":"9-`},
+		{"events", `"log-lost","fact":{"append":{"id":"1-`, `"log-lost","fact":{"append":{"id":"9-`},
+		{"append", `"end":{"length":`, `"end":{"length":1`},
+		{"kv --records 5 --read-share 0.2 --update-share 0.8", `"writes":`, `"writes":7`},
+		{"tpcb --ratio 1:2:20", `"lost","fact":{"transaction":"1-`, `"lost","fact":{"transaction":"9-`},
+		{"bank --accounts 50", `"lost","fact":{"transaction":"1-`, `"lost","fact":{"transaction":"9-`},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
-		args := slices.Concat([]string{"run"}, strings.Fields(test.args), []string{"--count", "600", "--clients", "4", "--seed", "1", "--out", dir, "-q"})
+		rest := "--db memory:?mutant=lost-ack&rate=0.2 --count 600 --clients 4 --seed 1 -q --out"
+		args := slices.Concat([]string{"run"}, strings.Fields(test.args), strings.Fields(rest), []string{dir})
 		if code, last := inProcess(args); code != 1 {
 			t.Fatalf("%s: exit code %d: %s", test.args, code, last)
 		}
@@ -129,7 +131,8 @@ func TestTheVerifierRefusesForgedStatements(t *testing.T) {
 // TestEachChangeAlters holds that each way to alter a copy leaves other bytes than there were.
 func TestEachChangeAlters(t *testing.T) {
 	c := &campaign{dir: t.TempDir(), call: inProcess, log: io.Discard}
-	r := &recording{dir: filepath.Join(c.dir, "run"), args: strings.Fields("run bank --accounts 50 --count 200 --clients 2 --db memory:"), seed: 1}
+	args := strings.Fields("run bank --accounts 50 --count 200 --clients 2 --db memory:")
+	r := &recording{dir: filepath.Join(c.dir, "run"), args: args, seed: 1}
 	r.code, _, _ = c.make(r.args, r.seed, r.dir)
 	rng := rand.New(rand.NewPCG(1, 47))
 	for i, alter := range changes {

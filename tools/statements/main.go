@@ -20,10 +20,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"stroppy/internal/cli"
 )
 
 func main() {
-	stroppy := flag.String("stroppy", "", "the program; empty: it is built")
+	stroppy := flag.String("stroppy", "", "a program to run; empty: the one that this tool was built with")
 	runs := flag.Int("runs", 2000, "seeded runs")
 	altered := flag.Int("altered", 3000, "altered copies of recordings")
 	from := flag.Uint64("seed", 1, "of the first run")
@@ -32,11 +34,12 @@ func main() {
 	dir, err := os.MkdirTemp("", "statements")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: verifierFile}
-		if c.call, err = program(dir, *stroppy); err == nil {
-			err = c.run(*runs, *altered, *from)
-			fmt.Print(c.summary())
+		c := &campaign{dir: dir, keep: *keep, log: os.Stderr, verifier: verifierFile, call: inProcess}
+		if *stroppy != "" {
+			c.call = program(*stroppy)
 		}
+		err = c.run(*runs, *altered, *from)
+		fmt.Print(c.summary())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "statements:", err)
@@ -65,14 +68,15 @@ type campaign struct {
 // A caller runs the program and returns its exit code and the last line of its errors. Several may run at once.
 type caller func(args []string) (code int, last string)
 
-// program returns the caller of a program, which is built if there is none.
-func program(dir, stroppy string) (caller, error) {
-	if stroppy == "" {
-		stroppy = filepath.Join(dir, "stroppy")
-		if out, err := exec.Command("go", "build", "-o", stroppy, "./cmd/stroppy").CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build the program: %w\n%s", err, out)
-		}
-	}
+// inProcess runs a command of the program that this one was built with.
+func inProcess(args []string) (code int, last string) {
+	var errors bytes.Buffer
+	code = cli.Main(args, nil, strings.NewReader(""), io.Discard, &errors)
+	return code, lastLine(errors.String())
+}
+
+// program returns the caller of a program in a file.
+func program(stroppy string) caller {
 	return func(args []string) (int, string) {
 		cmd := exec.Command(stroppy, args...)
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
@@ -86,7 +90,7 @@ func program(dir, stroppy string) (caller, error) {
 			return 99, err.Error()
 		}
 		return 0, lastLine(errors.String())
-	}, nil
+	}
 }
 
 func lastLine(text string) string {
@@ -104,7 +108,8 @@ func kinds() []kind {
 	return []kind{
 		{"bank", []string{"--accounts", "200"}}, {"bank", []string{"--accounts", "50", "--update", "rmw"}},
 		{"bank", []string{"--accounts", "200", "--audits", "20"}},
-		{"tpcb", nil}, {"tpcb", []string{"--ratio", "2:5:50", "--versions"}}, {"tpcb", []string{"--ratio", "1:2:20"}},
+		{"tpcb", []string{"--ratio", "1:10:1000"}}, {"tpcb", []string{"--ratio", "2:5:50", "--versions"}},
+		{"tpcb", []string{"--ratio", "1:2:20"}},
 		{"kv", []string{"--records", "50"}}, {"kv", []string{"--preset", "ycsb-f", "--records", "20"}},
 		{"kv", []string{"--preset", "ycsb-e", "--records", "60", "--scan-length", "20"}},
 		{"kv", []string{"--records", "8", "--read-share", "0.4", "--update-share", "0.3", "--insert-share", "0.1",

@@ -10,16 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"stroppy/internal/cli"
 )
-
-// inProcess runs a command of the program here.
-func inProcess(args []string) (code int, last string) {
-	var errors bytes.Buffer
-	code = cli.Main(args, nil, strings.NewReader(""), io.Discard, &errors)
-	return code, lastLine(errors.String())
-}
 
 // newCampaign returns a campaign whose verifier is a program of docs/examples or another one.
 func newCampaign(t *testing.T, verifier string) *campaign {

@@ -18,6 +18,8 @@ import sys
 import read_history as files
 import verify_models as models
 
+SHOWN = 8  # steps of a longer cycle that a statement names
+
 
 def text(id_):
     return "%d-%d-%d" % id_ if id_ else "0-0-0"
@@ -242,7 +244,10 @@ def read_as(r, f):
 def odd_read(r, f):
     n, reader, writer = r.number(f["object"]), who(f["reader"]), who(f["writer"])
     op = r.op(reader, n)
-    if not op or not op["observed"] or (op["version"], text(op["last"])) != (f["version"], writer):
+    if not op or not op["observed"] or (op["version"], text(op["last"]), op["balance"]) != (f["version"], writer,
+        f["balance"]):
+        return False
+    if bool(f.get("ended")) != (r.ended is not None) or writer in r.sent and r.outcome(writer) != f["outcome"]:
         return False
     rows = [row["version"] for row in r.rows.get(writer, []) if row["object"] == n]
     fate = f["fate"]
@@ -271,6 +276,8 @@ def dependency(r, f):
         return r.sent[other]["try"] - r.sent[one]["end"] == f["apart_ns"] > 0
     if kind == "predicate" or not f.get("object"):
         return None
+    if kind not in ("wr", "rw", "ww"):
+        return False
     n, version = r.number(f["object"]), f["version"]
     if kind == "wr":
         return r.made(one, n, version) and r.read(other, n, version) and text(r.op(other, n)["last"]) == one
@@ -286,6 +293,8 @@ def cycle(r, f):
     steps = f["steps"]
     answers = [dependency(r, s) for s in steps]
     linked = all(who(a["to"]) == who(b["from"]) for a, b in zip(steps, steps[1:]))
+    if len(steps) < f["transactions"] and len(steps) < SHOWN:
+        return False
     closed = len(steps) < f["transactions"] or who(steps[-1]["to"]) == who(steps[0]["from"])
     if not linked or not closed or False in answers:
         return False

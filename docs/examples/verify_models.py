@@ -8,6 +8,7 @@ import math
 
 LOAD = "0-0-0"  # the id of the load
 ABSENT, WHOLE, BROKEN, FOREIGN = 1, 2, 3, 4  # states of a value
+SHOWN = 8  # members of a longer cycle that a statement names
 HOLE = (1 << 64) - 1  # a place of a list at which nothing was found
 
 
@@ -420,7 +421,7 @@ def end_writer(r, f):
 
 LOGS = {
     "log-lost": lambda r, f: r.outcome(who(f["append"])) == "committed" and not events(r, f) and
-        f["events"] == batch(r),
+    (f["events"], r.number(f["stream"])) == (batch(r), stream_of(r, who(f["append"]))),
     "log-lost-part": lambda r, f: r.outcome(who(f["append"])) == "committed" and in_part(r, f),
     "log-torn": in_part, "log-spoilt": log_spoilt, "log-twice": log_twice, "log-length": log_length,
     "log-refused": lambda r, f: r.outcome(who(f["append"])) == f["outcome"] in ("aborted", "rejected") and
@@ -557,6 +558,8 @@ def list_contradiction(r, f):
 def list_other_base(r, f):
     n, read = r.number(f["list"]), own(r, f)
     base = own(r, f, who(f["writer"]), read="base")
+    if (r.sent[who(f["writer"])]["attempts"] > 1) != f["retried"]:
+        return False
     return read is not None and base is not None and appended(r, f["element"], n) and \
         maker(f["element"]) == who(f["writer"]) and \
         f["element"] in read[1] and read[1][:read[1].index(f["element"])] != base[1]
@@ -673,10 +676,29 @@ def list_precedes(r, one, other, check):
     return None
 
 
+def list_reason(r, f, check):
+    """Whether the reason for one step of a cycle is so. Its fields show of which kind it is."""
+    if "next" in f:
+        return list_behind(r, f)
+    if "end" in f:
+        return list_overwritten(r, f)
+    if "read" in f and "element" in f:
+        return list_saw(r, f) or list_missed(r, f)
+    if "by_ns" in f:
+        return check == "strict" and ended_before(r, who(f["first"]), who(f["second"]), f["by_ns"])
+    return None if "list" in f else list_precedes(r, who(f["first"]), who(f["second"]), check)
+
+
 def list_cycle(r, f):
-    members = [who(m) for m in f["members"]]
+    members, reasons = [who(m) for m in f["members"]], f.get("why", [])
     pairs = list(zip(members, members[1:])) + ([(members[-1], members[0])] if len(members) == f["length"] else [])
-    return all(list_precedes(r, a, b, f["check"]) for a, b in pairs) or None
+    if len(members) != f["length"] and len(members) < SHOWN:
+        return False
+    if reasons and [(who(x["first"]), who(x["second"])) for x in reasons] != pairs:
+        return False
+    answers = [list_reason(r, x, f["check"]) for x in reasons] or \
+        [list_precedes(r, *pair, f["check"]) for pair in pairs]
+    return False if False in answers else None if None in answers else True
 
 
 LISTS = {

@@ -38,7 +38,7 @@ class Recording:
         self.all_rows, self.openings = collections.defaultdict(list), collections.Counter()
         with open(os.path.join(directory, "result.json"), encoding="utf-8") as f:
             self.result = json.load(f)
-        self.readers, self.versions, self.writers = None, {}, None  # what verify_models has looked up
+        self.readers, self.versions, self.writers, self.opened_keys = None, {}, None, None  # made when first asked for
         path = os.path.join(folder, "end-objects.bin")
         if not os.path.exists(path):
             return
@@ -118,6 +118,13 @@ class Recording:
         at = ["branch", "teller", "account"].index(kind)
         return sum(each[:at]), sum(each[:at + 1])
 
+    def opened(self):
+        """The accounts that clients opened, by their keys."""
+        if self.opened_keys is None:
+            sent = {op["object"] for tx in self.sent.values() for op in tx["ops"]}
+            self.opened_keys = {files.key(self.header, n): n for n in sent | set(self.by_object) if n >= 1 << 47}
+        return self.opened_keys
+
     def number(self, name):
         """The number of an object, by its name."""
         if self.header["workload"] == "tpcb":  # each kind counts from 1, and branches come first, then tellers
@@ -126,6 +133,8 @@ class Recording:
         if found := re.search(r"^list (\d+)-(\d+)$|insert (\d+) of run (\d+)\)$", name or ""):
             run, n, insert, of = found.groups()
             return int(run) << 36 | int(n) if run else int(of) << 48 | int(insert)
+        if "opened in run" in (name or ""):
+            return self.opened().get(name.split(" ")[0])
         found = re.search(r"(\d+)\)?$", name or "")
         return int(found.group(1)) if found else None
 

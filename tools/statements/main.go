@@ -108,6 +108,7 @@ func kinds() []kind {
 	return []kind{
 		{"bank", []string{"--accounts", "200"}}, {"bank", []string{"--accounts", "50", "--update", "rmw"}},
 		{"bank", []string{"--accounts", "200", "--audits", "20"}},
+		{"bank", []string{"--accounts", "60", "--opening-share", "0.3"}},
 		{"tpcb", []string{"--ratio", "1:10:1000"}}, {"tpcb", []string{"--ratio", "2:5:50", "--versions"}},
 		{"tpcb", []string{"--ratio", "1:2:20"}},
 		{"kv", []string{"--records", "50"}}, {"kv", []string{"--preset", "ycsb-f", "--records", "20"}},

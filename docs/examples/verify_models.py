@@ -349,14 +349,14 @@ def other_stream(r, f):
         any(row["object"] == r.number(f["found_in"]) and row["mark"] == bool(f.get("tombstone")) for row in rows)
 
 
-def told(r, id_):
+def answered_place(r, id_):
     """The place of the first event of an append, by its answer."""
     op = r.sent[id_]["ops"][0]
     return op["version"] + 1 if op["observed"] and r.outcome(id_) == "committed" else None
 
 
 def other_place(r, f):
-    first = told(r, who(f["append"]))
+    first = answered_place(r, who(f["append"]))
     return first is not None and first + f["event"] == f["acknowledged_place"] != f["found_place"] and \
         any((row["number"], row["version"]) == (f["event"], f["found_place"]) for row in events(r, f))
 
@@ -375,7 +375,7 @@ def apart(r, f):
 def stands(r, f, key):
     """Where an append begins, by the answers or by the log."""
     if f.get("acknowledged"):
-        return told(r, who(f[key]))
+        return answered_place(r, who(f[key]))
     rows = [row for row in events(r, f, key) if row["object"] == r.number(f["stream"])]
     return rows[0]["version"] if rows else None
 
@@ -391,7 +391,8 @@ def behind_later(r, f):
 
 
 def overlap(r, f):
-    spans = [(told(r, who(f["append"])), f["first_place"], f["last_place"]), (told(r, who(f["other"])),
+    spans = [(answered_place(r, who(f["append"])), f["first_place"], f["last_place"]), (answered_place(r,
+        who(f["other"])),
         f["other_first_place"], f["other_last_place"])]
     return who(f["append"]) != who(f["other"]) and all(first == a and
         b == a + batch(r) - 1 for first, a, b in spans) and \

@@ -254,11 +254,6 @@ func (r *trial) status(name string) checktest.Reported {
 	return checktest.Reported{Result: check.Result{Name: name}, Detail: "there is no such check"}
 }
 
-// finds reports whether a check found a violation of a kind.
-func (r *trial) finds(name, kind string) bool {
-	return slices.ContainsFunc(r.status(name).Findings, func(f check.Finding) bool { return f.Kind() == kind })
-}
-
 // names reports whether a check found an anomaly of that name.
 func (r *trial) names(name, anomaly string) bool {
 	return slices.ContainsFunc(r.status(name).Findings, func(f check.Finding) bool { return f.Anomaly == anomaly })

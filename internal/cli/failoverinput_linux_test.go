@@ -100,7 +100,7 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		{"0", 3, "or name that server itself without sentinel=bank", []string{"run", "--db", sentinel}},
 		{"0", 0, "VALID", []string{"run", "--db", plain}},
 		{"0", 0, "VALID", []string{"run", "--cluster", "redis:1"}},
-		{"0", 0, ", fail-over by stroppy's own supervisor All", []string{"run", "--cluster", "redis:2?failover=ideal"}},
+		{"0", 0, ", fail-over by stroppy's own supervisor None", []string{"run", "--cluster", "redis:2?failover=ideal"}},
 		{"0", 2, "nobody to hand the lead to: start more nodes", []string{"run", "--cluster", "redis:1", "--nemesis", "move leader at 1s"}},
 	} {
 		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())

@@ -259,6 +259,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantOutcome(t, tx, want, 0)
+			tx.LookedUp = true
 			wantLog(t, database, e, c, tx)
 		}
 	}

@@ -105,6 +105,8 @@ func (c *checker) settleUnread() {
 		default:
 			states[graph.TestSnapshot] = graph.Fails
 			c.addCycle(found.First, 1, false)
+			// The cycle holds in one of the two orders alone, so it breaks no other level.
+			c.cycles[len(c.cycles)-1].forbidden = []isolation.Level{graph.TestSnapshot.Level(o)}
 		}
 	}
 }

@@ -35,6 +35,9 @@ func (o *order) explainAll() {
 		tolerated := func(f check.Finding) bool { return !isolation.SnapshotIsolation.Includes(f.Forbidden) }
 		return cmp.Or(compareBool(tolerated(a), tolerated(b)), cmp.Compare(a.Forbidden, b.Forbidden))
 	})
+	slices.SortStableFunc(o.realtime, func(a, b check.Finding) int {
+		return cmp.Or(cmp.Compare(a.Forbidden, b.Forbidden), cmp.Compare(a.Anomaly, b.Anomaly))
+	})
 }
 
 // addCycle adds a cycle to the finding of its anomaly. The first of a kind is described.

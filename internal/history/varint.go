@@ -15,6 +15,14 @@ func varint(b []byte, i int) (uint64, int) {
 		return slowVarint(b, i)
 	}
 	x := binary.LittleEndian.Uint64(b[i:])
+	switch { // predicted, so that the next number need not wait for this one's length
+	case x&0x80 == 0:
+		return x & 0x7f, i + 1
+	case x&0x8000 == 0:
+		return x&0x7f | x&0x7f00>>1, i + 2
+	case x&0x800000 == 0:
+		return x&0x7f | x&0x7f00>>1 | x&0x7f0000>>2, i + 3
+	}
 	last := ^x & 0x8080808080808080 // the top bit of each byte that ends a number
 	if last == 0 {
 		return slowVarint(b, i)

@@ -168,6 +168,10 @@ const noChecksum = "000000000000000000000000000000000000000000000000000000000000
 // name or its value was altered.
 var checksumKey = regexp.MustCompile(`"(?:checksum":"([^"]*)|[^"]*":"([0-9a-f]{64}))"}$`)
 
+// maxChecksumKey is the length of the end of a result in which the checksum is looked for, in
+// bytes. An altered key or value may be longer than those that are written.
+const maxChecksumKey = 1024
+
 // checksumOf returns the checksum that a result says it has, and the one that it has. Both are
 // empty if it says none.
 func checksumOf(result []byte) (stated, real string, err error) {
@@ -176,11 +180,12 @@ func checksumOf(result []byte) (stated, real string, err error) {
 		return "", "", err
 	}
 	text := bytes.TrimSpace(compact.Bytes())
-	at := checksumKey.FindSubmatchIndex(text)
+	tail := max(0, len(text)-maxChecksumKey)
+	at := checksumKey.FindSubmatchIndex(text[tail:])
 	if at == nil {
 		return "", "", nil
 	}
-	from, to := max(at[2], at[4]), max(at[3], at[5])
+	from, to := tail+max(at[2], at[4]), tail+max(at[3], at[5])
 	stated = string(text[from:to])
 	return stated, fmt.Sprintf("%x", sha256.Sum256(append(text[:from:from], text[to:]...))), nil
 }

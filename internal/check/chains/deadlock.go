@@ -209,7 +209,8 @@ func (p *placement) fits(members []*transaction) bool {
 		if last.version != op.version || op.seen() && (last.value != op.value || last.writer != op.writer) {
 			return false
 		}
-		made[n] = append(made[n], op.after(last, op.t))
+		op.apply(&last, op.t)
+		made[n] = append(made[n], last)
 	}
 	for _, t := range members {
 		for _, op := range t.operations() {

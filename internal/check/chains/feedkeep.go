@@ -6,18 +6,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// keep adds a transaction whose operations are in b.now to the batch, if it has any. Memory of
-// a transaction of unknown outcome, which may wait until the end, is not the batch's.
+// keep gives t, the last transaction in the list of the batch, its operations, which are in
+// b.now. A transaction of unknown outcome may wait until the end, and so has memory of its own.
 func (f *feed) keep(b *batch, t *transaction, large bool) {
 	n := len(b.now)
-	if n == 0 {
-		return
-	}
 	if t.has(unknown) {
 		own := *t
 		own.batch, own.more = f.apart[b.file], slices.Clone(b.now)
 		b.apart = append(b.apart, &own)
-		b.list, b.soon = append(b.list, *t), append(b.soon, upcomingOf(&own))
+		b.soon = append(b.soon, upcomingOf(&own))
 		return
 	}
 	switch {
@@ -29,7 +26,6 @@ func (f *feed) keep(b *batch, t *transaction, large bool) {
 		b.ops = append(b.ops, b.now...)
 		t.more = b.ops[len(b.ops)-n : len(b.ops) : len(b.ops)]
 	}
-	b.list = append(b.list, *t)
 	b.soon = append(b.soon, upcomingOf(t))
 	b.live++
 }

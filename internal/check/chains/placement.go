@@ -355,15 +355,15 @@ func (p *placement) countUnknown(t *transaction) {
 	}
 }
 
-// after is the next version of an object, as t makes it.
-func (op *operation) after(o object, t *transaction) object {
-	o.value, o.writer = o.value+op.amount, t.id
+// apply makes o the next version of itself, as t makes it.
+func (op *operation) apply(o *object, t *transaction) {
 	if t.has(anonymous) {
 		o.value, o.writer = op.value, op.writer
+	} else {
+		o.value, o.writer = o.value+op.amount, t.id
 	}
 	o.version++
 	o.reads = 0
-	return o
 }
 
 // write makes the next version of an object.
@@ -375,7 +375,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	if p.dependencies += int(o.reads); o.writer != 0 {
 		p.dependencies++
 	}
-	*o = op.after(*o, t)
+	op.apply(o, t)
 	if o.value < p.in.Floor && p.in.End != nil {
 		p.fail("object %d fell to %d", op.object(), o.value)
 	}

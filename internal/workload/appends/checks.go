@@ -33,7 +33,9 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	}
 	if !recorded.Part {
 		in.Size = size(recorded.History)
-		defer debug.SetGCPercent(debug.SetGCPercent(sparing))
+		if in.Size > manyTransactions {
+			defer debug.SetGCPercent(debug.SetGCPercent(sparing))
+		}
 	}
 	if clients != nil {
 		in.Damage = func() fact.Fact { return clients.wrong }
@@ -65,9 +67,15 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	return report.Results, nil
 }
 
-// sparing is the percentage of the garbage collector while a whole recording is checked: nearly
-// all that a check keeps has no pointers, so that a collection costs little.
-const sparing = 10
+const (
+	// manyTransactions is how many a recording has at most of which the check may take twice the
+	// memory that it needs, at most 600 MB. A check of more has to share a machine.
+	manyTransactions = 4 << 20
+
+	// sparing is the percentage of the garbage collector in the check of more: nearly all that is
+	// made stays, and collecting costs little beside it.
+	sparing = 10
+)
 
 // size returns how many transactions recordings have, as far as their blocks say so.
 func size(sources []check.Source) (n int) {

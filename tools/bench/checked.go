@@ -52,7 +52,7 @@ const tenMinutes = 10 * time.Minute
 // than ten minutes, what they would take after ten is extrapolated: the accounts are the
 // same then, and all else grows with the run.
 func (s *suite) download() error {
-	return s.serve(cluster.Alone(posix), func(s *server) error {
+	return s.serve(cluster.Alone(nil), func(s *server) error {
 		const accounts = "--accounts=1000000"
 		alone, _, err := s.after("--count=1", accounts)
 		if err != nil {

@@ -14,7 +14,7 @@ const livePairs = 5
 // clients, the checks and the server on the same processors. Which of a pair is first
 // changes from pair to pair, because the tables grow.
 func (s *suite) live() error {
-	return s.serve(cluster.Alone(posix), func(s *server) error {
+	return s.serve(cluster.Alone(nil), func(s *server) error {
 		if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "pop", "--db="+s.URL(), "--seed=1")); err != nil {
 			return err
 		}

@@ -17,10 +17,6 @@ import (
 // measurements are a transfer's.
 var transfersOnly = []string{"--seed=1", "--payroll-share=0", "--two-account-share=0", "--read-only-share=0", "--audits=0", "--clients=16"}
 
-// posix is PostgreSQL's own choice on Linux, which Start changes for servers that are
-// killed: with mmap, parallel sorts share their memory through the disk.
-var posix = map[string]string{"dynamic_shared_memory_type": "posix"}
-
 // harness measures the tool itself: transactions against noop: with history and
 // histograms on.
 func (s *suite) harness() error {
@@ -48,7 +44,7 @@ func (s *suite) memory() error {
 // bank measures the load of a million accounts and transfers in each mode beside
 // pgbench's TPC-B.
 func (s *suite) bank() error {
-	return s.serve(cluster.Alone(posix), func(s *server) error {
+	return s.serve(cluster.Alone(nil), func(s *server) error {
 		a, b, err := s.loads(s.timed(s.stroppy, "pop", "--db="+s.URL(), "--accounts=1000000", "--seed=1"),
 			s.timed(s.pgbench, "-i", "-s", "10", "-q", s.URL()))
 		if err != nil {
@@ -117,7 +113,7 @@ var tpcbScripts = map[string]string{
 // then each mode, on a disk, for which both wait much of the time, and in memory, where
 // what remains is what each side costs.
 func (s *suite) tpcb() error {
-	onDisk := s.serve(cluster.Alone(posix), func(s *server) error {
+	onDisk := s.serve(cluster.Alone(nil), func(s *server) error {
 		if err := s.tpcbLoads(); err != nil {
 			return err
 		}
@@ -126,7 +122,7 @@ func (s *suite) tpcb() error {
 	if onDisk != nil {
 		return onDisk
 	}
-	inMemory := cluster.Alone(posix)
+	inMemory := cluster.Alone(nil)
 	inMemory.InMemory = true
 	return s.serve(inMemory, func(s *server) error { return s.tpcbModes("memory") })
 }

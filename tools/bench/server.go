@@ -41,7 +41,6 @@ func (s *suite) serve(options cluster.Options, measure func(*server) error) erro
 		return err
 	}
 	defer func() {
-		// A server that is killed leaves its POSIX shared memory behind.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), shutdownLimit)
 		defer cancel()
 		_ = errors.Join(started.Terminate(ctx), started.Stop())

@@ -21,11 +21,7 @@ import (
 	"testing"
 )
 
-const (
-	maxFileLines     = 500
-	maxFunctionLines = 70
-	maxPackageFiles  = 25
-)
+const maxFunctionLines = 70
 
 // listed is what go list reports of a package.
 type listed struct {
@@ -352,12 +348,9 @@ func TestWorkloadsAreNoExamples(t *testing.T) {
 	})
 }
 
-// TestSizes holds the bounds of files and functions.
-func TestSizes(t *testing.T) {
-	each(t, ".", func(path string, data []byte, file *ast.File, set *token.FileSet) {
-		if lines := bytes.Count(data, []byte("\n")); lines > maxFileLines {
-			t.Errorf("%s has %d lines: at most %d", path, lines, maxFileLines)
-		}
+// TestSizesOfFunctions checks that every function fits on a screen or two.
+func TestSizesOfFunctions(t *testing.T) {
+	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			f, ok := n.(*ast.FuncDecl)
 			if !ok || f.Body == nil {
@@ -369,17 +362,6 @@ func TestSizes(t *testing.T) {
 			return true
 		})
 	})
-}
-
-// TestSizesOfPackages holds the bound of files in a package.
-func TestSizesOfPackages(t *testing.T) {
-	files := map[string]int{}
-	each(t, ".", func(path string, _ []byte, _ *ast.File, _ *token.FileSet) { files[filepath.Dir(path)]++ })
-	for name, n := range files {
-		if n > maxPackageFiles {
-			t.Errorf("internal/%s has %d files besides its tests: at most %d", name, n, maxPackageFiles)
-		}
-	}
 }
 
 // TestNoInit holds that nothing happens by importing a package.

@@ -233,12 +233,18 @@ func parseCommand(number int, line string) command {
 	return c
 }
 
+// needDocuments skips a test that runs clusters for minutes, unless scripts/test.sh or its user asks for it.
+func needDocuments(t *testing.T) {
+	t.Helper()
+	if testing.Short() || os.Getenv("STROPPY_TEST_DOCUMENTS") == "" {
+		t.Skip("runs clusters for minutes: set STROPPY_TEST_DOCUMENTS=on, or use scripts/test.sh")
+	}
+}
+
 // TestDocuments runs the commands of the documents and the scenarios, on real
 // servers where they name one.
 func TestDocuments(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs clusters")
-	}
+	needDocuments(t)
 	stroppy, shared := buildStroppy(t), &sharedPostgres{t: t}
 	for _, path := range documents(t) {
 		list, err := commands(path, read(t, path))

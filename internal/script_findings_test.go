@@ -38,9 +38,7 @@ var findings = map[string]finding{
 
 // TestScriptsShowFindings runs those scripts that need no other server than the tests do.
 func TestScriptsShowFindings(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it starts servers")
-	}
+	needDocuments(t)
 	for name, f := range findings {
 		t.Run(name, func(t *testing.T) {
 			for _, needed := range f.needs {

@@ -38,6 +38,9 @@ GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
+# The commands of the documents run for minutes, so go test alone does not run them.
+export STROPPY_TEST_DOCUMENTS="${STROPPY_TEST_DOCUMENTS-on}"
+
 tier=full verified=
 case ${1-} in
 verified)

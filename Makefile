@@ -23,7 +23,7 @@ statements:
 	go run ./tools/statements -runs 10000 -altered 3000
 
 bench:
-	go run ./tools/bench
+	go -C tools/bench run .
 
 lint:
 	./scripts/test.sh lint

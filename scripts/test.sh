@@ -164,6 +164,8 @@ lint() {
 		go -C tools/dist vet ./...
 		(cd tools/dist && go run "$STATICCHECK" ./...)
 	fi
+	go -C tools/bench vet ./...
+	(cd tools/bench && go run "$STATICCHECK" ./...)
 	if charts; then
 		go -C tools/chart vet ./...
 		(cd tools/chart && go run "$STATICCHECK" ./...)
@@ -186,6 +188,7 @@ lint() {
 # deployed tests what makes releases, and what is deployed.
 deployed() {
 	failed=0
+	go -C tools/bench test -vet=off -count 1 ./... || failed=1
 	if releases; then
 		go -C tools/dist test -vet=off -count 1 ./... || failed=1
 	fi
@@ -282,6 +285,7 @@ if [ $tier != race ] && [ $tier != versions ] && [ $tier != kubernetes ]; then
 	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
 	echo "== go vet"
 	go vet ./...
+	go -C tools/bench vet ./...
 fi
 if [ $tier = full ] || [ $tier = lint ]; then
 	lint

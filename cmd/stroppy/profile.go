@@ -11,7 +11,7 @@ import (
 )
 
 // A program built with the tag profile writes a CPU profile of each of its processes into
-// the folder that CPU_PROFILES names, for `go run ./tools/bench -profile`.
+// the folder that CPU_PROFILES names, for `go -C tools/bench run . -profile`.
 func init() {
 	folder := os.Getenv("CPU_PROFILES")
 	if folder == "" {

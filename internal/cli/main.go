@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
@@ -370,7 +370,7 @@ func (a *app) getenv(name string) (value string) {
 // terminal says whether w is a terminal that understands control sequences.
 func (a *app) terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	return ok && isatty.IsTerminal(file.Fd()) && a.getenv("TERM") != "dumb"
+	return ok && term.IsTerminal(int(file.Fd())) && a.getenv("TERM") != "dumb"
 }
 
 // colors says whether w takes colours, which NO_COLOR forbids (https://no-color.org).

@@ -11,6 +11,6 @@ import (
 const tags, cgo = "", "0"
 
 func (*suite) foundationdb() error {
-	fmt.Fprintln(os.Stderr, "bench: skipped engine: foundationdb: it is measured by CGO_ENABLED=1 go run -tags fdb ./tools/bench")
+	fmt.Fprintln(os.Stderr, "bench: skipped engine: foundationdb: it is measured by CGO_ENABLED=1 go -C tools/bench run -tags fdb .")
 	return nil
 }

@@ -2,7 +2,7 @@
 // starts itself: pgbench on PostgreSQL, and on other databases a bare loop that makes the
 // same calls. It prints the measurements with their ratios and with what the project
 // wants to reach. It judges nothing: it exits 0 whenever everything could be measured.
-// A server that is not there is skipped by name.
+// A server that is not there is skipped by name. Start it with go -C tools/bench run .
 package main
 
 import (
@@ -83,6 +83,9 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *repeats < 1 || *seconds < time.Second {
 		return fmt.Errorf("take at least one repeat and one second")
+	}
+	if err := os.Chdir("../.."); err != nil { // from tools/bench, its own module, to the program's
+		return err
 	}
 	dir, err := os.MkdirTemp("", "stroppy-bench-")
 	if err != nil {

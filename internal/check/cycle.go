@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// EdgeKind says why one transaction must come before another, by the names of Adya
-// (Weak Consistency, MIT 1999, section 3.1) and of what clients can order. The zero value
+// EdgeKind is the reason why one transaction must precede another. The first three kinds are named after Adya
+// (Weak Consistency, MIT 1999, section 3.1), the others after the order that clients observe. The zero value
 // is unknown.
 type EdgeKind uint8
 
@@ -17,7 +17,7 @@ const (
 	WriteWrite            // the second overwrote the version that the first made
 	WriteRead             // the second read a version that the first made
 	ReadWrite             // the second overwrote the version that the first read
-	ProcessOrder          // one client had the answer of the first before it began the second
+	ProcessOrder          // one client received the reply to the first before it began the second
 	RealTime              // the first had ended before the second began
 )
 
@@ -30,28 +30,27 @@ func (k EdgeKind) String() string {
 	return fmt.Sprintf("undefined %d", k)
 }
 
-// MarshalText carries a kind through JSON by name.
+// MarshalText returns the name of the kind.
 func (k EdgeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Edge is one reason for which From comes before To.
 type Edge struct {
 	From, To history.ID
 	Kind     EdgeKind
-	Object   string // as people know it; empty of the order of clients and of real time
+	Object   string // display name; empty for the order of clients and of real time
 
-	// What From and To read or made of the object, such as "version 3" or "[1 2]"; empty
-	// where it is not known.
+	// FromVersion and ToVersion are the versions of the object that From and To read or made, such as
+	// "version 3" or "[1 2]". They are empty if the versions are not known.
 	FromVersion, ToVersion string
 
 	Why fact.Fact // the edge as a statement
 }
 
-// Span is a transaction as a drawing shows it: on its client's line, from its beginning to
-// its end.
+// Span describes one transaction for a drawing: its client, its beginning, its end and its operations.
 type Span struct {
 	ID         history.ID
 	Kind       string // as the workload names it
 	Outcome    history.Outcome
-	Begin, End int64       // ns since its run's start; End is 0 where nobody knows it
-	Did        []fact.Fact // what it did and saw; of many operations those that the cycle is about
+	Begin, End int64       // ns since its run's start; an End of 0 is unknown
+	Did        []fact.Fact // its operations and results; of many operations, those that belong to the cycle
 }

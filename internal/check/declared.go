@@ -7,29 +7,30 @@ import (
 	"stroppy/internal/history"
 )
 
-// Declared is what a workload says of one of its checks before it is made.
+// Declared describes a check of a workload before the check runs.
 type Declared struct {
 	Name  string
 	About string // what holds if the check is valid
-	// Needs are the files without which the check is not valid. A violation that shows in
-	// the files that are there is one all the same.
+	// Needs lists the files without which the check cannot be valid. A violation in the other files still
+	// makes the check invalid.
 	Needs history.Inputs
-	// If reports whether the check is made of these recordings; nil: of all.
+	// If reports whether the check applies to these recordings. A nil If means that it applies to all
+	// recordings.
 	If func(recordings []history.Header) bool
 }
 
-// Files says which files of the recordings the checks were made from.
+// Files records which files of the recordings were available to the checks.
 type Files struct {
 	Recordings []history.Header
 
-	Missing history.Inputs    // nobody has kept them
-	Early   uint64            // the run that may have gone on after the end state was downloaded; 0: none
-	Failed  []*history.Damage // of each file that could not be trusted, and that no check has seen
+	Missing history.Inputs    // files that were not kept
+	Early   uint64            // a run that may have continued after the end state was downloaded; 0: none
+	Failed  []*history.Damage // one for each file that could not be trusted and that no check has read
 }
 
-// Settle returns the results of all declared checks in their order, and behind them those of
-// other checks. It leaves undecided each check whose file failed, and each that lacks a file
-// and found no violation without it.
+// Settle returns the results of all declared checks in their order, followed by the results of other checks.
+// A check is undecided if a file that it needs failed, or if such a file is missing and the check found no
+// violation.
 func (f *Files) Settle(declared []Declared, results []Result) []Result {
 	var settled []Result
 	for _, d := range declared {
@@ -59,8 +60,8 @@ func (f *Files) Settle(declared []Declared, results []Result) []Result {
 	return settled
 }
 
-// failed returns the first damage of the files; nil if they can be trusted. If one file of the
-// end state has failed, the other one was not read.
+// failed returns the first damage of the files, or nil if all files can be trusted. If one file of the end
+// state has failed, the other one was not read.
 func (f *Files) failed(files history.Inputs) *history.Damage {
 	for _, d := range f.Failed {
 		if d.Input&files != 0 || d.Input&history.EndState != 0 && files&history.EndState != 0 {
@@ -70,7 +71,7 @@ func (f *Files) failed(files history.Inputs) *history.Damage {
 	return nil
 }
 
-// lack returns why files are not there.
+// lack returns the reason why files are missing.
 func (f *Files) lack(files history.Inputs) fact.Fact {
 	if files&history.Recorded != 0 {
 		return fact.NoHistory{}
@@ -78,7 +79,7 @@ func (f *Files) lack(files history.Inputs) fact.Fact {
 	return fact.NoEnd{Run: f.Early}
 }
 
-// Undecided returns the result of a check without what the check found.
+// Undecided returns r as an unknown result with the reason why. The findings are dropped.
 func Undecided(r Result, why fact.Fact) Result {
 	return Result{Name: r.Name, Required: r.Required, StateAlone: r.StateAlone, Why: why}
 }

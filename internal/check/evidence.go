@@ -12,81 +12,82 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Input is what all checkers are given, whatever they decide.
+// Input holds the data and options that every checker receives.
 type Input struct {
 	Expect  isolation.Level       // the claim that the verdict is about
-	Name    func(n uint64) string // object n as people know it
-	History []Source              // of distinct runs; none: the checks that need one are unknown
-	End     EndState              // nil: it was not downloaded
+	Name    func(n uint64) string // display name of object n
+	History []Source              // of distinct runs; if empty, the checks that need a history are unknown
+	End     EndState              // nil: the end state was not downloaded
 
-	// Part says that the history is a part of one that still grows. The checks then stay on
-	// the caller's thread, and take a few megabytes at most that grow with the data.
+	// Part reports whether the history is a part of a growing one. The checks then run on the caller's
+	// goroutine, and the memory that grows with the data stays within a few megabytes.
 	Part bool
 
-	// Early are the runs of which nobody knows that they had ended when the end
-	// state was downloaded. It is used only if it shows itself that they had.
+	// Early lists the runs that may have continued after the end state was downloaded. The end state is used
+	// only if the data proves that these runs had ended.
 	Early []uint64
 
 	Meter *Meter // nil: nothing is measured
 
-	// OnViolation is called for every transaction that shows a violation, in no order.
-	// What it is given of a check that is not invalid in the end does not count. It may
-	// be nil.
+	// OnViolation, if not nil, is called for every transaction that shows a violation, in no particular
+	// order. Calls for a check whose result is not invalid must be ignored.
 	OnViolation func(Violation)
 
-	// Committed, where it is not nil, is set to how many transactions of the histories were
-	// committed, those of the background left out.
+	// Committed, if not nil, receives the number of committed transactions of the histories, without
+	// background transactions.
 	Committed *uint64
 
-	// Resolved, if it is not nil, is set to what the end state says of transactions in doubt.
+	// Resolved, if not nil, receives the outcomes that the end state shows for transactions without a known
+	// outcome.
 	Resolved *Resolved
 }
 
-// Resolved counts the transactions of which no client learned whether they were applied. The zero
-// value is that of none, or of no end state.
+// Resolved counts the transactions whose outcome no client learned. The zero value means that there are none,
+// or that there is no end state.
 type Resolved struct {
 	Unknown, Applied uint64
-	By               string // what decided it, such as ledger
+	By               string // the evidence that decided the outcomes, such as ledger
 }
 
-// SetResolved sets what Resolved points to.
+// SetResolved stores r in *Resolved, if Resolved is not nil.
 func (in *Input) SetResolved(r Resolved) {
 	if in.Resolved != nil && r.Unknown > 0 {
 		*in.Resolved = r
 	}
 }
 
-// SetCommitted sets what Committed points to.
+// SetCommitted stores n in *Committed, if Committed is not nil.
 func (in *Input) SetCommitted(n uint64) {
 	if in.Committed != nil {
 		*in.Committed = n
 	}
 }
 
-// Words are what a workload calls a transaction that leaves something, what keeps it and
-// a part of it there, what stands before an object's name, and how a value is written.
+// Words holds a workload's nouns: for a transaction that writes, for the place that stores its writes, and
+// for one part of the transaction there. It also holds the prefix of object names and the format of values.
 type Words struct {
 	One, Book, Part, Before string
 	Amount                  func(int64) string
-	Kind                    func(history.Kind) string // nil: One is the name of every kind
-	// Rules says what a kind of transaction, by its name, checks before it writes, such as "checked
-	// that … covers …, then took from one of them". A kind without a rule is not in it.
+	Kind                    func(history.Kind) string // nil: every kind is called One
+	// Rules maps the name of a kind of transaction to the condition that the transaction checks before it
+	// writes, such as "checked that … covers …, then took from one of them". A kind without a condition is
+	// absent.
 	Rules map[string]string
 }
 
-// Evidence is what several checkers work on: the files of the runs, and the table of
-// all transactions with what the end state says of each.
+// Evidence is the input that several checkers share: the files of the runs, and the table of all transactions
+// with their outcomes in the end state.
 type Evidence struct {
 	Input   Input
 	Words   Words
 	Txns    Transactions
-	Damage  error  // the history or the end state could not be read to its end
-	Unended uint64 // a run that may have gone on after the end state was downloaded; 0 is none
+	Damage  error  // set if the history or the end state could not be read completely
+	Unended uint64 // a run that may have continued after the end state was downloaded; 0: none
 	Watch   Watch
-	Clocks  []Clock // of the histories; one that has none of its own has a number as its ID
+	Clocks  []Clock // one for each history; a history without a known clock has its number as the clock's ID
 }
 
-// AddSource begins with the next history.
+// AddSource registers the next history.
 func (e *Evidence) AddSource(number int, source Source) {
 	e.Txns.Runs = append(e.Txns.Runs, source.Header().Run)
 	clock, ok := ClockOf(source.Header())
@@ -96,7 +97,7 @@ func (e *Evidence) AddSource(number int, source Source) {
 	e.Clocks = append(e.Clocks, clock)
 }
 
-// Settle leaves undecided what a problem in reading does not let be valid.
+// Settle makes results undecided if a problem in reading leaves no ground to call them valid.
 func (e *Evidence) Settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
@@ -110,13 +111,13 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	}
 }
 
-// NoEnd returns the reason for which there is no end state to check.
+// NoEnd returns the reason why there is no end state to check.
 func (e *Evidence) NoEnd() fact.Fact { return fact.NoEnd{Run: e.Unended} }
 
-// Unreadable returns the reason for which an input cannot be used.
+// Unreadable returns the reason why an input cannot be used.
 func Unreadable(err error) fact.Fact { return fact.Unreadable{Problem: err.Error()} }
 
-// OtherRuns returns the transactions in the end state of runs whose recordings were not given;
+// OtherRuns returns a fact about transactions in the end state whose recordings were not given. It returns
 // nil if there are none.
 func (e *Evidence) OtherRuns() fact.Fact {
 	f, runs := fact.OtherRuns{}, map[uint64]bool{}
@@ -135,7 +136,7 @@ func (e *Evidence) OtherRuns() fact.Fact {
 	return f
 }
 
-// Uncertain returns that real time could contradict n things of a kind; nil for none.
+// Uncertain returns a fact that real time may contradict n things of a kind. It returns nil if n is 0.
 func (e *Evidence) Uncertain(n int, noun string) fact.Fact {
 	if n == 0 {
 		return nil
@@ -143,18 +144,18 @@ func (e *Evidence) Uncertain(n int, noun string) fact.Fact {
 	return fact.Clocks{Count: fact.Count{N: n, Noun: noun}, Within: e.Uncertainty()}
 }
 
-// Show hands over a violation of a check to who asks for violations. Object is empty for none.
+// Show passes a violation to OnViolation. On is empty if the violation concerns no object.
 func (e *Evidence) Show(check, anomaly string, id history.ID, on fact.Object, what fact.Fact) {
 	if e.Input.OnViolation != nil {
 		e.Input.OnViolation(Violation{Check: check, Anomaly: anomaly, Transaction: id, Account: string(on), Fact: what})
 	}
 }
 
-// Object names an object in a fact.
+// Object returns the name of object n for use in a fact.
 func (e *Evidence) Object(n uint64) fact.Object { return fact.Object(e.Input.Name(n)) }
 
-// RequireEnd returns the result of a check that needs the end state, and whether it is undecided
-// because there is no end state or an input is damaged.
+// RequireEnd returns the result of a check that needs the end state. The result is undecided if there is no
+// end state or if an input is damaged.
 func (e *Evidence) RequireEnd(name string) (r Result, undecided bool) {
 	r = Result{Name: name, Required: true}
 	switch {
@@ -166,21 +167,21 @@ func (e *Evidence) RequireEnd(name string) (r Result, undecided bool) {
 	return r, r.Why != nil
 }
 
-// RequireEndAlone is RequireEnd for a check that the end state alone decides.
+// RequireEndAlone is like RequireEnd, for a check that needs only the end state.
 func (e *Evidence) RequireEndAlone(name string) (r Result, undecided bool) {
 	r, undecided = e.RequireEnd(name)
 	r.StateAlone = true
 	return r, undecided
 }
 
-// Complete says that every history was closed, so that what is not in it was
+// Complete reports whether every history was closed. A transaction that is absent from a closed history was
 // never sent.
 func (e *Evidence) Complete() bool {
 	list := e.Input.History
 	return len(list) > 0 && !slices.ContainsFunc(list, func(s Source) bool { return !s.Complete() })
 }
 
-// Recorded says that all that the client of a transaction sent is in the histories given.
+// Recorded reports whether the histories hold everything that the transaction's client sent.
 func (e *Evidence) Recorded(id history.ID) bool {
 	for i, run := range e.Txns.Runs {
 		source := e.Input.History[i]
@@ -191,7 +192,7 @@ func (e *Evidence) Recorded(id history.ID) bool {
 	return false
 }
 
-// CountClocks counts the clocks of the histories that have a place in the order.
+// CountClocks returns the number of clocks among the histories whose transactions are ordered.
 func (e *Evidence) CountClocks() int {
 	seen, clocks := make([]bool, len(e.Input.History)), map[string]bool{}
 	for i := range e.Txns.List {
@@ -203,7 +204,7 @@ func (e *Evidence) CountClocks() int {
 	return len(clocks)
 }
 
-// Each goes through the whole history again, in the order of the first time.
+// Each reads the whole history again, in the order of the first reading.
 func (e *Evidence) Each(do func(t uint32, tx *history.Transaction)) (problem error) {
 	for _, source := range e.Input.History {
 		for rec := range Each(&e.Watch, "the history", source.Transactions(), &problem) {
@@ -220,7 +221,7 @@ func (e *Evidence) Each(do func(t uint32, tx *history.Transaction)) (problem err
 	return nil
 }
 
-// IDOf returns the id of a transaction of the table; 0 of none.
+// IDOf returns the ID of a transaction of the table, and 0 for None.
 func (e *Evidence) IDOf(t uint32) history.ID {
 	if t == None {
 		return 0
@@ -228,7 +229,7 @@ func (e *Evidence) IDOf(t uint32) history.ID {
 	return e.Txns.List[t].ID
 }
 
-// NameToReport names an object where somebody asks for violations.
+// NameToReport returns the name of an object if OnViolation is set, and an empty string otherwise.
 func (e *Evidence) NameToReport(n uint64) string {
 	if e.Input.OnViolation == nil {
 		return ""
@@ -236,14 +237,14 @@ func (e *Evidence) NameToReport(n uint64) string {
 	return e.Input.Name(n)
 }
 
-// NameInSentence names what is written as it stands in a sentence.
+// NameInSentence returns the name of an object with the workload's prefix, for use in a sentence.
 func (e *Evidence) NameInSentence(n uint64) string { return e.Words.Before + e.Input.Name(n) }
 
-// Capital is a word as a sentence begins with it.
+// Capital returns word with an upper-case first letter.
 func Capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// Between returns how long after the end of a transaction another began, in
-// nanoseconds and at least that; 0 where they overlap or that is not known.
+// Between returns the minimal time in nanoseconds from the end of one transaction to the beginning of
+// another. It returns 0 if they overlap or if the order is not known.
 func (e *Evidence) Between(ended, began uint32) int64 {
 	t, u := &e.Txns.List[ended], &e.Txns.List[began]
 	switch {

@@ -6,32 +6,32 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Finding is what a check found of one kind of violation. It holds values alone: package
-// check/text makes its sentence.
+// Finding describes all violations of one kind that a check found. It holds values only; package check/text
+// writes the sentences.
 type Finding struct {
-	Check     string          // the check that it makes invalid
+	Check     string          // the check that the finding makes invalid
 	Anomaly   string          // the field's term, such as "lost update (P4)"; empty: none
-	Forbidden isolation.Level // the weakest level of the literature that forbids the anomaly; Unknown: none
-	Count     int             // how many violations of this kind there are
-	AtLeast   bool            // the search ended at Count
-	// Amount is by how much the sum of the objects is wrong, in the units of the workload; a net
-	// sum of all violations of this kind. 0: nothing, or not known.
+	Forbidden isolation.Level // the weakest level that forbids the anomaly; Unknown: none
+	Count     int             // number of violations of this kind
+	AtLeast   bool            // the search stopped at Count
+	// Amount is the net error of the sum of the objects over all violations of this kind, in the units of the
+	// workload. 0 means no error, or an unknown one.
 	Amount int64
 
-	// First and Last are when the first and the last violation happened that are known in time, in
-	// nanoseconds since the run's start: the ends of the transactions that show them. 0: not known.
+	// First and Last are the times of the first and the last violation whose times are known, in nanoseconds
+	// since the run's start. Each is the end of the transaction that shows the violation. 0 is unknown.
 	First, Last int64
 
-	// OfLost is in how many of them a transaction takes part that was acknowledged and is lost, and
-	// OfLostUpdate in how many an object or a transaction does of which an update was lost.
+	// OfLost counts the violations that involve an acknowledged transaction that was lost. OfLostUpdate
+	// counts the violations that involve an object or a transaction with a lost update.
 	OfLost, OfLostUpdate int
 
 	Instances    []fact.Fact  // the first violations, at most Shown
-	Transactions []history.ID // that show them, the first of them first
+	Transactions []history.ID // the transactions of Instances, those of the first instance first
 	Objects      []fact.Object
-	Cycle        []Edge // of the first instance: the last edge leads back to the first; nil: no cycle
-	Spans        []Span // who takes part in the first instance, in the order of their beginnings
-	// Broken are the values that instances are about and that nobody wrote, if their bytes were kept.
+	Cycle        []Edge // of the first instance: the last edge leads back to the first transaction; nil: no cycle
+	Spans        []Span // the transactions of the first instance, in the order of their beginnings
+	// Broken holds the values in the instances that no transaction wrote, if their bytes were kept.
 	Broken []BrokenValue
 }
 
@@ -43,11 +43,11 @@ func (f *Finding) Kind() string {
 	return f.Instances[0].Fact()
 }
 
-// Full reports whether no more instances are kept.
+// Full reports whether Instances has reached its limit.
 func (f *Finding) Full() bool { return len(f.Instances) == Shown }
 
-// Add counts one violation, and keeps it, its object and the transactions that show it while
-// they are few. An object that is empty is none.
+// Add counts one violation. While there is room, it also keeps the violation, its object and its
+// transactions. An empty object means none.
 func (f *Finding) Add(what fact.Fact, on fact.Object, by ...history.ID) {
 	if f.Count++; f.Full() {
 		return
@@ -59,7 +59,7 @@ func (f *Finding) Add(what fact.Fact, on fact.Object, by ...history.ID) {
 	}
 }
 
-// At notes that a violation happened at a time, in nanoseconds since the run's start.
+// At records the time of a violation, in nanoseconds since the run's start.
 func (f *Finding) At(end int64) {
 	if end <= 0 {
 		return
@@ -70,8 +70,8 @@ func (f *Finding) At(end int64) {
 	f.Last = max(f.Last, end)
 }
 
-// Judge returns r as the findings of its check decide it. Without a finding it is unknown for
-// the reason undecided, and if that is nil, it is valid because of holds.
+// Judge returns r with the status that follows from the findings of its check. Without findings, the result
+// is unknown if undecided is not nil; otherwise it is valid with the reason holds.
 func (r Result) Judge(findings []Finding, undecided, holds fact.Fact) Result {
 	for i := range findings {
 		if f := &findings[i]; f.Check == r.Name && f.Count > 0 {
@@ -91,8 +91,8 @@ func (r Result) Judge(findings []Finding, undecided, holds fact.Fact) Result {
 	return r
 }
 
-// Without returns r as not applicable for the reason why, if it is valid only because there was
-// nothing to check. A nil reason changes nothing.
+// Without returns r as not applicable for the reason why, if r is valid only because there was nothing to
+// check. A nil reason changes nothing.
 func (r Result) Without(why fact.Fact) Result {
 	if why != nil && r.Status == Valid {
 		r.Status, r.Why = NotApplicable, why

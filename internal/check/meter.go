@@ -7,18 +7,17 @@ import (
 	"stroppy/internal/history"
 )
 
-// Meter measures the transactions of the histories while the checks read them, so that
-// nobody reads them once more for that.
+// Meter measures the transactions of the histories while the checks read them, which saves a second reading.
 type Meter struct {
-	// Worker makes what one goroutine hands the transactions to that it reads. It is called
-	// for each goroutine before any of them reads.
+	// Worker returns a function that receives the transactions read by one goroutine. It is called once for
+	// each goroutine, before reading starts.
 	Worker func() func(tx *history.Transaction)
 
-	// Whole says that the checks handed over all transactions, each of them once.
+	// Whole reports whether the checks passed on every transaction exactly once.
 	Whole bool
 }
 
-// Workers makes what so many goroutines hand transactions to; without a meter they are nil.
+// Workers returns one function for each of n goroutines. The functions are nil if there is no meter.
 func (m *Meter) Workers(n int) []func(tx *history.Transaction) {
 	list := make([]func(tx *history.Transaction), n)
 	if m != nil {
@@ -29,14 +28,14 @@ func (m *Meter) Workers(n int) []func(tx *history.Transaction) {
 	return list
 }
 
-// End says how the reading ended.
+// End records the error that ended the reading, or nil.
 func (m *Meter) End(problem error) {
 	if m != nil {
 		m.Whole = problem == nil
 	}
 }
 
-// Read hands over all transactions of a source for the measurement alone.
+// Read reads all transactions of a source for the measurement only.
 func (m *Meter) Read(ctx context.Context, source Source) error {
 	workers := runtime.GOMAXPROCS(0)
 	measure := m.Workers(workers)

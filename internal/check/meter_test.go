@@ -8,8 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestMeter: every transaction is handed over once, and a reading that failed is not whole.
-func TestMeter(t *testing.T) {
+func TestMeterSeesEachTransactionOnce(t *testing.T) {
 	r := recordIDs(t, []uint64{1, 2, 3}, []uint64{1, 2})
 	var parts []*int
 	m := &Meter{Worker: func() func(*history.Transaction) {

@@ -9,15 +9,17 @@ import (
 	"stroppy/internal/history"
 )
 
-// Blocks is a Source, or a part of one, that several goroutines can read at once.
+// Blocks is a Source, or a part of one, that several goroutines can read at the same time.
 type Blocks interface {
 	EachBlock(workers int, do func(worker int, c *history.Cursor) error) error
 }
 
-// EachTransaction has every transaction of a source read, by so many workers at once where
-// it consists of blocks, else by one: do is called with the worker's number and the place
-// of the block, which grows in the order of the file, those of one block in their order.
-// The error is that of the reading, or the cause for which the context ended.
+// EachTransaction calls do for every transaction of a source. It uses several workers if the source consists
+// of blocks, and one worker otherwise.
+//
+// do receives the worker's number and the position of the block. Positions grow in the order of the file, and
+// the transactions of one block arrive in order. The error comes from reading, or is the cause of the
+// context's end.
 func EachTransaction(ctx context.Context, source Source, workers int, do func(worker int, block int64, tx *history.Transaction)) error {
 	blocks, ok := source.(Blocks)
 	if !ok {
@@ -43,10 +45,11 @@ func EachTransaction(ctx context.Context, source Source, workers int, do func(wo
 	return nil
 }
 
-// EachObject has every object of an end state read, by so many workers at once where its
-// files consist of blocks, else by one: do is called with the worker's number and some
-// objects, which are valid until it returns and which it does not change. The error is the
-// first of do, that of the reading, or the cause for which the context ended.
+// EachObject calls do for every object of an end state. It uses several workers if the files consist of
+// blocks, and one worker otherwise.
+//
+// do receives the worker's number and a slice of objects, which is valid until do returns and must not be
+// modified. The error comes from do or from reading, or is the cause of the context's end.
 func EachObject(ctx context.Context, end EndState, workers int, do func(worker int, objects []history.Object) error) error {
 	var several func(workers int, do func(worker int, list []history.Object) error) error
 	if e, ok := end.(interface {
@@ -57,7 +60,7 @@ func EachObject(ctx context.Context, end EndState, workers int, do func(worker i
 	return eachEntry(ctx, "the end state's objects", end.Objects(), several, workers, do)
 }
 
-// EachRow has every row of an end state's ledger read likewise.
+// EachRow is like EachObject, for the rows of an end state's ledger.
 func EachRow(ctx context.Context, end EndState, workers int, do func(worker int, rows []history.Row) error) error {
 	var several func(workers int, do func(worker int, list []history.Row) error) error
 	if e, ok := end.(interface {

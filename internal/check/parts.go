@@ -9,21 +9,22 @@ import (
 	"stroppy/internal/history"
 )
 
-// parter is a source of which the transactions of some clients can be read alone;
-// *history.Reader is one.
+// parter is a source that can read the transactions of some clients separately, such as *history.Reader.
 type parter interface {
 	Part(h history.Header, cut bool, of func(client uint32) bool) *history.Part
 }
 
-// Parts returns a recording as one source for each clock of its clients, where they had several, and
-// for those of them whose processes were lost. Each says by KeyClock how far its times may be from
-// those of the others, so that the checks compare them as intervals, and those of one clock exactly.
+// Parts splits a recording into one source for each clock of its clients and one for clients whose processes
+// were lost.
+//
+// The KeyClock header of each part states the uncertainty of its times. The checks compare times of different
+// clocks as intervals, and times of one clock exactly.
 func Parts(source interface {
 	Source
 	parter
 }) (list []*history.Part) {
 	h := source.Header()
-	errors := map[int]int64{} // of the clocks
+	errors := map[int]int64{} // by clock
 	for _, c := range h.Clocks {
 		if old, ok := errors[c.Clock]; !ok || c.Error == history.Unbounded || old != history.Unbounded && c.Error > old {
 			errors[c.Clock] = c.Error
@@ -58,14 +59,15 @@ func Parts(source interface {
 	return list
 }
 
-// Middle is where a run's times begin on the clock, with an error of Error either way.
+// Middle returns the center of the interval in which the run's times begin on the clock. The true beginning
+// is at most Error away.
 func (c Clock) Middle() int64 { return c.From + (c.To-c.From)/2 }
 
-// Error is how far Middle is from where they begin, at most.
+// Error returns the maximal distance in nanoseconds between Middle and the true beginning of the run's times.
 func (c Clock) Error() int64 { return (c.To - c.From + 1) / 2 }
 
-// Uncertainty is by how much the times of two histories on one clock may be wrong beside each
-// other, at most; 0 where there are no two.
+// Uncertainty returns the maximal error between the times of two histories on one clock. It returns 0 if no
+// two histories share a clock.
 func (e *Evidence) Uncertainty() time.Duration {
 	first, second := map[string]int64{}, map[string]int64{}
 	widest, on := int64(0), map[string]int{}
@@ -86,17 +88,17 @@ func (e *Evidence) Uncertainty() time.Duration {
 	return time.Duration(widest)
 }
 
-// Doubt is how often real time could contradict an order, because it is not known well enough:
-// nothing does for sure.
+// Doubt counts the cases in which real time may contradict an order, but the clocks are not known exactly
+// enough to decide.
 type Doubt struct {
 	Count int   // transactions
-	By    int64 // ns by which the times would have to be wrong beside each other for the last of these doubts to be gone
+	By    int64 // the clock error in ns below which all of these cases would be decided
 }
 
-// Note counts one more.
+// Note counts one case that a clock error of by nanoseconds leaves undecided.
 func (d *Doubt) Note(by int64) { d.Count, d.By = d.Count+1, max(d.By, by) }
 
-// Apart says that of one run some clients have a clock that was not compared with that of others.
+// Apart reports whether clients of one run have clocks that were not compared with each other.
 func (e *Evidence) Apart() bool {
 	for i, run := range e.Txns.Runs {
 		for j := range i {
@@ -108,12 +110,12 @@ func (e *Evidence) Apart() bool {
 	return false
 }
 
-// Latest is the latest time of some groups, and the latest of all groups but that one. The zero
-// one has none.
+// Latest holds the latest time of several groups, and the latest time of all other groups. The zero value
+// holds no time.
 type Latest struct {
 	first, second int64
 	of, other     uint32
-	known         uint8 // how many of the two there are
+	known         uint8 // the number of valid entries, at most two
 }
 
 // Add adds a time of a group.
@@ -130,7 +132,7 @@ func (l *Latest) Add(at int64, group uint32) {
 	}
 }
 
-// Join adds all of another.
+// Join adds the times of m.
 func (l *Latest) Join(m *Latest) {
 	if m.known > 0 {
 		l.Add(m.first, m.of)
@@ -140,7 +142,7 @@ func (l *Latest) Join(m *Latest) {
 	}
 }
 
-// Beside returns the latest time of all groups but one; false where there is none.
+// Beside returns the latest time of all groups except one. It reports false if there is none.
 func (l *Latest) Beside(group uint32) (at int64, ok bool) {
 	if l.known > 0 && l.of != group {
 		return l.first, true

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// clockedSource is a recording of a header.
+// clockedSource is a recording with a given header.
 type clockedSource struct{ *history.Reader }
 
 func recordedWith(t *testing.T, h history.Header) clockedSource {
@@ -29,9 +29,9 @@ func recordedWith(t *testing.T, h history.Header) clockedSource {
 	return clockedSource{r}
 }
 
-// TestParts: a recording whose clients had several clocks is one source for each, with the bounds
-// of its times; one that nobody compared has a clock of its own.
-func TestParts(t *testing.T) {
+// TestPartsSplitByClock checks that a recording becomes one source for each clock, with the bounds of its
+// times. A clock that was not compared with others stays separate.
+func TestPartsSplitByClock(t *testing.T) {
 	keys := map[string]string{KeyClock: "boot 100 102"}
 	h := history.Header{Run: 1, Clients: 6, Keys: keys, Clocks: []history.ClockError{
 		{Clock: 0, First: 0, Clients: 2}, {Clock: 1, First: 2, Clients: 1, Error: 5}, {Clock: 2, First: 3, Clients: 2, Error: history.Unbounded}, {Clock: 1, First: 5, Clients: 1, Error: 30},
@@ -62,8 +62,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestLatest compares with all times kept.
-func TestLatest(t *testing.T) {
+// TestLatestAgainstAllTimes compares Latest with an oracle that keeps all times.
+func TestLatestAgainstAllTimes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		var l, other Latest

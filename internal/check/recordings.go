@@ -10,37 +10,35 @@ import (
 	"stroppy/internal/history"
 )
 
-// The keys of a history's header that say how a recording can be checked
-// together with others.
+// These keys of a history's header decide whether a recording can be checked together with others.
 const (
-	// KeyDrive is DriveNone where nothing was driven: the directory holds what a
-	// database held, and no run.
+	// KeyDrive is DriveNone if the directory holds the content of a database but no run.
 	KeyDrive  = "drive"
 	DriveNone = "none"
 
-	// KeyEnded are the runs that had ended before the end state in the directory
-	// was downloaded, their numbers with spaces between.
+	// KeyEnded lists the numbers of the runs that had ended before the end state was downloaded, separated by
+	// spaces.
 	KeyEnded = "ended_runs"
 
-	// KeyAuditAge is how old at least the state is that audits were asked to read, as
-	// time.Duration writes it. In real time such an audit began before it was sent.
+	// KeyAuditAge is the minimal age of the state that audits were asked to read, in the format of
+	// time.Duration. In real time, such an audit began before it was sent.
 	KeyAuditAge = "audit_age"
 
-	// KeyClock is the clock that the run's times are of, as Clock writes it. Runs
-	// on the same clock can be set in one order of real time.
+	// KeyClock identifies the clock of the run's times, in the format of Clock. Runs on the same clock have a
+	// common order in real time.
 	KeyClock = "clock"
 )
 
-// Clock is a monotonic clock that several runs may share, and where on it a run's
-// times begin: between From and To, in nanoseconds.
+// Clock is a monotonic clock that several runs may share. The run's times begin on that clock between From
+// and To, in nanoseconds.
 type Clock struct {
-	ID       string // of the machine's boot; without spaces
+	ID       string // the ID of the machine's boot; without spaces
 	From, To int64
 }
 
 func (c Clock) String() string { return fmt.Sprintf("%s %d %d", c.ID, c.From, c.To) }
 
-// ClockOf reads the clock of a recording; false where it has none.
+// ClockOf returns the clock of a recording. It reports false if the recording names none.
 func ClockOf(h history.Header) (Clock, bool) {
 	words := strings.Fields(h.Keys[KeyClock])
 	if len(words) != 3 {
@@ -51,7 +49,7 @@ func ClockOf(h history.Header) (Clock, bool) {
 	return Clock{words[0], from, to}, err == nil && wrong == nil && from <= to
 }
 
-// AuditAge reads KeyAuditAge; 0 where audits read the present.
+// AuditAge returns the value of KeyAuditAge, and 0 if audits read the present state.
 func AuditAge(h history.Header) time.Duration {
 	age, err := time.ParseDuration(h.Keys[KeyAuditAge])
 	if err != nil || age < 0 {
@@ -60,10 +58,10 @@ func AuditAge(h history.Header) time.Duration {
 	return age
 }
 
-// Driven says that there is a run in the recording of this header.
+// Driven reports whether the recording of this header contains a run.
 func Driven(h history.Header) bool { return h.Keys[KeyDrive] != DriveNone }
 
-// Ended returns the runs of KeyEnded.
+// Ended returns the run numbers of KeyEnded.
 func Ended(h history.Header) []uint64 {
 	var runs []uint64
 	for word := range strings.FieldsSeq(h.Keys[KeyEnded]) {
@@ -74,9 +72,9 @@ func Ended(h history.Header) []uint64 {
 	return runs
 }
 
-// SameData says why recordings cannot be checked together, if they cannot: they
-// are of different data sets or loads, or two are of one run. Two data sets of which
-// neither has a load id look the same if they were loaded alike.
+// SameData returns an error if recordings cannot be checked together: they belong to different data sets or
+// loads, or two belong to one run. Data sets without load IDs are equal if they were loaded with the same
+// seed and size.
 func SameData(paths []string, headers []history.Header) error {
 	for i, h := range headers {
 		first := headers[0]

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestSameData: what is not of one data set is not checked together.
-func TestSameData(t *testing.T) {
+func TestSameDataRefusesDifferentDataSets(t *testing.T) {
 	one := history.Header{Workload: "bank", Run: 1, LoadID: "A", Seed: 5, Objects: 10, Total: 7, Database: "SQLite"}
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)

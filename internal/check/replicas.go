@@ -8,8 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// Digest sums up an end state. Two with the same rows have the same digest, in
-// whatever order the rows came.
+// Digest is a hash of an end state that does not depend on the order of the rows.
 type Digest struct {
 	Accounts    uint64 `json:"accounts"`
 	Legs        uint64 `json:"legs"`
@@ -18,7 +17,7 @@ type Digest struct {
 	LegHash     uint64 `json:"leg_hash"`
 }
 
-// DigestOf reads a whole end state.
+// DigestOf returns the digest of an end state.
 func DigestOf(end EndState) (Digest, error) {
 	d := Digest{Unexpected: len(end.Unexpected())}
 	for a, err := range end.Objects() {
@@ -43,18 +42,17 @@ func rowHash(l history.Row) uint64 {
 	return Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(0, l.Version, l.Amount))
 }
 
-// Differences are how the end state of one node differs from that of the whole cluster.
+// Differences describes how the end state of one node differs from the end state of the cluster.
 type Differences struct {
 	First []fact.ReplicaDifference // at most Shown
 	Count int
-	// Behind reports whether the node may yet become as the cluster is: it lacks rows or versions,
-	// and has nothing that the cluster has not. Objects without versions cannot show that, and do
-	// not speak against it.
+	// Behind reports whether the node may only lag: it lacks rows or versions, and holds nothing that the
+	// cluster lacks. Objects without versions have no influence.
 	Behind bool
 }
 
-// Compare returns how a node differs from the cluster. object names objects. The objects and the
-// hashes of the rows of the cluster are in memory.
+// Compare returns the differences between a node and the cluster. The function object returns the name of an
+// object. Compare keeps the objects and the row hashes of the cluster in memory.
 func Compare(cluster, node EndState, object func(n uint64) string) (Differences, error) {
 	d := comparison{object: object}
 	if err := d.objects(cluster, node); err != nil {
@@ -67,11 +65,11 @@ func Compare(cluster, node EndState, object func(n uint64) string) (Differences,
 	return d.Differences, nil
 }
 
-// comparison is what was found so far.
+// comparison holds the differences found so far.
 type comparison struct {
 	Differences
 	object func(n uint64) string
-	ahead  bool // the node has what the cluster has not
+	ahead  bool // the node holds data that the cluster lacks
 }
 
 func (d *comparison) add(one fact.ReplicaDifference) {
@@ -163,24 +161,24 @@ func (d *comparison) rows(cluster, node EndState) error {
 	return nil
 }
 
-// Replica is what one node of a cluster held after the last heal.
+// Replica is the content of one node of a cluster after the last heal.
 type Replica struct {
 	Node        string                   `json:"node"`
 	Digest      Digest                   `json:"digest"`
-	Error       string                   `json:"error,omitempty"`            // why it could not be read
-	Differences []fact.ReplicaDifference `json:"differences,omitempty"`      // from the whole cluster, the first ones
-	More        int                      `json:"more_differences,omitempty"` // beyond these
-	Difference  string                   `json:"difference,omitempty"`       // in words, of an earlier version
-	// Behind says that it may only be late: it has nothing that the cluster as one has not,
-	// and was waited for.
+	Error       string                   `json:"error,omitempty"`            // why the node could not be read
+	Differences []fact.ReplicaDifference `json:"differences,omitempty"`      // the first differences from the cluster
+	More        int                      `json:"more_differences,omitempty"` // the number of further differences
+	Difference  string                   `json:"difference,omitempty"`       // a sentence, written by earlier versions
+	// Behind reports whether the node may only lag: it holds nothing that the cluster lacks, and the run
+	// waited for it.
 	Behind bool `json:"behind,omitempty"`
 }
 
-// Replicas is the check of what each node held.
+// Replicas is the name of the check that compares the nodes.
 const Replicas = "replicas"
 
-// SameReplicas compares what every node of a cluster held with the end state that all
-// other checks use. There is one finding for each node that differs and is not only late.
+// SameReplicas compares the content of every node with the end state that all other checks use. It returns
+// one finding for each node that differs and does not only lag.
 func SameReplicas(whole Digest, nodes []Replica) Result {
 	r := Result{Name: Replicas, Required: true}
 	if len(nodes) == 0 {
@@ -224,7 +222,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 	}
 	r = r.Judge(findings, undecided, fact.ReplicasSame{Nodes: len(nodes)})
 	if r.Why == nil {
-		r.Why = undecided // of the other nodes
+		r.Why = undecided // for the other nodes
 	}
 	return r
 }

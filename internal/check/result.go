@@ -1,6 +1,6 @@
-// Package check decides, from the recorded history and the end state alone,
-// whether a run kept what the workload and the claimed isolation promise. Its
-// functions are pure: they read no clock, no network and no database.
+// Package check decides whether a run kept the promises of the workload and of the claimed isolation level.
+// Its functions are pure: they use only the recorded history and the end state, and no clock, network or
+// database.
 package check
 
 import (
@@ -8,24 +8,24 @@ import (
 	"stroppy/internal/history"
 )
 
-// Status is the answer of one check. The zero value is Unknown.
+// Status is the outcome of one check. The zero value is Unknown.
 type Status uint8
 
 const (
-	Unknown Status = iota // it could not be decided
+	Unknown Status = iota // the check could not be decided
 	Valid
 	Invalid
-	NotApplicable // there was nothing to check: it says neither that something holds nor that it does not
+	NotApplicable // there was nothing to check, so the check proves nothing
 )
 
 var statusNames = [...]string{"unknown", "valid", "invalid", "not applicable"}
 
 func (s Status) String() string { return statusNames[s] }
 
-// MarshalText carries a status through JSON by name.
+// MarshalText returns the name of the status.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// The names of the checks, in the order in which they are reported.
+// These constants name the checks, in the order of the reports.
 const (
 	Total        = "total"
 	NonNegative  = "non-negative"
@@ -39,64 +39,62 @@ const (
 	Limit        = "limit"
 )
 
-// Result is what one check found.
+// Result is the outcome of one check with its reasons.
 type Result struct {
-	Name   string // as DESIGN names it: total, ledger, serializable …
+	Name   string // the name in the documentation: total, ledger, serializable …
 	Status Status
-	// Required says that the verdict counts it. A check of a level stronger than
-	// the claim is made and shown for information, whether it holds or not; it is required
-	// only where it found what the claim forbids, or may have.
+	// Required reports whether the verdict counts the check. A check of a level stronger than the claim is
+	// informational. It becomes required only if it found, or may have found, a violation that the claim
+	// forbids.
 	Required bool
-	// StateAlone says that the end state alone decides it, without any history.
+	// StateAlone reports whether the end state decides the check without any history.
 	StateAlone bool
-	Findings   []Finding     // what makes it invalid, the gravest first
-	Why        fact.Fact     // of a valid result what was checked, of others the reason; nil: see Findings
-	Witness    []history.ID  // the transactions that show it
-	Where      []history.Ref // where in the recorded history the witnesses stand
+	Findings   []Finding     // the violations, the gravest first
+	Why        fact.Fact     // what was checked if the result is valid, otherwise the reason; nil: see Findings
+	Witness    []history.ID  // the transactions that show the violation
+	Where      []history.Ref // the positions of the witnesses in the recorded history
 }
 
-// Checked is what the checks of recorded runs came to.
+// Checked holds the results of checking recorded runs.
 type Checked struct {
 	Results   []Result
-	Committed uint64 // transactions that were committed, those of the background left out
+	Committed uint64 // committed transactions, without background transactions
 	Resolved  Resolved
-	Tables    []Table // of one run, where its transactions were measured as they were read; else nil
+	Tables    []Table // of one run, if its transactions were measured while they were read; otherwise nil
 }
 
-// Table is what a workload adds to the report: measurements of its own, as people read
-// them. They are a function of what was recorded.
+// Table is a measurement that a workload adds to the report. Its content depends only on the recording.
 type Table struct {
 	Title   string     `json:"title"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
-	Notes   []string   `json:"notes,omitempty"` // what a measurement is divided by, above all
+	Notes   []string   `json:"notes,omitempty"` // explanations, such as the unit or the divisor of a measurement
 }
 
-// Violation is one transaction that shows a violation. Of some there is no
-// transaction, but an account alone.
+// Violation is one transaction that shows a violation. Some violations have only an account and no
+// transaction.
 type Violation struct {
 	Check       string
-	Anomaly     string     // of serializable and strict
+	Anomaly     string     // for the checks serializable and strict
 	Transaction history.ID // 0: none
-	Account     string     // as people know it; empty: none
-	Fact        fact.Fact  // what it shows
-	Pieces      []Piece    // of a value that nobody wrote and whose bytes were kept
+	Account     string     // display name; empty: none
+	Fact        fact.Fact  // the violation
+	Pieces      []Piece    // the pieces of a value that no transaction wrote, if its bytes were kept
 }
 
-// BrokenValue is a value that a transaction read and that nobody wrote like this.
+// BrokenValue is a value that a transaction read and that no transaction wrote in this form.
 type BrokenValue struct {
 	Transaction history.ID
-	Object      string  // as people know it
-	Bytes       int     // its length
-	Pieces      []Piece // in their order; together they are the whole value
+	Object      string  // display name
+	Bytes       int     // the length of the value
+	Pieces      []Piece // the whole value, in order
 }
 
-// Piece is some bytes of a value and who wrote them there.
+// Piece is a range of bytes of a value and the transaction that wrote these bytes.
 type Piece = fact.Piece
 
-// Verdict is the worst of the results that are Required: invalid before unknown
-// before valid. What is not applicable does not count. Where nothing counts, the
-// verdict is unknown.
+// Verdict returns the worst status of the required results: invalid, then unknown, then valid. Results that
+// are not applicable are ignored. If no result counts, the verdict is Unknown.
 func Verdict(results []Result) Status {
 	required, unknown := 0, 0
 	for _, r := range results {

@@ -7,9 +7,9 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// TestVerdict holds that what is not applicable counts neither for nor against a run, and
-// that a run about which nothing required says anything is unknown.
-func TestVerdict(t *testing.T) {
+// TestVerdictIgnoresNotApplicable checks that a result that is not applicable has no influence. A run without
+// any decided required result is unknown.
+func TestVerdictIgnoresNotApplicable(t *testing.T) {
 	required := func(list ...Status) []Result {
 		var results []Result
 		for _, s := range list {
@@ -34,30 +34,28 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestWithout holds that only what is valid becomes not applicable.
-func TestWithout(t *testing.T) {
+func TestWithoutChangesOnlyValidResults(t *testing.T) {
 	none := fact.Nothing{Noun: "scan", Verb: "made"}
 	for status, want := range map[Status]Status{Valid: NotApplicable, Unknown: Unknown, Invalid: Invalid} {
 		got := Result{Status: status, Why: fact.CutOff{}}.Without(none)
 		if got.Status != want || (got.Why == fact.Fact(none)) != (want == NotApplicable) {
-			t.Errorf("%v becomes %+v", status, got)
+			t.Errorf("Without changed %v to %+v", status, got)
 		}
 	}
 	if got := (Result{Status: Valid, Why: fact.CutOff{}}).Without(nil); got.Status != Valid || got.Why != (fact.CutOff{}) {
-		t.Errorf("where there is something to check, it becomes %+v", got)
+		t.Errorf("Without(nil) changed the result to %+v", got)
 	}
 	if text, err := NotApplicable.MarshalText(); err != nil || string(text) != "not applicable" {
-		t.Errorf("its name is %q, %v", text, err)
+		t.Errorf("the name of the status is %q, %v", text, err)
 	}
 }
 
-// TestLasted: times have three digits and the unit that people say.
-func TestLasted(t *testing.T) {
+func TestLastedRoundsToThreeDigits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ns", 400: "400 ns", 1500: "1.5 µs", 248008498: "248 ms", 999600: "1 ms", 2 * time.Second: "2 s", 90 * time.Second: "90 s", 2 * time.Hour: "7,200 s",
 	} {
 		if got := Lasted(d); got != want {
-			t.Errorf("%d ns are written %q, not %q", d, got, want)
+			t.Errorf("Lasted(%d ns) = %q, want %q", d, got, want)
 		}
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"stroppy/internal/history"
 )
 
-// Source is one recorded history; *history.Reader is one.
+// Source is a recorded history, such as *history.Reader.
 type Source interface {
 	Header() history.Header
-	Complete() bool // it was closed: no transaction that was sent is missing
+	Complete() bool // the history was closed: no transaction that was sent is missing
 	Transactions() iter.Seq2[history.Record, error]
 }
 
-// EndState is what the database held in the end; *history.End is one.
+// EndState is the content of the database after the run, such as *history.End.
 type EndState interface {
 	Objects() iter.Seq2[history.Object, error]
 	Rows() iter.Seq2[history.Row, error]
-	Unexpected() []string // rows that no formula makes, as people read them
+	Unexpected() []string // descriptions of rows that the workload cannot produce
 }
 
-// Each yields what is read of the named thing until the first error, which it puts
-// into problem: that of the reading, or the cause for which the watch has ended.
+// Each yields values until the first error, which it stores in *problem. The error comes from reading what,
+// or is the cause of the context's end.
 func Each[T any](w *Watch, what string, read iter.Seq2[T, error], problem *error) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v, err := range read {
@@ -42,8 +42,8 @@ func Each[T any](w *Watch, what string, read iter.Seq2[T, error], problem *error
 	}
 }
 
-// Locate says where in the recorded history the witnesses stand. It reads the
-// history once more, and only when there is something to find.
+// Locate stores the positions of the witnesses in the results. It reads the history once more, but only if
+// there are witnesses.
 func Locate(sources []Source, w *Watch, results []Result) {
 	wanted := map[history.ID]history.Ref{}
 	for _, r := range results {
@@ -56,7 +56,7 @@ func Locate(sources []Source, w *Watch, results []Result) {
 		if missing == 0 {
 			break
 		}
-		var damage error // the checks have reported it
+		var damage error
 		for rec := range Each(w, "the history", source.Transactions(), &damage) {
 			if _, ok := wanted[rec.ID]; ok {
 				wanted[rec.ID] = rec.Ref
@@ -75,19 +75,18 @@ func Locate(sources []Source, w *Watch, results []Result) {
 	}
 }
 
-// Watch asks a context now and then whether the work is to end.
+// Watch polls a context during a long computation.
 type Watch struct {
 	Ctx   context.Context
 	steps uint32
-	Err   error // the cause, once the context is done
+	Err   error // the cause, after the context has ended
 }
 
-// WatchEvery is after how many steps the context is asked.
+// WatchEvery is the number of steps between two looks at the context.
 const WatchEvery = 1 << 12
 
-// Ended counts a step of the work and says whether the context is done, which it asks at
-// every WatchEvery-th step. The work then ends, what it found until then is not used, and
-// Err has the cause.
+// Ended counts one step and reports whether the context has ended. It looks at the context once every
+// WatchEvery steps. If it reports true, the caller must stop and discard its result; Err holds the cause.
 func (w *Watch) Ended() bool {
 	if w.steps++; w.steps%WatchEvery == 0 {
 		return w.Cancelled()
@@ -95,7 +94,7 @@ func (w *Watch) Ended() bool {
 	return w.Err != nil
 }
 
-// Cancelled says at once whether the context is done, and counts no step.
+// Cancelled reports whether the context has ended. It looks at the context immediately and counts no step.
 func (w *Watch) Cancelled() bool {
 	if w.Err == nil && w.Ctx.Err() != nil {
 		w.Err = context.Cause(w.Ctx)
@@ -103,7 +102,7 @@ func (w *Watch) Cancelled() bool {
 	return w.Err != nil
 }
 
-// Fail ends the work for another cause.
+// Fail ends the computation with a cause of its own.
 func (w *Watch) Fail(cause error) {
 	if w.Err == nil {
 		w.Err = cause

@@ -13,10 +13,10 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Shown is how many instances of one violation a check reports.
+// Shown is the number of instances of one violation that a check keeps.
 const Shown = 8
 
-// Distinct takes repetitions out of a short list, and what is no transaction.
+// Distinct returns a short list without duplicates and without zero IDs.
 func Distinct(ids []history.ID) []history.ID {
 	var list []history.ID
 	for _, id := range ids {
@@ -27,7 +27,7 @@ func Distinct(ids []history.ID) []history.ID {
 	return list
 }
 
-// Texts writes each value of a list.
+// Texts formats each value of a list.
 func Texts[T any](list []T) []string {
 	var texts []string
 	for _, v := range list {
@@ -36,7 +36,7 @@ func Texts[T any](list []T) []string {
 	return texts
 }
 
-// Plural counts a noun; one ending in y takes -ies.
+// Plural returns n with the noun in singular or plural. A noun that ends in y gets the ending -ies.
 func Plural[N int | uint64 | uint32](n N, noun string) string {
 	switch {
 	case n == 1:
@@ -47,7 +47,7 @@ func Plural[N int | uint64 | uint32](n N, noun string) string {
 	return Group(n) + " " + noun + "s"
 }
 
-// Group writes a number with a comma between thousands.
+// Group formats a number with commas between thousands.
 func Group[N int | uint64 | uint32](n N) string {
 	if n > 0 && int64(n) < 0 { // beyond int64
 		return humanize.BigComma(new(big.Int).SetUint64(uint64(n)))
@@ -55,7 +55,7 @@ func Group[N int | uint64 | uint32](n N) string {
 	return humanize.Comma(int64(n))
 }
 
-// Lasted writes how long something took, with three digits in the units of the reports.
+// Lasted formats a duration with three digits in the unit of the reports.
 func Lasted(d time.Duration) string {
 	x, units := float64(d), []string{"ns", "µs", "ms", "s"}
 	for ; x >= 999.5 && len(units) > 1; units = units[1:] {
@@ -67,7 +67,7 @@ func Lasted(d time.Duration) string {
 	return fmt.Sprintf("%.3g %s", x, units[0])
 }
 
-// RateText writes a number a second: whole from 100 on.
+// RateText formats a rate per second. Rates from 100 on have no decimals.
 func RateText(x float64) string {
 	if x >= 100 && x < math.MaxInt64 {
 		return Group(uint64(math.Round(x)))
@@ -75,7 +75,7 @@ func RateText(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// LatencyText writes milliseconds with what digits they have.
+// LatencyText formats milliseconds without trailing zeros.
 func LatencyText(x float64) string {
 	switch {
 	case x >= 100 && x < math.MaxInt64:

@@ -10,18 +10,18 @@ import (
 	"stroppy/internal/history"
 )
 
-// None is no transaction.
+// None is the number of no transaction.
 const None = ^uint32(0)
 
-// Transaction is what the checks keep of one transaction: 48 bytes.
+// Transaction is the checks' record of one transaction, in 48 bytes.
 type Transaction struct {
 	ID       history.ID
 	Try, End int64  // ns since its run's start
-	Sent     uint64 // sum of the hashes of its legs: equal for equal sets of legs
-	Found    uint64 // the same of what the ledger has under its id
-	Want     uint16 // legs that it has
-	Seen     uint16 // legs under its id in the ledger
-	Source   uint16 // which history; fromLedger if it is known from the ledger alone
+	Sent     uint64 // sum of the hashes of its legs; equal sets of legs have equal sums
+	Found    uint64 // the same sum of the legs that the ledger holds under its ID
+	Want     uint16 // number of legs
+	Seen     uint16 // number of legs under its ID in the ledger
+	Source   uint16 // number of the history; fromLedger if only the ledger holds the transaction
 	Kind     history.Kind
 	Outcome  history.Outcome
 	Flags    Flag
@@ -30,51 +30,50 @@ type Transaction struct {
 type Flag uint8
 
 const (
-	Tombstone Flag = 1 << iota // the ledger has a tombstone under its id
-	Repeated                   // the ledger has one of its legs twice
+	Tombstone Flag = 1 << iota // the ledger holds a tombstone under its ID
+	Repeated                   // the ledger holds one of its legs twice
 )
 
 const FromLedger = ^uint16(0)
 
-// Applied says that its writes happened: it was acknowledged, or the ledger has it.
+// Applied reports whether the writes took effect: the transaction was acknowledged, or the ledger holds it.
 func (t *Transaction) Applied() bool { return t.Outcome == history.Committed || t.Seen > 0 }
 
-// AsSent says that the ledger has it with the legs that its client sent.
+// AsSent reports whether the ledger holds exactly the legs that the client sent.
 func (t *Transaction) AsSent() bool {
 	return t.Source != FromLedger && t.Seen > 0 && t.Seen == t.Want && t.Found == t.Sent
 }
 
-// Counts says that it takes a place in the order: its writes happened, or it was
-// refused, and what it had read is what the refusal rests on.
+// Counts reports whether the transaction has a place in the order: its writes took effect, or it was rejected
+// because of the values that it read.
 func (t *Transaction) Counts() bool { return t.Applied() || t.Outcome == history.Rejected }
 
-// Answered says that its client learned at t.end that the database had decided it.
+// Answered reports whether the client learned at t.End that the database had decided the transaction.
 func (t *Transaction) Answered() bool {
 	return t.Outcome == history.Committed || t.Outcome == history.Rejected && !t.Applied()
 }
 
-// Transactions is the table of all transactions and the index from their ids.
-// A client's sequence numbers follow each other, so the index is an array a
-// client; one with gaps falls back to a map.
+// Transactions is the table of all transactions with an index by ID. The sequence numbers of a client are
+// consecutive, so the index is one array for each client. A client with gaps uses a map.
 type Transactions struct {
 	List []Transaction
 	Runs []uint64 // the runs that the histories cover
 
-	// Committed are how many recorded ones were committed, but for those of the background.
+	// Committed is the number of committed transactions in the recordings, without background transactions.
 	Committed uint64
-	inDoubt   uint64 // those that may have been applied, as far as their clients know
+	inDoubt   uint64 // transactions that may have been applied, as far as their clients know
 
 	clients map[uint64]*clientIndex
 	sparse  map[history.ID]uint32
-	key     uint64       // of the client that was looked up last
-	client  *clientIndex // it, nil at first
+	key     uint64       // the client of the last look-up
+	client  *clientIndex // the index of that client, nil at first
 }
 
-// mostTransactions is how many a table numbers.
+// mostTransactions limits the number of transactions in a table.
 const mostTransactions = 1 << 31
 
 func errMany() error {
-	return fmt.Errorf("the history has more than %d transactions, which is more than one check takes", uint32(mostTransactions))
+	return fmt.Errorf("the history has more than the limit of %d transactions: check a shorter run", uint32(mostTransactions))
 }
 
 type clientIndex struct {
@@ -82,7 +81,7 @@ type clientIndex struct {
 	at    []uint32
 }
 
-// Add appends a recorded transaction. The same id twice in a history is damage.
+// Add appends a recorded transaction. An ID that occurs twice in a history is an error.
 func (t *Transactions) Add(tx *history.Transaction, source int) error {
 	if len(t.List) >= mostTransactions {
 		return errMany()
@@ -91,13 +90,13 @@ func (t *Transactions) Add(tx *history.Transaction, source int) error {
 	return t.index(uint32(len(t.List) - 1))
 }
 
-// recorded is what is kept of a recorded transaction.
+// recorded returns the table's record of a transaction.
 func recorded(tx *history.Transaction, source int) Transaction {
 	n := Transaction{
 		ID: tx.ID, Try: tx.Try, End: tx.End, Kind: tx.Kind, Outcome: tx.Outcome, Source: uint16(source),
 	}
 	if tx.Outcome == history.Aborted {
-		n.Try = tx.Sent // if it was applied after all, nobody knows by which try
+		n.Try = tx.Sent // if it was applied, the try that succeeded is not known
 	}
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {
@@ -108,17 +107,16 @@ func recorded(tx *history.Transaction, source int) Transaction {
 	return n
 }
 
-// blocks is a Source of which it is known before it is read how many transactions each
-// block holds.
+// blocks is a Source that knows the number of transactions in each block before it reads them.
 type blocks interface {
 	Blocks
 	Blocks() iter.Seq2[history.Block, error]
 }
 
-// AddAll adds all transactions of a source, by so many workers at once where it has
-// blocks. grow is called with how many there will be before each is called, by any worker,
-// with its own number, a transaction and the transaction's number. An error of each ends the
-// reading.
+// AddAll adds all transactions of a source. It uses several workers if the source has blocks.
+//
+// grow is called first, with the expected number of transactions. Then each is called by any worker, with the
+// worker's number, a transaction and the transaction's number. An error from each ends the reading.
 func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow func(n int), each func(worker int, i uint32, tx *history.Transaction) error) error {
 	from := len(t.List)
 	b, ok := source.(blocks)
@@ -163,8 +161,8 @@ func (t *Transactions) AddAll(w *Watch, source Source, number, workers int, grow
 	return nil
 }
 
-// Lengthen makes a list n long. One that has nothing yet is made in memory that nobody
-// touches before it is used: several workers then do so at once.
+// Lengthen returns list with length n. It allocates a new list in untouched memory, so that several workers
+// can fault in the pages at the same time.
 func Lengthen[T any](list []T, n int) []T {
 	if len(list) == 0 && n > cap(list) {
 		return make([]T, n)
@@ -172,12 +170,12 @@ func Lengthen[T any](list []T, n int) []T {
 	return slices.Grow(list, n-len(list))[:n]
 }
 
-// refusal is an error that says what is wrong with a transaction, and not with the file.
+// refusal is an error of one transaction, as opposed to an error of the file.
 type refusal struct{ error }
 
-// numberBlocks returns the number of the first transaction of each block, and the one
-// behind the last. It is not ok where the heads of blocks are damaged, or promise more
-// than they have room for: who reads the transactions finds that, too.
+// numberBlocks returns the number of the first transaction of each block, and the number that follows the
+// last one. It reports false if block headers are damaged or promise more transactions than fit. The later
+// reading detects the same damage.
 func numberBlocks(b blocks, from int) (starts map[int64]int, n int, ok bool) {
 	starts = map[int64]int{}
 	n = from
@@ -204,7 +202,8 @@ func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow fun
 	return problem
 }
 
-// Resolved returns what the end state, once it was read, says of the transactions in doubt.
+// Resolved returns the outcomes of the transactions whose clients learned none. Call it after reading the end
+// state.
 func (t *Transactions) Resolved(book string) Resolved {
 	r := Resolved{Unknown: t.inDoubt, By: book}
 	if r.Unknown == 0 {
@@ -218,14 +217,14 @@ func (t *Transactions) Resolved(book string) Resolved {
 	return r
 }
 
-// AddFromLedger makes an entry for a transfer that no given history has.
+// AddFromLedger adds an entry for a transfer that no given history contains.
 func (t *Transactions) AddFromLedger(id history.ID) uint32 {
 	t.indexSparse(id, uint32(len(t.List)))
 	t.List = append(t.List, Transaction{ID: id, Source: FromLedger})
 	return uint32(len(t.List) - 1)
 }
 
-// index notes where in the list a transaction stands. The same id twice is damage.
+// index records the transaction's position in the list. An ID that occurs twice is an error.
 func (t *Transactions) index(i uint32) error {
 	n := &t.List[i]
 	if n.Outcome == history.Committed && !n.Kind.Background() {
@@ -262,7 +261,7 @@ func (t *Transactions) indexSparse(id history.ID, i uint32) {
 	t.sparse[id] = i
 }
 
-// of returns a client's index. Mostly it is that of the client before.
+// of returns the index of a client. Consecutive calls usually ask for the same client.
 func (t *Transactions) of(key uint64) *clientIndex {
 	if t.client == nil || t.key != key {
 		t.client, t.key = t.clients[key], key
@@ -270,7 +269,7 @@ func (t *Transactions) of(key uint64) *clientIndex {
 	return t.client
 }
 
-// Find returns the transaction of an id.
+// Find returns the number of the transaction with this ID.
 func (t *Transactions) Find(id history.ID) (uint32, bool) {
 	if c := t.of(uint64(id) >> history.SequenceBits); c != nil {
 		if k := id.Sequence() - c.first; k < uint64(len(c.at)) {
@@ -284,11 +283,13 @@ func (t *Transactions) Find(id history.ID) (uint32, bool) {
 	return i, ok
 }
 
-// Gap returns a transaction that is not there although its client sent others after it that
-// are: the numbers of a client follow each other from 1. Only clients of which whole says that
-// nothing is left out are looked at, before any entry is made from a ledger.
+// Gap returns a missing transaction whose client sent later transactions that are present. Sequence numbers
+// of a client are consecutive from 1.
+//
+// Gap looks only at clients for which whole reports that nothing was left out. Call it before entries are
+// added from a ledger.
 func (t *Transactions) Gap(whole func(client history.ID) bool) (missing history.ID, found bool) {
-	apart := map[uint64][]uint64{} // by client, what does not follow the one before it
+	apart := map[uint64][]uint64{} // by client: sequence numbers that do not follow the one before
 	for id := range t.sparse {
 		key := uint64(id) >> history.SequenceBits
 		apart[key] = append(apart[key], id.Sequence())
@@ -317,11 +318,11 @@ func (t *Transactions) Gap(whole func(client history.ID) bool) (missing history.
 	return missing, found
 }
 
-// Covers says that the histories given include this run.
+// Covers reports whether the given histories include this run.
 func (t *Transactions) Covers(run uint64) bool { return slices.Contains(t.Runs, run) }
 
-// Hash mixes a leg, whose number within its transaction counts from 0, so that sums of
-// hashes are equal for equal sets of legs alone.
+// Hash returns the hash of a leg. Number is the leg's position in its transaction, from 0. Equal sets of
+// legs, and only those, have equal sums of hashes.
 func Hash(number uint32, account uint64, amount int64) uint64 {
 	return Mix(Mix(account+(uint64(number)+1)*0x9e3779b97f4a7c15) ^ uint64(amount))
 }
@@ -333,8 +334,7 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Sum is an exact sum of cents in 128 bits, which no number of 64-bit
-// balances overflows.
+// Sum is an exact sum of cents in 128 bits. No number of 64-bit balances overflows it.
 type Sum struct{ hi, lo uint64 }
 
 func (t *Sum) Add(cents int64) {
@@ -356,5 +356,5 @@ func (t *Sum) Equals(cents int64) bool {
 
 func (t *Sum) Low() int64 { return int64(t.lo) }
 
-// Fits says that the sum is a 64-bit number of cents.
+// Fits reports whether the sum is a 64-bit number of cents.
 func (t *Sum) Fits() bool { return t.hi == uint64(int64(t.lo)>>63) }

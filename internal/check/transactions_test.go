@@ -11,15 +11,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// plain hides that a source has blocks.
+// plain hides the blocks of a source.
 type plain struct{ r *history.Reader }
 
 func (p plain) Header() history.Header                         { return p.r.Header() }
 func (p plain) Complete() bool                                 { return p.r.Complete() }
 func (p plain) Transactions() iter.Seq2[history.Record, error] { return p.r.Transactions() }
 
-// recordIDs makes a history in which each client has transactions of the given sequence
-// numbers, a block for each few.
+// recordIDs returns a history in which each client has transactions with the given sequence numbers, a few in
+// each block.
 func recordIDs(t *testing.T, clients ...[]uint64) *history.Reader {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,22 +89,22 @@ func TestAllWorkersFillOneTable(t *testing.T) {
 	}
 	w, refused := Watch{Ctx: t.Context()}, errors.New("refused")
 	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(int, uint32, *history.Transaction) error { return refused }); err != refused {
-		t.Errorf("a transaction that is refused: %v", err)
+		t.Errorf("error of a refused transaction: %v", err)
 	}
 	for _, source := range []Source{recordIDs(t, []uint64{1, 2, 2}), plain{recordIDs(t, []uint64{1, 2, 2})}} {
 		if _, _, err := add(source, 2); err == nil || !strings.HasPrefix(err.Error(), "the history has transaction 1-0-2 twice") {
-			t.Errorf("a transaction twice: %v", err)
+			t.Errorf("error of a repeated transaction: %v", err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(refused)
 	w = Watch{Ctx: ctx}
 	if err := new(Transactions).AddAll(&w, r, 0, 2, func(int) {}, func(int, uint32, *history.Transaction) error { return nil }); err != refused {
-		t.Errorf("the context ended: %v", err)
+		t.Errorf("error after the context ended: %v", err)
 	}
 }
 
-func TestLengthen(t *testing.T) {
+func TestLengthenKeepsContent(t *testing.T) {
 	list := Lengthen([]int(nil), 3)
 	copy(list, []int{1, 2, 3})
 	list = Lengthen(list, 5)

@@ -1,5 +1,5 @@
-// Package cause ranks what checks found: which finding is the cause, which findings follow from
-// it, and who is responsible. It works on values alone; package check/text has the sentences.
+// Package cause ranks the findings of checks. It decides which finding is the cause, which findings follow
+// from it, and who is responsible. It works on values only; package check/text has the sentences.
 package cause
 
 import (
@@ -12,19 +12,19 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Kind is what went wrong, the gravest first. The zero value is unknown.
+// Kind classifies a violation, the gravest kind first. The zero value is unknown.
 type Kind uint8
 
 const (
 	Unknown       Kind = iota
-	LostWrites         // acknowledged transactions are gone
-	AlteredWrites      // transactions are there in part, or not as they were sent
+	LostWrites         // acknowledged transactions are missing
+	AlteredWrites      // transactions are present in part, or not as they were sent
 	DoubleWrites       // transactions were applied more than once
-	GhostWrites        // transactions that were aborted or rejected are there
-	ForeignData        // there is data that no recorded transaction wrote
-	LostUpdates        // transactions overwrote each other's writes unseen
-	BrokenOrder        // the order of transactions breaks a level of isolation
-	WrongValues        // a value that was read or is there is not one that was written
+	GhostWrites        // aborted or rejected transactions are present
+	ForeignData        // data that no recorded transaction wrote is present
+	LostUpdates        // transactions overwrote each other's writes
+	BrokenOrder        // the order of transactions breaks an isolation level
+	WrongValues        // a value that was read or stored was never written
 	WrongSums          // the data does not add up
 	Divergence         // nodes hold different data
 	Kinds
@@ -35,10 +35,10 @@ var kinds = [Kinds]string{"unknown", "lost-writes", "altered-writes", "double-wr
 
 func (k Kind) String() string { return kinds[k] }
 
-// MarshalText carries a kind through JSON by name.
+// MarshalText returns the name of the kind.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// KindOf returns what a finding is about.
+// KindOf returns the kind of a finding.
 func KindOf(f *check.Finding) Kind {
 	if len(f.Instances) > 0 {
 		switch f.Instances[0].(type) {
@@ -80,17 +80,17 @@ type Found struct {
 	*check.Finding
 	Kind     Kind
 	Required bool   // the verdict counts its check
-	Of       *Found // the finding that explains this one; nil: none does
+	Of       *Found // the finding that explains this one; nil: none
 }
 
-// Ranking is what the checks of a run found.
+// Ranking holds the findings of a run's checks in order.
 type Ranking struct {
 	First *Found  // the cause; nil: no required check found a violation
-	Then  []Found // the others: first those that nothing explains
+	Then  []Found // the others, those without an explanation first
 }
 
-// Rank ranks the findings of results. The cause is the gravest finding that nothing explains, of
-// those that the verdict counts or that explain one of these.
+// Rank ranks the findings of results. The cause is the gravest finding that no other one explains. It must be
+// required by the verdict or explain a required finding.
 func Rank(results []check.Result) Ranking {
 	var list []*Found
 	for i := range results {
@@ -128,7 +128,8 @@ func Rank(results []check.Result) Ranking {
 	return ranking
 }
 
-// weight orders levels for findings of one kind: a weaker level that forbids it makes it graver.
+// weight returns the rank of a finding among findings of one kind. A finding is graver if a weaker level
+// forbids it.
 func weight(l isolation.Level) int {
 	if l == isolation.Unknown {
 		return -1
@@ -136,8 +137,8 @@ func weight(l isolation.Level) int {
 	return int(l)
 }
 
-// explains returns the finding of a list that explains another one; nil if none does. A finding is
-// explained only if all that it counts are about what the other one found.
+// explains returns the finding of a list that explains f, or nil if there is none. A finding is explained
+// only if all of its violations concern what the other finding found.
 func explains(list []*Found, f *Found) *Found {
 	for _, by := range list {
 		switch {

@@ -32,12 +32,12 @@ func explained(f check.Finding, ofLost, ofLostUpdate int) check.Finding {
 	return f
 }
 
-// TestRank holds that the cause comes first, and that a finding is explained only by evidence.
-func TestRank(t *testing.T) {
+// TestRankNeedsEvidence checks that the cause comes first and that a finding is explained only by evidence.
+func TestRankNeedsEvidence(t *testing.T) {
 	for name, tc := range map[string]struct {
 		results   []check.Result
 		first     Kind
-		explained int // of the others
+		explained int // number of other findings
 		others    int
 	}{
 		"lost writes before their dirty reads": {[]check.Result{invalid(true, explained(dirty, 5, 0)), invalid(true, lost)}, LostWrites, 1, 1},
@@ -73,8 +73,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestJudge holds whose fault a finding is.
-func TestJudge(t *testing.T) {
+func TestJudgeNamesTheResponsible(t *testing.T) {
 	levels := []IsolationLevel{{"read committed", isolation.ReadCommitted}, {"repeatable read", isolation.SnapshotIsolation}, {"serializable", isolation.Serializable}}
 	at := func(level, expect isolation.Level) Promise {
 		return Promise{Database: "PostgreSQL", Isolation: "an isolation", Level: level, Source: "manual", Expect: expect, Levels: levels}

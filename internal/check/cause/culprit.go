@@ -2,71 +2,70 @@ package cause
 
 import "stroppy/internal/isolation"
 
-// Culprit is who is responsible for a violation. The zero value is not decided.
+// Culprit is the party responsible for a violation. The zero value means that it is not decided.
 type Culprit uint8
 
 const (
 	NotDecided    Culprit = iota
-	Database              // it broke its promise
-	Configuration         // in this configuration the database does not promise it
-	Application           // the way in which the application writes is not safe at this level
+	Database              // broke its promise
+	Configuration         // the database makes no such promise in this configuration
+	Application           // the application's way of writing is not safe at this level
 )
 
 var culprits = [...]string{"undecided", "database", "configuration", "application"}
 
 func (c Culprit) String() string { return culprits[c] }
 
-// MarshalText carries a culprit through JSON by name.
+// MarshalText returns the name of the culprit.
 func (c Culprit) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Caveat is a setting in effect under which a database does not promise to keep what it acknowledged.
+// Caveat is a setting under which a database does not promise to keep acknowledged writes.
 type Caveat struct {
-	Setting string `json:"setting"` // as people set it, such as "w=1"
-	Quote   string `json:"quote"`   // what its documentation says
-	Source  string `json:"source"`  // where
-	Cure    string `json:"cure"`    // the setting to choose
+	Setting string `json:"setting"` // in the user's form, such as "w=1"
+	Quote   string `json:"quote"`   // from the documentation
+	Source  string `json:"source"`  // of the quote
+	Cure    string `json:"cure"`    // the recommended setting
 }
 
-// Promise is what a database promises in the configuration of a run. The zero value is unknown.
+// Promise holds the promises of a database in the configuration of a run. The zero value is unknown.
 type Promise struct {
 	Database  string
-	Isolation string          // its own name for the isolation
-	Level     isolation.Level // what it claims at that isolation
-	Source    string          // where it claims that
-	Expect    isolation.Level // the level that the verdict is about
-	// Levels are its isolations with what it claims at each.
+	Isolation string          // the database's own name
+	Level     isolation.Level // the level that it claims
+	Source    string          // of the claim
+	Expect    isolation.Level // the level that the verdict uses
+	// Levels lists all isolations of the database with the level claimed for each.
 	Levels []IsolationLevel
-	// Durable is where it promises that acknowledged writes stay; empty: not known.
+	// Durable is the source of the promise that acknowledged writes persist; empty: not known.
 	Durable string
 	Caveats []Caveat
 }
 
-// IsolationLevel is an isolation of a database and the level that it claims there.
+// IsolationLevel is an isolation of a database and the level that the database claims for it.
 type IsolationLevel struct {
 	Isolation string
 	Level     isolation.Level
 }
 
-// Style is how the application of a run writes.
+// Style describes how the application of a run writes.
 type Style struct {
 	Update string // the value of the setting, such as "rmw"
-	Unsafe bool   // it reads, computes and writes the result; otherwise the database computes, or it locks first
-	Safe   string // the value that is safe at any level, such as "locked"; empty: there is none
+	Unsafe bool   // it reads, computes and writes the result without a lock
+	Safe   string // the value that is safe at any level, such as "locked"; empty: none
 }
 
-// Judgement is who is responsible, and what shows it.
+// Judgement states who is responsible, with the evidence.
 type Judgement struct {
 	Culprit Culprit
-	// Basis is the claim that was broken, or that does not include what was asked.
-	Caveats []Caveat // of Configuration: the settings that do not promise it
-	Asked   bool     // of Configuration: --expect asked for more than the isolation claims
-	Source  string   // of Database: where it made the promise
-	Durable bool     // of Database: the promise is durability; otherwise it is the isolation
-	Claim   isolation.Level
-	Broken  isolation.Level // the weakest level that forbids what was found; Unknown: none is named
-	Update  string          // of Application: the unsafe way of writing
-	Safe    string          // of Application: a safe one; empty: none
-	// Isolations are those of the database that claim a level which forbids what was found.
+	Caveats []Caveat        // for Configuration: the settings that weaken durability
+	Asked   bool            // for Configuration: --expect is stronger than the claimed level
+	Source  string          // for Database: where it made the promise
+	Durable bool            // for Database: the promise is durability; otherwise it is isolation
+	Claim   isolation.Level // the level that was broken, or that is weaker than the one asked for
+	Broken  isolation.Level // the weakest level that forbids the violation; Unknown: none
+	Update  string          // for Application: the unsafe way of writing
+	Safe    string          // for Application: a safe way; empty: none
+	// Isolations lists those of the database whose claimed level forbids the violation.
 	Isolations []string
 }
 

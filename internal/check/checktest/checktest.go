@@ -1,4 +1,4 @@
-// Package checktest has histories and end states made by hand, for the tests of checkers.
+// Package checktest provides histories and end states for the tests of checkers.
 package checktest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// History is a history made by hand.
+// History is an in-memory history.
 type History struct {
 	Txns       []history.Transaction
 	Incomplete bool
@@ -36,7 +36,7 @@ func (r *History) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-// End is an end state made by hand.
+// End is an in-memory end state.
 type End struct {
 	ObjectRows     []history.Object
 	LedgerRows     []history.Row
@@ -49,7 +49,7 @@ func (f *End) Rows() iter.Seq2[history.Row, error] { return Each(f.LedgerRows) }
 
 func (f *End) Unexpected() []string { return f.UnexpectedRows }
 
-// Each goes through a list without an error.
+// Each yields the elements of a list without errors.
 func Each[T any](list []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, v := range list {
@@ -63,7 +63,7 @@ func Each[T any](list []T) iter.Seq2[T, error] {
 // Reported is a result with its texts.
 type Reported struct {
 	check.Result
-	Detail    string // what a report says of it, and a line for every instance that is kept
+	Detail    string // the sentence of the report, and one line for each instance
 	Anomalies []text.Anomaly
 }
 
@@ -78,7 +78,7 @@ func Results(list []Reported) (results []check.Result) {
 // Verdict returns the verdict of results.
 func Verdict(list []Reported) check.Status { return check.Verdict(Results(list)) }
 
-// ByName finds results by their names.
+// ByName indexes results by name.
 func ByName[R check.Result | Reported](results []R) map[string]R {
 	m := map[string]R{}
 	for _, r := range results {
@@ -92,9 +92,9 @@ func ByName[R check.Result | Reported](results []R) map[string]R {
 	return m
 }
 
-// Misexplained says what is wrong with the explanations of results; empty if nothing is: an
-// anomaly is one sentence, its edges are a path that leads back to its beginning, but for a
-// read alone, and the transactions that are known come in the order of their beginnings.
+// Misexplained describes an error in the explanations of results, and is empty if there is none. An anomaly
+// must be one sentence. Its edges must form a closed path, except for a single read. Its known transactions
+// must be in the order of their beginnings.
 func Misexplained(results []Reported) string {
 	for _, r := range results {
 		for _, a := range r.Anomalies {
@@ -105,7 +105,7 @@ func Misexplained(results []Reported) string {
 			for i, e := range a.Cycle {
 				next := a.Cycle[(i+1)%len(a.Cycle)]
 				switch {
-				case len(a.Cycle) > 1 && e.To != next.From && i < 31: // of a longer one the beginning is kept
+				case len(a.Cycle) > 1 && e.To != next.From && i < 31: // only the beginning of a longer cycle is kept
 					return wrong(fmt.Sprintf("edge %d does not lead to the next one", i+1))
 				case e.Text == "" || strings.HasSuffix(e.Text, ".") || e.Kind == 0:
 					return wrong(fmt.Sprintf("edge %d does not say why", i+1))

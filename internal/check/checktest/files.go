@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// Open opens the history and the end state in a folder until the test ends.
+// Open opens the history and the end state in a folder. It closes them when the test ends.
 func Open(t *testing.T, dir string) (*history.Reader, *history.End) {
 	t.Helper()
 	reader, err := history.Open(dir)

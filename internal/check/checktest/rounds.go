@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// factor is the environment variable that asks for the full number of histories, times its
-// value: 1, or 10 for whoever has changed a checker and can wait.
+// factor is the environment variable that requests the full number of histories, multiplied by its value. Use
+// 1, or 10 after a change of a checker.
 const factor = "STROPPY_TEST_ROUNDS"
 
-// Rounds is how many histories a test draws: few between two edits (go test -short), a third of
-// full in the run of all tests, whose time is bounded, and full times STROPPY_TEST_ROUNDS where
-// that is set, as `make seeds` does.
+// Rounds returns the number of histories that a test draws: few with go test -short, and a third of full in
+// the run of all tests. If STROPPY_TEST_ROUNDS is set, as by `make seeds`, the number is full times its
+// value.
 func Rounds(few, full uint64) uint64 {
 	times := Factor()
 	switch {
@@ -25,7 +25,7 @@ func Rounds(few, full uint64) uint64 {
 	return times * full
 }
 
-// Factor is the value of STROPPY_TEST_ROUNDS, 0 where it is not set.
+// Factor returns the value of STROPPY_TEST_ROUNDS, and 0 if it is not set.
 func Factor() uint64 {
 	text := os.Getenv(factor)
 	if text == "" {
@@ -33,7 +33,7 @@ func Factor() uint64 {
 	}
 	times, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || times == 0 {
-		panic(fmt.Sprintf("%s=%s: write a whole number from 1 on", factor, text))
+		panic(fmt.Sprintf("%s=%s: want a whole number of at least 1", factor, text))
 	}
 	return times
 }

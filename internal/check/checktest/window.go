@@ -2,9 +2,9 @@ package checktest
 
 import "math/rand/v2"
 
-// Window returns what a look at a recording that goes on sees of a history: the transactions
-// of each client are cut into blocks of up to so many, of which some are left out at the
-// beginning and some at the end, and the blocks of the clients come in any order.
+// Window returns a part of a history, as a check of a growing recording sees it. The transactions of each
+// client are cut into blocks of up to most transactions. Some blocks are missing at the beginning and at the
+// end, and the blocks of different clients are interleaved at random.
 func Window[T any](rng *rand.Rand, list []T, client func(T) uint64, most int) []T {
 	var clients []uint64
 	of := map[uint64][]T{}
@@ -16,7 +16,7 @@ func Window[T any](rng *rand.Rand, list []T, client func(T) uint64, most int) []
 		of[c] = append(of[c], t)
 	}
 	blocks := map[uint64][][]T{}
-	var order []uint64 // whose block comes next
+	var order []uint64 // the client of each next block
 	for _, c := range clients {
 		var all [][]T
 		for rest := of[c]; len(rest) > 0; {
@@ -24,7 +24,7 @@ func Window[T any](rng *rand.Rand, list []T, client func(T) uint64, most int) []
 			all, rest = append(all, rest[:n]), rest[n:]
 		}
 		from := rng.IntN(len(all) + 1)
-		if rng.IntN(2) == 0 { // most of the time little is missing
+		if rng.IntN(2) == 0 { // usually little is missing
 			from = min(from, rng.IntN(2))
 		}
 		to := from + rng.IntN(len(all)-from+1)

@@ -22,27 +22,27 @@ type Member struct {
 	Refused bool       `json:"refused,omitempty"`
 }
 
-// Object is an object as people know it, such as the key of an account. The zero value is none.
+// Object is the display name of an object, such as the key of an account. The zero value means no object.
 type Object string
 
-// Count is how many things of a kind there are.
+// Count is a number of things of one kind.
 type Count struct {
 	N    int    `json:"count"`
 	Noun string `json:"noun"` // in the singular
 }
 
-// The reasons for which a check is not decided or has nothing to check, whatever it checks.
+// These facts explain why a check is undecided or has nothing to check. Any check can use them.
 
-// NoEnd states that there is no end state. Run, if it is not 0, may have gone on after the end
-// state was downloaded.
+// NoEnd states that there is no end state. Run, if not 0, may have continued after the end state was
+// downloaded.
 type NoEnd struct {
 	Run uint64 `json:"run,omitempty"`
 }
 
-// NoHistory states that no history was given of what clients did.
+// NoHistory states that no history of the clients was given.
 type NoHistory struct{}
 
-// CutOff states that a recording was cut off: what its clients sent last is not known.
+// CutOff states that a recording was cut off, so the last requests of its clients are not known.
 type CutOff struct{}
 
 // Unreadable states that an input of the check could not be read or failed its verification.
@@ -57,8 +57,8 @@ type OtherRuns struct {
 	Count int      `json:"count"` // transactions
 }
 
-// Clocks states that nothing contradicts real time for certain, because the clocks of several
-// clients are known only to within a bound.
+// Clocks states that real time certainly contradicts nothing: the clocks of several clients are known only
+// within a bound.
 type Clocks struct {
 	Count
 	Within time.Duration `json:"within_ns"`
@@ -69,10 +69,10 @@ type ClocksApart struct {
 	Clocks int `json:"clocks"`
 }
 
-// Nothing states that there was nothing to check: no thing of the kind was there.
+// Nothing states that there was nothing to check, because no thing of the kind exists.
 type Nothing struct {
 	Noun string `json:"noun"` // in the singular
-	Verb string `json:"verb"` // what did not happen to it, such as "acknowledged"
+	Verb string `json:"verb"` // what would have happened to it, such as "acknowledged"
 }
 
 func (NoEnd) Fact() string       { return "no-end-state" }

@@ -8,8 +8,7 @@ import (
 
 // The statements of the checker of lists.
 
-// Element is an element of a list as people know it. Empty is a place at which a read found
-// nothing.
+// Element is the display name of a list's element. It is empty for a position at which a read found nothing.
 type Element string
 
 // Elements are the elements of a list, in their order.
@@ -18,7 +17,7 @@ type Elements struct {
 	Last   []Element `json:"last"`   // its last elements; the first Length-len(Last) are left out
 }
 
-// ListRead is what a transaction read of a list, by its own recording.
+// ListRead is the result of reading a list, as the transaction recorded it.
 type ListRead struct {
 	Reader Member   `json:"reader"`
 	On     Object   `json:"list"`
@@ -38,7 +37,7 @@ type ListForeign struct {
 	Element Element  `json:"element"`
 }
 
-// ListUnexpected states that the end state has something that no transaction writes.
+// ListUnexpected states that the end state contains something that no transaction writes.
 type ListUnexpected struct {
 	Found string `json:"found"` // as the download described it
 }
@@ -52,8 +51,8 @@ type ListDuplicate struct {
 	TakenBack bool     `json:"taken_back,omitempty"`
 }
 
-// ListDisorder states that a list has two appends of one transaction in another order than
-// the transaction made them, or has the later one alone.
+// ListDisorder states that a list has two appends of one transaction in the wrong order, or only the later
+// one.
 type ListDisorder struct {
 	By      Member   `json:"by"`
 	On      Object   `json:"list"`
@@ -61,15 +60,15 @@ type ListDisorder struct {
 	Known   Elements `json:"known"`   // the longest version of the list that was read
 }
 
-// ListContradiction states that of two reads of a list neither is the beginning of the other.
-// The reader is the zero member if the end state is one of the two.
+// ListContradiction states that neither of two reads of a list is a prefix of the other. The reader is the
+// zero member if one of the two is the end state.
 type ListContradiction struct {
 	ListRead
 	Other Elements `json:"other"` // what other reads have
 }
 
-// ListOtherRow states that a read found an element at a place at which another read found
-// another element. The reader is the zero member if the end state is one of the two.
+// ListOtherRow states that two reads found different elements at the same position. The reader is the zero
+// member if one of the two is the end state.
 type ListOtherRow struct {
 	ListRead
 	Place int     `json:"place"` // from 1
@@ -77,9 +76,8 @@ type ListOtherRow struct {
 	Other Element `json:"other"`
 }
 
-// ListOtherBase states that a read found an element behind other elements than those to
-// which its transaction appended it, by that transaction's own recording. The reader is the
-// zero member if the end state was read.
+// ListOtherBase states that a read found an element after other elements than those that its writer had
+// recorded when it appended the element. The reader is the zero member if the end state was read.
 type ListOtherBase struct {
 	ListRead
 	Element Element  `json:"element"`
@@ -103,8 +101,8 @@ type ListAborted struct {
 	Element Element `json:"element"`
 }
 
-// ListDirtyAppend states that a transaction appended to a list that had an element of a
-// transaction that was aborted.
+// ListDirtyAppend states that a transaction appended to a list that contained an element of an aborted
+// transaction.
 type ListDirtyAppend struct {
 	By        Member  `json:"by"`
 	On        Object  `json:"list"`
@@ -114,8 +112,7 @@ type ListDirtyAppend struct {
 	Elsewhere bool    `json:"elsewhere,omitempty"` // the writer was not aborted, but appended it behind other elements
 }
 
-// ListHole states that a transaction appended a row to a list behind a row that is not there
-// in the end.
+// ListHole states that a transaction appended a row to a list after a row that is missing from the end state.
 type ListHole struct {
 	By      Member  `json:"by"`
 	On      Object  `json:"list"`
@@ -143,8 +140,8 @@ type ListOwnMissing struct {
 	Range   bool    `json:"range,omitempty"`
 }
 
-// ListPartSeen states that a transaction saw one write of another transaction and missed
-// another one. If Later is true, it missed the one after it had seen the other.
+// ListPartSeen states that a transaction saw one write of another transaction and missed another. If Later is
+// true, the missed read came after the read that saw a write.
 type ListPartSeen struct {
 	ListRead          // that misses a write
 	Missing  Element  `json:"missing"`
@@ -179,8 +176,7 @@ type ListLostUpdate struct {
 	Read   Elements `json:"read"`
 }
 
-// ListCycle states that each of some transactions must come before the next, and the last
-// before the first.
+// ListCycle states that each of the members must precede the next, and the last must precede the first.
 type ListCycle struct {
 	Members []Member `json:"members"` // the first few
 	Length  int      `json:"length"`
@@ -208,9 +204,9 @@ func (ListGhost) Fact() string         { return "list-ghost" }
 func (ListLostUpdate) Fact() string    { return "list-lost-update" }
 func (ListCycle) Fact() string         { return "list-cycle" }
 
-// The reasons for which one transaction comes before another.
+// These facts explain why one transaction precedes another.
 
-// ListPair is two transactions of which First comes before Second.
+// ListPair holds two transactions; First precedes Second.
 type ListPair struct {
 	First  Member `json:"first"`
 	Second Member `json:"second"`
@@ -225,12 +221,11 @@ type ListEnded struct {
 	By time.Duration `json:"by_ns,omitempty"` // 0: by how long is not known
 }
 
-// ListSession states that a client had the answer to the first transaction before it began
-// the second.
+// ListSession states that a client received the reply to the first transaction before it began the second.
 type ListSession struct{ ListPair }
 
-// ListEither states that both transactions appended to a list what nobody read, and that the
-// cycle is one of those in which the first came first.
+// ListEither states that both transactions appended unread elements to a list, and that the cycle assumes
+// that the first came first.
 type ListEither struct {
 	ListPair
 	On Object `json:"list"`
@@ -268,8 +263,8 @@ type ListRangeMissed struct {
 	On Object `json:"list"`
 }
 
-// ListDeleted states that the first transaction read a list, or appended Wrote to it, and that
-// the second deleted the list.
+// ListDeleted states that the second transaction deleted a list that the first had read, or to which the
+// first had appended Wrote.
 type ListDeleted struct {
 	ListPair
 	On    Object   `json:"list"`
@@ -277,8 +272,8 @@ type ListDeleted struct {
 	Read  Elements `json:"read"`
 }
 
-// ListOverwritten states that the second transaction wrote what the end state has, without
-// what the first wrote.
+// ListOverwritten states that the second transaction wrote the version in the end state, which lacks the
+// write of the first.
 type ListOverwritten struct {
 	ListPair
 	On      Object   `json:"list"`
@@ -297,7 +292,7 @@ func (ListRangeMissed) Fact() string { return "list-range-missed" }
 func (ListDeleted) Fact() string     { return "list-deleted-after" }
 func (ListOverwritten) Fact() string { return "list-overwritten" }
 
-// What a transaction did.
+// These facts describe the operations of a transaction.
 
 // ListAppended is an append.
 type ListAppended struct {
@@ -324,7 +319,7 @@ type ListRange struct {
 	Found int    `json:"found"`
 }
 
-// ListMore is how many more operations a transaction has.
+// ListMore is the number of further operations of a transaction.
 type ListMore struct {
 	Operations int `json:"operations"`
 }
@@ -335,25 +330,26 @@ func (ListDelete) Fact() string   { return "list-delete" }
 func (ListRange) Fact() string    { return "list-range" }
 func (ListMore) Fact() string     { return "list-more" }
 
-// What results are decided by, and why they are not.
+// These facts explain how results are decided, and why some are not.
 
-// ListsAgree states that all reads of each list agree and that each element was appended. If
-// Prefixes is true, each read is the beginning of one and the same list.
+// ListsAgree states that all reads of each list agree and that each element was appended. If Prefixes is
+// true, each read of a list is a prefix of the same list.
 type ListsAgree struct {
 	Prefixes bool `json:"prefixes"`
 }
 
-// ListsDurable states that the end state has every acknowledged append. If Overwritten is
-// true, a transaction that had read the list without it wrote over one.
+// ListsDurable states that the end state has every acknowledged append. If Overwritten is true, an append was
+// overwritten by a transaction that had read the list without it.
 type ListsDurable struct {
 	Overwritten bool `json:"overwritten"`
 }
 
-// ListsNoGhost states that each element of the end state is of a transaction that committed
-// or may have.
+// ListsNoGhost states that each element of the end state belongs to a transaction that committed or may have
+// committed.
 type ListsNoGhost struct{}
 
-// ListsOrdered states that there is an order of all transactions, with the orders that count.
+// ListsOrdered states that all transactions have an order. The fields name the other orders that it agrees
+// with.
 type ListsOrdered struct {
 	Transactions int  `json:"transactions"`
 	Dependencies int  `json:"dependencies"`
@@ -364,7 +360,7 @@ type ListsOrdered struct {
 // ListLevelHolds states that a history keeps an isolation level.
 type ListLevelHolds struct{}
 
-// ListBroken states that a level is broken by what was found at a weaker one.
+// ListBroken states that a violation found at a weaker level also breaks this level.
 type ListBroken struct {
 	Anomaly string `json:"anomaly,omitempty"` // empty: see the weaker level
 	At      string `json:"at"`
@@ -373,15 +369,15 @@ type ListBroken struct {
 // ListCausalOpen states that neither a weaker nor a stronger level decides causal consistency.
 type ListCausalOpen struct{}
 
-// ListNotRecorded states that no append of an element was recorded, but that the recording is
-// not complete. The reader is the zero member if the end state has the element.
+// ListNotRecorded states that no append of an element was recorded, in a recording that is not complete. The
+// reader is the zero member if the element is in the end state.
 type ListNotRecorded struct {
 	Reader  Member  `json:"reader"`
 	On      Object  `json:"list"`
 	Element Element `json:"element"`
 }
 
-// ListMakers states that a list was deleted, and that it is not known who had made it.
+// ListMakers states that a list was deleted and that its maker is not known.
 type ListMakers struct {
 	On      Object `json:"list"`
 	Unknown bool   `json:"unknown"` // transactions of unknown outcome may have; else none was recorded
@@ -393,7 +389,8 @@ type ListDeletedTwice struct {
 	On Object `json:"list"`
 }
 
-// ListUnreadRow states that nobody read what stands at a place of a list, before other rows.
+// ListUnreadRow states that no transaction read the element at a position of a list, although later elements
+// exist.
 type ListUnreadRow struct {
 	On    Object `json:"list"`
 	Place int    `json:"place"`
@@ -406,36 +403,34 @@ type ListPerhapsOverwritten struct {
 	Element Element `json:"element"`
 }
 
-// ListNoTimes states that a history has no times of one clock.
+// ListNoTimes states that a history has no times of a common clock.
 type ListNoTimes struct{}
 
-// ListClocks states that clocks are known only to within a bound, which is too little.
+// ListClocks states that the clocks are not known exactly enough to decide.
 type ListClocks struct {
 	Within time.Duration `json:"within_ns"`
 }
 
-// ListSameVersion states that transactions wrote over the same version of a list in an order
-// that is not known.
+// ListSameVersion states that several transactions overwrote the same version of a list in an unknown order.
 type ListSameVersion struct{}
 
-// ListBaseUnknown states that it is not recorded what a transaction had read before it wrote.
+// ListBaseUnknown states that it is not recorded which version a transaction had read before it wrote.
 type ListBaseUnknown struct{}
 
-// ListUnreadAppends states that several transactions appended to a list what nobody read.
+// ListUnreadAppends states that several transactions appended elements to a list that no transaction read.
 type ListUnreadAppends struct{}
 
-// ListAbsent states that a list that was made and deleted was read as absent, and that it is
-// not known whether the read was before the one or after the other.
+// ListAbsent states that a list which was made and deleted was read as absent. It is not known whether the
+// read came before the creation or after the deletion.
 type ListAbsent struct{}
 
-// ListHistoryLacks states that the recording lacks a transaction, and has later ones of its
-// client.
+// ListHistoryLacks states that the recording lacks a transaction but has later ones of the same client.
 type ListHistoryLacks struct {
 	Transaction history.ID `json:"transaction"`
 }
 
-// ListHistoryRepeats states that the recording has a transaction twice, or behind a later one
-// of its client.
+// ListHistoryRepeats states that the recording has a transaction twice, or after a later one of the same
+// client.
 type ListHistoryRepeats struct {
 	Transaction history.ID `json:"transaction"`
 }

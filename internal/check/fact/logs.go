@@ -2,8 +2,8 @@ package fact
 
 import "stroppy/internal/history"
 
-// The facts of logs: streams to whose ends clients append batches of events. The places of a
-// stream and the events of a batch are numbered, the former from 1 and the latter from 0.
+// These facts are about logs: streams to which clients append batches of events. The positions of a stream
+// are numbered from 1, and the events of a batch from 0.
 
 // LogLost states that an acknowledged append is not in the log.
 type LogLost struct {
@@ -20,8 +20,8 @@ type LogLostPart struct {
 	Missing int    `json:"missing"`
 }
 
-// LogSpoilt states that an acknowledged append is in the log, with an event that is damaged or has
-// another length.
+// LogSpoilt states that an acknowledged append is in the log with an event that is damaged or has the wrong
+// length.
 type LogSpoilt struct {
 	Append Member `json:"append"`
 	Stream Object `json:"stream"`
@@ -33,13 +33,13 @@ type LogRefused struct {
 	Outcome history.Outcome `json:"outcome"`
 }
 
-// LogClosed states that the log has both events and a tombstone of an append: a look-up found its
-// place free and closed it.
+// LogClosed states that the log has both events and a tombstone of an append: a look-up found the append's
+// position free and closed it.
 type LogClosed struct {
 	Append Member `json:"append"`
 }
 
-// LogUnsent states that the log has events, or a tombstone, that no client sent.
+// LogUnsent states that the log has events or a tombstone that no client sent.
 type LogUnsent struct {
 	Append    Member `json:"append"`
 	Tombstone bool   `json:"tombstone,omitempty"`
@@ -59,12 +59,12 @@ type LogTwice struct {
 	Tombstone bool   `json:"tombstone,omitempty"`
 }
 
-// LogUnexpected states what the download found that neither the load nor a client writes.
+// LogUnexpected describes an entry that neither the load nor a client writes.
 type LogUnexpected struct {
 	Text string `json:"text"` // as the download describes it
 }
 
-// LogDamaged states that an entry is not as its append wrote it.
+// LogDamaged states that an entry differs from what its append wrote.
 type LogDamaged struct {
 	Append    Member `json:"append"`
 	Event     uint32 `json:"event"`
@@ -73,7 +73,7 @@ type LogDamaged struct {
 	Place     uint64 `json:"place"`
 }
 
-// LogLength states that an event has another length than it was sent with.
+// LogLength states that the length of an event differs from the length sent.
 type LogLength struct {
 	Append Member `json:"append"`
 	Event  uint32 `json:"event"`
@@ -81,7 +81,7 @@ type LogLength struct {
 	Sent   int64  `json:"sent_bytes"`
 }
 
-// LogTorn states that an append is in the log in part.
+// LogTorn states that only a part of an append is in the log.
 type LogTorn struct {
 	Append  Member `json:"append"`
 	Stream  Object `json:"stream"`
@@ -89,7 +89,7 @@ type LogTorn struct {
 	Missing int    `json:"missing"`
 }
 
-// LogOtherStream states that an event, or a tombstone, is in another stream than its append was sent to.
+// LogOtherStream states that an event or a tombstone is not in the stream of its append.
 type LogOtherStream struct {
 	Append    Member `json:"append"`
 	Event     uint32 `json:"event"`
@@ -98,7 +98,7 @@ type LogOtherStream struct {
 	Found     Object `json:"found_in"`
 }
 
-// LogOtherPlace states that an event stands at another place than was acknowledged.
+// LogOtherPlace states that an event is not at the acknowledged position.
 type LogOtherPlace struct {
 	Append       Member `json:"append"`
 	Event        uint32 `json:"event"`
@@ -107,7 +107,7 @@ type LogOtherPlace struct {
 	Found        uint64 `json:"found_place"`
 }
 
-// LogApart states that an event does not stand right behind the one before it in its batch.
+// LogApart states that an event does not directly follow the previous event of its batch.
 type LogApart struct {
 	Append Member `json:"append"`
 	Event  uint32 `json:"event"`
@@ -116,15 +116,15 @@ type LogApart struct {
 	Before uint32 `json:"before"` // the event that should be there
 }
 
-// LogBehindOwn states that an append stands behind a later one of the same client.
+// LogBehindOwn states that an append is placed after a later one of the same client.
 type LogBehindOwn struct {
 	Append       Member `json:"append"`
 	Later        Member `json:"later"`
 	Stream       Object `json:"stream"`
-	Acknowledged bool   `json:"acknowledged,omitempty"` // by their acknowledged places; else by the log
+	Acknowledged bool   `json:"acknowledged,omitempty"` // by their acknowledged positions; otherwise by the log
 }
 
-// LogBehindLater states that an append was acknowledged before another one began, and stands behind it.
+// LogBehindLater states that an append was acknowledged before another one began, but is placed after it.
 type LogBehindLater struct {
 	Append       Member `json:"append"`
 	Later        Member `json:"later"`
@@ -132,7 +132,7 @@ type LogBehindLater struct {
 	Acknowledged bool   `json:"acknowledged,omitempty"`
 }
 
-// LogOverlap states that two appends were acknowledged at a common place.
+// LogOverlap states that two appends were acknowledged with the same position.
 type LogOverlap struct {
 	Append     Member `json:"append"`
 	First      uint64 `json:"first_place"`
@@ -143,7 +143,7 @@ type LogOverlap struct {
 	Stream     Object `json:"stream"`
 }
 
-// LogHole states that places before an entry are empty.
+// LogHole states that positions before an entry are empty.
 type LogHole struct {
 	Stream Object `json:"stream"`
 	First  uint64 `json:"first_place"`
@@ -151,21 +151,21 @@ type LogHole struct {
 	Before Member `json:"before"` // whose entry comes next
 }
 
-// LogShared states that a place has two entries.
+// LogShared states that a position has two entries.
 type LogShared struct {
 	Stream Object `json:"stream"`
 	Place  uint64 `json:"place"`
 	Append Member `json:"append"` // of the second one
 }
 
-// LogEnd states that a stream does not end where its entries do.
+// LogEnd states that the recorded end of a stream is not the end of its entries.
 type LogEnd struct {
 	Stream Object `json:"stream"`
 	End    uint64 `json:"end_place"`
 	Last   uint64 `json:"last_place"` // of its entries; 0: it has none
 }
 
-// LogEndWriter states that a stream names another writer of its last entry than the entry does.
+// LogEndWriter states that a stream and its last entry name different writers.
 type LogEndWriter struct {
 	Stream Object `json:"stream"`
 	Place  uint64 `json:"place"`
@@ -178,38 +178,38 @@ type LogTwoEnds struct {
 	Stream Object `json:"stream"`
 }
 
-// LogForeignStream states that there is a stream, or that one has entries, that no load made.
+// LogForeignStream states that a stream, or a stream's entries, exist that no load made.
 type LogForeignStream struct {
 	Stream  Object `json:"stream"`
 	Entries bool   `json:"entries,omitempty"`
 }
 
-// LogLostStream states that a stream of the load is gone.
+// LogLostStream states that a stream of the load is missing.
 type LogLostStream struct {
 	Stream Object `json:"stream"`
 }
 
-// What a valid check of logs states.
+// These facts describe what a valid check of logs covered.
 type (
-	// LogAppends counts the acknowledged appends, all of which are in the log, and those of
-	// unknown outcome, of which some are.
+	// LogAppends counts the acknowledged appends, which are all in the log, and the appends of unknown
+	// outcome.
 	LogAppends struct {
 		Acknowledged int `json:"acknowledged"`
 		Unknown      int `json:"unknown"`
-		Applied      int `json:"applied"` // of the unknown ones
+		Applied      int `json:"applied"` // number of unknown ones that are in the log
 	}
-	// LogSent counts the entries, all of which were sent, and the tombstones among them.
+	// LogSent counts the entries and the tombstones among them. All were sent.
 	LogSent struct {
 		Entries    uint64 `json:"entries"`
 		Tombstones uint64 `json:"tombstones"`
 	}
-	// LogOnce states that no event is there twice.
+	// LogOnce states that no event occurs twice.
 	LogOnce struct{}
-	// LogWhole counts the events, each of which is whole, in batches that are.
+	// LogWhole counts the events and batches. All are complete.
 	LogWhole struct {
 		Events uint64 `json:"events"`
 	}
-	// LogOrder counts the acknowledged appends, which are in the order of time.
+	// LogOrder counts the acknowledged appends. They are in the order of real time.
 	LogOrder struct {
 		Appends int `json:"appends"`
 	}

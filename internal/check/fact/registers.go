@@ -6,15 +6,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// The facts of registers, which are single records that are read and written by key. A value is
-// named by the transaction that wrote it, whose id is 0 if the load wrote it.
+// These facts are about registers: single records that are read and written by key. A value is identified by
+// the transaction that wrote it; ID 0 is the load.
 
-// Piece is some bytes of a value, from the byte From to the byte To, both included and counted
-// from 0, and who wrote them there.
+// Piece is a range of bytes of a value, from byte From to byte To inclusive, counted from 0, with the writer
+// of these bytes.
 type Piece struct {
 	From   int        `json:"from"`
 	To     int        `json:"to"`
-	Known  bool       `json:"known"` // false: no value that the bytes were compared with has them there
+	Known  bool       `json:"known"` // false: the bytes occur in no value that they were compared with
 	Writer history.ID `json:"writer"`
 }
 
@@ -24,23 +24,23 @@ type RegisterForeignKey struct {
 	Bytes  int64  `json:"bytes"` // of its value
 }
 
-// RegisterDamagedValue states that a transaction read a value that nobody wrote like this.
+// RegisterDamagedValue states that a transaction read a value that no transaction wrote in this form.
 type RegisterDamagedValue struct {
 	Reader   Member  `json:"reader"`
 	Object   Object  `json:"object"`
 	Bytes    int64   `json:"bytes"`
 	Pieces   []Piece `json:"pieces,omitempty"`   // none: its bytes were not kept
-	Compared int     `json:"compared,omitempty"` // values of the record that it was compared with
+	Compared int     `json:"compared,omitempty"` // number of the record's values that it was compared with
 }
 
-// RegisterUnwrittenValue states that a transaction read a value whose writer wrote nothing there.
+// RegisterUnwrittenValue states that a transaction read a value whose named writer did not write the record.
 type RegisterUnwrittenValue struct {
 	Reader Member `json:"reader"`
 	Writer Member `json:"writer"`
 	Object Object `json:"object"`
 }
 
-// RegisterOtherLength states that a transaction read a value with another length than its writer wrote.
+// RegisterOtherLength states that a transaction read a value whose length differs from the length written.
 type RegisterOtherLength struct {
 	Reader  Member `json:"reader"`
 	Writer  Member `json:"writer"`
@@ -55,18 +55,19 @@ type RegisterMissingRecord struct {
 	Object Object `json:"object"`
 }
 
-// RegisterDirtyRead states that a transaction read the value of one that was refused.
+// RegisterDirtyRead states that a transaction read a value of a refused transaction.
 type RegisterDirtyRead struct {
 	Reader  Member          `json:"reader"`
 	Writer  Member          `json:"writer"`
 	Object  Object          `json:"object"`
 	Outcome history.Outcome `json:"outcome"` // of the writer
-	// Ahead, if it is not 0, is by how much the read ended before the deciding try of the writer
-	// began: only an earlier try was refused.
+	// Ahead, if not 0, is the time from the end of the read to the beginning of the writer's last try. Then
+	// only an earlier try was refused.
 	Ahead time.Duration `json:"ahead_ns,omitempty"`
 }
 
-// RegisterStaleRead states that a transaction read what another write had replaced before it began.
+// RegisterStaleRead states that a transaction read a value that another write had replaced before the read
+// began.
 type RegisterStaleRead struct {
 	Reader  Member        `json:"reader"`
 	Object  Object        `json:"object"`
@@ -74,11 +75,11 @@ type RegisterStaleRead struct {
 	Writer  Member        `json:"writer"`           // of the value that it found
 	By      Member        `json:"by"`               // who wrote after that
 	Seen    bool          `json:"seen,omitempty"`   // another transaction had read By's value; else By was acknowledged
-	Ago     time.Duration `json:"ago_ns"`           // from then until the read began
+	Ago     time.Duration `json:"ago_ns"`           // from the replacement to the beginning of the read
 	AtLeast bool          `json:"at_least,omitempty"`
 }
 
-// RegisterLostUpdate states that two transactions read one value and both wrote in its place.
+// RegisterLostUpdate states that two transactions read one value and both replaced it.
 type RegisterLostUpdate struct {
 	First  Member `json:"first"`
 	Second Member `json:"second"`
@@ -86,7 +87,7 @@ type RegisterLostUpdate struct {
 	Writer Member `json:"writer"` // of the value that both read
 }
 
-// RegisterScanOrder states that a scan returned a record behind one whose key is not smaller.
+// RegisterScanOrder states that a scan returned a record after one whose key is not smaller.
 type RegisterScanOrder struct {
 	Scan   Member `json:"scan"`
 	Object Object `json:"object"`
@@ -99,13 +100,13 @@ type RegisterScanCount struct {
 	Found int    `json:"found"`
 }
 
-// RegisterScanLoaded states that a scan left out a record that the load made.
+// RegisterScanLoaded states that a scan omitted a record of the load.
 type RegisterScanLoaded struct {
 	Scan   Member `json:"scan"`
 	Object Object `json:"object"`
 }
 
-// RegisterScanInsert states that a scan left out a record whose insert was acknowledged before.
+// RegisterScanInsert states that a scan omitted a record whose insert had been acknowledged.
 type RegisterScanInsert struct {
 	Scan    Member        `json:"scan"`
 	Object  Object        `json:"object"`
@@ -114,18 +115,18 @@ type RegisterScanInsert struct {
 	AtLeast bool          `json:"at_least,omitempty"`
 }
 
-// The reasons for which the reads and writes of a record have no order. A value follows from
-// another one if a transaction that had read the other wrote it in its place.
+// These constants name the reasons why the reads and writes of a record have no order. A value follows from
+// another one if its writer had read the other one and replaced it.
 const (
 	// ReadBeforeWrite: the value of First was read before First began.
 	ReadBeforeWrite = "read-before-write"
-	// BeforeAndAfter: what wrote and read First's value, and with Several those that follow from it,
-	// must come both before and after the same of Second.
+	// BeforeAndAfter: the writer and readers of First's value must come both before and after the writer and
+	// readers of Second's value. With Several, this includes the values that follow from them.
 	BeforeAndAfter = "before-and-after"
-	// ReplacedTwice: First and Second both read one value and wrote in its place.
+	// ReplacedTwice: First and Second both read one value and replaced it.
 	ReplacedTwice = "replaced-twice"
-	// ReplacedEarly: Second's value follows from First's. It had been seen or acknowledged before
-	// First, or a transaction that read First's value, began.
+	// ReplacedEarly: Second's value follows from First's. But it was seen or acknowledged before First, or a
+	// reader of First's value, began.
 	ReplacedEarly = "replaced-early"
 	// ReplacedCircle: the values of First and Second each follow from the other.
 	ReplacedCircle = "replaced-in-circle"
@@ -141,13 +142,13 @@ type RegisterNoOrder struct {
 	Several bool `json:"several,omitempty"`
 }
 
-// RegisterEndDamaged states that a record ended with a value that nobody wrote like this.
+// RegisterEndDamaged states that the final value of a record is one that no transaction wrote in this form.
 type RegisterEndDamaged struct {
 	Object Object `json:"object"`
 	Bytes  int64  `json:"bytes"`
 }
 
-// RegisterEndLength states that a record ended with another length than its writer wrote.
+// RegisterEndLength states that the length of a record's final value differs from the length written.
 type RegisterEndLength struct {
 	Object  Object `json:"object"`
 	Writer  Member `json:"writer"`
@@ -155,19 +156,19 @@ type RegisterEndLength struct {
 	Written int64  `json:"written_bytes"`
 }
 
-// RegisterEndMissing states that a record of the load was gone in the end.
+// RegisterEndMissing states that a record of the load is missing in the end state.
 type RegisterEndMissing struct {
 	Object Object `json:"object"`
 }
 
-// RegisterEndLost states that acknowledged writes of a record were lost: what is there in the end
-// was applied before they began.
+// RegisterEndLost states that acknowledged writes of a record were lost: the final value was applied before
+// they began.
 type RegisterEndLost struct {
 	Object Object `json:"object"`
-	Absent bool   `json:"absent,omitempty"` // in the end there is no such record
-	Holds  Member `json:"holds"`            // who wrote what is there
-	Lost   Member `json:"lost"`             // the one that began last
-	Writes int    `json:"writes"`           // that were lost
+	Absent bool   `json:"absent,omitempty"` // the record is missing in the end state
+	Holds  Member `json:"holds"`            // the writer of the final value
+	Lost   Member `json:"lost"`             // the lost write that began last
+	Writes int    `json:"writes"`           // number of lost writes
 }
 
 // RegisterEndRepeated states that the end state has more records of the load than the load made.
@@ -176,36 +177,36 @@ type RegisterEndRepeated struct {
 	Loaded uint64 `json:"loaded"`
 }
 
-// RegisterUnexpected states what the download found that neither the load nor a transaction makes.
+// RegisterUnexpected describes a row that neither the load nor a transaction makes.
 type RegisterUnexpected struct {
 	Text string `json:"text"` // as the download describes it
 }
 
-// RegisterEndUnwritten states that a record ended with a value whose writer wrote nothing there.
+// RegisterEndUnwritten states that the named writer of a record's final value did not write the record.
 type RegisterEndUnwritten struct {
 	Object Object `json:"object"`
 	Writer Member `json:"writer"`
 }
 
-// RegisterEndRefused states that a record ended with the value of a refused transaction.
+// RegisterEndRefused states that the final value of a record comes from a refused transaction.
 type RegisterEndRefused struct {
 	Object  Object          `json:"object"`
 	Writer  Member          `json:"writer"`
 	Outcome history.Outcome `json:"outcome"`
 }
 
-// What the edges and the transactions of an anomaly state.
+// These facts describe the edges and the transactions of an anomaly.
 
-// RegisterReplaced states that a transaction wrote in place of what another one had read.
+// RegisterReplaced states that a transaction replaced the value that another one had read.
 type RegisterReplaced struct {
 	Reader Member `json:"reader"`
 	Object Object `json:"object"`
 	Absent bool   `json:"absent,omitempty"` // the reader found no record
-	Value  Member `json:"value"`            // who wrote what the reader found
+	Value  Member `json:"value"`            // the writer of the value found
 	Writer Member `json:"writer"`
 }
 
-// RegisterReadOf states that a transaction read the value of another one.
+// RegisterReadOf states that a transaction read the value of another transaction.
 type RegisterReadOf struct {
 	Writer  Member          `json:"writer"`
 	Outcome history.Outcome `json:"outcome"` // of the writer
@@ -227,8 +228,8 @@ type RegisterSeenBefore struct {
 	Second Member `json:"second"`
 }
 
-// RegisterDidRead, RegisterDidMiss, RegisterDidOmit and RegisterDidWrite state what a transaction
-// did with the record: it read the value of a writer, found none, did not return it, wrote its own.
+// RegisterDidRead, RegisterDidMiss, RegisterDidOmit and RegisterDidWrite describe what a transaction did with
+// the record: it read a value, found no value, omitted the record from a scan, or wrote its own value.
 type (
 	RegisterDidRead struct {
 		Writer Member `json:"writer"`
@@ -238,9 +239,9 @@ type (
 	RegisterDidWrite struct{}
 )
 
-// What a valid check of registers states.
+// These facts describe what a valid check of registers covered.
 type (
-	// RegisterValues counts the values that were read, all of which were written.
+	// RegisterValues counts the values that were read. All had been written.
 	RegisterValues struct {
 		Values uint64 `json:"values"`
 	}
@@ -254,28 +255,28 @@ type (
 	RegisterScans struct {
 		Scans uint64 `json:"scans"`
 	}
-	// RegisterOrder counts the records that were written, each of which has an order.
+	// RegisterOrder counts the written records. Each has an order.
 	RegisterOrder struct {
 		Records int `json:"records"`
 	}
-	// RegisterEnd counts the records of the end state, each with an allowed value.
+	// RegisterEnd counts the records of the end state. Each has an allowed value.
 	RegisterEnd struct {
 		Records uint64 `json:"records"`
 	}
-	// RegisterWritten counts the records of the end state and the writes of which their values are.
+	// RegisterWritten counts the records of the end state, and the writes that produced their values.
 	RegisterWritten struct {
 		Records uint64 `json:"records"`
 		Writes  uint64 `json:"writes"`
 	}
 )
 
-// RegisterOtherRuns states that values were read of runs whose recordings were not given.
+// RegisterOtherRuns states that values of runs were read whose recordings were not given.
 type RegisterOtherRuns struct {
 	Runs []uint64 `json:"runs"` // the first few
 	More int      `json:"more,omitempty"`
 }
 
-// RegisterTooMany states that the load made more records than scans can be compared with.
+// RegisterTooMany states that the load made more records than a scan can be compared with.
 type RegisterTooMany struct {
 	Most uint64 `json:"most"`
 }

@@ -2,7 +2,7 @@ package fact
 
 import "stroppy/internal/history"
 
-// The kinds of differences between what one node holds and what was downloaded from the whole cluster.
+// These constants name the differences between a node and the end state of the whole cluster.
 const (
 	ObjectMissing = "object-missing" // the node lacks an object
 	ObjectAlone   = "object-alone"   // only the node has an object
@@ -15,30 +15,30 @@ const (
 type ReplicaDifference struct {
 	Kind    string         `json:"kind"`
 	Object  Object         `json:"object,omitempty"`
-	Node    *ReplicaObject `json:"node,omitempty"` // of an object that differs: as the node has it
+	Node    *ReplicaObject `json:"node,omitempty"` // the object on the node, if it differs
 	Cluster *ReplicaObject `json:"cluster,omitempty"`
 	Rows    int            `json:"rows,omitempty"`
 	First   history.ID     `json:"first,omitempty"` // the transaction of the first of the rows
 }
 
-// ReplicaObject is what there is of an object.
+// ReplicaObject describes one copy of an object.
 type ReplicaObject struct {
 	Value   int64      `json:"value"`
 	Version uint64     `json:"version"`
 	Writer  history.ID `json:"writer"`
-	Broken  bool       `json:"broken,omitempty"` // the value is not as anybody wrote it
+	Broken  bool       `json:"broken,omitempty"` // the value is not one that was written
 }
 
-// ReplicaDiffers states that a node holds another state than was downloaded from the whole cluster.
+// ReplicaDiffers states that a node's content differs from the end state of the whole cluster.
 type ReplicaDiffers struct {
 	Node        string              `json:"node"`
-	Same        []string            `json:"same,omitempty"` // the nodes that hold what was downloaded
+	Same        []string            `json:"same,omitempty"` // the nodes with the content of the end state
 	Differences []ReplicaDifference `json:"differences,omitempty"`
-	More        int                 `json:"more,omitempty"` // differences beyond these
-	Text        string              `json:"text,omitempty"` // the differences as an earlier version recorded them
-	Late        bool                `json:"late,omitempty"` // the node may yet become as the cluster is
+	More        int                 `json:"more,omitempty"` // number of further differences
+	Text        string              `json:"text,omitempty"` // the differences as text, from an earlier version
+	Late        bool                `json:"late,omitempty"` // the node may still catch up
 
-	Objects        uint64 `json:"objects"` // of the node
+	Objects        uint64 `json:"objects"` // number of objects on the node
 	Rows           uint64 `json:"rows"`
 	ClusterObjects uint64 `json:"cluster_objects"`
 	ClusterRows    uint64 `json:"cluster_rows"`
@@ -50,13 +50,13 @@ type ReplicaUnread struct {
 	Problem string `json:"problem"`
 }
 
-// ReplicasOpen states which nodes could not be read, and which ones may only be late.
+// ReplicasOpen names the nodes that could not be read, and the nodes that may only lag.
 type ReplicasOpen struct {
 	Unread []ReplicaUnread  `json:"unread,omitempty"`
 	Late   []ReplicaDiffers `json:"late,omitempty"`
 }
 
-// ReplicasSame counts the nodes, all of which hold the same.
+// ReplicasSame counts the nodes. All have the same content.
 type ReplicasSame struct {
 	Nodes int `json:"nodes"`
 }

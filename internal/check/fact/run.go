@@ -1,16 +1,16 @@
 package fact
 
-// The statements about a run beside its recording.
+// These facts are about the run, not its recording.
 
 type (
-	// FaultTrouble states that a fault of the script did not go as it should.
+	// FaultTrouble states that a fault of the script failed in some way.
 	FaultTrouble struct {
 		Fault     string  `json:"fault"` // as the script has it
 		AtSeconds float64 `json:"at_s"`
 		State     Trouble `json:"state"`
 		Error     string  `json:"error,omitempty"`
 	}
-	// FaultsDone states how many faults were injected, seen and healed, and how many were skipped.
+	// FaultsDone counts the faults that were injected, observed and healed, and the faults that were skipped.
 	FaultsDone struct {
 		Done    int `json:"done"`
 		Skipped int `json:"skipped"`
@@ -19,23 +19,23 @@ type (
 	NoFaultDone struct {
 		Skipped int `json:"skipped"`
 	}
-	// HealsUnknown states that it is not known what was healed, because the run was cut off.
+	// HealsUnknown states that the heals are not known, because the run was cut off.
 	HealsUnknown struct{}
-	// OfRun is a statement about one of several runs.
+	// OfRun assigns a fact to one of several runs.
 	OfRun struct {
 		Run  string `json:"run"`
 		What Fact   `json:"what"`
 	}
 )
 
-// Trouble is what went wrong with a fault.
+// Trouble is the way in which a fault failed.
 type Trouble string
 
 const (
 	NotInjected Trouble = "not-injected"
 	NotHealed   Trouble = "not-healed"
 	HealUnknown Trouble = "heal-unknown"
-	NotObserved Trouble = "not-observed" // it was injected, and its effect was not seen
+	NotObserved Trouble = "not-observed" // injected, but its effect was not observed
 )
 
 func (FaultTrouble) Fact() string { return "fault-trouble" }

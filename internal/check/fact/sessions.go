@@ -2,8 +2,8 @@ package fact
 
 import "time"
 
-// The facts of histories of other tools: registers that are read and written in sessions. Members
-// and values have the names of the history. The initial state, which wrote every key before all
+// These facts are about histories of other tools: registers that are read and written in sessions. Members
+// and values keep their names from the history. The initial state, which wrote every key before all
 // transactions, is a member too.
 
 // SessionRead states that a transaction read a value that no isolation level allows.
@@ -12,46 +12,46 @@ type SessionRead struct {
 	Object Object    `json:"object"`
 	Value  string    `json:"value"`
 	Wrong  WrongRead `json:"wrong"`
-	Writer *Member   `json:"writer,omitempty"` // of an intermediate read: who wrote and overwrote the value
-	Own    string    `json:"own,omitempty"`    // of OwnMissed: what the reader had written itself
+	Writer *Member   `json:"writer,omitempty"` // for an intermediate read: the transaction that wrote and overwrote the value
+	Own    string    `json:"own,omitempty"`    // for OwnMissed: the value that the reader had written
 }
 
-// WrongRead is why a value must not be read.
+// WrongRead is the reason why a transaction must not read a value.
 type WrongRead string
 
 const (
-	ThinAir      WrongRead = "thin-air"     // nobody wrote it
+	ThinAir      WrongRead = "thin-air"     // no transaction wrote it
 	OfAborted    WrongRead = "aborted"      // only an aborted transaction wrote it
 	Intermediate WrongRead = "intermediate" // its writer overwrote it before it committed
-	FutureOwn    WrongRead = "future"       // its reader wrote it only afterwards
+	FutureOwn    WrongRead = "future"       // its reader wrote it only later
 	OwnMissed    WrongRead = "own-missed"   // its reader had written another value
 )
 
-// SessionMissed states that a transaction read a value and missed one that came after it.
+// SessionMissed states that a transaction read a value and missed a later one.
 type SessionMissed struct {
 	Reader Member  `json:"reader"`
 	Object Object  `json:"object"`
 	Value  string  `json:"value"`
-	Writer *Member `json:"writer,omitempty"` // of the value; nil: nobody wrote it
+	Writer *Member `json:"writer,omitempty"` // of the value; nil: no transaction wrote it
 	Missed string  `json:"missed"`
 	By     Member  `json:"missed_writer"`
 
-	// Why the reader comes after By: in their session, else because it read AlsoValue of By from
-	// AlsoObject, and if that is empty, through the reads of others.
+	// The reader follows By for one of three reasons: their session, a read of AlsoValue of By from
+	// AlsoObject, or, if AlsoObject is empty, the reads of others.
 	Session    bool   `json:"session,omitempty"`
 	AlsoObject Object `json:"also_object,omitempty"`
 	AlsoValue  string `json:"also_value,omitempty"`
 
-	Length int `json:"length,omitempty"` // how many transactions the cycle that follows from it has
+	Length int `json:"length,omitempty"` // number of transactions in the resulting cycle
 }
 
-// SessionCircle states that a transaction comes before itself by what was read, and by an order.
+// SessionCircle states that a transaction precedes itself through reads and a time order.
 type SessionCircle struct {
 	By    Member    `json:"by"`
 	Order TimeOrder `json:"order,omitempty"`
 }
 
-// TimeOrder is an order of transactions beside what they read and wrote.
+// TimeOrder is an order of transactions other than their dependencies.
 type TimeOrder string
 
 const (
@@ -60,7 +60,7 @@ const (
 	OfRealTime TimeOrder = "real-time"
 )
 
-// SessionLostUpdate states that two transactions read one value and both wrote in its place.
+// SessionLostUpdate states that two transactions read one value and both replaced it.
 type SessionLostUpdate struct {
 	First  Member `json:"first"`
 	Second Member `json:"second"`
@@ -68,23 +68,22 @@ type SessionLostUpdate struct {
 	Value  string `json:"value"`
 }
 
-// SessionCycle states that a transaction comes before itself through dependencies.
+// SessionCycle states that a transaction precedes itself through dependencies.
 type SessionCycle struct {
 	By     Member `json:"by"`
 	Length int    `json:"length"`
-	Why    []Fact `json:"why,omitempty"` // of a cycle of two: both dependencies
+	Why    []Fact `json:"why,omitempty"` // for a cycle of two: both dependencies
 }
 
-// SessionEitherOrder states that two values were written to an object and that both orders of them
-// lead to a cycle.
+// SessionEitherOrder states that both orders of two writes to an object lead to a cycle.
 type SessionEitherOrder struct {
 	Cycle     Fact   `json:"cycle"` // if Earlier was written before Later
 	Object    Object `json:"object"`
 	Earlier   string `json:"earlier"`
 	Later     string `json:"later"`
-	Otherwise []Fact `json:"otherwise,omitempty"` // the cycle of the other order; none: it is not shown
-	Forced    bool   `json:"forced,omitempty"`    // the other order contradicts reads and writes alone
-	More      int    `json:"more,omitempty"`      // further pairs of writes of which no order helps
+	Otherwise []Fact `json:"otherwise,omitempty"` // the cycle of the other order; empty: not shown
+	Forced    bool   `json:"forced,omitempty"`    // the other order contradicts reads and writes without further assumptions
+	More      int    `json:"more,omitempty"`      // number of further pairs of writes that have no order
 }
 
 // SessionNoOrder states that every order of some pairs of writes leads to a cycle.
@@ -92,7 +91,7 @@ type SessionNoOrder struct {
 	Pairs int `json:"pairs"`
 }
 
-// SessionInitial states that the initial state comes before a transaction.
+// SessionInitial states that the initial state precedes a transaction.
 type SessionInitial struct {
 	Second Member `json:"second"`
 }
@@ -131,28 +130,28 @@ type SessionReplaced struct {
 	Made   string `json:"made"`
 }
 
-// SessionBefore states that a transaction comes before another one.
+// SessionBefore states that a transaction precedes another one.
 type SessionBefore struct {
 	First  Member `json:"first"`
 	Second Member `json:"second"`
 }
 
-// SessionHolds states that the transactions have an order that a level allows.
+// SessionHolds states that the transactions have an order that the level allows.
 type SessionHolds struct {
 	Level string `json:"level"`
 }
 
-// SessionBroken states that a level is broken by what breaks another one.
+// SessionBroken states that a violation of another level also breaks this level.
 type SessionBroken struct {
 	Anomaly string `json:"anomaly,omitempty"`
 	At      string `json:"at"`
 }
 
-// SessionWritesOpen states that the reads do not show the order of some writes, and that the search
-// for an order reached its bound.
+// SessionWritesOpen states that the reads do not determine the order of some writes, and that the search for
+// an order reached its limit.
 type SessionWritesOpen struct{}
 
-// SessionNoTimes states that a history does not have the order of real time.
+// SessionNoTimes states that a history has no order of real time.
 type SessionNoTimes struct{}
 
 func (SessionRead) Fact() string        { return "session-read" }

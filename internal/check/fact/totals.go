@@ -6,23 +6,23 @@ import (
 	"stroppy/internal/history"
 )
 
-// The statements about accounts and their ledger, and about rows without versions. Amounts and
-// balances are in the units of the workload, such as cents.
+// These facts are about accounts and their ledger, and about rows without versions. Amounts and balances are
+// in the units of the workload, such as cents.
 
 type (
-	// Objects states how many objects of a kind the end state has and the load made. If the
-	// numbers are equal, the objects are not the same.
+	// Objects counts the objects of a kind in the end state and in the load. If the numbers are equal, the
+	// objects differ.
 	Objects struct {
 		Noun  string `json:"noun"`
 		Found uint64 `json:"found"`
 		Made  uint64 `json:"made"`
 	}
-	// Sum states to what the balances add up, in the end and at the load.
+	// Sum compares the sum of the balances at the end with the sum at the load.
 	Sum struct {
 		End      int64  `json:"end"`
 		Load     int64  `json:"load"`
 		Accounts uint64 `json:"accounts"`
-		Overflow bool   `json:"overflow,omitempty"` // End, or its difference from Load, is more than 64 bits hold
+		Overflow bool   `json:"overflow,omitempty"` // End, or its difference from Load, exceeds 64 bits
 	}
 	// Negative states that a transaction left a balance below zero.
 	Negative struct {
@@ -30,9 +30,9 @@ type (
 		By      history.ID `json:"transaction"`
 		Balance int64      `json:"balance"`
 		Version uint64     `json:"version"`
-		Ended   bool       `json:"ended"` // the end state has it; else opening balance and ledger show it
+		Ended   bool       `json:"ended"` // seen in the end state; otherwise computed from the opening balance and the ledger
 	}
-	// NeverNegative states that no balance is below zero, in the end or by the ledger before.
+	// NeverNegative states that no balance is negative, neither at the end nor earlier by the ledger.
 	NeverNegative struct{}
 	// ForeignRow states that the end state has a row that neither the load nor a client made.
 	ForeignRow struct {
@@ -43,20 +43,20 @@ type (
 		By     history.ID `json:"transaction"`
 		Object Object     `json:"object,omitempty"`
 	}
-	// Books states that an account does not hold what its opening balance and the ledger make.
+	// Books states that the balance of an account differs from its opening balance plus the ledger's amounts.
 	Books struct {
 		Object  Object `json:"object"`
 		Balance int64  `json:"balance"`
 		Want    int64  `json:"want"`
 		Version uint64 `json:"version"`
-		Legs    int    `json:"legs"` // of the ledger, which is the version that the account should have
+		Legs    int    `json:"legs"` // number of legs in the ledger, which should be the account's version
 	}
-	// BooksClose states that the books of all accounts close.
+	// BooksClose states that all accounts agree with the ledger.
 	BooksClose struct {
 		Accounts uint64 `json:"accounts"`
 	}
-	// SameVersion states that two transactions both made one version of an account. Ledger: they
-	// are the makers by the ledger alone, and no update was lost. Closes: the balance has both amounts.
+	// SameVersion states that two transactions both made one version of an account. Ledger means that only
+	// the ledger shows it and that no update was lost. Closes means that the balance includes both amounts.
 	SameVersion struct {
 		First   Member `json:"first"`
 		Second  Member `json:"second"`
@@ -65,19 +65,19 @@ type (
 		Ledger  bool   `json:"by_ledger,omitempty"`
 		Closes  bool   `json:"closes,omitempty"`
 	}
-	// NoSuchLeg states that an account names a transaction as the maker of its last version, and
-	// the ledger has no part of that transaction for it.
+	// NoSuchLeg states that an account names a transaction as the maker of its last version, but the ledger
+	// has no part of that transaction for the account.
 	NoSuchLeg struct {
 		Object  Object     `json:"object"`
 		By      history.ID `json:"transaction"`
 		Version uint64     `json:"version"`
 	}
-	// LaterLeg states that the ledger has a later version of an account than its last one.
+	// LaterLeg states that the ledger has a version of an account that is later than the account's own.
 	LaterLeg struct {
 		Object  Object `json:"object"`
-		Version uint64 `json:"version"` // the last one
+		Version uint64 `json:"version"` // the account's own
 	}
-	// ImpossibleVersion states that the ledger has a version that its account cannot have had.
+	// ImpossibleVersion states that the ledger has a version that the account cannot have had.
 	ImpossibleVersion struct {
 		By history.ID `json:"transaction"`
 	}
@@ -88,31 +88,31 @@ type (
 		Balance int64      `json:"balance"`
 		Version uint64     `json:"version"`
 	}
-	// Presence states that an account which clients opened is there although it was closed
-	// (There), or is not there although it was not.
+	// Presence states that an account that clients opened is present although it was closed (There), or
+	// missing although it was not closed.
 	Presence struct {
 		Object Object `json:"object"`
 		There  bool   `json:"there"`
 	}
 
-	// Lost states that a transaction was acknowledged and is not in the end state.
+	// Lost states that an acknowledged transaction is missing from the end state.
 	Lost struct {
 		By history.ID `json:"transaction"`
 	}
-	// Altered states that the parts of a transaction in the end state are not those that were sent.
+	// Altered states that the parts of a transaction in the end state differ from the parts sent.
 	Altered struct {
 		By      history.ID `json:"transaction"`
-		Unknown bool       `json:"unknown,omitempty"` // its outcome is unknown; else it was acknowledged
+		Unknown bool       `json:"unknown,omitempty"` // the outcome is unknown; otherwise the transaction was acknowledged
 	}
-	// NotFound states that a transaction did not find an object that the load had made.
+	// NotFound states that a transaction did not find an object of the load.
 	NotFound struct {
 		By history.ID `json:"transaction"`
 	}
-	// AllThere states that all acknowledged transactions are there.
+	// AllThere states that all acknowledged transactions are in the end state.
 	AllThere struct {
 		Count int `json:"count"`
 	}
-	// Ghost states that a transaction which was aborted or rejected is there.
+	// Ghost states that an aborted or rejected transaction is in the end state.
 	Ghost struct {
 		By      history.ID      `json:"transaction"`
 		Outcome history.Outcome `json:"outcome"`
@@ -121,23 +121,24 @@ type (
 	ClosedGhost struct {
 		By history.ID `json:"transaction"`
 	}
-	// NeverSent states that a transaction is there, or a tombstone of it, that no client sent.
+	// NeverSent states that a transaction or a tombstone exists that no client sent.
 	NeverSent struct {
 		By        history.ID `json:"transaction"`
 		Tombstone bool       `json:"tombstone,omitempty"`
 	}
-	// NoGhosts states that nothing is there that should not be.
+	// NoGhosts states that the end state has no unexpected transaction.
 	NoGhosts struct{}
-	// UnsentReads states that what transactions read which no client sent is not known.
+	// UnsentReads states that some transactions were not sent by a known client, so their reads are not
+	// known.
 	UnsentReads struct {
 		Count int `json:"count"`
 	}
-	// Twice states that a transaction is in the ledger twice for one object.
+	// Twice states that the ledger has a transaction twice for one object.
 	Twice struct {
 		By history.ID `json:"transaction"`
 	}
-	// TwoVersions states that a transaction was seen as the maker of two versions of an object. Open: whether it
-	// was applied twice is not known, because the books of the object do not close.
+	// TwoVersions states that a transaction was seen as the maker of two versions of an object. Open means
+	// that a double application cannot be proved, because the object does not agree with the ledger.
 	TwoVersions struct {
 		By     history.ID `json:"transaction"`
 		Object Object     `json:"object"`
@@ -148,30 +149,30 @@ type (
 	// NoneTwice states that no transaction was applied twice.
 	NoneTwice struct{}
 
-	// AuditSum states that a whole audit saw another total than that of the load.
+	// AuditSum states that a complete audit saw another total than the load's.
 	AuditSum struct {
 		By    history.ID `json:"transaction"`
 		Saw   int64      `json:"saw"`
 		Total int64      `json:"total"`
 	}
-	// AuditTorn states that an audit saw no consistent cut.
+	// AuditTorn states that an audit did not see a consistent cut.
 	AuditTorn struct {
 		By history.ID `json:"transaction"`
 	}
-	// AuditsAgree states how many audits saw what they should.
+	// AuditsAgree counts the audits. All saw the expected total.
 	AuditsAgree struct {
 		Whole   int `json:"whole"`
 		Sampled int `json:"sampled"`
 	}
-	// NoAudit states that no audit was completed, in one of several runs if Several.
+	// NoAudit states that no audit was completed. Several means: in one of several runs.
 	NoAudit struct {
 		Several bool `json:"several,omitempty"`
 	}
-	// NoAudits states that no audits were asked for.
+	// NoAudits states that no audits were requested.
 	NoAudits struct{}
 
-	// OverLimit states that accounts which clients opened hold more together, or lack more, than
-	// the rule allows. By read it; 0: the end state shows it.
+	// OverLimit states that the total of accounts that clients opened is beyond the limit of a rule. By is
+	// the transaction that read it; 0: the end state shows it.
 	OverLimit struct {
 		By     history.ID `json:"transaction,omitempty"`
 		Object Object     `json:"object"` // one of the accounts
@@ -179,7 +180,7 @@ type (
 		Sum    int64      `json:"sum"`
 		Most   int64      `json:"most"`
 	}
-	// UnderLimit states that no such rule was broken.
+	// UnderLimit states that the rule was never broken.
 	UnderLimit struct {
 		Limit int64 `json:"limit"`
 		Low   int64 `json:"low"`
@@ -187,34 +188,35 @@ type (
 	}
 )
 
-// Fate says what became of a transaction whose effect another one read.
+// Fate is what happened to a transaction whose effect another transaction read.
 type Fate uint8
 
 const (
 	NeverRecorded Fate = iota // no client sent it
-	NotApplied                // it was aborted or rejected, or its outcome is unknown, and it is not there
-	Vanished                  // it was acknowledged and then was not there
-	AppliedAs                 // it made another version there
-	AppliedLater              // it was applied later, as another version
-	MadeNot                   // it did not make that version
+	NotApplied                // aborted, rejected or of unknown outcome, and not in the end state
+	Vanished                  // acknowledged, but missing afterwards
+	AppliedAs                 // made another version
+	AppliedLater              // was applied later, as another version
+	MadeNot                   // did not make that version
 )
 
 var fates = [...]string{"never recorded", "not applied", "vanished", "applied as another version", "applied later", "did not make the version"}
 
 func (f Fate) String() string { return fates[f] }
 
-// MarshalText carries a fate through JSON by name.
+// MarshalText returns the name of the fate.
 func (f Fate) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 type (
-	// LostUpdate states that two transactions read one version and both made the next one.
+	// LostUpdate states that two transactions read one version and both made the next.
 	LostUpdate struct {
 		First   Member `json:"first"`
 		Second  Member `json:"second"`
 		Object  Object `json:"object"`
-		Version uint64 `json:"version"` // that both made
+		Version uint64 `json:"version"` // the version that both made
 	}
-	// OddRead states that a transaction read a version as made by another one that did not make it.
+	// OddRead states that a transaction read a version and its writer, but that writer did not make the
+	// version.
 	OddRead struct {
 		Reader  Member          `json:"reader"`
 		Writer  Member          `json:"writer"` // ID 0: the load
@@ -223,11 +225,11 @@ type (
 		Balance int64           `json:"balance"`
 		Fate    Fate            `json:"fate"`
 		Outcome history.Outcome `json:"outcome"`           // of the writer
-		As      uint64          `json:"made,omitempty"`    // the version that the writer made
+		As      uint64          `json:"made,omitempty"`    // the version that the writer did make
 		Ended   bool            `json:"ended,omitempty"`   // there is an end state
-		Aborted bool            `json:"aborted,omitempty"` // it was aborted or rejected, and is in the ledger all the same
+		Aborted bool            `json:"aborted,omitempty"` // the writer was aborted or rejected, but is in the ledger
 	}
-	// ReadAs states that a transaction read a version as made by another one.
+	// ReadAs names the writer of a version that a transaction read.
 	ReadAs struct {
 		Reader  history.ID `json:"reader"`
 		Writer  history.ID `json:"writer"` // 0: the load
@@ -242,36 +244,37 @@ type (
 		Version uint64 `json:"version"`
 		Balance int64  `json:"balance"`
 		Want    int64  `json:"want"`
-		Ended   bool   `json:"ended,omitempty"` // there is an end state, whose ledger makes Want; else the recordings do
+		Ended   bool   `json:"ended,omitempty"` // Want is from the ledger of the end state; otherwise from the recordings
 	}
-	// Dependency states why one transaction must come before another.
+	// Dependency states why one transaction must precede another.
 	Dependency struct {
 		From    Member        `json:"from"`
 		To      Member        `json:"to"`
 		Kind    string        `json:"kind"`             // ww, wr, rw, predicate or real time
 		Object  Object        `json:"object,omitempty"` // empty: not known
 		Version uint64        `json:"version"`
-		Apart   time.Duration `json:"apart_ns,omitempty"` // of real time: from the end of From to the beginning of To
-		Low     int64         `json:"low,omitempty"`      // of a predicate: the balance that it is about
+		Apart   time.Duration `json:"apart_ns,omitempty"` // for real time: from the end of From to the beginning of To
+		Low     int64         `json:"low,omitempty"`      // for a predicate: its balance
 	}
-	// Cycle states that each transaction must come before the next, and the last before the first.
+	// Cycle states that each transaction must precede the next, and the last must precede the first.
 	Cycle struct {
 		Steps []Dependency `json:"steps"` // the first few
 		All   int          `json:"transactions"`
 	}
-	// Component states that a transaction is one of several of which each must come before every other.
+	// Component states that a transaction belongs to a group in which each transaction must precede every
+	// other.
 	Component struct {
 		By  history.ID `json:"transaction"`
 		All int        `json:"transactions"`
 	}
-	// Operation states what a transaction saw and made of an object.
+	// Operation describes what a transaction read and wrote of an object.
 	Operation struct {
-		Object  Object `json:"object,omitempty"` // empty: it is clear which
+		Object  Object `json:"object,omitempty"` // empty: clear from the context
 		Read    bool   `json:"read"`
 		Version uint64 `json:"version"`
 		Balance int64  `json:"balance"`
 		Wrote   bool   `json:"wrote"`
-		Made    uint64 `json:"made,omitempty"` // the version
+		Made    uint64 `json:"made,omitempty"` // the version written
 		Amount  int64  `json:"amount,omitempty"`
 	}
 	// Serial states that the dependencies have no cycle.
@@ -281,65 +284,66 @@ type (
 	}
 	// WithRealTime states that the order of all transactions agrees with real time.
 	WithRealTime struct{}
-	// NotSerializable states that what breaks a weaker level breaks this one too.
+	// NotSerializable states that a violation of a weaker level also breaks this level.
 	NotSerializable struct{}
-	// NoOrder states that no transaction was applied.
+	// NoOrder states that no transaction was applied, so there is nothing to order.
 	NoOrder struct{}
 )
 
 type (
-	// Growth states by how much the balances of each group grew, and what was added.
+	// Growth compares the growth of the balances of each group with the amounts added.
 	Growth struct {
 		Groups []Group `json:"groups"`
 		Added  int64   `json:"added"`
-		Driven bool    `json:"driven"` // Added is of committed transactions; else of the rows of the history
+		Driven bool    `json:"driven"` // Added is from committed transactions; otherwise from the rows of the history
 	}
-	// Group is one group of rows.
+	// Group holds the sums of one group of rows.
 	Group struct {
 		Name string `json:"name"`
 		Grew int64  `json:"grew"`
 	}
-	// RowBooks states that a row does not hold what its opening and the added amounts make.
+	// RowBooks states that the balance of a row differs from its opening balance plus the added amounts.
 	RowBooks struct {
 		Object  Object `json:"object"`
 		Balance int64  `json:"balance"`
 		Want    int64  `json:"want"`
 	}
-	// RowsFit states that all rows hold what they should. Bare: it was compared with what was acknowledged;
-	// Partly: of some runs.
+	// RowsFit states that all rows have the expected balances. Bare means that they were compared with
+	// acknowledged transactions; Partly means that this was so for some runs.
 	RowsFit struct {
 		Rows    uint64 `json:"rows"`
 		Bare    bool   `json:"bare,omitempty"`
 		Partly  bool   `json:"partly,omitempty"`
-		Foreign int64  `json:"foreign,omitempty"` // rows of the history of somebody else
+		Foreign int64  `json:"foreign,omitempty"` // rows of the history that no run wrote
 	}
 	// ForeignAmounts states that the history has amounts on rows that no load made.
 	ForeignAmounts struct {
 		Groups []string `json:"groups"`
 	}
-	// Loose states that transactions of unknown outcome leave nothing that shows whether they were applied.
+	// Loose states that transactions of unknown outcome leave no trace that would show whether they were
+	// applied.
 	Loose struct {
 		First []history.ID `json:"transactions"`
 		Count int          `json:"count"`
 	}
-	// Emptied states that rows of somebody else are gone that were there when the tables were first driven.
+	// Emptied states that rows which existed before the first run are missing.
 	Emptied struct {
 		Rows int `json:"rows"`
 	}
-	// Shared states that somebody else has worked on the tables since they were first driven.
+	// Shared states that other programs have used the tables since the first run.
 	Shared struct {
 		Rows int `json:"rows"`
 	}
-	// BareRun states that a run kept no history and that its recording was not given, or was cut off.
+	// BareRun states that a run kept no history, and that its recording was not given or was cut off.
 	BareRun struct {
 		Run    uint64 `json:"run"`
 		CutOff bool   `json:"cut_off,omitempty"`
 	}
-	// Reasons states several reasons.
+	// Reasons combines several reasons.
 	Reasons struct {
 		List []Fact `json:"reasons"`
 	}
-	// NoPath states that no order of an account's transactions explains what this one read.
+	// NoPath states that no order of an account's transactions explains a read balance.
 	NoPath struct {
 		By      history.ID `json:"transaction"`
 		Object  Object     `json:"object"`
@@ -351,12 +355,12 @@ type (
 		By     history.ID `json:"transaction"`
 		Object Object     `json:"object"`
 	}
-	// Paths states that an order of so many transactions explains every balance that was read.
+	// Paths states that an order of the transactions explains every balance that was read.
 	Paths struct {
 		Transactions int `json:"transactions"`
 	}
-	// UnsurePaths states that the order on some accounts is not known: which transactions were
-	// applied, or in which real time (RealTime).
+	// UnsurePaths states that the order is not known on some accounts: which transactions were applied or,
+	// with RealTime, in which order of real time.
 	UnsurePaths struct {
 		Accounts int  `json:"accounts"`
 		RealTime bool `json:"real_time,omitempty"`

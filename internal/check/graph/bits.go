@@ -26,7 +26,7 @@ func (b bits) add(c bits) {
 	}
 }
 
-// within reports whether all of b are in c.
+// within reports whether b is a subset of c.
 func (b bits) within(c bits) bool {
 	for i, word := range b {
 		if word&^c[i] != 0 {

@@ -2,7 +2,7 @@ package graph
 
 import "slices"
 
-// fork copies what is known, and returns what forgets the copy.
+// fork saves a copy of the search state, and returns a function that restores it.
 func (c *chooser) fork() (back func()) {
 	given := c.before
 	c.work += len(given) * (8 + len(given)/64)
@@ -13,11 +13,11 @@ func (c *chooser) fork() (back func()) {
 	return func() { c.before = given }
 }
 
-// branch orders one pair after another, first as the nodes are placed by the order that was made
-// up, and then the other way round.
+// branch tries both orders of one pair after another. It starts with the order in which the last attempt
+// placed the nodes.
 func (c *chooser) branch(pairs []Pair, branches *int) State {
 	if len(pairs) == 0 {
-		for i := range c.before { // who is before another has fewer before it
+		for i := range c.before { // an earlier node has fewer predecessors
 			c.at[i] = c.before[i].count()
 		}
 		return Holds
@@ -48,8 +48,8 @@ func (c *chooser) branch(pairs []Pair, branches *int) State {
 	return Fails
 }
 
-// propagate orders the pairs of which one order contradicts what is known, until there is none.
-// It returns those that are left, and whether no pair has two such orders.
+// propagate fixes the order of each pair whose other order contradicts the known order, until no such pair is
+// left. It returns the remaining pairs. It reports false if both orders of a pair are contradictory.
 func (c *chooser) propagate(pairs []Pair) (left []Pair, ok bool) {
 	left, ok = slices.Clone(pairs), true
 	for again := true; again && ok; {
@@ -77,8 +77,8 @@ func (c *chooser) propagate(pairs []Pair) (left []Pair, ok bool) {
 	return left, ok
 }
 
-// edges are what the two orders of a pair mean between the nodes of the part. What is outside comes
-// before all of the part.
+// edges returns the edges between nodes of the part that follow from each of the two orders of a pair. Nodes
+// outside the part precede all nodes of the part.
 func (c *chooser) edges(p Pair) *[2][][2]int {
 	if known := c.meant[p]; known != nil {
 		return known
@@ -97,12 +97,12 @@ func (c *chooser) edges(p Pair) *[2][][2]int {
 	return known
 }
 
-// possible reports whether edges contradict nothing that is known.
+// possible reports whether edges are consistent with the known order.
 func (c *chooser) possible(edges [][2]int) bool {
 	return !slices.ContainsFunc(edges, func(e [2]int) bool { return c.before[e[0]].has(e[1]) })
 }
 
-// follow adds edges to what is known.
+// follow adds edges to the known order.
 func (c *chooser) follow(edges [][2]int) {
 	for _, e := range edges {
 		from, to := e[0], e[1]

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// search chooses an order for each of the pairs, such that the graph has no cycle over their
-// edges. If there is no choice it returns pairs of which there is none.
+// search chooses an order for each pair so that the graph with the resulting edges has no cycle. If no choice
+// exists, it returns a set of pairs that have none.
 func (s *settling) search() (core []Pair, state State) {
 	steps := 0
 	for _, p := range s.pairs {
@@ -44,13 +44,13 @@ func (s *settling) search() (core []Pair, state State) {
 	return nil, Holds
 }
 
-// part is the nodes of one component of what is chosen, and its pairs.
+// part holds the nodes of one component of the chosen edges, and the pairs of the component.
 type part struct {
 	nodes []int
 	pairs []Pair
 }
 
-// parts divides the pairs: a cycle over their edges has nodes of one part alone.
+// parts divides the pairs into components. Each cycle over the pairs' edges lies within one component.
 func (s *settling) parts(nodes []uint32, number map[uint32]int, before []bits) (list []part) {
 	g := New(len(nodes), 0, nil, s.base.w, func(b *Builder) {
 		for i := range nodes {
@@ -87,30 +87,30 @@ func (s *settling) parts(nodes []uint32, number map[uint32]int, before []bits) (
 	return list
 }
 
-// rule says that a node may follow guard only behind all that are needed.
+// rule states that a node may follow guard only after all needed nodes.
 type rule struct {
 	guard int
 	needs bits
 }
 
-// chooser places the nodes of a part one by one. Which of two runs comes first is decided when
-// the first version of the second one is placed: all of the other run must be there then. So
-// whether the rest can be placed depends on the set of those that are, and each set is looked at once.
+// chooser places the nodes of a part one by one. The order of two runs is decided when the first version of
+// the second run is placed: all nodes of the first run must then be placed. So the remaining nodes depend
+// only on the set of placed nodes, and each set is examined once.
 type chooser struct {
 	*settling
 	nodes  []uint32
-	local  map[uint32]int // the number of a node
+	local  map[uint32]int // index by node
 	before []bits
 	pairs  []Pair
-	meant  map[Pair]*[2][][2]int // of edges
+	meant  map[Pair]*[2][][2]int // the edges of each order of a pair
 
 	rules  [][]rule
-	begins []bool // that a node is a guard: to place it early may be wrong
+	begins []bool // reports whether the node is a guard: placing a guard early may be wrong
 	placed bits
 	count  int
-	at     []int // where each was placed
+	at     []int // the position of each node
 	failed map[string]bool
-	looks  int // at whether a node can be placed
+	looks  int // number of examined placements
 }
 
 func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
@@ -132,7 +132,7 @@ func (s *settling) chooser(p part, nodes []uint32, before []bits) *chooser {
 	return c
 }
 
-// choose looks for an order of the nodes that some pairs allow.
+// choose looks for an order of the nodes that is consistent with one order of each pair.
 func (c *chooser) choose(pairs []Pair) State {
 	n := len(c.nodes)
 	c.rules, c.begins, c.placed, c.count = make([][]rule, n), make([]bool, n), newBits(n), 0
@@ -151,7 +151,7 @@ func (c *chooser) choose(pairs []Pair) State {
 		return Open
 	}
 	if n > c.few {
-		branches := min(mostBranches, mostForks/(1+n*n/64)) // each keeps a copy of what is known
+		branches := min(mostBranches, mostForks/(1+n*n/64)) // each branch keeps a copy of the known order
 		if state := c.branch(left, &branches); state != Open || n > mostNodes {
 			return state
 		}
@@ -165,7 +165,7 @@ func (c *chooser) choose(pairs []Pair) State {
 	return Fails
 }
 
-// rule adds what it means that one run comes before another.
+// rule adds the constraints of placing one run before another.
 func (c *chooser) rule(one *Run, edges [][2]int) {
 	guard := c.local[one.First*c.each]
 	c.begins[guard] = true
@@ -182,7 +182,7 @@ func (c *chooser) rule(one *Run, edges [][2]int) {
 	}
 }
 
-// given reports whether the search has come to its bounds.
+// given reports whether the search has reached its limits.
 func (c *chooser) given() bool {
 	most := mostLooks
 	if len(c.nodes) > c.few {
@@ -210,13 +210,13 @@ func (c *chooser) put(i int) {
 	c.count++
 }
 
-// search places the rest, and reports whether that went.
+// search places the remaining nodes, and reports whether it succeeded.
 func (c *chooser) search() bool {
 	var settled []int
 	for again := true; again && !c.given(); {
 		again = false
 		for i := range c.nodes {
-			if !c.begins[i] && c.allowed(i) { // nothing waits for it to be absent
+			if !c.begins[i] && c.allowed(i) { // no other node requires that it is absent
 				c.put(i)
 				settled = append(settled, i)
 				again = true
@@ -250,7 +250,7 @@ func (c *chooser) search() bool {
 	return false
 }
 
-// key is the set of the nodes that are placed, as a key of a map.
+// key encodes the set of placed nodes as a map key.
 func (c *chooser) key() string {
 	key := make([]byte, 0, 8*len(c.placed))
 	for _, word := range c.placed {
@@ -262,7 +262,7 @@ func (c *chooser) key() string {
 	return string(key)
 }
 
-// smaller takes pairs away from some of which there is no choice, as long as there is none.
+// smaller removes pairs from a set without a consistent choice, as long as the set has none.
 func (s *settling) smaller(c *chooser) []Pair {
 	pairs := slices.Clone(c.pairs)
 	looked := c.looks

@@ -2,7 +2,7 @@ package graph
 
 import "sort"
 
-// nodes are the nodes of base that the pairs' edges are between.
+// nodes returns the nodes of base that occur in the pairs' edges, and the index of each.
 func (s *settling) nodes(pairs []Pair) (nodes []uint32, number map[uint32]int) {
 	number = map[uint32]int{}
 	add := func(t uint32) {
@@ -26,7 +26,7 @@ func (s *settling) nodes(pairs []Pair) (nodes []uint32, number map[uint32]int) {
 	return nodes, number
 }
 
-// closure returns for each node which others come before it.
+// closure returns for each node the set of its predecessors.
 func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
 	before := make([]bits, len(nodes))
 	for i := range before {
@@ -38,7 +38,7 @@ func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
 	}
 	for i, n := range nodes {
 		before[i].clear(i)
-		if s.each == 2 && n%2 == 1 { // who ends has begun
+		if s.each == 2 && n%2 == 1 { // a transaction that ends has begun
 			before[i].set(number[n-1])
 			before[i].add(before[number[n-1]])
 		}
@@ -46,8 +46,8 @@ func (s *settling) closure(nodes []uint32, number map[uint32]int) []bits {
 	return before
 }
 
-// reached notes of each node which of so many words of the nodes reach it. It goes through the
-// nodes of base in their order, and hands on what reached each.
+// reached computes the predecessors of each node, for the given range of words of the sets. It visits the
+// nodes of base in order and passes on the set of each.
 func (s *settling) reached(nodes []uint32, from, words int, before []bits) {
 	g := s.base
 	set := make([]uint64, words*g.Nodes())
@@ -86,17 +86,18 @@ func (s *settling) reached(nodes []uint32, from, words int, before []bits) {
 	}
 }
 
-// past has what reached all that had ended on a line before each of its ends.
+// past holds, for each end on a line, the set of predecessors of all transactions that had ended by then.
 type past struct {
 	*line
 	ends  []int64
 	words int
 	of    func(n uint32) bits
 	known []uint64
-	count int // how many ends are known
+	count int // number of known ends
 }
 
-// until returns what reached all that ended before a time; they were all gone through.
+// until returns the predecessors of all transactions that ended before a time. All of these must have been
+// visited.
 func (p *past) until(begin int64) bits {
 	n := sort.Search(len(p.byEnd), func(i int) bool { return p.ends[p.byEnd[i]] >= begin })
 	if n == 0 {

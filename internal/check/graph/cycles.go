@@ -2,12 +2,12 @@ package graph
 
 import "stroppy/internal/isolation"
 
-// MostPicked bounds the components of one level of which a cycle is picked.
+// MostPicked limits the number of components for which a cycle is picked, at each level.
 const MostPicked = 64
 
-// Cycles decides for every component which level its cycles break, exactly, and picks a
-// shortest cycle of those that the weakest one forbids: of each level a few, in the smallest
-// components. The components of which none is picked are handed to group.
+// Cycles decides exactly which level the cycles of each component break. It picks a shortest cycle that the
+// weakest of these levels forbids, for a few of the smallest components at each level. The other components
+// are passed to group.
 func (g *Graph) Cycles(o Order, group func(level isolation.Level, component []uint32)) (found [][]Step) {
 	core, nodes := g.Core(o.mask(), o == Real)
 	if core == nil {
@@ -32,10 +32,10 @@ func (g *Graph) Cycles(o Order, group func(level isolation.Level, component []ui
 	return found
 }
 
-// Weakest returns the first test that the cycles between some nodes make fail in an order.
+// Weakest returns the first test that fails for the cycles between the given nodes in an order.
 func (g *Graph) Weakest(nodes []uint32, o Order) Test { return g.parts().of(nodes).weakest(o) }
 
-// weakest returns the first test that fails in an order, of a graph that has a cycle.
+// weakest returns the first test that fails in an order. The graph must have a cycle.
 func (g *Graph) weakest(o Order) Test {
 	for _, t := range []Test{TestReadUncommitted, TestReadCommitted, TestSnapshot} {
 		if g.state(t, o, o == Real) == Fails {
@@ -45,7 +45,7 @@ func (g *Graph) weakest(o Order) Test {
 	return TestSerializable
 }
 
-// shortest returns a shortest cycle of those that make a test fail, and no weaker one.
+// shortest returns a shortest cycle that makes the test fail and passes all weaker tests.
 func (g *Graph) shortest(t Test, o Order) (best []Step) {
 	s := NewSearch(g, o, nil)
 	for p := range Phenomena {
@@ -63,7 +63,7 @@ func (g *Graph) shortest(t Test, o Order) (best []Step) {
 	return best
 }
 
-// Outward maps a path between some nodes of a graph to the graph's nodes, in place.
+// Outward translates the nodes of a path in a subgraph to the nodes of the whole graph, in place.
 func Outward(steps []Step, nodes []uint32) []Step {
 	for i := range steps {
 		steps[i].From, steps[i].To = nodes[steps[i].From], nodes[steps[i].To]

@@ -6,35 +6,35 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// State says whether a level forbids what was found.
+// State is the answer of a test.
 type State uint8
 
 const (
 	Holds State = iota
-	Open        // it depends on how reads that have two explanations are explained
+	Open        // the answer depends on reads that have two explanations
 	Fails
 )
 
-// Test is a graph whose cycles a level forbids.
+// Test identifies a subgraph whose cycles an isolation level forbids.
 type Test uint8
 
-// The tests, the weakest level's first.
+// These tests are ordered from the weakest level to the strongest.
 const (
-	TestReadUncommitted Test = iota // writes over writes
-	TestReadCommitted               // and reads of writes
-	TestRepeatableRead              // and anti-dependencies of items
-	TestSnapshot                    // all, without two anti-dependencies in a row
-	TestSerializable                // all
+	TestReadUncommitted Test = iota // write-write edges
+	TestReadCommitted               // also write-read edges
+	TestRepeatableRead              // also anti-dependencies on items
+	TestSnapshot                    // all edges, but no two anti-dependencies in a row
+	TestSerializable                // all edges
 	Tests
 )
 
-// mask returns the edges that a test is about in an order.
+// mask returns the kinds of edges that the test uses in an order.
 func (t Test) mask(o Order) Mask {
 	return [Tests]Mask{Writes, Reads, Items, All, All}[t] | o.mask()&Clients
 }
 
-// of returns the graph of which a test wants that it has no cycle, and how many nodes it has
-// for each of g's.
+// of returns the graph that must have no cycle for the test to pass, and the number of its nodes for each
+// node of g.
 func (g *Graph) of(t Test) (*Graph, uint32) {
 	if t == TestSnapshot {
 		return g.Spaced(), 2
@@ -42,7 +42,7 @@ func (g *Graph) of(t Test) (*Graph, uint32) {
 	return g, 1
 }
 
-// Level returns the level that a test decides in an order; Unknown is none.
+// Level returns the isolation level that the test decides in an order, and Unknown if there is none.
 func (t Test) Level(o Order) isolation.Level {
 	return [Orders][Tests]isolation.Level{
 		{isolation.ReadUncommitted, isolation.ReadCommitted, isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable},
@@ -51,15 +51,15 @@ func (t Test) Level(o Order) isolation.Level {
 	}[o][t]
 }
 
-// Decision is what a graph decides, in each order.
+// Decision holds the result of every test in every order.
 type Decision struct {
 	States [Orders][Tests]State
-	Cores  [Orders]*Graph   // what all cycles are in; nil where there is none
-	Nodes  [Orders][]uint32 // which nodes of the graph the core's are
+	Cores  [Orders]*Graph   // the subgraph with all cycles; nil: no cycle
+	Nodes  [Orders][]uint32 // the nodes of g that correspond to the nodes of the core
 }
 
-// Decide decides exactly, for each order, which tests have a cycle. The edges of clients have
-// to be in the graph. Where a history has no times, real time is left out.
+// Decide decides exactly which tests have a cycle, for each order. The graph must contain the edges of the
+// clients. If real is false, the order of real time is omitted.
 func (g *Graph) Decide(real bool) *Decision {
 	d := &Decision{}
 	outer, nodes := g, []uint32(nil)
@@ -87,8 +87,8 @@ func (g *Graph) Decide(real bool) *Decision {
 	return d
 }
 
-// decide decides the tests of an order, the strongest first. What fails in a weaker order
-// fails in this one, and where a test has no cycle, those whose edges it has have none either.
+// decide runs the tests of an order, the strongest first. A test that fails in a weaker order fails in this
+// one. If a test has no cycle, the tests with a subset of its edges have none.
 func (d *Decision) decide(o Order, timed bool) {
 	states := &d.States[o]
 	for _, t := range []Test{TestSerializable, TestSnapshot, TestRepeatableRead, TestReadCommitted, TestReadUncommitted} {
@@ -102,7 +102,7 @@ func (d *Decision) decide(o Order, timed bool) {
 	}
 }
 
-// state says whether a graph has a cycle that makes a test fail.
+// state reports whether the graph has a cycle that makes the test fail.
 func (g *Graph) state(t Test, o Order, timed bool) State {
 	mask := t.mask(o)
 	g, _ = g.of(t)
@@ -115,9 +115,9 @@ func (g *Graph) state(t Test, o Order, timed bool) State {
 	return Fails
 }
 
-// Any finds a cycle that makes a test fail, which is a short one and nothing more. It is for
-// where the search for the shortest has come to its bounds, and for real time of several
-// clocks, which a cycle may need more than once.
+// Any returns a cycle that makes a test fail. The cycle is short, but not always the shortest. Any is used
+// when the search for the shortest cycle reaches its limits, and for real time of several clocks, where a
+// cycle may need several edges of real time.
 func (g *Graph) Any(t Test, o Order) []Step {
 	g, nodes := g.of(t)
 	steps, _ := g.Short(t.mask(o).Without(Guesses), o == Real)
@@ -135,9 +135,10 @@ func (g *Graph) Any(t Test, o Order) []Step {
 	return steps
 }
 
-// oneTime leaves one edge of real time in a cycle that has several of one clock. Of two,
-// a → b and c → d, a ended before d began or c before b: else d had begun before a ended, a
-// before b began, b before c ended and c before d began.
+// oneTime removes all edges of real time but one from a cycle with several of the same clock.
+//
+// For two edges a → b and c → d, either a ended before d began, or c ended before b began. Otherwise, d began
+// before a ended, a before b began, b before c ended, and c before d began, which is impossible.
 func (g *Graph) oneTime(steps []Step) []Step {
 	for j, second := range steps {
 		for i, first := range steps[:j] {
@@ -155,8 +156,8 @@ func (g *Graph) oneTime(steps []Step) []Step {
 	return steps
 }
 
-// unfold returns the part of a closed path without two anti-dependencies in a row that passes
-// no transaction twice and has none either.
+// unfold returns a part of a closed path that passes no transaction twice. If the path has no two
+// anti-dependencies in a row, the result has none either.
 func unfold(steps []Step) []Step {
 	for {
 		i, j := repeated(steps)

@@ -2,21 +2,21 @@ package graph
 
 import "stroppy/internal/check"
 
-// Uncertain are times of which those of one group are exact among themselves, and those of two
-// are known within the errors of both.
+// Uncertain holds times of several groups. Times within a group are exact relative to each other. Times of
+// two groups are known within the sum of both errors.
 type Uncertain struct {
-	Begin, End []int64  // as of Times
-	Group      []uint32 // of the transactions
-	Error      []int64  // of the groups, ns
+	Begin, End []int64  // as in Times
+	Group      []uint32 // the group of each transaction
+	Error      []int64  // the error of each group in ns
 }
 
-// Doubt counts the transactions that may have ended before one began that comes before them by
-// the edges. Real time contradicts the edges, whatever the errors are within their bounds, if
-// and only if it does for such a pair: of two steps of real time on one clock a cycle needs one
-// (oneTime). There is no order at all where the graph has a cycle, and then no doubt either.
+// Doubt counts the transactions that may have ended before one of their predecessors began. Real time
+// contradicts the edges, within the bounds of the errors, if and only if there is such a pair: a cycle needs
+// at most one edge of real time on one clock (see oneTime). If the graph has a cycle, it has no order, and
+// Doubt returns the zero value.
 //
-// Of what comes before a transaction only the latest beginnings have to be known, of two
-// groups. So it is linear.
+// Only the latest beginnings of two groups matter among the predecessors of a transaction, so the algorithm
+// is linear.
 func (g *Graph) Doubt(t Uncertain) (d check.Doubt) {
 	order := g.Ordered(All|Clients, false)
 	latest := make([]check.Latest, len(order))

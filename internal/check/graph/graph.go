@@ -1,5 +1,5 @@
-// Package graph decides from the dependencies between transactions whether they have an order,
-// and which isolation level forbids it where they have none.
+// Package graph decides whether transactions can be ordered in agreement with their dependencies. If they
+// cannot, it decides which isolation level forbids that.
 package graph
 
 import (
@@ -10,24 +10,24 @@ import (
 	"stroppy/internal/check"
 )
 
-// The kinds of edges of the dependency graph.
+// These are the kinds of edges of the dependency graph.
 const (
-	Ww          uint8 = iota // the second overwrote the version that the first made
-	Wr                       // the second read a version that the first made
-	Rw                       // the first read a version that the second overwrote
-	PredicateRw              // the second changed what the predicate matched that the first read by
-	Pass                     // from a node that is no transaction: its edges go on to whatever it leads to
-	Process                  // one client had the answer of the first before it began the second
-	GuessWr                  // Wr, if a read that has two explanations is explained right
-	GuessRw                  // PredicateRw, likewise
-	Rt                       // the first ended before the second began; of cycles alone, because no graph has such edges
+	Ww          uint8 = iota // the second transaction overwrote the version that the first made
+	Wr                       // the second transaction read a version that the first made
+	Rw                       // the first transaction read a version that the second overwrote
+	PredicateRw              // the second transaction changed the set of rows that the first read by a predicate
+	Pass                     // from a hub, a node that is not a transaction: leads on to the targets of the hub
+	Process                  // one client received the reply to the first before it began the second
+	GuessWr                  // Wr, if a read with two explanations is explained correctly
+	GuessRw                  // PredicateRw, with the same condition
+	Rt                       // the first ended before the second began; occurs in cycles only, never stored in a graph
 	kinds
 )
 
-// Mask is a set of kinds.
+// Mask is a set of kinds of edges.
 type Mask uint16
 
-// The masks of the graphs that isolation levels are defined by.
+// These masks select the graphs that define isolation levels.
 const (
 	Writes  Mask = 1<<Ww | 1<<Pass
 	Reads   Mask = Writes | 1<<Wr | 1<<GuessWr
@@ -37,7 +37,7 @@ const (
 	Clients Mask = 1 << Process
 )
 
-// Without returns what of m is not in n.
+// Without returns the kinds of m that are not in n.
 func (m Mask) Without(n Mask) Mask { return m &^ n }
 
 func (m Mask) has(kind uint32) bool { return m>>kind&1 != 0 }
@@ -54,40 +54,40 @@ type Step struct {
 	Kind     uint8
 }
 
-// Anti says that an edge is an anti-dependency.
+// Anti reports whether the edge is an anti-dependency.
 func (s Step) Anti() bool { return s.Kind == Rw || s.Kind == PredicateRw || s.Kind == GuessRw }
 
-// Graph is a graph of 4 bytes an edge and as many a node, beside the times: the edges of node
-// n are arc[row[n]:row[n+1]], each the other node and in the lowest bits the kind. Real time is
-// no edge in it: a transaction that ended before another began comes before it.
+// Graph is a compact dependency graph: 4 bytes for each edge and each node, plus the times. The edges of node
+// n are arc[row[n]:row[n+1]]; each holds the target and, in the lowest bits, the kind. Real time is not
+// stored as edges: a transaction that ended before another began precedes it.
 type Graph struct {
 	row, arc     []uint32
-	transactions int // the first nodes; the others are none
+	transactions int // number of transactions, which are the first nodes; the rest are hubs
 	times        []Times
-	lines        [][]line     // of each of the times and each group, once that was asked for
-	w            *check.Watch // once it has ended, all that a graph says is worth nothing
+	lines        [][]line     // by index of times and by group, created on first use
+	w            *check.Watch // after it has ended, no result of the graph is valid
 }
 
-// Builder takes the edges of a graph.
+// Builder receives the edges of a graph.
 type Builder struct {
 	row, arc []uint32
 	total    uint64
 	w        *check.Watch
 }
 
-// New builds a graph. Its first nodes are the transactions, and hubs are those that are none.
-// edges adds all edges, and is called twice: first they are counted.
+// New builds a graph. The first nodes are the transactions, followed by the hubs. New calls edges twice,
+// first to count the edges and then to store them.
 func New(transactions, hubs int, times []Times, w *check.Watch, edges func(b *Builder)) *Graph {
 	nodes := transactions + hubs
 	g := &Graph{transactions: transactions, times: times, w: w}
 	b := &Builder{row: make([]uint32, nodes+2), w: w}
 	if nodes > maxNodes {
-		w.Fail(fmt.Errorf("the history has more than %d transactions, which is more than one check takes", maxNodes))
+		w.Fail(fmt.Errorf("the history has more than the limit of %d transactions: check a shorter run", maxNodes))
 	} else if !w.Cancelled() {
 		edges(b)
 	}
 	if b.total >= math.MaxUint32 {
-		w.Fail(fmt.Errorf("the history has %d dependencies, which is more than one check takes", b.total))
+		w.Fail(fmt.Errorf("the history has %d dependencies, which is above the limit: check a shorter run", b.total))
 	}
 	if w.Err != nil {
 		g.row = make([]uint32, nodes+1)
@@ -102,7 +102,7 @@ func New(transactions, hubs int, times []Times, w *check.Watch, edges func(b *Bu
 	return g
 }
 
-// Add adds an edge. One from a transaction to itself, or to or from none, is left out.
+// Add adds an edge. It ignores an edge from a transaction to itself, and edges from or to None.
 func (b *Builder) Add(from, to uint32, kind uint8) {
 	if from == to || from == check.None || to == check.None {
 		return
@@ -117,17 +117,17 @@ func (b *Builder) Add(from, to uint32, kind uint8) {
 	*at++
 }
 
-// Edges are edges that were found one by one, before the graph is built: 8 bytes each.
+// Edges collects edges before the graph is built, in 8 bytes each.
 type Edges []struct{ from, arc uint32 }
 
-// Add adds an edge as Builder.Add does.
+// Add adds an edge like Builder.Add.
 func (e *Edges) Add(from, to uint32, kind uint8) {
 	if from != to && from != check.None && to != check.None {
 		*e = append(*e, struct{ from, arc uint32 }{from, to<<kindBits | uint32(kind)})
 	}
 }
 
-// AddTo adds them to a graph.
+// AddTo adds all edges to a builder.
 func (e Edges) AddTo(b *Builder) {
 	for _, one := range e {
 		if b.w.Ended() {
@@ -137,7 +137,7 @@ func (e Edges) AddTo(b *Builder) {
 	}
 }
 
-// Nodes and Edges count them.
+// Nodes returns the number of nodes, including hubs.
 func (g *Graph) Nodes() int { return len(g.row) - 1 }
 func (g *Graph) Edges() int { return len(g.arc) }
 
@@ -152,12 +152,12 @@ func (g *Graph) Each(yield func(Step) bool) {
 	}
 }
 
-// has says that a graph has an edge of the mask.
+// has reports whether the graph has an edge of the mask.
 func (g *Graph) has(mask Mask) bool {
 	return slices.ContainsFunc(g.arc, func(a uint32) bool { return mask.has(a & kindMask) })
 }
 
-// Only returns the graph of some of the edges.
+// Only returns the graph of the edges for which keep returns true.
 func (g *Graph) Only(keep func(s Step) bool) *Graph {
 	return New(g.transactions, g.Nodes()-g.transactions, g.times, g.w, func(b *Builder) {
 		for s := range g.Each {
@@ -168,10 +168,10 @@ func (g *Graph) Only(keep func(s Step) bool) *Graph {
 	})
 }
 
-// parts makes the graphs of the edges between some nodes of one graph.
+// parts builds subgraphs of one graph.
 type parts struct {
 	*Graph
-	local []uint32 // of each node: its place among those of the part
+	local []uint32 // the index of each node within the part
 }
 
 func (g *Graph) parts() *parts {
@@ -182,8 +182,8 @@ func (g *Graph) parts() *parts {
 	return p
 }
 
-// of returns the graph of the edges between nodes, which are in order and are numbered by
-// their places there.
+// of returns the subgraph of the given nodes, which must be sorted. The nodes are renumbered by their
+// position.
 func (p *parts) of(nodes []uint32) *Graph {
 	s := &Graph{row: make([]uint32, 1, len(nodes)+1), w: p.w}
 	for i, n := range nodes {
@@ -209,7 +209,7 @@ func (p *parts) of(nodes []uint32) *Graph {
 	return s
 }
 
-// reversed returns the graph with its edges and its time turned round.
+// reversed returns the graph with the direction of edges and of time reversed.
 func (g *Graph) reversed() *Graph {
 	r := &Graph{row: make([]uint32, g.Nodes()+2), arc: make([]uint32, len(g.arc)), transactions: g.transactions, w: g.w}
 	for _, a := range g.arc {
@@ -232,12 +232,12 @@ func (g *Graph) reversed() *Graph {
 	return r
 }
 
-// Spaced returns the graph whose cycles are those of g in which no two anti-dependencies
-// follow each other. Node n becomes 2n and, reached by an anti-dependency, 2n+1, which begins
-// at any time: real time before it is on the way to 2n.
+// Spaced returns a graph whose cycles are the cycles of g without two consecutive anti-dependencies. Node n
+// becomes node 2n and, after an anti-dependency, node 2n+1. Node 2n+1 begins at any time, because real time
+// before it belongs to the path to 2n.
 //
-// Snapshot isolation allows a history exactly when (WW ∪ WR) ; RW? has no cycle (Cerone and
-// Gotsman, Analysing Snapshot Isolation, 2016, theorem 9), which is when this graph has none.
+// Snapshot isolation allows a history exactly if (WW ∪ WR) ; RW? has no cycle (Cerone and Gotsman, Analysing
+// Snapshot Isolation, 2016, theorem 9), which is equivalent to this graph having none.
 func (g *Graph) Spaced() *Graph {
 	var times []Times
 	for _, t := range g.times {

@@ -10,18 +10,18 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// small is a graph of few transactions as lists: what a hub stands for is among the edges.
+// small is a graph of few transactions as an edge list. Hubs are replaced by the edges that they stand for.
 type small struct {
 	transactions int
 	edges        []Step
 	times        []Times
 }
 
-// draw makes a graph and the same as lists.
+// draw returns a random graph and the same graph as an edge list.
 func draw(t *testing.T, rng *rand.Rand) (*Graph, small) {
 	s := small{transactions: 2 + rng.IntN(5)}
 	hubs := rng.IntN(3)
-	to := make([][]uint32, hubs) // of each hub
+	to := make([][]uint32, hubs) // the targets of each hub
 	var all []Step
 	for h := range hubs {
 		for range 1 + rng.IntN(3) {
@@ -35,7 +35,8 @@ func draw(t *testing.T, rng *rand.Rand) (*Graph, small) {
 		if n := uint32(rng.IntN(s.transactions + hubs)); int(n) < s.transactions {
 			all = append(all, Step{from, n, kind})
 			s.edges = append(s.edges, Step{from, n, kind})
-		} else if own := to[int(n)-s.transactions]; !slices.Contains(own, from) { // else it would come before itself
+		} else if own := to[int(n)-s.transactions]; !slices.Contains(own, from) {
+			// Otherwise the transaction would precede itself.
 			all = append(all, Step{from, n, kind})
 			for _, m := range own {
 				s.edges = append(s.edges, Step{from, m, kind})
@@ -70,14 +71,14 @@ func draw(t *testing.T, rng *rand.Rand) (*Graph, small) {
 	return g, s
 }
 
-// before is real time by its definition.
+// before reports whether a precedes b in real time.
 func (s small) before(a, b uint32) bool {
 	return slices.ContainsFunc(s.times, func(t Times) bool {
 		return (t.Group == nil || t.Group[a] == t.Group[b]) && t.End[a] < t.Begin[b]
 	})
 }
 
-// steps are the edges of a mask, and those of real time.
+// steps returns the edges of a mask, and those of real time if real is true.
 func (s small) steps(mask Mask, real bool) (list []Step) {
 	for _, e := range s.edges {
 		if mask.has(uint32(e.Kind)) {
@@ -94,7 +95,7 @@ func (s small) steps(mask Mask, real bool) (list []Step) {
 	return list
 }
 
-// reach says of each transaction which it reaches over edges.
+// reach returns for each transaction which others are reachable over edges.
 func (s small) reach(edges []Step) [][]bool {
 	reach := make([][]bool, s.transactions)
 	for n := range reach {
@@ -122,7 +123,7 @@ func (s small) cyclic(edges []Step) bool {
 	return false
 }
 
-// fails says whether a test fails among some transactions, by its definition.
+// fails reports whether a test fails among some transactions, by the definition of the level.
 func (s small) fails(t Test, real bool, among []uint32) bool {
 	edges := slices.DeleteFunc(s.steps(t.mask(Plain), real), func(e Step) bool {
 		return !slices.Contains(among, e.From) || !slices.Contains(among, e.To)
@@ -145,8 +146,8 @@ func (s small) fails(t Test, real bool, among []uint32) bool {
 	return s.cyclic(pairs)
 }
 
-// shortest is the length of the shortest cycle of a phenomenon with so many edges of real time,
-// by trying all; 0 is none.
+// shortest returns the length of the shortest cycle of a phenomenon with the given number of real-time edges.
+// It tries all cycles. 0 means that there is none.
 func (s small) shortest(p Phenomenon, real int) (least int) {
 	edges := s.steps(All, real > 0)
 	var path []Step
@@ -182,7 +183,7 @@ func count(path []Step) (real int) {
 	return real
 }
 
-// isCycle says that steps are edges and lead back without passing a transaction twice.
+// isCycle reports whether steps are edges that form a cycle without repeated transactions.
 func (s small) isCycle(steps []Step) bool {
 	for i, e := range steps {
 		next := steps[(i+1)%len(steps)]
@@ -194,11 +195,11 @@ func (s small) isCycle(steps []Step) bool {
 	return len(steps) > 1
 }
 
-// counts say how often what was met, so that the comparison proves something.
+// counts holds how often each case occurred, which shows that the comparison was meaningful.
 type counts struct{ picked, met, missed [Phenomena]int }
 
-// TestOracle compares orders, components, decisions and cycles with their definitions.
-func TestOracle(t *testing.T) {
+// TestDecisionsAgainstDefinitions compares orders, components, decisions and cycles with their definitions.
+func TestDecisionsAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(4000, 60_000)
 	var c counts
 	for seed := range rounds {
@@ -229,7 +230,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// compareComponents compares the components and the cycle that is picked of each.
+// compareComponents compares the components, and the cycle that is picked for each.
 func (s small) compareComponents(t *testing.T, seed uint64, g *Graph, o Order, c *counts) {
 	reach := s.reach(s.steps(All, o == Real))
 	cycles := g.Cycles(o, func(isolation.Level, []uint32) { t.Fatal("there are few components") })
@@ -266,9 +267,8 @@ func (s small) compareComponents(t *testing.T, seed uint64, g *Graph, o Order, c
 	}
 }
 
-// compareShortest compares the shortest cycle of a phenomenon. Of those with an order, or with
-// several anti-dependencies, the shortest path may pass a transaction twice; then none is found,
-// or a longer one.
+// compareShortest compares the shortest cycle of a phenomenon. A shortest path with an order or several
+// anti-dependencies may visit a transaction twice. Then the search finds a longer cycle or none.
 func (s small) compareShortest(t *testing.T, seed uint64, g *Graph, p Phenomenon, o Order, c *counts) {
 	real := 0
 	if o == Real {

@@ -2,13 +2,13 @@ package graph
 
 import "math"
 
-// Unordered returns the nodes that have no place in an order that agrees with the edges of
-// the mask and, where it counts, with real time: those of all cycles, and those behind one.
-// None is left exactly where there is an order.
+// Unordered returns the nodes that have no place in an order that agrees with the edges of the mask and, if
+// real is set, with real time. These are the nodes on cycles and the nodes behind a cycle. The result is
+// empty exactly if an order exists.
 //
-// It takes away what nothing leads to until nothing is left (Kahn, 1962). Of real time it
-// knows the earliest end of what is left: who began later has to wait. So time takes no
-// edges, and the whole is linear once beginnings and ends are sorted.
+// The algorithm removes nodes without predecessors until none is left (Kahn, 1962). For real time it keeps
+// the earliest end of the remaining nodes: a node that began later must wait. So real time needs no edges,
+// and the algorithm is linear after the beginnings and ends are sorted.
 func (g *Graph) Unordered(mask Mask, real bool) []uint32 {
 	k := g.kahn(mask, real)
 	for len(k.ready) > 0 && !k.w.Ended() {
@@ -26,8 +26,8 @@ func (g *Graph) Unordered(mask Mask, real bool) []uint32 {
 	return left
 }
 
-// Ordered returns an order that agrees with the edges of the mask; nil is none. Of the nodes
-// that can come next the one that could first does, or if late the one that could last.
+// Ordered returns an order that agrees with the edges of the mask, or nil if none exists. Among the nodes
+// that can come next, it takes the one that became available first or, if late is set, last.
 func (g *Graph) Ordered(mask Mask, late bool) []uint32 {
 	k := g.kahn(mask, false)
 	list := make([]uint32, 0, g.Nodes())
@@ -47,8 +47,8 @@ func (g *Graph) Ordered(mask Mask, late bool) []uint32 {
 	return list
 }
 
-// Core returns the graph of the nodes on a cycle and between two cycles, and which nodes of g
-// they are; nil is none.
+// Core returns the subgraph of the nodes on cycles and between cycles, and the nodes of g that correspond to
+// its nodes. The result is nil if there is no cycle.
 func (g *Graph) Core(mask Mask, real bool) (*Graph, []uint32) {
 	unordered := g.Unordered(mask, real)
 	if unordered == nil {
@@ -63,26 +63,26 @@ func (g *Graph) Core(mask Mask, real bool) (*Graph, []uint32) {
 	return core, left
 }
 
-// done is how many predecessors a node waits for that has its place.
+// done marks a node that has its place in the order.
 const done = math.MaxUint32
 
 type kahn struct {
 	*Graph
 	mask    Mask
-	waiting []uint32  // for how many each node waits
-	ready   []uint32  // those that can come next
-	placed  int       // how many have their places
-	clocks  [][]clock // as the lines; nil: real time does not count
+	waiting []uint32  // number of predecessors that each node waits for
+	ready   []uint32  // nodes that can come next
+	placed  int       // number of placed nodes
+	clocks  [][]clock // one for each line; nil: real time is ignored
 }
 
-// clock is how far time has gone on a line.
+// clock is the progress of time on a line.
 type clock struct {
 	line
-	begun int // how many of byBegin it has let go
-	ended int // how many of byEnd have their places, from the first on
+	begun int // number of nodes in byBegin that time has released
+	ended int // number of leading nodes in byEnd that are placed
 }
 
-// kahn begins.
+// kahn starts the algorithm.
 func (g *Graph) kahn(mask Mask, real bool) *kahn {
 	k := &kahn{Graph: g, mask: mask, waiting: make([]uint32, g.Nodes())}
 	for _, a := range g.arc {
@@ -99,7 +99,7 @@ func (g *Graph) kahn(mask Mask, real bool) *kahn {
 			k.clocks = append(k.clocks, clocks)
 		}
 		for n := range g.transactions {
-			k.waiting[n] += uint32(len(k.clocks)) // until time lets it go
+			k.waiting[n] += uint32(len(k.clocks)) // until time releases the node
 		}
 	}
 	for n, count := range k.waiting {
@@ -115,14 +115,14 @@ func (g *Graph) kahn(mask Mask, real bool) *kahn {
 	return k
 }
 
-// last takes the last of those that can come next.
+// last removes and returns the last node that can come next.
 func (k *kahn) last() uint32 {
 	n := k.ready[len(k.ready)-1]
 	k.ready = k.ready[:len(k.ready)-1]
 	return n
 }
 
-// place gives a node its place.
+// place gives a node its place in the order.
 func (k *kahn) place(n uint32) {
 	k.placed++
 	k.waiting[n] = done
@@ -148,7 +148,7 @@ func (k *kahn) free(n uint32) {
 	}
 }
 
-// advance lets go who began not after the earliest end of those that have no place.
+// advance releases the nodes that began before or at the earliest end of the nodes without a place.
 func (k *kahn) advance(t *Times, c *clock) {
 	for c.ended < len(c.byEnd) && k.waiting[c.byEnd[c.ended]] == done {
 		c.ended++

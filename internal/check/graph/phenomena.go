@@ -2,17 +2,17 @@ package graph
 
 import "stroppy/internal/isolation"
 
-// Order says which order of transactions beside their dependencies a cycle may use.
+// Order states which orders, in addition to the dependencies, a cycle may use.
 type Order uint8
 
 const (
 	Plain    Order = iota
-	Sessions       // that of each client
-	Real           // and that of real time
+	Sessions       // the order of each client
+	Real           // and the order of real time
 	Orders
 )
 
-// mask returns the edges that count in an order.
+// mask returns the kinds of edges that the order adds.
 func (o Order) mask() Mask {
 	if o == Plain {
 		return All
@@ -23,27 +23,26 @@ func (o Order) mask() Mask {
 // Phenomenon is a kind of cycle.
 type Phenomenon uint8
 
-// The phenomena of Adya (Weak Consistency, MIT 1999, chapters 3 and 4), and G-nonadjacent,
-// which snapshot isolation forbids too (Cerone and Gotsman, Analysing Snapshot Isolation,
-// PODC 2016), the gravest first.
+// These are the phenomena of Adya (Weak Consistency, MIT 1999, chapters 3 and 4), the gravest first.
+// G-nonadjacent is from Cerone and Gotsman (Analysing Snapshot Isolation, PODC 2016); snapshot isolation
+// forbids it too.
 const (
-	G0           Phenomenon = iota // writes over writes alone
-	G1c                            // writes and reads of them
+	G0           Phenomenon = iota // only write-write edges
+	G1c                            // write-write and write-read edges
 	GSingle                        // exactly one anti-dependency
 	GNonadjacent                   // several anti-dependencies, no two in a row
-	G2Item                         // two anti-dependencies in a row, none by a predicate
-	G2                             // two anti-dependencies in a row, and one by a predicate
+	G2Item                         // two anti-dependencies in a row, none on a predicate
+	G2                             // two anti-dependencies in a row, at least one on a predicate
 	Phenomena
 )
 
-// Test returns the weakest test that a phenomenon makes fail.
+// Test returns the weakest test that fails because of the phenomenon.
 func (p Phenomenon) Test() Test {
 	return [Phenomena]Test{TestReadUncommitted, TestReadCommitted, TestSnapshot, TestSnapshot, TestSerializable, TestSerializable}[p]
 }
 
-// Name names a phenomenon in an order, after the field and after Adya, with the suffixes of
-// Elle (Kingsbury and Alvaro, VLDB 2020). Item says that no anti-dependency of the cycle is by
-// a predicate.
+// Name returns the name of a phenomenon in an order: the common term and Adya's, with the suffixes of Elle
+// (Kingsbury and Alvaro, VLDB 2020). Item reports whether the cycle has no anti-dependency on a predicate.
 func (p Phenomenon) Name(o Order, item bool) string {
 	names := [Phenomena][2]string{
 		{"dirty write", "G0"}, {"circular information flow", "G1c"}, {"read skew", "G-single"}, {"long fork", "G-nonadjacent"},
@@ -67,8 +66,8 @@ func (p Phenomenon) Name(o Order, item bool) string {
 	return name + " (" + short + ")"
 }
 
-// Forbidden returns the weakest levels that forbid the phenomenon. Item says that
-// no anti-dependency of the cycle is by a predicate.
+// Forbidden returns the weakest levels that forbid the phenomenon. Item reports whether the cycle has no
+// anti-dependency on a predicate.
 func (p Phenomenon) Forbidden(o Order, item bool) []isolation.Level {
 	switch {
 	case p == G2Item && o == Plain:
@@ -79,7 +78,7 @@ func (p Phenomenon) Forbidden(o Order, item bool) []isolation.Level {
 	return []isolation.Level{p.Test().Level(o)}
 }
 
-// PhenomenonOf says what a cycle is.
+// PhenomenonOf classifies a cycle.
 func PhenomenonOf(cycle []Step) (p Phenomenon, o Order, item bool) {
 	anti, reads, adjacent, predicates := 0, 0, false, 0
 	for i, s := range cycle {
@@ -116,14 +115,14 @@ func PhenomenonOf(cycle []Step) (p Phenomenon, o Order, item bool) {
 	return p, o, predicates == 0
 }
 
-// The states of an automaton that reads the edges of a path. A path that is closed by its
-// own last edge begins with an edge that fixes the rotation of the cycle.
+// automaton reads the edges of a path. A path that its own last edge closes begins with an edge that fixes
+// the rotation of the cycle.
 type automaton struct {
-	next   [8][kinds]int8 // the state after an edge of a kind; -1 is no such path
-	accept uint8          // the states in which the path may be closed, a bit each
+	next   [8][kinds]int8 // the state after an edge of a kind; -1: not allowed
+	accept uint8          // a bit set of the states in which the path may be closed
 }
 
-// on sets the next state of some kinds.
+// on sets the next state for some kinds of edges.
 func (a *automaton) on(state, next int8, mask Mask) {
 	for k := range kinds {
 		if mask.has(uint32(k)) {
@@ -139,8 +138,8 @@ const (
 	reads      = Mask(1<<Wr | 1<<GuessWr)
 )
 
-// automatonOf returns the automaton of a phenomenon. A closed one is that of a path which
-// comes back to its first node. Else an edge of time leads from its end to its beginning.
+// automatonOf returns the automaton of a phenomenon. If closed is set, the path returns to its first node.
+// Otherwise an edge of real time leads from the end of the path to its beginning.
 func automatonOf(p Phenomenon, closed bool) *automaton {
 	a := &automaton{}
 	for s := range a.next {
@@ -151,25 +150,26 @@ func automatonOf(p Phenomenon, closed bool) *automaton {
 	}
 	open := !closed
 	switch p {
-	case G0: // 1: any
+	case G0: // 1: any state
 		a.on(0, 1, 1<<Ww)
 		a.on(1, 1, 1<<Ww)
 		a.accept = 1 << 1
-	case G1c: // 1: a read was passed
+	case G1c: // 1: after a write-read edge
 		if open {
 			a.on(0, 0, 1<<Ww)
 		}
 		a.on(0, 1, reads)
 		a.on(1, 1, others)
 		a.accept = 1 << 1
-	case GSingle: // 1: the anti-dependency was passed
+	case GSingle: // 1: after the anti-dependency
 		if open {
 			a.on(0, 0, others)
 		}
 		a.on(0, 1, antis)
 		a.on(1, 1, others)
 		a.accept = 1 << 1
-	case GNonadjacent: // 1: after the first; 2: after one; 3: after the second or a later one; 4: after two and another
+	case GNonadjacent:
+		// 1: after the first; 2: after one edge; 3: after the second or a later one; 4: after two and another edge.
 		if open {
 			a.on(0, 0, others)
 		}
@@ -190,10 +190,10 @@ func automatonOf(p Phenomenon, closed bool) *automaton {
 	return a
 }
 
-// adjacent makes the automaton of two anti-dependencies in a row.
+// adjacent builds the automaton for two anti-dependencies in a row.
 func (a *automaton) adjacent(p Phenomenon, open bool) {
 	switch p {
-	case G2Item: // 1: after an anti-dependency; 2: two in a row were passed
+	case G2Item: // 1: after an anti-dependency; 2: after two in a row
 		if open {
 			a.on(0, 0, others)
 			a.on(1, 0, others)
@@ -202,7 +202,9 @@ func (a *automaton) adjacent(p Phenomenon, open bool) {
 		a.on(1, 2, 1<<Rw)
 		a.on(2, 2, others|1<<Rw)
 		a.accept = 1 << 2
-	case G2: // of items 1 and 2 as before; with a predicate among them 3 and 4; 5: a predicate, and none before
+	case G2:
+		// 1, 2: as above, without predicates; 3, 4: the same with a predicate;
+		// 5: a predicate without an anti-dependency before it.
 		if open {
 			a.on(0, 0, others)
 			a.on(1, 0, others)

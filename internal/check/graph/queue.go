@@ -5,7 +5,7 @@ import (
 	"container/heap"
 )
 
-// rows are lists of runs by node.
+// rows holds a list of runs for each node.
 type rows struct{ row, item []uint32 }
 
 func rowsOf(nodes int, each func(add func(node, run uint32))) rows {
@@ -25,12 +25,12 @@ func rowsOf(nodes int, each func(add func(node, run uint32))) rows {
 
 func (r *rows) of(node uint32) []uint32 { return r.item[r.row[node]:r.row[node+1]] }
 
-// locks say which runs a node begins, and which it ends with others: a run has ended when its last
-// version was made and all have read it. Until then no other run of its group should begin.
+// locks records which runs each node begins, and which runs it ends together with others. A run ends when its
+// last version exists and all its readers have read it. Until then, no other run of the group should begin.
 type locks struct {
 	begins, ends rows
-	group        []uint32 // of each run, of all groups
-	left         []int32  // of each run: how many nodes end it
+	group        []uint32 // by run, over all groups
+	left         []int32  // by run: number of nodes that end it
 }
 
 func (s *settling) newLocks() *locks {
@@ -64,23 +64,23 @@ func (s *settling) newLocks() *locks {
 	return l
 }
 
-// queue makes an order of the nodes of a graph in which, as far as that goes, no run begins
-// before another one of its group has ended.
+// queue orders the nodes of a graph. If possible, no run begins before the current run of its group has
+// ended.
 type queue struct {
 	*kahn
 	*locks
-	open   []uint32   // of each group: its run that has begun, from 1
-	left   []int32    // as that of locks, now
-	parked [][]uint32 // of each group: nodes that wait for its run to end
-	waits  []bool     // of each node: it is parked
-	fifo   []uint32   // all that were parked, the first first
-	heap   *nodeHeap  // nil: the first that can comes first
+	open   []uint32   // by group: the run that has begun, from 1
+	left   []int32    // like locks.left, for the nodes that are not placed yet
+	parked [][]uint32 // by group: nodes that wait for the end of its run
+	waits  []bool     // by node: it is parked
+	fifo   []uint32   // all parked nodes, the oldest first
+	heap   *nodeHeap  // nil: nodes leave in the order in which they became available
 	at     int
 	list   []uint32
 }
 
-// queue prepares an order of the nodes of a graph. Of those that can come next that of the
-// earliest hint does, or without hints the one that could first.
+// queue returns a queue over the nodes of a graph. Among the nodes that can come next, it takes the one with
+// the earliest hint. Without hints it takes the one that became available first.
 func (s *settling) queue(g *Graph, hints []int64) *queue {
 	if s.locks == nil {
 		s.locks = s.newLocks()
@@ -97,7 +97,7 @@ func (s *settling) queue(g *Graph, hints []int64) *queue {
 		if at := n / s.each; int(at) < len(hints) {
 			return hints[at]
 		}
-		return -Never // it is no transaction
+		return -Never // not a transaction
 	}
 	q.heap = &nodeHeap{less: func(a, b uint32) bool {
 		return cmp.Or(cmp.Compare(hint(a), hint(b)), cmp.Compare(a, b)) < 0
@@ -105,7 +105,7 @@ func (s *settling) queue(g *Graph, hints []int64) *queue {
 	return q
 }
 
-// order returns the order; nil if the graph has none.
+// order returns the order, or nil if the graph has none.
 func (q *queue) order() []uint32 {
 	for !q.w.Ended() {
 		n, forced, ok := q.pop()
@@ -132,7 +132,8 @@ func (q *queue) order() []uint32 {
 	return q.list
 }
 
-// pop returns the node that comes next. If all that could wait for runs to end, it is forced.
+// pop returns the next node. If all available nodes wait for runs to end, it releases one of them and reports
+// forced.
 func (q *queue) pop() (n uint32, forced, ok bool) {
 	if q.heap != nil {
 		for ; q.at < len(q.ready); q.at++ {
@@ -154,7 +155,7 @@ func (q *queue) pop() (n uint32, forced, ok bool) {
 	return 0, false, false
 }
 
-// park reports whether a node has to wait for a run to end.
+// park reports whether a node must wait for the end of a run.
 func (q *queue) park(n uint32) bool {
 	for _, run := range q.begins.of(n) {
 		if group := q.group[run]; q.open[group] != 0 {
@@ -167,7 +168,7 @@ func (q *queue) park(n uint32) bool {
 	return false
 }
 
-// release lets the nodes go on that waited for the run of a group.
+// release makes the nodes available that waited for the run of a group.
 func (q *queue) release(group uint32) {
 	q.open[group] = 0
 	for _, n := range q.parked[group] {
@@ -179,7 +180,7 @@ func (q *queue) release(group uint32) {
 	q.parked[group] = q.parked[group][:0]
 }
 
-// nodeHeap is a heap of nodes.
+// nodeHeap is a heap of nodes ordered by hint.
 type nodeHeap struct {
 	nodes []uint32
 	less  func(a, b uint32) bool

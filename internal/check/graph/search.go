@@ -6,28 +6,27 @@ import (
 	"stroppy/internal/check"
 )
 
-// The bounds of the search for the shortest cycle. Which level is broken is decided before
-// it, exactly and without it.
+// These constants limit the search for the shortest cycle. The broken level is decided before the search,
+// exactly and without limits.
 const (
-	mostVisited = 1 << 22 // nodes, for one phenomenon in one order
-	longestPath = 64      // edges; a longer cycle is found by Any
+	mostVisited = 1 << 22 // nodes for one phenomenon in one order
+	longestPath = 64      // edges; Any finds longer cycles
 )
 
-// Found is the shortest cycle of a phenomenon.
+// Found is the shortest cycle found for a phenomenon.
 type Found struct {
 	Cycle []Step
-	Count int  // of that length, by different transactions, as far as the search went
-	Exact bool // that no shorter one is there was seen
+	Count int  // number of cycles of that length with different transactions, as far as the search went
+	Exact bool // no shorter cycle exists
 }
 
-// Search looks for cycles in a graph, in which one edge of an order is used where it is not
-// plain. Clients are the transactions' clients, of the same nodes; only the order of sessions
-// needs them.
+// Search looks for cycles in a graph. If the order is not plain, a cycle uses one edge of the order. Clients
+// holds the client of each transaction and is needed for the order of sessions only.
 type Search struct {
 	*Graph
 	order   Order
 	clients []uint32
-	cyclic  [Tests][]bool // of each node: it is on a cycle that makes the test fail; nil: not yet known
+	cyclic  [Tests][]bool // by test and node: the node is on a cycle that makes the test fail; nil: not computed yet
 
 	seen      visits
 	now, next []uint32
@@ -41,7 +40,7 @@ func NewSearch(g *Graph, o Order, clients []uint32) *Search {
 	return s
 }
 
-// onCycles returns which nodes are on cycles that make a test fail.
+// onCycles returns, for each node, whether it is on a cycle that makes the test fail.
 func (s *Search) onCycles(t Test) []bool {
 	if s.cyclic[t] == nil {
 		s.cyclic[t] = make([]bool, s.Nodes())
@@ -55,12 +54,12 @@ func (s *Search) onCycles(t Test) []bool {
 	return s.cyclic[t]
 }
 
-// visits are the nodes with their states that a search has come to, and from where: a hash
-// table with open addressing, because most searches come to few.
+// visits is a hash table with open addressing of the visited pairs of node and state, and their predecessors.
+// A table is used because most searches visit few nodes.
 type visits struct {
 	key, from []uint32
-	kind      []uint8  // of the edge
-	of        []uint32 // the number of the search that a slot is of
+	kind      []uint8  // the kind of the edge
+	of        []uint32 // the number of the search that uses the slot
 	number    uint32
 	count     int
 }
@@ -75,7 +74,7 @@ func (v *visits) slot(key uint32) int {
 	return at
 }
 
-// add notes a visit; false is one that was there already.
+// add records a visit. It reports false if the pair was visited before.
 func (v *visits) add(key, from uint32, kind uint8) bool {
 	at := v.slot(key)
 	if v.of[at] == v.number {
@@ -100,8 +99,7 @@ func (v *visits) grow() {
 	}
 }
 
-// Shortest finds the shortest cycle of a phenomenon. One that skip says is known is passed
-// over.
+// Shortest finds the shortest cycle of a phenomenon. It ignores cycles for which skip returns true.
 func (s *Search) Shortest(p Phenomenon, skip func([]Step) bool) Found {
 	s.visited = 0
 	a, on := automatonOf(p, s.order == Plain), s.onCycles(p.Test())
@@ -137,7 +135,7 @@ func (s *Search) Shortest(p Phenomenon, skip func([]Step) bool) Found {
 	return best
 }
 
-// edges counts those of a cycle that are dependencies.
+// edges returns the number of dependencies in a cycle.
 func (s *Search) edges(cycle []Step) int {
 	if s.order == Plain {
 		return len(cycle)
@@ -145,7 +143,7 @@ func (s *Search) edges(cycle []Step) int {
 	return len(cycle) - 1
 }
 
-// setOf mixes the transactions of a cycle.
+// setOf hashes the set of transactions of a cycle.
 func setOf(cycle []Step) (h uint64) {
 	for _, c := range cycle {
 		h += check.Mix(uint64(c.From) + 1)
@@ -153,8 +151,8 @@ func setOf(cycle []Step) (h uint64) {
 	return h
 }
 
-// closes says that a path from a node may end at another: it is back, or the order leads back,
-// of real time over so long.
+// closes reports whether a path from first may end at last: either it returned to first, or the order leads
+// from last to first. For real time, over is the time between them in ns.
 func (s *Search) closes(first, last uint32) (by uint8, over int64, ok bool) {
 	switch s.order {
 	case Plain:
@@ -167,9 +165,9 @@ func (s *Search) closes(first, last uint32) (by uint8, over int64, ok bool) {
 	return Rt, over, over > 0
 }
 
-// path finds a shortest path from a node that the automaton accepts and that closes, by
-// breadth, over the given nodes and at most so many edges; nil is none found. Of the last edges
-// that a transaction may have it takes the one that closes over the longest time.
+// path finds a shortest path from first that the automaton accepts and that closes. It is a breadth-first
+// search over the nodes in on, with at most most edges; nil means that none was found. Among the possible
+// last edges of a node, it takes the one that closes over the longest time.
 func (s *Search) path(first uint32, a *automaton, on []bool, most int) (found []Step, longest int64) {
 	s.seen.clear()
 	now, next := append(s.now[:0], first*8), s.next[:0]
@@ -199,7 +197,7 @@ func (s *Search) path(first uint32, a *automaton, on []bool, most int) (found []
 				case to == first || !s.seen.add(key, at, kind):
 				case transaction:
 					next = append(next, key)
-				default: // no step
+				default: // no edge
 					now = append(now, key)
 				}
 			}
@@ -212,8 +210,8 @@ func (s *Search) path(first uint32, a *automaton, on []bool, most int) (found []
 	return nil, 0
 }
 
-// cycle returns the way to a node of the search and the last step as a cycle; nil where it
-// passes a transaction twice.
+// cycle returns the path to a node of the search, plus the last edge, as a cycle. It returns nil if the path
+// visits a transaction twice.
 func (s *Search) cycle(at uint32, last Step, first uint32, by uint8) []Step {
 	steps := []Step{last}
 	for at != first*8 {
@@ -235,7 +233,7 @@ func (s *Search) cycle(at uint32, last Step, first uint32, by uint8) []Step {
 	return steps
 }
 
-// passThrough takes the nodes that are no transactions out of a path between two that are.
+// passThrough removes the hubs between two transactions from a path.
 func passThrough(steps []Step, transactions int) []Step {
 	var out []Step
 	for i := 0; i < len(steps); i++ {

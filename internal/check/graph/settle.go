@@ -5,62 +5,62 @@ import (
 	"slices"
 )
 
-// Run is a sequence of versions of one object that is known to have nothing in between.
+// Run is a sequence of versions of one object without other versions in between.
 type Run struct {
 	First, Last uint32   // the transactions that made its first and its last version
 	Readers     []uint32 // the transactions that read the last version
 }
 
-// Pair is two runs of one object.
+// Pair identifies two runs of one object.
 type Pair struct{ Group, One, Other int }
 
-// Settled is the answer of Settle.
+// Settled is the result of Settle.
 type Settled struct {
 	State State
 
-	// Core are pairs of which no choice of orders leaves the graph without a cycle, if the
-	// state is Fails. It is empty if the graph itself has a cycle. Leaf is one of them: First is
-	// a cycle with its One before its Other, Second one with Other before One. They may also
-	// have edges of Assumed, which are what an order of other pairs of the core means.
+	// Core is a set of pairs for which every choice of orders leaves a cycle, if the state is Fails. It is
+	// empty if the graph itself has a cycle. Leaf is one pair of Core: First is a cycle with One before
+	// Other, Second is a cycle with Other before One. Both cycles may use edges of Assumed, which follow from
+	// the orders of other pairs in Core.
 	Core          []Pair
 	Leaf          Pair
 	Assumed       []Step
 	First, Second []Step
 }
 
-// The bounds of Settle.
+// These constants limit the work of Settle.
 const (
-	// MostSettled is how many sets of transactions the search looks at for one component. A
-	// component of 20 transactions has at most so many, and one of 12 has if each of its
-	// transactions has a beginning and an end, as for snapshot isolation.
+	// MostSettled is the number of sets of transactions that the search examines for one component. A
+	// component of 20 transactions has at most this number. For snapshot isolation, where a transaction has a
+	// beginning and an end, a component of 12 transactions stays below it.
 	MostSettled = 1 << 20
 
-	fewNodes        = 24      // of a component that is searched to the end: at most 2^20 sets or mostLooks
-	mostNodes       = 256     // of a component whose sets are searched at all
-	mostLooks       = 1 << 27 // at whether a node can be placed
-	mostLooksOfMany = 1 << 22 // the same if the component has more nodes
-	mostBranches    = 1 << 12 // orders of pairs that are tried then
-	mostForks       = 1 << 22 // words of the copies that this keeps
+	fewNodes        = 24      // nodes of a component that is searched completely: at most 2^20 sets or mostLooks
+	mostNodes       = 256     // nodes of a component that is searched at all
+	mostLooks       = 1 << 27 // examined placements
+	mostLooksOfMany = 1 << 22 // examined placements if the component has more nodes
+	mostBranches    = 1 << 12 // orders of pairs that are tried in that case
+	mostForks       = 1 << 22 // words in the copies that this keeps
 
-	mostEager    = 1 << 8  // pairs that are all given to the first search
-	mostShared   = 16      // runs of one object in one component whose pairs are all searched
-	mostSearched = 1 << 14 // nodes of the pairs that are searched at once: sets of 32 MB
-	mostSteps    = 1 << 19 // edges of the pairs that are searched at once
-	mostSet      = 1 << 22 // words of the sets that are handed on at once
-	mostRounds   = 200     // of making an order up and mending it
-	mostWork     = 1 << 29 // steps, each of about a nanosecond
+	mostEager    = 1 << 8  // pairs up to which the first search takes all
+	mostShared   = 16      // runs of one object in one component up to which all pairs are searched
+	mostSearched = 1 << 14 // nodes of the pairs searched together: sets of 32 MB
+	mostSteps    = 1 << 19 // edges of the pairs searched together
+	mostSet      = 1 << 22 // words of the sets that are passed on together
+	mostRounds   = 200     // rounds of guessing an order and repairing it
+	mostWork     = 1 << 29 // steps of about one nanosecond
 )
 
-// Settle decides whether the runs of each group can be put into an order such that the graph
-// has no cycle: for snapshot isolation, none without two anti-dependencies in a row. If run A
-// comes before run B, then who made the last version of A comes before who made the first of B
-// (Ww), and so does every reader of it (Rw). To decide it is NP-complete (Papadimitriou, The
-// Serializability of Concurrent Database Updates, 1979).
+// Settle decides whether the runs of each group can be ordered so that the graph has no cycle. For snapshot
+// isolation, cycles with two consecutive anti-dependencies are allowed. If run A precedes run B, then the
+// writer of A's last version precedes the writer of B's first version (Ww), and so does every reader of A's
+// last version (Rw). The problem is NP-complete (Papadimitriou, The Serializability of Concurrent Database
+// Updates, 1979).
 //
-// It first makes an order up. If that has cycles, the pairs of runs in them are decided by a
-// complete search, each component of them alone, and the rest is made up again. If the search
-// finds no choice for some pairs, there is none for all runs. The state is Open if a search
-// came to its bounds. Hints are times near which the transactions took effect; nil is none.
+// Settle first guesses an order. If that has cycles, a complete search decides the pairs of runs on these
+// cycles, one component at a time, and the order of the others is guessed again. If the search finds no
+// choice for some pairs, no choice exists for all runs. The state is Open if a search reached its limits.
+// Hints are approximate times at which the transactions took effect; nil means none.
 func (g *Graph) Settle(groups [][]Run, snapshot bool, o Order, hints []int64) Settled {
 	return newSettling(g, groups, snapshot, o, hints).settle()
 }
@@ -92,29 +92,29 @@ func (s *settling) settle() Settled {
 	return Settled{State: Open}
 }
 
-// spent reports whether the work has come to its bound, or the watch has ended.
+// spent reports whether the work has reached its limit or the watch has ended.
 func (s *settling) spent() bool { return s.work > mostWork || s.base.w.Ended() }
 
 // settling is the state of Settle.
 type settling struct {
-	graph  *Graph // as it was given
+	graph  *Graph // the given graph
 	base   *Graph // the graph that must have no cycle
-	each   uint32 // how many nodes it has for each of graph's
+	each   uint32 // number of nodes in base for each node of graph
 	order  Order
 	mask   Mask
 	timed  bool
 	groups [][]Run
 	hints  []int64
 	locks  *locks
-	eager  int // up to so many pairs are all searched at once
-	few    int // nodes that are searched to the end
+	eager  int // up to this number of pairs, all are searched together
+	few    int // up to this number of nodes, the search is complete
 	work   int
 
-	pairs []Pair // those that are searched
+	pairs []Pair // the pairs under search
 	known map[Pair]bool
-	chose []Step // what the search chose for them
+	chose []Step // the edges that the search chose for them
 	place []uint32
-	list  []uint32 // the nodes by place
+	list  []uint32 // the nodes by position
 }
 
 func newSettling(g *Graph, groups [][]Run, snapshot bool, o Order, hints []int64) *settling {
@@ -128,7 +128,7 @@ func newSettling(g *Graph, groups [][]Run, snapshot bool, o Order, hints []int64
 	return s
 }
 
-// choice is what it means that one run comes before another.
+// choice returns the edges that follow if one run precedes another.
 func choice(before, after *Run) []Step {
 	steps := []Step{{before.Last, after.First, Ww}}
 	for _, r := range before.Readers {
@@ -139,7 +139,7 @@ func choice(before, after *Run) []Step {
 	return steps
 }
 
-// spaced turns steps between transactions into those between the nodes of base.
+// spaced translates edges between transactions to edges between nodes of base.
 func (s *settling) spaced(steps []Step) []Step {
 	if s.each == 1 {
 		return steps
@@ -155,7 +155,7 @@ func (s *settling) spaced(steps []Step) []Step {
 	return list
 }
 
-// with returns a graph with more edges.
+// with returns the graph with additional edges.
 func (g *Graph) with(more []Step) *Graph {
 	if len(more) == 0 {
 		return g
@@ -170,8 +170,8 @@ func (g *Graph) with(more []Step) *Graph {
 	})
 }
 
-// attempt puts the runs of each group into the order in which an order of the transactions has
-// them. It returns the order of each group, and the graph if it has a cycle then.
+// attempt orders the runs of each group like an order of the transactions. It returns the order of each
+// group. If the graph then has a cycle, it also returns the graph.
 func (s *settling) attempt(hints []int64) (runs [][]int, cyclic *Graph) {
 	chosen := s.base.with(s.spaced(s.chose))
 	list := s.queue(chosen, hints).order()
@@ -209,11 +209,11 @@ func (s *settling) attempt(hints []int64) (runs [][]int, cyclic *Graph) {
 	return runs, made
 }
 
-// wrong counts the nodes of an attempt that have no place.
+// wrong returns the number of nodes without a place in an attempt.
 func (s *settling) wrong(cyclic *Graph) int { return len(cyclic.Unordered(s.mask, s.timed)) }
 
-// take adds the pairs of runs in the cycles of an attempt to those that are searched, and
-// reports whether there are any that were not among them.
+// take adds the pairs of runs on the cycles of an attempt to the pairs under search. It reports whether any
+// of them is new.
 func (s *settling) take(runs [][]int, cyclic *Graph) (more bool) {
 	if s.count() <= s.eager {
 		for i, group := range s.groups {
@@ -241,7 +241,7 @@ func (s *settling) take(runs [][]int, cyclic *Graph) (more bool) {
 	return more
 }
 
-// count returns how many pairs there are, up to some more than are searched at once.
+// count returns the number of pairs. It stops slightly above the number that can be searched together.
 func (s *settling) count() (n int) {
 	for _, group := range s.groups {
 		if n += len(group) * (len(group) - 1) / 2; n > s.eager {
@@ -251,7 +251,7 @@ func (s *settling) count() (n int) {
 	return n
 }
 
-// takeGroup adds the pairs of a group in a component.
+// takeGroup adds the pairs of a group within a component.
 func (s *settling) takeGroup(group int, runs []Run, order []int, in map[uint32]bool) (more bool) {
 	var shared []int
 	for i, at := range order {
@@ -290,10 +290,10 @@ func (s *settling) runs(p Pair) (one, other *Run) {
 	return &s.groups[p.Group][p.One], &s.groups[p.Group][p.Other]
 }
 
-// explain finds a cycle for either order of the last pair of a core.
+// explain finds a cycle for each order of the last pair of a core.
 func (s *settling) explain(core []Pair) Settled {
 	found := Settled{State: Fails, Core: core}
-	s.work /= 2 // so that there is something left for this
+	s.work /= 2 // keep a reserve for this search
 	fails := func(more []Step) bool {
 		s.work += 64 * (s.base.Nodes() + s.base.Edges())
 		return s.base.with(s.spaced(slices.Concat(found.Assumed, more))).Unordered(s.mask, s.timed) != nil
@@ -319,7 +319,7 @@ func (s *settling) explain(core []Pair) Settled {
 	return found
 }
 
-// cycle returns a short cycle of the graph with more edges.
+// cycle returns a short cycle of the graph with additional edges.
 func (s *settling) cycle(more []Step) []Step {
 	t := TestSerializable
 	if s.each == 2 {

@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/check"
 )
 
-// runsOf draws groups of runs of the transactions of a graph. A run of several transactions has
-// the edges between them in more.
+// runsOf draws groups of runs over the transactions of a graph. The edges within runs of several transactions
+// are added to more.
 func runsOf(rng *rand.Rand, transactions int) (groups [][]Run, more []Step) {
 	for range 1 + rng.IntN(2) {
 		order := rng.Perm(transactions)
@@ -73,8 +73,8 @@ func (s small) settles(groups [][]Run, snapshot, timed bool) bool {
 	return try(s.edges, 0)
 }
 
-// TestSettleTriesAllOrders compares Settle with all orders that there are, with all pairs given
-// to the first search, with one pair after another, and with hints.
+// TestSettleTriesAllOrders compares Settle with an exhaustive search. It covers three cases: all pairs in the
+// first search, one pair after another, and hints.
 func TestSettleTriesAllOrders(t *testing.T) {
 	counts := map[State]int{}
 	rounds := uint64(2000)

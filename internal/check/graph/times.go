@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Never is the end of a transaction that nobody knows to have ended, and its negative the
-// beginning of one that nobody knows.
+// Never is the end of a transaction without a known end. -Never is the beginning of a transaction without a
+// known beginning.
 const Never int64 = math.MaxInt64
 
-// Times are when transactions began and ended, in nanoseconds. What is of different groups was
-// not on one clock, and is not compared. A graph may have several: a transaction ended before
-// another began if one of them says so.
+// Times holds when transactions began and ended, in nanoseconds. Different groups have different clocks and
+// are not compared. If a graph has several Times, a transaction ended before another began if one of them
+// shows it.
 type Times struct {
 	Begin, End []int64
-	Group      []uint32 // nil: all are of one
+	Group      []uint32 // nil: all transactions are in one group
 }
 
 func (t *Times) group(n uint32) int {
@@ -26,11 +26,11 @@ func (t *Times) group(n uint32) int {
 	return int(t.Group[n])
 }
 
-// Begin and End are those of a transaction by the first of the times.
+// Begin returns the beginning of a transaction by the first Times of the graph, and End returns its end.
 func (g *Graph) Begin(n uint32) int64 { return g.times[0].Begin[n] }
 func (g *Graph) End(n uint32) int64   { return g.times[0].End[n] }
 
-// of returns the times of some transactions.
+// of returns the times of the given transactions.
 func (t *Times) of(nodes []uint32) Times {
 	return Times{pick(t.Begin, nodes), pick(t.End, nodes), pick(t.Group, nodes)}
 }
@@ -54,7 +54,7 @@ func (t *Times) reversed() Times {
 	return r
 }
 
-// spaced are the times of Graph.Spaced.
+// spaced returns the times for Graph.Spaced.
 func (t *Times) spaced() Times {
 	nodes := make([]uint32, 2*len(t.Begin))
 	for i := range nodes {
@@ -67,8 +67,8 @@ func (t *Times) spaced() Times {
 	return s
 }
 
-// between returns how long after the end of a transaction another began, 0 where it did not.
-// Ended at the very instant at which the other began is at the same time.
+// between returns the time from the end of one transaction to the beginning of another, and 0 if the second
+// did not begin later. Equal times count as simultaneous.
 func (g *Graph) between(ended, began uint32) (longest int64) {
 	if int(ended) >= g.transactions || int(began) >= g.transactions {
 		return 0
@@ -82,11 +82,11 @@ func (g *Graph) between(ended, began uint32) (longest int64) {
 	return longest
 }
 
-// line has the transactions of a group in the order of their beginnings, and of their ends.
-// What has no end is not among the ends.
+// line holds the transactions of a group, sorted by beginning and sorted by end. Transactions without an end
+// are absent from byEnd.
 type line struct{ byBegin, byEnd []uint32 }
 
-// timelines returns the lines, which it makes when it is first asked.
+// timelines returns the lines. It creates them on the first call.
 func (g *Graph) timelines() [][]line {
 	if g.lines != nil {
 		return g.lines
@@ -107,7 +107,7 @@ func (g *Graph) timelines() [][]line {
 	return g.lines
 }
 
-// grouped returns some transactions by their groups, those of each in their order.
+// grouped returns the given transactions by group. It keeps their order within a group.
 func (t *Times) grouped(order []uint32) [][]uint32 {
 	if t.Group == nil {
 		return [][]uint32{order}
@@ -124,8 +124,8 @@ const (
 	fewToSort = 1 << 12
 )
 
-// byTime returns the places of times in their order: a radix sort, linear in their number,
-// with as many rounds as the range of the times needs. Never is left out where it is asked for.
+// byTime returns the indices of times in sorted order. It is a radix sort, linear in the number of times; the
+// range of the times determines the number of rounds. If leaveNever is set, Never is omitted.
 func byTime(times []int64, leaveNever bool) []uint32 {
 	order := make([]uint32, 0, len(times))
 	least, most := Never, -Never
@@ -142,7 +142,7 @@ func byTime(times []int64, leaveNever bool) []uint32 {
 		slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(times[a], times[b]) })
 		return order
 	}
-	// 0 is before all times, and one more than their range is after them.
+	// 0 precedes all times, and range + 1 follows them.
 	key := func(i uint32) uint64 {
 		switch t := times[i]; t {
 		case -Never:

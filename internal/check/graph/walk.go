@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// walk comes to the nodes of a graph over the edges of a mask and, where it counts, over real
-// time. It takes time linear in nodes and edges, because of what began after a transaction had
-// ended it asks only for what it has not come to: the last of each line.
+// walk visits the nodes of a graph over the edges of a mask and, if real time counts, over real time. It
+// takes linear time: among the transactions that began after a given end it asks only for unvisited ones,
+// which are the last ones of each line.
 type walk struct {
 	*Graph
 	mask Mask
 	seen []bool
-	left [][]int // as the lines, if real time counts: how many of byBegin it may not have come to, from the first on
+	left [][]int // by line, if real time counts: number of leading nodes in byBegin that may be unvisited
 }
 
 // place is a node and its next edge.
@@ -32,7 +32,7 @@ func (g *Graph) walk(mask Mask, real bool) *walk {
 	return w
 }
 
-// next comes from a node to another one; false is no more.
+// next moves from a node to an unvisited one. It reports false if there is none.
 func (w *walk) next(p *place) (Step, bool) {
 	n := p.node
 	for p.edge < w.row[n+1] {
@@ -61,8 +61,8 @@ func (w *walk) next(p *place) (Step, bool) {
 	return Step{}, false
 }
 
-// deep comes to all that can be reached from a node, and calls leave with each node behind all
-// that were reached from it.
+// deep visits all nodes that are reachable from root. It calls leave for each node after all nodes reached
+// from it.
 func (w *walk) deep(root uint32, leave func(n uint32)) {
 	w.seen[root] = true
 	stack := []place{{root, w.row[root]}}
@@ -77,9 +77,9 @@ func (w *walk) deep(root uint32, leave func(n uint32)) {
 	}
 }
 
-// Components returns the strongly connected components with more than one node, the smallest
-// first, each in order: those that hold every cycle of edges of the mask and of real time,
-// where it counts (Kosaraju, after Sharir, 1981).
+// Components returns the strongly connected components with more than one node, the smallest first and each
+// sorted. They contain every cycle over edges of the mask and, if real is set, of real time (Kosaraju, after
+// Sharir, 1981).
 func (g *Graph) Components(mask Mask, real bool) (found [][]uint32) {
 	left := make([]uint32, 0, g.Nodes())
 	forth := g.walk(mask, real)
@@ -108,9 +108,9 @@ func (g *Graph) Components(mask Mask, real bool) (found [][]uint32) {
 	return found
 }
 
-// Short returns a short cycle over edges of the mask and, where it counts, real time as often
-// as need be: a shortest one where the smallest components are small. Nil is none. It returns
-// how many components there are, too.
+// Short returns a short cycle over edges of the mask and any number of edges of real time, if real is set.
+// The cycle is a shortest one if the smallest components are small. Short returns nil if there is no cycle.
+// It also returns the number of components.
 func (g *Graph) Short(mask Mask, real bool) (best []Step, groups int) {
 	components, left := g.Components(mask, real), mostVisited
 	parts := g.parts()
@@ -129,8 +129,8 @@ func (g *Graph) Short(mask Mask, real bool) (best []Step, groups int) {
 	return best, len(components)
 }
 
-// around returns a shortest cycle through a node over edges of the mask and real time, by
-// breadth; nil is none.
+// around returns a shortest cycle through a node over edges of the mask and of real time, by a breadth-first
+// search. It returns nil if there is none.
 func (g *Graph) around(node uint32, mask Mask, real bool) []Step {
 	w := g.walk(mask, real)
 	came := make([]Step, g.Nodes())

@@ -10,11 +10,11 @@ import (
 type Anomaly struct {
 	Name      string          // Adya's or the field's term: lost update, read skew, write skew, long fork …
 	Forbidden isolation.Level // the weakest level that forbids it
-	Count     int             // how often it was found, as far as the search went
+	Count     int             // number found, as far as the search went
 	Detail    string          // the first instance, as a clause
 	Witness   []history.ID
 	Cycle     []Edge // of the instance: the last edge leads back to the first; nil: no cycle
-	Spans     []Span // of the instance: who takes part, in the order of their beginnings
+	Spans     []Span // of the instance: its transactions in the order of their beginnings
 }
 
 // Edge is an edge with its clause.
@@ -23,7 +23,7 @@ type Edge struct {
 	Text string
 }
 
-// Span is a transaction with a clause for each thing that it did and saw.
+// Span is a transaction with a clause for each of its operations.
 type Span struct {
 	check.Span
 	Ops []string

@@ -11,31 +11,31 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Headline is what the first line of a report states of a violation: its cause, its size, its time,
-// and the fault that was under way. Times are since the run's start.
+// Headline holds the data of a report's first line: the cause of a violation, its size, its time, and the
+// fault in progress. Times are relative to the run's start.
 type Headline struct {
 	Found    *cause.Found
 	From, To time.Duration // from the first violation to the last; both 0: not known
-	Fault    *Fault        // under way in that time; nil: none
-	Nodes    []Node        // that acknowledged writes which are lost, the first one first
-	Leaders  []Leader      // that took the lead in that time or shortly after it
+	Fault    *Fault        // in progress at that time; nil: none
+	Nodes    []Node        // the nodes that acknowledged the lost writes, the first one first
+	Leaders  []Leader      // nodes that became leader at that time or shortly after
 }
 
-// Fault is a fault of the script as it happened.
+// Fault is a fault of the script.
 type Fault struct {
-	Text     string // as the script has it
-	Target   string // the nodes
+	Text     string // as written in the script
+	Target   string // the affected nodes
 	From, To time.Duration
 }
 
-// Node is what one node acknowledged and then lost.
+// Node counts what one node acknowledged and then lost.
 type Node struct {
 	Name     string
 	From, To time.Duration
 	Lost     uint64
 }
 
-// Leader is a node that took the lead.
+// Leader is a node that became leader.
 type Leader struct {
 	Name string
 	At   time.Duration
@@ -82,7 +82,7 @@ func (s Speaker) Headline(h Headline) string {
 	return text + " " + strings.Join(after, "; ") + "."
 }
 
-// at writes a time since the run's start.
+// at formats a time since the run's start.
 func at(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
 // what returns the cause and its size, as a clause.
@@ -129,11 +129,11 @@ func (s Speaker) Consequence(f *cause.Found) string {
 	return text
 }
 
-// anomalyNoun returns the part of an anomaly's name that takes the plural, such as "dirty read" of
-// "dirty read (G1a)" and "read" of "read of a version that nobody made".
+// anomalyNoun returns the part of an anomaly's name that takes the plural: "dirty read" of "dirty read
+// (G1a)", and "read" of "read of a version that nobody made".
 func anomalyNoun(name string) string { return name[:len(name)-len(anomalyRest(name))] }
 
-// anomalyRest returns what stands behind the noun of an anomaly's name.
+// anomalyRest returns the part after the noun of an anomaly's name.
 func anomalyRest(name string) string {
 	at := len(name)
 	for _, mark := range []string{" (", " of ", " in "} {
@@ -144,7 +144,7 @@ func anomalyRest(name string) string {
 	return name[at:]
 }
 
-// Culprit returns whose fault a violation is, and what shows it.
+// Culprit returns a sentence that states whose fault a violation is, with the evidence.
 func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 	name := p.Database
 	if name == "" {
@@ -176,7 +176,7 @@ func (s Speaker) Culprit(p cause.Promise, j cause.Judgement) string {
 	return "Not decided between the database, its configuration and other programs that write to it: no transaction of the run and no known promise explains it."
 }
 
-// source names a source in parentheses; empty for none.
+// source formats a source in parentheses. It returns an empty string for an empty name.
 func source(name string) string {
 	if name == "" {
 		return ""
@@ -184,7 +184,7 @@ func source(name string) string {
 	return " (" + name + ")"
 }
 
-// Cure returns what to do.
+// Cure returns a sentence with the recommended action.
 func (s Speaker) Cure(j cause.Judgement) string {
 	var list []string
 	switch j.Culprit {
@@ -216,7 +216,7 @@ func (s Speaker) Cure(j cause.Judgement) string {
 	return "Look at the transactions of the report with `stroppy history`, and find out who else writes to the database."
 }
 
-// isolations returns the isolations that forbid what was found, with what they need.
+// isolations returns the isolations that forbid the violation, with their requirements.
 func isolations(j cause.Judgement) (list []string) {
 	for _, name := range j.Isolations {
 		list = append(list, "--isolation '"+name+"' with retries")
@@ -233,8 +233,8 @@ func alternatives(list []string) string {
 	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
-// Reason returns the reason of a verdict that is not invalid. Undecided are the required checks that
-// could not be decided.
+// Reason returns the reason of a verdict that is not invalid. It names the required checks that could not be
+// decided.
 func (s Speaker) Reason(results []check.Result, verdict check.Status, committed uint64, expect isolation.Level) string {
 	var names []string
 	var first *check.Result
@@ -272,7 +272,8 @@ func (s Speaker) Reason(results []check.Result, verdict check.Status, committed 
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, why)
 }
 
-// beyond says which violations were found that the claim does not forbid; empty if there is none.
+// beyond describes the violations that the claim does not forbid. It returns an empty string if there are
+// none.
 func beyond(results []check.Result) string {
 	var serializable, strict bool
 	var others []string
@@ -299,7 +300,8 @@ func beyond(results []check.Result) string {
 	return "; the history " + strings.Join(others, " and ") + ", which the claim does not forbid"
 }
 
-// Story returns the first instance of a finding as a sentence to read before its edges; empty if the finding has no edges.
+// Story returns the first instance of a finding as an introduction to its edges. It returns an empty string
+// if the finding has no edges.
 func (s Speaker) Story(f *check.Finding) string {
 	if len(f.Cycle) == 0 {
 		return ""

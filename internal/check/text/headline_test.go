@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// of returns a finding of n violations, of which the first is a fact.
+// of returns a finding of n violations with one instance.
 func of(n int, anomaly string, what fact.Fact) check.Finding {
 	f := check.Finding{Check: check.Ledger, Anomaly: anomaly, Count: n, Instances: []fact.Fact{what}}
 	for i := range min(n, 2) {
@@ -20,9 +20,9 @@ func of(n int, anomaly string, what fact.Fact) check.Finding {
 	return f
 }
 
-// TestFindings holds the sentence of a finding: its heading or the name of its anomaly, its number, and
-// the first instance or the transactions.
-func TestFindings(t *testing.T) {
+// TestFindingSentences checks the sentence of a finding: its heading or the name of its anomaly, its count,
+// and the first instance or the transactions.
+func TestFindingSentences(t *testing.T) {
 	version := fact.SameVersion{First: transfer(1), Second: transfer(2), Object: "A", Version: 3}
 	ledger := version
 	ledger.Ledger = true
@@ -92,9 +92,9 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestHeadlines holds the headline of each kind of cause, with its size, its time, the fault, the nodes and
-// the leaders.
-func TestHeadlines(t *testing.T) {
+// TestHeadlineOfEachCause checks the headline for each kind of cause: its size, time, fault, nodes and
+// leaders.
+func TestHeadlineOfEachCause(t *testing.T) {
 	found := func(kind cause.Kind, f check.Finding) *cause.Found { return &cause.Found{Finding: &f, Kind: kind} }
 	lost := found(cause.LostWrites, of(7, "", fact.Lost{By: id(7)}))
 	net := of(1, "lost update (P4)", fact.LostUpdate{First: transfer(1), Second: transfer(2), Object: "A", Version: 3})
@@ -159,8 +159,7 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// TestConsequences holds the line of a finding beside the cause.
-func TestConsequences(t *testing.T) {
+func TestConsequenceLines(t *testing.T) {
 	f := of(3, "", fact.Books{Object: "A", Balance: 600, Want: 500, Version: 3, Legs: 3})
 	named := of(9, "", fact.Dependency{From: fact.Member{Name: "T7"}, To: fact.Member{Name: "T8"}, Kind: "wr"})
 	named.AtLeast = true
@@ -181,8 +180,7 @@ func TestConsequences(t *testing.T) {
 	}
 }
 
-// TestCulprits holds who is responsible and what to do, for each culprit.
-func TestCulprits(t *testing.T) {
+func TestCulpritAndCureSentences(t *testing.T) {
 	promise := cause.Promise{Database: "PostgreSQL", Isolation: "read committed", Level: isolation.ReadCommitted, Expect: isolation.Serializable}
 	async := cause.Caveat{Setting: "synchronous_commit=off", Quote: "Recent commits may be lost.", Source: "the manual, 20.5", Cure: "synchronous_commit=on"}
 	for _, tc := range []struct {

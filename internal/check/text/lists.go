@@ -182,7 +182,7 @@ func (s Speaker) listOrder(f fact.Fact) string {
 	return ""
 }
 
-// mostOfCycle bounds the transactions of a cycle that a sentence names.
+// mostOfCycle limits the number of transactions of a cycle in a sentence.
 const mostOfCycle = 4
 
 func (s Speaker) listCycle(f fact.ListCycle) string {
@@ -264,7 +264,7 @@ func (s Speaker) listReasons(f fact.Fact) string {
 	return s.listOpen(f)
 }
 
-// listOpen returns the clause of a reason for which a level is not decided.
+// listOpen returns the clause of a reason why a level is undecided.
 func (s Speaker) listOpen(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ListUnreadRow:
@@ -309,7 +309,8 @@ func (s Speaker) listsOrdered(f fact.ListsOrdered) string {
 		check.Plural(f.Transactions, "committed "+s.Words.One), check.Plural(f.Dependencies, "dependency"))
 }
 
-// listRead says who read what. Without a reader it is the end state.
+// listRead returns a clause with the reader and the result of a read. Without a reader, the end state is the
+// reader.
 func (s Speaker) listRead(r fact.ListRead) string {
 	if r.Reader == (fact.Member{}) {
 		return fmt.Sprintf("%s is %s in the end", s.On(r.On), s.listOf(r.Read))
@@ -331,10 +332,10 @@ func (s Speaker) listElement(e fact.Element) string {
 	return "element " + string(e)
 }
 
-// mostListLetters bounds the elements of a list that a sentence has; one is there at least.
+// mostListLetters limits the letters of a list's elements in a sentence; at least one element is written.
 const mostListLetters = 160
 
-// listOf writes the last elements of a list, and how many there are before them.
+// listOf formats the last elements of a list and the number of elements before them.
 func (s Speaker) listOf(list fact.Elements) string {
 	at, letters := len(list.Last), 0
 	for ; at > 0; at-- {

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// listFacts returns each fact of the checker of lists, with the variants of those that have any.
+// listFacts returns every fact of the checker of lists in all its variants.
 func listFacts() []fact.Fact {
 	one, two := fact.Member{ID: history.NewID(1, 2, 3)}, fact.Member{ID: history.NewID(1, 4, 5)}
 	list := func(length int, last ...fact.Element) fact.Elements { return fact.Elements{Length: length, Last: last} }
@@ -100,7 +100,7 @@ func listFacts() []fact.Fact {
 	}
 }
 
-// listClauses are the clauses of listFacts.
+// listClauses holds the clauses of listFacts, in the same order.
 var listClauses = []string{
 	"transaction 1-2-3 read list 1-7 as [1-1-1.0, 1-4-5.0, 1-2-2.1], and no transaction appended element 1-4-5.0",
 	"list 1-7 has element 1-9-9.0 in the end, and no transaction appended it: [1-9-9.0]",
@@ -179,7 +179,7 @@ var listClauses = []string{
 	"the history has transaction 1-2-3 twice, or behind a later one of its client: it is altered or damaged: restore it from a copy",
 }
 
-// TestListClauses holds the clause of each fact of the checker of lists.
+// TestListClauses checks the clause of each fact of the checker of lists.
 func TestListClauses(t *testing.T) {
 	s := Speaker{check.Words{One: "transaction"}}
 	facts := listFacts()
@@ -196,7 +196,7 @@ func TestListClauses(t *testing.T) {
 	wantTested(t, "lists.go", tested)
 }
 
-// wantTested compares the facts that a file declares with those of which the clause is tested.
+// wantTested compares the facts that a file declares with the facts whose clauses are tested.
 func wantTested(t *testing.T, file string, tested map[string]bool) {
 	t.Helper()
 	source, err := os.ReadFile("../fact/" + file)
@@ -210,7 +210,7 @@ func wantTested(t *testing.T, file string, tested map[string]bool) {
 	}
 }
 
-// TestListFindings holds the sentences of findings with a heading and with an anomaly.
+// TestListFindings checks the sentences of findings with a heading and with an anomaly.
 func TestListFindings(t *testing.T) {
 	s := Speaker{check.Words{One: "transaction"}}
 	finding := func(anomaly string, is fact.Fact, count int) *check.Finding {

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// titleOfLogs is title for findings about logs.
+// titleOfLogs is like title, for findings about logs.
 func (s Speaker) titleOfLogs(f *check.Finding) (title string, all bool) {
 	n := func(noun string) string { return check.Plural(f.Count, noun) }
 	appends := n(s.Words.One)
@@ -76,7 +76,7 @@ func (s Speaker) logs(f fact.Fact) string {
 	return ""
 }
 
-// logAppends returns the clause of a fact about what an append came to.
+// logAppends returns the clause of a fact about the fate of an append.
 func (s Speaker) logAppends(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogLost:
@@ -136,7 +136,7 @@ func (s Speaker) logEntries(f fact.Fact) string {
 	return ""
 }
 
-// entry names an event of an append, or its tombstone.
+// entry formats an event of an append, or its tombstone.
 func (s Speaker) entry(of fact.Member, event uint32, tombstone bool) string {
 	if tombstone {
 		return "the tombstone of " + s.Who(of)
@@ -205,7 +205,7 @@ func (s Speaker) logStreams(f fact.Fact) string {
 	return ""
 }
 
-// logHolds returns the clause of what a check of logs that is not invalid states.
+// logHolds returns the clause of a valid or undecided check of logs.
 func (s Speaker) logHolds(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.LogAppends:

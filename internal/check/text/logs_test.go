@@ -10,7 +10,7 @@ import (
 
 var ofLogs = Speaker{check.Words{One: "append", Book: "log", Part: "event"}}
 
-func TestLogs(t *testing.T) {
+func TestLogClauses(t *testing.T) {
 	one, other := member("", 4, 17), member("", 2, 5)
 	const in = fact.Object("stream 3")
 	wantClauses(t, ofLogs, []clause{

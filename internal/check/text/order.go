@@ -65,7 +65,7 @@ func (s Speaker) oddRead(f fact.OddRead) string {
 	return read + s.Who(f.Writer) + ", which " + s.fate(f)
 }
 
-// fate says why a version should not have been there.
+// fate explains why a version should not have existed.
 func (s Speaker) fate(f fact.OddRead) string {
 	there := ""
 	if f.Ended {
@@ -96,7 +96,7 @@ func (s Speaker) fate(f fact.OddRead) string {
 	return "no client sent"
 }
 
-// dependency states one step, and begins with the transaction that must come first.
+// dependency states one step, starting with the transaction that must come first.
 func (s Speaker) dependency(f fact.Dependency) string {
 	from, to := s.Who(f.From), s.Who(f.To)
 	did, then := "made", "read"
@@ -121,7 +121,7 @@ func (s Speaker) dependency(f fact.Dependency) string {
 
 func anti(d fact.Dependency) bool { return d.Kind == check.ReadWrite.String() || d.Kind == "predicate" }
 
-// cycle returns what a cycle comes to. A cycle of two or four steps with a well-known shape has a sentence of its own.
+// cycle describes a cycle. A cycle of two or four steps with a well-known shape has its own sentence.
 func (s Speaker) cycle(f fact.Cycle) string {
 	steps := f.Steps
 	first := slices.IndexFunc(steps, anti)
@@ -155,8 +155,8 @@ func (s Speaker) cycle(f fact.Cycle) string {
 	return fmt.Sprintf("%s, and yet %s must come before %s%s", s.dependency(d), s.Who(d.To), s.Who(d.From), rest)
 }
 
-// unseen says that neither of two transactions of these kinds saw what the other one wrote, and what both
-// had checked before they wrote.
+// unseen states that neither of two transactions of these kinds saw the other's write, and which condition
+// both had checked before they wrote.
 func (s Speaker) unseen(one, other string) string {
 	if rule := s.Words.Rules[one]; rule != "" && one == other {
 		return fmt.Sprintf("each of two %ss %s; neither saw what the other one wrote", one, rule)
@@ -164,15 +164,14 @@ func (s Speaker) unseen(one, other string) string {
 	return "neither of two transactions saw what the other one wrote"
 }
 
-// fork reports whether a cycle is a long fork: two transactions that each saw one of two writes
-// without the other.
+// fork reports whether a cycle is a long fork: two transactions each saw a different one of two writes.
 func fork(steps []fact.Dependency, all int) bool {
 	first := slices.IndexFunc(steps, anti)
 	return all == 4 && len(steps) == 4 && first >= 0 && anti(steps[(first+2)%4]) &&
 		steps[(first+1)%4].Kind == check.WriteRead.String() && steps[(first+3)%4].Kind == check.WriteRead.String()
 }
 
-// operation writes what a transaction saw and made of an object in a few words.
+// operation summarizes what a transaction read and wrote of an object.
 func (s Speaker) operation(f fact.Operation) string {
 	var parts []string
 	if f.Read {
@@ -181,7 +180,7 @@ func (s Speaker) operation(f fact.Operation) string {
 	switch {
 	case f.Wrote && f.Read && f.Made == f.Version+1:
 		parts = append(parts, fmt.Sprintf("made version %d, %s", f.Made, s.Amount(f.Balance+f.Amount)))
-	case f.Wrote && f.Read: // another transaction wrote between
+	case f.Wrote && f.Read: // another transaction wrote between the read and the write
 		parts = append(parts, fmt.Sprintf("made version %d, changed by %s", f.Made, s.Amount(f.Amount)))
 	case f.Wrote:
 		parts = append(parts, "changed it by "+s.Amount(f.Amount)+", and what it read is not known")

@@ -39,7 +39,7 @@ func odd(fate fact.Fate, outcome history.Outcome, ended bool) fact.OddRead {
 	return f
 }
 
-// orderSentences are of the facts about the order of transactions.
+// orderSentences holds the facts about the order of transactions with their clauses.
 var orderSentences = []sentence{
 	{bank, fact.LostUpdate{First: transfer(1), Second: fact.Member{ID: id(2), Kind: "joint transfer"}, Object: "A", Version: 3},
 		"transfer 1-0-1 and joint transfer 1-0-2 both read version 2 of account A and both made version 3, so the effect of one of them is gone"},
@@ -141,11 +141,11 @@ var orderSentences = []sentence{
 		"no transaction was applied, so there is no order"},
 }
 
-// TestSentencesOfOrder holds the exact clause of every fact about the order of transactions.
+// TestSentencesOfOrder checks the exact clause of every fact about the order of transactions.
 func TestSentencesOfOrder(t *testing.T) { testSentences(t, orderSentences) }
 
-// TestEveryFactIsHeld holds that each kind of statement in these files has a row in a table above.
-func TestEveryFactIsHeld(t *testing.T) {
+// TestEveryFactIsTested checks that each kind of fact in these files has a row in a table above.
+func TestEveryFactIsTested(t *testing.T) {
 	held := map[string]bool{}
 	for _, list := range [][]sentence{commonSentences, runSentences, bookSentences, presenceSentences, rowSentences, orderSentences} {
 		for _, tc := range list {

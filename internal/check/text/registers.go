@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// titleOfRegisters is title for findings about registers.
+// titleOfRegisters is like title, for findings about registers.
 func (s Speaker) titleOfRegisters(f *check.Finding) (title string, all bool) {
 	n := func(noun string) string { return check.Plural(f.Count, noun) }
 	switch f.Instances[0].(type) {
@@ -59,7 +59,7 @@ func (s Speaker) registers(f fact.Fact) string {
 	return ""
 }
 
-// registerReads returns the clause of a fact about what was read of single records.
+// registerReads returns the clause of a fact about reads of single records.
 func (s Speaker) registerReads(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterForeignKey:
@@ -189,7 +189,7 @@ func (s Speaker) registerEnds(f fact.Fact) string {
 	return ""
 }
 
-// registerEdges returns the clause of an edge, or of what a transaction did.
+// registerEdges returns the clause of an edge or an operation.
 func (s Speaker) registerEdges(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterReplaced:
@@ -218,7 +218,7 @@ func (s Speaker) registerEdges(f fact.Fact) string {
 	return ""
 }
 
-// registerHolds returns the clause of what a check of registers that is not invalid states.
+// registerHolds returns the clause of a valid or undecided check of registers.
 func registerHolds(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.RegisterValues:
@@ -251,7 +251,7 @@ func registerHolds(f fact.Fact) string {
 	return ""
 }
 
-// writer names who wrote a value; the id 0 is the load.
+// writer formats the writer of a value; ID 0 is the load.
 func (s Speaker) writer(m fact.Member) string {
 	if m.ID == 0 && m.Name == "" {
 		return "the load"
@@ -259,7 +259,7 @@ func (s Speaker) writer(m fact.Member) string {
 	return s.Who(m)
 }
 
-// bytesOf writes a length.
+// bytesOf formats a length.
 func bytesOf(n int64) string {
 	if n == 1 {
 		return "1 byte"
@@ -267,7 +267,7 @@ func bytesOf(n int64) string {
 	return check.Group(int(n)) + " bytes"
 }
 
-// lasting writes how long something took, at least or exactly.
+// lasting formats a duration, which is a lower bound or exact.
 func lasting(d time.Duration, atLeast bool) string {
 	if atLeast {
 		return "at least " + check.Lasted(d)
@@ -275,7 +275,7 @@ func lasting(d time.Duration, atLeast bool) string {
 	return check.Lasted(d)
 }
 
-// areOf counts a noun with the verb of the passive voice.
+// areOf formats a count of a noun with the matching form of "to be".
 func areOf(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " was"
@@ -283,7 +283,7 @@ func areOf(n uint64, noun string) string {
 	return check.Plural(n, noun) + " were"
 }
 
-// piecesOf says whose bytes stand where in a value that was compared with so many.
+// piecesOf describes which transactions wrote the pieces of a value that was compared with other values.
 func piecesOf(list []fact.Piece, compared int) string {
 	parts := make([]string, 0, check.Shown)
 	for i, p := range list[:min(len(list), check.Shown)] {

@@ -9,13 +9,13 @@ import (
 	"stroppy/internal/history"
 )
 
-// A clause is a fact and what it says.
+// clause is a fact with its expected text.
 type clause struct {
 	fact fact.Fact
 	want string
 }
 
-// wantClauses compares what facts say.
+// wantClauses compares the clauses of facts with the expected ones.
 func wantClauses(t *testing.T, s Speaker, list []clause) {
 	t.Helper()
 	for _, c := range list {
@@ -29,7 +29,7 @@ func member(kind string, client, sequence uint64) fact.Member {
 	return fact.Member{ID: history.NewID(1, client, sequence), Kind: kind}
 }
 
-func TestRegisters(t *testing.T) {
+func TestRegisterClauses(t *testing.T) {
 	read, update, other := member("read", 4, 17), member("update", 2, 5), member("insert", 3, 9)
 	scan, load := member("scan", 4, 17), fact.Member{}
 	const key = fact.Object("kv/0005 (record 3)")
@@ -128,7 +128,7 @@ func TestRegisters(t *testing.T) {
 	})
 }
 
-// wantHeadings compares what two findings of a kind say together.
+// wantHeadings compares the sentences of two findings of a kind with the expected ones.
 func wantHeadings(t *testing.T, s Speaker, list []clause) {
 	t.Helper()
 	for _, c := range list {
@@ -165,7 +165,7 @@ func TestRegisterHeadings(t *testing.T) {
 	})
 }
 
-// TestFindingOfRegisters: the heading, or the name of the anomaly, stands before the first instance.
+// TestFindingOfRegisters checks that the heading, or the name of the anomaly, precedes the first instance.
 func TestFindingOfRegisters(t *testing.T) {
 	s := Speaker{check.Words{One: "transaction"}}
 	missing := fact.RegisterMissingRecord{Reader: member("read", 4, 17), Object: "key 3"}

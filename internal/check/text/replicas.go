@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// replicas returns the clause of a fact about what single nodes hold; empty for others.
+// replicas returns the clause of a fact about the content of single nodes; empty for others.
 func (s Speaker) replicas(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.ReplicaDiffers:
@@ -53,7 +53,7 @@ func (s Speaker) replicaDiffers(f *fact.ReplicaDiffers) string {
 	return text
 }
 
-// difference returns one difference between a node and the nodes that hold what the cluster does.
+// difference describes one difference between a node and the nodes that agree with the cluster.
 func (s Speaker) difference(d *fact.ReplicaDifference, node, same string) string {
 	rows := func(where string) string {
 		be := "are"
@@ -79,7 +79,7 @@ func (s Speaker) difference(d *fact.ReplicaDifference, node, same string) string
 	return d.Kind
 }
 
-// replicaObject returns what a node holds of an object, as far as it differs from another state of it.
+// replicaObject describes a node's copy of an object, as far as it differs from another copy.
 func (s Speaker) replicaObject(o, other *fact.ReplicaObject) string {
 	var parts []string
 	version := fmt.Sprintf("version %d", o.Version)

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-func TestReplicas(t *testing.T) {
+func TestReplicaClauses(t *testing.T) {
 	one, other := history.NewID(1, 2, 5), history.NewID(1, 3, 9)
 	all := []fact.ReplicaDifference{
 		{Kind: fact.ObjectMissing, Object: "A"},

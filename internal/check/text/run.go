@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// run returns the clause of a fact about a run beside its recording; empty for others.
+// run returns the clause of a fact about a run as a whole; empty for others.
 func (s Speaker) run(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.FaultTrouble:
@@ -28,7 +28,7 @@ func (s Speaker) run(f fact.Fact) string {
 	return ""
 }
 
-// skipped counts the skipped faults as the end of a clause; empty for none.
+// skipped returns the number of skipped faults as the end of a clause; empty for 0.
 func skipped(n int) string {
 	switch n {
 	case 0:
@@ -52,7 +52,7 @@ func faultTrouble(f fact.FaultTrouble) string {
 	return at + "is not known to have been healed"
 }
 
-// because returns an error as the end of a clause; empty for none.
+// because returns an error as the end of a clause; empty if there is none.
 func because(problem string) string {
 	if problem == "" {
 		return ""

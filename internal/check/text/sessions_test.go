@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-func TestSessions(t *testing.T) {
+func TestSessionClauses(t *testing.T) {
 	one, two, three := fact.Member{ID: 1, Name: "T1"}, fact.Member{ID: 2, Name: "T2"}, fact.Member{ID: 3, Name: "T3"}
 	const x, y = fact.Object("register x"), fact.Object("register y")
 	replaced := fact.SessionReplaced{First: one, Second: two, Object: x, Value: "1", Made: "2"}

@@ -1,5 +1,5 @@
-// Package text makes the sentences of what checks found. No other package has a sentence of a
-// finding: everything else uses the fields of check.Result, check.Finding and the facts.
+// Package text writes the sentences about the findings of checks. All other packages use the fields of
+// check.Result, check.Finding and the facts.
 package text
 
 import (
@@ -11,11 +11,11 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// Speaker makes sentences with the nouns of one workload. Its sentences begin with a capital
-// letter and end with a full stop; clauses do neither.
+// Speaker writes sentences with the nouns of one workload. Sentences begin with a capital letter and end with
+// a full stop; clauses do neither.
 type Speaker struct{ Words check.Words }
 
-// Detail returns what a result came to, a line for each finding.
+// Detail returns the text of a result, one line for each finding.
 func (s Speaker) Detail(r *check.Result) string {
 	var lines []string
 	for i := range r.Findings {
@@ -27,8 +27,8 @@ func (s Speaker) Detail(r *check.Result) string {
 	return strings.Join(lines, "\n")
 }
 
-// Why returns the reason of a result that is not invalid: what it was checked against, or why it
-// was not decided.
+// Why returns the reason of a result that is not invalid: what it was checked against, or why it is
+// undecided.
 func (s Speaker) Why(r *check.Result) string {
 	clause := s.Clause(r.Why)
 	if r.Status == check.Unknown {
@@ -37,7 +37,7 @@ func (s Speaker) Why(r *check.Result) string {
 	return check.Capital(clause) + "."
 }
 
-// Finding returns what was found of one kind: its name, how often it was found, and the first instance.
+// Finding returns the text of a finding: its name, its count, and the first instance.
 func (s Speaker) Finding(f *check.Finding) string {
 	first := s.Clause(f.Instances[0])
 	count := check.Group(f.Count)
@@ -64,8 +64,8 @@ func (s Speaker) Finding(f *check.Finding) string {
 	return check.Capital(first) + "."
 }
 
-// title returns the heading of findings of a kind that have one, with their number in it. If listed
-// is true, the ids of the transactions follow the heading, and no instance does.
+// title returns the heading of a finding, with the count, if findings of this kind have one. If listed is
+// true, the IDs of the transactions follow the heading, and no instance does.
 func (s Speaker) title(f *check.Finding) (title string, listed bool) {
 	for _, of := range []func(*check.Finding) (string, bool){s.titleOfTotals, s.titleOfRegisters, s.titleOfLogs, s.titleOfLists} {
 		if title, listed := of(f); title != "" {
@@ -121,16 +121,17 @@ func (s Speaker) otherRuns(f fact.OtherRuns) string {
 	return has + " the runs " + runs + ", whose recordings were not given: give their directories too"
 }
 
-// one is the noun for a transaction.
+// one returns the noun for a transaction.
 func (s Speaker) one() string { return cmp.Or(s.Words.One, "transaction") }
 
-// book is the noun for what keeps the transactions. A workload that keeps none has only its end state.
+// book returns the noun for the place where transactions are stored. A workload without one has only its end
+// state.
 func (s Speaker) book() string { return cmp.Or(s.Words.Book, "end state") }
 
-// part is the noun for a part of a transaction in its book.
+// part returns the noun for a part of a transaction in the book.
 func (s Speaker) part() string { return cmp.Or(s.Words.Part, "part") }
 
-// Who names a transaction by its kind and id.
+// Who formats a transaction by its kind and ID.
 func (s Speaker) Who(m fact.Member) string {
 	kind := m.Kind
 	if kind == "" {
@@ -147,10 +148,10 @@ func (s Speaker) Who(m fact.Member) string {
 	return fmt.Sprintf("%s %v", kind, m.ID)
 }
 
-// On names an object within a sentence.
+// On formats an object within a sentence.
 func (s Speaker) On(o fact.Object) string { return s.Words.Before + string(o) }
 
-// net writes by how much a sum is wrong.
+// net formats the error of a sum.
 func (s Speaker) net(n int64) string {
 	if n < 0 {
 		return s.Amount(-n) + " net lost"
@@ -161,7 +162,7 @@ func (s Speaker) net(n int64) string {
 // Instance returns the first instance of a finding as a clause.
 func (s Speaker) Instance(f *check.Finding) string { return s.Clause(f.Instances[0]) }
 
-// Amount writes an amount in the units of the workload.
+// Amount formats an amount in the units of the workload.
 func (s Speaker) Amount(n int64) string {
 	if s.Words.Amount == nil {
 		return check.Group(int(n))
@@ -169,7 +170,7 @@ func (s Speaker) Amount(n int64) string {
 	return s.Words.Amount(n)
 }
 
-// joined lists some of all with commas.
+// joined formats list with commas; all is the total number of items.
 func joined(list []string, all int) string {
 	text := strings.Join(list, ", ")
 	if more := all - len(list); more > 0 {

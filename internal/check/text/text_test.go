@@ -16,8 +16,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestEveryFactHasASentence holds that each kind of statement that package fact declares is a
-// case of a switch in this package.
+// TestEveryFactHasASentence checks that each kind of fact in package fact is a case of a switch in this
+// package.
 func TestEveryFactHasASentence(t *testing.T) {
 	var source strings.Builder
 	files, err := filepath.Glob("*.go")
@@ -58,7 +58,7 @@ func TestEveryFactHasASentence(t *testing.T) {
 	}
 }
 
-func TestReasons(t *testing.T) {
+func TestReasonClauses(t *testing.T) {
 	s := Speaker{check.Words{One: "transfer", Book: "ledger"}}
 	for _, tc := range []struct {
 		why  fact.Fact
@@ -79,8 +79,9 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestJudge holds that a result is invalid by its own findings alone, then unknown by its reason.
-func TestJudge(t *testing.T) {
+// TestJudgeNeedsOwnFindings checks that only a result's own findings make it invalid, and that otherwise its
+// reason makes it unknown.
+func TestJudgeNeedsOwnFindings(t *testing.T) {
 	one := check.Finding{Check: check.Durable, Forbidden: isolation.Unknown}
 	one.Add(fact.CutOff{}, "A", history.NewID(1, 2, 3))
 	for name, tc := range map[string]struct {

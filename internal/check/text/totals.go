@@ -68,7 +68,7 @@ func (s Speaker) books(f fact.Fact) string {
 	return ""
 }
 
-// id names a transaction by the general noun of the workload.
+// id formats a transaction with the workload's general noun.
 func (s Speaker) id(id history.ID) string { return s.Who(fact.Member{ID: id}) }
 
 func (s Speaker) sum(f fact.Sum) string {
@@ -138,7 +138,7 @@ func (s Speaker) underLimit(f fact.UnderLimit) string {
 		s.Amount(f.Limit), low)
 }
 
-// presence returns the clause of a fact about what should be there; empty for others.
+// presence returns the clause of a fact about missing or unexpected data; empty for others.
 func (s Speaker) presence(f fact.Fact) string {
 	switch f := f.(type) {
 	case fact.Lost:
@@ -310,7 +310,7 @@ func rowsFit(f fact.RowsFit) string {
 	return text
 }
 
-// titleOfTotals is title for findings about accounts, ledgers and audits.
+// titleOfTotals is like title, for findings about accounts, ledgers and audits.
 func (s Speaker) titleOfTotals(f *check.Finding) (title string, listed bool) {
 	n := func(noun string) string { return check.Plural(f.Count, noun) }
 	transfers := n(s.one())

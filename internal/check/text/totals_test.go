@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/money"
 )
 
-// bank has the nouns of a workload that keeps a ledger, plain those of one that keeps nothing.
+// bank has the nouns of a workload with a ledger, plain those of a workload without one.
 var (
 	bank  = Speaker{check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Text}}
 	plain = Speaker{check.Words{One: "transaction"}}
@@ -37,7 +37,7 @@ func testSentences(t *testing.T, list []sentence) {
 	}
 }
 
-// commonSentences are of the facts that any check may state.
+// commonSentences holds the facts that any check may state, with their clauses.
 var commonSentences = []sentence{
 	{bank, fact.NoEnd{},
 		"the end state was not downloaded; give --db"},
@@ -65,7 +65,7 @@ var commonSentences = []sentence{
 		"no transfer was acknowledged"},
 }
 
-// runSentences are of the facts about a run beside its recording.
+// runSentences holds the facts about a run as a whole, with their clauses.
 var runSentences = []sentence{
 	{bank, fact.FaultTrouble{Fault: "kill n1", AtSeconds: 2, State: fact.NotInjected, Error: "no such node"},
 		"kill n1 at 2 s was not injected: no such node"},
@@ -89,7 +89,7 @@ var runSentences = []sentence{
 		"run first: the run was cut off, so it is not known what was healed"},
 }
 
-// bookSentences are of the facts about balances and ledgers.
+// bookSentences holds the facts about balances and ledgers, with their clauses.
 var bookSentences = []sentence{
 	{bank, fact.Objects{Noun: "account", Found: 0, Made: 200},
 		"the load made 200 accounts, and the end state has 0"},
@@ -163,7 +163,7 @@ var bookSentences = []sentence{
 		"no transaction saw the accounts opened in one group hold more than 5.00, or those under 10.00 lack more than 7.00; the end state does not show it either"},
 }
 
-// presenceSentences are of the facts about what should be there.
+// presenceSentences holds the facts about missing or unexpected data, with their clauses.
 var presenceSentences = []sentence{
 	{bank, fact.Lost{By: id(7)},
 		"transfer 1-0-7 was acknowledged and is not in the ledger"},
@@ -223,7 +223,7 @@ var presenceSentences = []sentence{
 		"no audits were asked for"},
 }
 
-// rowSentences are of the facts about rows without versions.
+// rowSentences holds the facts about rows without versions, with their clauses.
 var rowSentences = []sentence{
 	{rows, fact.Growth{Groups: []fact.Group{{Name: "accounts", Grew: 5}, {Name: "tellers", Grew: 5}, {Name: "branches", Grew: 5}}, Added: 5},
 		"the balances of accounts, tellers and branches each grew by 5, the sum of the amounts of the history"},
@@ -271,7 +271,7 @@ var rowSentences = []sentence{
 
 var rows = Speaker{check.Words{One: "transaction", Book: "history", Part: "row"}}
 
-// TestSentences holds the exact clause of every fact that has one here.
+// TestSentences checks the exact clause of every fact in the tables of this file.
 func TestSentences(t *testing.T) {
 	for _, list := range [][]sentence{commonSentences, runSentences, bookSentences, presenceSentences, rowSentences} {
 		testSentences(t, list)

@@ -9,29 +9,29 @@ import (
 	"stroppy/internal/history"
 )
 
-// Into how many parts the transactions are divided by their ids, to find those of which the
-// ledger has something else than their clients saw: fewParts of a source without blocks,
-// and manyParts of a file.
+// These constants are numbers of parts. The proof divides the transactions by ID to find those for which the
+// ledger differs from what their clients saw. It uses fewParts for a source without blocks and manyParts for
+// a file.
 const (
 	fewParts  = 1 << 8
 	manyParts = 1 << 16
 )
 
-// mostDiffering is the share of the parts that may differ, as a divisor: where more do,
-// something is wrong everywhere.
+// mostDiffering is the divisor of the share of parts that may differ. If more differ, something is wrong
+// everywhere and the proof ends.
 const mostDiffering = 8
 
-// parted are the fingerprints of all parts.
+// parted holds one fingerprint for each part.
 type parted []fingerprint
 
-// part is that of an id among so many.
+// part returns the part of an ID.
 func part(id history.ID, of int) uint64 { return check.Mix(uint64(id)) % uint64(of) }
 
 func (p parted) add(id history.ID, number uint32, object uint64, amount int64, version uint64) {
 	p[part(id, len(p))].add(id, number, object, amount, version)
 }
 
-// join adds up what several workers have; one that has none did nothing.
+// join adds the parts of several workers. An empty element belongs to a worker that had nothing to do.
 func join(all []parted, size int) parted {
 	sum := make(parted, size)
 	for _, p := range all {
@@ -42,9 +42,9 @@ func join(all []parted, size int) parted {
 	return sum
 }
 
-// ask reads the ledger, and of it the rows of all transactions of which it may know other
-// versions than their clients: they did not see what they made, or read a version that
-// somebody overwrote before they did, as READ COMMITTED lets them.
+// ask reads the ledger rows of all transactions whose versions may differ from what their clients saw. Such a
+// client did not see the versions that it made, or it read a version that was overwritten before its own
+// write, which READ COMMITTED allows.
 func (p *prover) ask() error {
 	size := fewParts
 	if p.in.files() != nil {
@@ -79,11 +79,10 @@ func (p *prover) ask() error {
 	return p.books.read(&p.watch, p.in.End)
 }
 
-// differing puts the ids of all transactions into rows whose legs the ledger is to be asked
-// for: those that did not see them and those of the parts that differ. It returns the
-// fingerprints of all others that were committed.
+// differing adds an entry to rows for each transaction that must be looked up in the ledger: its client did
+// not see the versions, or its part differs. It returns the fingerprints of all other committed transactions.
 func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, size int) (parted, error) {
-	var mutex sync.Mutex // of rows
+	var mutex sync.Mutex // guards rows
 	parts := make([]parted, runtime.GOMAXPROCS(0))
 	look := func(worker int, _ int64, tx *history.Transaction) {
 		if blind(tx) || tx.Outcome == history.Committed && differ != nil && differ[part(tx.ID, size)] && writes(tx) {
@@ -114,13 +113,13 @@ func (p *prover) differing(rows map[history.ID][]history.Row, differ []bool, siz
 	return join(parts, size), nil
 }
 
-// writes reports whether a transaction was to write an object.
+// writes reports whether the transaction writes an object.
 func writes(tx *history.Transaction) bool {
 	return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write })
 }
 
-// blind says that a transaction may have been applied, and that its client did not see
-// every version that it made.
+// blind reports whether the transaction may have been applied although its client did not see every version
+// that it made.
 func blind(tx *history.Transaction) bool {
 	switch tx.Outcome {
 	case history.Unknown:

@@ -7,20 +7,20 @@ import (
 	"stroppy/internal/history"
 )
 
-// books are what the ledger of the end state says.
+// books summarizes the ledger of the end state.
 type books struct {
 	legs       fingerprint
 	tombstones []history.ID
-	rows       map[history.ID][]history.Row // of the transactions whose ids are in it; nil: of none
-	parts      []parted                     // of all others, by worker; nil: nobody asks
-	size       int                          // of each
-	mutex      sync.Mutex                   // of rows and tombstones
+	rows       map[history.ID][]history.Row // rows of the transactions whose IDs are in the map; nil: of none
+	parts      []parted                     // fingerprints of all others, by worker; nil: not needed
+	size       int                          // length of each element of parts
+	mutex      sync.Mutex                   // guards rows and tombstones
 }
 
-// workers is by how many goroutines an end state is read.
+// workers is the number of goroutines that read an end state.
 const workers = 4
 
-// read goes through the ledger once.
+// read reads the ledger once.
 func (b *books) read(w *check.Watch, end check.EndState) error {
 	var sums [workers]struct {
 		fingerprint
@@ -54,7 +54,7 @@ func (b *books) read(w *check.Watch, end check.EndState) error {
 	return unread(w, err)
 }
 
-// mark takes up a row that no committed transaction left.
+// mark records a row that no committed transaction left.
 func (b *books) mark(row *history.Row) error {
 	if row.Mark != history.Tombstone {
 		return unproved("the ledger has a row that is no transaction's")
@@ -65,7 +65,7 @@ func (b *books) mark(row *history.Row) error {
 	return nil
 }
 
-// sort puts a row to those of its transaction, or else to the part of its id.
+// sort adds a row to the rows of its transaction, or to the fingerprint of its part.
 func (b *books) sort(worker int, row *history.Row, asked []bool) {
 	if asked[part(row.Transaction, len(asked))] {
 		b.mutex.Lock()
@@ -86,7 +86,7 @@ func (b *books) sort(worker int, row *history.Row, asked []bool) {
 	}
 }
 
-// unread is an error of reading as one that accuses nobody.
+// unread wraps a reading error so that it ends the proof without an accusation.
 func unread(w *check.Watch, err error) error {
 	if w.Cancelled() || err == nil || Open(err) {
 		return err

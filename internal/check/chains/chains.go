@@ -1,20 +1,20 @@
-// Package chains proves in one pass that recorded transactions have a serial order, and
-// that the end state is what this order leaves.
+// Package chains proves in one pass that recorded transactions have a serial order, and that the end state
+// follows from this order.
 //
-// Each transaction says which version of each object it read and by whom it was made, and
-// which it made, so the versions of an object are a chain. A transaction is placed when
-// every version that it read is the last one of its chain; then it makes its own ones. The
-// sequence of these placements is a serial order that explains every read:
+// Each transaction names the versions that it read, their writers, and the versions that it made. So the
+// versions of an object form a chain. A transaction is placed when every version that it read is the last of
+// its chain; then its own versions are added. The sequence of placements is a serial order that explains
+// every read:
 //
 //	object 7   load ── v1 (T1) ── v2 (T4)          T4 read v1 of 7 and v3 of 9: it is placed
 //	object 9   load ── v1 ── v2 ── v3 (T2)         when v1 and v3 are the last ones
 //
-// An object takes 32 bytes. Transactions are kept from when their client began them until
-// they are placed, so memory does not grow with the length of a history.
+// An object takes 32 bytes. A transaction is kept from its beginning until it is placed, so memory does not
+// grow with the length of a history.
 //
-// What is not placed, a balance that does not follow, a row of the ledger too many: each
-// ends the proof without an answer. Who asked must then look at the whole history, which
-// takes longer and says what is wrong.
+// The proof ends without an answer if a transaction cannot be placed, a balance does not follow, or the
+// ledger has an extra row. The caller must then examine the whole history, which takes longer and finds the
+// cause.
 package chains
 
 import (
@@ -27,78 +27,75 @@ import (
 	"stroppy/internal/history"
 )
 
-// Recording is a closed recording, and when it began on a clock that is one for all of them.
+// Recording is a closed recording and its beginning on a clock that all recordings share.
 type Recording struct {
 	check.Source
 	Zero  int64 // ns
-	Error int64 // of Zero either way, ns; the times of one recording are exact among themselves
+	Error int64 // error of Zero in either direction, ns; times within one recording are exact
 }
 
-// Input is what a proof is about: the recordings of all runs, and the end state that was
-// downloaded after them.
+// Input holds the recordings of all runs and the end state that was downloaded after them.
 type Input struct {
-	Objects uint64               // that the load made: their numbers are below it
-	Opening func(n uint64) int64 // what the load put into object n; called by several goroutines
-	Floor   int64                // no value is ever below it
+	Objects uint64               // number of objects of the load; their numbers are below it
+	Opening func(n uint64) int64 // opening value of object n; called by several goroutines
+	Floor   int64                // lower bound of all values
 	History []Recording
-	End     check.EndState // nil: there is none, and the versions are what the recordings say of them
-	Loose   bool           // without one: a transaction may overwrite a later version than it read
+	End     check.EndState // nil: none; the versions are then taken from the recordings
+	Loose   bool           // without an end state: a transaction may overwrite a later version than it read
 
-	// Look begins a pass, of which there may be two. What it returns is called for every
-	// transaction of the background and every rejected one, by one goroutine at a time and
-	// in no order. An error ends the proof without an answer.
+	// Look starts a pass; there may be two. The returned function is called for every background or rejected
+	// transaction, by one goroutine at a time and in no particular order. An error ends the proof without an
+	// answer.
 	Look func() func(tx *history.Transaction) error
 
-	piece, grouped int // of a test: how many records are a batch, and batches sent together
+	piece, grouped int // for tests: number of records in a batch, and number of batches sent together
 }
 
-// MostObjects is for how many objects an operation has room for their numbers. They take
-// 32 GiB.
+// MostObjects is the largest number of objects that an operation can address. They take 32 GiB.
 const MostObjects = objectBits + 1
 
-// Proof is what the serial order that was found consists of.
+// Proof describes the serial order that was found.
 type Proof struct {
-	Applied      int // transactions that were applied
-	Acknowledged int // of them, those that wrote and were acknowledged
-	Committed    int // that were recorded as committed, but for those of the background
-	// InDoubt are those of which no client learned whether they were applied; the ledger has
-	// InDoubtApplied of them.
+	Applied      int // number of applied transactions
+	Acknowledged int // number of applied transactions that wrote and were acknowledged
+	Committed    int // number recorded as committed, without background transactions
+	// InDoubt counts the transactions whose outcome no client learned. InDoubtApplied counts those that the
+	// ledger holds.
 	InDoubt, InDoubtApplied int
-	Dependencies            int       // between two transactions, as the dependency graph counts them
-	Sum                     check.Sum // of the values in the end
+	Dependencies            int       // between two transactions, counted as in the dependency graph
+	Sum                     check.Sum // sum of the final values
 
-	// Cyclic are the transactions that have no serial order among themselves. All others
-	// have one, before or behind each circle of these, and everything else holds for all.
-	// Of many circles some are left out: of each level the smallest ones are here.
+	// Cyclic lists the transactions that have no serial order among themselves. All other transactions have
+	// one, before or behind each circle, and all other properties hold for all transactions. If there are
+	// many circles, only the smallest of each level are listed.
 	Cyclic []history.ID
 
-	// Delayed are, if there are none of these, the transactions that have no order among
-	// themselves that agrees with real time.
+	// Delayed lists, if Cyclic is empty, the transactions without an order among themselves that agrees with
+	// real time.
 	Delayed []history.ID
 
-	// Doubt are the transactions of which the errors of the recordings leave open whether the
-	// order agrees with real time. It does by the times as they are given.
+	// Doubt counts the transactions for which the clock errors leave open whether the order agrees with real
+	// time. By the given times, the order agrees.
 	Doubt check.Doubt
 
-	// Legs are the rows of the ledger of some transactions, among them all whose clients did
-	// not see which versions they made, or saw others.
+	// Legs holds the ledger rows of some transactions. These include all transactions whose clients did not
+	// see which versions they made, or saw others.
 	Legs map[history.ID][]history.Row
 }
 
-// errOpen is within every error for which a proof was not found. It accuses nobody.
+// errOpen is wrapped by every error that ends a proof without an answer. It accuses no party.
 var errOpen = errors.New("not proved")
 
 func unproved(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errOpen, fmt.Sprintf(format, args...))
 }
 
-// Open says of an error of Prove that the proof was not found.
+// Open reports whether an error of Prove means that no proof was found.
 func Open(err error) bool { return errors.Is(err, errOpen) }
 
-// Prove looks for a serial order of all transactions that agrees with real time, but for
-// those that have none (Proof.Cyclic and Proof.Delayed). An error
-// is a cause for which the context ended, or one of which Open is true: a file that cannot
-// be read, too.
+// Prove looks for a serial order of all transactions that agrees with real time, except for those in
+// Proof.Cyclic and Proof.Delayed. An error is the cause of the context's end, or Open reports true for it,
+// such as for an unreadable file.
 func Prove(ctx context.Context, in Input) (Proof, error) {
 	if in.Objects > MostObjects {
 		return Proof{}, unproved("there are %d objects", in.Objects)
@@ -114,7 +111,7 @@ func Prove(ctx context.Context, in Input) (Proof, error) {
 	return p.proof, err
 }
 
-// prover is one proof under way.
+// prover is the state of a proof.
 type prover struct {
 	in    Input
 	watch check.Watch
@@ -132,7 +129,7 @@ func (p *prover) run() error {
 	case err == nil:
 		err = p.books.read(&p.watch, p.in.End)
 	case Open(err) && !p.watch.Cancelled():
-		// Of some transactions it is the ledger alone that knows which versions they made.
+		// Only the ledger knows which versions some of the transactions made.
 		if err = p.ask(); err == nil {
 			err = p.place(p.books.rows, nil)
 			p.proof.Legs = p.books.rows
@@ -147,7 +144,7 @@ func (p *prover) run() error {
 	return p.compare()
 }
 
-// runOpen is run without an end state.
+// runOpen is like run, without an end state.
 func (p *prover) runOpen() error {
 	l, err := look(&p.watch, p.in)
 	if err == nil {
@@ -157,13 +154,12 @@ func (p *prover) runOpen() error {
 	return err
 }
 
-// eventsAtOnce is for how many events the objects are read together: so many loads from
-// memory are under way at once, and their lines are still in the nearest cache when they are
-// needed.
+// eventsAtOnce is the number of events whose objects are loaded together. So many loads from memory can be in
+// progress, and their cache lines remain in the nearest cache until they are used.
 const eventsAtOnce = 64
 
-// place finds the serial order. legs has the rows of the ledger of transactions whose
-// clients did not see what they made; open is what is known without an end state.
+// place finds the serial order. legs holds the ledger rows of transactions whose clients did not see what
+// they made. open is used if there is no end state.
 func (p *prover) place(legs map[history.ID][]history.Row, open *outlook) error {
 	p.order = newPlacement(p.in)
 	p.order.tentative = legs == nil && open == nil
@@ -212,7 +208,7 @@ func (p *prover) place(legs map[history.ID][]history.Row, open *outlook) error {
 	return p.order.err
 }
 
-// compare reads the objects of the end state and compares them with the ends of the chains.
+// compare compares the objects of the end state with the ends of the chains.
 func (p *prover) compare() (problem error) {
 	var ends [workers]struct {
 		count, identity uint64

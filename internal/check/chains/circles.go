@@ -8,22 +8,22 @@ import (
 	"stroppy/internal/history"
 )
 
-// circles are the transactions without an order, by the circles in which they were placed. While
-// they are few all are kept. Of more, those are kept that the dependency graph would show: of
-// each level the smallest ones, and all in which an audit is.
+// circles holds the transactions without an order, grouped by the circles in which they were placed. If there
+// are too many, it keeps those that the dependency graph would show: the smallest of each level, and all that
+// contain an audit.
 type circles struct {
 	list  []circle
-	count int // of their members
+	count int // number of kept members
 }
 
-// circle is one of them, and the weakest test that its cycles make fail.
+// circle is a set of transactions without an order, with the weakest test that its cycles fail.
 type circle struct {
 	ids   []history.ID
 	test  graph.Test
 	audit bool
 }
 
-// mostCyclic bounds the members that are kept.
+// mostCyclic limits the number of kept members.
 const mostCyclic = 1 << 18
 
 func (c *circles) add(members []*transaction, test graph.Test) {
@@ -40,7 +40,7 @@ func (c *circles) add(members []*transaction, test graph.Test) {
 	}
 }
 
-// prune leaves out circles that would not be shown.
+// prune drops circles that would not be shown.
 func (c *circles) prune() {
 	slices.SortStableFunc(c.list, func(a, b circle) int { return cmp.Compare(len(a.ids), len(b.ids)) })
 	kept, shown := c.list[:0], [graph.Tests]int{}
@@ -55,7 +55,7 @@ func (c *circles) prune() {
 	c.list = kept
 }
 
-// ids are all members that are kept.
+// ids returns all kept members.
 func (c *circles) ids() (list []history.ID) {
 	for _, one := range c.list {
 		list = append(list, one.ids...)

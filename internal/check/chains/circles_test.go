@@ -9,8 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestManyCirclesKeepWhatIsShown compares what is kept of more circles than there is room for
-// with all of them.
+// TestManyCirclesKeepWhatIsShown compares the kept circles with all circles, when there are more than fit.
 func TestManyCirclesKeepWhatIsShown(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	var kept circles
@@ -43,7 +42,7 @@ func TestManyCirclesKeepWhatIsShown(t *testing.T) {
 		delete(audits, c.ids[0])
 	}
 	if len(audits) > 0 {
-		t.Errorf("%d circles with an audit are gone", len(audits))
+		t.Errorf("%d circles with an audit were dropped", len(audits))
 	}
 	for test := range graph.Tests {
 		slices.Sort(sizes[test])

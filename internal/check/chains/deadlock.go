@@ -8,46 +8,45 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// Transactions that wait for each other in a circle have no serial order. A weaker level of a
-// database may allow it, as a read skew. The rest of the history must still be proved:
+// Transactions that wait for each other in a circle have no serial order. A weaker isolation level may allow
+// that, for example as read skew. The rest of the history must still be proved:
 //
 //   - The transactions that have ended and are not placed are the nodes of a small graph. Its
 //     edges are their dependencies.
-//   - A strongly connected component of it is closed if nothing else in the graph leads into it,
-//     and its reads and writes fit the last versions (fits). Nothing that comes later can join
-//     it: what began earlier and reads one of these versions holds it open, and what begins
-//     later ended after all of it.
-//   - A closed component is placed as one, all its writes in the order of their versions, and
-//     kept as a circle. So a circle costs memory while it lasts, and then its ids.
-//   - Once there is a circle, real time holds nobody back: a history without a serial order has
-//     none that agrees with real time.
-//   - While there is none, real time is an edge too. A component that only real time closes is
-//     placed the same way, and kept apart.
+//   - A strongly connected component is closed if no edge leads into it, and if its reads and
+//     writes fit the last versions (see fits). No later transaction can join it: one that began
+//     earlier and reads one of these versions keeps it open, and one that begins later ended
+//     after all of it.
+//   - A closed component is placed as a whole, with all its writes in the order of their versions,
+//     and recorded as a circle. So a circle occupies memory while it is open, and then its IDs.
+//   - After the first circle, real time is ignored: a history without a serial order has none that
+//     agrees with real time.
+//   - Before the first circle, real time is an edge too. A component that is closed only by real
+//     time is placed the same way, but recorded separately.
 
-// Bounds of the transactions that wait although nothing that comes can help the first of them. A
-// history is not proved if more found no place: in all, of those with many operations, and
-// while the ledger may still be asked who made which version.
+// These constants limit the number of waiting transactions that no later transaction can help. If more find
+// no place, the proof ends. The limits apply to all waiting transactions, to those with many operations, and
+// to the time in which the ledger may still be asked for the maker of a version.
 const (
 	mostWaiting   = 1 << 20
 	mostLarge     = 1 << 6
 	mostTentative = 1 << 14
 )
 
-// lookEvery is how many beginnings and ends lie between two looks for circles, at least. As many
-// as wait after a look come before the next one, so that those who wait for ever, because a write
-// on their way was not recorded, cost no more than one look each.
+// lookEvery is the minimal number of beginnings and ends between two searches for circles. The distance also
+// grows with the number of transactions that still wait after a search. So a transaction that waits for a
+// write that was not recorded costs at most one search.
 const lookEvery = 1024
 
-// overdue reports whether a transaction is not placed although all that began before it ended
-// has ended too: nothing that comes can help it. began is when the first of those began
-// that have not ended.
+// overdue reports whether a transaction is not placed although everything that began before its end has
+// ended. No later transaction can help it. began is the earliest beginning among the unfinished transactions.
 func (p *placement) overdue(began int64) bool {
 	p.advance()
 	return p.first < len(p.queue) && p.queue[p.first].end < began
 }
 
-// breakCircles places closed components until there are no more, and returns how many
-// transactions wait for something else.
+// breakCircles places closed components until none is left. It returns the number of transactions that wait
+// for something else.
 func (p *placement) breakCircles(w *check.Watch) (left int) {
 	for broken := true; broken && p.err == nil; {
 		waiting := p.waiting()
@@ -57,7 +56,7 @@ func (p *placement) breakCircles(w *check.Watch) (left int) {
 		broken = p.placeClosed(g, waiting, components, graph.Plain)
 		switch {
 		case broken || p.untimed:
-		case len(components) > 0: // what it waits for may wait for its end
+		case len(components) > 0: // its dependency may wait for its end
 			p.untimed, broken = true, true
 		case p.errors == nil:
 			broken = p.placeClosed(g, waiting, g.Components(graph.All, true), graph.Real)
@@ -84,8 +83,7 @@ func (p *placement) boundWaiting() {
 	}
 }
 
-// placeClosed places the closed components of the graph of the transactions that wait. It
-// reports whether there was one.
+// placeClosed places the closed components among the waiting transactions. It reports whether there was one.
 func (p *placement) placeClosed(g *graph.Graph, waiting []*transaction, components [][]uint32, o graph.Order) (broken bool) {
 	for _, component := range sources(g, components, o == graph.Real) {
 		var members []*transaction
@@ -107,7 +105,7 @@ func (p *placement) placeClosed(g *graph.Graph, waiting []*transaction, componen
 	return broken
 }
 
-// waiting are the transactions that have ended and are not placed.
+// waiting returns the transactions that have ended and are not placed.
 func (p *placement) waiting() (list []*transaction) {
 	for _, t := range p.queue[p.first:] {
 		if t.state != placed {
@@ -122,8 +120,8 @@ func (p *placement) waiting() (list []*transaction) {
 	return list
 }
 
-// dependenciesOf is the graph of the edges between some transactions, by their places in the
-// list.
+// dependenciesOf returns the graph of the edges between the transactions of a list. The nodes are numbered by
+// their position.
 func (p *placement) dependenciesOf(list []*transaction, w *check.Watch) *graph.Graph {
 	makers, readers := map[version][]uint32{}, map[version][]uint32{}
 	for n, t := range list {
@@ -156,8 +154,7 @@ func (p *placement) dependenciesOf(list []*transaction, w *check.Watch) *graph.G
 	return graph.New(len(list), 0, []graph.Times{times}, w, e.AddTo)
 }
 
-// sources are the components that nothing outside leads into: no edge and, if it counts, no
-// real time.
+// sources returns the components without an incoming edge. If real is set, edges of real time count too.
 func sources(g *graph.Graph, components [][]uint32, real bool) (found [][]uint32) {
 	of := make([]int, g.Nodes())
 	for i, component := range components {
@@ -179,8 +176,7 @@ func sources(g *graph.Graph, components [][]uint32, real bool) (found [][]uint32
 	return found
 }
 
-// enteredByTime reports whether a node had ended before one of a component began, and is not of
-// the component.
+// enteredByTime reports whether a node outside a component ended before a member of the component began.
 func enteredByTime(g *graph.Graph, component []uint32, of []int) bool {
 	latest := -graph.Never
 	for _, n := range component {
@@ -194,11 +190,11 @@ func enteredByTime(g *graph.Graph, component []uint32, of []int) bool {
 	return false
 }
 
-// fits says that a circle can be placed now: on each object its writes follow the last
-// version and each other, its reads are of one of these versions, as they are there, and
-// nobody else's place is before a version that would be overwritten.
+// fits reports whether a circle can be placed now. On each object, its writes must follow the last version
+// and each other. Its reads must match one of these versions. No other transaction may need a version that
+// would be overwritten.
 func (p *placement) fits(members []*transaction) bool {
-	made := map[uint32][]object{} // the versions of each object, from the last one on
+	made := map[uint32][]object{} // the versions of each object, from the last placed one
 	pins := map[uint32]uint32{}
 	for _, op := range writesOf(members) {
 		n := op.object()
@@ -239,14 +235,14 @@ func (p *placement) fits(members []*transaction) bool {
 	return true
 }
 
-// written is a write and whose it is.
+// written is a write with its transaction.
 type written struct {
 	*operation
 	t *transaction
 }
 
-// writesOf are the writes of several transactions, those of each object in the order of
-// their versions.
+// writesOf returns the writes of several transactions. The writes of each object are in the order of their
+// versions.
 func writesOf(members []*transaction) (list []written) {
 	for _, t := range members {
 		ops := t.operations()
@@ -264,7 +260,7 @@ func writesOf(members []*transaction) (list []written) {
 
 // placeTogether places the members of a circle that fits.
 func (p *placement) placeTogether(members []*transaction) {
-	before := map[uint32]uint32{} // of each object, the version that was its last one
+	before := map[uint32]uint32{} // the previous last version of each object
 	reads := map[version]uint32{}
 	for _, t := range members {
 		for _, op := range t.operations() {
@@ -310,7 +306,7 @@ func (p *placement) placeTogether(members []*transaction) {
 	}
 }
 
-// forget takes a transaction from among those that wait.
+// forget removes a transaction from the waiting ones.
 func (p *placement) forget(t *transaction) {
 	for _, op := range t.operations() {
 		for _, v := range [...]version{{op.object(), op.version}, {op.object(), pinned}} {

@@ -2,13 +2,13 @@ package chains
 
 import "stroppy/internal/check"
 
-// The order agrees with real time by the times as they are given. It does whatever the errors
-// are within their bounds, if no transaction may have ended before another one of another
-// recording began that its operations need before it: of any cycle with real time there is one
-// with a single step of it (graph.Graph.Doubt). Of what is before a transaction only the latest
-// beginnings are kept, of two recordings, with each object.
+// The order agrees with real time by the given times. It agrees for all clock errors within the bounds under
+// one condition: no transaction may have ended before the beginning of another recording's transaction that
+// its operations need before it. For every cycle with real time there is one with a single real-time edge
+// (see graph.Graph.Doubt). For the transactions before a given one, each object keeps only the latest
+// beginnings of two recordings.
 
-// doubted takes up a transaction that gets its place, before it writes.
+// doubted examines a transaction that gets its place, before its writes are applied.
 func (p *placement) doubted(t *transaction, ops []operation) {
 	var before check.Latest
 	for i := range ops {

@@ -12,38 +12,38 @@ import (
 	"stroppy/internal/history"
 )
 
-// batch is decoded transactions of one client, in its order, with their memory. The
-// memory is used again when each of them is placed and its end has been passed.
+// batch holds decoded transactions of one client in order, and owns their memory. The memory is reused after
+// all of them were placed and their ends were passed.
 type batch struct {
-	client history.ID // with no sequence number
-	file   int        // which recording of the input it is of
-	zero   int64      // of the recording's times, ns
+	client history.ID // without a sequence number
+	file   int        // index of the recording in the input
+	zero   int64      // zero of the recording's times, ns
 	list   []transaction
-	soon   []upcoming     // what the merger is to know of list
-	ops    []operation    // of those of list that have more than two
-	now    []operation    // of the transaction that is being decoded
-	live   int            // transactions that are not both placed and ended, and one until all were handed over
-	large  [][]operation  // memory of those of list with many operations, which other batches may use next
-	apart  []*transaction // those of list that may wait until the end, with memory of their own
+	soon   []upcoming     // what the merger needs to know of list
+	ops    []operation    // operations of the transactions with more than two
+	now    []operation    // operations of the transaction being decoded
+	live   int            // transactions that are not both placed and ended, plus one until all were passed on
+	large  [][]operation  // memory of transactions with many operations, passed on to other batches
+	apart  []*transaction // transactions that may wait until the end and have their own memory
 	legs   fingerprint
 	counts counts
 	err    error
-	later  *history.Block  // that is opened when somebody asks
-	asked  bool            // somebody was asked to decode it
-	rest   *history.Cursor // on the block's other transactions; nil: there are none
-	ready  chan struct{}   // has an element when the batch is decoded
+	later  *history.Block  // decoded on demand
+	asked  bool            // a goroutine was asked to decode it
+	rest   *history.Cursor // over the block's remaining transactions; nil: none
+	ready  chan struct{}   // receives an element when the batch is decoded
 	pool   *sync.Pool
 }
 
-// counts are what is known of a client's records, also of those that do not count.
+// counts summarizes all records of a client, including those without influence on the order.
 type counts struct {
 	records               int
 	applied, acknowledged int
 	inDoubt               int
-	committed             int // but for those of the background
+	committed             int // without background transactions
 	first, last           history.ID
-	try, end              int64        // of the first and of the last one
-	lookedUp              []history.ID // not applied, and the ledger may have a tombstone
+	try, end              int64        // of the first and of the last transaction
+	lookedUp              []history.ID // not applied; the ledger may have a tombstone
 }
 
 func (b *batch) done() {
@@ -58,14 +58,14 @@ func (b *batch) done() {
 	b.pool.Put(b)
 }
 
-// manyOperations is from how many operations on a transaction has memory that is not its
-// batch's: most batches never have one, and would keep as much.
+// manyOperations is the number of operations from which a transaction has memory outside its batch. Most
+// batches contain no such transaction and would keep that memory unused.
 const manyOperations = 1 << 10
 
 // largeOperations holds memory for the operations of such transactions.
 var largeOperations history.Memory[operation]
 
-// room returns empty memory for so many operations of one transaction.
+// room returns empty memory for the operations of one transaction.
 func (b *batch) room(operations int) []operation {
 	if operations < manyOperations {
 		return b.now[:0]
@@ -75,41 +75,40 @@ func (b *batch) room(operations int) []operation {
 	return ops
 }
 
-// blocks is a source whose blocks can be decoded by any goroutine; *history.Reader is one.
+// blocks is a source whose blocks any goroutine can decode, such as *history.Reader.
 type blocks interface {
 	Blocks() iter.Seq2[history.Block, error]
 	Cursor() *history.Cursor
 }
 
-// feed hands over the transactions of the clients in batches, which several goroutines
-// decode. Of a file they are pieces of blocks: of each block that was begun, the piece that
-// is handed over and the next one are decoded, so that of many clients at once no more waits
-// than fits into a processor's caches.
+// feed provides the transactions of the clients in batches, which several goroutines decode. For a file, a
+// batch is a piece of a block. Of each open block, the current and the next piece are decoded, so that the
+// decoded pieces of many clients fit into a processor's caches.
 type feed struct {
 	in    Input
 	legs  map[history.ID][]history.Row
-	mutex sync.Mutex // of look
+	mutex sync.Mutex // guards Input.Look
 	look  func(tx *history.Transaction) error
-	left  map[history.ID]int // blocks of each client that were not handed over
-	file  map[history.ID]int // which recording has a client: two are not to have the same one
+	left  map[history.ID]int // blocks of each client that were not passed on yet
+	file  map[history.ID]int // recording of each client; a client must not occur in two
 
-	piece   int // how many records of a block are decoded at once
+	piece   int // number of records decoded together
 	batches sync.Pool
-	cursors []sync.Pool   // of each recording
-	order   chan *batch   // the first of each block
-	further chan []*batch // the others
-	group   []*batch      // of the others, that were not sent
-	grouped int           // how many are sent together
-	stop    func()        // ends the goroutines, of which none looks at anything afterwards
+	cursors []sync.Pool   // one for each recording
+	order   chan *batch   // the first batch of each block
+	further chan []*batch // the other batches
+	group   []*batch      // batches for further that were not sent yet
+	grouped int           // number of batches sent together
+	stop    func()        // stops the goroutines and waits until none calls Look
 
-	apart    []*batch // by recording, of transactions that are in no batch's memory
+	apart    []*batch // by recording: transactions outside the batches' memory
 	counted  Proof
 	sum      fingerprint
 	lookedUp map[history.ID]bool
 }
 
-// Of how many records a batch is: of a source without blocks, and of one with blocks, in
-// which those of all clients together are mostDecoded where that is within the bounds.
+// These constants limit the number of records in a batch: for a source without blocks, and for one with
+// blocks. With blocks, all clients together decode about mostDecoded records, within the limits.
 const (
 	batchSize   = 512
 	mostPiece   = 512
@@ -117,7 +116,7 @@ const (
 	mostDecoded = 1 << 16
 )
 
-// ahead is how many blocks are begun before somebody asks for them.
+// ahead is the number of blocks that are opened in advance.
 const ahead = 16
 
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
@@ -135,7 +134,7 @@ func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed
 	return f, f.gather(w)
 }
 
-// files are the recordings, where each is one that consists of blocks; else nil.
+// files returns the recordings if each consists of blocks, and nil otherwise.
 func (in *Input) files() (list []blocks) {
 	for _, r := range in.History {
 		source, ok := r.Source.(blocks)
@@ -147,19 +146,19 @@ func (in *Input) files() (list []blocks) {
 	return list
 }
 
-// begunBlock is a block of which the first batch is to be decoded.
+// begunBlock is a block whose first batch is to be decoded.
 type begunBlock struct {
 	batch *batch
 	block history.Block
 }
 
-// place is a block of a recording.
+// place is the position of a block in a recording.
 type place struct {
 	file  int
 	block history.Block
 }
 
-// deal has the blocks decoded by a goroutine for each processor.
+// deal starts the goroutines that decode the blocks, one for each processor.
 func (f *feed) deal(files []blocks) error {
 	list, err := f.places(files)
 	if err != nil {
@@ -188,7 +187,7 @@ func (f *feed) deal(files []blocks) error {
 			b := f.batches.Get().(*batch)
 			b.reset(f.client(p), p.file, f.in.History[p.file].Zero)
 			if large(p.block) {
-				b.later = &p.block // which is decoded when the client is there
+				b.later = &p.block // decoded when the client reaches it
 			}
 			select {
 			case f.order <- b:
@@ -211,10 +210,10 @@ func (f *feed) deal(files []blocks) error {
 	return nil
 }
 
-// large reports whether a block has much for each of its records: it is not decoded ahead.
+// large reports whether a block is large for its number of records. Such a block is not decoded in advance.
 func large(b history.Block) bool { return b.Length > 1<<12*b.Records }
 
-// work decodes what it is given until the context ends.
+// work decodes blocks and batches until the context ends.
 func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 	for {
 		select {
@@ -238,13 +237,13 @@ func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 	}
 }
 
-// open opens the block of a batch that is the first of one.
+// open opens the block of a batch, which is the first of the block.
 func (f *feed) open(b *batch, block *history.Block) {
 	b.rest = f.cursors[b.file].Get().(*history.Cursor)
 	b.rest.Open(*block)
 }
 
-// prefetch has a large block decoded that is its client's next one.
+// prefetch starts the decoding of the client's next block if it is large.
 func (f *feed) prefetch(b *batch) {
 	if !b.asked && b.later != nil {
 		b.asked = true
@@ -268,8 +267,7 @@ func (f *feed) decode(b *batch) {
 	f.cursors[b.file].Put(cursor)
 }
 
-// after returns the batch that follows one in its block, and has it decoded; nil if there
-// is none.
+// after returns the next batch of the block and starts its decoding. It returns nil if there is none.
 func (f *feed) after(b *batch) *batch {
 	if b.rest == nil {
 		return nil
@@ -284,7 +282,7 @@ func (f *feed) after(b *batch) *batch {
 	return next
 }
 
-// gather decodes sources without blocks, all of them before the first batch is handed over.
+// gather decodes sources without blocks completely, before the first batch is passed on.
 func (f *feed) gather(w *check.Watch) (problem error) {
 	open := map[history.ID]*batch{}
 	var list []*batch
@@ -331,18 +329,17 @@ func (f *feed) count(client history.ID, file int) error {
 	return nil
 }
 
-// next returns the first batch of the next block, which may still be decoded. There is one
-// while left has any.
+// next returns the first batch of the next block, which may still be decoding. It must not be called after
+// the last block.
 func (f *feed) next() *batch {
 	b := <-f.order
 	f.left[b.client]--
 	return b
 }
 
-// take waits for a batch, which is the next one of a client, and takes up what is known of
-// it. before is what was known of the client.
+// take waits for the client's next batch and merges its counts into before.
 func (f *feed) take(b *batch, before *counts) error {
-	if i := slices.Index(f.group, b); i >= 0 { // nobody was asked to decode it yet
+	if i := slices.Index(f.group, b); i >= 0 { // no goroutine was asked to decode it yet
 		f.group = slices.Delete(f.group, i, i+1)
 		f.decode(b)
 	} else {
@@ -377,7 +374,7 @@ func (b *batch) reset(client history.ID, file int, zero int64) {
 	*b = batch{client: client, file: file, zero: zero, list: b.list[:0], soon: b.soon[:0], ops: b.ops[:0], now: b.now[:0], large: b.large, live: 1, ready: b.ready, pool: b.pool}
 }
 
-// add appends a transaction, if it counts.
+// add appends a transaction to the batch if it belongs to the order.
 func (f *feed) add(b *batch, tx *history.Transaction) error {
 	c := &b.counts
 	switch {
@@ -412,7 +409,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	}
 	n := len(b.list)
 	b.list = slices.Grow(b.list, 1)[:n+1]
-	t := &b.list[n] // made in its place: copying it would cost a tenth of the check
+	t := &b.list[n] // built in place: a copy would cost a tenth of the check
 	*t = transaction{id: tx.ID, try: tx.Try + b.zero, end: tx.End + b.zero, flags: reader, batch: b}
 	if tx.Kind.Background() {
 		t.flags |= background
@@ -437,8 +434,8 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 	return err
 }
 
-// operations puts those of a transaction that count into b.now. It returns false of one that
-// was not applied, unless it was refused.
+// operations stores the relevant operations of a transaction in b.now. It returns false if the transaction
+// was neither applied nor rejected.
 func (f *feed) operations(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
 	switch {
 	case f.in.End == nil:
@@ -454,8 +451,8 @@ func (f *feed) operations(b *batch, t *transaction, tx *history.Transaction) (ap
 	return true, f.observed(b, t, tx)
 }
 
-// latest bounds the times, in ns: 36 years.
+// latest limits the times, in ns: 36 years.
 const latest = 1 << 60
 
-// most bounds the versions of an object.
+// most limits the version numbers of an object.
 const most = math.MaxUint32 - 1

@@ -14,9 +14,8 @@ import (
 
 const objects = 20
 
-// recorded are the files of some runs and the end state, of transfers that were done one
-// after another, each by one of some clients, which belong to the runs round robin. swapped says
-// that the last transfer read what it could not have.
+// recorded returns the recordings and the end state of sequential transfers. The clients take turns and are
+// divided among the runs. If swapped is set, the last transfer read a version that it could not have read.
 func recorded(t *testing.T, runs, clients, count int, swapped bool) (list []Recording, end *history.End) {
 	t.Helper()
 	must := func(err error) {
@@ -83,9 +82,9 @@ func recorded(t *testing.T, runs, clients, count int, swapped bool) (list []Reco
 	return list, end
 }
 
-// TestPieces: the answer does not depend on how many records are decoded at once, nor on
-// how many pieces are handed to another goroutine together.
-func TestPieces(t *testing.T) {
+// TestBatchSizesDoNotMatter checks that the result does not depend on the number of records in a batch, nor
+// on the number of batches sent together.
+func TestBatchSizesDoNotMatter(t *testing.T) {
 	for _, c := range []struct{ runs, clients, count int }{{1, 1, 4000}, {1, 3, 3000}, {2, 40, 6000}, {1, 500, 5000}, {3, 500, 5000}} {
 		for _, swapped := range []bool{false, true} {
 			list, end := recorded(t, c.runs, c.clients, c.count, swapped)
@@ -110,8 +109,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestAuditsLeaveNothingBehind measures the memory of a proof while it reads audits of many
-// accounts.
+// TestAuditsLeaveNothingBehind measures the memory of a proof while it reads audits of many accounts.
 func TestAuditsLeaveNothingBehind(t *testing.T) {
 	const accounts, audits, clients = 20_000, 120, 20
 	dir := t.TempDir()
@@ -135,7 +133,7 @@ func TestAuditsLeaveNothingBehind(t *testing.T) {
 		if err := out.Client(0).Append(&tx); err != nil {
 			t.Fatal(err)
 		}
-		for c := 1; c < clients; c++ { // so that many batches are under way
+		for c := 1; c < clients; c++ { // many batches are in progress
 			tx.ID, tx.Kind, tx.Ops = history.NewID(1, uint64(c), n+1), history.Numbered|history.ReadOnly, tx.Ops[:2]
 			if err := errors.Join(out.Client(c).Append(&tx), out.Client(c).Flush()); err != nil {
 				t.Fatal(err)
@@ -176,7 +174,7 @@ func TestAuditsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// TestDoneBatchHoldsNoLargeMemory: what many operations needed is not kept by the batch.
+// TestDoneBatchHoldsNoLargeMemory checks that a finished batch does not keep the memory of many operations.
 func TestDoneBatchHoldsNoLargeMemory(t *testing.T) {
 	b := &batch{live: 1, pool: new(sync.Pool)}
 	if b.now = b.room(manyOperations); cap(b.now) < manyOperations || len(b.large) != 1 {
@@ -191,8 +189,7 @@ func TestDoneBatchHoldsNoLargeMemory(t *testing.T) {
 	}
 }
 
-// TestWaiters: who waits for a version is found, once, whatever else is in the table.
-func TestWaiters(t *testing.T) {
+func TestWaitersAreFoundOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var table waiters
 	want := map[version][]waiter{}

@@ -6,8 +6,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// keep gives t, the last transaction in the list of the batch, its operations, which are in
-// b.now. A transaction of unknown outcome may wait until the end, and so has memory of its own.
+// keep moves the operations in b.now to t, the last transaction in the batch's list. A transaction of unknown
+// outcome may wait until the end, so it has its own memory.
 func (f *feed) keep(b *batch, t *transaction, large bool) {
 	n := len(b.now)
 	if t.has(unknown) {
@@ -30,17 +30,17 @@ func (f *feed) keep(b *batch, t *transaction, large bool) {
 	b.live++
 }
 
-// clientOf is the id with no sequence number, which stands for the client.
+// clientOf returns the ID without its sequence number, which identifies the client.
 func clientOf(id history.ID) history.ID { return id - history.ID(id.Sequence()) }
 
-// asked says that the ledger is asked for the legs of a transaction.
+// asked reports whether the ledger provides the legs of a transaction.
 func (f *feed) asked(tx *history.Transaction) bool {
 	_, asked := f.legs[tx.ID]
 	return asked || blind(tx)
 }
 
-// observed adds the operations of a transaction whose client saw what it wrote. One that
-// was refused has read, and wrote nothing.
+// observed adds the operations of a transaction whose client saw what it wrote. A rejected transaction has
+// only reads.
 func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error {
 	refused, legs := tx.Outcome == history.Rejected, uint32(0)
 	for i := range tx.Ops {
@@ -64,8 +64,8 @@ func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error
 	return nil
 }
 
-// resolve adds the operations of a transaction whose client did not see what it made, as
-// the ledger has it. It returns false of one that was not applied.
+// resolve adds the operations that the ledger has for a transaction whose client did not see what it made. It
+// returns false if the transaction was not applied.
 func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
 	if f.legs == nil {
 		return false, unproved("what %v made is not recorded", tx.ID)

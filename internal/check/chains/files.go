@@ -2,14 +2,14 @@ package chains
 
 import "stroppy/internal/history"
 
-// client is the one whose transactions a block has.
+// client returns the client whose transactions are in the block.
 func (f *feed) client(p place) history.ID {
 	return history.NewID(f.in.History[p.file].Header().Run, uint64(p.block.Client), 0)
 }
 
-// places are the blocks of all recordings. Those of one stand in the order of its file; of
-// two recordings the block comes first whose first transaction began earlier, so that what
-// is decoded of one does not wait for all of the other.
+// places returns the blocks of all recordings. Blocks of one recording stay in file order. Between
+// recordings, the block whose first transaction began earlier comes first, so that decoded data does not
+// accumulate.
 func (f *feed) places(files []blocks) (list []place, err error) {
 	queues := make([]queue, len(files))
 	for i, file := range files {
@@ -47,15 +47,16 @@ func (f *feed) places(files []blocks) (list []place, err error) {
 	}
 }
 
-// queue are the blocks of a recording that have no place yet.
+// queue holds the blocks of a recording that have no position yet.
 type queue struct {
 	blocks []history.Block
-	began  int64 // when the first transaction of the first of them began
+	began  int64 // beginning of the first transaction of the first block
 	cursor *history.Cursor
 	zero   int64
 }
 
-// look finds when the first block began, where there are others to compare it with.
+// look determines the beginning of the first block. It does nothing unless several recordings must be
+// compared.
 func (q *queue) look(several bool) error {
 	if !several || len(q.blocks) == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package chains
 
-// heap has the value with the least key on top. Each node has four children: they are on
-// one or two cache lines, and the tree is half as high.
+// heap is a priority queue with the smallest key on top. Each node has four children: they fill one or two
+// cache lines, and the tree has half the height.
 type heap[T any] []keyed[T]
 
 type keyed[T any] struct {
@@ -22,7 +22,7 @@ func (h *heap[T]) push(key int64, value T) {
 	}
 }
 
-// pop takes the top away.
+// pop removes and returns the top.
 func (h *heap[T]) pop() T {
 	list := *h
 	top, last := list[0].value, len(list)-1
@@ -33,7 +33,7 @@ func (h *heap[T]) pop() T {
 	return top
 }
 
-// down puts the top in its place, after its key has grown.
+// down restores the order after the key of the top has grown.
 func (h heap[T]) down() {
 	if len(h) == 0 {
 		return

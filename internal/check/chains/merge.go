@@ -6,16 +6,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// moment is when something happens in the order in which transactions are handed over: ns
-// times two, and one more for the end of a transaction. What begins at a moment stands
-// before what ends at it.
+// moment is a point in the order in which transactions are passed on: twice the time in ns, plus one for the
+// end of a transaction. So beginnings precede ends of the same time.
 type moment int64
 
-// never is after every moment.
+// never is after every other moment.
 const never moment = math.MaxInt64
 
-// event is the beginning or the end of a transaction. Of the beginnings there are only those
-// of transactions that do not overwrite all that they read.
+// event is the beginning or the end of a transaction. Beginnings exist only for transactions that do not
+// overwrite everything they read.
 type event struct {
 	at moment
 	t  *transaction
@@ -23,42 +22,41 @@ type event struct {
 
 func (e event) began() bool { return e.at&1 == 0 }
 
-// merger puts the transactions of all clients in the order of their ends. One that does not
-// overwrite all that it read is handed over twice: when its client's one before it has
-// ended, and when it is its turn. A client does one transaction after another, so that
-// between the two stands the end of every transaction during which it may have run.
+// merger sorts the transactions of all clients by their ends. A transaction that does not overwrite
+// everything it read is passed on twice: after the end of its client's previous transaction, and at its own
+// end. A client runs one transaction at a time, so the end of every concurrent transaction lies between the
+// two.
 //
-// It takes from one client after another what ends before a limit, and puts that in order.
-// What is to be known of a client's next transaction is then read from memory while that of
-// others is, which a heap of clients would read one after another.
+// The merger takes from each client what ends before a limit, and sorts it. So the data of several clients is
+// loaded from memory at the same time; a heap of clients would load it one by one.
 type merger struct {
 	feed    *feed
-	numbers map[history.ID]int // of a client: its place in clients and due
+	numbers map[history.ID]int // index of a client in clients and due
 	clients []client
-	due     []moment // when the client's next transaction ends; never: it has none left
+	due     []moment // the end of each client's next transaction; never: none left
 	limit   moment
-	span    moment  // from the first transaction of a window to its limit
-	wanted  int     // how many events are to be in a window
-	window  []event // that were taken from their clients
-	handed  int     // of window, in order
+	span    moment  // time from the first transaction of a window to its limit
+	wanted  int     // the desired number of events in a window
+	window  []event // events taken from their clients
+	handed  int     // number of events of window that were passed on
 	spare   []event
 }
 
-// client is what of a client is decoded and not taken into a window.
+// client holds the decoded transactions of a client that are not in a window yet.
 type client struct {
-	soon   []upcoming    // of now, from head on
-	list   []transaction // the same
-	now    *batch        // of which these are; nil is none
-	next   *batch        // that follows it in its block; nil is none
-	blocks []*batch      // the first ones of its next blocks
-	number history.ID    // with no sequence number
-	before moment        // the end of the one before the first of list
+	soon   []upcoming    // remaining transactions of now, from head on
+	list   []transaction // likewise
+	now    *batch        // the current batch; nil: none
+	next   *batch        // the following batch of the same block; nil: none
+	blocks []*batch      // the first batches of the following blocks
+	number history.ID    // without a sequence number
+	before moment        // end of the transaction before the first one in list
 	taken  counts        // of the last batch that was not empty
 }
 
-// upcoming is when a transaction ends, in ns times two, and one more where it does not
-// overwrite all that it read. What else there is of it takes more lines of a processor's
-// cache.
+// upcoming is the end of a transaction in ns times two, plus one if the transaction does not overwrite
+// everything it read. The merger reads only this value, because the rest of a transaction takes more cache
+// lines.
 type upcoming int64
 
 func upcomingOf(t *transaction) upcoming {
@@ -71,12 +69,12 @@ func upcomingOf(t *transaction) upcoming {
 	return u
 }
 
-// reads says that the transaction does not overwrite all that it read.
+// reads reports whether the transaction reads something that it does not overwrite.
 func (u upcoming) reads() bool { return u&1 != 0 }
 
 func (u upcoming) ends() moment { return moment(u | 1) }
 
-// A window has about two events of each client, within these bounds.
+// These constants limit a window, which has about two events of each client.
 const (
 	leastWindow = 1 << 10
 	mostWindow  = 1 << 14
@@ -87,14 +85,13 @@ func newMerger(f *feed) *merger {
 	for number := range f.left {
 		m.numbers[number] = len(m.clients)
 		m.clients = append(m.clients, client{number: number, before: math.MinInt64})
-		m.due = append(m.due, math.MinInt64) // its first one is still to be looked at
+		m.due = append(m.due, math.MinInt64) // its first transaction has not been read yet
 	}
 	m.wanted = max(leastWindow, min(mostWindow, 2*len(m.clients)))
 	return m
 }
 
-// next returns the events of the next window, in order. There are none left where it returns
-// none.
+// next returns the sorted events of the next window. The list is empty at the end.
 func (m *merger) next() ([]event, error) {
 	m.window = m.window[:copy(m.window, m.window[m.handed:])]
 	m.handed = 0
@@ -127,8 +124,8 @@ func (m *merger) next() ([]event, error) {
 	return m.window[:m.handed], nil
 }
 
-// fill takes from all clients what is before the limit. Where that is much more than a
-// window is to have, the limit comes nearer; what was taken already stays for later ones.
+// fill takes the events before the limit from all clients. If there are many more than wanted, it lowers the
+// limit; the events already taken remain for later windows.
 func (m *merger) fill() error {
 	most := len(m.window) + 4*m.wanted
 	for i := range m.due {
@@ -136,7 +133,7 @@ func (m *merger) fill() error {
 			continue
 		}
 		c := &m.clients[i]
-		if c.now == nil { // the first one of this client
+		if c.now == nil { // the client's first batch
 			if err := m.turn(c); err != nil {
 				return err
 			}
@@ -176,8 +173,8 @@ func (m *merger) fill() error {
 	return nil
 }
 
-// firstTry is when the first transaction began that was not handed over; the largest number
-// where there is none.
+// firstTry returns the beginning of the earliest transaction that was not passed on, or the largest number if
+// there is none.
 func (m *merger) firstTry() int64 {
 	first := int64(math.MaxInt64)
 	for _, e := range m.window[m.handed:] {
@@ -191,12 +188,11 @@ func (m *merger) firstTry() int64 {
 	return first
 }
 
-// turn moves on to the client's next batch that has a transaction; there is none where the
-// client has no more.
+// turn moves to the client's next non-empty batch. Afterwards, c.now is nil if the client has no more.
 func (m *merger) turn(c *client) error {
 	for len(c.soon) == 0 {
 		if c.now != nil {
-			c.now.done() // from now on its memory may be another batch
+			c.now.done() // its memory may now be reused by another batch
 		}
 		switch c.now, c.next = c.next, nil; {
 		case c.now != nil:

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// timed is a history in a file, of transactions of some clients that read or write one
-// object, with rare long waits between crowds of them: no span of time holds about as many
-// as another.
+// timed returns a history in a file, with transactions of several clients on one object. Crowds of
+// transactions alternate with rare long pauses, so the number of transactions differs between windows of
+// equal length.
 func timed(t *testing.T, rng *rand.Rand, clients, each int) (*history.Reader, []history.Transaction) {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,9 +55,9 @@ func timed(t *testing.T, rng *rand.Rand, clients, each int) (*history.Reader, []
 	return reader, all
 }
 
-// TestMerger: every transaction is handed over in the order of ends, once, and one that
-// does not overwrite what it read also before whatever ends after it began.
-func TestMerger(t *testing.T) {
+// TestMergerOrdersByEnd checks that every transaction is passed on once, in the order of ends. A transaction
+// that does not overwrite everything it read must also be passed on before all ends after its beginning.
+func TestMergerOrdersByEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []struct{ clients, each int }{{1, 5000}, {2, 3000}, {300, 40}, {3000, 5}} {
 		source, all := timed(t, rng, c.clients, c.each)
@@ -102,7 +102,7 @@ func TestMerger(t *testing.T) {
 			t.Errorf("%d of %d were handed over, %d too many at once", len(ended), len(all), most)
 		}
 		slices.SortFunc(all, func(a, b history.Transaction) int { return cmp.Compare(a.End, b.End) })
-		places := make([]int, len(all)+1) // from which on the ends of the others are
+		places := make([]int, len(all)+1) // by end: index from which the other ends follow
 		places[len(all)] = math.MaxInt
 		for i := range slices.Backward(all) {
 			places[i] = min(places[i+1], ended[all[i].ID])
@@ -116,8 +116,8 @@ func TestMerger(t *testing.T) {
 	}
 }
 
-// TestSorted: lists of any length and any distance between the moments are in order.
-func TestSorted(t *testing.T) {
+// TestSortedAgainstStableSort checks lists of any length with any distance between the moments.
+func TestSortedAgainstStableSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	var spare []event
 	for range 2000 {

@@ -10,58 +10,59 @@ import (
 	"stroppy/internal/history"
 )
 
-// Without an end state nobody knows which versions were made by transactions of unknown
-// outcome, by those whose clients did not see their writes, and by those that a recording lacks
-// because it was cut off. What others read says it where it matters:
+// Without an end state, some writers of versions are not known: transactions of unknown outcome, transactions
+// whose clients did not see their writes, and transactions missing in a recording that was cut off. The reads
+// of other transactions show the writers that matter:
 //
-//   - The chain of an object begins with the first version that anybody read.
-//   - A pass adds up, for each object, the versions that were overwritten. If they follow each
-//     other, every version has the maker that its client says.
-//   - A second pass gathers all reads and writes of the other objects. A transaction that read
-//     one version and overwrote a later one, as READ COMMITTED lets it, is known as the maker of
-//     what others read as its. A version that nobody recorded gets a maker without a name, which
-//     is placed when somebody needs that version.
+//   - The chain of an object begins with the first version that a transaction read.
+//   - A first pass sums, for each object, the overwritten versions. If they are consecutive, every
+//     version has the writer that its client recorded.
+//   - A second pass collects all reads and writes of the other objects. A transaction that read
+//     one version and overwrote a later one, which READ COMMITTED allows, is identified by the
+//     reads of the version that it made. A version without a recorded writer gets an anonymous
+//     one, which is placed when the version is needed.
 //
-// Everything else is as with an end state.
+// Everything else works as with an end state.
 
-// outlook is what the reads of a history say about its versions.
+// outlook holds what the reads of a history show about its versions.
 type outlook struct {
 	first []firstSeen
 	odd   map[uint64]*oddObject
-	legs  map[history.ID][]history.Row // of the transactions that did not make what their clients say
+	legs  map[history.ID][]history.Row // of the transactions that did not make the versions that their clients recorded
 	gaps  []gap
 }
 
-// firstSeen is the first version of an object that was read, and what was made of it.
+// firstSeen holds the first version of an object that was read, and sums over its later versions.
 type firstSeen struct {
 	value        int64
 	writer       history.ID
-	sum, squares uint64 // of the versions that were overwritten
-	low          uint32 // the version plus one; 0: nobody read one
-	highest      uint32 // that was read or made
-	made         uint32 // how many
+	sum, squares uint64 // over the overwritten versions
+	low          uint32 // the first version plus one; 0: no transaction read any
+	highest      uint32 // largest version that was read or made
+	made         uint32 // number of versions made
 }
 
-// gap is a version that no recorded transaction made, and what was read of it, if anything was.
+// gap is a version that no recorded transaction made, and its content as far as it was read.
 type gap struct {
 	version
 	value  int64
 	writer history.ID
-	known  bool // something was
+	known  bool // the version was read
 }
 
-// Bounds of what is looked at without an end state: the objects of which a pass adds up the
-// versions (48 bytes each), the reads and writes of odd objects, and the versions without a maker.
+// These constants limit the work without an end state: the number of objects whose versions are summed (48
+// bytes each), the number of reads and writes of odd objects, and the number of versions without a writer.
 const (
 	mostOpen = 1 << 23
 	mostSeen = 1 << 22
 	mostGaps = 1 << 20
 )
 
-// Displaced returns the rows that a ledger would have of the transactions which made other
-// versions than their clients say, as far as reads show it. An error is as of Prove. If loose, a
-// write of which two transactions say the same version, and nothing else is known, has no row:
-// below snapshot isolation that is no lost update. Input.End does not count.
+// Displaced returns ledger rows for the transactions that made other versions than their clients recorded, as
+// far as reads show that. Errors are as for Prove.
+//
+// If loose is set, two transactions may record the same version without further evidence; then neither gets a
+// row. Below snapshot isolation this is not a lost update. Input.End is ignored.
 func Displaced(w *check.Watch, in Input) (map[history.ID][]history.Row, error) {
 	l, err := look(w, in)
 	if err != nil {
@@ -100,9 +101,8 @@ func look(w *check.Watch, in Input) (*outlook, error) {
 	return l, l.rows(w, in, displaced)
 }
 
-// excuse looks at who made the versions that no recorded transaction is known to have made. One
-// of unknown outcome may have, and one whose client did not see its writes, and what a recording
-// lacks that was cut off.
+// excuse decides who may have made the versions without a known writer: a transaction of unknown outcome, one
+// whose client did not see its writes, or one missing in a recording that was cut off.
 func (l *outlook) excuse(w *check.Watch, in Input) error {
 	named := map[history.ID]bool{}
 	for i := range l.first {
@@ -146,8 +146,7 @@ func (l *outlook) excuse(w *check.Watch, in Input) error {
 	return nil
 }
 
-// eachRead calls do, by several goroutines, with what each transaction that counts saw of the
-// objects.
+// eachRead calls do for each operation that shows a version, from several goroutines.
 func eachRead(w *check.Watch, in Input, do func(tx *history.Transaction, op *history.Op, wrote bool)) error {
 	for _, r := range in.History {
 		err := check.EachTransaction(w.Ctx, r.Source, runtime.GOMAXPROCS(0), func(_ int, _ int64, tx *history.Transaction) {
@@ -190,13 +189,13 @@ func (l *outlook) addUp(w *check.Watch, in Input) error {
 	})
 }
 
-// follows reports whether each version up to the highest was overwritten once, or is the last.
+// follows reports whether each version up to the highest was overwritten exactly once or is the last.
 func (o *firstSeen) follows() bool {
 	from, to := uint64(o.low-1), uint64(o.highest)
 	return to-from == uint64(o.made) && o.sum == sumTo(to)-sumTo(from) && o.squares == squaresTo(to)-squaresTo(from)
 }
 
-// sumTo and squaresTo are the sums of the numbers below n and of their squares, modulo 2^64.
+// sumTo returns the sum of the numbers below n, and squaresTo the sum of their squares, modulo 2^64.
 func sumTo(n uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -224,19 +223,19 @@ func squaresTo(n uint64) uint64 {
 	return product * factors[2]
 }
 
-// oddObject is an object whose versions do not follow each other by what its writers say.
+// oddObject is an object whose recorded versions are not consecutive.
 type oddObject struct {
 	seen  map[uint32]gap // what was read of each version
 	wrote []overwrite
-	torn  bool // one version was read as two
+	torn  bool // two transactions read one version with different contents
 }
 
-// overwrite is a transaction and the version that it read and wrote over.
+// overwrite is a transaction with the version that it read and overwrote.
 type overwrite struct {
 	version uint32
 	id      history.ID
-	other   uint32 // the version that it made by what others read; 0: the next one
-	lost    bool   // nobody knows
+	other   uint32 // the version that it made according to other reads; 0: the next one
+	lost    bool   // not known
 }
 
 // gather fills odd.
@@ -271,12 +270,12 @@ func (l *outlook) gather(w *check.Watch, in Input) error {
 	return err
 }
 
-// resolve finds who made the versions of an odd object.
+// resolve finds the writers of the versions of an odd object.
 func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[history.ID]bool) error {
 	if o.torn {
 		return unproved("a version of object %d was read as two", n)
 	}
-	seen := map[history.ID]uint32{} // the last version that somebody read as made by it
+	seen := map[history.ID]uint32{} // the last version that was read as made by each transaction
 	for v, s := range o.seen {
 		if s.writer == 0 || v == 0 {
 			continue
@@ -286,7 +285,7 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 		}
 		seen[s.writer] = v
 	}
-	makers := map[uint32]int{} // by version, from 1 on
+	makers := map[uint32]int{} // by version, from 1
 	for i := range o.wrote {
 		t := &o.wrote[i]
 		if v := seen[t.id]; v != 0 && v != t.version+1 {
@@ -336,7 +335,7 @@ func (l *outlook) resolve(n uint64, o *oddObject, loose bool, displaced map[hist
 	return nil
 }
 
-// rows makes the legs.
+// rows fills legs.
 func (l *outlook) rows(w *check.Watch, in Input, displaced map[history.ID]bool) error {
 	if len(displaced) == 0 {
 		return nil
@@ -374,7 +373,7 @@ func (l *outlook) rows(w *check.Watch, in Input, displaced map[history.ID]bool) 
 	})
 }
 
-// numberOf is the place of a write among those of its transaction.
+// numberOf returns the position of a write among the writes of its transaction.
 func numberOf(tx *history.Transaction, op *history.Op) (number uint32) {
 	for i := range tx.Ops {
 		if &tx.Ops[i] == op {
@@ -387,7 +386,7 @@ func numberOf(tx *history.Transaction, op *history.Op) (number uint32) {
 	return number
 }
 
-// begin lets the chains begin where the history does, and has makers for the gaps.
+// begin sets the start of each chain to the first version of the history, and creates writers for the gaps.
 func (l *outlook) begin(p *placement, apart *batch) {
 	for n := range l.first {
 		if f := &l.first[n]; f.low > 1 {
@@ -405,8 +404,8 @@ func (l *outlook) begin(p *placement, apart *batch) {
 	l.first, l.odd, l.gaps = nil, nil, nil
 }
 
-// witnessed adds the operations of a transaction of which there is no end state: those that its
-// client saw, and the versions that it made as far as they are known.
+// witnessed adds the operations of a transaction when there is no end state: those that its client saw, and
+// the versions that it is known to have made.
 func (f *feed) witnessed(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
 	if tx.Outcome == history.Unknown {
 		return false, nil

@@ -7,70 +7,70 @@ import (
 	"stroppy/internal/history"
 )
 
-// object is the last version of one chain. It takes 32 bytes.
+// object is the last version of a chain, in 32 bytes.
 type object struct {
 	value   int64
 	writer  history.ID // of the version; 0 for the load
 	version uint32
-	pins    uint32 // transactions that read this version and are not placed: it is not overwritten before
-	reads   uint32 // placed transactions that read this version and did not overwrite it
-	waited  bool   // somebody waits at this object
+	pins    uint32 // number of unplaced readers of this version; it must not be overwritten while there are any
+	reads   uint32 // number of placed transactions that read this version and did not overwrite it
+	waited  bool   // a transaction waits for this object
 }
 
-// state says how far a transaction is.
+// state is the progress of a transaction.
 type state uint8
 
 const (
 	begun  state = iota // its client has sent it
-	ended               // its client had the answer: nobody who did not see it began before
-	placed              // it has its place in the order
+	ended               // its client received the reply: a transaction that did not see it began before
+	placed              // it has a place in the order
 )
 
-// placement makes the serial order. It is given the beginnings and the ends of all
-// transactions in the order of time; in it stand
+// placement builds the serial order from the beginnings and ends of all transactions, in the order of time.
+// In the serial order,
 //
-//   - the maker of a version before its readers (wr) and before the next maker (ww);
-//   - the readers of a version before the next maker (rw): an overwriter is placed when its
-//     client had the answer, and every reader that could have seen what it overwrites
+//   - the writer of a version precedes its readers (wr) and the next writer (ww);
+//   - the readers of a version precede the next writer (rw): an overwriter is placed after its
+//     client received the reply, and every reader that could have seen the overwritten version
 //     began before that;
-//   - what had ended before what began after that (real time).
+//   - a transaction that ended before another began precedes it (real time).
 type placement struct {
 	in        Input
 	objects   []object
 	waiters   waiters
-	makers    map[version]*transaction // of unknown outcome, by what they are to make
+	makers    map[version]*transaction // transactions of unknown outcome, by the versions that they make
 	ready     []*transaction           // to be tried again
-	queue     []*transaction           // ended and perhaps not placed, in the order of their ends
-	first     int                      // of queue, that is not placed
-	now       int64                    // when the last of them ended
-	late      heap[*transaction]       // held back by real time, by their beginnings
+	queue     []*transaction           // ended and possibly not placed, in the order of their ends
+	first     int                      // index in queue of the first one that is not placed
+	now       int64                    // end of the last transaction that ended
+	late      heap[*transaction]       // delayed by real time, by their beginnings
 	unsure    []*transaction           // of unknown outcome, and ended
-	open      int                      // ended and not placed
-	circles   circles                  // placed together, because they have no order
-	delayed   circles                  // the same, because they have none that agrees with real time
-	tentative bool                     // if it fails, another one follows that knows more
-	untimed   bool                     // real time holds nobody back: there is no order without it either
+	open      int                      // number of ended transactions that are not placed
+	circles   circles                  // placed together because they have no order
+	delayed   circles                  // placed together because they have no order that agrees with real time
+	tentative bool                     // if this attempt fails, another one with more information follows
+	untimed   bool                     // real time is ignored because there is no order without it either
 	near      []uint32                 // the objects that warm reads
-	touched   uint32                   // keeps what warm does from being left out
+	touched   uint32                   // keeps the compiler from removing the reads of warm
 	err       error
 
-	// Where the recordings' times have errors: of each recording, and by object the latest
-	// beginnings of what stands before the last version, and of who read it.
+	// If the recordings' times have errors: the error of each recording and, by object, the latest beginnings
+	// among the transactions before the last version and among its readers.
 	errors           []int64
 	writers, readers []check.Latest
 	doubt            check.Doubt
 
 	dependencies int
-	unknown      int                 // applied, of unknown outcome
-	lookedUp     map[history.ID]bool // and not applied
+	unknown      int                 // number of applied transactions of unknown outcome
+	lookedUp     map[history.ID]bool // not applied
 	legs         fingerprint
 }
 
-// version is one version of an object.
+// version identifies one version of an object.
 type version struct{ object, number uint32 }
 
-// pinned is the key of who waits for the pins of an object to go: no transaction reads such
-// a version number.
+// pinned is the version number under which a transaction waits until an object has no pins. No transaction
+// reads this version.
 const pinned = ^uint32(0)
 
 func newPlacement(in Input) *placement {
@@ -99,9 +99,8 @@ func (p *placement) fail(format string, args ...any) {
 	}
 }
 
-// warm reads the objects that some events are about, all at once, so that they are in the
-// processor's cache when they are needed one by one: those that are only read when their
-// reader began, and the others when it ended.
+// warm loads the objects of some events into the processor's cache, all at once. An object that is only read
+// is loaded at the beginning of its reader, the others at the end.
 func (p *placement) warm(list []event) {
 	numbers := p.near[:0]
 	for _, e := range list {
@@ -119,7 +118,7 @@ func (p *placement) warm(list []event) {
 	p.near, p.touched = numbers, p.touched+versions
 }
 
-// take takes note of an event.
+// take processes an event.
 func (p *placement) take(e event) {
 	if e.began() {
 		p.begin(e.t)
@@ -128,8 +127,8 @@ func (p *placement) take(e event) {
 	}
 }
 
-// begin takes up a transaction. What it read and does not overwrite stays as it is until
-// it is placed.
+// begin processes the beginning of a transaction. Versions that it reads and does not overwrite are pinned
+// until it is placed.
 func (p *placement) begin(t *transaction) {
 	ops := t.operations()
 	for i := range ops {
@@ -152,11 +151,11 @@ func (p *placement) begin(t *transaction) {
 	}
 }
 
-// manyReads is from how many reads on a transaction that only reads is placed before its
-// client had the answer, so that it does not hold back so many writers for so long.
+// manyReads is the number of reads from which a read-only transaction is placed before its end, so that it
+// does not delay many writers.
 const manyReads = 64
 
-// end takes note that the client of a transaction had its answer.
+// end processes the end of a transaction.
 func (p *placement) end(t *transaction) {
 	p.now = t.end
 	if t.state == placed {
@@ -192,15 +191,15 @@ func (p *placement) end(t *transaction) {
 	p.settle()
 }
 
-// demands says that t is to be placed as soon as it can be, and with it what stands before
-// it. A transaction of unknown outcome may have had its effect at any time after it began:
-// it is placed when somebody whose client had the answer read what it made, because no one
-// who did not see its effect began after that.
+// demands reports whether t, and with it everything before it, must be placed as soon as possible. A
+// transaction of unknown outcome may have taken effect at any time after its beginning. It is placed when a
+// transaction that has ended read its version, because no transaction that missed this version began after
+// that.
 func (t *transaction) demands() bool {
 	return t.state == ended && (!t.has(unknown) || t.has(demanded))
 }
 
-// demand has a transaction of unknown outcome placed.
+// demand makes a transaction of unknown outcome ready to be placed.
 func (p *placement) demand(t *transaction) {
 	if !t.has(demanded) {
 		t.flags |= demanded
@@ -209,7 +208,7 @@ func (p *placement) demand(t *transaction) {
 	}
 }
 
-// demandReads demands who made the versions that t waits to be there.
+// demandReads demands the writers of the versions that t waits for.
 func (p *placement) demandReads(t *transaction) {
 	ops := t.operations()
 	for i := range ops {
@@ -225,8 +224,7 @@ func (p *placement) demandMaker(v version) {
 	}
 }
 
-// finish places those of unknown outcome that nobody has asked for, and says what could not
-// be placed.
+// finish places the remaining transactions of unknown outcome, and fails if a transaction cannot be placed.
 func (p *placement) finish(w *check.Watch) {
 	p.breakCircles(w)
 	for _, t := range p.unsure {
@@ -241,7 +239,7 @@ func (p *placement) finish(w *check.Watch) {
 	}
 }
 
-// settle tries again whatever has become possible, until nothing has.
+// settle retries transactions until no more can be placed.
 func (p *placement) settle() {
 	for p.err == nil {
 		for len(p.ready) > 0 && p.err == nil {
@@ -263,7 +261,7 @@ func (p *placement) settle() {
 	}
 }
 
-// postpone has t tried again when all that ended before it began is placed.
+// postpone delays t until everything that ended before its beginning is placed.
 func (p *placement) postpone(t *transaction) {
 	if !t.has(postponed) {
 		t.flags |= postponed
@@ -272,7 +270,7 @@ func (p *placement) postpone(t *transaction) {
 	}
 }
 
-// advance moves on to the first in the queue that is not placed.
+// advance moves to the first unplaced transaction in the queue.
 func (p *placement) advance() {
 	for p.first < len(p.queue) && p.queue[p.first].state == placed {
 		p.queue[p.first].batch.done()
@@ -285,8 +283,8 @@ func (p *placement) advance() {
 	}
 }
 
-// try places a transaction if nothing stands before it that is not placed; else it waits
-// for one such thing.
+// try places a transaction if nothing unplaced precedes it. Otherwise the transaction waits for one of its
+// predecessors.
 func (p *placement) try(t *transaction) {
 	switch {
 	case t.lacking > 0, t.state != ended && !t.has(reader), t.has(unknown) && !t.has(demanded):
@@ -316,7 +314,7 @@ func (p *placement) try(t *transaction) {
 	p.place(t)
 }
 
-// held says that a transaction had ended before t began, and is not placed or not known yet.
+// held reports whether a transaction that ended before t began is not placed or not known yet.
 func (p *placement) held(t *transaction) bool {
 	p.advance()
 	return t.try > p.now || !p.untimed && p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
@@ -348,14 +346,14 @@ func (p *placement) place(t *transaction) {
 	}
 }
 
-// countUnknown counts a transaction that is placed although its outcome was unknown.
+// countUnknown counts a placed transaction of unknown outcome.
 func (p *placement) countUnknown(t *transaction) {
 	if t.has(unknown) && !t.has(anonymous) {
 		p.unknown++
 	}
 }
 
-// apply makes o the next version of itself, as t makes it.
+// apply makes o the version that t made.
 func (op *operation) apply(o *object, t *transaction) {
 	if t.has(anonymous) {
 		o.value, o.writer = op.value, op.writer
@@ -366,7 +364,7 @@ func (op *operation) apply(o *object, t *transaction) {
 	o.reads = 0
 }
 
-// write makes the next version of an object.
+// write adds the next version of an object.
 func (p *placement) write(t *transaction, op *operation, o *object) {
 	if op.seen() && (op.value != o.value || op.writer != o.writer) {
 		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
@@ -398,7 +396,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	}
 }
 
-// pin keeps a version from being overwritten before t, which read it, is placed.
+// pin keeps a version from being overwritten until its reader t is placed.
 func (p *placement) pin(t *transaction, op *operation, o *object) {
 	if op.value != o.value || op.writer != o.writer {
 		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
@@ -406,7 +404,7 @@ func (p *placement) pin(t *transaction, op *operation, o *object) {
 	o.pins++
 }
 
-// wait has t tried again when a version is there.
+// wait registers t to be tried again when a version exists.
 func (p *placement) wait(t *transaction, op int32, v version) {
 	p.objects[v.object].waited = true
 	p.waiters.add(v, waiter{t, op})
@@ -421,7 +419,7 @@ func (p *placement) wake(v version) {
 	}
 }
 
-// agrees compares the ledger with what was placed.
+// agrees compares the ledger with the placed transactions.
 func (p *placement) agrees(b *books) error {
 	if p.legs != b.legs {
 		return unproved("the ledger does not have what was committed, or has something else")
@@ -434,21 +432,20 @@ func (p *placement) agrees(b *books) error {
 	return nil
 }
 
-// fingerprint is of a set of legs, in which one may be several times: the sum of their
-// hashes and the sum of the squares of these. Two different sets have the same one with a
-// probability of about 2^-64.
+// fingerprint identifies a multiset of legs by the sum of their hashes and the sum of the squares of the
+// hashes. Two different multisets collide with a probability of about 2^-64.
 type fingerprint struct{ sum, squares uint64 }
 
-// Odd numbers without a pattern. The second is above every object<<32+version, so that no
-// product is zero for it.
+// These are odd numbers without a pattern. The second exceeds every object<<32+version, so that no product is
+// zero.
 const (
 	factor1 = 0xa0761d6478bd642f
 	factor2 = 0xe7037ed1a0b428db
 	factor3 = 0x8ebc6af09c88c6e3
 )
 
-// number is that of the leg within its transaction, from 0. The hash multiplies twice to
-// 128 bits and folds, as wyhash does.
+// add adds a leg; number is its position within the transaction, from 0. The hash multiplies twice to 128
+// bits and folds the result, like wyhash.
 func (f *fingerprint) add(id history.ID, number uint32, object uint64, amount int64, version uint64) {
 	h := fold(uint64(id)^uint64(number)*factor1^factor3, (object<<32+version)^factor2)
 	h = fold(h^uint64(amount), factor1)

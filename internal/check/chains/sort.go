@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// digit is how many bits one pass of sorted looks at: its counts fit into a processor's
-// nearest cache.
+// digit is the number of bits that one pass of sorted uses. Its counters fit into a processor's nearest
+// cache.
 const digit = 11
 
-// sorted puts events in order, by the digits of their moments from the lowest one on. It
-// returns them, and memory for the next call.
+// sorted sorts events by moment with a radix sort. It returns the sorted events, and memory for the next
+// call.
 func sorted(list, spare []event) (inOrder, other []event) {
 	if len(list) < 1<<7 {
 		slices.SortFunc(list, func(a, b event) int { return cmp.Compare(a.at, b.at) })

@@ -2,19 +2,18 @@ package chains
 
 import "stroppy/internal/history"
 
-// transaction is one that counts: it was applied, or refused for what it had read. It takes
-// 128 bytes, two adjacent lines of a processor's cache, of which the second has the
-// operations where there are no more than two: a history with many clients has many of them
-// waiting.
+// transaction is a transaction of the order: it was applied, or rejected because of its reads. It takes 128
+// bytes, which are two adjacent cache lines. The second line holds the operations if there are at most two.
+// The size matters because a history with many clients has many waiting transactions.
 type transaction struct {
 	id       history.ID
 	try, end int64 // ns
 	batch    *batch
-	more     []operation // all of them, where there are more than two, in the memory of the batch
-	lacking  int32       // reads of versions that are not there yet
+	more     []operation // all operations if there are more than two, in the batch's memory
+	lacking  int32       // number of read versions that do not exist yet
 	state    state
 	flags    flags
-	few      uint8 // how many of pair there are
+	few      uint8 // number of used elements of pair
 	pair     [2]operation
 }
 
@@ -29,23 +28,23 @@ type flags uint8
 
 const (
 	reader     flags = 1 << iota // it writes nothing
-	unknown                      // applied by the ledger alone: nobody knows when at the latest
-	demanded                     // of an unknown one: somebody read what it made
+	unknown                      // known from the ledger only: there is no upper bound for its time
+	demanded                     // for an unknown one: its version was read
 	postponed                    // it is in a heap
-	announced                    // its beginning was handed over
-	background                   // it is an audit
-	anonymous                    // of an unknown one: it is not recorded, and others read what it made
+	announced                    // its beginning was passed on
+	background                   // an audit
+	anonymous                    // for an unknown one: not recorded, but its version was read
 )
 
 func (t *transaction) has(f flags) bool { return t.flags&f != 0 }
 
-// operation is a read, or a write and what was read before it.
+// operation is a read, or a write with the read before it.
 type operation struct {
 	value   int64
 	writer  history.ID
 	amount  int64
 	version uint32
-	packed  uint32 // the object's number, and what the constants say
+	packed  uint32 // the object's number and the flags below
 }
 
 const (

@@ -6,26 +6,26 @@ import (
 	"stroppy/internal/check"
 )
 
-// waiter waits for a version that it read, or to overwrite one: then op is overwriter.
+// waiter waits for a version that it read, or to overwrite a version; in the second case op is overwriter.
 type waiter struct {
 	t  *transaction
-	op int32 // of t.operations()
+	op int32 // index in t.operations()
 }
 
 const overwriter = -1
 
-// waiters are who waits for which version: a hash table whose chains are in one piece of
-// memory, because of a hot object there are many, each for a short time.
+// waiters maps versions to waiting transactions. It is a hash table whose chains share one piece of memory,
+// because a hot object has many short-lived waiters.
 type waiters struct {
-	chains []int32 // by hash: the first of nodes, plus one; their number is a power of two
+	chains []int32 // by hash: index in nodes of the first one, plus one; the length is a power of two
 	nodes  []waiting
-	free   int32 // the first of the nodes that nobody is in, plus one
+	free   int32 // index of the first unused node, plus one
 	count  int
 }
 
 type waiting struct {
 	waiter
-	next int32 // plus one
+	next int32 // index, plus one
 	v    version
 }
 
@@ -50,7 +50,7 @@ func (w *waiters) add(v version, who waiter) {
 	*chain = n
 }
 
-// grow has as many chains again.
+// grow doubles the number of chains.
 func (w *waiters) grow() {
 	before := w.chains
 	w.chains = make([]int32, max(64, 2*len(before)))
@@ -63,7 +63,7 @@ func (w *waiters) grow() {
 	}
 }
 
-// of are who waits for a version.
+// of yields the transactions that wait for a version.
 func (w *waiters) of(v version) iter.Seq[waiter] {
 	return func(yield func(waiter) bool) {
 		if w.count == 0 {
@@ -77,19 +77,20 @@ func (w *waiters) of(v version) iter.Seq[waiter] {
 	}
 }
 
-// take yields who waits for a version, and takes them away. Nobody is added meanwhile.
+// take removes and yields the transactions that wait for a version. The caller must not add waiters during
+// the iteration.
 func (w *waiters) take(v version) iter.Seq[waiter] {
 	return func(yield func(waiter) bool) {
 		w.drop(v, func(waiter) bool { return true }, yield)
 	}
 }
 
-// remove takes a transaction from those that wait for a version.
+// remove removes the waiters of a transaction for a version.
 func (w *waiters) remove(v version, t *transaction) {
 	w.drop(v, func(who waiter) bool { return who.t == t }, func(waiter) bool { return true })
 }
 
-// drop takes away who waits for a version and is picked, until do returns false.
+// drop removes the picked waiters for a version until do returns false.
 func (w *waiters) drop(v version, pick, do func(waiter) bool) {
 	if w.count == 0 {
 		return

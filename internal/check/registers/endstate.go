@@ -6,11 +6,11 @@ import (
 	"stroppy/internal/history"
 )
 
-// window is how many records of the load are looked for in one pass, a bit each.
+// window is the number of records of the load that one pass looks for, with one bit each.
 const window = 1 << 33
 
-// readEnd checks every record of the end state against who can have written it, and that
-// it has all records of the load.
+// readEnd checks every record of the end state against its possible writers, and checks that no record of the
+// load is missing.
 func (k *checker) readEnd() (problem error) {
 	if k.in.End == nil {
 		return nil
@@ -56,7 +56,7 @@ func (k *checker) readEnd() (problem error) {
 	return nil
 }
 
-// judgeEnds looks at some records together, as viewers do at what was seen.
+// judgeEnds judges several records together, to overlap their memory accesses.
 func (k *checker) judgeEnds(found []history.Object) {
 	var last, first [seenAtOnce]*write
 	for i := range found {
@@ -70,13 +70,13 @@ func (k *checker) judgeEnds(found []history.Object) {
 		k.ends++
 		a := &found[i]
 		if first[i] == nil && a.Writer == 0 && a.State == history.Whole && a.N < uint64(len(k.index.loaded)) && k.hasLength(a.N, 0, a.Value) {
-			continue // as the load made it, and nobody wrote it
+			continue // an unchanged record of the load
 		}
 		k.judgeEnd(a)
 	}
 }
 
-// judgeEnd says what is wrong with one record, whatever order the writes had.
+// judgeEnd reports the errors of one record that do not depend on the order of the writes.
 func (k *checker) judgeEnd(a *history.Object) {
 	key := k.keyOf(a.N)
 	if a.State != history.Whole {
@@ -108,21 +108,21 @@ func (k *checker) judgeEnd(a *history.Object) {
 	}
 }
 
-// findVanished looks for acknowledged writes that are not in the end state although
-// nothing can have come after them: what is there in their place had surely been
-// applied before they began. Of those of a record it reports the one that began last.
+// findVanished looks for acknowledged writes that are missing from the end state although no later write can
+// have replaced them: the final value was certainly applied before they began. For each record it reports the
+// one that began last.
 func (k *checker) findVanished(f *finder, o *ordering, key *register, g int) {
 	if k.in.End == nil {
 		return
 	}
-	known := int64(always) // when what is there had surely been applied
+	known := int64(always) // when the final value had certainly been applied
 	switch {
 	case key.state == history.Broken || key.state == 0 && k.loaded(key.n):
 		return // reported already
 	case key.state == history.Whole && key.final != 0:
 		w := k.writeOn(key.n, key.final)
 		if w == nil || w.refused() {
-			return // reported already, or of a run that is not given
+			return // reported already, or from a run that was not given
 		}
 		known = k.known(w, g)
 	}

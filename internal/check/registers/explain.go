@@ -10,10 +10,10 @@ import (
 	"stroppy/internal/history"
 )
 
-// recorded is a transaction of an anomaly as its history has it.
+// recorded is a transaction of an anomaly as it stands in its history.
 type recorded struct {
 	history.Transaction
-	kind       string // its name
+	kind       string // the name of its kind
 	began      int64  // on the clock of its group
 	ended      int64
 	group      int
@@ -22,9 +22,9 @@ type recorded struct {
 
 func (r *recorded) member() fact.Member { return fact.Member{ID: r.ID, Kind: r.kind} }
 
-// explain gives the findings that have an anomaly their edges and transactions: of the first
-// instance of each, whose two transactions are the first two that show it. It reads the history
-// once more, and only if there is an anomaly.
+// explain adds edges and transactions to the findings with an anomaly. They describe the first instance,
+// whose two transactions are the first two of the finding. explain reads the history once more, but only if
+// there is an anomaly.
 func (k *checker) explain(results []check.Result) {
 	records := map[history.ID]*recorded{}
 	for f := range anomalies(results) {
@@ -43,7 +43,7 @@ func (k *checker) explain(results []check.Result) {
 	}
 }
 
-// anomalies yields the findings of results that have an anomaly.
+// anomalies yields the findings that have an anomaly.
 func anomalies(results []check.Result) func(yield func(f *check.Finding) bool) {
 	return func(yield func(f *check.Finding) bool) {
 		for i := range results {
@@ -56,14 +56,14 @@ func anomalies(results []check.Result) func(yield func(f *check.Finding) bool) {
 	}
 }
 
-// readRecords fills in the transactions of these ids.
+// readRecords fills in the transactions with these IDs.
 func (k *checker) readRecords(records map[history.ID]*recorded) {
 	left := len(records)
 	for number, source := range k.in.History {
 		if left == 0 {
 			return
 		}
-		var damage error // the checks have reported it
+		var damage error
 		for rec := range check.Each(&k.Watch, "the history", source.Transactions(), &damage) {
 			one, wanted := records[rec.ID]
 			if !wanted || one != nil {
@@ -82,7 +82,7 @@ func (k *checker) readRecords(records map[history.ID]*recorded) {
 	}
 }
 
-// explainPair explains an anomaly of a transaction that shows it and one that wrote.
+// explainPair explains an anomaly between a transaction that shows it and one that wrote.
 func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 	n := other.Ops[0].Object
 	at := slices.IndexFunc(one.Ops, func(op history.Op) bool { return op.Object == n })
@@ -119,7 +119,7 @@ func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 			return
 		}
 		f.Cycle = []check.Edge{replaced(one, other), replaced(other, one)}
-	default: // what was stale
+	default: // a stale read
 		if one.group != other.group {
 			return
 		}
@@ -131,7 +131,7 @@ func (k *checker) explainPair(f *check.Finding, one, other *recorded) {
 	slices.SortStableFunc(f.Spans, func(x, y check.Span) int { return cmp.Compare(x.Begin, y.Begin) })
 }
 
-// versionOf names the value of a writer.
+// versionOf returns the name of a writer's value.
 func versionOf(writer history.ID) string {
 	if writer == 0 {
 		return "value of the load"
@@ -139,7 +139,7 @@ func versionOf(writer history.ID) string {
 	return "value of " + writer.String()
 }
 
-// inTime is the edge from a write to a transaction before which it had been applied.
+// inTime returns the edge from a write to a transaction that began after the write was applied.
 func (k *checker) inTime(write, later *recorded) check.Edge {
 	e := check.Edge{From: write.ID, To: later.ID, Kind: check.RealTime}
 	if apart := later.began - write.ended; write.Outcome == history.Committed && apart > 0 {
@@ -150,7 +150,7 @@ func (k *checker) inTime(write, later *recorded) check.Edge {
 	return e
 }
 
-// span is a transaction with what it did to a record.
+// span returns a transaction with its operations on a record.
 func (k *checker) span(r *recorded, n uint64) check.Span {
 	s := check.Span{ID: r.ID, Kind: r.kind, Outcome: r.Outcome, Begin: r.start, End: r.end}
 	if r.Outcome == history.Unknown {

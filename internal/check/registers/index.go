@@ -7,14 +7,14 @@ import (
 	"stroppy/internal/history"
 )
 
-// index numbers the records that were written: those of the load by an array, of 4 bytes a
-// record of the load, and all others by a table. Before number it counts their writes.
+// index numbers the records that were written. It uses an array with 4 bytes for each record of the load, and
+// a table for all other records. Before the call of number, it counts their writes.
 type index struct {
-	loaded []uint32 // of each record of the load: its number and one, 0 if it was not written
+	loaded []uint32 // by record of the load: its number plus one; 0: not written
 	others table
 }
 
-// mostLoaded is for how many records of the load there is an array.
+// mostLoaded is the largest number of records of the load for which an array is used.
 const mostLoaded = 1 << 28
 
 // count counts a write of a record.
@@ -26,7 +26,7 @@ func (x *index) count(n uint64) {
 	}
 }
 
-// records returns how many records have been counted.
+// records returns the number of counted records.
 func (x *index) records() int {
 	records := x.others.used
 	for _, writes := range x.loaded {
@@ -37,7 +37,7 @@ func (x *index) records() int {
 	return records
 }
 
-// number calls do with each record, in their order, and how many writes it had, for its number.
+// number calls do for each record in order, with its number of writes. do returns the record's number.
 func (x *index) number(do func(n uint64, writes uint32) uint32) {
 	for n, writes := range x.loaded {
 		if writes > 0 {
@@ -57,7 +57,7 @@ func (x *index) number(do func(n uint64, writes uint32) uint32) {
 	}
 }
 
-// of returns the number of a record; false if it was not written.
+// of returns the number of a record. It reports false if the record was not written.
 func (x *index) of(n uint64) (uint32, bool) {
 	var v uint32
 	if n < uint64(len(x.loaded)) {
@@ -68,14 +68,15 @@ func (x *index) of(n uint64) (uint32, bool) {
 	return v - 1, v > 0
 }
 
-// table is a hash table with open addressing and linear probing. A value of 0 is none.
+// table is a hash table with open addressing and linear probing. The value 0 marks an empty slot.
 type table struct {
 	keys   []uint64
 	values []uint32
 	used   int
 }
 
-// at returns where the value of a key stands, or would stand in a table that has room.
+// at returns the slot of a key. For a missing key it returns the slot for an insertion; the table must have
+// room.
 func (t *table) at(key uint64) *uint32 {
 	mask := uint64(len(t.keys) - 1)
 	i := check.Mix(key) & mask
@@ -85,7 +86,7 @@ func (t *table) at(key uint64) *uint32 {
 	return &t.values[i]
 }
 
-// count adds one to the value of a key.
+// count increments the value of a key.
 func (t *table) count(key uint64) {
 	if 2*t.used >= len(t.keys) {
 		t.grow()
@@ -118,12 +119,12 @@ func (t *table) grow() {
 	}
 }
 
-// places are the numbers of the writes by their ids. A client's sequence numbers follow each
-// other, so it is an array a client, of 4 bytes a transaction.
+// places maps IDs to the numbers of their writes. Sequence numbers of a client are consecutive, so it uses
+// one array for each client, with 4 bytes for each transaction.
 type places struct {
 	runs   []placesOfRun
 	sparse map[history.ID]uint32
-	twice  bool // an id has several writes: the history is damaged, and of some no write is found
+	twice  bool // an ID has several writes: the history is damaged, and some writes are not found
 }
 
 type placesOfRun struct {
@@ -133,13 +134,13 @@ type placesOfRun struct {
 
 type placesOfClient struct {
 	first uint64
-	at    []uint32 // from the sequence number first on; the number and one, 0 is none
+	at    []uint32 // by sequence number, from first: the number plus one; 0: none
 }
 
-// extent is which sequence numbers the transactions of one client have.
+// extent summarizes the sequence numbers of one client's transactions.
 type extent struct{ first, last, count, sum uint64 }
 
-// add adds the numbers of another extent.
+// add merges another extent.
 func (e *extent) add(o extent) {
 	if e.count == 0 {
 		*e = o
@@ -148,14 +149,13 @@ func (e *extent) add(o extent) {
 	e.first, e.last, e.count, e.sum = min(e.first, o.first), max(e.last, o.last), e.count+o.count, e.sum+o.sum
 }
 
-// whole reports whether these are the numbers from 1 on, or from 0, each once, as far as their
-// count and their sum show it.
+// whole reports whether the count and the sum agree with consecutive numbers from 1, or from 0.
 func (e *extent) whole() bool {
 	first := min(1, e.first)
 	return e.count == e.last-first+1 && e.sum == e.last*(e.last+1)/2
 }
 
-// newPlaces makes room for what has these extents, by run and client.
+// newPlaces allocates places for the extents, which are keyed by run and client.
 func newPlaces(extents map[uint64]extent) *places {
 	p := new(places)
 	for key, e := range extents {
@@ -177,7 +177,7 @@ func newPlaces(extents map[uint64]extent) *places {
 	return p
 }
 
-// slot returns where the number of an id's write is kept; nil if there is no array for it.
+// slot returns the slot for the number of an ID's write, or nil if the ID has no array.
 func (p *places) slot(id history.ID) *uint32 {
 	run, client := id.Run(), id.Client()
 	for i := range p.runs {

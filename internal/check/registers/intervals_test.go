@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// byWorkers deals a history out to two workers, whose clocks are known within errors.
+// byWorkers divides a history between two workers whose clocks have errors.
 func byWorkers(s *store, errors [2]int64) (list []check.Source) {
 	for worker, error := range errors {
 		h := &checktest.History{Run: 1, Keys: map[string]string{check.KeyClock: check.Clock{ID: "boot", From: 1000 - error, To: 1000 + error}.String()}}
@@ -23,7 +23,7 @@ func byWorkers(s *store, errors [2]int64) (list []check.Source) {
 	return list
 }
 
-// foreseen says that a value was read before the only try of its write began, which nobody can.
+// foreseen reports whether a value was read before the only try of its write began, which is impossible.
 func (o definitions) foreseen() bool {
 	for i := range o.s.Txns {
 		r := &o.s.Txns[i]
@@ -38,9 +38,9 @@ func (o definitions) foreseen() bool {
 	return false
 }
 
-// TestIntervalsAgainstPorcupine compares linearizable with its definition where the times of two
-// workers are known within bounds: it is valid only if every record has an order for every pair of
-// errors within them, and invalid only if one has none for any.
+// TestIntervalsAgainstPorcupine compares linearizable with its definition when the clocks of two workers have
+// bounded errors. The result may be valid only if every record has an order for every pair of errors, and
+// invalid only if a record has none for any pair.
 func TestIntervalsAgainstPorcupine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 7))
 	counts := map[string]int{}
@@ -51,7 +51,7 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 		in.History = byWorkers(s, errors)
 		r := checkKV(t, in)[Linearizable]
 		all, none, feasible := true, true, false
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
 			moved := definitions{&store{End: s.End, loaded: s.loaded}}
 			for _, tx := range s.Txns {
 				if tx.ID.Client() == 2 {
@@ -60,7 +60,7 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 				moved.s.Txns = append(moved.s.Txns, tx)
 			}
 			if moved.foreseen() {
-				continue // so the clocks cannot have been
+				continue // the clocks cannot differ by this
 			}
 			feasible = true
 			ok := moved.linearizable(0) && moved.linearizable(numberOfInsert(0))
@@ -88,11 +88,11 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 	}
 }
 
-// TestStaleAcrossWorkers: a stale read is found across workers where it is beyond what the clocks
-// leave open, left undecided where it is not, and found within a worker whatever they do.
+// TestStaleAcrossWorkers checks stale reads between two workers. If the delay exceeds the clock errors, the
+// read is found; otherwise the check is undecided. Within one worker, it is always found.
 func TestStaleAcrossWorkers(t *testing.T) {
 	for name, c := range map[string]struct {
-		client uint64 // who reads
+		client uint64 // the reader
 		late   int64  // ns after the write was acknowledged
 		want   check.Status
 	}{

@@ -7,13 +7,11 @@ import (
 	"stroppy/internal/history"
 )
 
-// layOut puts the numbers of the writes in order, by records and ids, and numbers the records
-// that were written.
+// layOut sorts the numbers of the writes by record and ID, and numbers the written records.
 //
-// The pieces are gone through by falling ids, and the numbers of each record are filled in
-// from their end. So nothing is compared but the pieces, each write waits for no other, and
-// the places are written one after another. Of a damaged history the ids do not fall; its
-// numbers are sorted afterwards.
+// It visits the pieces by descending IDs and fills the numbers of each record from the end. So it compares
+// only pieces, no write depends on the load of another, and the places are written sequentially. In a damaged
+// history the IDs may not descend; its numbers are sorted afterwards.
 func (k *checker) layOut(pieces []piece, extents map[uint64]extent) {
 	for _, slab := range k.slabs {
 		for i := range slab {
@@ -23,7 +21,7 @@ func (k *checker) layOut(pieces []piece, extents map[uint64]extent) {
 	records := k.index.records()
 	k.keys = make([]register, 0, records)
 	k.numbers = make([]uint32, k.writers)
-	ends := make([]uint32, records) // before which the numbers of each record are still to be filled in
+	ends := make([]uint32, records) // by record: end of the numbers that are not filled in
 	to := uint32(0)
 	k.index.number(func(n uint64, writes uint32) uint32 {
 		from, number := to, uint32(len(k.keys))
@@ -61,7 +59,7 @@ func (k *checker) layOut(pieces []piece, extents map[uint64]extent) {
 	}
 }
 
-// sortNumbers sorts the numbers of the writes of each record.
+// sortNumbers sorts the numbers of each record's writes.
 func (k *checker) sortNumbers() {
 	byID := func(x, y uint32) int {
 		a, b := k.write(x), k.write(y)
@@ -72,12 +70,12 @@ func (k *checker) sortNumbers() {
 	}
 }
 
-// write returns the write of a number.
+// write returns the write with a number.
 func (k *checker) write(number uint32) *write {
 	return &k.slabs[number>>slabBits][number&(slabSize-1)]
 }
 
-// keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
+// keyOf returns the key of a record, or nil if no transaction wrote or tried to write it.
 func (k *checker) keyOf(n uint64) *register {
 	if at, ok := k.index.of(n); ok {
 		return &k.keys[at]
@@ -85,8 +83,7 @@ func (k *checker) keyOf(n uint64) *register {
 	return nil
 }
 
-// appendWrites appends the writes of a key, by rank: what was there before, and all others
-// by their ids.
+// appendWrites appends the writes of a key by rank: the initial value first, then the others by ID.
 func (k *checker) appendWrites(list []*write, key *register) []*write {
 	list = append(list, &key.before)
 	for _, number := range k.numbers[key.from:key.to] {
@@ -95,8 +92,7 @@ func (k *checker) appendWrites(list []*write, key *register) []*write {
 	return list
 }
 
-// writeOn returns the write of an id to a record; nil if there is none. What was there before
-// the runs has the id 0.
+// writeOn returns the write of an ID to a record, or nil if there is none. The initial value has ID 0.
 func (k *checker) writeOn(n uint64, id history.ID) *write {
 	if id == 0 {
 		if key := k.keyOf(n); key != nil {
@@ -112,8 +108,8 @@ func (k *checker) writeOn(n uint64, id history.ID) *write {
 	return nil
 }
 
-// nearly returns what is probably the write of an id to a record, without a look at it; nil
-// where that is not known.
+// nearly returns the probable write of an ID to a record without reading the write from memory. It returns
+// nil if it cannot tell.
 func (k *checker) nearly(n uint64, id history.ID) *write {
 	if id == 0 {
 		if n < uint64(len(k.index.loaded)) && k.index.loaded[n] > 0 {
@@ -127,8 +123,8 @@ func (k *checker) nearly(n uint64, id history.ID) *write {
 	return nil
 }
 
-// touch reads some writes, of which none waits for another. The sum makes that nobody leaves
-// it out.
+// touch loads several writes into the cache in parallel. It returns a sum so that the compiler keeps the
+// loads.
 func touch(list []*write) (sum uint64) {
 	for _, w := range list {
 		if w != nil {

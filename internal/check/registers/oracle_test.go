@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// erratic is a short history on two records, one of which the load made: what is read
-// is drawn from all that was ever written, so that most of them are wrong.
+// erratic returns a short history on two records, one of them from the load. Reads return random written
+// values, so most are wrong.
 func erratic(rng *rand.Rand, count int, honest float64) *store {
 	s := newStore(1)
 	records := []uint64{0, numberOfInsert(0)}
@@ -72,7 +72,7 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 	return s
 }
 
-// definitions are the definitions, by comparing each with each.
+// definitions implements the definitions of the checks by pairwise comparison.
 type definitions struct{ s *store }
 
 func (o definitions) write(n uint64, id history.ID) *history.Transaction {
@@ -84,14 +84,14 @@ func (o definitions) write(n uint64, id history.ID) *history.Transaction {
 	return nil
 }
 
-// returned says that a committed transaction saw this value of record n: the id 0 is
-// what was there before all of them, if only that.
+// returned reports whether a committed transaction saw the value of an ID in record n. ID 0 stands for the
+// initial value.
 func (o definitions) returned(tx *history.Transaction, n uint64, id history.ID) bool {
 	op := &tx.Ops[0]
 	return tx.Outcome == history.Committed && op.Observed && op.Object == n && op.Writer == id
 }
 
-// known is when a value had surely been written; the greatest number is never.
+// known returns the time at which a value was certainly written, or the greatest number if it never was.
 func (o definitions) known(n uint64, id history.ID) int64 {
 	if id == 0 {
 		return math.MinInt64
@@ -101,10 +101,10 @@ func (o definitions) known(n uint64, id history.ID) int64 {
 		at = w.End
 	}
 	for i := range o.s.Txns {
-		if o.returned(&o.s.Txns[i], n, id) && o.s.Txns[i].End >= w.Try { // else it is of an earlier try
+		if o.returned(&o.s.Txns[i], n, id) && o.s.Txns[i].End >= w.Try { // otherwise the value is from an earlier try
 			at = min(at, o.s.Txns[i].End)
 		}
-		// An unknown modify had read what it was to take the place of.
+		// An unknown modify had read the value that it replaced.
 		tx := &o.s.Txns[i]
 		if op := &tx.Ops[0]; tx.Outcome == history.Unknown && op.Object == n && op.Observed && op.Writer == id {
 			if seen := o.known(n, tx.ID); seen >= w.Try {
@@ -115,12 +115,12 @@ func (o definitions) known(n uint64, id history.ID) int64 {
 	return at
 }
 
-// refused says that a value is of a transaction that was reported as not applied.
+// refused reports whether a value was written by a transaction that was reported as not applied.
 func (o definitions) refused(n uint64, id history.ID) bool {
 	return id != 0 && !o.missing(n, id) && o.write(n, id).Outcome == history.Aborted
 }
 
-// missing says that the history lacks who wrote a value.
+// missing reports whether the history lacks the writer of a value.
 func (o definitions) missing(n uint64, id history.ID) bool { return id != 0 && o.write(n, id) == nil }
 
 // stale counts the reads that a write had overtaken.
@@ -140,8 +140,8 @@ func (o definitions) stale() int {
 	return count
 }
 
-// overtaken says that a write began when the value had surely been written, and had
-// surely been written itself before a time.
+// overtaken reports whether a later write had certainly been written before a time. That write must have
+// begun after the value was certainly written.
 func (o definitions) overtaken(n uint64, id history.ID, before int64, acknowledged bool) bool {
 	known := o.known(n, id)
 	for i := range o.s.Txns {
@@ -156,7 +156,7 @@ func (o definitions) overtaken(n uint64, id history.ID, before int64, acknowledg
 	return false
 }
 
-// vanished says that an acknowledged write is not in the end state and should be.
+// vanished reports whether an acknowledged write is wrongly missing from the end state.
 func (o definitions) vanished(n uint64) bool {
 	a := o.s.at(n)
 	switch {
@@ -170,7 +170,7 @@ func (o definitions) vanished(n uint64) bool {
 	return o.overtaken(n, a.Writer, math.MaxInt64, true)
 }
 
-// operation is what porcupine is given of one transaction.
+// operation is the input of porcupine for one transaction.
 
 type operation struct {
 	read, write bool
@@ -184,7 +184,7 @@ var model = porcupine.Model{
 		in := input.(operation)
 		switch {
 		case in.read && state.(history.ID) != in.saw:
-			return in.unknown, state // an unknown one may as well have done nothing
+			return in.unknown, state // an unknown write may not have been applied
 		case in.write:
 			return true, in.wrote
 		}
@@ -193,8 +193,8 @@ var model = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
 }
 
-// linearizable asks porcupine, which tries orders, whether a record has one. Reads
-// that no order can explain, which are the business of other checks, are left out.
+// linearizable asks porcupine, which tries all orders, whether a record has one. It omits reads that no order
+// can explain, because other checks report them.
 func (o definitions) linearizable(n uint64) bool {
 	var list []porcupine.Operation
 	for i := range o.s.Txns {
@@ -216,9 +216,9 @@ func (o definitions) linearizable(n uint64) bool {
 	return porcupine.CheckOperations(model, list)
 }
 
-// TestKVAgainstTheDefinitions compares every check that has to be clever with its
-// definition, and with porcupine, on histories most of which are wrong.
-func TestKVAgainstTheDefinitions(t *testing.T) {
+// TestChecksAgainstDefinitions compares the checks with their definitions and with porcupine, on histories of
+// which most are wrong.
+func TestChecksAgainstDefinitions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	counts := map[string]int{}
 	for i := range 20_000 {

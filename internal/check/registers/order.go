@@ -8,31 +8,30 @@ import (
 	"stroppy/internal/history"
 )
 
-// zone is the time that is taken by one value of a record, or by several that must
-// follow each other because each was written in the place of the one before by a
-// transaction that had read it: the first end and the last beginning of everything
-// that wrote or read them.
+// zone is the time span of one value of a record, or of several values that must follow each other because
+// each was written by a reader of the previous one. It runs from the first end to the last beginning of all
+// their writes and reads.
 type zone struct {
 	firstEnd, lastStart int64
-	id                  history.ID // of the first value
-	late                history.ID // of the value that began last
+	id                  history.ID // the first value
+	late                history.ID // the value that began last
 	several             bool       // it has several values
 }
 
-// findDisorder decides for every record whether its reads and writes have an order in
-// which each read returns the value written last before it and which agrees with real
-// time, as far as group g's clock shows it.
+// findDisorder decides for every record whether its reads and writes have a linear order: each read returns
+// the last value written before it, and the order agrees with real time on the clock of group g.
 //
-// Every value says who wrote it, which makes this easy where it is hard in general
-// (Gibbons and Korach, Testing Shared Memories, SIAM J. Comput. 26(4), 1997). What
-// belongs to one value stands together in every order; so only the order of the zones
-// is to be found. One zone must come before another if something of it ended before
-// something of the other began. There is an order unless two zones must each come
-// before the other. (Proof: of the zones of a longer cycle take the one whose first
-// end is the first of all, and the zone before it: that one's last beginning is after
-// some first end, and so after this one's.) Two zones that end before they begin, as
-// wide ones do, must not overlap; a narrow one must not lie within a wide one. So
-// sorting them is enough.
+// The general problem is hard (Gibbons and Korach, Testing Shared Memories, SIAM J. Comput. 26(4), 1997), but
+// here each value names its writer. All operations on one value are adjacent in every order, so only the
+// order of the zones is open. One zone must precede another if an operation of the first ended before an
+// operation of the second began.
+//
+// An order exists unless two zones must each precede the other. Proof: in a longer cycle, take the zone with
+// the earliest first end, and the zone before it in the cycle. The last beginning of the latter is after some
+// first end, and therefore after the earliest one.
+//
+// Two zones that end before they begin (wide zones) must not overlap. A narrow zone must not lie within a
+// wide zone. So sorting is sufficient.
 func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
 	if d := o.order(k, key, g); d.why != "" {
 		key.broken = true
@@ -47,31 +46,31 @@ func (k *checker) findDisorder(f *finder, o *ordering, key *register, g int) {
 	}
 }
 
-// isGone reports whether the write of an id to a record was acknowledged and is not in the end state.
+// isGone reports whether the write was acknowledged but is missing from the end state.
 func (k *checker) isGone(n uint64, id history.ID) bool {
 	w := k.writeOn(n, id)
 	return w != nil && w.is(gone)
 }
 
-// disorder is why a record has no order, as fact.RegisterNoOrder has it.
+// disorder is the reason why a record has no order, in the terms of fact.RegisterNoOrder.
 type disorder struct {
-	why     string // empty: it has an order
+	why     string // empty: the record has an order
 	a, b    history.ID
 	several bool
 }
 
-// ordering decides one record after another.
+// ordering decides records one by one.
 type ordering struct {
-	list   []*write // of the record, by rank
-	next   []int32  // of each write: the one that had read it and wrote in its place; -1 is none
-	headed []bool   // of each write: it is such a one
+	list   []*write // the writes of the record, by rank
+	next   []int32  // by write: the write that read and replaced it; -1: none
+	headed []bool   // by write: it replaced a write that it had read
 	wide   []zone
 	narrow []zone
 
 	updates []*write
 }
 
-// order returns why a record has no order.
+// order returns the reason why a record has no order.
 func (o *ordering) order(k *checker, key *register, g int) disorder {
 	list := o.list
 	if a, b, ok := o.link(k, key); !ok {
@@ -114,8 +113,8 @@ func (o *ordering) order(k *checker, key *register, g int) disorder {
 	return o.overlap()
 }
 
-// link finds which write follows at once on which. Two that follow on the same are
-// returned with false.
+// link determines which write directly follows which. If two writes follow the same one, it returns them
+// and false.
 func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
 	list := o.list
 	o.next, o.headed = slices.Grow(o.next[:0], len(list))[:len(list)], slices.Grow(o.headed[:0], len(list))[:len(list)]
@@ -136,7 +135,7 @@ func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
 		}
 		p := k.writeOn(key.n, w.previous)
 		if p == nil || !p.applied() {
-			continue // of a run that is not given, or reported by the check values
+			continue // from a run that was not given, or reported by the check values
 		}
 		at := p.rank()
 		if o.next[at] >= 0 {
@@ -147,15 +146,14 @@ func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
 	return 0, 0, true
 }
 
-// take adds a write, which follows on all that was taken before, and its reads. It is
-// false if they ended before something that must come earlier began. Only the times
-// of its own group's clock count.
+// take adds a write that follows all previous ones, and its reads. It returns false if they ended before an
+// operation that must precede them began. Only times on the clock of the write's own group count.
 func (z *zone) take(w *write, timed bool) bool {
 	try, end := int64(always), int64(never)
 	if timed {
 		try, end = w.try, w.end
 	}
-	if end < z.lastStart || w.readsEnd < z.lastStart { // what read it did not end before it began
+	if end < z.lastStart || w.readsEnd < z.lastStart { // a reader of it ended before the zone's last beginning
 		return false
 	}
 	if start := max(try, w.readsStart); start > z.lastStart {
@@ -165,7 +163,7 @@ func (z *zone) take(w *write, timed bool) bool {
 	return true
 }
 
-// overlap looks for two zones each of which must come before the other.
+// overlap looks for two zones that must each precede the other.
 func (o *ordering) overlap() disorder {
 	slices.SortFunc(o.wide, func(x, y zone) int { return cmp.Compare(x.firstEnd, y.firstEnd) })
 	for i := 1; i < len(o.wide); i++ {
@@ -187,8 +185,8 @@ func bothWays(a, b *zone) disorder {
 	return disorder{why: fact.BeforeAndAfter, a: a.id, b: b.id, several: a.several || b.several}
 }
 
-// search returns the first wide zone whose first end is not before a time. It is mostly that
-// of the narrow zone before, which begins its search, or is soon behind it.
+// search returns the first wide zone whose first end is not before a time. The search starts at the result
+// for the previous narrow zone, which is usually close.
 func (o *ordering) search(from int, at int64) int {
 	if from == 0 || o.wide[from-1].firstEnd < at {
 		for i := from; i < from+8; i++ {

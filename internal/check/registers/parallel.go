@@ -11,49 +11,49 @@ import (
 	"stroppy/internal/history"
 )
 
-// finder gathers what one worker finds, so that all together have found the same, in the
-// same order, as one would have.
+// finder collects the findings of one worker. The findings of all workers together do not depend on the
+// number of workers.
 type finder struct {
 	k     *checker
-	part  [2]int64 // of the work: a history and a block in it, or some records
+	part  [2]int64 // a history and a block in it, or a range of records
 	now   *partFindings
-	parts []*partFindings // in which something was found
+	parts []*partFindings // parts with findings
 }
 
-// partFindings are what was found in one part of the work: how often, and the first few.
+// partFindings holds the number of findings of one part of the work, and the first few findings.
 type partFindings struct {
 	part   [2]int64
 	counts [kinds]int
 	first  [kinds][]finding
 
-	from, to             [kinds]int64 // when the first and the last happened; 0: not known
-	ofLost, ofLostUpdate [kinds]int   // as check.Finding has them
+	from, to             [kinds]int64 // time of the first and the last one; 0: not known
+	ofLost, ofLostUpdate [kinds]int   // as in check.Finding
 }
 
 // finding is one violation.
 type finding struct {
 	what  fact.Fact
-	on    fact.Object        // empty: it shows in no record
-	by    []history.ID       // the first of them shows it, and the others take part in it
-	value *check.BrokenValue // nil: its bytes were not kept, or it is about no value
+	on    fact.Object        // empty: no record
+	by    []history.ID       // the first transaction shows the violation, the others take part
+	value *check.BrokenValue // nil: its bytes were not kept, or the violation is not about a value
 }
 
-// shows returns a violation that transactions show.
+// shows returns a violation that the given transactions show.
 func shows(what fact.Fact, by ...history.ID) finding {
 	return finding{what: what, by: slices.DeleteFunc(by, func(id history.ID) bool { return id == 0 })}
 }
 
-// noRecord is the number of the record of a violation that shows in none.
+// noRecord is the record number of a violation that concerns no record.
 const noRecord = ^uint64(0)
 
-// begin begins with a part.
+// begin starts a part.
 func (f *finder) begin(a, b int64) {
 	if f.part != [2]int64{a, b} {
 		f.part, f.now = [2]int64{a, b}, nil
 	}
 }
 
-// find counts a violation that shows in record n. It makes the violation only if somebody needs it.
+// find counts a violation in record n. It calls make only if the violation is kept or reported.
 func (f *finder) find(of kind, n uint64, make func() finding) {
 	if f.now == nil {
 		f.now = &partFindings{part: f.part}
@@ -71,8 +71,8 @@ func (f *finder) find(of kind, n uint64, make func() finding) {
 	f.k.report(of, one)
 }
 
-// at notes when the violation that was found last happened, on the clock of a group; never is not
-// known, and neither is it if there are several histories, whose times are not compared.
+// at records the time of the last violation on the clock of a group. Never means unknown. Times of several
+// histories are not compared, so they are unknown too.
 func (f *finder) at(of kind, end int64) {
 	if end <= 0 || end == never || len(f.k.in.History) > 1 {
 		return
@@ -83,7 +83,7 @@ func (f *finder) at(of kind, end int64) {
 	f.now.to[of] = max(f.now.to[of], end)
 }
 
-// because notes that a lost write, or a lost update, explains the violation that was found last.
+// because records that a lost write or a lost update explains the last violation.
 func (f *finder) because(of kind, lost, update bool) {
 	if lost {
 		f.now.ofLost[of]++
@@ -93,7 +93,7 @@ func (f *finder) because(of kind, lost, update bool) {
 	}
 }
 
-// settle adds to the checker's findings what workers found, in the order of the parts.
+// settle merges the workers' findings into the checker's, in the order of the parts.
 func (k *checker) settle(finders []*finder) {
 	var parts []*partFindings
 	for _, f := range finders {
@@ -119,16 +119,15 @@ func (k *checker) settle(finders []*finder) {
 	}
 }
 
-// batch is the writes of some records, which are fetched together as those of values are
-// that were seen.
+// batch holds the writes of several records, which are loaded from memory together.
 type batch struct {
 	list    []*write
-	ends    []int    // of those of each record
-	finals  []*write // that made what the end state holds
+	ends    []int    // by record: end of its writes in list
+	finals  []*write // by record: the write of the final value
 	touched uint64
 }
 
-// fetch fetches the writes of the first keys, and returns of how many.
+// fetch loads the writes of the first keys, and returns the number of these keys.
 func (b *batch) fetch(k *checker, keys []register) (n int) {
 	b.list, b.ends = b.list[:0], b.ends[:0]
 	for n < len(keys) && len(b.list) < seenAtOnce {
@@ -146,7 +145,7 @@ func (b *batch) fetch(k *checker, keys []register) (n int) {
 	return n
 }
 
-// of are the writes of one of the records.
+// of returns the writes of record i.
 func (b *batch) of(i int) []*write {
 	if i == 0 {
 		return b.list[:b.ends[0]]
@@ -154,17 +153,17 @@ func (b *batch) of(i int) []*write {
 	return b.list[b.ends[i-1]:b.ends[i]]
 }
 
-// keysAtOnce is how many records are a part of the work.
+// keysAtOnce is the number of records in one part of the work.
 const keysAtOnce = 2048
 
-// eachKey has every record that was written judged, by all workers at once.
+// eachKey calls judge for every written record, from all workers.
 func (k *checker) eachKey(judge func(f *finder, o *ordering, key *register)) {
 	var next atomic.Int64
 	finders := make([]*finder, k.workers)
 	for i := range finders {
 		finders[i] = &finder{k: k}
 	}
-	if k.workers == 1 { // on this thread
+	if k.workers == 1 { // on the caller's goroutine
 		k.judgeKeys(finders[0], &next, judge)
 	} else {
 		var wait sync.WaitGroup
@@ -176,7 +175,7 @@ func (k *checker) eachKey(judge func(f *finder, o *ordering, key *register)) {
 	k.settle(finders)
 }
 
-// judgeKeys has those records judged that no other worker has taken; next is the first of them.
+// judgeKeys judges records that no other worker has taken; next is the first of them.
 func (k *checker) judgeKeys(f *finder, next *atomic.Int64, judge func(f *finder, o *ordering, key *register)) {
 	watch := check.Watch{Ctx: k.Watch.Ctx}
 	var o ordering

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// recordFile writes a history with a client for each that the ids name, those of all clients
-// in an order drawn by rng, and a share of the transactions each at the end of a block.
+// recordFile writes a history with the clients of the IDs. The order of the clients is random, and each
+// transaction ends its block with the given probability.
 func recordFile(t *testing.T, s *store, rng *rand.Rand, share float64) *history.Reader {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,16 +50,15 @@ func recordFile(t *testing.T, s *store, rng *rand.Rand, share float64) *history.
 	return r
 }
 
-// oneByOne hides that a source has blocks.
+// oneByOne hides the blocks of a source.
 type oneByOne struct{ r *history.Reader }
 
 func (o oneByOne) Header() history.Header                         { return o.r.Header() }
 func (o oneByOne) Complete() bool                                 { return o.r.Complete() }
 func (o oneByOne) Transactions() iter.Seq2[history.Record, error] { return o.r.Transactions() }
 
-// TestWorkersAndOrderChangeNothing: one worker and several find the same of the same file,
-// in the same words, and of a file whose blocks stand in another order the same verdicts,
-// as often.
+// TestWorkersAndOrderChangeNothing checks that one worker and several find the same in the same file, with
+// equal texts. A different order of blocks must give the same verdicts and counts.
 func TestWorkersAndOrderChangeNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
 	outcome := func(source check.Source, s *store, workers int) (*checker, []check.Result) {
@@ -103,7 +102,7 @@ func TestWorkersAndOrderChangeNothing(t *testing.T) {
 	}
 }
 
-// TestTransactionTwiceIsUnknown holds that a history with an id twice decides nothing.
+// TestTransactionTwiceIsUnknown checks that a history with a repeated ID decides nothing.
 func TestTransactionTwiceIsUnknown(t *testing.T) {
 	s := busyStore()
 	tx := *s.tx(kindPut, 0)
@@ -118,9 +117,9 @@ func TestTransactionTwiceIsUnknown(t *testing.T) {
 	}
 }
 
-// TestTheLayOut: whatever the blocks and the workers are, all writes stand by records and
-// ids, and each is found by its id.
-func TestTheLayOut(t *testing.T) {
+// TestLayOutSortsAllWrites checks that all writes are sorted by record and ID and can be found by ID, for any
+// blocks and any number of workers.
+func TestLayOutSortsAllWrites(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 11))
 	for i := range 40 {
 		s := newStore(uint64(rng.IntN(30)))
@@ -139,7 +138,7 @@ func TestTheLayOut(t *testing.T) {
 		if len(want) == 0 {
 			continue
 		}
-		twice := i%8 == 7 // the history is damaged
+		twice := i%8 == 7 // a damaged history
 		if twice {
 			tx := s.Txns[rng.IntN(len(s.Txns))]
 			tx.Ops = slices.Clone(tx.Ops)
@@ -168,7 +167,7 @@ func TestTheLayOut(t *testing.T) {
 	}
 }
 
-// laidOut looks whether these writes, and no others, stand where they should.
+// laidOut checks that exactly these writes are in place.
 func laidOut(t *testing.T, k *checker, want []history.ID) {
 	t.Helper()
 	var got []history.ID

@@ -6,9 +6,9 @@ import (
 	"stroppy/internal/check"
 )
 
-// compareParts looks at histories on one clock, whose times are known within bounds, in two more
-// ways: at each alone, in which a violation is one too; and at what real time may have been at
-// the most, in which a violation leaves its check undecided.
+// compareParts examines histories on one clock with bounded errors in two more ways. First, each history
+// alone: a violation there is a violation. Second, all histories with the greatest possible precedence: a
+// violation there leaves its check undecided.
 func (k *checker) compareParts(ctx context.Context) error {
 	in := k.in
 	in.Meter, in.Committed = nil, nil

@@ -10,29 +10,27 @@ import (
 	"stroppy/internal/history"
 )
 
-// A value is described by whose bytes stand where, and of all descriptions the
-// cheapest is taken. One byte that nobody wrote there costs 1, and a piece that somebody wrote
-// pieceCost, so that a shorter one, which may be equal by chance, is nobody's.
+// pieceCost is the cost of naming the writer of a piece of a value; a byte without a writer costs 1. The
+// cheapest description wins, so a short piece, which may match by chance, gets no writer.
 const pieceCost = 8
 
-// mostCompared bounds the bytes of all writes with which one value is compared.
+// mostCompared limits the total bytes of the writes that one value is compared with.
 const mostCompared = 1 << 22
 
-// nobodys is the source of bytes that no source has where they stand.
+// nobodys is the source of bytes that no source has at that position.
 const nobodys = -1
 
-// stretch is a part of a value, from the byte from to the one before to, and the source that
-// has these bytes in the same place.
+// stretch is the part value[from:to], with the source that has these bytes at the same position.
 type stretch struct{ from, to, source int }
 
-// stretches describes a value by its sources as cheaply as can be, where a piece costs so
-// much. Where a piece may begin at several places it begins at the one that is divisible by
-// the greatest power of two, because memory is copied by words, lines and pages.
+// stretches returns the cheapest description of a value by its sources, with the given cost of a piece. If a
+// piece may begin at several positions, it begins at the one divisible by the greatest power of two, because
+// memory is copied by words, lines and pages.
 func stretches(value []byte, sources [][]byte, perPiece int) []stretch {
 	type way struct{ cost, from, source int }
 	const never = 1 << 40
-	best := make([]way, len(value)+1) // the last stretch of the cheapest description up to each byte
-	ways := make([]way, len(sources)) // those that end with a source
+	best := make([]way, len(value)+1) // by position: the last stretch of the cheapest description up to there
+	ways := make([]way, len(sources)) // by source: the cheapest description that ends with it
 	for s := range ways {
 		ways[s] = way{never, 0, s}
 	}
@@ -67,7 +65,7 @@ func stretches(value []byte, sources [][]byte, perPiece int) []stretch {
 	return list
 }
 
-// align moves the places where one source's stretch follows another's.
+// align moves the borders between adjacent stretches.
 func align(value []byte, sources [][]byte, list []stretch) {
 	for i := 1; i < len(list); i++ {
 		before, behind := &list[i-1], &list[i]
@@ -92,16 +90,16 @@ func align(value []byte, sources [][]byte, list []stretch) {
 	}
 }
 
-// brokenAt is where a broken value was found, and by whom.
+// brokenAt identifies a broken value by its position and reader.
 type brokenAt struct {
 	by history.ID
 	n  uint64
 }
 
-// keepBroken keeps the bytes of the broken values of a reading until they are judged.
+// keepBroken keeps the bytes of a reading's broken values until they are judged.
 func (v *viewer) keepBroken(r *reading) {
 	if v.k.in.Value == nil || v.k.in.Part {
-		return // in a part of a history not all writes are known
+		return // in a part of a history, not all writes are known
 	}
 	r.EachBroken(func(op *history.Op, value []byte) {
 		if v.broken == nil {
@@ -111,7 +109,7 @@ func (v *viewer) keepBroken(r *reading) {
 	})
 }
 
-// judgeBroken reports a broken value, and whose bytes stand where in it.
+// judgeBroken reports a broken value with the writers of its pieces.
 func (v *viewer) judgeBroken(s *seen) {
 	k, at := v.k, brokenAt{s.by, s.n}
 	value := v.broken[at]
@@ -135,8 +133,8 @@ func (v *viewer) judgeBroken(s *seen) {
 	v.at(damaged, s.ended)
 }
 
-// pieces says whose bytes stand where in a broken value, and with how many values of the
-// record it was compared: those that may have been there when it was read, the latest first.
+// pieces returns the pieces of a broken value with their writers. compared is the number of values that it
+// was compared with: those that may have been current at the time of the read, the latest first.
 func (k *checker) pieces(s *seen, value []byte) (pieces []check.Piece, compared int) {
 	before := write{n: s.n}
 	writes := []*write{&before}

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// costOf is what a description of a value costs, by the definition.
+// costOf returns the cost of a description by the definition.
 func costOf(list []stretch, perPiece int) (cost int) {
 	for _, s := range list {
 		if s.source == nobodys {
@@ -44,8 +44,8 @@ func cheapest(value []byte, sources [][]byte, perPiece, from, last int) int {
 	return best
 }
 
-// TestStretchesAreTheCheapest compares with all descriptions of small values: a description
-// covers the value once, says nothing wrong, and none is cheaper.
+// TestStretchesAreTheCheapest compares with all descriptions of short values. A description must cover the
+// value once, be correct, and be as cheap as possible.
 func TestStretchesAreTheCheapest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 7))
 	text := func(n int) []byte {
@@ -60,7 +60,7 @@ func TestStretchesAreTheCheapest(t *testing.T) {
 		for s := range sources {
 			sources[s] = text(rng.IntN(9))
 		}
-		if len(sources) > 1 && rng.IntN(2) == 0 { // as torn reads are
+		if len(sources) > 1 && rng.IntN(2) == 0 { // like a torn read
 			at := rng.IntN(min(len(value), len(sources[0]), len(sources[1])) + 1)
 			copy(value, sources[0][:at])
 			copy(value[at:], sources[1][min(at, len(sources[1])):])
@@ -85,8 +85,8 @@ func TestStretchesAreTheCheapest(t *testing.T) {
 	}
 }
 
-// TestPiecesBeginWhereMemoryDoes: of the places at which a piece may begin the one that is
-// divisible by the greatest power of two is named.
+// TestPiecesBeginWhereMemoryDoes checks that an ambiguous border is placed at the position divisible by the
+// greatest power of two.
 func TestPiecesBeginWhereMemoryDoes(t *testing.T) {
 	head, tail := []byte(strings.Repeat("a", 128)), []byte(strings.Repeat("b", 128))
 	for i := 60; i < 70; i++ {
@@ -99,7 +99,7 @@ func TestPiecesBeginWhereMemoryDoes(t *testing.T) {
 	}
 }
 
-// valueOf is the value of a transaction in these tests: 64 bytes that are its own.
+// valueOf returns 64 bytes that are unique to a transaction.
 func valueOf(b []byte, n uint64, writer, previous history.ID) []byte {
 	rng := rand.New(rand.NewPCG(n, uint64(writer)))
 	for range 64 {
@@ -112,7 +112,7 @@ func pieceOf(from, to int, known bool, writer history.ID) check.Piece {
 	return check.Piece{From: from, To: to, Known: known, Writer: writer}
 }
 
-// TestBrokenValuesNameTheirWriters: the bytes of two writes and of nobody in one value.
+// TestBrokenValuesNameTheirWriters uses a value with bytes of two writes and of no write.
 func TestBrokenValuesNameTheirWriters(t *testing.T) {
 	s := newStore(2)
 	first := s.do(kindPut, 0, 0).ID
@@ -150,7 +150,7 @@ func TestBrokenValuesNameTheirWriters(t *testing.T) {
 	}
 }
 
-// TestBrokenValueOfTheLoad: what nobody wrote since, and a value whose bytes were not kept.
+// TestBrokenValueOfTheLoad covers a value without later writes, and a value whose bytes were not kept.
 func TestBrokenValueOfTheLoad(t *testing.T) {
 	s := newStore(2)
 	for range 2 {

@@ -12,48 +12,47 @@ import (
 	"stroppy/internal/history"
 )
 
-// reading is a transaction whose client learned what the database had seen.
+// reading is a transaction whose client learned the values that the database had read.
 type reading struct {
 	*history.Transaction
 	group        int
 	began, ended int64 // on the clock of its group
-	judge        bool  // what it saw is to be checked against who wrote it
-	timed        bool  // when it saw that is to be noted
+	judge        bool  // compare the values with their writers
+	timed        bool  // record the times at which the values were seen
 }
 
-// viewer is what one worker sees of the readings.
+// viewer holds what one worker has read.
 type viewer struct {
 	finder
 	k        *checker
-	observed uint64 // as the checker's
+	observed uint64 // as in checker
 	values   uint64
 	scans    uint64
 	foreign  map[uint64]bool
 	reading  reading
-	seen     []seen              // and not looked at yet
-	broken   map[brokenAt][]byte // the bytes of broken values among them
+	seen     []seen              // not examined yet
+	broken   map[brokenAt][]byte // the bytes of broken values in seen
 	touched  uint64
 }
 
-// seen is a value of a record that a transaction saw: 64 bytes.
+// seen is a value that a transaction saw in a record, in 64 bytes.
 type seen struct {
 	n            uint64
-	by, writer   history.ID // who saw it, and who wrote it
+	by, writer   history.ID // reader and writer
 	began, ended int64      // of by, on the clock of its group
 	bytes        int64
 	group        int
 	kind         history.Kind // of by
 	state        history.State
-	judge, timed bool // as the reading's
+	judge, timed bool // as in reading
 }
 
-// seenAtOnce is how many values are looked at together. Where their writes are in memory
-// is mostly in no cache; that of one is waited for while those of others are on their way.
+// seenAtOnce is the number of values that are examined together. The writes are usually not in a cache, so
+// their loads from memory overlap.
 const seenAtOnce = 128
 
-// eachReading has all workers see the readings of group g, and with judge those of all
-// histories, until the first error. A transaction counts whose client learned what the
-// database had seen.
+// eachReading calls see for the readings of group g, from all workers, until the first error. If judge is
+// set, it covers all histories.
 func (k *checker) eachReading(g int, judge bool, see func(v *viewer, r *reading)) (problem error) {
 	viewers := make([]viewer, k.workers)
 	finders := make([]*finder, k.workers)
@@ -99,9 +98,8 @@ func (k *checker) eachReading(g int, judge bool, see func(v *viewer, r *reading)
 	return problem
 }
 
-// readGroup goes through what was read: of all histories the first time, when every
-// value is checked against its writer, and of those of group g each time, for the times
-// at which a value was seen.
+// readGroup examines what was read. The first call covers all histories and compares every value with its
+// writer. Each call records when the values of group g were seen.
 func (k *checker) readGroup(g int) (problem error) {
 	first := g == k.groups[0]
 	if !first {
@@ -124,7 +122,7 @@ func (k *checker) readGroup(g int) (problem error) {
 	})
 }
 
-// forget forgets when what was written was read.
+// forget resets the times at which values were read.
 func (k *checker) forget() {
 	for _, slab := range k.slabs {
 		for i := range slab {
@@ -136,7 +134,7 @@ func (k *checker) forget() {
 	}
 }
 
-// see has a value looked at, sooner or later.
+// see queues a value for examination.
 func (v *viewer) see(r *reading, op *history.Op) {
 	if len(v.seen) == seenAtOnce {
 		v.look()
@@ -147,7 +145,7 @@ func (v *viewer) see(r *reading, op *history.Op) {
 	s.group, s.kind, s.state, s.judge, s.timed = r.group, r.Kind, op.State, r.judge, r.timed
 }
 
-// look looks at what was seen.
+// look examines the queued values.
 func (v *viewer) look() {
 	var writes [seenAtOnce]*write
 	for i := range v.seen {
@@ -160,8 +158,7 @@ func (v *viewer) look() {
 	v.seen = v.seen[:0]
 }
 
-// observe checks one value against its writer, whose write is probably w, and notes when it
-// was seen.
+// observe compares a value with its writer, which is probably w, and records when it was seen.
 func (v *viewer) observe(s *seen, w *write) {
 	k := v.k
 	var who origin
@@ -170,7 +167,7 @@ func (v *viewer) observe(s *seen, w *write) {
 		if s.writer != 0 {
 			who = sent
 		}
-	case s.state == history.Whole && s.writer == 0 && s.n < uint64(len(k.index.loaded)): // and nobody wrote it
+	case s.state == history.Whole && s.writer == 0 && s.n < uint64(len(k.index.loaded)): // and no transaction wrote it
 	default:
 		who, w = v.sourceOf(s.n, s.state, s.writer)
 	}
@@ -191,13 +188,12 @@ func (v *viewer) observe(s *seen, w *write) {
 	}
 }
 
-// sourceOf says who wrote what was seen of record n; the write is nil where it is not known.
+// sourceOf returns the kind of writer of a value seen in record n. The write is nil if it is not known.
 func (v *viewer) sourceOf(n uint64, state history.State, by history.ID) (who origin, w *write) {
 	switch state {
 	case history.Broken, history.Foreign:
 	case history.Absent:
-		// No state of the database lacks a record of the load, and one of an insert is
-		// not there before.
+		// A record of the load always exists, and an inserted record does not exist initially.
 		if !v.k.loaded(n) {
 			w = v.k.writeOn(n, 0)
 		}
@@ -207,9 +203,9 @@ func (v *viewer) sourceOf(n uint64, state history.State, by history.ID) (who ori
 	return who, w
 }
 
-// seen notes when a value was seen; timed says that this can be compared with the
-// write's own times. One that was seen before its write began, which the check values
-// reports too, says nothing of when that was applied. Several workers may do so at once.
+// seen records the time at which a value was seen. timed reports whether that time is comparable with the
+// write's own times. If the value was seen before its write began, which the check values reports, the time
+// is ignored. Several workers may call seen concurrently.
 func (w *write) seen(began, ended int64, timed bool) {
 	if timed && ended < w.try {
 		atomic.OrUint32(&w.flags, early)
@@ -218,7 +214,7 @@ func (w *write) seen(began, ended int64, timed bool) {
 	w.bound(began, ended)
 }
 
-// bound narrows when what returned the value ended first, and began last.
+// bound updates the first end and the last beginning of the reads of the value.
 func (w *write) bound(began, ended int64) {
 	for old := atomic.LoadInt64(&w.readsEnd); ended < old && !atomic.CompareAndSwapInt64(&w.readsEnd, old, ended); {
 		old = atomic.LoadInt64(&w.readsEnd)
@@ -228,8 +224,8 @@ func (w *write) bound(began, ended int64) {
 	}
 }
 
-// noteSeen is seen, but where times are taken as they may have been: nobody knew the value of a
-// transaction before its only try began, so what saw it did not end before that.
+// noteSeen is like seen. If clocks have errors, it uses that a value cannot be known before its only try
+// began, so a read of it did not end earlier.
 func (k *checker) noteSeen(w *write, began, ended int64, timed bool) {
 	if k.times == perhaps && timed && ended < w.try && !k.retried[w.id] {
 		c := k.Clocks[w.source]
@@ -241,8 +237,8 @@ func (k *checker) noteSeen(w *write, began, ended int64, timed bool) {
 	w.seen(began, ended, timed)
 }
 
-// proveUnknown notes what an unknown transaction had read that somebody saw: it was
-// applied, and so was what it had read, before it was seen.
+// proveUnknown handles a transaction of unknown outcome whose value was seen: it was applied, and the value
+// that it had read was applied before.
 func (k *checker) proveUnknown(o *ordering, key *register, g int) {
 	if !k.doubtful {
 		return
@@ -267,7 +263,7 @@ func (k *checker) proveUnknown(o *ordering, key *register, g int) {
 	}
 }
 
-// judge says what is wrong with a value that was seen.
+// judge reports the errors of a value that was seen.
 func (v *viewer) judge(s *seen, who origin, w *write) {
 	k := v.k
 	switch {
@@ -279,7 +275,7 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 	case s.state == history.Broken:
 		v.judgeBroken(s)
 	case s.state == history.Absent:
-		if k.loaded(s.n) && s.kind != k.in.Scan { // a scan's are the check scans'
+		if k.loaded(s.n) && s.kind != k.in.Scan { // the check scans handles scans
 			v.find(missing, s.n, func() finding {
 				return shows(fact.RegisterMissingRecord{Reader: k.reader(s), Object: k.Object(s.n)}, s.by)
 			})
@@ -299,8 +295,8 @@ func (v *viewer) judge(s *seen, who origin, w *write) {
 	}
 }
 
-// dirty reports a read of a value that was refused; ahead, if it is not 0, is by how much the
-// read ended before the try of the writer that was not refused.
+// dirty reports a read of a refused value. ahead, if not 0, is the time from the end of the read to the
+// beginning of the try that was not refused.
 func (v *viewer) dirty(s *seen, w *write, ahead time.Duration) {
 	v.find(dirtyRead, s.n, func() finding {
 		return shows(fact.RegisterDirtyRead{
@@ -310,8 +306,8 @@ func (v *viewer) dirty(s *seen, w *write, ahead time.Duration) {
 	v.at(dirtyRead, s.ended)
 }
 
-// judgeLength compares the length of a whole value with the one that its writer wrote. The
-// write is nil if it is not known.
+// judgeLength compares the length of a whole value with the length written. The write is nil if it is not
+// known.
 func (v *viewer) judgeLength(s *seen, w *write) {
 	written, known := v.k.lengthOf(s.n, s.writer)
 	if !known || written == s.bytes {
@@ -329,14 +325,15 @@ func (v *viewer) judgeLength(s *seen, w *write) {
 	v.at(otherLength, s.ended)
 }
 
-// hasLength reports whether a value has the length that its writer gave it, as far as that is known.
+// hasLength reports whether a value has the length that its writer gave it. It returns true if that length is
+// not known.
 func (k *checker) hasLength(n uint64, writer history.ID, bytes int64) bool {
 	written, known := k.lengthOf(n, writer)
 	return !known || written == bytes
 }
 
-// lengthOf returns the length of the value that a transaction, or with the id 0 the load, gave to
-// record n; false if nobody knows it.
+// lengthOf returns the length of the value that a transaction, or the load with ID 0, gave to record n. It
+// reports false if the length is not known.
 func (k *checker) lengthOf(n uint64, writer history.ID) (bytes int64, known bool) {
 	switch {
 	case k.in.Bytes != 0:
@@ -347,10 +344,9 @@ func (k *checker) lengthOf(n uint64, writer history.ID) (bytes int64, known bool
 	return 0, false
 }
 
-// findStale looks, in the records that have no order in group g, for the reads that a
-// write had overtaken: it was applied before they began, and began when what they
-// returned was applied already. In all other records there is no such read: it would
-// have left them without an order.
+// findStale looks for stale reads in the records without an order in group g. A read is stale if a write was
+// applied before it began, and that write began after the returned value was applied. Other records have no
+// stale reads, because these would leave them without an order.
 func (k *checker) findStale(g int) (problem error) {
 	overtakers := map[uint64][]overtaker{}
 	for i := range k.keys {
@@ -371,14 +367,14 @@ func (k *checker) findStale(g int) (problem error) {
 	})
 }
 
-// overtaker is, of the writes that were applied by a time, the one that began last.
+// overtaker is the write that began last among the writes applied by a given time.
 type overtaker struct {
 	by    int64 // the time
 	write *write
-	known int64 // when the write had surely been applied
+	known int64 // when the write had certainly been applied
 }
 
-// overtakersOf returns the overtakers of a record by the times at which its writes had been applied.
+// overtakersOf returns the overtakers of a record, sorted by time.
 func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	var list []overtaker
 	for _, w := range k.appendWrites(nil, key) {
@@ -396,7 +392,7 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	return list
 }
 
-// judgeAge says whether a read was of a value that had been overtaken.
+// judgeAge reports a read whose value had been overtaken.
 func (v *viewer) judgeAge(r *reading, op *history.Op, list []overtaker) {
 	k, n := v.k, op.Object
 	_, w := v.sourceOf(op.Object, op.State, op.Writer)

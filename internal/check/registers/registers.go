@@ -13,30 +13,28 @@ import (
 	"stroppy/internal/history"
 )
 
-// Input is all that the checks of registers look at. An operation is on a record: its
-// State says what it found there, Writer who wrote the value, 0 for the load, and Value
-// its length in bytes.
+// Input holds what the checks of registers need. In an operation on a record, State is what it found, Writer
+// is the ID of the value's writer (0: the load), and Value is the length in bytes.
 type Input struct {
 	check.Input
-	Records uint64                    // that the load made: those with the numbers below it
-	Place   func(n uint64) uint64     // where record n stands in the order of the keys
+	Records uint64                    // number of records of the load; their numbers are below it
+	Place   func(n uint64) uint64     // position of record n in the order of the keys
 	At      func(place uint64) uint64 // the inverse of Place
 
-	// Value appends the value that a transaction gave to record n in place of that of another
-	// one. Nil: nobody knows what it was.
+	// Value appends the value that a transaction gave to record n when it replaced the value of previous.
+	// Nil: the values are not known.
 	Value func(b []byte, n uint64, writer, previous history.ID) []byte
 
-	// Bytes is the length of every value; 0: Length returns the length of the value that a
-	// transaction, or with the id 0 the load, gave to record n. Nil: nobody knows it.
+	// Bytes is the length of all values. If it is 0, Length returns the length of the value that a
+	// transaction, or the load with ID 0, gave to record n. Nil: lengths are not known.
 	Bytes  int64
 	Length func(n uint64, writer history.ID) int64
 
-	// The kinds of the transactions that write a record which was not there, that read a
-	// record and write it, and that read records in their order.
+	// These kinds of transactions insert a record, read and modify a record, and scan records in order.
 	Insert, Modify, Scan history.Kind
 }
 
-// The names of the checks of registers, beside Durable and NoGhost.
+// These constants name the checks of registers, in addition to Durable and NoGhost.
 const (
 	Values       = "values"
 	Fresh        = "fresh"
@@ -45,12 +43,15 @@ const (
 	Linearizable = "linearizable"
 )
 
-// Check makes all checks, on all processors, in time linear in the history. It takes 68
-// bytes of memory a write, 4 a transaction, 96 a record that was written, 4 a record of the
-// load, and with scans 8 more. It reads the history twice, and once more if a record is not
-// linearizable. If an input cannot be read to its end, what depends on the rest is unknown. If a
-// recording contradicts itself, everything is. The only error that Check returns wraps the cause
-// for which the context ended.
+// Check runs all checks on all processors, in time linear in the history.
+//
+// It needs 68 bytes of memory for each write, 4 for each transaction, 96 for each written record, and 4 for
+// each record of the load (12 with scans). It reads the history twice, and once more if a record is not
+// linearizable.
+//
+// If an input cannot be read completely, the checks that depend on the rest are unknown. If a recording
+// contradicts itself, all checks are unknown. The only error that Check returns wraps the cause of the
+// context's end.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	if len(in.Early) > 0 {
 		in.End = nil
@@ -74,33 +75,33 @@ type checker struct {
 	check.Evidence
 	in       Input
 	found    [kinds]check.Finding
-	names    map[history.Kind]string // of the kinds
-	doubts   map[string]int          // by check, what would break it if the clocks were wrong enough
+	names    map[history.Kind]string // by kind
+	doubts   map[string]int          // by check: number of violations that clock errors may hide
 	times    timesAs
-	retried  map[history.ID]bool // where times are perhaps: who wrote in a later try than the first
-	group    []int               // of each history: the first one that is on the same clock
-	groups   []int               // all of these
-	slabs    [][]write           // all writes, as write numbers them
-	numbers  []uint32            // of the writes, by record and id
-	keys     []register          // the records that were written, in the order of numbers
-	index    index               // of the records in keys
-	places   *places             // the numbers of the writes, by their ids
-	foreign  map[uint64]bool     // the runs of which values were seen, and whose histories were not given
-	scanned  *scanned            // nil where there is no scan
+	retried  map[history.ID]bool // in mode perhaps: writers that made more than one try
+	group    []int               // by history: the first history on the same clock
+	groups   []int               // all values of group
+	slabs    [][]write           // all writes, in the order of their numbers
+	numbers  []uint32            // numbers of the writes, sorted by record and ID
+	keys     []register          // the written records, in the order of numbers
+	index    index               // maps records to positions in keys
+	places   *places             // maps IDs to numbers of writes
+	foreign  map[uint64]bool     // runs without a history whose values were seen
+	scanned  *scanned            // nil: there is no scan
 	damaged  bool                // not all writes could be read
-	altered  error               // why the recording is not what clients wrote; nil: it may be
-	doubtful bool                // there is a rmw whose outcome is not known
-	workers  int                 // goroutines that work at once
-	lock     sync.Mutex          // for OnViolation
+	altered  error               // why the recording cannot come from clients; nil: no contradiction
+	doubtful bool                // there is an rmw of unknown outcome
+	workers  int                 // number of goroutines
+	lock     sync.Mutex          // guards OnViolation
 
-	committed uint64 // transactions
-	observed  uint64 // records that a transaction looked at, whether it found them or not
-	values    uint64 // records that it found
+	committed uint64 // committed transactions
+	observed  uint64 // records that transactions looked for, found or not
+	values    uint64 // records that transactions found
 	scans     uint64
 	updates   uint64 // committed modifies
 	writers   uint64 // transactions that write
 	ends      uint64 // records in the end state
-	touched   uint64 // of no meaning
+	touched   uint64 // result of touch, unused
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
@@ -122,33 +123,32 @@ func newChecker(ctx context.Context, in Input) *checker {
 	return k
 }
 
-// write is what the checks keep of one transaction that writes a record: 64 bytes, which is
-// a line of a processor's cache.
+// write is the checks' record of a transaction that writes, in one cache line of 64 bytes.
 type write struct {
 	n          uint64
-	id         history.ID // 0: what was there before the runs
-	previous   history.ID // whose value a rmw had read
-	try, end   int64      // ns on the clock of its group; end is never where there was no answer
-	readsEnd   int64      // when the first read that returned it ended; never: none did
-	readsStart int64      // when the last read that returned it began; always: none did
+	id         history.ID // 0: the initial value
+	previous   history.ID // the writer of the value that an rmw had read
+	try, end   int64      // ns on the clock of its group; end is never if there was no reply
+	readsEnd   int64      // end of the first read that returned it; never: none
+	readsStart int64      // beginning of the last read that returned it; always: none
 	source     uint16
 	kind       history.Kind
 	outcome    history.Outcome
-	flags      uint32 // and above them its rank, where link has given it one
+	flags      uint32 // the flags below and, above them, the rank that link assigns
 }
 
-// The flags of a write.
+// These are the flags of a write.
 const (
-	early uint32 = 1 << iota // somebody saw it before it began
-	rmw                      // it had read previous, and wrote in its place
-	gone                     // it was acknowledged, and the end state lacks it
+	early uint32 = 1 << iota // it was seen before it began
+	rmw                      // it read previous and replaced it
+	gone                     // it was acknowledged, but the end state lacks it
 
 	flagBits = 3
 )
 
 func (w *write) is(flag uint32) bool { return w.flags&flag != 0 }
 
-// rank is where it stands among the writes of its record.
+// rank returns the position among the writes of the record.
 func (w *write) rank() int        { return int(w.flags >> flagBits) }
 func (w *write) setRank(rank int) { w.flags = w.flags&(1<<flagBits-1) | uint32(rank)<<flagBits }
 
@@ -158,39 +158,37 @@ const (
 	never  = 1<<63 - 1
 )
 
-// refused says that it was reported as not applied.
+// refused reports whether the write was reported as not applied.
 func (w *write) refused() bool {
 	return w.outcome == history.Aborted || w.outcome == history.Rejected
 }
 
-// applied says that it was acknowledged, or that somebody has seen it.
+// applied reports whether the write was acknowledged or seen.
 func (w *write) applied() bool {
 	return w.id == 0 || w.outcome == history.Committed || w.outcome == history.Unknown && w.readsEnd != never
 }
 
-// register is one record that was written, or that somebody tried to.
+// register is a record that a transaction wrote or tried to write.
 type register struct {
-	before   write // what was there before the runs
+	before   write // the initial value
 	n        uint64
-	from, to uint32        // where the numbers of its writes stand
-	final    history.ID    // who wrote what the end state holds
-	state    history.State // Whole or Broken in the end state; 0: it is not there
-	broken   bool          // it is not linearizable
-	update   bool          // an update of it was lost
+	from, to uint32        // range of its writes in numbers
+	final    history.ID    // writer of the final value
+	state    history.State // Whole or Broken in the end state; 0: missing
+	broken   bool          // not linearizable
+	update   bool          // it has a lost update
 }
 
-// timesAs says how the times of several histories on one clock are taken that are known within
-// bounds.
+// timesAs is the way to compare times of several histories on one clock with bounded errors.
 type timesAs uint8
 
 const (
-	surely  timesAs = iota // what has surely ended before something began
-	apart                  // each history alone, whose times are exact
-	perhaps                // what may have ended before something began
+	surely  timesAs = iota // what certainly ended before another operation began
+	apart                  // each history alone, with exact times
+	perhaps                // what may have ended before another operation began
 )
 
-// groupClocks finds the histories that are on one clock. One that shares its clock
-// with none keeps its own times, which are exact.
+// groupClocks groups the histories by clock. A history with a clock of its own keeps its exact times.
 func (k *checker) groupClocks() {
 	for i, source := range k.in.History {
 		k.AddSource(i, source)
@@ -217,17 +215,17 @@ func (k *checker) groupClocks() {
 	}
 }
 
-// start and stop put a history's time onto the clock of its group.
+// start and stop convert a history's time to the clock of its group.
 func (k *checker) start(source int, at int64) int64 { return at + k.Clocks[source].From }
 func (k *checker) stop(source int, at int64) int64  { return at + k.Clocks[source].To }
 
-// timed says that the times of a write can be compared with those of a group. What was
-// there before the runs was there before all times.
+// timed reports whether the times of a write are comparable with the times of a group. The initial value
+// precedes all times.
 func (k *checker) timed(w *write, group int) bool {
 	return w.id == 0 || k.group[w.source] == group
 }
 
-// known is when, on the clock of a group, a write had surely been applied.
+// known returns the time, on the clock of a group, at which a write had certainly been applied.
 func (k *checker) known(w *write, group int) int64 {
 	if k.timed(w, group) {
 		return min(w.end, w.readsEnd)
@@ -235,7 +233,7 @@ func (k *checker) known(w *write, group int) int64 {
 	return w.readsEnd
 }
 
-// read gathers everything. What it has gathered until an error counts.
+// read collects all data. After an error, the data collected so far counts.
 func (k *checker) read() (problem error) {
 	note := func(err error) {
 		if problem == nil {

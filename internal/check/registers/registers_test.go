@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// store runs transactions of kv one after another, 1 µs apart, and records what a
-// perfect database would have shown. Tests then bend it. Records below loaded are of
-// the load; their places are their numbers.
+// store runs transactions of kv one after another, 1 µs apart, and records what a correct database would have
+// shown. Tests then falsify the record. Records below loaded come from the load; their positions are their
+// numbers.
 type store struct {
 	checktest.History
 	checktest.End
@@ -28,7 +28,7 @@ type store struct {
 	next   uint64
 }
 
-// kvChecks are the names of the checks in their order.
+// kvChecks lists the names of the checks in their order.
 var kvChecks = []string{Values, Fresh, NoLostUpdate, Scans, Linearizable, check.Durable, check.NoGhost}
 
 func newStore(loaded uint64) *store {
@@ -50,16 +50,16 @@ func (s *store) input() Input {
 	}
 }
 
-// valueBytes is the length of all values of these tests.
+// valueBytes is the length of all values in these tests.
 const valueBytes = 64
 
-// say makes the sentences of failures.
+// say writes the sentences of failures.
 var say = text.Speaker{Words: check.Words{One: "transaction"}}
 
-// said returns what a result came to in words, for messages.
+// said returns the text of a result for messages.
 func said(r check.Result) string { return say.Detail(&r) }
 
-// found returns what a test prints of what a checker found of a kind.
+// foundText returns the findings of one kind as text.
 func (k *checker) foundText(of kind) string {
 	if k.found[of].Count == 0 {
 		return "nothing"
@@ -75,7 +75,7 @@ func (s *store) at(n uint64) *history.Object {
 	return &s.ObjectRows[i]
 }
 
-// do runs one transaction on record n; of a scan, as many records from n on.
+// do runs one transaction on record n. A scan reads limit records from n on.
 func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction {
 	s.now += 1000
 	s.next++
@@ -125,7 +125,7 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 	return &s.Txns[len(s.Txns)-1]
 }
 
-// busyStore is a store on which everything was done once or twice.
+// busyStore returns a store on which every operation was done once or twice.
 func busyStore() *store {
 	s := newStore(4)
 	insert := numberOfInsert(0)
@@ -183,8 +183,8 @@ func checkKV(t *testing.T, in Input) map[string]check.Result {
 	return byName
 }
 
-// misexplained returns what is wrong with a finding; empty if nothing is. Its edges must be a path
-// that leads back to its beginning, or a single read; its transactions come in the order of time.
+// misexplained describes the error in a finding, and is empty if there is none. The edges must form a closed
+// path or a single read. The transactions must be in the order of time.
 func misexplained(f *check.Finding, explained bool) string {
 	if explained && f.Anomaly != "" && f.Cycle == nil {
 		return "it is not explained"
@@ -210,7 +210,7 @@ func misexplained(f *check.Finding, explained bool) string {
 	return ""
 }
 
-func TestKVOfAPerfectStore(t *testing.T) {
+func TestCorrectStoreIsValid(t *testing.T) {
 	results := checkKV(t, busyStore().input())
 	var names []string
 	for _, about := range kvChecks {
@@ -224,8 +224,8 @@ func TestKVOfAPerfectStore(t *testing.T) {
 	}
 }
 
-// kvLies are single lies of a store and the checks that must find them; every check
-// that is not named stays valid.
+// kvLies holds single false records of a store, and the checks that must detect each. All other checks must
+// stay valid.
 var kvLies = []struct {
 	name    string
 	bend    func(s *store)
@@ -249,7 +249,7 @@ var kvLies = []struct {
 		op.State, op.Writer = history.Whole, 0
 	}, []string{Values}},
 	{"a dirty read", func(s *store) {
-		// A write that was refused, and read by another.
+		// A refused write that another transaction read.
 		s.do(kindPut, 2, 0).Outcome = history.Aborted
 		s.do(kindGet, 2, 0)
 		s.at(2).Writer = 0
@@ -273,7 +273,7 @@ var kvLies = []struct {
 		a := s.do(kindPut, 2, 0)
 		m := s.do(kindModify, 2, 0)
 		p := s.do(kindPut, 2, 0)
-		g := s.do(kindGet, 2, 0) // sees p, and m comes after p and had read what was before it
+		g := s.do(kindGet, 2, 0) // sees p; m came after p and had read the value before p
 		last := s.do(kindGet, 2, 0)
 		last.Ops[0].Writer, s.at(2).Writer = m.ID, m.ID
 		m.End = last.End
@@ -317,7 +317,7 @@ var kvLies = []struct {
 	{"a refused insert that is there", func(s *store) { s.do(kindInsert, numberOfInsert(5), 0).Outcome = history.Aborted }, []string{check.NoGhost}},
 }
 
-func TestKVFindsEachLie(t *testing.T) {
+func TestEachFalseRecordIsDetected(t *testing.T) {
 	for _, c := range kvLies {
 		t.Run(c.name, func(t *testing.T) {
 			s := busyStore()
@@ -327,7 +327,7 @@ func TestKVFindsEachLie(t *testing.T) {
 			in.OnViolation = func(v check.Violation) {
 				reported[v.Check]++
 				if v.Fact == nil || v.Transaction == 0 && v.Account == "" && v.Check != check.Durable && v.Check != check.NoGhost {
-					t.Errorf("a violation says nothing: %+v", v)
+					t.Errorf("a violation has no fact: %+v", v)
 				}
 			}
 			for name, r := range checkKV(t, in) {
@@ -343,7 +343,7 @@ func TestKVFindsEachLie(t *testing.T) {
 	}
 }
 
-// TestAlteredHistoryIsUnknown holds that a history which no client records decides nothing.
+// TestAlteredHistoryIsUnknown checks that a history which no client could have recorded decides nothing.
 func TestAlteredHistoryIsUnknown(t *testing.T) {
 	for name, alter := range map[string]func(s *store){
 		"a write of another length":             func(s *store) { s.tx(kindPut, 0).Ops[0].Amount++ },
@@ -379,8 +379,8 @@ func TestAlteredHistoryIsUnknown(t *testing.T) {
 	}
 }
 
-// TestLookedUpUpdateMayHaveReadNothing: a look-up can find the value of an earlier try, which was
-// reported as not applied, so that the last one read nothing.
+// TestLookedUpUpdateMayHaveReadNothing covers a look-up that finds the value of an earlier try which was
+// reported as not applied. The last try then read nothing.
 func TestLookedUpUpdateMayHaveReadNothing(t *testing.T) {
 	s := busyStore()
 	tx := s.do(kindModify, 1, 0)
@@ -390,7 +390,7 @@ func TestLookedUpUpdateMayHaveReadNothing(t *testing.T) {
 	}
 }
 
-// TestLengthsByFormula: the length of a value may depend on its record and its writer.
+// TestLengthsByFormula uses values whose length depends on the record and the writer.
 func TestLengthsByFormula(t *testing.T) {
 	length := func(n uint64, writer history.ID) int64 { return 64 + int64(n%5) + int64(writer.Sequence()%7) }
 	s := busyStore()
@@ -427,8 +427,8 @@ func TestLengthsByFormula(t *testing.T) {
 	}
 }
 
-// TestStaleReadHasTheTimeOfItsWrite: of two writes that a read overlooked, the finding names the
-// one that began last, with the time at which that one was acknowledged.
+// TestStaleReadHasTheTimeOfItsWrite checks that the finding names, of two missed writes, the one that began
+// last, with the time of its acknowledgment.
 func TestStaleReadHasTheTimeOfItsWrite(t *testing.T) {
 	s := newStore(1)
 	put := func(client uint64, try, end int64) {
@@ -453,7 +453,7 @@ func TestStaleReadHasTheTimeOfItsWrite(t *testing.T) {
 	}
 }
 
-// TestValuesReadAreCounted: a transaction that finds no record reads no value.
+// TestValuesReadAreCounted checks that a transaction that finds no record reads no value.
 func TestValuesReadAreCounted(t *testing.T) {
 	s := newStore(2)
 	s.do(kindInsert, numberOfInsert(0), 0)
@@ -472,8 +472,8 @@ func TestValuesReadAreCounted(t *testing.T) {
 	}
 }
 
-// TestKVAllows: what may be so without anybody having lied.
-func TestKVAllows(t *testing.T) {
+// TestUnusualHistoriesAreAllowed covers unusual records that are not violations.
+func TestUnusualHistoriesAreAllowed(t *testing.T) {
 	for name, bend := range map[string]func(s *store){
 		"an unknown write that never came": func(s *store) {
 			last := s.at(2).Writer
@@ -525,8 +525,8 @@ func TestKVAllows(t *testing.T) {
 	}
 }
 
-// TestKVRequired: which violations count at which claim.
-func TestKVRequired(t *testing.T) {
+// TestRequiredByClaim checks which violations count for each claim.
+func TestRequiredByClaim(t *testing.T) {
 	bend := map[string]func(s *store){}
 	for _, b := range kvLies {
 		bend[b.name] = b.bend
@@ -558,8 +558,8 @@ func TestKVRequired(t *testing.T) {
 	}
 }
 
-// TestKVUndecided: what is missing leaves undecided what needs it.
-func TestKVUndecided(t *testing.T) {
+// TestMissingInputIsUndecided checks that missing inputs leave the dependent checks undecided.
+func TestMissingInputIsUndecided(t *testing.T) {
 	ofHistory := []string{Values, Fresh, NoLostUpdate, Scans, Linearizable}
 	ofEnd := []string{check.Durable, check.NoGhost}
 	all := slices.Concat(ofHistory, ofEnd)
@@ -592,13 +592,13 @@ func TestKVUndecided(t *testing.T) {
 	}
 }
 
-// TestKVOfSeveralRuns: two runs that overlapped are one history; on one clock their
-// times compare, on two nothing between them does.
-func TestKVOfSeveralRuns(t *testing.T) {
+// TestOverlappingRuns checks two runs that overlapped. Their times are compared if they share a clock, and
+// not otherwise.
+func TestOverlappingRuns(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		clocks [2]string
-		late   bool // the second run reads what the first had replaced long before
+		late   bool // the second run reads a value that the first had replaced long before
 		want   map[string]check.Status
 	}{
 		{"on one clock", [2]string{"a 0 10", "a 0 10"}, false, map[string]check.Status{Values: check.Valid, Fresh: check.Valid, Linearizable: check.Valid, check.Durable: check.Valid}},
@@ -631,8 +631,8 @@ func TestKVOfSeveralRuns(t *testing.T) {
 	}
 }
 
-// TestKVEndsWithItsContext: a check that is cut off has no results.
-func TestKVEndsWithItsContext(t *testing.T) {
+// TestCancelledCheckHasNoResults checks that a cancelled check returns no results.
+func TestCancelledCheckHasNoResults(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	cancel(why)
@@ -641,7 +641,7 @@ func TestKVEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The kinds of the transactions of these tests.
+// These are the kinds of transactions in the tests.
 const (
 	kindPut    = 1 * history.Numbered
 	kindInsert = 2 * history.Numbered

@@ -10,35 +10,35 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// kind is a kind of violations. All violations of a kind are stated by one kind of fact.
+// kind is a kind of violation. Each kind corresponds to one kind of fact.
 type kind int
 
 const (
-	foreignKey   kind = iota // keys that nobody makes
-	damaged                  // values that nobody wrote like this
-	unwritten                // values of transactions that wrote nothing there
-	otherLength              // values of another length than was written
+	foreignKey   kind = iota // keys that no transaction makes
+	damaged                  // values that no transaction wrote in this form
+	unwritten                // values whose named writer did not write the record
+	otherLength              // values of the wrong length
 	missing                  // records of the load that were not found
 	dirtyRead                // values of transactions that were refused
 	stale                    // values that had been replaced
-	lost                     // updates
+	lost                     // lost updates
 	scanOrder                // scans that are out of order
 	scanCount                // scans that return too much
 	scanLoaded               // scans that lack a record of the load
-	staleScan                // scans that lack an insert that had been acknowledged
+	staleScan                // scans that omit an insert that had been acknowledged
 	disordered               // records without an order
-	endMissing               // records of the load that are not in the end state
-	endRepeated              // records of the load that are there twice
-	endDamaged               // values in the end state that nobody wrote like this
-	endLength                // values in the end state of another length than was written
-	vanished                 // acknowledged writes that are not in the end state
-	unexpected               // what nobody makes in the end state
-	endUnwritten             // values in the end state of transactions that wrote nothing there
-	endRefused               // values in the end state of transactions that were refused
+	endMissing               // records of the load that are missing in the end state
+	endRepeated              // records of the load that occur twice
+	endDamaged               // final values that no transaction wrote in this form
+	endLength                // final values of the wrong length
+	vanished                 // acknowledged writes that are missing in the end state
+	unexpected               // rows in the end state that no transaction makes
+	endUnwritten             // final values whose named writer did not write the record
+	endRefused               // final values of refused transactions
 	kinds
 )
 
-// The anomalies that are no stale ones.
+// These anomalies are not stale reads.
 const (
 	dirtyName = "dirty read (G1a)"
 	lostName  = "lost update (P4)"
@@ -70,7 +70,7 @@ func noFindings() [kinds]check.Finding {
 	}
 }
 
-// find counts a violation that shows in record n, outside of all workers.
+// find counts a violation in record n outside of the workers.
 func (k *checker) find(of kind, n uint64, make func() finding) {
 	f := &k.found[of]
 	if f.Full() && k.in.OnViolation == nil {
@@ -82,7 +82,7 @@ func (k *checker) find(of kind, n uint64, make func() finding) {
 	k.report(of, one)
 }
 
-// complete adds to a violation the record in which it shows.
+// complete adds the record to a violation.
 func (k *checker) complete(n uint64, one finding) finding {
 	if n != noRecord {
 		one.on = k.Object(n)
@@ -90,7 +90,7 @@ func (k *checker) complete(n uint64, one finding) finding {
 	return one
 }
 
-// report hands over a violation, one at a time.
+// report passes on a violation. It serializes concurrent calls.
 func (k *checker) report(of kind, one finding) {
 	if k.in.OnViolation == nil {
 		return
@@ -105,17 +105,17 @@ func (k *checker) report(of kind, one finding) {
 	k.in.OnViolation(found)
 }
 
-// member returns a transaction as facts have it.
+// member returns a transaction for use in a fact.
 func (k *checker) member(id history.ID, kind history.Kind) fact.Member {
 	return fact.Member{ID: id, Kind: k.names[kind]}
 }
 
 func (k *checker) reader(s *seen) fact.Member { return k.member(s.by, s.kind) }
 
-// writer returns who wrote; the id 0 is the load.
+// writer returns the transaction of a write; ID 0 is the load.
 func (k *checker) writer(w *write) fact.Member { return k.member(w.id, w.kind) }
 
-// writerAt returns who gave record n the value of an id.
+// writerAt returns the transaction that wrote an ID's value to record n.
 func (k *checker) writerAt(n uint64, id history.ID) fact.Member {
 	if w := k.writeOn(n, id); w != nil {
 		return k.writer(w)
@@ -123,18 +123,18 @@ func (k *checker) writerAt(n uint64, id history.ID) fact.Member {
 	return fact.Member{ID: id}
 }
 
-// inexact reports whether a time between two transactions is known only as a least one.
+// inexact reports whether the times between transactions are known only as lower bounds.
 func (k *checker) inexact() bool { return k.Uncertainty() > 0 }
 
-// rule is what one check states if nothing was found.
+// rule describes one check: its result if nothing was found.
 type rule struct {
 	name     string
 	required bool
 	holds    fact.Fact
-	nothing  fact.Fact // why there was nothing to check; nil: there was
+	nothing  fact.Fact // the reason why there was nothing to check; nil: there was something
 }
 
-// nothing returns that no thing of a kind was there, unless some were.
+// nothing returns the fact that no thing of a kind exists, or nil if n is not 0.
 func nothing(n uint64, noun, verb string) fact.Fact {
 	if n > 0 {
 		return nil
@@ -142,8 +142,8 @@ func nothing(n uint64, noun, verb string) fact.Fact {
 	return fact.Nothing{Noun: noun, Verb: verb}
 }
 
-// rules returns what the checks state, in their order. The verdict counts what the claim forbids,
-// and if nobody knows what is claimed, what serializable forbids.
+// rules returns the rules of all checks in order. The verdict counts what the claim forbids. If no claim is
+// known, it counts what serializable forbids.
 func (k *checker) rules() []rule {
 	strict := k.in.Expect == isolation.StrictSerializable
 	promised := func(level isolation.Level) bool {
@@ -163,7 +163,7 @@ func (k *checker) rules() []rule {
 	}
 }
 
-// only reports whether violations of a kind were found, and none of its check's other kinds.
+// only reports whether violations of a kind were found, but none of its check's other kinds.
 func (k *checker) only(of kind) bool {
 	for other := range kinds {
 		if other != of && k.found[other].Count > 0 && k.found[other].Check == k.found[of].Check {
@@ -181,7 +181,7 @@ func (k *checker) results(problem error) (list []check.Result) {
 	return list
 }
 
-// undecided returns why a check that found nothing is not valid; nil if it is.
+// undecided returns the reason why a check without findings is not valid, or nil if it is valid.
 func (k *checker) undecided(name string, problem error) fact.Fact {
 	switch {
 	case problem != nil:

@@ -9,18 +9,17 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostPlaces is how many records of the load can be checked against scans, and mostInPart
-// those with a part of a history, of which many are checked one after another.
+// mostPlaces limits the number of loaded records for the check of scans. mostInPart is the lower limit for
+// parts of a history, which are checked frequently.
 const (
 	mostPlaces = 1 << 27
 	mostInPart = 1 << 20
 )
 
-// scanned are the places of all records in the order of their keys, to say what a scan
-// should have seen.
+// scanned holds the positions of all records in key order, to determine what a scan should have seen.
 type scanned struct {
-	loaded  []uint64        // in order
-	inserts []insertedPlace // of acknowledged inserts, in order
+	loaded  []uint64        // sorted
+	inserts []insertedPlace // acknowledged inserts, sorted
 }
 
 type insertedPlace struct {
@@ -28,7 +27,7 @@ type insertedPlace struct {
 	by    *write
 }
 
-// newScanned makes the places, as far as the watch lets it.
+// newScanned computes the positions until the watch ends.
 func (k *checker) newScanned() *scanned {
 	p := new(scanned)
 	if k.in.Records <= mostPlaces && (!k.in.Part || k.in.Records <= mostInPart) {
@@ -52,8 +51,7 @@ func (k *checker) newScanned() *scanned {
 	return p
 }
 
-// scan checks one scan against what was there. The first operation is its start; the
-// others are what came after that, in the order in which it came.
+// scan checks one scan. The first operation is its start; the others are the returned records in order.
 func (v *viewer) scan(r *reading) {
 	k := v.k
 	if r.judge {
@@ -97,8 +95,7 @@ func (v *viewer) scan(r *reading) {
 	}
 }
 
-// gap says what was at the places from to to, both included, of which a scan brought
-// nothing.
+// gap checks the records at positions from to to, inclusive, which a scan did not return.
 func (v *viewer) gap(r *reading, from, to uint64) {
 	k, p := v.k, v.k.scanned
 	if i, _ := slices.BinarySearch(p.loaded, from); r.judge && i < len(p.loaded) && p.loaded[i] <= to {

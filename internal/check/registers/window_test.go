@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// windowOf is a part of a store's history, as a look at a recording that goes on sees it.
+// windowOf returns a part of a store's history, as a check of a growing recording sees it.
 func windowOf(rng *rand.Rand, s *store) *store {
 	w := *s
 	w.Incomplete = true
@@ -21,15 +21,15 @@ func windowOf(rng *rand.Rand, s *store) *store {
 	return &w
 }
 
-// partOf is what the checks are given of a window.
+// partOf returns the checks' input for a window.
 func partOf(w *store) Input {
 	in := w.input()
 	in.End, in.Part = nil, true
 	return in
 }
 
-// busyClients run transactions of all kinds and outcomes, each of which takes effect at a
-// moment between its beginning and its end.
+// busyClients runs transactions of all kinds and outcomes. Each takes effect at an instant between its
+// beginning and its end.
 func busyClients(rng *rand.Rand, count int) *store {
 	s := newStore(1 + uint64(rng.IntN(6)))
 	clients := 1 + rng.IntN(5)
@@ -76,7 +76,7 @@ func busyClients(rng *rand.Rand, count int) *store {
 	return s
 }
 
-// TestWindowsOfValidHistories: no window of a valid history shows a violation.
+// TestWindowsOfValidHistories checks that no window of a valid history shows a violation.
 func TestWindowsOfValidHistories(t *testing.T) {
 	rounds := checktest.Rounds(600, 6000)
 	seen := 0
@@ -105,9 +105,9 @@ func TestWindowsOfValidHistories(t *testing.T) {
 	}
 }
 
-// TestWindowsAgainstTheDefinitions: of any history a window shows what the definitions find
-// in the window, and nothing that the whole history does not show.
-func TestWindowsAgainstTheDefinitions(t *testing.T) {
+// TestWindowsAgainstDefinitions checks that a window shows what the definitions find in it, and nothing that
+// the whole history does not show.
+func TestWindowsAgainstDefinitions(t *testing.T) {
 	rounds := 20_000
 	if testing.Short() {
 		rounds = 4000
@@ -126,7 +126,7 @@ func TestWindowsAgainstTheDefinitions(t *testing.T) {
 		w := windowOf(rng, s)
 		o := definitions{w}
 		in := s.input()
-		in.End = nil // of which a window shows nothing
+		in.End = nil // a window has no end state
 		whole, k := judged(in), judged(partOf(w))
 		for key := range k.keys {
 			n := k.keys[key].n
@@ -158,8 +158,8 @@ func TestWindowsAgainstTheDefinitions(t *testing.T) {
 	}
 }
 
-// windowPlants bend something in a window, and say which check must find it; empty where the
-// window has no place for it.
+// windowPlants falsify a window and return the name of the check that must detect it. They return an empty
+// string if the window has no suitable place.
 var windowPlants = map[string]func(rng *rand.Rand, w *store) string{
 	"a broken value": func(rng *rand.Rand, w *store) string {
 		return onOp(rng, w, Values, func(tx *history.Transaction, op *history.Op) bool {
@@ -214,7 +214,7 @@ var windowPlants = map[string]func(rng *rand.Rand, w *store) string{
 	},
 }
 
-// inserted returns who inserted a record; nil if nobody in the history did.
+// inserted returns the insert of a record, or nil if the history has none.
 func (s *store) inserted(n uint64) *history.Transaction {
 	for i := range s.Txns {
 		if tx := &s.Txns[i]; tx.Kind == kindInsert && tx.Ops[0].Object == n {
@@ -224,7 +224,7 @@ func (s *store) inserted(n uint64) *history.Transaction {
 	return nil
 }
 
-// onOp bends what one operation saw, if do says that it could.
+// onOp falsifies the result of one operation, if do accepts it.
 func onOp(rng *rand.Rand, w *store, name string, do func(tx *history.Transaction, op *history.Op) bool) string {
 	for _, i := range rng.Perm(len(w.Txns)) {
 		tx := &w.Txns[i]
@@ -238,7 +238,7 @@ func onOp(rng *rand.Rand, w *store, name string, do func(tx *history.Transaction
 	return ""
 }
 
-// onPair bends what a transaction saw of a record that another one wrote.
+// onPair falsifies what a transaction read of a record that another one wrote.
 func onPair(rng *rand.Rand, w *store, name string, do func(read, write *history.Transaction) bool) string {
 	for _, i := range rng.Perm(len(w.Txns)) {
 		for _, j := range rng.Perm(len(w.Txns)) {
@@ -256,7 +256,7 @@ func onPair(rng *rand.Rand, w *store, name string, do func(read, write *history.
 	return ""
 }
 
-// onScan takes from a scan a record that is not its first.
+// onScan removes a record from a scan, but not the first one.
 func onScan(rng *rand.Rand, w *store, may func(scan *history.Transaction, i int) bool) string {
 	for _, at := range rng.Perm(len(w.Txns)) {
 		tx := &w.Txns[at]
@@ -272,7 +272,7 @@ func onScan(rng *rand.Rand, w *store, may func(scan *history.Transaction, i int)
 	return ""
 }
 
-// TestWindowsFindPlants: what contradicts itself within a window is found there.
+// TestWindowsFindPlants checks that a contradiction within a window is detected there.
 func TestWindowsFindPlants(t *testing.T) {
 	rounds := uint64(1500)
 	if testing.Short() {
@@ -300,8 +300,8 @@ func TestWindowsFindPlants(t *testing.T) {
 	}
 }
 
-// TestPartTakesNoMemoryByTheData: a part of a history of very many records is checked in the
-// memory of the part.
+// TestPartTakesNoMemoryByTheData checks that a part of a history needs memory for the part only, however many
+// records exist.
 func TestPartTakesNoMemoryByTheData(t *testing.T) {
 	s := busyStore()
 	s.loaded = mostPlaces

@@ -12,10 +12,10 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostWrites is how many writes the checks take: a rank has the bits of a write's flags that are left.
+// mostWrites limits the number of writes: a rank must fit into the unused bits of a write's flags.
 const mostWrites = 1<<(32-flagBits) - 1
 
-// gatherer is what one worker gathers of the writes.
+// gatherer collects the writes that one worker reads.
 type gatherer struct {
 	slabs   [][]write
 	pieces  []piece
@@ -24,28 +24,28 @@ type gatherer struct {
 	last    history.ID // of the last piece
 	writers int
 	updates uint64
-	unknown bool // a rmw whose outcome is not known is among them
+	unknown bool // it has an rmw of unknown outcome
 	scans   bool
 	extents map[uint64]extent // by run and client
 	client  uint64            // run and client of extent
-	extent  extent            // of the transactions read last, which are of one client
+	extent  extent            // of the last transactions, which belong to one client
 	measure func(tx *history.Transaction)
-	altered error // as the checker's
+	altered error // as in checker
 
-	committed uint64 // but for those of the background
+	committed uint64 // without background transactions
 }
 
-// piece is the numbers of some writes of one block, whose ids grow.
+// piece is the range of numbers of a block's consecutive writes with ascending IDs.
 type piece struct{ from, to uint32 }
 
-// Writes are kept in slabs of so many. The number of a write says which slab, and which of it.
+// Writes are stored in slabs. The number of a write encodes the slab and the index in the slab.
 const (
 	slabBits  = 12
 	slabSize  = 1 << slabBits
-	firstSlab = 1 << 6 // writes for which a worker takes memory at first
+	firstSlab = 1 << 6 // writes in a worker's first slab
 )
 
-// next returns where the next write is to be put, which is of this block and has this id.
+// next returns the location for the next write of a block.
 func (g *gatherer) next(source int, block int64, id history.ID) *write {
 	n := len(g.slabs)
 	fresh := n == 0 || len(g.slabs[n-1]) == slabSize
@@ -72,7 +72,7 @@ func (g *gatherer) next(source int, block int64, id history.ID) *write {
 	return &(*slab)[len(*slab)-1]
 }
 
-// note notes that there is a transaction of an id.
+// note records that the ID has a transaction.
 func (g *gatherer) note(id history.ID) {
 	client, sequence := uint64(id)>>history.SequenceBits, id.Sequence()
 	if client != g.client || g.extent.count == 0 {
@@ -92,7 +92,7 @@ func (g *gatherer) flush() {
 	}
 }
 
-// readWrites notes every transaction that writes.
+// readWrites records every transaction that writes.
 func (k *checker) readWrites() (problem error) {
 	gatherers := make([]gatherer, k.workers)
 	for i, measure := range k.in.Meter.Workers(k.workers) {
@@ -132,7 +132,7 @@ func (k *checker) readWrites() (problem error) {
 	}
 	if k.writers > mostWrites {
 		k.writers = 0
-		return fmt.Errorf("the history has more than %d writes, which is more than one check takes", mostWrites)
+		return fmt.Errorf("the history has more than the limit of %d writes: check a shorter run", mostWrites)
 	}
 	k.damaged = problem != nil
 	var pieces []piece
@@ -151,7 +151,7 @@ func (k *checker) readWrites() (problem error) {
 	return problem
 }
 
-// gather notes one transaction.
+// gather records one transaction.
 func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Transaction) {
 	g.note(tx.ID)
 	if g.measure != nil {
@@ -177,12 +177,12 @@ func (k *checker) gather(g *gatherer, source int, block int64, tx *history.Trans
 	}
 }
 
-// isPlainRead reports whether a transaction read one record, as most do.
+// isPlainRead reports whether a transaction read a single record, which is the most common kind.
 func isPlainRead(tx *history.Transaction) bool {
 	return len(tx.Ops) == 1 && tx.Ops[0].Observed && !tx.Ops[0].Write && tx.Kind.ReadOnly()
 }
 
-// addWrite notes one transaction that writes.
+// addWrite records a transaction that writes.
 func (k *checker) addWrite(g *gatherer, source int, block int64, tx *history.Transaction) {
 	w := g.next(source, block, tx.ID)
 	k.describe(w, source, tx)
@@ -194,7 +194,8 @@ func (k *checker) addWrite(g *gatherer, source int, block int64, tx *history.Tra
 	}
 }
 
-// contradiction returns what no client records of a transaction; empty if there is nothing.
+// contradiction describes what makes a transaction's record impossible. It returns an empty string if the
+// record is plausible.
 func (k *checker) contradiction(tx *history.Transaction) string {
 	scan, reads := tx.Kind == k.in.Scan, tx.Kind.ReadOnly()
 	if len(tx.Ops) != 1 && (!scan || len(tx.Ops) == 0) {
@@ -213,7 +214,7 @@ func (k *checker) contradiction(tx *history.Transaction) string {
 		return "writes, and has an operation that does not"
 	case tx.Outcome == history.Rejected && (!op.Observed || op.State != history.Absent):
 		return "was rejected because there was no record, and did not see that"
-	case tx.Outcome != history.Committed || tx.LookedUp: // what it saw may be of an earlier try
+	case tx.Outcome != history.Committed || tx.LookedUp: // what it saw may be from an earlier try
 	case tx.Kind == k.in.Insert && op.Observed && op.State != history.Absent:
 		return "inserted a record that it had found"
 	case tx.Kind == k.in.Modify && (!op.Observed || op.State == history.Absent):
@@ -225,8 +226,8 @@ func (k *checker) contradiction(tx *history.Transaction) string {
 	return ""
 }
 
-// misnumbered returns an error if the numbers of a client's transactions are not those from 1 on,
-// each once. A recording that was cut off may lack some.
+// misnumbered returns an error if a client's transactions are not numbered consecutively from 1. A recording
+// that was cut off may lack some.
 func (k *checker) misnumbered(extents map[uint64]extent) error {
 	if k.places.twice {
 		return errors.New("the history has a transaction twice: it is damaged, or the same history was given twice")
@@ -243,7 +244,7 @@ func (k *checker) misnumbered(extents map[uint64]extent) error {
 	return nil
 }
 
-// describe fills in what is kept of a transaction that writes.
+// describe fills in the record of a transaction that writes.
 func (k *checker) describe(w *write, source int, tx *history.Transaction) {
 	op := &tx.Ops[0]
 	w.n, w.id, w.source, w.kind, w.outcome = op.Object, tx.ID, uint16(source), tx.Kind, tx.Outcome
@@ -252,7 +253,7 @@ func (k *checker) describe(w *write, source int, tx *history.Transaction) {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
 	case history.Aborted:
-		w.try = k.start(source, tx.Sent) // if it was applied after all, nobody knows by which try
+		w.try = k.start(source, tx.Sent) // if it was applied, the try that succeeded is not known
 	}
 	if k.times == perhaps && tx.Sent < tx.Try {
 		k.lock.Lock()
@@ -271,21 +272,21 @@ func (k *checker) describe(w *write, source int, tx *history.Transaction) {
 	}
 }
 
-// loaded says that the load made the record.
+// loaded reports whether the record comes from the load.
 func (k *checker) loaded(n uint64) bool { return n < k.in.Records }
 
-// origin are the answers to the question who wrote a value.
+// origin is the kind of writer of a value.
 type origin uint8
 
 const (
-	initial origin = iota // the load; of an insert's record: nobody yet
+	initial origin = iota // the load; for an inserted record: not written yet
 	sent                  // a transaction of the histories, to this record
-	unknown               // a run whose history was not given, or one that the recording may lack
+	unknown               // a run without a history, or a transaction that the recording may lack
 	nobody
 )
 
-// writerOf says who wrote a value of record n; the write is nil where it is not known.
-// Runs whose histories were not given are noted in foreign.
+// writerOf returns the kind of writer of a value of record n. The write is nil if it is not known. Runs
+// without a history are added to foreign.
 func (k *checker) writerOf(n uint64, id history.ID, foreign map[uint64]bool) (who origin, w *write) {
 	if id == 0 && !k.loaded(n) {
 		return nobody, nil // the load wrote no such record
@@ -306,8 +307,7 @@ func (k *checker) writerOf(n uint64, id history.ID, foreign map[uint64]bool) (wh
 	return nobody, nil
 }
 
-// findLostUpdates looks for two transactions that both read one value and both wrote
-// in its place.
+// findLostUpdates looks for two transactions that both read and replaced one value.
 func (k *checker) findLostUpdates(f *finder, o *ordering, key *register) {
 	updates := o.updates[:0]
 	for _, w := range o.list {

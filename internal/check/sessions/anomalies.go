@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// id is what results call transaction t.
+// id returns the ID of transaction t in results.
 func (r *resolved) id(t uint32) history.ID {
 	if t == initial {
 		return 0
@@ -19,8 +19,8 @@ func (r *resolved) id(t uint32) history.ID {
 	return ID(int(s), int(t-r.first[s]))
 }
 
-// readWords say what a wrong read is called, after Adya where he has a name, and the
-// weakest level that forbids it.
+// readWords holds the name of each kind of wrong read, after Adya if he names it, and the weakest level that
+// forbids it.
 var readWords = [...]struct {
 	name  string
 	level isolation.Level
@@ -33,15 +33,15 @@ var readWords = [...]struct {
 	notOwn:       {"own write not read", isolation.ReadCommitted, fact.OwnMissed},
 }
 
-// member is transaction t in a fact.
+// member returns transaction t for use in a fact.
 func (r *resolved) member(t uint32) fact.Member {
 	return fact.Member{ID: r.id(t), Name: r.Name(r.id(t))}
 }
 
-// on is the key of an operation in a fact.
+// on returns the key of an operation for use in a fact.
 func (r *resolved) on(op *Op) fact.Object { return fact.Object(r.object(op)) }
 
-// wrongReads returns the findings about single reads, by their kinds.
+// wrongReads returns the findings about single reads, grouped by kind.
 func (r *resolved) wrongReads() []check.Finding {
 	var list []check.Finding
 	for kind := range readWords {
@@ -81,12 +81,12 @@ func (r *resolved) readFact(w *wrongRead) fact.Fact {
 	return f
 }
 
-// timeOrder names an order in a fact.
+// timeOrder returns the name of an order in facts.
 func timeOrder(o graph.Order) fact.TimeOrder {
 	return [graph.Orders]fact.TimeOrder{fact.NoTime, fact.OfSessions, fact.OfRealTime}[o]
 }
 
-// circular returns the finding of a history in which so and wr have a cycle.
+// circular returns the finding for a history in which so and wr have a cycle.
 func (r *resolved) circular(o graph.Order) check.Finding {
 	steps, groups := r.cycle(o, &edges{})
 	f := r.ofCycle(steps, groups)
@@ -99,7 +99,7 @@ func (r *resolved) circular(o graph.Order) check.Finding {
 	return f
 }
 
-// kinds are the steps as a graph has them.
+// kinds converts steps to edges of a graph.
 func kinds(steps []step) (list []graph.Step) {
 	for _, s := range steps {
 		kind := [...]uint8{
@@ -110,7 +110,7 @@ func kinds(steps []step) (list []graph.Step) {
 	return list
 }
 
-// anomaly returns the finding of a level whose inferred edges have a cycle with wr and an order.
+// anomaly returns the finding for a level whose inferred edges have a cycle with wr and an order.
 func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) check.Finding {
 	steps, groups := r.cycle(o, inferred)
 	f := r.ofCycle(steps, groups)
@@ -125,7 +125,7 @@ func (r *resolved) anomaly(l isolation.Level, o graph.Order, inferred *edges) ch
 	return f
 }
 
-// nameOf is what the field calls the anomaly.
+// nameOf returns the common name of the anomaly.
 func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 	readers, keys := map[uint32]bool{}, map[uint32]bool{}
 	for _, s := range steps {
@@ -144,7 +144,7 @@ func (r *resolved) nameOf(l isolation.Level, steps []step) string {
 	return "causality violation"
 }
 
-// ofCycle returns a finding with its edges, and without an instance.
+// ofCycle returns a finding with the edges of a cycle, without an instance.
 func (r *resolved) ofCycle(steps []step, groups int) check.Finding {
 	f := check.Finding{Count: groups}
 	for _, s := range steps {
@@ -179,7 +179,7 @@ func (r *resolved) ofCycle(steps []step, groups int) check.Finding {
 	return f
 }
 
-// distinct takes repetitions out of a short list.
+// distinct returns a short list without duplicates.
 func distinct(list []fact.Object) (once []fact.Object) {
 	for _, o := range list {
 		if !slices.Contains(once, o) {
@@ -189,15 +189,15 @@ func distinct(list []fact.Object) (once []fact.Object) {
 	return once
 }
 
-// readOf returns that one transaction read what another one wrote.
+// readOf returns the fact that one transaction read a value of another.
 func (r *resolved) readOf(from, to uint32, op *Op) fact.Fact {
 	return fact.SessionReadOf{Writer: r.member(from), Reader: r.member(to), Object: r.on(op), Value: r.value(op.Value)}
 }
 
-// readAt is the operation of a resolved read.
+// readAt returns the operation of a resolved read.
 func (r *resolved) readAt(read uint32) *Op { return &r.Ops[r.readOp[read]] }
 
-// reader is the transaction of a resolved read.
+// reader returns the transaction of a resolved read.
 func (r *resolved) reader(read uint32) uint32 {
 	low, high := uint32(1), r.transactions()+1 // readRow[low] <= read < readRow[high]
 	for high-low > 1 {
@@ -210,7 +210,7 @@ func (r *resolved) reader(read uint32) uint32 {
 	return low
 }
 
-// wroteLast is the value that t left at a key.
+// wroteLast returns the last value that t wrote to a key.
 func (r *resolved) wroteLast(t, key uint32) (value int64, ok bool) {
 	if t == initial {
 		return 0, true
@@ -224,7 +224,7 @@ func (r *resolved) wroteLast(t, key uint32) (value int64, ok bool) {
 	return value, ok
 }
 
-// missed returns the read from which an edge was inferred.
+// missed returns the read that an inferred edge is based on.
 func (r *resolved) missed(s step) fact.SessionMissed {
 	op, reader := r.readAt(s.read), r.reader(s.read)
 	value, _ := r.wroteLast(s.from, r.readKey[s.read])

@@ -1,12 +1,11 @@
 package sessions
 
-// causal infers, for each read of a key, that whoever wrote the key and comes before the
-// reader by so and wr comes before the writer that was read from. Of a session the last
-// such transaction is enough: so has the earlier ones before it. What so and wr say
-// themselves is not inferred again.
+// causal infers edges from each read of a key: every writer of the key that precedes the reader by so and wr
+// also precedes the writer that was read from. The last such writer of each session is enough, because so
+// orders the earlier ones before it. Edges that are in so and wr already are omitted.
 //
-// A clock has for each session its last transaction that comes before, or none (0); so
-// and wr have no cycle, and order agrees with them.
+// A clock holds for each session its last transaction before a given one, or 0 for none. so and wr must have
+// no cycle, and order must agree with them.
 func (r *resolved) causal(order []uint32) *edges {
 	found := &edges{}
 	for low := 0; low < len(r.Sessions) && !r.watch.Ended(); low += mostColumns {
@@ -22,19 +21,20 @@ func (r *resolved) causal(order []uint32) *edges {
 	return found
 }
 
-// mostColumns is of how many sessions the clocks are at once: one pass over all
-// transactions keeps a clock of so many for each that will be read.
+// mostColumns is the number of sessions in the clocks of one pass. A pass over all transactions keeps a clock
+// of this length for each transaction that will be read.
 const mostColumns = 128
 
-// clocks are those of the sessions from low to high.
+// clocks holds the clocks of the sessions from low to high.
 type clocks struct {
 	*resolved
 	low, high uint32
-	of        []uint32 // the clock of each session, behind its last transaction that was visited
+	of        []uint32 // by session: the clock after its last visited transaction
 
-	// The clock of a transaction is kept in a row until all its readers were visited.
-	row     []uint32 // of each transaction its row, from 1; 0: none
-	readers []uint32 // of each transaction: how many reads of it are to come
+	// row holds the row of each transaction's clock, from 1; 0: none. The clock is kept until all readers of
+	// the transaction were visited.
+	row     []uint32
+	readers []uint32 // by transaction: number of reads of it that were not visited yet
 	rows    []uint32
 	free    []uint32
 
@@ -43,10 +43,10 @@ type clocks struct {
 	recent  []recentEdge
 }
 
-// recentEdge is one that was found lately.
+// recentEdge is an edge that was found recently.
 type recentEdge struct{ from, to uint32 }
 
-// recentEdges is how many are remembered; a power of two.
+// recentEdges is the number of remembered edges, a power of two.
 const recentEdges = 1 << 14
 
 func newClocks(r *resolved, low, high int) *clocks {
@@ -64,16 +64,16 @@ func newClocks(r *resolved, low, high int) *clocks {
 	return c
 }
 
-// width is the length of a clock.
+// width returns the length of a clock.
 func (c *clocks) width() uint32 { return c.high - c.low }
 
-// kept returns the clock of a transaction that has readers to come.
+// kept returns the clock of a transaction that still has readers.
 func (c *clocks) kept(t uint32) []uint32 {
 	at := int(c.row[t]-1) * int(c.width())
 	return c.rows[at : at+int(c.width())]
 }
 
-// visit is called for each transaction in order.
+// visit must be called for each transaction in order.
 func (c *clocks) visit(t uint32) {
 	s := c.session[t]
 	clock := c.of[s*c.width() : (s+1)*c.width()]
@@ -85,7 +85,7 @@ func (c *clocks) visit(t uint32) {
 		w := c.readFrom[i]
 		at := c.session[w] - c.low
 		if w == initial || at < c.width() && clock[at] >= w {
-			continue // it is known, and with it all that comes before it
+			continue // it is known, with everything before it
 		}
 		for j, seen := range c.kept(w) {
 			clock[j] = max(clock[j], seen)
@@ -105,14 +105,14 @@ func (c *clocks) visit(t uint32) {
 	}
 }
 
-// read notes that one of those who need the clock of a transaction was visited.
+// read records that one of the readers of a transaction was visited.
 func (c *clocks) read(w uint32) {
 	if c.readers[w]--; c.readers[w] == 0 && w != initial {
 		c.free = append(c.free, c.row[w])
 	}
 }
 
-// keep keeps the clock of t for its readers.
+// keep stores the clock of t for its readers.
 func (c *clocks) keep(t uint32, clock []uint32) {
 	if n := len(c.free); n > 0 {
 		c.row[t] = c.free[n-1]
@@ -124,7 +124,7 @@ func (c *clocks) keep(t uint32, clock []uint32) {
 	c.row[t] = uint32(len(c.rows) / int(c.width()))
 }
 
-// infer infers edges from one read of a transaction with a clock.
+// infer infers edges from one read of a transaction with the given clock.
 func (c *clocks) infer(read uint32, clock []uint32) {
 	w := c.readFrom[read]
 	var seen []uint32
@@ -135,7 +135,7 @@ func (c *clocks) infer(read uint32, clock []uint32) {
 	for i := range lists {
 		l := &lists[i]
 		known := clock[l.session-c.low]
-		var before uint32 // what the writer has before it
+		var before uint32 // the last transaction before the writer
 		if seen != nil {
 			before = seen[l.session-c.low]
 		}
@@ -148,7 +148,7 @@ func (c *clocks) infer(read uint32, clock []uint32) {
 	}
 }
 
-// add notes an edge, unless one that says as much was found lately.
+// add records an edge, unless an edge that implies it was found recently.
 func (c *clocks) add(from, to, read uint32) {
 	s := c.session[from]
 	r := &c.recent[(to*31+s)%recentEdges]
@@ -159,22 +159,22 @@ func (c *clocks) add(from, to, read uint32) {
 	c.found.add(from, to, read)
 }
 
-// writers are the transactions that wrote each key, by session.
+// writers lists the transactions that wrote each key, by session.
 type writers struct {
 	lists []writerList
 	row   []uint32 // the lists of a key are [row[key], row[key+1])
 	all   []uint32
 }
 
-// writerList are those of one session that wrote one key, in their order.
+// writerList lists the transactions of one session that wrote one key, in order.
 type writerList struct {
 	session  uint32
-	first    uint32 // the first of them
-	from, to uint32 // where they stand
-	at       uint32 // the last one that was asked for
+	first    uint32 // the first transaction
+	from, to uint32 // range in all
+	at       uint32 // position of the last look-up
 }
 
-// writersOf lists those of the sessions from low to high.
+// writersOf returns the writers in the sessions from low to high.
 func (r *resolved) writersOf(low, high uint32) writers {
 	from, to := r.writeRow[r.first[low]], r.writeRow[r.first[high]]
 	row := make([]uint32, r.keys+1)
@@ -185,14 +185,14 @@ func (r *resolved) writersOf(low, high uint32) writers {
 		row[key+1] += row[key]
 	}
 	w := writers{all: make([]uint32, to-from), row: make([]uint32, r.keys+1)}
-	for t := r.first[low]; t < r.first[high]; t++ { // so that each key's are in order
+	for t := r.first[low]; t < r.first[high]; t++ { // in order, so that the list of each key is sorted
 		for _, key := range r.writeKey[r.writeRow[t]:r.writeRow[t+1]] {
 			w.all[row[key]] = t
 			row[key]++
 		}
 	}
 	at := uint32(0)
-	for key := range r.keys { // row[key] is now where the key's end
+	for key := range r.keys { // row[key] is now the end of the key's lists
 		w.row[key] = uint32(len(w.lists))
 		for at < row[key] {
 			l := writerList{session: r.session[w.all[at]], first: w.all[at], from: at, at: at}
@@ -208,8 +208,8 @@ func (r *resolved) writersOf(low, high uint32) writers {
 
 func (w *writers) of(key uint32) []writerList { return w.lists[w.row[key]:w.row[key+1]] }
 
-// last returns the last of a list up to t, which is not before its first. It searches
-// from where the last search ended, because the next is mostly near, in steps that double.
+// last returns the last transaction of a list that is at most t. The first one must be at most t. The search
+// starts at the result of the last search, which is usually close, with steps that double.
 func (w *writers) last(l *writerList, t uint32) uint32 {
 	low, high := l.at, l.at+1 // all[low] <= t, and all[high] > t or high is the end
 	if w.all[low] <= t {

@@ -10,19 +10,19 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Levels are those that a history can be held to, each after those that it includes. The
-// first three and the last two count the order of each session, as their definitions do.
+// Levels returns the levels that a history can be checked against, each after the levels that it includes.
+// The definitions of the first three and the last two include the order of each session.
 func Levels() []isolation.Level {
 	return append(weakLevels(), isolation.SnapshotIsolation, isolation.Serializable, isolation.StrongSessionSnapshotIsolation, isolation.StrongSessionSerializable)
 }
 
-// weakLevels are those that are always decided.
+// weakLevels returns the levels that are always decided.
 func weakLevels() []isolation.Level {
 	return []isolation.Level{isolation.ReadCommitted, isolation.ReadAtomic, isolation.Causal}
 }
 
-// includes says that a history that satisfies l satisfies m. The weak levels count the
-// order of sessions here, which snapshot isolation and serializability alone do not.
+// includes reports whether a history that satisfies l satisfies m. Here the weak levels include the order of
+// sessions; snapshot isolation and serializability alone do not.
 func includes(l, m isolation.Level) bool {
 	if l == isolation.SnapshotIsolation || l == isolation.Serializable {
 		return l.Includes(m) && m >= isolation.SnapshotIsolation
@@ -30,17 +30,16 @@ func includes(l, m isolation.Level) bool {
 	return l.Includes(m)
 }
 
-// Found is what was found of a history.
+// Found holds the results for a history.
 type Found struct {
-	Keys    int            // different ones
-	Results []check.Result // one for each level that was decided, by its name
+	Keys    int            // number of different keys
+	Results []check.Result // one for each decided level, named after the level
 
-	Holds []isolation.Level // the strongest levels that hold; of CheckAll
+	Holds []isolation.Level // for CheckAll: the strongest levels that hold
 }
 
-// Check decides the levels, and holds the history to expect, which is one of Levels; with
-// Unknown all levels are decided, and the history is held to Causal. What is wrong with
-// the history itself is an *InputError.
+// Check decides the levels and judges the history by expect, which is one of Levels. With Unknown, it decides
+// all levels and judges the history by Causal. An error in the history itself is an *InputError.
 func Check(ctx context.Context, h *History, expect isolation.Level) (*Found, error) {
 	r, err := resolve(h, check.Watch{Ctx: ctx})
 	if err != nil {
@@ -69,11 +68,11 @@ func Check(ctx context.Context, h *History, expect isolation.Level) (*Found, err
 type decision struct {
 	*resolved
 	results  map[isolation.Level]check.Result
-	inferred map[isolation.Level]*edges // of each weak level that was decided by them
+	inferred map[isolation.Level]*edges // by weak level: the edges that decided it
 	held     map[isolation.Level]bool
 }
 
-// decide fills in the results. What breaks a level is said of the weakest alone.
+// decide fills in the results. A violation is reported for the weakest level that it breaks.
 func (d *decision) decide(levels []isolation.Level) {
 	if wrong := d.wrongReads(); len(wrong) > 0 {
 		d.results[levels[0]] = invalid(wrong...)
@@ -93,7 +92,8 @@ func (d *decision) decide(levels []isolation.Level) {
 	undecided := func(l isolation.Level) bool {
 		return slices.Contains(levels, l) && d.results[l].Status == check.Unknown
 	}
-	if broken == isolation.Unknown && slices.ContainsFunc(Levels()[len(weakLevels()):], undecided) { // more may be known of the order with sessions
+	if broken == isolation.Unknown && slices.ContainsFunc(Levels()[len(weakLevels()):], undecided) {
+		// The order with sessions may decide more.
 		d.results[isolation.StrongSessionSnapshotIsolation], d.results[isolation.StrongSessionSerializable] = d.serial(graph.Sessions)
 	}
 	for _, l := range levels {
@@ -101,7 +101,7 @@ func (d *decision) decide(levels []isolation.Level) {
 	}
 }
 
-// follow decides a level by what it includes, and what includes it.
+// follow decides a level by the levels that it includes and the levels that include it.
 func (d *decision) follow(l isolation.Level) {
 	for _, m := range Levels() {
 		switch {
@@ -115,9 +115,8 @@ func (d *decision) follow(l isolation.Level) {
 	}
 }
 
-// weak decides the levels of those that are always decided, and returns the weakest that
-// is broken. Where a level holds, so do those that it includes, and the strongest is asked
-// first.
+// weak decides the levels that are always decided, and returns the weakest broken one. It starts with the
+// strongest, because a level that holds implies the levels that it includes.
 func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
 	if len(levels) == 0 {
 		return isolation.Unknown
@@ -127,7 +126,7 @@ func (d *decision) weak(levels []isolation.Level) (broken isolation.Level) {
 	case !ok:
 		broken = levels[0]
 		f := d.circular(graph.Sessions)
-		f.Forbidden = isolation.ReadCommitted // which counts the order of sessions here
+		f.Forbidden = isolation.ReadCommitted // which includes the order of sessions here
 		d.results[broken] = invalid(f)
 	case !d.holds(levels[len(levels)-1], order):
 		at := slices.IndexFunc(levels, func(l isolation.Level) bool { return !d.holds(l, order) })
@@ -146,8 +145,8 @@ func brokenToo(l isolation.Level) check.Result {
 	return check.Result{Status: check.Invalid, Why: fact.SessionBroken{At: l.String()}}
 }
 
-// holds decides one level of a history whose reads are sound and agree with so. Once the
-// watch has ended, no level holds.
+// holds decides one level of a history whose reads are sound and agree with so. It returns false after the
+// watch has ended.
 func (d *decision) holds(l isolation.Level, order []uint32) bool {
 	if held, decided := d.held[l]; decided {
 		return held
@@ -174,7 +173,7 @@ func valid(l isolation.Level) check.Result {
 	return check.Result{Status: check.Valid, Why: fact.SessionHolds{Level: l.String()}}
 }
 
-// invalid returns the result of a level that is broken by what was found.
+// invalid returns the result of a level that the findings break.
 func invalid(findings ...check.Finding) check.Result {
 	r := check.Result{Status: check.Invalid, Findings: findings}
 	for i := range findings {
@@ -184,7 +183,7 @@ func invalid(findings ...check.Finding) check.Result {
 	return r
 }
 
-// named returns a result as that of a level.
+// named returns a result as the result of level l.
 func named(r check.Result, l isolation.Level, required bool) check.Result {
 	r.Name, r.Required = l.String(), required
 	r.Findings = slices.Clone(r.Findings)

@@ -6,11 +6,11 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// stepKind is why one transaction comes before another.
+// stepKind is the reason why one transaction precedes another.
 type stepKind uint8
 
 const (
-	first       stepKind = iota // the initial transaction is before all
+	first       stepKind = iota // the initial transaction precedes all others
 	sessionStep                 // so
 	timeStep                    // real time
 	readStep                    // wr
@@ -21,11 +21,11 @@ const (
 type step struct {
 	from, to uint32
 	kind     stepKind
-	read     uint32 // of readStep and inferStep
+	read     uint32 // for readStep and inferStep
 }
 
-// cycle finds a short cycle of wr, the inferred edges and the order, of which there is one, and
-// how many groups of transactions have one, where they do not reach each other.
+// cycle finds a short cycle of wr, the inferred edges and the order. It also returns the number of strongly
+// connected groups with a cycle. A cycle must exist.
 func (r *resolved) cycle(o graph.Order, inferred *edges) (steps []step, groups int) {
 	if at := slices.Index(inferred.to, initial); at >= 0 {
 		for _, to := range inferred.to {
@@ -62,7 +62,7 @@ func (r *resolved) cycle(o graph.Order, inferred *edges) (steps []step, groups i
 	return steps, groups
 }
 
-// graph is that of wr, the inferred edges and an order.
+// graph returns the graph of wr, the inferred edges and an order.
 func (r *resolved) graph(o graph.Order, inferred *edges) *graph.Graph {
 	return graph.New(int(r.transactions())+1, 0, r.times(o), &r.watch, func(b *graph.Builder) {
 		for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
@@ -79,7 +79,7 @@ func (r *resolved) agrees(o graph.Order, inferred *edges) bool {
 	return !slices.Contains(inferred.to, initial) && r.graph(o, inferred).Unordered(graph.All, o != graph.Plain) == nil
 }
 
-// addReads adds the edges from those of whom a transaction has read.
+// addReads adds an edge from each transaction that t read from.
 func (r *resolved) addReads(b *graph.Builder, t uint32) {
 	for _, w := range r.readFrom[r.readRow[t]:r.readRow[t+1]] {
 		if w != initial {

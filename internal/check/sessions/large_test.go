@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// concurrent draws a history of clients that ran at the same time on a store in which each
-// transaction took effect at one instant between its beginning and its end: it keeps every level.
+// concurrent returns a history of concurrent clients in which each transaction took effect at one instant
+// between its beginning and its end. It satisfies every level.
 func concurrent(r *rand.Rand, transactions, clients, keys int, blind float64) (small, *Times) {
 	s := small{sessions: make([][][]Op, clients)}
 	begins, ends := make([][]int64, clients), make([][]int64, clients)
@@ -19,7 +19,7 @@ func concurrent(r *rand.Rand, transactions, clients, keys int, blind float64) (s
 	at, value := int64(0), int64(0)
 	for range transactions {
 		c := r.IntN(clients)
-		at += 1 + r.Int64N(10) // when it takes effect
+		at += 1 + r.Int64N(10) // the instant at which it takes effect
 		begin := max(free[c]+1, at-r.Int64N(60))
 		at = max(at, begin)
 		var tx []Op
@@ -49,7 +49,7 @@ func concurrent(r *rand.Rand, transactions, clients, keys int, blind float64) (s
 	return s, times
 }
 
-// with is the history with times.
+// with returns the history with times.
 func (s small) with(times *Times) *History {
 	h := s.history()
 	for i := range h.Sessions {
@@ -77,7 +77,8 @@ func statuses(t *testing.T, h *History) map[isolation.Level]check.Result {
 	return all
 }
 
-// TestHealthyHistoriesAreValid: histories of many transactions with blind writes keep every level.
+// TestHealthyHistoriesAreValid checks that histories of many transactions with blind writes satisfy every
+// level.
 func TestHealthyHistoriesAreValid(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 21))
@@ -90,8 +91,9 @@ func TestHealthyHistoriesAreValid(t *testing.T) {
 	}
 }
 
-// TestViolationsAmongBlindWritesAreFound: one stale read in a history of many transactions breaks
-// strict serializability unless another transaction could have been first, and is never left undecided.
+// TestViolationsAmongBlindWritesAreFound adds one stale read to a history of many transactions. Strict
+// serializability must be broken, unless another transaction could have been first, and must never be
+// undecided.
 func TestViolationsAmongBlindWritesAreFound(t *testing.T) {
 	broken, rounds := 0, 0
 	open := map[isolation.Level]int{}
@@ -116,7 +118,7 @@ func TestViolationsAmongBlindWritesAreFound(t *testing.T) {
 	}
 }
 
-// stale makes one read see a value that is several writes old.
+// stale makes one read return a value that was overwritten several times.
 func (s small) stale(r *rand.Rand) bool {
 	written := map[int64][]int64{}
 	for _, session := range s.sessions {
@@ -148,8 +150,8 @@ func (s small) stale(r *rand.Rand) bool {
 	return false
 }
 
-// TestTwelveTransactionsAreAlwaysDecided: no level of a history of so few transactions is unknown,
-// however many of their writes are blind.
+// TestTwelveTransactionsAreAlwaysDecided checks that no level is unknown for so few transactions, however
+// many writes are blind.
 func TestTwelveTransactionsAreAlwaysDecided(t *testing.T) {
 	rounds := uint64(600)
 	if testing.Short() {

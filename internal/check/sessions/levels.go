@@ -11,14 +11,13 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// CheckAll decides every level of package isolation, as that package defines them, and holds the
-// history to expect: with Unknown to strict serializability. Levels that expect does not include
-// are left out, if it is not Unknown. The error is as that of Check.
+// CheckAll decides every level of package isolation by that package's definitions, and judges the history by
+// expect. With Unknown, it judges by strict serializability. Otherwise levels that expect does not include
+// are omitted. The error is as for Check.
 //
-// These differ from the levels of Check in that read committed, monotonic atomic view and read
-// atomic do not count the order of sessions, and that a transaction may miss its own writes
-// below read atomic. The levels with the order of sessions, causal, snapshot isolation and
-// serializability are the same.
+// Some levels differ from those of Check. Read committed, monotonic atomic view and read atomic do not
+// include the order of sessions, and below read atomic a transaction may miss its own writes. Causal
+// consistency, snapshot isolation and serializability, each with the order of sessions, are the same.
 func CheckAll(ctx context.Context, h *History, expect isolation.Level) (*Found, error) {
 	r, err := resolve(h, check.Watch{Ctx: ctx})
 	if err != nil {
@@ -57,14 +56,14 @@ type ladder struct {
 	verdicts map[isolation.Level]verdict
 }
 
-// verdict is what is known of a level.
+// verdict holds what is known of a level.
 type verdict struct {
 	status   check.Status
 	findings []check.Finding
-	why      fact.Fact // it is unknown
+	why      fact.Fact // the reason why it is unknown
 }
 
-// holds notes that a level holds, and with it those that it includes.
+// holds records that a level holds, with all levels that it includes.
 func (d *ladder) holds(l isolation.Level) {
 	for _, m := range isolation.Levels() {
 		if d.open(m) && l.Includes(m) {
@@ -73,7 +72,7 @@ func (d *ladder) holds(l isolation.Level) {
 	}
 }
 
-// breaks notes what breaks a level, and with it those that include it.
+// breaks records the findings that break a level, and all levels that include it.
 func (d *ladder) breaks(l isolation.Level, findings ...check.Finding) {
 	for _, m := range isolation.Levels() {
 		if d.open(m) && m.Includes(l) {
@@ -85,8 +84,8 @@ func (d *ladder) breaks(l isolation.Level, findings ...check.Finding) {
 // open reports whether a level is not decided yet.
 func (d *ladder) open(l isolation.Level) bool { return d.verdicts[l].status == check.Unknown }
 
-// decide fills in the verdicts: first what single reads break. Then the orders are asked for
-// what holds, the strongest first. What is broken is noted of the weakest order first.
+// decide fills in the verdicts. It starts with the violations of single reads. Then it looks for levels that
+// hold, in the strongest order first, and records violations in the weakest order first.
 func (d *ladder) decide() {
 	d.wrongAlone()
 	strong := [graph.Orders]struct{ snapshot, serializable check.Result }{}
@@ -123,7 +122,7 @@ func (d *ladder) decide() {
 	}
 }
 
-// is notes what a level is that does not hold.
+// is records the result of a level that does not hold.
 func (d *ladder) is(l isolation.Level, r check.Result) {
 	switch {
 	case !d.open(l):
@@ -134,8 +133,8 @@ func (d *ladder) is(l isolation.Level, r check.Result) {
 	}
 }
 
-// wrongAlone notes the levels that single reads break, whatever else there is. No order of
-// writes alone can be wrong: they can follow each other in any.
+// wrongAlone records the levels that single reads break. Writes alone can be ordered in any way, so they
+// break no level.
 func (d *ladder) wrongAlone() {
 	byLevel := map[isolation.Level][]check.Finding{}
 	for _, f := range d.wrongReads() {
@@ -211,13 +210,13 @@ func (d *ladder) holdsUnlessBroken(l isolation.Level) {
 	}
 }
 
-// broken is a finding and the first level that it breaks.
+// broken is a finding with the first level that it breaks.
 type broken struct {
 	check.Finding
 	at isolation.Level
 }
 
-// result returns a level's result. A finding that breaks several levels is reported at the first.
+// result returns the result of a level. A finding that breaks several levels is reported for the first.
 func (d *ladder) result(l isolation.Level, shown *[]broken) check.Result {
 	v := d.verdicts[l]
 	switch {

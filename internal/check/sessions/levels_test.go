@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// timed gives a history times: each session runs its transactions one after another, and the
-// sessions overlap. Some answers are lost: their transactions have no end.
+// timed adds times to a history. Each session runs its transactions one after another, and the sessions
+// overlap. Some replies are lost; their transactions have no end.
 func (s small) timed(r *rand.Rand, unknown bool) (*History, *Times) {
 	h := s.history()
 	times := &Times{Real: true}
@@ -41,8 +41,8 @@ func (s small) timed(r *rand.Rand, unknown bool) (*History, *Times) {
 type definition struct {
 	*oracle
 	times  *Times
-	sound  bool // no read is of what nobody wrote
-	clean  bool // nor of what was aborted or overwritten by its writer, or not yet written
+	sound  bool // each read value was written
+	clean  bool // also, none was aborted, overwritten by its writer or written later
 	own    bool // each transaction reads its own writes
 	before func(o graph.Order, a, b int) bool
 }
@@ -107,7 +107,7 @@ func newDefinition(s small, times *Times) *definition {
 	return d
 }
 
-// some reports whether an order of the transactions agrees with an order and has a property.
+// some reports whether some order of the transactions agrees with an order and has a property.
 func (d *definition) some(o graph.Order, holds func(place []int) bool) bool {
 	n := len(d.txs)
 	place, used := make([]int, n), make([]bool, n)
@@ -137,8 +137,8 @@ func (d *definition) some(o graph.Order, holds func(place []int) bool) bool {
 	return try(0)
 }
 
-// arbitrated reports whether an order has each transaction behind those that it read from, and
-// in it, of two writers of a key of which the reader sees one and reads the other, that one later.
+// arbitrated returns a predicate of orders. It holds if each transaction follows those that it read from, and
+// if the last visible writer of a key is the one read from.
 func (d *definition) arbitrated(visible func(reader, position, t int) bool) func(place []int) bool {
 	at := func(place []int, t int) int {
 		if t < 0 {
@@ -214,7 +214,7 @@ func (d *definition) holds(l isolation.Level) bool {
 	return run(false, graph.Real)
 }
 
-// causes says of each two transactions whether the one comes before the other over sessions and reads.
+// causes returns for each pair of transactions whether one precedes the other over sessions and reads.
 func (d *definition) causes() [][]bool {
 	n := len(d.txs)
 	reach := make([][]bool, n)
@@ -275,8 +275,8 @@ func compareAll(t *testing.T, seed uint64, s small, times *Times, h *History) ma
 	return got
 }
 
-// TestEveryLevelAgreesWithItsDefinition compares all levels with all orders of the transactions: of
-// histories that are wild, that ran one after another, and of those with one thing changed.
+// TestEveryLevelAgreesWithItsDefinition compares all levels with an exhaustive search over orders, for three
+// kinds of histories: random ones, serial ones, and serial ones with one change.
 func TestEveryLevelAgreesWithItsDefinition(t *testing.T) {
 	rounds := uint64(4000)
 	if testing.Short() {
@@ -317,8 +317,8 @@ func TestEveryLevelAgreesWithItsDefinition(t *testing.T) {
 	t.Log(counts)
 }
 
-// TestBothVocabulariesAgree: causal consistency and the strong levels are the same with the levels
-// of the published testers.
+// TestBothVocabulariesAgree checks that causal consistency and the strong levels are equal in Check and
+// CheckAll.
 func TestBothVocabulariesAgree(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 12))

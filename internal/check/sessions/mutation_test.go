@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// serialHistory draws a history that was made in one order by all sessions, so that it keeps every
-// level.
+// serialHistory returns a history that ran in one order across all sessions. It satisfies every level.
 func serialHistory(r *rand.Rand, count int) small {
 	s := small{sessions: make([][][]Op, 1+r.IntN(3))}
 	keys := 1 + r.IntN(3)
@@ -50,10 +49,9 @@ func (s small) clone() small {
 	return c
 }
 
-// mutations are all histories that differ from s in one thing: a read of another value that
-// anybody wrote, of the initial one, or of one that nobody wrote; two transactions of a
-// session the other way round; a transaction in another session; one of which nothing was
-// committed.
+// mutations returns all histories that differ from s in one change. A read returns another written value, the
+// initial value, or a value that was never written. Two transactions of a session are swapped, one moves to
+// another session, or one is removed.
 func (s small) mutations() (list []small, what []string) {
 	values := map[int64][]int64{}
 	for _, session := range s.sessions {
@@ -66,7 +64,7 @@ func (s small) mutations() (list []small, what []string) {
 	add := func(change func(c *small), format string, args ...any) {
 		c := s.clone()
 		change(&c)
-		if len(slices.Concat(c.sessions...)) == 0 { // that is no history
+		if len(slices.Concat(c.sessions...)) == 0 { // an empty history is not a history
 			return
 		}
 		list, what = append(list, c), append(what, fmt.Sprintf(format, args...))
@@ -109,10 +107,9 @@ func (s small) mutations() (list []small, what []string) {
 	return list, what
 }
 
-// TestMutations: every single change of a valid history is judged as the definitions of the
-// weak levels judge it, and none that breaks serializability, by all orders there are, is
-// called serializable.
-func TestMutations(t *testing.T) {
+// TestEverySingleChangeIsJudged checks every single change of a valid history against the definitions of the
+// weak levels. By an exhaustive search, no change that breaks serializability may be called serializable.
+func TestEverySingleChangeIsJudged(t *testing.T) {
 	rounds := uint64(120)
 	if testing.Short() {
 		rounds = 15
@@ -136,7 +133,7 @@ func TestMutations(t *testing.T) {
 				}
 			}
 			got := results[isolation.Serializable.String()]
-			// Without its sessions a history is that of as many sessions as transactions.
+			// Without sessions, each transaction has its own session.
 			var alone small
 			alone.aborted = c.aborted
 			for _, session := range c.sessions {

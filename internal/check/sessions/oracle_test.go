@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// said returns a result in words, for messages, and panics if a fact has none.
+// said returns a result as text for messages. It panics if a fact has no text.
 func said(r check.Result) string {
 	say := text.Speaker{Words: check.Words{One: "transaction"}}
 	say.Anomalies(&r)
@@ -27,7 +27,7 @@ type small struct {
 	aborted  []Op
 }
 
-// history is the same as Check takes it.
+// history converts s to the input of Check.
 func (s small) history() *History {
 	h := &History{Aborted: s.aborted}
 	for i, session := range s.sessions {
@@ -43,7 +43,7 @@ func (s small) history() *History {
 	return h
 }
 
-// String is the history in the text form of the published testers.
+// String returns the history in the text format of the published testers.
 func (s small) String() string {
 	var out strings.Builder
 	n := 0
@@ -68,8 +68,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// random draws a history of at most so many transactions. Reads see any value that
-// anybody writes, so that most histories break something and many do not.
+// random returns a history of at most the given number of transactions. Reads return any written value, so
+// most histories break a level, and many do not.
 func random(r *rand.Rand, most int) small {
 	sessions, keys := 1+r.IntN(3), 1+r.IntN(3)
 	var s small
@@ -94,9 +94,9 @@ func random(r *rand.Rand, most int) small {
 	if wild {
 		next++
 		s.aborted = append(s.aborted, Op{Key: 0, Value: next, Write: true})
-		values[0] = append(values[0], next, next+1) // and one that nobody writes
+		values[0] = append(values[0], next, next+1) // one value is never written
 	}
-	near := r.IntN(2) == 0 // what was written shortly before, as in real histories
+	near := r.IntN(2) == 0 // a recently written value, as in real histories
 	for _, session := range s.sessions {
 		for _, tx := range session {
 			own := map[int64]int64{}
@@ -129,10 +129,10 @@ func random(r *rand.Rand, most int) small {
 type oracle struct {
 	txs     [][]Op
 	session []int
-	writer  map[[2]int64]int // of a key's value; -1: the initial state
-	sound   bool             // each read is of a value that its writer left, or the own one
-	wr      [][]int          // of each read: reader, position, writer, key
-	writes  []map[int64]bool // with the initial state last
+	writer  map[[2]int64]int // by key and value; -1: the initial state
+	sound   bool             // each read returns the last value of its writer, or the reader's own value
+	wr      [][]int          // by read: reader, position, writer, key
+	writes  []map[int64]bool // the initial state is the last element
 }
 
 func newOracle(s small) *oracle {
@@ -178,8 +178,8 @@ func newOracle(s small) *oracle {
 	return o
 }
 
-// before says whether a comes before b by so (with the initial state before all), by wr,
-// or by both in any number of steps.
+// before returns three relations between transactions: so, with the initial state first, wr, and the
+// transitive closure of both.
 func (o *oracle) before() (so, wr, hb func(a, b int) bool) {
 	n := len(o.txs)
 	so = func(a, b int) bool {
@@ -209,8 +209,7 @@ func (o *oracle) before() (so, wr, hb func(a, b int) bool) {
 	return so, wr, func(a, b int) bool { return reach[a+1][b+1] }
 }
 
-// allows says whether the commit order with these places is one that the level allows
-// (Biswas and Enea, figure 2).
+// allows reports whether a level allows the commit order with these positions (Biswas and Enea, figure 2).
 func (o *oracle) allows(l isolation.Level, place []int) bool {
 	so, wr, hb := o.before()
 	at := func(t int) int {
@@ -279,7 +278,7 @@ func (o *oracle) holds(l isolation.Level) bool {
 	return try(0)
 }
 
-// decided are the statuses by level.
+// decided returns the results by level.
 func decided(t *testing.T, h *History, expect isolation.Level) map[string]check.Result {
 	t.Helper()
 	found, err := Check(context.Background(), h, expect)
@@ -293,8 +292,8 @@ func decided(t *testing.T, h *History, expect isolation.Level) map[string]check.
 	return results
 }
 
-// TestOracle: the levels that are decided exactly agree with their definitions.
-func TestOracle(t *testing.T) {
+// TestExactLevelsAgreeWithDefinitions compares the levels that are decided exactly with their definitions.
+func TestExactLevelsAgreeWithDefinitions(t *testing.T) {
 	counts := map[string][2]int{}
 	for seed := range uint64(6000) {
 		s := random(rand.New(rand.NewPCG(seed, 1)), 5)
@@ -312,9 +311,9 @@ func TestOracle(t *testing.T) {
 	t.Log(counts)
 }
 
-// TestWitness: what is shown of a broken level is a cycle whose edges are so, wr, or
-// follow from a read of which the definition speaks.
-func TestWitness(t *testing.T) {
+// TestWitnessIsACycle checks that the witness of a broken level is a cycle. Its edges must be so or wr, or
+// follow from a read by the level's definition.
+func TestWitnessIsACycle(t *testing.T) {
 	cycles := 0
 	for seed := range uint64(4000) {
 		s := random(rand.New(rand.NewPCG(seed, 2)), 7)
@@ -347,7 +346,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// readsFrom says whether the one transaction read from the other as an edge says.
+// readsFrom reports whether the reader of an edge read from its writer.
 func readsFrom(h *History, e check.Edge) bool {
 	has := func(id history.ID, write bool) bool {
 		s, n := int(id.Client()), int(id.Sequence())-1

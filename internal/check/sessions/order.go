@@ -1,11 +1,11 @@
 package sessions
 
-// edges say that one transaction comes before another in the commit order, each because
-// of a read. Those that lead to a transaction can be asked for once they are indexed.
+// edges is a set of edges of the commit order, each inferred from a read. After sort, the edges that lead to
+// a transaction can be looked up.
 type edges struct {
 	from, to, read []uint32 // read is an index of the resolved reads
 	row            []uint32
-	index          []uint32 // of the edges, by the transaction that they lead to
+	index          []uint32 // end of the edges to each transaction
 }
 
 func (e *edges) add(from, to, read uint32) {
@@ -16,7 +16,7 @@ func (e *edges) append(more *edges) {
 	e.from, e.to, e.read = append(e.from, more.from...), append(e.to, more.to...), append(e.read, more.read...)
 }
 
-// sort indexes the edges by a counting sort.
+// sort sorts the edges by their targets with a counting sort.
 func (e *edges) sort(transactions uint32) {
 	e.row = make([]uint32, transactions+2)
 	for _, to := range e.to {
@@ -33,7 +33,7 @@ func (e *edges) sort(transactions uint32) {
 	}
 }
 
-// into returns the edges that lead to t.
+// into returns the sources of the edges that lead to t.
 func (e *edges) into(t uint32) []uint32 {
 	if e == nil || len(e.index) == 0 {
 		return nil
@@ -41,14 +41,12 @@ func (e *edges) into(t uint32) []uint32 {
 	return e.index[e.row[t]:e.row[t+1]]
 }
 
-// order finds an order of all transactions that agrees with so, wr and, where there are
-// some, the inferred edges, which are indexed. It returns false where there is none, or
-// the watch has ended.
+// order returns an order of all transactions that agrees with so, wr and the inferred edges, if any, which
+// must be sorted. It returns false if there is no order or if the watch has ended.
 //
-// It goes on with one session after another by one transaction, and where one must wait for
-// another session it goes on with that one first. A session that waits is on the stack;
-// who must wait for it in its turn has closed a cycle. Orders made so have the sessions
-// side by side, as they ran.
+// It advances the sessions in turn by one transaction. If a transaction must wait for another session, that
+// session is advanced first, recursively, on an explicit stack. A session that waits for a waiting one closes
+// a cycle. In the resulting order, sessions are interleaved as they ran.
 func (r *resolved) order(inferred *edges) ([]uint32, bool) {
 	o := &ordering{
 		resolved: r, inferred: inferred, list: make([]uint32, 0, r.transactions()),
@@ -69,13 +67,13 @@ type ordering struct {
 	*resolved
 	inferred *edges
 	list     []uint32
-	next     []uint32 // of each session: the transaction that comes next
-	passed   []uint32 // and how many of those before it are known to be placed
+	next     []uint32 // by session: the next transaction
+	passed   []uint32 // by session: number of predecessors of the next one known to be placed
 	waits    []bool
-	stack    []uint32 // the transactions up to which sessions are to be placed
+	stack    []uint32 // the transactions up to which sessions must be placed
 }
 
-// place puts t and what must come before it into the list.
+// place appends t and its missing predecessors to the list.
 func (o *ordering) place(t uint32) bool {
 	o.push(t)
 	for len(o.stack) > 0 {
@@ -108,8 +106,7 @@ func (o *ordering) push(t uint32) {
 	o.waits[o.session[t]] = true
 }
 
-// before returns a transaction that must come before the next of a session and is not
-// placed.
+// before returns an unplaced transaction that must precede the next transaction of a session.
 func (o *ordering) before(s uint32) (uint32, bool) {
 	t := o.next[s]
 	if w := o.after(t); w != initial && w >= o.next[o.session[w]] {

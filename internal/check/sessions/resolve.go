@@ -7,24 +7,23 @@ import (
 	"stroppy/internal/check"
 )
 
-// initial is the transaction that wrote 0 to all keys before every other.
+// initial is the transaction that wrote 0 to all keys before all others.
 const initial = 0
 
-// resolved is a history whose reads are known by their writers. Its transactions are
-// numbered from 1 in the history's order, so that those of a session follow each other.
+// resolved is a history in which the writer of each read is known. Transactions are numbered from 1 in the
+// history's order, so that those of a session are consecutive.
 type resolved struct {
 	*History
 	watch check.Watch
 
-	distinct int      // the number of different keys
-	keys     int      // above the numbers that they have
-	ids      []uint32 // of each operation: the number of its key
-	first    []uint32 // of each session its first transaction; behind the last one too
-	session  []uint32 // of each transaction
+	distinct int      // number of different keys
+	keys     int      // upper bound of the keys' numbers
+	ids      []uint32 // by operation: the number of its key
+	first    []uint32 // by session: its first transaction, with the end of the last session appended
+	session  []uint32 // by transaction
 
-	// Of transaction t the reads of what others wrote, in their order, are
-	// [readRow[t], readRow[t+1]), and the keys that it wrote, once each, are
-	// [writeRow[t], writeRow[t+1]).
+	// The reads of transaction t from other transactions, in order, are [readRow[t], readRow[t+1]). The keys
+	// that it wrote, each once, are [writeRow[t], writeRow[t+1]).
 	readRow, writeRow []uint32
 	readKey, readFrom []uint32 // key and writer
 	readOp            []uint32 // the operation
@@ -33,29 +32,29 @@ type resolved struct {
 	wrong []wrongRead
 }
 
-// wrongRead is a read that no level allows, whatever else there is.
+// wrongRead is a read that no level allows.
 type wrongRead struct {
 	kind   readKind
 	t      uint32
 	op     uint32 // the read
-	writer uint32 // who wrote what was read; of a read beside the own write, t
-	own    int64  // the value that the reader had written itself
+	writer uint32 // the writer of the value; for notOwn, t
+	own    int64  // for notOwn: the value that the reader had written
 }
 
-// readKind is what is wrong with a read.
+// readKind is the error of a read.
 type readKind uint8
 
 const (
-	thinAir      readKind = iota // nobody wrote the value
-	aborted                      // it was written by a transaction that was aborted (G1a)
-	intermediate                 // its writer overwrote it (G1b)
-	future                       // its reader wrote it only afterwards
-	notOwn                       // its reader had written another value
+	thinAir      readKind = iota // the value was never written
+	aborted                      // the writer was aborted (G1a)
+	intermediate                 // the writer overwrote the value (G1b)
+	future                       // the reader wrote the value only later
+	notOwn                       // the reader had written another value
 )
 
 func (r *resolved) transactions() uint32 { return uint32(len(r.Transactions)) }
 
-// opsOf returns the range of the operations of transaction t.
+// opsOf returns the range of transaction t's operations.
 func (r *resolved) opsOf(t uint32) (from, to int) {
 	if t > 1 {
 		from = r.Transactions[t-2].End
@@ -88,7 +87,7 @@ func resolve(h *History, watch check.Watch) (*resolved, error) {
 	return r, nil
 }
 
-// measure refuses what the numbers here have no room for.
+// measure returns an error if the history exceeds the range of the numbers used here.
 func (h *History) measure() error {
 	switch {
 	case len(h.Sessions) > MostSessions:
@@ -101,7 +100,7 @@ func (h *History) measure() error {
 	return nil
 }
 
-// number gives each key a number, and returns those of the aborted writes.
+// number numbers the keys, and returns the numbers of the aborted writes' keys.
 func (r *resolved) number() []uint32 {
 	all := len(r.Ops) + len(r.Aborted)
 	r.ids = make([]uint32, len(r.Ops))
@@ -113,7 +112,7 @@ func (r *resolved) number() []uint32 {
 	for i := range r.Aborted {
 		low, high = min(low, r.Aborted[i].Key), max(high, r.Aborted[i].Key)
 	}
-	if low == 0 && high < int64(4*all+1024) { // they are as good as numbers already
+	if low == 0 && high < int64(4*all+1024) { // the keys are small numbers already
 		used := make([]bool, high+1)
 		for i := range r.Ops {
 			r.ids[i] = uint32(r.Ops[i].Key)
@@ -142,7 +141,7 @@ func (r *resolved) number() []uint32 {
 	return abortedIDs
 }
 
-// writes notes who wrote which value of which key, and the keys that each wrote.
+// writes records the writer of each value of each key, and the keys that each transaction wrote.
 func (r *resolved) writes(abortedIDs []uint32) (*writeTable, error) {
 	count := len(r.Aborted)
 	for i := range r.Ops {
@@ -184,7 +183,7 @@ func (r *resolved) writes(abortedIDs []uint32) (*writeTable, error) {
 	return table, nil
 }
 
-// ownWrite is the last write of a key: by whom, and where the table has it.
+// ownWrite is a transaction's last write of a key, with its slot in the table.
 type ownWrite struct{ t, slot uint32 }
 
 // reads finds the writers of the reads.
@@ -214,13 +213,13 @@ func (r *resolved) reads(table *writeTable) {
 	r.readRow[r.transactions()+1] = uint32(len(r.readKey))
 }
 
-// ownValue is what a transaction wrote to a key last.
+// ownValue is the value that a transaction last wrote to a key.
 type ownValue struct {
 	value int64
 	t     uint32
 }
 
-// wroteEarlier reports whether a transaction wrote, before it read it, what one of its operations read.
+// wroteEarlier reports whether a transaction wrote the value that an operation read before that operation.
 func (r *resolved) wroteEarlier(t, at uint32) bool {
 	from, _ := r.opsOf(t)
 	return slices.ContainsFunc(r.Ops[from:at], func(op Op) bool {
@@ -228,7 +227,7 @@ func (r *resolved) wroteEarlier(t, at uint32) bool {
 	})
 }
 
-// read notes a read of what its transaction has not written before.
+// read records a read of a key that the transaction has not written before.
 func (r *resolved) read(table *writeTable, op *Op, t, at uint32) {
 	key, writer := r.ids[at], uint32(initial)
 	if op.Value != 0 {

@@ -9,22 +9,22 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// serial decides snapshot isolation and serializability in one order of transactions: none, that
-// of each session, or real time. A history satisfies serializability if its versions have an
-// order in which the dependencies (wr, ww and rw, and the order) have no cycle, and snapshot
-// isolation if they have none in which no two anti-dependencies (rw) follow each other (Adya,
-// 1999; Cerone and Gotsman, Analysing Snapshot Isolation, 2016). What is known of the order of
-// the versions must have no such cycle. For the rest graph.Settle looks for an order, within
-// its bounds.
+// serial decides snapshot isolation and serializability in one order of transactions: none, the order of each
+// session, or real time.
+//
+// A history is serializable if its versions have an order in which the dependencies (wr, ww and rw) and the
+// order have no cycle. It satisfies snapshot isolation if every cycle has two consecutive anti-dependencies
+// (Adya, 1999; Cerone and Gotsman, Analysing Snapshot Isolation, 2016). The known order of the versions must
+// have no such cycle. For the rest, graph.Settle looks for an order, within its limits.
 type serial struct {
 	*versions
 	o     graph.Order
-	known *edges // who comes before whose version, inferred from reads
+	known *edges // edges between writers of a key, inferred from reads
 
-	dependencies *graph.Graph // those last made
+	dependencies *graph.Graph // the latest dependency graph
 }
 
-// serial decides the two levels. The reads are sound.
+// serial decides the two levels. The reads must be sound.
 func (r *resolved) serial(o graph.Order) (snapshot, serializable check.Result) {
 	s := &serial{versions: r.versions(), o: o}
 	both := func(f check.Finding) (check.Result, check.Result) { return invalid(f), invalid(f) }
@@ -38,7 +38,7 @@ func (r *resolved) serial(o graph.Order) (snapshot, serializable check.Result) {
 		}
 	}
 	s.depend()
-	if s.dependencies.Spaced().Unordered(graph.All, o != graph.Plain) != nil { // so that no chain is a ring
+	if s.dependencies.Spaced().Unordered(graph.All, o != graph.Plain) != nil { // so that no chain forms a ring
 		return both(s.cyclic(true))
 	}
 	s.joinPairs()
@@ -50,7 +50,7 @@ func (r *resolved) serial(o graph.Order) (snapshot, serializable check.Result) {
 	return s.settle(groups, true), serializable
 }
 
-// level is the level that is decided.
+// level returns the level that is being decided.
 func (s *serial) level(snapshot bool) isolation.Level {
 	if snapshot {
 		return graph.TestSnapshot.Level(s.o)
@@ -58,8 +58,8 @@ func (s *serial) level(snapshot bool) isolation.Level {
 	return graph.TestSerializable.Level(s.o)
 }
 
-// infer infers who comes before whose version: of sessions all that is causal, and else
-// what was read of one transaction.
+// infer infers edges between writers of a key. With sessions it uses causal edges, otherwise the reads of
+// single transactions.
 func (s *serial) infer() {
 	if s.o != graph.Plain {
 		if order, ok := s.resolved.order(nil); ok {
@@ -70,7 +70,7 @@ func (s *serial) infer() {
 	s.known = s.atomic(false)
 }
 
-// depend makes the dependencies from what is known of the versions.
+// depend builds the dependency graph from the known versions.
 func (s *serial) depend() {
 	hubs := map[uint32]uint32{} // by the last version of an initial chain
 	for i, h := range s.hubs {
@@ -109,8 +109,7 @@ func (s *serial) depend() {
 	})
 }
 
-// settle decides a level from the dependencies that are known and the runs of versions whose
-// order is not.
+// settle decides a level from the known dependencies and the runs of versions without a known order.
 func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
 	found := s.dependencies.Settle(groups, snapshot, timed(s.o), s.hints())
 	switch {
@@ -126,7 +125,7 @@ func (s *serial) settle(groups [][]graph.Run, snapshot bool) check.Result {
 	return invalid(s.unsettled(found, groups, snapshot))
 }
 
-// steps turns real time of an order of sessions into that.
+// steps replaces real time by the order of sessions, if that is the order being decided.
 func (s *serial) steps(steps []graph.Step) []graph.Step {
 	if s.o == graph.Sessions {
 		for i := range steps {
@@ -138,8 +137,8 @@ func (s *serial) steps(steps []graph.Step) []graph.Step {
 	return steps
 }
 
-// named returns what a cycle is called, and the weakest level that forbids it. What was inferred
-// stands for an anti-dependency of the reader that it was inferred from.
+// named returns the name of a cycle and the weakest level that forbids it. An inferred edge counts as an
+// anti-dependency of its reader.
 func (s *serial) named(steps []graph.Step) (name string, forbidden isolation.Level) {
 	p, o, item := graph.PhenomenonOf(steps)
 	if p < graph.GSingle && slices.ContainsFunc(steps, s.inferred) {
@@ -148,7 +147,7 @@ func (s *serial) named(steps []graph.Step) (name string, forbidden isolation.Lev
 	return p.Name(o, item), p.Forbidden(o, item)[0]
 }
 
-// inferred reports whether a dependency follows from a read of another transaction.
+// inferred reports whether a dependency follows from another transaction's read.
 func (s *serial) inferred(step graph.Step) bool {
 	if _, follows := s.follows(step); follows || step.Kind != graph.Ww {
 		return false
@@ -161,7 +160,7 @@ func (s *serial) inferred(step graph.Step) bool {
 	return false
 }
 
-// cyclic returns the finding of dependencies that have a cycle, which is a short one.
+// cyclic returns the finding for dependencies with a cycle, with a short cycle.
 func (s *serial) cyclic(snapshot bool) check.Finding {
 	groups, level := 0, s.level(snapshot)
 	test := graph.TestSerializable
@@ -193,7 +192,7 @@ func (s *serial) cyclic(snapshot bool) check.Finding {
 	return f
 }
 
-// describe puts a cycle into a finding, and returns it as a fact.
+// describe adds a cycle to a finding, and returns it as a fact.
 func (s *serial) describe(f *check.Finding, steps []graph.Step) fact.Fact {
 	for _, step := range steps {
 		e := s.edge(step)
@@ -210,7 +209,7 @@ func (s *serial) describe(f *check.Finding, steps []graph.Step) fact.Fact {
 	return cycle
 }
 
-// unsettled returns the finding of writes of which no order works.
+// unsettled returns the finding for writes that cannot be ordered.
 func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Finding {
 	first, second := s.steps(found.First), s.steps(found.Second)
 	one, other := groups[found.Leaf.Group][found.Leaf.One], groups[found.Leaf.Group][found.Leaf.Other]
@@ -236,7 +235,8 @@ func (s *serial) unsettled(found graph.Settled, groups [][]graph.Run, snapshot b
 	return f
 }
 
-// unexplained returns the finding of writes of which no order works, if there are too many to show why.
+// unexplained returns the finding for writes that cannot be ordered, if there are too many to show the
+// reason.
 func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot bool) check.Finding {
 	f := check.Finding{Anomaly: "no order of the writes", Forbidden: s.level(snapshot)}
 	for _, p := range found.Core[:min(len(found.Core), check.Shown)] {
@@ -248,8 +248,8 @@ func (s *serial) unexplained(found graph.Settled, groups [][]graph.Run, snapshot
 	return f
 }
 
-// forces reports whether a cycle has nothing but what was read, written and ordered: then the
-// order of two writes that it is about is known.
+// forces reports whether a cycle consists only of reads, writes and the order. Then it determines the order
+// of the two writes in question.
 func forces(steps []graph.Step) bool {
 	return len(steps) > 0 && !slices.ContainsFunc(steps, graph.Step.Anti)
 }

@@ -9,18 +9,18 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// executor says whether a store could have run a history: it runs the transactions in
-// every order of their beginnings and commits. Each reads the state of its beginning.
+// executor decides whether a store could have produced a history. It runs the transactions in every order of
+// their beginnings and commits; each reads the state at its beginning.
 type executor struct {
 	*oracle
-	serial   bool                // one at a time; else by snapshots, and of two that overlap one key's writer commits
+	serial   bool                // one transaction at a time; otherwise snapshots with first-committer-wins
 	sessions bool                // each session in its order
-	precedes func(a, b int) bool // what else must have ended before; nil: nothing
+	precedes func(a, b int) bool // other transactions that must have ended before; nil: none
 
 	begun, done []bool
 	snapshot    []map[int64]int64
-	seen        []int // of each that has begun: how many had committed
-	committed   []int // in their order
+	seen        []int // by transaction that has begun: number of commits before it
+	committed   []int // in commit order
 	state       map[int64]int64
 }
 
@@ -35,7 +35,7 @@ func executable(s small, serial, sessions bool) bool {
 	return e.try()
 }
 
-// try goes on with every event that can come next.
+// try tries every possible next event.
 func (e *executor) try() bool {
 	if len(e.committed) == len(e.txs) {
 		return true
@@ -70,7 +70,7 @@ func (e *executor) mayBegin(t int) bool {
 	return true
 }
 
-// reads says whether t read what its snapshot had.
+// reads reports whether t read the values of its snapshot.
 func (e *executor) reads(t int) bool {
 	own := map[int64]int64{}
 	for _, op := range e.txs[t] {
@@ -110,8 +110,8 @@ func (e *executor) commit(t int) bool {
 	return false
 }
 
-// modifying makes every write one of what its transaction had read, so that the order of
-// all versions is known.
+// modifying returns a history in which each write follows a read of the same key, so that the order of all
+// versions is known.
 func modifying(r *rand.Rand, most int) small {
 	s := random(r, most)
 	for _, session := range s.sessions {
@@ -150,9 +150,9 @@ func modifying(r *rand.Rand, most int) small {
 	return s
 }
 
-// TestExecutors: what is decided of snapshot isolation and serializability is what a store
-// could have done, and of few transactions nothing is left undecided.
-func TestExecutors(t *testing.T) {
+// TestStrongLevelsAgainstExecutions checks that snapshot isolation and serializability hold exactly if a
+// store could have produced the history. For few transactions, nothing may be undecided.
+func TestStrongLevelsAgainstExecutions(t *testing.T) {
 	counts := map[string]map[check.Status]int{}
 	for seed := range uint64(6000) {
 		r := rand.New(rand.NewPCG(seed, 4))

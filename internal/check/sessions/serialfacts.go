@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// lostUpdate returns the finding of two transactions that read and overwrote one version.
+// lostUpdate returns the finding for two transactions that read and overwrote one version.
 func (s *serial) lostUpdate() check.Finding {
 	op := s.readAt(s.second[0])
 	one, other := s.reader(s.second[0]), s.reader(s.second[1])
@@ -22,7 +22,7 @@ func (s *serial) lostUpdate() check.Finding {
 	return f
 }
 
-// overwriteEdge is the edge from who read a version to who wrote its key after it.
+// overwriteEdge returns the edge from the reader of a version to the next writer of its key.
 func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
 	op := s.readAt(read)
 	last, _ := s.wroteLast(to, s.readKey[read])
@@ -33,25 +33,26 @@ func (s *serial) overwriteEdge(from, to, read uint32) check.Edge {
 	}
 }
 
-// unwritten returns the finding of a read of what nobody wrote, by who comes after a writer.
+// unwritten returns the finding for a read of an initial value by a transaction that follows a writer of the
+// key.
 func (s *serial) unwritten(edge int) check.Finding {
 	steps := []step{{s.known.from[edge], initial, inferStep, s.known.read[edge]}, {from: initial, to: s.known.from[edge]}}
 	f := s.ofCycle(steps, 1)
 	o := graph.Plain
 	if s.o != graph.Plain && !s.saw(s.reader(s.known.read[edge]), s.known.from[edge]) {
-		o = graph.Sessions // it comes after the writer by the order of sessions
+		o = graph.Sessions // it follows the writer by the order of sessions
 	}
 	f.Anomaly, f.Forbidden = graph.GSingle.Name(o, true), graph.TestSnapshot.Level(o)
 	f.Instances = []fact.Fact{s.missed(steps[0])}
 	return f
 }
 
-// saw reports whether a transaction read something from another one.
+// saw reports whether t read a value from a transaction.
 func (r *resolved) saw(t, from uint32) bool {
 	return slices.Contains(r.readFrom[r.readRow[t]:r.readRow[t+1]], from)
 }
 
-// edge is a dependency with why it is one.
+// edge returns a dependency with its reason.
 func (s *serial) edge(one graph.Step) check.Edge {
 	e := check.Edge{From: s.id(one.From), To: s.id(one.To)}
 	switch one.Kind {
@@ -78,7 +79,7 @@ func (s *serial) edge(one graph.Step) check.Edge {
 	return s.writeEdge(e, one)
 }
 
-// overwrites returns a read of one transaction of which another one made a later version.
+// overwrites returns a read of one transaction whose version another transaction later replaced.
 func (s *serial) overwrites(from, to uint32) (read uint32, ok bool) {
 	for i := s.readRow[from]; i < s.readRow[from+1]; i++ {
 		if next := s.next[s.read[i]]; next != 0 && s.maker[next] == to {
@@ -91,7 +92,7 @@ func (s *serial) overwrites(from, to uint32) (read uint32, ok bool) {
 	return read, ok
 }
 
-// follows returns the key of which one transaction made the version behind that of another one.
+// follows returns the key of which one transaction made the version after the other's.
 func (s *serial) follows(one graph.Step) (key uint32, ok bool) {
 	for i := s.writeRow[one.From]; i < s.writeRow[one.From+1]; i++ {
 		if next := s.next[s.keys+int(i)]; next != 0 && s.maker[next] == one.To {
@@ -101,7 +102,7 @@ func (s *serial) follows(one graph.Step) (key uint32, ok bool) {
 	return 0, false
 }
 
-// shared returns a key that two transactions wrote.
+// shared returns a key that both transactions wrote.
 func (s *serial) shared(one, other uint32) (key uint32, ok bool) {
 	for _, key := range s.writeKey[s.writeRow[one]:s.writeRow[one+1]] {
 		if s.wrote(other, key) {
@@ -138,7 +139,7 @@ func (s *serial) writeEdge(e check.Edge, one graph.Step) check.Edge {
 	return e
 }
 
-// objectOf is how sentences call a key that t wrote.
+// objectOf returns the name in sentences of a key that t wrote.
 func (s *serial) objectOf(t, key uint32) string {
 	from, to := s.opsOf(t)
 	for i := from; i < to; i++ {

@@ -7,13 +7,13 @@ import (
 	"stroppy/internal/check"
 )
 
-// The tables are open-addressed with linear probing, at most half full, and made for a
-// number of entries that is known, so that a slot never moves.
+// The tables use open addressing with linear probing. They are at most half full and are created for a known
+// number of entries, so a slot never moves.
 
-// slotsFor is a power of two of at least twice as many slots as entries.
+// slotsFor returns a power of two that is at least twice the number of entries.
 func slotsFor(entries int) int { return 1 << bits.Len(uint(2*entries)) }
 
-// keyTable numbers keys in the order in which it first sees them.
+// keyTable numbers keys in the order of their first occurrence.
 type keyTable struct {
 	slots []keySlot
 	mask  uint64
@@ -22,7 +22,7 @@ type keyTable struct {
 
 type keySlot struct {
 	key    int64
-	number uint32 // from 1; 0 is empty
+	number uint32 // from 1; 0: empty
 }
 
 func newKeyTable(most int) *keyTable {
@@ -30,7 +30,7 @@ func newKeyTable(most int) *keyTable {
 	return &keyTable{slots: make([]keySlot, n), mask: uint64(n - 1)}
 }
 
-// number returns the key's, counted from 0.
+// number returns the number of a key, from 0.
 func (k *keyTable) number(key int64) uint32 {
 	for at := check.Mix(uint64(key)) & k.mask; ; at = (at + 1) & k.mask {
 		s := &k.slots[at]
@@ -44,14 +44,14 @@ func (k *keyTable) number(key int64) uint32 {
 	}
 }
 
-// The writer of a slot is a transaction's number, with a mark where the transaction wrote
-// the key again, or none that was committed.
+// The writer of a slot is the number of a transaction, with a flag if the transaction wrote the key again. It
+// is aborted if no committed transaction wrote the value.
 const (
 	overwritten   = 1 << 31
 	abortedWriter = overwritten - 1
 )
 
-// writeTable has each value that was written to a key.
+// writeTable contains each value written to each key.
 type writeTable struct {
 	slots []writeSlot
 	mask  uint64
@@ -59,7 +59,7 @@ type writeTable struct {
 }
 
 type writeSlot struct {
-	value  int64 // 0 is empty
+	value  int64 // 0: empty
 	key    uint32
 	writer uint32
 }
@@ -69,12 +69,12 @@ func newWriteTable(writes int) *writeTable {
 	return &writeTable{slots: make([]writeSlot, n), mask: uint64(n - 1)}
 }
 
-// at is the first slot in which a value of a key may be.
+// at returns the first possible slot for a value of a key.
 func (w *writeTable) at(key uint32, value int64) uint64 {
 	return check.Mix(uint64(value)^uint64(key)<<40^uint64(key)*0x9e3779b97f4a7c15) & w.mask
 }
 
-// add notes a write, and returns the slot that it has from now on.
+// add records a write and returns its permanent slot.
 func (w *writeTable) add(op *Op, key, writer uint32) (uint32, error) {
 	if op.Value == 0 {
 		return 0, &InputError{Line: op.Line, What: fmt.Sprintf("0 is written to key %d, and 0 is the value of a key that nobody wrote", op.Key)}

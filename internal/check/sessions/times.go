@@ -5,8 +5,7 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// times returns what orders the transactions beside what they read and wrote: nothing, the order
-// of each session, or real time.
+// times returns the times of an order: none, the order of each session, or real time.
 func (r *resolved) times(o graph.Order) []graph.Times {
 	if o == graph.Plain {
 		return nil
@@ -32,8 +31,8 @@ func (r *resolved) times(o graph.Order) []graph.Times {
 	return []graph.Times{t}
 }
 
-// timed is how the graph is asked for the cycles of an order: that of sessions is real time in
-// which each process has a clock of its own.
+// timed returns the order for the graph's cycle search. The order of sessions becomes real time with one
+// clock for each process.
 func timed(o graph.Order) graph.Order {
 	if o == graph.Plain {
 		return graph.Plain
@@ -41,8 +40,8 @@ func timed(o graph.Order) graph.Order {
 	return graph.Real
 }
 
-// hints are places near which transactions took effect. Without times they are the lines of the
-// file, which is often written as the transactions ended. They prove nothing.
+// hints returns the approximate position at which each transaction took effect. Without times, these are the
+// line numbers, because files are often written in the order of ends. Hints prove nothing.
 func (r *resolved) hints() []int64 {
 	list := make([]int64, r.transactions()+1)
 	list[initial] = -graph.Never
@@ -60,8 +59,8 @@ func (r *resolved) hints() []int64 {
 	return list
 }
 
-// after returns the transaction that the first one of a session comes after, if it is in
-// another session; initial is none.
+// after returns the transaction in another session that t directly follows, if t is the first of its session;
+// initial means none.
 func (r *resolved) after(t uint32) uint32 {
 	if s := r.session[t]; t == r.first[s] {
 		return uint32(r.Sessions[s].After)
@@ -69,7 +68,7 @@ func (r *resolved) after(t uint32) uint32 {
 	return initial
 }
 
-// timeFact returns why an order has one transaction before another.
+// timeFact returns the fact that an order places one transaction before another.
 func (r *resolved) timeFact(o graph.Order, from, to uint32) fact.Fact {
 	f := fact.SessionTime{First: r.member(from), Second: r.member(to), Order: timeOrder(o)}
 	if o == graph.Real && r.Times.Lasted != nil {

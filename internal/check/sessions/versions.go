@@ -6,26 +6,26 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// versions are the values of all keys as far as their order is known. That of key k that
-// nobody wrote is the version k; the one that the transaction of writeKey[i] left is
-// keys+i. Under snapshot isolation and serializability who read a version and wrote its
-// key made the next one, so that versions come in chains; what is left open is how the
-// chains of a key follow each other.
+// versions holds the values of all keys as far as their order is known. Version k is the initial value of key
+// k; version keys+i is the value that the transaction of writeKey[i] left.
+//
+// Under snapshot isolation and serializability, a transaction that read a version and wrote its key made the
+// next version. So versions form chains; the order of a key's chains remains open.
 type versions struct {
 	*resolved
-	maker  []uint32  // of each version
-	read   []uint32  // of each resolved read: the version
-	next   []uint32  // of each version: the one that overwrote it, or 0 (which overwrites none)
-	second [2]uint32 // two reads of one version whose transactions both overwrote it, if there are some
+	maker  []uint32  // by version
+	read   []uint32  // by resolved read: the version
+	next   []uint32  // by version: the version that overwrote it; 0: none, because version 0 overwrites nothing
+	second [2]uint32 // two reads of one version that both transactions overwrote, if any
 	lost   bool
 	hubs   []hub
 }
 
-// versions finds the chains.
+// versions builds the chains.
 func (r *resolved) versions() *versions {
 	v := &versions{resolved: r, maker: make([]uint32, r.keys+len(r.writeKey)), read: make([]uint32, len(r.readKey))}
 	v.next = make([]uint32, len(v.maker))
-	from := make([]uint32, len(v.maker)) // of each version: the read, from 1, of who overwrote it
+	from := make([]uint32, len(v.maker)) // by version: the read, from 1, of the transaction that overwrote it
 	for t := uint32(1); t <= r.transactions(); t++ {
 		for i := r.writeRow[t]; i < r.writeRow[t+1]; i++ {
 			v.maker[r.keys+int(i)] = t
@@ -50,7 +50,7 @@ func (r *resolved) versions() *versions {
 	return v
 }
 
-// of is the version that t, who wrote the key, left of it.
+// of returns the version that t left of a key. t must have written the key.
 func (v *versions) of(t, key uint32) uint32 {
 	if t == initial {
 		return key
@@ -63,7 +63,7 @@ func (v *versions) of(t, key uint32) uint32 {
 	return uint32(v.keys) + v.writeRow[t] + uint32(at)
 }
 
-// keyOf is the key of a version.
+// keyOf returns the key of a version.
 func (v *versions) keyOf(version uint32) uint32 {
 	if int(version) < v.keys {
 		return version
@@ -71,11 +71,11 @@ func (v *versions) keyOf(version uint32) uint32 {
 	return v.writeKey[int(version)-v.keys]
 }
 
-// chain is what is known of one chain: its first and last version.
+// chain is the first and last version of a chain.
 type chain struct{ first, last, key uint32 }
 
-// chains returns all of them and of each version its chain. The first are those of the
-// initial versions, by key.
+// chains returns all chains, and the chain of each version. The chains of the initial versions come first,
+// sorted by key.
 func (v *versions) chains() (list []chain, of []uint32) {
 	overwrites := make([]bool, len(v.maker))
 	for _, next := range v.next {
@@ -97,33 +97,33 @@ func (v *versions) chains() (list []chain, of []uint32) {
 	return list, of
 }
 
-// joinPairs joins the chains of the keys that have only one beside the initial one.
+// joinPairs joins the chains of keys with only one chain beside the initial one.
 func (v *versions) joinPairs() {
 	list, _ := v.chains()
-	others := make([]uint32, v.keys) // of each key: how many
+	others := make([]uint32, v.keys) // by key: number of other chains
 	for _, c := range list {
 		if int(c.first) >= v.keys {
 			others[c.key]++
 		}
 	}
-	for _, c := range list { // the initial ones are the first
+	for _, c := range list { // the first ones are initial
 		if int(c.first) >= v.keys && others[c.key] == 1 {
 			v.next[list[c.key].last] = c.first
 		}
 	}
 }
 
-// runs returns the chains of each key that has several beside the initial one, as runs whose
-// order is not known, and notes that the initial chain comes before all of them.
+// runs returns, for each key with several other chains, these chains as runs without a known order. It also
+// records that the initial chain precedes them.
 func (v *versions) runs() (groups [][]graph.Run) {
 	list, _ := v.chains()
-	others := make([]uint32, v.keys) // of each key: how many
+	others := make([]uint32, v.keys) // by key: number of other chains
 	for _, c := range list {
 		if int(c.first) >= v.keys {
 			others[c.key]++
 		}
 	}
-	group := make([]uint32, v.keys) // of each key, from 1
+	group := make([]uint32, v.keys) // by key, from 1
 	open := map[uint32]*graph.Run{} // by the last version
 	for _, c := range list {
 		switch n := others[c.key]; {
@@ -152,8 +152,8 @@ func (v *versions) runs() (groups [][]graph.Run) {
 	return groups
 }
 
-// hub is what the initial chain of a key comes before: its last version, and the makers of the
-// first versions of all others.
+// hub stands for the edges from the last version of a key's initial chain to the makers of the first versions
+// of all its other chains.
 type hub struct {
 	last   uint32
 	firsts []uint32

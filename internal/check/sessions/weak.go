@@ -2,9 +2,8 @@ package sessions
 
 import "slices"
 
-// committed infers from each transaction that had read something from t2, and then read a
-// key that t2 wrote from t1, that t2 comes before t1. Of the reads of that key the next
-// one is enough: from those behind it the same follows for who was read from then.
+// committed infers edges from transactions that read from t2 and then read a key, which t2 wrote, from t1: t2
+// precedes t1. The next read of that key is enough, because later reads imply the same for their writers.
 func (r *resolved) committed() *edges {
 	c := &readOrder{resolved: r, found: &edges{}, nextRead: make([]mark, r.keys), firstRead: make([]mark, r.transactions()+1)}
 	for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
@@ -15,18 +14,19 @@ func (r *resolved) committed() *edges {
 	return c.found
 }
 
-// readOrder infers from the order of the reads of a transaction.
+// readOrder infers edges from the order of a transaction's reads.
 type readOrder struct {
 	*resolved
 	found *edges
 
-	// Marks are of the transaction that is visited, if it is theirs.
-	nextRead  []mark // of each key: its next read, going backwards
-	firstRead []mark // of each transaction: the first read from it
+	// nextRead holds for each key its next read, visited backwards. A mark is valid only for the transaction
+	// being visited.
+	nextRead  []mark
+	firstRead []mark // by transaction: the first read from it
 	distinct  []uint32
 }
 
-// mark is something that a transaction t noted.
+// mark is a read that belongs to transaction t.
 type mark struct{ t, read uint32 }
 
 func (c *readOrder) visit(t uint32) {
@@ -36,7 +36,7 @@ func (c *readOrder) visit(t uint32) {
 			*m = mark{t, i}
 		}
 	}
-	c.distinct = c.distinct[:0] // keys that are read behind i
+	c.distinct = c.distinct[:0] // keys that are read after i
 	for i := to - 1; i+1 > from; i-- {
 		w, key := c.readFrom[i], c.readKey[i]
 		if c.firstRead[w].read == i && w != initial {
@@ -53,9 +53,9 @@ func (c *readOrder) visit(t uint32) {
 	}
 }
 
-// intersect infers for the keys that w wrote and that t read, which are distinct, that w
-// comes before who they were read from. reads has the read of each key, if it is t's. The
-// fewer of the keys are gone through.
+// intersect infers an edge for each key that w wrote and t read: w precedes the writer that t read from.
+// distinct lists the keys that t read, and reads holds the read of each key. intersect iterates over the
+// smaller set.
 func (r *resolved) intersect(t, w uint32, distinct []uint32, reads []mark, found *edges) {
 	written := r.writeKey[r.writeRow[w]:r.writeRow[w+1]]
 	keys := written
@@ -73,7 +73,7 @@ func (r *resolved) intersect(t, w uint32, distinct []uint32, reads []mark, found
 	}
 }
 
-// wrote says whether t wrote a key.
+// wrote reports whether t wrote a key.
 func (r *resolved) wrote(t, key uint32) bool {
 	if t == initial {
 		return true
@@ -86,10 +86,10 @@ func (r *resolved) wrote(t, key uint32) bool {
 	return found
 }
 
-// sortedFrom is from how many keys on those that a transaction wrote are sorted.
+// sortedFrom is the number of written keys from which a transaction's keys are sorted.
 const sortedFrom = 32
 
-// sortWritten sorts the keys of those who wrote many.
+// sortWritten sorts the keys of transactions with many writes.
 func (r *resolved) sortWritten() {
 	for t := uint32(1); t <= r.transactions(); t++ {
 		if written := r.writeKey[r.writeRow[t]:r.writeRow[t+1]]; len(written) >= sortedFrom {
@@ -98,10 +98,9 @@ func (r *resolved) sortWritten() {
 	}
 }
 
-// atomic infers for each read of a key that who wrote the key and comes directly before
-// the reader, in its session or because it was read from, comes before the writer that
-// was read from. Of the session the last writer of the key is enough. Without sessions
-// their order is left out.
+// atomic infers edges from each read of a key. A writer of the key that directly precedes the reader, by its
+// session or by a read, precedes the writer that was read from. In a session, the last writer of the key is
+// enough. withSessions selects whether the order of sessions counts.
 func (r *resolved) atomic(withSessions bool) *edges {
 	a := &fractures{resolved: r, found: &edges{}, reads: make([]mark, r.keys), seen: make([]uint32, r.transactions()+1), last: make([]uint32, r.keys)}
 	for t := uint32(1); t <= r.transactions() && !r.watch.Ended(); t++ {
@@ -116,13 +115,13 @@ func (r *resolved) atomic(withSessions bool) *edges {
 	return a.found
 }
 
-// fractures infers from what a transaction saw of others.
+// fractures infers edges from the parts of other transactions that a transaction saw.
 type fractures struct {
 	*resolved
 	found    *edges
-	reads    []mark   // of each key: the first read of the transaction that is visited, if it is its
-	seen     []uint32 // of each transaction: who read from it last
-	last     []uint32 // of each key: its last writer
+	reads    []mark   // by key: the first read of the transaction being visited
+	seen     []uint32 // by transaction: the last one that read from it
+	last     []uint32 // by key: its last writer
 	distinct []uint32
 }
 
@@ -134,7 +133,7 @@ func (a *fractures) visit(t uint32) {
 		w, key := a.readFrom[i], a.readKey[i]
 		first := &a.reads[key]
 		if first.t == t {
-			if other := a.readFrom[first.read]; other != w { // each was read, and wrote the key
+			if other := a.readFrom[first.read]; other != w { // both were read, and other wrote the key
 				a.both(other, w, first.read, i)
 			}
 			continue
@@ -153,7 +152,7 @@ func (a *fractures) visit(t uint32) {
 	}
 }
 
-// both infers from two reads of one key that neither writer can come last.
+// both records two reads of one key by a transaction, from which no writer can be the last.
 func (a *fractures) both(one, other, oneRead, otherRead uint32) {
 	if one != initial {
 		a.found.add(one, other, otherRead)

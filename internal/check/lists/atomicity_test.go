@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// repeatable is PL-2.99 of histories without deletes: all in that order, each alone, but that a
-// range may have missed any list that the transaction had not made itself.
+// repeatable is PL-2.99 for histories without deletes: the transactions run one after another in this order,
+// except that a range may miss lists that the transaction did not make itself.
 func repeatable(order []*Transaction) bool {
 	s := store{}
 	for _, t := range order {
@@ -39,8 +39,8 @@ func repeatable(order []*Transaction) bool {
 	return true
 }
 
-// atomic says that nobody saw a transaction and missed a write of it: in a later read or, where
-// all count, in any. Reads are those of single lists.
+// atomic reports whether no transaction saw another one and missed a write of it in a later read or, if all
+// is set, in any read. Only reads of single lists count.
 func atomic(list []Transaction, all bool) bool {
 	for i := range list {
 		t := &list[i]
@@ -67,9 +67,9 @@ func atomic(list []Transaction, all bool) bool {
 	return true
 }
 
-// TestAtomicity compares the levels between read committed and snapshot isolation with their
-// definitions.
-func TestAtomicity(t *testing.T) {
+// TestAtomicityLevelsAgainstDefinitions compares the levels between read committed and snapshot isolation
+// with their definitions.
+func TestAtomicityLevelsAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(1500, 30_000)
 	broken := 0
 	for seed := range rounds {

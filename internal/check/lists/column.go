@@ -2,7 +2,7 @@ package lists
 
 import "math"
 
-// column is a list of numbers, as narrow as the largest of them. The largest number of each
+// column is a list of numbers that uses the narrowest width for its largest number. The largest value of each
 // width stands for nowhere.
 type column struct {
 	bytes []uint8
@@ -36,7 +36,7 @@ func (c *column) set(i, v uint32) {
 	case c.longs != nil:
 		c.longs[i] = v
 	case c.words != nil:
-		c.words[i] = uint16(v) // nowhere is the largest
+		c.words[i] = uint16(v) // nowhere becomes the largest value
 	default:
 		c.bytes[i] = uint8(v)
 	}
@@ -54,7 +54,7 @@ func (c *column) add(v uint32) {
 	}
 }
 
-// fit widens the column if a number does not fit.
+// fit widens the column if v does not fit.
 func (c *column) fit(v uint32) {
 	if v < math.MaxUint8 || v == nowhere || c.longs != nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"testing"
 )
 
-// TestColumnKeepsNumbers holds that a column returns what was put into it, whatever its width.
 func TestColumnKeepsNumbers(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))

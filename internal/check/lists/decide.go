@@ -9,22 +9,22 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// cycle is an instance of a phenomenon, of nodes of the whole graph.
+// cycle is an instance of a phenomenon, in nodes of the whole graph.
 type cycle struct {
 	steps     []graph.Step
 	name      string
 	order     graph.Order
 	forbidden []isolation.Level
 	count     int
-	ofLost    int  // in how many of them a transaction takes part of which an append is lost
-	ofUpdate  int  // likewise, or that takes part in a lost update
-	exact     bool // no shorter one is there
+	ofLost    int  // number of cycles that involve a transaction with a lost append
+	ofUpdate  int  // number of cycles that involve a transaction with a lost append or a lost update
+	exact     bool // no shorter cycle exists
 }
 
-// lostUpdate is two transactions that read the same version of a list and both appended to it.
+// lostUpdate is the anomaly of two transactions that read the same version of a list and both appended to it.
 const lostUpdate = "lost update (P4)"
 
-// decide decides which levels have a cycle, and finds the shortest of each kind.
+// decide determines which levels have a cycle, and finds the shortest cycle of each kind.
 func (c *checker) decide() error {
 	if c.watch.Err != nil {
 		return c.watch.Err
@@ -49,9 +49,9 @@ func (c *checker) decide() error {
 	return c.watch.Err
 }
 
-// unreadUpdates finds the lost updates among appends that nobody has read: of two transactions
-// that read the same version and appended to it, one lost its update, whichever was first. Of
-// two that appended rows, the second saw the row of the first, and had read the list without it.
+// unreadUpdates finds the lost updates among unread appends. If two transactions read the same version and
+// appended to it, one lost its update, in either order. For rows this differs: the second appender saw the
+// row of the first, although its read had missed it.
 func (c *checker) unreadUpdates() {
 	lostUpdates := cycle{name: lostUpdate, exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, true)}
 	skews := cycle{name: graph.GSingle.Name(graph.Plain, false), exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, false)}
@@ -75,9 +75,9 @@ func (c *checker) unreadUpdates() {
 	}
 }
 
-// settleUnread decides snapshot isolation if several transactions appended to one list what
-// nobody has read. Where there is an order of all transactions, they can stand in that order.
-// Else one of two has to have the other in its snapshot, and graph.Settle looks for an order.
+// settleUnread decides snapshot isolation if several transactions appended unread elements to one list. If
+// all transactions have an order, the appends follow it. Otherwise one of two appenders must have the other
+// in its snapshot, and graph.Settle looks for an order.
 func (c *checker) settleUnread() {
 	var groups [][]graph.Run
 	for _, h := range c.hubs {
@@ -105,13 +105,13 @@ func (c *checker) settleUnread() {
 		default:
 			states[graph.TestSnapshot] = graph.Fails
 			c.addCycle(found.First, 1, false)
-			// The cycle holds in one of the two orders alone, so it breaks no other level.
+			// The cycle exists in only one of the two orders, so it breaks no other level.
 			c.cycles[len(c.cycles)-1].forbidden = []isolation.Level{graph.TestSnapshot.Level(o)}
 		}
 	}
 }
 
-// race counts that of some transactions each must come before all others.
+// race counts an anomaly in which each of several transactions must precede all others.
 func (c *checker) race(k *cycle, racers []uint32, kind uint8) {
 	if len(racers) < 2 {
 		return
@@ -132,8 +132,8 @@ func (c *checker) race(k *cycle, racers []uint32, kind uint8) {
 	}
 }
 
-// forkedUpdates finds the values that several transactions overwrote that had read them: all but
-// the last lost their updates.
+// forkedUpdates finds the values that were overwritten by several transactions that had read them. All but
+// the last one lost their updates.
 func (c *checker) forkedUpdates() {
 	k := cycle{name: lostUpdate, exact: true, forbidden: graph.GSingle.Forbidden(graph.Plain, true)}
 	for _, l := range slices.Sorted(maps.Keys(c.trees)) {
@@ -161,7 +161,7 @@ func (c *checker) all() []uint32 {
 	return list
 }
 
-// readBefore says that a transaction read all that is known of a list before it appended to it.
+// readBefore reports whether a transaction read the whole known list before it appended to it.
 func (c *checker) readBefore(t, list uint32) bool {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		switch {
@@ -174,8 +174,7 @@ func (c *checker) readBefore(t, list uint32) bool {
 	return false
 }
 
-// search finds the shortest cycle of each phenomenon in an order, and one for each level that
-// is broken.
+// search finds the shortest cycle of each phenomenon in an order, and at least one for each broken level.
 func (c *checker) search(o graph.Order) {
 	core, nodes, states := c.decision.Cores[o], c.decision.Nodes[o], c.decision.States[o]
 	clients := make([]uint32, len(nodes))
@@ -219,9 +218,9 @@ func (c *checker) search(o graph.Order) {
 	}
 }
 
-// consequences are the cycles in which a transaction takes part that lost an append or an update.
+// consequences holds the cycles with a transaction that lost an append or an update.
 type consequences struct {
-	lost, update map[uint64]int // the length of each, by its transactions
+	lost, update map[uint64]int // the length of each cycle, by its transactions
 }
 
 func (n *consequences) take(c *checker, steps []graph.Step) {
@@ -242,7 +241,7 @@ func (n *consequences) take(c *checker, steps []graph.Step) {
 	}
 }
 
-// count returns how many of a length there are.
+// count returns the number of such cycles of a length.
 func (n *consequences) count(length int) (lost, update int) {
 	for _, l := range n.lost {
 		if l == length {
@@ -257,10 +256,10 @@ func (n *consequences) count(length int) (lost, update int) {
 	return lost, update
 }
 
-// known says that a cycle is explained by one of no more transactions, all of them its own.
+// known reports whether a cycle follows from a known cycle that uses a subset of its transactions.
 func (c *checker) known(steps []graph.Step) bool {
 	if len(steps) == 2 && c.forked && c.meetFork(steps[0].From, steps[1].From).ok {
-		return true // both wrote over the same value
+		return true // both overwrote the same value
 	}
 	return slices.ContainsFunc(c.cycles, func(k cycle) bool {
 		return len(k.steps) <= len(steps) && !slices.ContainsFunc(k.steps, func(s graph.Step) bool {
@@ -269,7 +268,7 @@ func (c *checker) known(steps []graph.Step) bool {
 	})
 }
 
-// shown says that a cycle was found that breaks a level.
+// shown reports whether a cycle was found that breaks a level.
 func (c *checker) shown(level isolation.Level) bool {
 	return slices.ContainsFunc(c.cycles, func(k cycle) bool {
 		return slices.ContainsFunc(k.forbidden, level.Includes)
@@ -285,8 +284,8 @@ func (c *checker) addCycle(steps []graph.Step, count int, exact bool) {
 	c.cycles = append(c.cycles, k)
 }
 
-// isLostUpdate reports whether two transactions read the same version of a list and both
-// appended to it.
+// isLostUpdate reports whether the cycle is a lost update: two transactions read the same version of a list
+// and both appended to it.
 func (c *checker) isLostUpdate(steps []graph.Step) bool {
 	if len(steps) != 2 {
 		return false
@@ -295,8 +294,7 @@ func (c *checker) isLostUpdate(steps []graph.Step) bool {
 	return ok
 }
 
-// meetUpdate finds the list of which two transactions read the same version, and to which both
-// appended.
+// meetUpdate finds the list of which two transactions read the same version and to which both appended.
 func (c *checker) meetUpdate(a, b uint32) (m meeting, ok bool) {
 	for op := c.row[a]; op < c.row[a+1]; op++ {
 		l := c.opList[op] &^ opKinds
@@ -316,7 +314,7 @@ func (c *checker) appendsTo(t, list uint32) bool {
 	return slices.Contains(c.opList[c.row[t]:c.row[t+1]], opAppend|list)
 }
 
-// keeps says whether the history keeps a level.
+// keeps reports whether the history satisfies a level.
 func (c *checker) keeps(level isolation.Level) graph.State {
 	worst := graph.Holds
 	for o := range graph.Orders {
@@ -348,14 +346,14 @@ func (c *checker) keeps(level isolation.Level) graph.State {
 	return worst
 }
 
-// doubted says that real time may contradict the order of the transactions. Where they have none
-// by what is sure, which weaker orders it contradicts is not looked at.
+// doubted reports whether real time may contradict the order of the transactions. If they have no order even
+// by the certain times, weaker orders are not examined.
 func (c *checker) doubted() bool {
 	return c.doubt.Count > 0 || c.clock != nil && c.decision.Cores[graph.Real] != nil
 }
 
-// unordered says that a level depends on the order of appends to one list of which none was
-// read, and that no order of them was found within the bounds of the search.
+// unordered reports whether a level depends on the order of unread appends to one list, and the search found
+// no order within its limits.
 func (c *checker) unordered(level isolation.Level) bool {
 	for o := range graph.Orders {
 		if c.unsettled[o] && level.Includes(graph.TestSnapshot.Level(o)) {
@@ -365,14 +363,14 @@ func (c *checker) unordered(level isolation.Level) bool {
 	return false
 }
 
-// unknownValues says that a level depends on what is not known of Values: which of two was
-// written over the other, or what a transaction had read before it wrote. Read committed does
-// not: any order will do for it that agrees with who read whose value.
+// unknownValues reports whether a level depends on unknown facts about Values: which of two values was
+// written later, or what a transaction had read before its write. Read committed does not depend on them: any
+// order that agrees with the reads suffices.
 func (c *checker) unknownValues(level isolation.Level) bool {
 	return (c.open || c.unplaced) && level.Includes(isolation.MonotonicAtomicView)
 }
 
-// effective counts the transactions that took effect.
+// effective returns the number of transactions that took effect.
 func (c *checker) effective() (n int) {
 	for t := range c.count() {
 		if c.counts(t) {

@@ -9,11 +9,11 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// mostDirect bounds the edges from one transaction to others that appended to a list, as it
-// did itself, what nobody has read: each reaches the others over the next ones.
+// mostDirect limits the edges from one unread append to other unread appends of the list. Further ones are
+// reached through a hub.
 const mostDirect = 64
 
-// depend builds the graph of all dependencies and the order of each client.
+// depend builds the graph of all dependencies and of the order of each client.
 func (c *checker) depend() error {
 	d := &dependencies{checker: c}
 	if len(c.ranges) > 0 {
@@ -30,10 +30,10 @@ func (c *checker) depend() error {
 	return c.watch.Err
 }
 
-// torn says that no order of the values that were written over the same ones lets every
-// transaction be seen whole (Biswas and Enea, On the Complexity of Checking Transactional
-// Consistency, OOPSLA 2019): where one saw a transaction, and of another list a value that is not of it, it had
-// written that list before.
+// torn reports whether every order of the values that overwrote the same ones tears some transaction (Biswas
+// and Enea, On the Complexity of Checking Transactional Consistency, OOPSLA 2019). If a transaction saw
+// another one, and in a second list a value from a different writer, the other one must have written that
+// list earlier.
 func (c *checker) torn() bool {
 	d := &dependencies{checker: c}
 	g := graph.New(int(c.count()), len(c.hubs), c.times(), &c.watch, func(b *graph.Builder) {
@@ -47,7 +47,7 @@ func (c *checker) torn() bool {
 	return g.Unordered(graph.Reads, false) != nil
 }
 
-// whole adds what a transaction that saw others whole says of them.
+// whole adds the edges that follow if t saw other transactions completely.
 func (d *dependencies) whole(t uint32) {
 	value := func(op uint32) (list, by uint32) {
 		list = d.opList[op] &^ opKinds
@@ -72,7 +72,7 @@ func (d *dependencies) whole(t uint32) {
 type dependencies struct {
 	*checker
 	*graph.Builder
-	sorted []uint32 // the lists by their keys
+	sorted []uint32 // the lists, sorted by key
 }
 
 func (d *dependencies) sortLists() {
@@ -83,7 +83,7 @@ func (d *dependencies) sortLists() {
 	slices.SortFunc(d.sorted, func(a, b uint32) int { return cmp.Compare(d.keys.key[a], d.keys.key[b]) })
 }
 
-// writes adds what the order of the versions of each list says.
+// writes adds the edges that follow from the order of each list's versions.
 func (d *dependencies) writes() {
 	for l := range uint32(len(d.lists)) {
 		if d.watch.Ended() {
@@ -95,7 +95,7 @@ func (d *dependencies) writes() {
 		}
 		last, kind := check.None, uint8(graph.Ww)
 		if d.kept[l] != Objects {
-			kind = graph.Wr // who appends has read what is before
+			kind = graph.Wr // an appender has read what is before
 		}
 		for v := d.first[l]; v < d.first[l+1]; v++ {
 			w := d.writer[v]
@@ -124,8 +124,8 @@ func (d *dependencies) writes() {
 	}
 }
 
-// writesOver adds that who wrote a value had read the one before, and that what the end state has
-// was written over all others. Of two that were written over the same value no order is known.
+// writesOver adds the edges of a list of Values. The writer of a value had read the previous one, and the
+// value in the end state was written last. Two values that overwrote the same one have no known order.
 func (d *dependencies) writesOver(l uint32) {
 	final, end := nowhere, check.None
 	if d.End != nil {
@@ -144,8 +144,7 @@ func (d *dependencies) writesOver(l uint32) {
 	}
 }
 
-// writesLost adds that what the end state has was written over values of which it is not known what
-// they were written over, and that nobody has read.
+// writesLost adds edges to the writer of the end state from the writers of unread values of unknown origin.
 func (d *dependencies) writesLost() {
 	for t := range d.count() {
 		for op := d.row[t]; op < d.row[t+1] && d.counts(t); op++ {
@@ -157,7 +156,7 @@ func (d *dependencies) writesLost() {
 	}
 }
 
-// toLater adds the edges to all who appended what nobody has read.
+// toLater adds edges to all transactions with unread appends to a list.
 func (d *dependencies) toLater(from, list uint32, kind uint8) {
 	later := d.later[list]
 	if later == check.None || int(later) < int(d.count()) {
@@ -175,7 +174,7 @@ func (d *dependencies) toLater(from, list uint32, kind uint8) {
 	}
 }
 
-// fromLater adds the edges from all who appended what nobody has read to who deleted it.
+// fromLater adds edges from all transactions with unread appends to the transaction that deleted the list.
 func (d *dependencies) fromLater(list, by uint32) {
 	if d.later == nil || d.later[list] == check.None {
 		return
@@ -189,7 +188,7 @@ func (d *dependencies) fromLater(list, by uint32) {
 	}
 }
 
-// reads adds what each read of a list says, and the order of clients.
+// reads adds the edges of each read of a list, and the order of the clients.
 func (d *dependencies) reads() {
 	sessions := d.newSessionOrder()
 	for t := range d.count() {
@@ -225,15 +224,15 @@ func (d *dependencies) reads() {
 	}
 }
 
-// isBase reports whether a transaction wrote over the value that it read, as the next
-// operation. The order of the versions says the same of it as the read does.
+// isBase reports whether the next operation of t overwrites the value that op read. Then the order of the
+// versions implies the same edge as the read.
 func (c *checker) isBase(t, op, list, version uint32) bool {
 	next := op + 1
 	return c.kept[list] == Values && next < c.row[t+1] && c.opList[next] == opAppend|list && c.arg.at(next) == version+1 && c.trees[list] == nil &&
 		c.effect(list, version+1) == t
 }
 
-// overwritten adds the edge from who read a version to who made the next.
+// overwritten adds the edge from the reader of a version to the writer of the next.
 func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 	if d.trees[list] != nil {
 		d.overwrittenValue(t, list, version, kind)
@@ -250,9 +249,8 @@ func (d *dependencies) overwritten(t, list, version uint32, kind uint8) {
 	}
 }
 
-// overwrittenValue adds the edges from who read a value to all who wrote one over it: the first
-// of them did, and the others wrote over that one. Those who wrote over the same value are a
-// lost update, and have none to each other.
+// overwrittenValue adds edges from the reader of a value to all transactions that overwrote it. Transactions
+// that overwrote the same value are a lost update and get no edges among each other.
 func (d *dependencies) overwrittenValue(t, list, version uint32, kind uint8) {
 	over := d.children(list, version)
 	if slices.ContainsFunc(over, func(v uint32) bool { return d.effect(list, v) == t }) {
@@ -263,9 +261,9 @@ func (d *dependencies) overwrittenValue(t, list, version uint32, kind uint8) {
 	}
 }
 
-// missing adds the edges of a transaction that read a list as absent which was made and
-// deleted: before the one, or after the other. That is certain where it deleted the list
-// itself, or its client had the answer before the delete was begun. Else the times say which
+// missing adds the edges of a read that found no list, although the list was made and deleted: the read came
+// before the creation or after the deletion. It certainly came after if the reader itself deleted the list,
+// and certainly before if the client had the reply before the deletion began. Otherwise the times show which
 // is likely.
 func (d *dependencies) missing(t, op, list uint32, kind uint8) {
 	by := d.deleter(list)
@@ -287,12 +285,12 @@ func (d *dependencies) missing(t, op, list uint32, kind uint8) {
 	}
 }
 
-// hasDeleted says that a transaction deleted a list before one of its operations.
+// hasDeleted reports whether a transaction deleted a list before one of its operations.
 func (c *checker) hasDeleted(t, op, list uint32) bool {
 	return c.deleter(list) == t && slices.Contains(c.opList[c.row[t]:op], opDelete|list)
 }
 
-// absent adds what a range says of the lists that it missed.
+// absent adds the edges for the lists that a range did not return.
 func (d *dependencies) absent(r *rangeRead) {
 	if !d.counts(r.t) {
 		return
@@ -310,7 +308,7 @@ func (d *dependencies) absent(r *rangeRead) {
 	}
 }
 
-// matched says that a range found a list.
+// matched reports whether a range returned a list.
 func (c *checker) matched(r *rangeRead, list uint32) bool {
 	for op := r.first; op < r.last; op++ {
 		if c.opList[op]&^opKinds == list {

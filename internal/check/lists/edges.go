@@ -10,19 +10,18 @@ import (
 	"stroppy/internal/check/graph"
 )
 
-// meeting is the list at which one transaction depends on another, and the versions that it
-// is about.
+// meeting is a list through which one transaction depends on another, with the versions involved.
 type meeting struct {
 	list     uint32
-	from, to uint32 // the version that the first made or read, and the one that the second made
-	op       uint32 // the read, if there is one; None: there is none
+	from, to uint32 // the version that the first made or read, and the version that the second made
+	op       uint32 // the read; None: there is none
 	ok       bool
-	range_   bool // the list was read, or missed, by a Range
-	behind   bool // the second appended to what the first had made
-	lost     bool // the second wrote over the first without having read it, or the first over the second
+	range_   bool // the list was read or missed by a Range
+	behind   bool // the second appended to the version of the first
+	lost     bool // one overwrote the other without having read it
 }
 
-// edges describes a cycle.
+// edges returns the edges of a cycle with their reasons.
 func (c *checker) edges(k cycle) []check.Edge {
 	list := make([]check.Edge, len(k.steps))
 	for i, s := range k.steps {
@@ -79,7 +78,7 @@ func (c *checker) edge(s graph.Step) check.Edge {
 		e.FromVersion, e.ToVersion = string(from), string(to)
 		e.Why = fact.ListBehind{ListPair: pair, On: on, Element: from, Next: to}
 	case s.Kind == graph.Wr && c.misses(m.op, m.from):
-		e.Why = fact.ListBefore{ListPair: pair} // by what it found behind
+		e.Why = fact.ListBefore{ListPair: pair} // shown by the elements before its own
 	case s.Kind == graph.Wr:
 		e.FromVersion, e.ToVersion = string(from), string(from)
 		e.Why = fact.ListSaw{ListPair: pair, On: on, Read: c.seen(m), Element: from}
@@ -93,7 +92,7 @@ func (c *checker) edge(s graph.Step) check.Edge {
 	return e
 }
 
-// unreadOfBoth returns a list to which two transactions appended what nobody has read.
+// unreadOfBoth returns a list to which two transactions appended unread elements.
 func (c *checker) unreadOfBoth(s graph.Step) (list uint32, ok bool) {
 	for _, h := range c.hubs {
 		if s.Kind == graph.Ww && slices.Contains(h.to, s.From) && slices.Contains(h.to, s.To) {
@@ -103,7 +102,7 @@ func (c *checker) unreadOfBoth(s graph.Step) (list uint32, ok bool) {
 	return 0, false
 }
 
-// seen returns what the read of a meeting found, by its own recording.
+// seen returns the result of a meeting's read, as recorded by its transaction.
 func (c *checker) seen(m meeting) fact.Elements {
 	if m.op != check.None {
 		return c.readAt(m.op, m.list)
@@ -114,7 +113,7 @@ func (c *checker) seen(m meeting) fact.Elements {
 	return c.version(m.list, m.from)
 }
 
-// lastOf returns the last element of a list; of an empty one "[]".
+// lastOf returns the last element of a list, and "[]" for an empty list.
 func lastOf(list fact.Elements) string {
 	if len(list.Last) == 0 {
 		return "[]"
@@ -122,8 +121,8 @@ func lastOf(list fact.Elements) string {
 	return string(list.Last[len(list.Last)-1])
 }
 
-// metElement returns the element that a transaction put into a version of a meeting. If nobody has
-// read it, it is the one that the transaction appended to the list.
+// metElement returns the element that a transaction added in a version of a meeting. If the version was not
+// read, it is the element that the transaction appended to the list.
 func (c *checker) metElement(m meeting, t, version uint32) fact.Element {
 	if version != nowhere && version > 0 {
 		return c.elementAt(m.list, version)
@@ -171,8 +170,7 @@ func (c *checker) meet(s graph.Step) meeting {
 	return meeting{}
 }
 
-// missed returns the place in a list of rows at which a read did not find what a transaction
-// had appended; 0 is none.
+// missed returns the position in a list of rows at which a read did not find an append of t; 0 means none.
 func (c *checker) missed(op, list, t uint32) uint32 {
 	for i, e := range c.partial[op] {
 		if e == Missing && c.effect(list, uint32(i+1)) == t {
@@ -182,7 +180,7 @@ func (c *checker) missed(op, list, t uint32) uint32 {
 	return 0
 }
 
-// meetFork finds the list of which two transactions overwrote the same value.
+// meetFork finds the list in which two transactions overwrote the same value.
 func (c *checker) meetFork(from, to uint32) meeting {
 	for op := c.row[from]; op < c.row[from+1]; op++ {
 		l := c.opList[op] &^ opKinds
@@ -203,8 +201,8 @@ func (c *checker) meetFork(from, to uint32) meeting {
 	return meeting{}
 }
 
-// wroteNext says that a transaction made the version after one of a list, or deleted it
-// then, and which version that is.
+// wroteNext reports whether a transaction made the version after a given one of a list, or then deleted it.
+// It returns the version.
 func (c *checker) wroteNext(list, version, t uint32) (uint32, bool) {
 	if c.trees[list] != nil {
 		for _, v := range c.children(list, version) {
@@ -275,7 +273,7 @@ func (c *checker) meetRange(from, to uint32) meeting {
 	return meeting{}
 }
 
-// spans describes the transactions of a cycle, in the order of their beginnings.
+// spans returns the transactions of a cycle, sorted by their beginnings.
 func (c *checker) spans(ids []uint32) []check.Span {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, func(a, b uint32) int { return cmp.Or(cmp.Compare(c.begin[a], c.begin[b]), cmp.Compare(a, b)) })
@@ -290,10 +288,10 @@ func (c *checker) spans(ids []uint32) []check.Span {
 	return list
 }
 
-// mostOps bounds what is said of one transaction.
+// mostOps limits the number of operations that are described for a transaction.
 const mostOps = 16
 
-// describe returns what a transaction did, by its own recording.
+// describe returns the operations of a transaction, as it recorded them.
 func (c *checker) describe(t uint32) (did []fact.Fact) {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		if len(did) == mostOps {

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// readEnd takes the end state: one more read of each list. If it cannot be read to its end,
-// there is none.
+// readEnd reads the end state like one more read of each list. If it cannot be read completely, it is
+// ignored.
 func (c *checker) readEnd() error {
 	if c.End == nil {
 		return nil
@@ -24,7 +24,7 @@ func (c *checker) readEnd() error {
 			c.final = append(c.final, 0)
 		}
 		if c.final[l] != 0 {
-			problem = fmt.Errorf("the end state could not be read: it has %s twice", c.on(l))
+			problem = fmt.Errorf("the end state could not be read: %s occurs twice", c.on(l))
 			break
 		}
 		if c.final[l] = c.observe(l, check.None, row.List); c.final[l] == nowhere || c.kept[l] == Pieces && slices.Contains(row.List, Missing) {
@@ -46,7 +46,7 @@ func (c *checker) readEnd() error {
 	return c.watch.Err
 }
 
-// compareEnd looks for what should not be there.
+// compareEnd looks for unexpected content of the end state.
 func (c *checker) compareEnd() {
 	if c.End == nil {
 		return
@@ -68,7 +68,7 @@ func (c *checker) compareEnd() {
 	}
 }
 
-// examineEnd looks at each element of a list in the end.
+// examineEnd examines each element of a list in the end state.
 func (c *checker) examineEnd(l uint32) {
 	for v := c.final[l]; v > 0; v = c.parent(l, v) {
 		w := c.writer[c.first[l]+v-1]
@@ -82,8 +82,7 @@ func (c *checker) examineEnd(l uint32) {
 	}
 }
 
-// examineStrange looks for elements that nobody appended in the end state of a list that fits no
-// version of it.
+// examineStrange looks for elements without an append, in a list whose end state matches no version.
 func (c *checker) examineStrange(l uint32, end []uint64) {
 	for i, e := range end {
 		if _, known := c.appended[listElement{l, e}]; !known && e != Missing {
@@ -92,13 +91,13 @@ func (c *checker) examineStrange(l uint32, end []uint64) {
 	}
 }
 
-// listElement is an element of a list.
+// listElement identifies an element of a list.
 type listElement struct {
 	list    uint32
 	element uint64
 }
 
-// noteAppended notes the appends to the lists whose end state fits no version of them.
+// noteAppended records the appends to lists whose end state matches no version.
 func (c *checker) noteAppended() {
 	if len(c.strange) == 0 {
 		return
@@ -139,7 +138,7 @@ func (c *checker) examineLost() {
 				c.note(lost, finding{list: l, t: t, op: op})
 				c.lost.set(t)
 			case !c.counts(t) && there && c.kept[l] == Values && c.arg.at(op) != c.final[l] && !c.forbidsDirtyReads():
-				// Whoever wrote over it had read it.
+				// The transaction that overwrote it had read it.
 			case !c.counts(t) && there:
 				c.note(ghost, finding{list: l, t: t, op: op})
 			}
@@ -147,7 +146,7 @@ func (c *checker) examineLost() {
 	}
 }
 
-// inEnd reports whether the element of an append is there in the end.
+// inEnd reports whether the end state contains the element of an append.
 func (c *checker) inEnd(l, t, op uint32) bool {
 	switch {
 	case c.final[l] == nowhere:
@@ -160,9 +159,9 @@ func (c *checker) inEnd(l, t, op uint32) bool {
 	return slices.Contains(c.content(l, c.final[l]), c.elementOf(t, op))
 }
 
-// overwritten says that an append to a list of Values that is not there in the end is a lost
-// update: somebody wrote over the value that it was appended to. Where it is not known which
-// one that was, a claim that allows lost updates leaves it undecided.
+// overwritten reports whether an append to a list of Values that is missing in the end state is a lost
+// update, because its value was overwritten. If the value is not known, a claim that allows lost updates
+// leaves the append undecided.
 func (c *checker) overwritten(list, t, op uint32) bool {
 	if c.kept[list] != Values {
 		return false
@@ -178,8 +177,8 @@ func (c *checker) overwritten(list, t, op uint32) bool {
 	return true
 }
 
-// lostBefore says that an append which is not there in the end was acknowledged before whoever wrote
-// over it began. A claim that forbids lost updates forbids that too: the append was lost.
+// lostBefore reports whether an append that is missing in the end state was acknowledged before its
+// overwriter began. Under a claim that forbids lost updates, such an append was lost.
 func (c *checker) lostBefore(t, list, version uint32) bool {
 	over := c.final[list]
 	for over > 0 && !c.contains(list, version, c.parent(list, over)) {

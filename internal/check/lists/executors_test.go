@@ -11,13 +11,13 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// An executor runs transactions step by step, several at a time, and decides what each read
-// sees and which may commit.
+// executor runs transactions step by step, several at a time. It decides what each read sees and which
+// transactions may commit.
 type executor struct {
 	rng       *rand.Rand
 	kept      Storage
 	committed store
-	log       []map[uint64]bool   // what each commit wrote, in their order
+	log       []map[uint64]bool   // the writes of each commit, in order
 	locked    map[uint64]*running // by list, at read committed
 }
 
@@ -25,14 +25,14 @@ type executor struct {
 type running struct {
 	tx    Transaction
 	next  int
-	from  int // its snapshot, as a place in the log
+	from  int // its snapshot, as an index in the log
 	state store
 	wrote map[uint64]bool
 	read  map[uint64]bool
 }
 
-// execute runs a history at a level: read committed, snapshot isolation, and what makes
-// it serializable: at a commit nobody else may have written since the snapshot what was read.
+// execute runs a history at read committed, at snapshot isolation, or serializably. In the last case, a
+// transaction may not commit if another one has written since its snapshot what it read.
 func execute(rng *rand.Rand, level isolation.Level, kept Storage, count int) []Transaction {
 	e := &executor{rng: rng, kept: kept, committed: store{}, locked: map[uint64]*running{}}
 	var open []*running
@@ -48,7 +48,7 @@ func execute(rng *rand.Rand, level isolation.Level, kept Storage, count int) []T
 				if rng.IntN(2) == 0 {
 					element++
 					if kept == Values && !slices.ContainsFunc(r.tx.Ops, func(x Op) bool { return x.Key == op.Key }) {
-						r.tx.Ops = append(r.tx.Ops, op) // what it writes over
+						r.tx.Ops = append(r.tx.Ops, op) // the value that it overwrites
 					}
 					op = Op{Kind: Append, Key: op.Key, Element: element}
 				}
@@ -63,7 +63,7 @@ func execute(rng *rand.Rand, level isolation.Level, kept Storage, count int) []T
 		at := rng.IntN(len(open))
 		r := open[at]
 		if r.next < len(r.tx.Ops) && (e.step(r, level) || rng.IntN(4) > 0) {
-			continue // or it has waited too long, and gives up
+			continue // otherwise it has waited too long and gives up
 		}
 		open = slices.Delete(open, at, at+1)
 		r.tx.Outcome, r.tx.End = history.Aborted, now
@@ -79,7 +79,7 @@ func execute(rng *rand.Rand, level isolation.Level, kept Storage, count int) []T
 	return append(done, e.finish(now))
 }
 
-// freeClient returns a client that has no transaction open.
+// freeClient returns a client without an open transaction.
 func freeClient(open []*running) (client uint64) {
 	for slices.ContainsFunc(open, func(r *running) bool { return r.tx.Client == client }) {
 		client++
@@ -87,7 +87,7 @@ func freeClient(open []*running) (client uint64) {
 	return client
 }
 
-// step does the next operation; false is one that has to wait.
+// step runs the next operation. It returns false if the operation must wait.
 func (e *executor) step(r *running, level isolation.Level) bool {
 	op := &r.tx.Ops[r.next]
 	latest := level == isolation.ReadCommitted && !r.wrote[op.Key]
@@ -135,7 +135,7 @@ func (e *executor) commit(r *running, level isolation.Level) bool {
 	return true
 }
 
-// miss takes rows from a read that goes from one row to the next while others are committed.
+// miss removes rows from a read, as if the read had gone from row to row while others committed.
 func (e *executor) miss(op *Op) {
 	for i := range len(op.List) - 1 {
 		if e.rng.IntN(8) == 0 {
@@ -144,7 +144,7 @@ func (e *executor) miss(op *Op) {
 	}
 }
 
-// finish reads everything, so that every append has its place.
+// finish returns a transaction that reads everything, so that every append has a known position.
 func (e *executor) finish(now int64) Transaction {
 	tx := Transaction{ID: history.NewID(1, 2, 1), Client: 1 << 20, Outcome: history.Committed, Begin: now + 10, End: now + 11}
 	for key := range uint64(4) {
@@ -153,13 +153,14 @@ func (e *executor) finish(now int64) Transaction {
 	return tx
 }
 
-// TestExecutors: the histories of an executor keep its level, and some of them no stronger one.
-func TestExecutors(t *testing.T) {
+// TestExecutionsKeepTheirLevel checks that the histories of an executor satisfy its level, and that some of
+// them satisfy no stronger one.
+func TestExecutionsKeepTheirLevel(t *testing.T) {
 	for _, c := range []struct {
 		level  isolation.Level
 		kept   Storage
-		keeps  []isolation.Level // what its histories keep, with real time
-		breaks isolation.Level   // what some of them break; Unknown is nothing
+		keeps  []isolation.Level // satisfied by its histories, with real time
+		breaks isolation.Level   // broken by some of its histories; Unknown: none
 	}{
 		{isolation.ReadCommitted, Objects, []isolation.Level{isolation.StrongReadCommitted}, isolation.SnapshotIsolation},
 		{isolation.ReadCommitted, Values, []isolation.Level{isolation.StrongReadCommitted}, isolation.SnapshotIsolation},
@@ -195,9 +196,9 @@ func TestExecutors(t *testing.T) {
 	}
 }
 
-// TestMutations alters one thing in a valid history. What the definition still allows is valid, and
-// all else is caught.
-func TestMutations(t *testing.T) {
+// TestEverySingleChangeIsJudged changes one thing in a valid history. The result must be valid exactly if the
+// definition still allows the history.
+func TestEverySingleChangeIsJudged(t *testing.T) {
 	rounds := checktest.Rounds(800, 15_000)
 	caught := 0
 	for seed := range rounds {
@@ -218,14 +219,14 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// mutate alters one thing of a history.
+// mutate changes one thing in a history.
 func mutate(rng *rand.Rand, list []Transaction) {
 	t := &list[rng.IntN(len(list))]
 	op := &t.Ops[rng.IntN(len(t.Ops))]
 	switch rng.IntN(6) {
 	case 0:
 		t.Outcome = history.Aborted
-	case 1: // it was long ago
+	case 1: // the transaction was long ago
 		length := t.End - t.Begin
 		t.Begin = -rng.Int64N(50) - length - 1
 		t.End = t.Begin + length

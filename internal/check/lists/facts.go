@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostElements bounds the elements of a list that a fact has.
+// mostElements limits the elements of a list in a fact.
 const mostElements = 12
 
 // bits is a set of transactions.
@@ -21,7 +21,7 @@ func (b *bits) set(n uint32) {
 
 func (b bits) has(n uint32) bool { return int(n/64) < len(b) && b[n/64]>>(n%64)&1 != 0 }
 
-// member names a transaction; None is the zero member.
+// member returns a transaction for use in a fact; None becomes the zero member.
 func (c *checker) member(t uint32) fact.Member {
 	if t == check.None {
 		return fact.Member{}
@@ -37,10 +37,10 @@ func (c *checker) pair(first, second uint32) fact.ListPair {
 	return fact.ListPair{First: c.member(first), Second: c.member(second)}
 }
 
-// on names a list.
+// on returns the name of a list.
 func (c *checker) on(list uint32) fact.Object { return fact.Object(c.List(c.keys.key[list])) }
 
-// name names an element of a list.
+// name returns the name of an element.
 func (c *checker) name(list uint32, element uint64) fact.Element {
 	if element == Missing {
 		return ""
@@ -48,12 +48,12 @@ func (c *checker) name(list uint32, element uint64) fact.Element {
 	return fact.Element(c.Element(c.keys.key[list], element))
 }
 
-// appendedBy names the element of an append.
+// appendedBy returns the name of an append's element.
 func (c *checker) appendedBy(op uint32) fact.Element {
 	return c.name(c.opList[op]&^opKinds, c.elementOf(c.ownerOf(op), op))
 }
 
-// elementAt names the element that made a version of a list.
+// elementAt returns the name of the element that made a version of a list.
 func (c *checker) elementAt(list, version uint32) fact.Element {
 	return c.name(list, c.elementIn(list, version))
 }
@@ -68,7 +68,7 @@ func (c *checker) elements(list uint32, all []uint64) fact.Elements {
 	return e
 }
 
-// version returns the elements of a version of a list; of nowhere none.
+// version returns the elements of a version of a list, and none for nowhere.
 func (c *checker) version(list, version uint32) fact.Elements {
 	if version == nowhere {
 		return c.elements(list, nil)
@@ -76,7 +76,7 @@ func (c *checker) version(list, version uint32) fact.Elements {
 	return c.elements(list, c.content(list, version))
 }
 
-// readAt returns what an operation read of a list, by its own recording.
+// readAt returns the result of reading a list, as recorded by the reader.
 func (c *checker) readAt(op, list uint32) fact.Elements {
 	if read := c.partial[op]; read != nil {
 		return c.elements(list, read)
@@ -92,7 +92,7 @@ func (c *checker) inTheEnd(list uint32) fact.Elements {
 	return c.version(list, c.final[list])
 }
 
-// fact states a finding.
+// fact converts a finding to a fact.
 func (c *checker) fact(kind int, f finding) fact.Fact {
 	on := c.on(f.list)
 	read := func() fact.ListRead {
@@ -141,8 +141,7 @@ func (c *checker) fact(kind int, f finding) fact.Fact {
 	return fact.ListForeign{On: on, End: c.elements(f.list, f.read), Element: c.name(f.list, f.read[len(f.read)-1])}
 }
 
-// contradiction states that a read contradicts another one, or the recording of who appended
-// what was read.
+// contradiction returns the fact that a read contradicts another read or the writer's recording.
 func (c *checker) contradiction(f finding) fact.Fact {
 	r := fact.ListRead{Reader: c.member(f.t), On: c.on(f.list)}
 	if f.other == check.None {
@@ -163,7 +162,7 @@ func (c *checker) contradiction(f finding) fact.Fact {
 	return fact.ListContradiction{ListRead: r, Other: c.version(f.list, c.placeOf(f.other, f.list, c.elementIn(f.list, f.at)))}
 }
 
-// placeOf returns the version that a transaction made by appending an element to a list.
+// placeOf returns the version that a transaction made by appending an element.
 func (c *checker) placeOf(t, list uint32, element uint64) uint32 {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		if c.opList[op] == opAppend|list && c.elementOf(t, op) == element {
@@ -173,5 +172,5 @@ func (c *checker) placeOf(t, list uint32, element uint64) uint32 {
 	return nowhere
 }
 
-// outcome returns how a transaction ended, as its client learned it.
+// outcome returns the outcome of a transaction that its client learned.
 func (c *checker) outcome(t uint32) history.Outcome { return history.Outcome(c.state[t] &^ observed) }

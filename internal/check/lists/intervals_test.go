@@ -10,10 +10,10 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestIntervals compares strict serializability with its definition where two clocks are known
-// within bounds: it holds only if it does for every pair of errors within them, and is broken only
-// if it is for every pair. Sessions, each of one clock, are exact.
-func TestIntervals(t *testing.T) {
+// TestClockErrorsAgainstDefinition compares strict serializability with its definition when two clocks have
+// bounded errors. It may hold only if it holds for every pair of errors, and be broken only if it is broken
+// for every pair. Sessions have one clock each and are exact.
+func TestClockErrorsAgainstDefinition(t *testing.T) {
 	counts := map[graph.State]int{}
 	missed := 0
 	for seed := range checktest.Rounds(1500, 20_000) {
@@ -32,7 +32,7 @@ func TestIntervals(t *testing.T) {
 		}
 		report := c.report()
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
 			moved := append([]Transaction(nil), list...)
 			for i := range moved {
 				if moved[i].Clock == 1 {

@@ -2,18 +2,18 @@ package lists
 
 import "stroppy/internal/check"
 
-// keyTable numbers the keys of lists from 0, in the order in which they come. It is a hash
-// table with open addressing and linear probing.
+// keyTable numbers the keys of lists from 0, in the order of their first occurrence. It is a hash table with
+// open addressing and linear probing.
 type keyTable struct {
 	key   []uint64
-	slot  []uint32 // the number of a key and 1
+	slot  []uint32 // the number of a key plus one
 	shift uint
 	last  uint32
 }
 
 const firstSlots = 10 // bits
 
-// number returns the number of a key, which it has from now on.
+// number returns the number of a key. It assigns a number to a new key.
 func (t *keyTable) number(key uint64) uint32 {
 	if int(t.last) < len(t.key) && t.key[t.last] == key {
 		return t.last
@@ -30,9 +30,9 @@ func (t *keyTable) number(key uint64) uint32 {
 	return t.last
 }
 
-// find returns the slot of a key, or the empty one where it belongs.
+// find returns the slot of a key, or an empty slot for it.
 func (t *keyTable) find(key uint64) uint64 {
-	at := key * 0x9e3779b97f4a7c15 >> t.shift // by the golden ratio (Knuth, volume 3, section 6.4)
+	at := key * 0x9e3779b97f4a7c15 >> t.shift // golden ratio hash (Knuth, volume 3, section 6.4)
 	for t.slot[at] != 0 && t.key[t.slot[at]-1] != key {
 		at = (at + 1) & uint64(len(t.slot)-1)
 	}
@@ -50,17 +50,17 @@ func (t *keyTable) grow() {
 	}
 }
 
-// elementTable finds the places of elements in one list after another, without allocating for
-// each.
+// elementTable finds the positions of elements in one list after another, without an allocation for each
+// list.
 type elementTable struct {
 	element []uint64
 	place   []uint32
-	list    []uint32 // which list a slot is of
+	list    []uint32 // the list that uses the slot
 	number  uint32
 	mask    uint64
 }
 
-// fill takes the next list, and returns the places of elements that are in it already.
+// fill loads the next list. It returns the positions of repeated elements.
 func (t *elementTable) fill(list []uint64) (twice []uint32) {
 	if t.element == nil || 2*len(list) > len(t.element) {
 		size := 64
@@ -89,18 +89,18 @@ func (t *elementTable) slotOf(e uint64) uint64 {
 	return at
 }
 
-// move gives an element of the list another place.
+// move changes the position of an element.
 func (t *elementTable) move(e uint64, place uint32) { t.place[t.slotOf(e)] = place }
 
-// find returns the place of an element in the list.
+// find returns the position of an element.
 func (t *elementTable) find(e uint64) (place uint32, ok bool) {
 	at := t.slotOf(e)
 	return t.place[at], t.list[at] == t.number
 }
 
-// elementStore holds lists that grow. What a list leaves behind when it has to move is used again.
+// elementStore holds growing lists. The memory that a moved list leaves is reused.
 type elementStore struct {
-	free  [32][][]uint64 // by the binary logarithm of the room
+	free  [32][][]uint64 // by the binary logarithm of the capacity
 	chunk []uint64
 }
 
@@ -109,7 +109,7 @@ const (
 	chunkSize = 1 << 16
 )
 
-// extend returns a list with more elements behind.
+// extend returns a list with more elements appended.
 func (a *elementStore) extend(list, more []uint64) []uint64 {
 	want := len(list) + len(more)
 	if want <= cap(list) {
@@ -148,8 +148,8 @@ func (a *elementStore) take(room int) []uint64 {
 	return list
 }
 
-// made returns who made the version of a list, or the last one before it of which that is
-// known; None is nobody.
+// made returns the writer of a version, or of the last earlier version with a known writer. None means that
+// there is no such writer.
 func (c *checker) made(list, version uint32) uint32 {
 	if v := c.madeAt(list, version); v != 0 {
 		return c.writer[c.first[list]+v-1] & writerMask
@@ -157,7 +157,7 @@ func (c *checker) made(list, version uint32) uint32 {
 	return check.None
 }
 
-// madeAt returns the version that made is about; 0 is none.
+// madeAt returns the version whose writer made returns; 0 means none.
 func (c *checker) madeAt(list, version uint32) uint32 {
 	for v := version; v > 0; v = c.parent(list, v) {
 		if w := c.writer[c.first[list]+v-1]; w != check.None && w&noEffect == 0 {
@@ -167,8 +167,8 @@ func (c *checker) madeAt(list, version uint32) uint32 {
 	return 0
 }
 
-// next returns who made the version after one, or the first later one of which that is known;
-// if nobody has read one, the node that comes after all that was read. None is nobody.
+// next returns the writer of the version after the given one, or of the first later version with a known
+// writer. If there is none, it returns the node for unread appends, or None.
 func (c *checker) next(list, version uint32) uint32 {
 	for v := c.first[list] + version; v < c.first[list+1]; v++ {
 		if w := c.writer[v]; w != check.None && w&noEffect == 0 {
@@ -181,5 +181,5 @@ func (c *checker) next(list, version uint32) uint32 {
 	return c.later[list]
 }
 
-// length returns how many versions of a list are known.
+// length returns the number of known versions of a list.
 func (c *checker) length(list uint32) uint32 { return c.first[list+1] - c.first[list] }

@@ -8,29 +8,29 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// The oddities: what is wrong with what was read, without any cycle.
+// These are the oddities: errors of reads and appends that need no cycle.
 const (
-	garbage      = iota // an element that nobody appended
-	duplicate           // an element twice in a list
-	takenBack           // the same in a list of rows, of which the end state has one at most: the other was of a try that was taken back
-	disorder            // two appends of one transaction in another order than it made them
-	incompatible        // two reads of a list of which neither is the beginning of the other
-	twice               // the same element appended twice: the input is no history of this kind
-	aborted             // a read of what was aborted
-	dirtyUpdate         // an append behind what was aborted
-	gap                 // an append behind a place where nothing is in the end
+	garbage      = iota // an element that no transaction appended
+	duplicate           // an element that occurs twice in a list
+	takenBack           // the same in a list of rows, if the end state has at most one: the other was from a rolled-back try
+	disorder            // two appends of one transaction in the wrong order
+	incompatible        // two reads of a list, neither of which is a prefix of the other
+	twice               // the same element appended twice: the input is not a history of this kind
+	aborted             // a read of an aborted append
+	dirtyUpdate         // an append after an aborted one
+	gap                 // an append after an empty position
 	halfway             // a read between two appends of one transaction
-	future              // a read of what the transaction appended only later
-	internal            // a read that misses what the transaction itself had appended
-	vanished            // a later read that misses what is of a transaction seen before
-	fractured           // an earlier read that does
-	lost                // an acknowledged append that the end state does not have
+	future              // a read of an element that the transaction appended only later
+	internal            // a read that misses an append of its own transaction
+	vanished            // a later read that misses an append of a transaction seen before
+	fractured           // an earlier read that misses it
+	lost                // an acknowledged append that is missing in the end state
 	ghost               // an aborted append in the end state
-	foreign             // an element in the end state that nobody appended
+	foreign             // an element in the end state that no transaction appended
 	oddities
 )
 
-// oddityRules say of each oddity which check it breaks and which levels forbid it.
+// oddityRules returns for each oddity the check that it breaks and the levels that forbid it.
 func oddityRules() [oddities]struct {
 	check, name string
 	forbidden   []isolation.Level
@@ -61,22 +61,22 @@ func oddityRules() [oddities]struct {
 	}
 }
 
-// finding is one instance of an oddity. Only what it is about is set.
+// finding is one instance of an oddity. Only the relevant fields are set.
 type finding struct {
 	list     uint32
-	t, other uint32 // who read, and whose append it is about
-	op       uint32 // the operation of t; None is a range, or the end state
-	append   uint32 // the append that it is about: of t or of other
+	t, other uint32 // the reader, and the transaction of the append
+	op       uint32 // the operation of t; None: a range, or the end state
+	append   uint32 // the append, of t or of other
 	seen     uint32 // another operation of t
-	at       uint32 // the version that it is about
+	at       uint32 // the version
 	behind   uint32 // an earlier version
 	read     []uint64
 }
 
-// oddity is what was found of one kind: how often, and the first few.
+// oddity holds the number of findings of one kind, and the first few.
 type oddity struct {
 	count  int
-	ofLost int // in how many of them a transaction takes part of which an append is lost
+	ofLost int // number of findings that involve a transaction with a lost append
 	list   []finding
 }
 
@@ -91,22 +91,22 @@ func (c *checker) note(kind int, f finding) {
 	}
 }
 
-// ofTwo reports whether findings of a kind are about two transactions.
+// ofTwo reports whether findings of a kind involve two transactions.
 func (c *checker) ofTwo(kind int) bool {
 	return slices.Contains([]int{twice, aborted, dirtyUpdate, halfway, vanished, fractured, incompatible}, kind)
 }
 
-// contradicts notes a read that contradicts another one, and is no version.
+// contradicts records a read that contradicts another one and is not a version.
 func (c *checker) contradicts(f finding) {
 	f.op, f.other = check.None, check.None
 	c.note(incompatible, f)
 }
 
-// bad are for each version of a list the first ones in it that it must not have; 0 is none.
+// bad holds for each version of a list its first aborted element and its first element without an append; 0
+// means none.
 type bad struct{ aborted, garbage []uint32 }
 
-// badLists finds the elements that were aborted and those that nobody appended; the map has
-// those lists alone.
+// badLists finds aborted elements and elements without an append. The map contains only lists that have one.
 func (c *checker) badLists() map[uint32]*bad {
 	found := map[uint32]*bad{}
 	for l := range uint32(len(c.lists)) {
@@ -143,7 +143,7 @@ func (c *checker) badVersions(l uint32) *bad {
 	return b
 }
 
-// examine looks at every read for what is wrong with it alone.
+// examine looks for errors in each read.
 func (c *checker) examine() {
 	wrong := c.badLists()
 	for t := range c.count() {
@@ -185,7 +185,7 @@ func (c *checker) examine() {
 	}
 }
 
-// noteAborted notes a read of a version that its writer did not leave: it was aborted, or it
+// noteAborted records a read of a version that its writer did not leave: the writer was aborted, or it
 // appended the element to another version.
 func (c *checker) noteAborted(f finding) {
 	f.other = c.writer[c.first[f.list]+f.at-1] & writerMask
@@ -196,15 +196,15 @@ func (c *checker) noteAborted(f finding) {
 	}
 }
 
-// twiceAt reports whether an element of a list is there at another place, too, so that its
-// appender is known.
+// twiceAt reports whether an element also occurs at another position of the list, so that its appender is
+// known.
 func (c *checker) twiceAt(list, version uint32) bool {
 	elements := c.lists[list]
 	element := elements[version-1]
 	return slices.Contains(elements[:version-1], element) || slices.Contains(elements[version:], element)
 }
 
-// examineOwn compares a read with what the transaction itself had appended to the list.
+// examineOwn compares a read with the transaction's own appends to the list.
 func (c *checker) examineOwn(t, read, list, length uint32) {
 	for op := c.row[t]; op < c.row[t+1]; op++ {
 		if c.opList[op] != opAppend|list {
@@ -220,7 +220,7 @@ func (c *checker) examineOwn(t, read, list, length uint32) {
 	}
 }
 
-// examineRange notes a range that misses a list to which the transaction had appended.
+// examineRange records a range that misses a list to which its transaction had appended.
 func (c *checker) examineRange(r *rangeRead) {
 	if !c.counts(r.t) {
 		return
@@ -233,8 +233,8 @@ func (c *checker) examineRange(r *rangeRead) {
 	}
 }
 
-// examineAtomicity looks for transactions that saw a part of another: of those in a core,
-// because each is in a cycle.
+// examineAtomicity looks for transactions that saw a part of another one. It examines only nodes of a core,
+// because each case is on a cycle.
 func (c *checker) examineAtomicity(nodes []uint32) {
 	for _, t := range nodes {
 		if int(t) >= int(c.count()) {
@@ -252,8 +252,8 @@ func (c *checker) examineAtomicity(nodes []uint32) {
 	}
 }
 
-// examineSeen looks for reads of a transaction that miss an append of another, of which
-// an operation read what it appended to another list. A later one is worse than an earlier.
+// examineSeen looks for reads of t that miss an append of writer, although another operation of t read an
+// append of writer to another list. A later read is a worse error than an earlier one.
 func (c *checker) examineSeen(t, seen, writer uint32) {
 	var worst finding
 	kind := oddities
@@ -283,9 +283,9 @@ func (c *checker) examineSeen(t, seen, writer uint32) {
 	}
 }
 
-// older says that a read found a version of a list from before another one. Of two values that
-// were written over the same one that is not known. A row that was not found is a phantom,
-// which these anomalies are not about: its read is by predicate.
+// older reports whether a read found a version older than another one. For two values that overwrote the same
+// one, this is not known. A missing row is a phantom, which does not belong to these anomalies because its
+// read is by predicate.
 func (c *checker) older(list, version, other uint32) bool {
 	if c.kept[list] == Pieces {
 		return false

@@ -13,12 +13,12 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// detail returns the sentences of a result, to be read when a test fails.
+// detail returns the text of a result for messages.
 func detail(r *check.Result) string {
 	return text.Speaker{Words: check.Words{One: "transaction"}}.Detail(r)
 }
 
-// each yields transactions made by hand.
+// each yields the transactions of a slice.
 func each(list []Transaction) func(func(*Transaction, error) bool) {
 	return func(yield func(*Transaction, error) bool) {
 		for i := range list {
@@ -29,8 +29,7 @@ func each(list []Transaction) func(func(*Transaction, error) bool) {
 	}
 }
 
-// weakHistory makes a small history whose reads are of any version, with clients that wait for
-// their answers.
+// weakHistory returns a small history whose reads return any version. Its clients wait for replies.
 func weakHistory(rng *rand.Rand, ranges, deletes bool) []Transaction {
 	count, keys := 2+rng.IntN(4), 1+rng.IntN(3)
 	list := make([]Transaction, count)
@@ -75,7 +74,7 @@ func weakHistory(rng *rand.Rand, ranges, deletes bool) []Transaction {
 			tx.Ops = append(tx.Ops, op)
 		}
 	}
-	// The version order is near the order of the transactions; only a part of it was read.
+	// The version order is close to the order of the transactions; only a part of it was read.
 	visible := make([]int, keys)
 	for k, l := range lists {
 		if rng.IntN(3) == 0 && len(l) > 1 {
@@ -125,8 +124,8 @@ func weakHistory(rng *rand.Rand, ranges, deletes bool) []Transaction {
 	return list
 }
 
-// serialHistory runs transactions one after another on a store, each at some time between its
-// beginning and its end, and then lets some reads go wrong.
+// serialHistory runs transactions one after another on a store, each at a time between its beginning and its
+// end. Then it falsifies some reads.
 func serialHistory(rng *rand.Rand, ranges, deletes bool, wrong int) []Transaction {
 	list := weakHistory(rng, ranges, deletes)
 	s := store{}
@@ -158,7 +157,7 @@ func (s store) clone() store {
 	return c
 }
 
-// run does an operation, and notes what it reads.
+// run executes an operation and records what it reads.
 func (s store) run(op *Op) {
 	switch op.Kind {
 	case Append:
@@ -177,7 +176,7 @@ func (s store) run(op *Op) {
 	}
 }
 
-// agrees says that an operation read what the store has, and does what it does.
+// agrees executes an operation, and reports whether its recorded result is correct.
 func (s store) agrees(op *Op) bool {
 	switch op.Kind {
 	case Read:
@@ -201,7 +200,7 @@ func (s store) agrees(op *Op) bool {
 	}
 	l, made := s[op.Key]
 	if op.Kind == Append && made && l == nil || op.Kind == Delete && len(l) == 0 {
-		return false // nothing is appended to what was deleted, and nothing absent is deleted
+		return false // no append to a deleted list, and no deletion of an absent one
 	}
 	s.run(op)
 	return true
@@ -210,7 +209,7 @@ func (s store) agrees(op *Op) bool {
 // oracle decides by trying every order.
 type oracle struct{ all []Transaction }
 
-// ordered says that a must stand before b in an order.
+// ordered reports whether a must precede b in an order.
 func ordered(a, b *Transaction, o graph.Order) bool {
 	if o == graph.Plain || a.Outcome != history.Committed {
 		return false
@@ -218,7 +217,8 @@ func ordered(a, b *Transaction, o graph.Order) bool {
 	return a.Client == b.Client && a.End <= b.Begin || o == graph.Real && a.End < b.Begin
 }
 
-// some says that an order of all that took effect, whatever of the unknown did, has a property.
+// some reports whether an order of all effective transactions has a property, for some choice of the unknown
+// outcomes.
 func (or oracle) some(o graph.Order, property func(order []*Transaction) bool) bool {
 	var sure, unknown []*Transaction
 	for i := range or.all {
@@ -264,7 +264,7 @@ next:
 	return false
 }
 
-// serializable is the definition: in that order, each alone.
+// serializable is the definition: the transactions run in this order, one at a time.
 func serializable(order []*Transaction) bool {
 	s := store{}
 	for n, t := range order {
@@ -280,8 +280,8 @@ func serializable(order []*Transaction) bool {
 	return true
 }
 
-// snapshot is the definition: transactions commit in that order, each reads from the state at an
-// earlier place and what it wrote, and nobody else committed a write to its lists since then.
+// snapshot is the definition: transactions commit in this order. Each reads a state at an earlier position
+// plus its own writes, and no other transaction wrote to its lists since then.
 func snapshot(o graph.Order) func(order []*Transaction) bool {
 	return func(order []*Transaction) bool {
 		states := []store{{}}
@@ -314,8 +314,8 @@ func snapshot(o graph.Order) func(order []*Transaction) bool {
 	}
 }
 
-// foresees says that a transaction which had ended before another began has read as absent what
-// the other deleted: nobody reads what is not begun.
+// foresees reports whether t read a list as absent that d deleted, although t ended before d began. That is
+// impossible.
 func foresees(t, d *Transaction) bool {
 	if t.Outcome != history.Committed || t.End >= d.Begin {
 		return false
@@ -341,8 +341,8 @@ func writesBoth(a, b *Transaction) bool {
 	})
 }
 
-// committed is PL-2 of histories without deletes: the appends to every list stand in that order,
-// and who reads one stands behind it. With reads, else PL-1.
+// committed is PL-2 for histories without deletes: the appends to each list are in this order, and readers
+// follow them. Without reads, it is PL-1.
 func committed(all []Transaction, reads bool) func(order []*Transaction) bool {
 	return func(order []*Transaction) bool {
 		version, writer, last := map[uint64][]uint64{}, map[[2]uint64]int{}, map[[2]uint64]bool{}
@@ -402,8 +402,8 @@ func committed(all []Transaction, reads bool) func(order []*Transaction) bool {
 	}
 }
 
-// TestOracle compares every decision with the definition.
-func TestOracle(t *testing.T) {
+// TestDecisionsAgainstDefinitions compares every decision with the definition.
+func TestDecisionsAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(1500, 40_000)
 	type outcome struct{ holds, fails, open int }
 	counts := map[isolation.Level]*outcome{}
@@ -458,7 +458,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// holdTogether checks what has to be true of every report.
+// holdTogether checks the properties that every report must have.
 func (c *checker) holdTogether(t *testing.T, seed uint64, r *Report) {
 	t.Helper()
 	for o := graph.Plain; o < graph.Orders; o++ {

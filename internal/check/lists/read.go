@@ -12,32 +12,32 @@ import (
 	"stroppy/internal/history"
 )
 
-// An operation is kept in 5 bytes if lists are short: the number of its list with what it is in
-// the highest bits, and a version of the list.
+// An operation takes 5 bytes if lists are short: the number of its list with the operation's kind in the
+// highest bits, and a version of the list.
 const (
-	opRead   uint32 = iota << 29 // the version that it read; nowhere if that is not known
-	opRow                        // likewise; of a Range
-	opAppend                     // the version that it made, from 1; nowhere if nobody has read it
+	opRead   uint32 = iota << 29 // the version that it read; nowhere: not known
+	opRow                        // likewise, for a row of a Range
+	opAppend                     // the version that it made, from 1; nowhere: not read
 	opDelete                     // 0
 	opKinds  = 7 << 29
 	maxLists = 1 << 29
 )
 
-// nowhere is no place in a list: of a read, that it is not known what was read, and of an
-// append, that nobody has read it.
+// nowhere is not a position in a list. For a read it means that the result is not known; for an append, that
+// it was not read.
 const nowhere = check.None
 
-// transactions are the transactions in the order of the input, in parallel arrays.
+// transactions holds the transactions in the order of the input, in parallel arrays.
 type transactions struct {
-	sequence   []uint32 // the lower half of the id; the client has the other one
-	begin, end []int64  // the end of one of unknown outcome is graph.Never
-	clock      []uint32 // the number of the clock; nil: all are of one
+	sequence   []uint32 // the lower half of the ID; the client has the upper half
+	begin, end []int64  // the end of an unknown outcome is graph.Never
+	clock      []uint32 // the number of the clock; nil: there is one clock
 	client     []uint32
 	state      []uint8  // the outcome, or observed
-	row        []uint32 // the operations of transaction t are row[t] to before row[t+1]
+	row        []uint32 // the operations of transaction t are row[t] to row[t+1]-1
 }
 
-// observed is an unknown outcome of which somebody has read a write.
+// observed is an unknown outcome of a transaction whose write was read.
 const observed uint8 = 128
 
 const (
@@ -45,12 +45,12 @@ const (
 	unknownState   = uint8(history.Unknown)
 )
 
-// counts says that a transaction took effect.
+// counts reports whether a transaction took effect.
 func (t *transactions) counts(n uint32) bool {
 	return t.state[n] == uint8(history.Committed) || t.state[n] == observed
 }
 
-// checker is one check.
+// checker is the state of one check.
 type checker struct {
 	Input
 	watch check.Watch
@@ -58,28 +58,28 @@ type checker struct {
 	transactions
 	opList       []uint32
 	arg          column   // the version that an operation read or made
-	element      []uint64 // of appends, if no function returns them
-	firstElement []uint32 // likewise, by transaction
+	element      []uint64 // by append, unless a function returns the elements
+	firstElement []uint32 // by transaction, likewise
 	ranges       []rangeRead
 	deletes      bool // there is a Delete
 	values       bool // there is a list of Values
-	pieces       bool // and one of Pieces
+	pieces       bool // there is a list of Pieces
 	unread       []unread
 	clients      []client
 	byHigh       map[client]uint32
 	sessions     []uint64          // the names of the clients
-	byName       map[uint64]uint32 // the number of a session
-	last         uint32            // the number of the client of the last transaction
-	doubt        check.Doubt       // whether real time contradicts the order, where the clocks leave it open
+	byName       map[uint64]uint32 // the number of each session
+	last         uint32            // the number of the last transaction's client
+	doubt        check.Doubt       // real time may contradict the order within the clock errors
 
 	keys  keyTable
-	lists [][]uint64 // by number of the key, the longest that was read; of a tree what each version added
-	kept  []Storage  // likewise
+	lists [][]uint64 // by list: the longest version that was read; for a tree, the elements that each version added
+	kept  []Storage  // by list
 	store elementStore
 	trees map[uint32]*tree // the lists of Values that fork
-	value []uint64         // that a transaction wrote
+	value []uint64         // the values that a transaction wrote
 
-	partial map[uint32][]uint64 // by operation, the reads of Pieces that went past an element
+	partial map[uint32][]uint64 // by operation: reads of Pieces that missed an element
 
 	versions
 	graph      *graph.Graph
@@ -87,37 +87,37 @@ type checker struct {
 	found      [oddities]oddity
 	cycles     []cycle
 	violations []violation
-	final      []uint32             // by list, which version the end state has; nowhere where it has another list
-	strange    map[uint32][]uint64  // that other list
+	final      []uint32             // by list: the version in the end state; nowhere: it matches none
+	strange    map[uint32][]uint64  // the lists in the end state that match no version
 	forked     bool                 // two transactions overwrote the same value
-	open       bool                 // and in no order of such values is every transaction seen whole
-	unplaced   bool                 // there are appends to Values of which neither is known what they were made of nor who read them
-	appended   map[listElement]bool // of such lists, what was appended to them
-	lost       bits                 // the transactions of which an acknowledged append is lost
-	updates    bits                 // those of which an update is lost, or who did not see it
-	retried    bits                 // the transactions that were tried more than once
-	lean       bool                 // the operations are forgotten before the graph is decided
+	open       bool                 // no order of such values lets every transaction be seen completely
+	unplaced   bool                 // there are appends to Values whose origin and readers are both unknown
+	appended   map[listElement]bool // the appends to such lists
+	lost       bits                 // the transactions with a lost acknowledged append
+	updates    bits                 // the transactions with a lost update, or that missed one
+	retried    bits                 // the transactions with more than one try
+	lean       bool                 // the operations are dropped before the graph is decided
 	damage     fact.Fact            // why the transactions cannot be trusted; nil: they can
-	why        fact.Fact            // what leaves undecided what seems valid; nil: nothing
-	unsettled  [graph.Orders]bool   // whether snapshot isolation in an order is open because of appends that nobody has read
+	why        fact.Fact            // why nothing can be called valid; nil: no reason
+	unsettled  [graph.Orders]bool   // by order: snapshot isolation is undecided because of unread appends
 }
 
-// client is a client with the upper half of the ids of its transactions. If these have several, it
-// stands for so many.
+// client is a client with the upper half of its transactions' IDs. A client whose IDs have several upper
+// halves has several entries.
 type client struct {
 	session uint32
 	high    uint32
 }
 
-// rangeRead is a Range: its operations are those from first to before last, a row each.
+// rangeRead is a Range. Its operations, one for each row, are first to last-1.
 type rangeRead struct {
 	t, first, last uint32
 	low, high      uint64
 }
 
-// unread is what a transaction of unknown outcome has read.
+// unread is a read of a transaction of unknown outcome.
 type unread struct {
-	t, op uint32 // the operation is None of a value that it wrote
+	t, op uint32 // the operation is None for a value that it wrote
 	list  uint32
 	read  []uint64
 }
@@ -138,23 +138,23 @@ func newChecker(ctx context.Context, in Input) *checker {
 	return c
 }
 
-// grow makes room for so many transactions.
+// grow allocates space for n transactions.
 func (c *checker) grow(n int) {
 	c.sequence, c.client = slices.Grow(c.sequence, n), slices.Grow(c.client, n)
 	c.begin, c.end = slices.Grow(c.begin, n), slices.Grow(c.end, n)
 	c.state, c.row = slices.Grow(c.state, n), slices.Grow(c.row, n+1)
 }
 
-// read takes the whole history.
+// read reads the whole history.
 func (c *checker) read() error {
 	var problem error
 	for t := range check.Each(&c.watch, "the history", c.Transactions, &problem) {
 		if len(c.opList)+len(t.Ops) > 1<<31 {
-			return fmt.Errorf("the history has more than %d operations, which is more than one check takes", uint32(1<<31))
+			return fmt.Errorf("the history has more than the limit of %d operations: check a shorter run", uint32(1<<31))
 		}
 		c.add(t)
 		if len(c.keys.key) >= maxLists {
-			return fmt.Errorf("the history has more than %d lists, which is more than one check takes", maxLists)
+			return fmt.Errorf("the history has more than the limit of %d lists: check a shorter run", maxLists)
 		}
 	}
 	if c.watch.Err != nil {
@@ -171,7 +171,7 @@ func (c *checker) read() error {
 	return nil
 }
 
-// undecided notes what is missing for calling anything valid; the first counts.
+// undecided records a reason why nothing can be called valid. The first reason counts.
 func (c *checker) undecided(why fact.Fact) {
 	if c.why == nil {
 		c.why = why
@@ -221,8 +221,8 @@ func (c *checker) add(t *Transaction) {
 	}
 }
 
-// addTimes notes when a transaction was, and of which client. An aborted one has no edges, so
-// that its times say nothing of others.
+// addTimes records the times and the client of a transaction. An aborted transaction has no edges, so its
+// times do not matter.
 func (c *checker) addTimes(t *Transaction) {
 	high := uint32(t.ID >> 32)
 	if int(c.last) >= len(c.clients) || c.clients[c.last].high != high || c.sessions[c.clients[c.last].session] != t.Client {
@@ -257,18 +257,18 @@ func (c *checker) clientOf(name uint64, high uint32) uint32 {
 
 func (t *transactions) count() uint32 { return uint32(len(t.state)) }
 
-// idOf returns the id of a transaction.
+// idOf returns the ID of a transaction.
 func (c *checker) idOf(t uint32) history.ID {
 	return history.ID(c.clients[c.client[t]].high)<<32 | history.ID(c.sequence[t])
 }
 
-// sessionOf returns the number of the client of a transaction.
+// sessionOf returns the number of a transaction's session.
 func (c *checker) sessionOf(t uint32) uint32 { return c.clients[c.client[t]].session }
 
-// sessionOrder finds of each transaction the one of the same client before it.
+// sessionOrder finds the previous transaction of each transaction's client.
 type sessionOrder struct {
 	*checker
-	latest []uint32 // by session, the last transaction of which the client had the answer
+	latest []uint32 // by session: the last transaction with a reply
 }
 
 func (c *checker) newSessionOrder() *sessionOrder {
@@ -279,9 +279,8 @@ func (c *checker) newSessionOrder() *sessionOrder {
 	return s
 }
 
-// before returns the transaction of the same client of which it had the answer before it began
-// a transaction; None is none. It is called for all transactions in their order. Of transactions
-// of one client that overlap no order is known.
+// before returns the last transaction of the same client whose reply arrived before t began, or None. It must
+// be called for all transactions in order. Overlapping transactions of one client have no known order.
 func (s *sessionOrder) before(t uint32) uint32 {
 	if s.state[t] == uint8(history.Aborted) {
 		return check.None
@@ -296,7 +295,7 @@ func (s *sessionOrder) before(t uint32) uint32 {
 	return before
 }
 
-// times are those of the transactions, of which real time is what is sure.
+// times returns the times of the transactions with their certain bounds.
 func (c *checker) times() []graph.Times {
 	if c.clock == nil {
 		return []graph.Times{{Begin: c.begin, End: c.end}}
@@ -311,7 +310,7 @@ func (c *checker) times() []graph.Times {
 	return []graph.Times{{Begin: c.begin, End: c.end, Group: c.clock}, {Begin: begin, End: end}}
 }
 
-// apart is how far the times of two transactions may be wrong beside each other, ns.
+// apart returns the maximal error between the times of two transactions, in ns.
 func (c *checker) apart(a, b uint32) int64 {
 	if c.clock == nil || c.clock[a] == c.clock[b] {
 		return 0
@@ -319,7 +318,7 @@ func (c *checker) apart(a, b uint32) int64 {
 	return c.Errors[c.clock[a]] + c.Errors[c.clock[b]]
 }
 
-// ended says that a transaction had ended before another began, for sure.
+// ended reports whether a transaction certainly ended before another began.
 func (c *checker) ended(t, began uint32) bool {
 	return c.end[t] != graph.Never && c.end[t]+c.apart(t, began) < c.begin[began]
 }
@@ -340,8 +339,8 @@ func (c *checker) list(key uint64) uint32 {
 	return n
 }
 
-// addRead takes what was read of one list. What an aborted transaction read says nothing; of
-// what one of unknown outcome read that is not known yet.
+// addRead records a read of one list. Reads of aborted transactions are ignored. Reads of unknown outcomes
+// are kept until the outcome is known.
 func (c *checker) addRead(kind, t uint32, outcome history.Outcome, key uint64, read []uint64, known bool) {
 	list, length, op := c.list(key), nowhere, uint32(len(c.opList))
 	if known && outcome == history.Committed {
@@ -352,7 +351,7 @@ func (c *checker) addRead(kind, t uint32, outcome history.Outcome, key uint64, r
 	c.op(kind|list, length)
 }
 
-// take observes what an operation read.
+// take records the result of an operation's read.
 func (c *checker) take(op, list, t uint32, read []uint64) uint32 {
 	length := c.observe(list, t, read)
 	if c.kept[list] == Pieces && length != nowhere && slices.Contains(read, Missing) {

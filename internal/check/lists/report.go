@@ -17,7 +17,7 @@ type violation struct {
 	forbidden []isolation.Level
 }
 
-// report makes the results.
+// report returns the results.
 func (c *checker) report() *Report {
 	r := &Report{Transactions: c.effective(), Dependencies: c.graph.Edges(), Lists: len(c.kept), Clients: len(c.sessions)}
 	c.explain()
@@ -32,7 +32,7 @@ func (c *checker) report() *Report {
 	return r
 }
 
-// untrusted is the report of a history that says nothing, because it is damaged.
+// untrusted returns the report of a history that proves nothing because it is damaged.
 func (c *checker) untrusted() *Report {
 	r := &Report{Lists: len(c.kept), Clients: len(c.sessions)}
 	for _, name := range []string{Lists, check.Durable, check.NoGhost} {
@@ -51,7 +51,7 @@ func (c *checker) untrusted() *Report {
 	return r
 }
 
-// agreement is the result of the reads of each list.
+// agreement returns the result about the reads of each list.
 func (c *checker) agreement() check.Result {
 	return check.Result{Name: Lists, Required: true}.Judge(c.findings(), c.why, fact.ListsAgree{Prefixes: !c.values && !c.pieces})
 }
@@ -64,7 +64,7 @@ func (c *checker) noGhost() check.Result {
 	return check.Result{Name: check.NoGhost, Required: true}.Judge(c.findings(), c.whyNoEnd(), fact.ListsNoGhost{})
 }
 
-// whyNoEnd returns why a check of the end state is not decided; nil if it is.
+// whyNoEnd returns the reason why a check of the end state is undecided, or nil if it is decided.
 func (c *checker) whyNoEnd() fact.Fact {
 	switch {
 	case c.End != nil:
@@ -75,7 +75,7 @@ func (c *checker) whyNoEnd() fact.Fact {
 	return fact.NoEnd{}
 }
 
-// explain makes findings of all that was found.
+// explain converts everything that was found to findings.
 func (c *checker) explain() {
 	for kind := range oddityRules() {
 		if c.found[kind].count > 0 {
@@ -87,7 +87,7 @@ func (c *checker) explain() {
 	}
 }
 
-// findings returns all that was found.
+// findings returns all findings.
 func (c *checker) findings() []check.Finding {
 	list := make([]check.Finding, len(c.violations))
 	for i := range c.violations {
@@ -96,12 +96,12 @@ func (c *checker) findings() []check.Finding {
 	return list
 }
 
-// oddityFound is what was found of one kind.
+// oddityFound returns the finding of one kind of oddity.
 func (c *checker) oddityFound(kind int) violation {
 	o, rule := &c.found[kind], oddityRules()[kind]
 	v := violation{check.Finding{Check: rule.check, Anomaly: rule.name}, rule.forbidden}
 	if kind == incompatible && !c.forbidsDirtyReads() {
-		v.Check = check.Serializable // a read of what was rolled back can make that
+		v.Check = check.Serializable // a rolled-back read can cause this
 	}
 	if len(rule.forbidden) > 0 {
 		v.Forbidden = rule.forbidden[0]
@@ -122,7 +122,7 @@ func (c *checker) oddityFound(kind int) violation {
 	return v
 }
 
-// show hands over a violation, which the first of some transactions shows.
+// show passes on a violation, which the first of the transactions shows.
 func (c *checker) show(f *check.Finding, by []history.ID, object string, is fact.Fact) {
 	if c.OnViolation == nil {
 		return
@@ -148,7 +148,7 @@ func (c *checker) shownBy(kind int, f finding) (list []uint32) {
 	return list
 }
 
-// cycleFound is what was found of one kind of cycles.
+// cycleFound returns the finding of one kind of cycle.
 func (c *checker) cycleFound(k cycle) violation {
 	v := violation{check.Finding{Check: checkOf(k.order), Anomaly: k.name, Forbidden: k.forbidden[0], AtLeast: !k.exact && k.count > 1}, k.forbidden}
 	v.Cycle = c.edges(k)
@@ -168,7 +168,7 @@ func (c *checker) cycleFound(k cycle) violation {
 	return v
 }
 
-// cycleFact states what a cycle comes to; its edges say why.
+// cycleFact returns the fact of a cycle. Its edges state the reasons.
 func (c *checker) cycleFact(k cycle, edges []check.Edge) fact.Fact {
 	if k.name == lostUpdate {
 		if m, ok := c.meetUpdate(k.steps[0].From, k.steps[1].From); ok {
@@ -185,12 +185,12 @@ func (c *checker) cycleFact(k cycle, edges []check.Edge) fact.Fact {
 	return f
 }
 
-// reportLevels makes a result of each level. What breaks several is said at the first.
+// reportLevels adds the result of each level. A violation of several levels is reported for the first.
 func (c *checker) reportLevels(r *Report) {
 	var holds []isolation.Level
-	said := make([]isolation.Level, len(c.violations)) // at which level; Unknown is not yet
+	said := make([]isolation.Level, len(c.violations)) // the level that reports each violation; Unknown: not reported yet
 	for _, l := range isolation.Levels() {
-		if l == isolation.Causal { // which these graphs do not decide
+		if l == isolation.Causal { // these graphs do not decide it
 			continue
 		}
 		one := check.Result{Name: l.String()}
@@ -229,13 +229,13 @@ func (c *checker) reportLevels(r *Report) {
 	r.Holds = isolation.Strongest(holds)
 }
 
-// checkOf names the check that decides an order.
+// checkOf returns the name of the check that decides an order.
 func checkOf(o graph.Order) string {
 	return [graph.Orders]string{check.Serializable, Session, check.Strict}[o]
 }
 
-// ordered is the result about an order of all transactions. What is wrong without the order of
-// clients, or without real time, is not reported again.
+// ordered returns the result about an order of all transactions. A violation that needs neither the order of
+// clients nor real time is not reported again.
 func (c *checker) ordered(o graph.Order, report *Report) check.Result {
 	top := graph.TestSerializable.Level(o)
 	var why fact.Fact
@@ -254,8 +254,8 @@ func (c *checker) ordered(o graph.Order, report *Report) check.Result {
 	return r
 }
 
-// openClaim returns a level of the claim that is not decided, where what is broken of an order is
-// of none; Unknown is none.
+// openClaim returns an undecided level of the claim, if no level of the claim is broken in the order. Unknown
+// means none.
 func (c *checker) openClaim(o graph.Order) isolation.Level {
 	open := isolation.Unknown
 	for _, l := range c.claimed(o) {
@@ -269,7 +269,7 @@ func (c *checker) openClaim(o graph.Order) isolation.Level {
 	return open
 }
 
-// claimed are the levels of an order that the claim includes.
+// claimed returns the levels of an order that the claim includes.
 func (c *checker) claimed(o graph.Order) (list []isolation.Level) {
 	claim := c.Expect
 	if claim == isolation.Unknown {
@@ -284,14 +284,14 @@ func (c *checker) claimed(o graph.Order) (list []isolation.Level) {
 	return list
 }
 
-// required reports whether the claim is about what a check decides: it is of the level of that
-// check, or of a weaker one that is broken or not decided.
+// required reports whether the claim covers the check of an order: it includes the check's level, or a weaker
+// level that is broken or undecided.
 func (c *checker) required(o graph.Order) bool {
 	list := c.claimed(o)
 	return slices.Contains(list, graph.TestSerializable.Level(o)) || slices.ContainsFunc(list, func(l isolation.Level) bool { return c.keeps(l) != graph.Holds })
 }
 
-// whyOpen returns why a level that is not broken is not decided.
+// whyOpen returns the reason why a level that is not broken is undecided.
 func (c *checker) whyOpen(l isolation.Level) fact.Fact {
 	switch {
 	case c.why != nil:
@@ -310,7 +310,7 @@ func (c *checker) whyOpen(l isolation.Level) fact.Fact {
 	return fact.ListAbsent{}
 }
 
-// uncertainty is how far the times of two clocks may be wrong beside each other.
+// uncertainty returns the maximal error between the times of two clocks.
 func (c *checker) uncertainty() time.Duration {
 	var first, second int64
 	for _, error := range c.Errors {

@@ -7,22 +7,21 @@ import (
 	"stroppy/internal/check"
 )
 
-// Storage says how a database keeps a list, and so what its reads show.
+// Storage states how a database keeps a list, which determines what reads show.
 type Storage uint8
 
 const (
-	// Objects are lists to which the database appends. The order of their elements is its own,
-	// so two reads of which neither is the beginning of the other are of no order.
+	// Objects are lists to which the database appends. The database orders the elements, so if neither of two
+	// reads is a prefix of the other, no order explains them.
 	Objects Storage = iota
 
-	// Values are lists that a client reads and writes whole, with its elements behind. A value
-	// shows which one its writer had read. Two that were written over the same one are a lost
-	// update and no more: which of them came last is not known.
+	// Values are lists that a client reads and writes as a whole, with its elements appended. A value shows
+	// which value its writer had read. Two values that overwrote the same one are a lost update; which of
+	// them was last is not known.
 	Values
 
-	// Pieces are lists of which each element is a row of its own, at the place behind the last
-	// one that its transaction saw. A row is never changed, and a read may miss any of them, as
-	// one by a predicate does.
+	// Pieces are lists in which each element is a row of its own, placed after the last row that its
+	// transaction saw. A row never changes. A read may miss rows, like a read by predicate.
 	Pieces
 	storages
 )
@@ -31,7 +30,7 @@ var storageNames = [storages]string{"objects", "values", "pieces"}
 
 func (s Storage) String() string { return storageNames[s] }
 
-// ParseStorage reads what String wrote. Of no name lists are objects.
+// ParseStorage parses the result of String. An empty name means Objects.
 func ParseStorage(name string) (Storage, error) {
 	if name == "" {
 		return Objects, nil
@@ -39,30 +38,28 @@ func ParseStorage(name string) (Storage, error) {
 	if i := slices.Index(storageNames[:], name); i >= 0 {
 		return Storage(i), nil
 	}
-	return Objects, fmt.Errorf("no storage of lists is called %q: one is %v", name, storageNames)
+	return Objects, fmt.Errorf("unknown storage of lists %q: use one of %v", name, storageNames)
 }
 
-// Missing stands in a read of Pieces at a place whose element was not found, although a later
-// one was.
+// Missing marks a position in a read of Pieces whose element was not found, although a later one was.
 const Missing = ^uint64(0)
 
-// tree is a list of Values of which two reads do not fit together. Its versions are numbered
-// as they were found, each after its parent, and its elements are those that each added. An
-// element may have several versions: a client writes the same element again after a try that
-// was rolled back, behind what it has read then.
+// tree is a list of Values with two reads that do not fit together. Its versions are numbered as they were
+// found, each after its parent; the elements are those that each version added. An element may have several
+// versions: after a rolled-back try, a client writes the same element again after what it then reads.
 type tree struct {
-	parent []uint32          // of a version, from 1
-	first  map[uint64]uint32 // the first version by the element that it added
-	again  map[step]uint32   // further versions of the same elements
+	parent []uint32          // by version, from 1
+	first  map[uint64]uint32 // the first version for each added element
+	again  map[step]uint32   // further versions for the same elements
 }
 
-// step is an element that was put behind a version.
+// step is an element that was appended to a version.
 type step struct {
 	parent  uint32
 	element uint64
 }
 
-// child returns the version that an element made of another version; 0 is none.
+// child returns the version that results from appending an element to another version; 0 means none.
 func (t *tree) child(parent uint32, element uint64) uint32 {
 	if v := t.first[element]; v != 0 && t.parent[v-1] == parent {
 		return v
@@ -85,8 +82,8 @@ func (t *tree) add(parent uint32, element uint64) uint32 {
 	return version
 }
 
-// observe takes what was read of a list, and returns which version it is: in a list that is no
-// tree, how long. A read that contradicts another read is nowhere. The reader is None of the end state.
+// observe records a read of a list and returns its version, which is the length unless the list is a tree. A
+// read that contradicts another one is nowhere. The reader is None for the end state.
 func (c *checker) observe(list, t uint32, read []uint64) uint32 {
 	known := c.lists[list]
 	both := min(len(known), len(read))
@@ -106,7 +103,7 @@ func (c *checker) observe(list, t uint32, read []uint64) uint32 {
 	return uint32(len(read))
 }
 
-// observeTree takes a value of a list that is a tree from now on.
+// observeTree records a value of a list that is, or becomes, a tree.
 func (c *checker) observeTree(list uint32, read []uint64) (version uint32) {
 	of := c.trees[list]
 	if of == nil {
@@ -130,7 +127,7 @@ func (c *checker) observeTree(list uint32, read []uint64) (version uint32) {
 	return version
 }
 
-// observePieces takes a read of a list of rows that misses some, or fills in what others missed.
+// observePieces records a read of a list of rows that misses some rows, or adds rows that others missed.
 func (c *checker) observePieces(list, t uint32, read []uint64) uint32 {
 	known := c.lists[list]
 	both := min(len(known), len(read))
@@ -151,7 +148,7 @@ func (c *checker) observePieces(list, t uint32, read []uint64) uint32 {
 	return uint32(len(read))
 }
 
-// parent returns the version that another was made of.
+// parent returns the version from which another one was made.
 func (c *checker) parent(list, version uint32) uint32 {
 	if of := c.trees[list]; of != nil {
 		return of.parent[version-1]
@@ -159,7 +156,7 @@ func (c *checker) parent(list, version uint32) uint32 {
 	return version - 1
 }
 
-// contains says that a version of a list has another one in it, or is it.
+// contains reports whether a version of a list includes another one or equals it.
 func (c *checker) contains(list, version, other uint32) bool {
 	of := c.trees[list]
 	if of == nil || other == nowhere || version == nowhere {
@@ -171,7 +168,7 @@ func (c *checker) contains(list, version, other uint32) bool {
 	return version == other
 }
 
-// sees says that an operation that read a version of a list found another one in it.
+// sees reports whether an operation that read a version of a list also saw another version.
 func (c *checker) sees(op, list, version, other uint32) bool {
 	if !c.contains(list, version, other) {
 		return false
@@ -179,13 +176,13 @@ func (c *checker) sees(op, list, version, other uint32) bool {
 	return !c.misses(op, other)
 }
 
-// misses says that a read of Pieces did not find the element at a place that it went past.
+// misses reports whether a read of Pieces did not find the element at a position that it passed.
 func (c *checker) misses(op, place uint32) bool {
 	read := c.partial[op]
 	return read != nil && place > 0 && int(place) <= len(read) && read[place-1] == Missing
 }
 
-// children are the versions of a tree that were made of one of its versions by transactions that took effect.
+// children returns the effective transactions that made versions of a tree from one of its versions.
 func (c *checker) children(list, version uint32) (by []uint32) {
 	for v, parent := range c.trees[list].parent {
 		if parent == version && c.effect(list, uint32(v+1)) != check.None {
@@ -195,7 +192,7 @@ func (c *checker) children(list, version uint32) (by []uint32) {
 	return by
 }
 
-// effect returns who made a version of a list, and took effect; None is nobody.
+// effect returns the writer of a version if it took effect, and None otherwise.
 func (c *checker) effect(list, version uint32) uint32 {
 	if version == 0 || version == nowhere {
 		return check.None
@@ -220,8 +217,8 @@ func (c *checker) content(list, version uint32) []uint64 {
 	return elements
 }
 
-// base returns the operation by which a transaction read a list before it appended to it; None
-// if it did not, or read several versions of it.
+// base returns the read of a list before the transaction's append to it. It returns nil if there is none, or
+// if several versions were read.
 func base(t *Transaction, key uint64) (read *Op) {
 	for i := range t.Ops {
 		op := &t.Ops[i]
@@ -239,8 +236,8 @@ func base(t *Transaction, key uint64) (read *Op) {
 	return nil
 }
 
-// written takes what a transaction wrote over the values that it had read, which is known
-// whether or not somebody has read it. One of unknown outcome may have written nothing.
+// written records the values that a transaction wrote over what it had read. They are known even if they were
+// not read. A transaction of unknown outcome may have written nothing.
 func (c *checker) written(n uint32, t *Transaction) {
 	for i := range t.Ops {
 		first := &t.Ops[i]

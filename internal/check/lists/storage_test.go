@@ -20,7 +20,7 @@ func decided(t *testing.T, list []Transaction) (*checker, *Report) {
 	return decidedAs(t, list, Objects, nil)
 }
 
-// decidedAs checks a history of a storage, with an end state where it has one.
+// decidedAs checks a history of a storage, with an end state if one is given.
 func decidedAs(t *testing.T, list []Transaction, kept Storage, end []Row) (*checker, *Report) {
 	t.Helper()
 	in := Input{Transactions: each(list), Complete: true, RealTime: true, Expect: isolation.StrictSerializable, Storage: func(uint64) Storage { return kept }}
@@ -42,8 +42,7 @@ func decidedAs(t *testing.T, list []Transaction, kept Storage, end []Row) (*chec
 	return c, report
 }
 
-// compareLean holds that a check that forgets the operations comes to the same, or asks to be made
-// again.
+// compareLean checks that a check that drops the operations has the same result, or asks to be repeated.
 func compareLean(t *testing.T, in Input, want *Report) {
 	t.Helper()
 	c := newChecker(context.Background(), in)
@@ -63,8 +62,8 @@ func compareLean(t *testing.T, in Input, want *Report) {
 	}
 }
 
-// valueHistory makes a small history of lists that clients write whole, each over any version that
-// another has written, whether that was committed or not, and sometimes an end state.
+// valueHistory returns a small history of lists that clients write as a whole. Each write overwrites any
+// version, committed or not. Some histories have an end state.
 func valueHistory(rng *rand.Rand) (list []Transaction, end []Row) {
 	list = weakHistory(rng, false, false)
 	keys := uint64(0)
@@ -117,13 +116,13 @@ func valueHistory(rng *rand.Rand) (list []Transaction, end []Row) {
 	return list, end
 }
 
-// appendsAny says that a transaction appended one of some elements to a list.
+// appendsAny reports whether a transaction appended one of several elements to a list.
 func appendsAny(t *Transaction, key uint64, elements []uint64) bool {
 	return slices.ContainsFunc(t.Ops, func(x Op) bool { return x.Kind == Append && x.Key == key && slices.Contains(elements, x.Element) })
 }
 
-// place is where an element is: which transaction of an order appended it, and whether it has its last
-// append to the list.
+// place is the position of an element: the index of the transaction that appended it, and whether it was that
+// transaction's last append to the list.
 type place struct {
 	at   int
 	last bool
@@ -142,8 +141,8 @@ func placesIn(order []*Transaction) map[[2]uint64]place {
 	return places
 }
 
-// committedValues is PL-2 of lists that are written whole: who reads a value stands behind its writer,
-// also where it reads in order to write. What the end state has was written last.
+// committedValues is PL-2 for lists that are written as a whole: a reader of a value follows its writer,
+// including a read before a write. The value in the end state was written last.
 func committedValues(end []Row) func(order []*Transaction) bool {
 	return func(order []*Transaction) bool {
 		places := placesIn(order)
@@ -174,7 +173,7 @@ func committedValues(end []Row) func(order []*Transaction) bool {
 	}
 }
 
-// writtenLast says that what the end state has was written by the last who wrote the list.
+// writtenLast reports whether the end state holds the values of the last writers.
 func writtenLast(order []*Transaction, places map[[2]uint64]place, end []Row) bool {
 	for _, row := range end {
 		p := places[[2]uint64{row.Key, row.List[len(row.List)-1]}]
@@ -187,8 +186,8 @@ func writtenLast(order []*Transaction, places map[[2]uint64]place, end []Row) bo
 	return true
 }
 
-// wholeValues says that nobody saw a transaction and, of another list that it wrote, a value from before: in a
-// later read or, where all count, in any.
+// wholeValues returns a predicate: no transaction saw another one and, in another list that it wrote, an
+// earlier value. With all, every read counts; otherwise later reads only.
 func wholeValues(all bool) func(order []*Transaction) bool {
 	return func(order []*Transaction) bool {
 		places := placesIn(order)
@@ -216,7 +215,7 @@ func writes(t *Transaction, key uint64) bool {
 	return slices.ContainsFunc(t.Ops, func(x Op) bool { return x.Kind == Append && x.Key == key })
 }
 
-// comparison counts how often each level was decided, and holds it to its definition.
+// comparison counts how often each level was decided, and compares it with its definition.
 type comparison struct {
 	t      *testing.T
 	counts map[isolation.Level]*[3]int
@@ -243,7 +242,7 @@ func (n *comparison) compare(seed uint64, c *checker, level isolation.Level, wan
 	}
 }
 
-// log says how often each level was held, and that none of them was always the same.
+// log logs how often each level held, and checks that no level always had the same result.
 func (n *comparison) log(rounds uint64) {
 	for level, counts := range n.counts {
 		n.t.Logf("%v: %d hold, %d do not, %d open", level, counts[graph.Holds], counts[graph.Fails], counts[graph.Open])
@@ -253,8 +252,9 @@ func (n *comparison) log(rounds uint64) {
 	}
 }
 
-// TestValues compares what is decided of lists that are written whole with the definitions.
-func TestValues(t *testing.T) {
+// TestValuesAgainstDefinitions compares the decisions about lists that are written as a whole with the
+// definitions.
+func TestValuesAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(1500, 15_000)
 	n := comparison{t, map[isolation.Level]*[3]int{}}
 	for seed := range rounds {
@@ -290,7 +290,7 @@ func TestValues(t *testing.T) {
 	n.log(rounds)
 }
 
-// pieceHistory makes a small history of lists of rows, of which reads miss some.
+// pieceHistory returns a small history of lists of rows with reads that miss some rows.
 func pieceHistory(rng *rand.Rand) []Transaction {
 	list := weakHistory(rng, rng.IntN(2) == 0, false)
 	if rng.IntN(2) == 0 {
@@ -319,9 +319,9 @@ func pieceHistory(rng *rand.Rand) []Transaction {
 	return list
 }
 
-// committedPieces is PL-2 of lists of rows: who reads a row stands behind who inserted it, and who
-// inserts one has read the row one place before. Where each transaction finds its own rows it is PL-2.99 too,
-// because no row is changed.
+// committedPieces is PL-2 for lists of rows: the reader of a row follows its writer, and the writer of a row
+// has read the previous row. If each transaction finds its own rows, it is PL-2.99 too, because rows never
+// change.
 func committedPieces(own bool) func(order []*Transaction) bool {
 	seen := map[uint64][]uint64{}
 	each := func(t *Transaction, take func(j int, key uint64, list []uint64) bool) bool {
@@ -378,7 +378,7 @@ func committedPieces(own bool) func(order []*Transaction) bool {
 			for _, op := range t.Ops {
 				l := seen[op.Key]
 				if op.Kind == Append && len(l) > 0 && !slices.Contains(l, op.Element) && places[[2]uint64{op.Key, l[len(l)-1]}].at > i {
-					return false // it stands behind all that were read
+					return false // it follows all rows that were read
 				}
 			}
 		}
@@ -400,7 +400,7 @@ func committedRows(t *Transaction, i, j int, key uint64, list []uint64, places m
 	return true
 }
 
-// inOrder says that what a transaction appended to a list stands there in that order.
+// inOrder reports whether a transaction's appends to a list are in order.
 func inOrder(t *Transaction, seen map[uint64][]uint64) bool {
 	for j, op := range t.Ops {
 		for _, later := range t.Ops[j:] {
@@ -416,7 +416,7 @@ func inOrder(t *Transaction, seen map[uint64][]uint64) bool {
 	return true
 }
 
-// findsOwn says that no range misses a list to which its transaction had appended.
+// findsOwn reports whether no range misses a list to which its transaction had appended.
 func findsOwn(t *Transaction) bool {
 	for j, op := range t.Ops {
 		if op.Kind == Range && op.Known && slices.ContainsFunc(t.Ops[:j], func(x Op) bool {
@@ -428,8 +428,8 @@ func findsOwn(t *Transaction) bool {
 	return true
 }
 
-// TestPieces compares what is decided of lists of rows with the definitions.
-func TestPieces(t *testing.T) {
+// TestPiecesAgainstDefinitions compares the decisions about lists of rows with the definitions.
+func TestPiecesAgainstDefinitions(t *testing.T) {
 	rounds := checktest.Rounds(1500, 15_000)
 	n := comparison{t, map[isolation.Level]*[3]int{}}
 	for seed := range rounds {
@@ -447,9 +447,9 @@ func TestPieces(t *testing.T) {
 	n.log(rounds)
 }
 
-// TestTakenBack: at read uncommitted the row of a try that was taken back is read beside that of the
-// next one. Where both stay it was done twice.
-func TestTakenBack(t *testing.T) {
+// TestRolledBackRowIsReadUncommitted covers read uncommitted: the row of a rolled-back try may be read
+// together with the row of the next try. If both remain, the append happened twice.
+func TestRolledBackRowIsReadUncommitted(t *testing.T) {
 	list := []Transaction{
 		{ID: history.NewID(1, 1, 1), Client: 1, Outcome: history.Committed, Begin: 1, End: 9, Ops: []Op{{Kind: Append, Key: 1, Element: 1}}},
 		{ID: history.NewID(1, 2, 1), Client: 2, Outcome: history.Committed, Begin: 2, End: 8, Ops: []Op{{Kind: Append, Key: 1, Element: 2}}},
@@ -466,8 +466,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestReadOfARolledBackTry: what a transaction appended to is taken from its own recording, and
-// not from a read of an earlier try.
+// TestReadOfARolledBackTry checks that the version to which a transaction appended comes from its own
+// recording, not from a read of an earlier try.
 func TestReadOfARolledBackTry(t *testing.T) {
 	read := func(list ...uint64) Op { return Op{Kind: Read, Known: true, Key: 1, List: list} }
 	list := []Transaction{

@@ -9,35 +9,33 @@ import (
 	"stroppy/internal/history"
 )
 
-// versions is the order of the appends to every list: version p of a list has its first p
-// elements.
+// versions is the order of the appends to every list: version p consists of the first p elements.
 type versions struct {
-	first  []uint32 // by list, where its versions stand in writer
-	writer []uint32 // which transaction made a version; None is one that is not known
-	later  []uint32 // by list, the transaction that made the versions which nobody has read, or the node that stands for several; None is none
-	hubs   []hub    // the nodes behind the transactions
-	delete []uint32 // by list, the transaction that deleted it; None is none; nil if nobody deletes
+	first  []uint32 // by list: the index of its versions in writer
+	writer []uint32 // the writer of each version; None: not known
+	later  []uint32 // by list: the transaction with unread appends, or the hub of several; None: none
+	hubs   []hub    // the nodes after the transactions
+	delete []uint32 // by list: the transaction that deleted it; None: none; nil: there are no deletions
 
-	// perhaps are the transactions of unknown outcome that deleted a list if they took effect:
-	// of each list the one that began first.
+	// perhaps holds, by list, the first-begun transaction of unknown outcome that may have deleted it.
 	perhaps map[uint32]uint32
 }
 
-// hub is a node that leads to all who appended to a list what nobody has read.
+// hub is a node that leads to all transactions with unread appends to a list.
 type hub struct {
 	list uint32
 	to   []uint32
 }
 
-// The highest bits of a writer.
+// These are the highest bits of a writer.
 const (
 	intermediate uint32 = 1 << 31 // the same transaction appended to the list again
-	noEffect     uint32 = 1 << 30 // it was aborted, or appended the element elsewhere
+	noEffect     uint32 = 1 << 30 // it was aborted, or appended the element to another version
 	writerMask          = noEffect - 1
 )
 
-// order finds out which version each append made, and which transactions of unknown outcome
-// took effect: those of which somebody has read a write.
+// order determines the version of each append, and which transactions of unknown outcome took effect: those
+// with a write that was read.
 func (c *checker) order() {
 	for {
 		c.join()
@@ -49,8 +47,7 @@ func (c *checker) order() {
 	c.forgetElements()
 }
 
-// forgetElements keeps the elements of those lists alone of which a transaction does not say
-// each of them.
+// forgetElements drops the elements of all lists whose elements are all known from their transactions.
 func (c *checker) forgetElements() {
 	for l, list := range c.lists {
 		known := c.trees[uint32(l)] == nil && c.kept[l] != Pieces && !slices.Contains(c.writer[c.first[l]:c.first[l+1]], check.None)
@@ -77,7 +74,7 @@ func (c *checker) elementIn(list, version uint32) uint64 {
 	return Missing
 }
 
-// elementOf returns the element of an append of a transaction.
+// elementOf returns the element of an append.
 func (c *checker) elementOf(t, op uint32) uint64 {
 	number := uint32(0)
 	for before := c.row[t]; before < op; before++ {
@@ -96,7 +93,7 @@ func (c *checker) ownerOf(op uint32) uint32 {
 	return uint32(sort.Search(int(c.count()), func(t int) bool { return c.row[t+1] > op }))
 }
 
-// ofList are the appends by their lists.
+// ofList holds the appends, grouped by list.
 type ofList struct {
 	row []uint32 // by list
 	op  []uint32 // the operations
@@ -127,7 +124,7 @@ func (c *checker) appends() ofList {
 	return a
 }
 
-// join finds the version that each append made.
+// join determines the version of each append.
 func (c *checker) join() {
 	a := c.appends()
 	c.first = make([]uint32, len(c.lists)+1)
@@ -159,7 +156,7 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	for _, again := range table.fill(list) {
 		c.noteAgain(n, again, table)
 	}
-	previous, version := check.None, uint32(0) // the transaction of the append before, and the version that it made
+	previous, version := check.None, uint32(0) // the previous append's transaction and version
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
 		made := nowhere
@@ -182,8 +179,8 @@ func (c *checker) joinList(n uint32, a *ofList, table *elementTable) {
 	}
 }
 
-// noteAgain notes an element that is in a list already. Of two rows of one element, the one that
-// the end state has is the one that was kept.
+// noteAgain records a repeated element of a list. Of two rows with one element, the one in the end state was
+// kept.
 func (c *checker) noteAgain(n, again uint32, table *elementTable) {
 	list := c.lists[n]
 	element := list[again]
@@ -205,7 +202,7 @@ func (c *checker) noteAgain(n, again uint32, table *elementTable) {
 	}
 }
 
-// writerOf returns who made a version: the i-th append of a list, with its marks.
+// writerOf returns the writer of a version, which is the i-th append of a list, with its flags.
 func (c *checker) writerOf(a *ofList, n, i uint32) uint32 {
 	w := a.t[i]
 	if c.state[w] == uint8(history.Aborted) {
@@ -217,12 +214,11 @@ func (c *checker) writerOf(a *ofList, n, i uint32) uint32 {
 	return w
 }
 
-// joinTree finds the versions of a tree that appends made. An append made the version behind
-// what its transaction had read. If it is not known what that was, the append made the first
-// version with its element.
+// joinTree determines the versions of the appends to a tree. An append made the version after the one that
+// its transaction had read. If that is not known, it made the first version with its element.
 func (c *checker) joinTree(n uint32, a *ofList) {
 	of, writer := c.trees[n], c.writer[c.first[n]:c.first[n+1]]
-	by := map[uint64]uint32{} // by element, the number of its append in a
+	by := map[uint64]uint32{} // by element: the number of its append in a
 	previous, version := check.None, uint32(0)
 	for i := a.row[n]; i < a.row[n+1]; i++ {
 		op, t := a.op[i], a.t[i]
@@ -268,8 +264,8 @@ func (c *checker) joinTree(n uint32, a *ofList) {
 	}
 }
 
-// baseVersion returns the version of a list that a transaction read before it appended to it;
-// nowhere if that is not known.
+// baseVersion returns the version of a list that a transaction read before it appended to it; nowhere means
+// not known.
 func (c *checker) baseVersion(t, list uint32) uint32 {
 	from := nowhere
 	for op := c.row[t]; op < c.row[t+1]; op++ {
@@ -287,15 +283,15 @@ func (c *checker) baseVersion(t, list uint32) uint32 {
 	return nowhere
 }
 
-// examineOrder notes an append of a transaction that does not stand behind the one that the
-// transaction made to the list before.
+// examineOrder records an append that does not follow the previous append of the same transaction to the
+// list.
 func (c *checker) examineOrder(n, t, op, before uint32) {
 	if c.state[t] != uint8(history.Aborted) && c.disordered(n, before, c.arg.at(op)) {
 		c.note(disorder, finding{list: n, t: t, op: op})
 	}
 }
 
-// endsAt returns the places of an element in the end state of a list, from 0.
+// endsAt returns the positions of an element in the end state of a list, from 0.
 func (c *checker) endsAt(list uint32, element uint64) (places []uint32) {
 	if c.End == nil {
 		return nil
@@ -312,8 +308,7 @@ func (c *checker) endsAt(list uint32, element uint64) (places []uint32) {
 	return places
 }
 
-// disordered says that the version of an append has not in it what its transaction had appended
-// to the list before.
+// disordered reports whether an append's version lacks what its transaction had appended to the list before.
 func (c *checker) disordered(list, before, version uint32) bool {
 	if before == nowhere && version != nowhere && c.kept[list] == Pieces && slices.Contains(c.lists[list][:version], Missing) {
 		return false // it may be there
@@ -321,8 +316,8 @@ func (c *checker) disordered(list, before, version uint32) bool {
 	return before > version || version != nowhere && before != 0 && !c.contains(list, version, before)
 }
 
-// resolve notes which transactions of unknown outcome took effect, and takes what they read.
-// True says that there are versions now that were not there before.
+// resolve determines which transactions of unknown outcome took effect, and records their reads. It returns
+// true if new versions were found.
 func (c *checker) resolve() (more bool) {
 	for _, w := range c.writer {
 		if w != check.None && c.state[w&writerMask] == uint8(history.Unknown) {
@@ -341,19 +336,19 @@ func (c *checker) resolve() (more bool) {
 		} else {
 			c.arg.set(u.op, c.take(u.op, u.list, u.t, u.read))
 		}
-		more = more || len(c.lists[u.list]) > had || c.kept[u.list] == Pieces // of which it may have filled in a place
+		more = more || len(c.lists[u.list]) > had || c.kept[u.list] == Pieces // it may have filled a position
 	}
 	c.unread = rest
 	return more
 }
 
-// resolveDeleted notes who made a list that was deleted, where only one of unknown outcome can
-// have. Nothing absent is deleted.
+// resolveDeleted determines who made a deleted list if only a transaction of unknown outcome can have made
+// it. An absent list cannot be deleted.
 func (c *checker) resolveDeleted() (more bool) {
 	if !c.deletes {
 		return false
 	}
-	makers, deleted := make([]uint32, len(c.lists)), map[uint32]bool{} // a maker that counts goes before others
+	makers, deleted := make([]uint32, len(c.lists)), map[uint32]bool{} // an effective maker takes precedence
 	for l := range makers {
 		makers[l] = check.None
 	}
@@ -385,7 +380,7 @@ func (c *checker) resolveDeleted() (more bool) {
 	return more
 }
 
-// findLater finds who appended to which list what nobody has read, and who deleted it.
+// findLater finds the unread appends to each list, and the transactions that deleted lists.
 func (c *checker) findLater() {
 	pending := map[uint32][]uint32{}
 	for t := range c.count() {
@@ -413,7 +408,7 @@ func (c *checker) findLater() {
 	}
 	c.findGaps(pending)
 	if len(pending) == 0 || c.End != nil {
-		return // with an end state, what is in no list is lost
+		return // with an end state, an append in no list is lost
 	}
 	c.later = make([]uint32, len(c.lists))
 	for l := range c.later {
@@ -429,9 +424,9 @@ func (c *checker) findLater() {
 	}
 }
 
-// findGaps finds the places in lists of rows that somebody saw an element behind, and nobody
-// what is there. Who appended the next one has read what is not there in the end. Where
-// there is no end state it may be what an append made that nobody has read.
+// findGaps finds the positions in lists of rows before a seen element that no transaction read. The writer of
+// the next row has read a row that is missing in the end. Without an end state, an unread append may have
+// filled the position.
 func (c *checker) findGaps(pending map[uint32][]uint32) {
 	for l, list := range c.lists {
 		if c.kept[l] != Pieces || !slices.Contains(list, Missing) {
@@ -474,7 +469,7 @@ func (c *checker) noteDelete(list, t uint32) {
 	c.delete[list] = t
 }
 
-// deleter returns who deleted a list.
+// deleter returns the transaction that deleted a list.
 func (c *checker) deleter(list uint32) uint32 {
 	if c.delete == nil {
 		return check.None
@@ -482,7 +477,7 @@ func (c *checker) deleter(list uint32) uint32 {
 	return c.delete[list]
 }
 
-// mayBeDeleted says that a list that was read as absent may have been deleted.
+// mayBeDeleted reports whether a list that was read as absent may have been deleted.
 func (c *checker) mayBeDeleted(list uint32) bool {
 	_, perhaps := c.perhaps[list]
 	return perhaps || c.deleter(list) != check.None

@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// invalid returns what is invalid in a part of a history, or in the whole, and counts at a
-// claim.
+// invalid returns the invalid and required results for a part of a history or the whole.
 func invalid(t *testing.T, kept Storage, list []Transaction, complete bool, claim isolation.Level) map[string]string {
 	t.Helper()
 	report, err := Check(context.Background(), Input{Storage: func(uint64) Storage { return kept }, Transactions: each(list), Complete: complete, RealTime: true, Expect: claim})
@@ -29,8 +28,8 @@ func invalid(t *testing.T, kept Storage, list []Transaction, complete bool, clai
 	return found
 }
 
-// windowOf is a part of a history, as a look at a recording that goes on sees it: each client
-// begins and ends somewhere else.
+// windowOf returns a part of a history, as a check of a growing recording sees it: the part has a different
+// beginning and end for each client.
 func windowOf(rng *rand.Rand, list []Transaction) []Transaction {
 	window := slices.Clone(checktest.Window(rng, list, func(t Transaction) uint64 { return t.Client }, 5))
 	for i := range window {
@@ -39,8 +38,7 @@ func windowOf(rng *rand.Rand, list []Transaction) []Transaction {
 	return window
 }
 
-// doubted lets some clients not know what became of their transactions, and some of what
-// they had read.
+// doubted replaces some outcomes and some read results by unknown ones.
 func doubted(rng *rand.Rand, list []Transaction) []Transaction {
 	for i := range list[:len(list)-1] {
 		if rng.IntN(8) > 0 {
@@ -55,9 +53,8 @@ func doubted(rng *rand.Rand, list []Transaction) []Transaction {
 	return list
 }
 
-// TestWindows: a part of a valid history, of which each client begins and ends somewhere
-// else, is never invalid.
-func TestWindows(t *testing.T) {
+// TestWindowsOfValidHistories checks that a part of a valid history is never invalid.
+func TestWindowsOfValidHistories(t *testing.T) {
 	rounds := checktest.Rounds(1500, 15_000)
 	for seed := range rounds {
 		rng := rand.New(rand.NewPCG(seed, 17))
@@ -76,7 +73,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsOfInvalidHistories: where a part of a history breaks a claim the whole does.
+// TestWindowsOfInvalidHistories checks that the whole breaks a claim if a part does.
 func TestWindowsOfInvalidHistories(t *testing.T) {
 	rounds := checktest.Rounds(1000, 4000)
 	claims := []isolation.Level{isolation.ReadCommitted, isolation.RepeatableRead, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable}
@@ -116,7 +113,7 @@ func TestWindowsOfInvalidHistories(t *testing.T) {
 	}
 }
 
-// TestWindowsOfStorages: the same of lists that are written whole, and of lists of rows.
+// TestWindowsOfStorages does the same for lists that are written as a whole, and for lists of rows.
 func TestWindowsOfStorages(t *testing.T) {
 	rounds := checktest.Rounds(600, 3000)
 	for _, kept := range []Storage{Values, Pieces} {
@@ -140,14 +137,14 @@ func TestWindowsOfStorages(t *testing.T) {
 	}
 }
 
-// A pair is an operation that read an element, and the append of it by another transaction.
+// pair is an operation that read an element, and the append of the element by another transaction.
 type pair struct {
 	reader, writer *Transaction
 	read, append   *Op
-	at             int // where in what was read the element stands
+	at             int // position of the element in the result
 }
 
-// pairs are those of a window of which all are committed, in a random order.
+// pairs returns the pairs of committed transactions in a window, in random order.
 func pairs(rng *rand.Rand, window []Transaction) (list []pair) {
 	for i := range window {
 		for j := range window {
@@ -172,15 +169,15 @@ func pairs(rng *rand.Rand, window []Transaction) (list []pair) {
 	return list
 }
 
-// appendsTo says that a transaction appends to a list.
+// appendsTo reports whether a transaction appends to a list.
 func appendsTo(t *Transaction, key uint64) bool {
 	return slices.ContainsFunc(t.Ops, func(op Op) bool { return op.Kind == Append && op.Key == key })
 }
 
-// TestWindowsFindPlants: what contradicts itself within a window is found there.
+// TestWindowsFindPlants checks that a contradiction within a window is detected there.
 func TestWindowsFindPlants(t *testing.T) {
 	rounds := checktest.Rounds(200, 1500)
-	for name, plant := range map[string]func(p pair) bool{ // false: there is no place for it
+	for name, plant := range map[string]func(p pair) bool{ // false: there is no suitable place
 		"an aborted read": func(p pair) bool {
 			p.writer.Outcome = history.Aborted
 			return true
@@ -191,7 +188,7 @@ func TestWindowsFindPlants(t *testing.T) {
 				return false
 			}
 			list[p.at-1], list[p.at] = list[p.at], list[p.at-1]
-			// Who reads it twice contradicts itself.
+			// A second read of a different list contradicts the first.
 			p.reader.Ops = append(p.reader.Ops, Op{Kind: Read, Known: true, Key: p.read.Key, List: list})
 			return true
 		},
@@ -206,7 +203,7 @@ func TestWindowsFindPlants(t *testing.T) {
 			}
 			p.read.List = p.read.List[:p.at]
 			p.reader.Ops = slices.Insert(p.reader.Ops, 0, *p.read)
-			// Who wrote it had read the same.
+			// The writer had read the same.
 			p.writer.Ops = slices.Insert(p.writer.Ops, 0, Op{Kind: Read, Known: true, Key: p.read.Key, List: slices.Clone(p.read.List)})
 			return true
 		},
@@ -238,16 +235,16 @@ func TestWindowsFindPlants(t *testing.T) {
 	}
 }
 
-// TestRequiredFollowsTheClaim: the checks of an order that a verdict counts are the same whether a
-// level that is not claimed was kept or broken.
+// TestRequiredFollowsTheClaim checks that the required checks of an order do not depend on whether an
+// unclaimed level holds.
 func TestRequiredFollowsTheClaim(t *testing.T) {
 	for _, claim := range isolation.Levels() {
 		if claim == isolation.Causal || claim.Includes(isolation.RepeatableRead) && !claim.Includes(isolation.Serializable) {
-			continue // no level of lists, or one that a write skew breaks, too
+			continue // not a level of lists, or one that a write skew breaks too
 		}
 		required := map[bool][]string{}
 		for _, broken := range []bool{false, true} {
-			list := []Transaction{ // each misses what the other appends
+			list := []Transaction{ // each misses the other's append
 				{ID: 1, Client: 1, Outcome: history.Committed, Begin: 0, End: 10, Ops: []Op{{Kind: Read, Known: true, Key: 1}, {Kind: Append, Key: 2, Element: 1}}},
 				{ID: 2, Client: 2, Outcome: history.Committed, Begin: 1, End: 11, Ops: []Op{{Kind: Read, Known: true, Key: 2}, {Kind: Append, Key: 1, Element: 2}}},
 				{ID: 3, Client: 3, Outcome: history.Committed, Begin: 12, End: 13, Ops: []Op{{Kind: Read, Known: true, Key: 2, List: []uint64{1}}}},

@@ -1,5 +1,5 @@
-// Package totals checks balances against the ledger of what changed them: accounts that carry
-// versions, and rows in groups whose sums grow alike.
+// Package totals compares balances with the ledger of their changes. It checks accounts that carry versions,
+// and rows in groups whose sums grow equally.
 package totals
 
 import (
@@ -15,27 +15,27 @@ import (
 	"stroppy/internal/history"
 )
 
-// AccountsInput is all that the checks of accounts and their ledger look at.
+// AccountsInput is the input of the checks of accounts and their ledger.
 type AccountsInput struct {
 	check.Input
 	Words    check.Words
-	Accounts uint64               // that the load made
-	Total    int64                // the canonical total, cents
+	Accounts uint64               // number of accounts of the load
+	Total    int64                // the total of the load, cents
 	Opening  func(n uint64) int64 // the opening balance of account n, cents
-	Audited  []uint64             // the runs in which audits were asked for: transactions of the background
-	// AuditSize is how many accounts of the load each audit of a run reads; 0: not known.
+	Audited  []uint64             // runs with audits, which are background transactions
+	// AuditSize maps a run to the number of accounts of the load that each of its audits reads; 0: not known.
 	AuditSize map[uint64]uint64
-	Floor     int64          // below which the database lets no balance be, cents
-	Missing   history.Reason // for which a transaction is rejected that did not find an account
+	Floor     int64          // lower bound that the database enforces for balances, cents
+	Missing   history.Reason // the reason of a rejection because an account was not found
 
-	Predicates *Predicates // nil: no account is opened or closed, and none read by predicate
+	Predicates *Predicates // nil: no account is opened, closed or read by predicate
 }
 
-// Accounts makes all checks of accounts that carry versions, and of the ledger of what
-// changed them. It takes time and memory linear in the
-// history and the ledger. An error in reading either makes every check unknown
-// that could not be decided without it; the check's detail says so. The
-// only error that Accounts returns wraps the cause for which the context ended.
+// Accounts runs all checks of accounts that carry versions, and of the ledger of their changes. It takes time
+// and memory linear in the history and the ledger.
+//
+// If the history or the ledger cannot be read completely, the checks that depend on the rest are unknown. The
+// only error that Accounts returns wraps the cause of the context's end.
 func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	if results, err := prove(ctx, in); results != nil || err != nil {
 		return results, err
@@ -43,7 +43,7 @@ func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	return examine(ctx, in)
 }
 
-// examine makes the checks from a look at everything.
+// examine runs the checks on the complete history.
 func examine(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	return decided(in.Input, func(input check.Input, early uint64) (*balances, []check.Result) {
 		in.Input = input
@@ -52,8 +52,8 @@ func examine(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	})
 }
 
-// decided makes checks, and makes them again without the end state where it shows that a
-// run went on after it was downloaded.
+// decided runs checks. If they show that a run continued after the download of the end state, it runs them
+// again without the end state.
 func decided(in check.Input, results func(in check.Input, early uint64) (*balances, []check.Result)) ([]check.Result, error) {
 	b, made := results(in, 0)
 	if !b.Watch.Cancelled() && b.Unended != 0 {
@@ -66,7 +66,7 @@ func decided(in check.Input, results func(in check.Input, early uint64) (*balanc
 	return made, nil
 }
 
-// results makes the checks; they are worth nothing once the watch has ended.
+// results returns the results of the checks. They are invalid if the watch has ended.
 func (b *balances) results() []check.Result {
 	problem := b.read()
 	if b.ended() {
@@ -80,14 +80,14 @@ func (b *balances) results() []check.Result {
 	return results
 }
 
-// resolve counts what the ledger says of transactions in doubt, if it was read without a problem.
+// resolve counts the ledger's outcomes of unknown transactions, if the ledger was read without a problem.
 func (b *balances) resolve(problem error) {
 	if b.Input.End != nil && problem == nil {
 		b.Input.SetResolved(b.Txns.Resolved(b.Words.Book))
 	}
 }
 
-// decideAll makes the checks from what was found.
+// decideAll decides the checks from the collected data.
 func (b *balances) decideAll(order *order) []check.Result {
 	results := []check.Result{
 		decide(b.RequireEndAlone, check.Total, b.total), decide(b.RequireEndAlone, check.NonNegative, b.nonNegative),
@@ -101,7 +101,7 @@ func (b *balances) decideAll(order *order) []check.Result {
 	return results
 }
 
-// decide makes a check, if there is what it needs.
+// decide returns the result of a check, or its undecided result if an input is missing.
 func decide(need func(name string) (r check.Result, missing bool), name string, makes func(r check.Result) check.Result) check.Result {
 	r, missing := need(name)
 	if missing {
@@ -110,7 +110,7 @@ func decide(need func(name string) (r check.Result, missing bool), name string, 
 	return makes(r)
 }
 
-// balances is the material of all checks, gathered in two passes over the files.
+// balances holds the data of all checks, collected in two passes over the files.
 type balances struct {
 	check.Evidence
 	in     AccountsInput
@@ -118,17 +118,17 @@ type balances struct {
 	chain  chain
 	end    endFacts
 	audit  auditFacts
-	absent few[history.ID] // refused because an account of the load was not found
+	absent few[history.ID] // rejected because an account of the load was not found
 	reads  readFacts
-	edges  graph.Edges // until the graph is built of them
+	edges  graph.Edges // collected until the graph is built
 	graph  *graph.Graph
 
 	predicates predicateFacts
-	trusted    bool                         // the versions were proved to be those that were made
-	open       bool                         // without an end state, by what was read of them
-	legs       map[history.ID][]history.Row // in the ledger, of transactions whose clients did not see them all
+	trusted    bool                         // the versions were proved correct
+	open       bool                         // without an end state: the versions follow from reads
+	legs       map[history.ID][]history.Row // ledger rows of transactions whose clients did not see all versions
 
-	proof *chains.Proof // nil: there is none, and the other fields have everything
+	proof *chains.Proof // nil: no proof, and the other fields are complete
 }
 
 func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances {
@@ -140,10 +140,10 @@ func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances 
 
 type auditFacts struct {
 	whole, sampled int
-	runs           map[uint64]bool // that completed an audit
-	wrong          []fact.AuditSum // whole audits whose sum is not the total
+	runs           map[uint64]bool // runs that completed an audit
+	wrong          []fact.AuditSum // complete audits with a wrong sum
 	missing        []history.ID    // audits that did not find an account
-	short          history.ID      // an audit of which the recording lacks accounts; 0: none
+	short          history.ID      // an audit whose recording lacks accounts; 0: none
 }
 
 func (b *balances) read() error {
@@ -160,12 +160,12 @@ func (b *balances) read() error {
 	return nil
 }
 
-// ended says that the work is to end, or to begin again without the end state.
+// ended reports whether the work must stop, or must start again without the end state.
 func (b *balances) ended() bool { return b.Watch.Cancelled() || b.Unended != 0 && b.Input.End != nil }
 
-// findEarly looks for a run that may have gone on after the end state was
-// downloaded: the ledger lacks one of its transfers that was applied, or may have
-// been. Where it has them all, it was downloaded after the last of them.
+// findEarly looks for a run that may have continued after the end state was downloaded: the ledger lacks a
+// transfer of the run that was or may have been applied. If the ledger has all transfers, the download came
+// after the last one.
 func (b *balances) findEarly() {
 	if len(b.Input.Early) == 0 {
 		return
@@ -223,7 +223,7 @@ func (b *balances) readTransactions() (problem error) {
 	return nil
 }
 
-// noteWrites lets the account's chain be long enough for what clients saw.
+// noteWrites extends the account's chain to the versions that clients saw.
 func (b *balances) noteWrites(tx *history.Transaction) {
 	if rows := b.legs[tx.ID]; len(rows) > 0 {
 		b.noteRows(rows)
@@ -254,7 +254,7 @@ func (b *balances) noteRows(rows []history.Row) {
 	}
 }
 
-// noteLowest lets the chains begin where the history does, if it is a part of one.
+// noteLowest sets the start of the chains for a part of a history.
 func (b *balances) noteLowest(tx *history.Transaction) {
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts && op.Version < math.MaxUint32 {
@@ -266,8 +266,7 @@ func (b *balances) noteLowest(tx *history.Transaction) {
 	}
 }
 
-// noteAbsence keeps a refusal for the reason that an account is not there, where
-// the load had made them all.
+// noteAbsence records a rejection because of a missing account of the load.
 func (b *balances) noteAbsence(tx *history.Transaction) {
 	for i := range tx.Ops {
 		if tx.Ops[i].Object >= b.in.Accounts {
@@ -278,14 +277,14 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 	b.absent.add(tx.ID)
 }
 
-// wholeAudit reports whether the recording has all accounts that an audit has read. Its client records
-// each of them, also one that it did not find.
+// wholeAudit reports whether the recording has all accounts that an audit read. The client records each
+// account, including one that it did not find.
 func (b *balances) wholeAudit(tx *history.Transaction) bool {
 	size := b.in.AuditSize[tx.ID.Run()]
 	if uint64(len(tx.Ops)) < size {
 		return false
 	}
-	seen := uint64(0) // the operations come in the order of the accounts, and further ones behind them
+	seen := uint64(0) // operations are in the order of the accounts, with further ones after them
 	for i := range tx.Ops {
 		if tx.Ops[i].Object == tx.Ops[0].Object+seen {
 			seen++
@@ -294,8 +293,8 @@ func (b *balances) wholeAudit(tx *history.Transaction) bool {
 	return seen >= size
 }
 
-// noteAudit keeps what an audit saw. One that saw an account twice has more
-// operations than there are accounts.
+// noteAudit records what an audit saw. An audit that saw an account twice has more operations than there are
+// accounts.
 func (b *balances) noteAudit(tx *history.Transaction) {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.in.Accounts }) {
 		b.audit.missing = append(b.audit.missing, tx.ID)

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// few is the first few of many.
+// few holds the number of items and the first few of them.
 type few[T any] struct {
 	first []T
 	count int
@@ -20,13 +20,13 @@ func (f *few[T]) add(v T) {
 	}
 }
 
-// findings gathers what one check found, a finding for each kind of fact.
+// findings collects the findings of one check, one for each kind of fact.
 type findings struct {
 	check string
 	list  []check.Finding
 }
 
-// add counts a violation that the transactions show, and returns its finding.
+// add counts a violation and returns its finding.
 func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) *check.Finding {
 	at := slices.IndexFunc(f.list, func(one check.Finding) bool { return one.Kind() == what.Fact() })
 	if at < 0 {
@@ -37,19 +37,19 @@ func (f *findings) add(what fact.Fact, on fact.Object, by ...history.ID) *check.
 	return &f.list[at]
 }
 
-// more counts further violations of the kind of fact that was added last.
+// more counts further violations of the kind that was added last.
 func (f *findings) more(n int) {
 	if n > 0 {
 		f.list[len(f.list)-1].Count += n
 	}
 }
 
-// judge returns a result as the findings decide it.
+// judge returns the result that follows from the findings.
 func (f *findings) judge(r check.Result, undecided, holds fact.Fact) check.Result {
 	return r.Judge(f.list, undecided, holds)
 }
 
-// show adds a violation that one transaction shows, and hands it over.
+// show adds a violation of one transaction and passes it on.
 func (b *balances) show(f *findings, id history.ID, what fact.Fact) {
 	t, known := b.Txns.Find(id)
 	if one := f.add(what, "", id); known {
@@ -58,18 +58,17 @@ func (b *balances) show(f *findings, id history.ID, what fact.Fact) {
 	b.Show(f.check, "", id, "", what)
 }
 
-// when notes that a transaction shows a violation at its end. Times of several recordings are not
-// compared.
+// when records that a transaction shows a violation at its end. Times of several recordings are not compared.
 func (b *balances) when(f *check.Finding, t uint32) {
 	if n := &b.Txns.List[t]; n.Source != check.FromLedger && len(b.Input.History) == 1 {
 		f.At(n.End)
 	}
 }
 
-// object names an object in a fact, if somebody asks for violations; empty otherwise.
+// objectToShow returns the name of an object for a fact if OnViolation is set, and an empty name otherwise.
 func (b *balances) objectToShow(n uint64) fact.Object { return fact.Object(b.NameToReport(n)) }
 
-// member names a transaction of the table.
+// member returns a transaction of the table for use in a fact.
 func (b *balances) member(t uint32) fact.Member {
 	if t == check.None {
 		return fact.Member{}
@@ -83,7 +82,7 @@ func (b *balances) member(t uint32) fact.Member {
 	return m
 }
 
-// missingObjects returns what is wrong with the set of objects of the end state; nil if nothing is.
+// missingObjects returns a fact if the end state has the wrong set of objects, and nil otherwise.
 func (b *balances) missingObjects(noun string) fact.Fact {
 	var identity uint64
 	for n := range b.in.Accounts {
@@ -135,7 +134,7 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 	return found.judge(r, nil, fact.NeverNegative{})
 }
 
-// addForeignRows adds the rows that nobody made.
+// addForeignRows adds the rows that neither the load nor a client made.
 func (b *balances) addForeignRows(found *findings, end check.EndState) {
 	for _, row := range end.Unexpected() {
 		found.add(fact.ForeignRow{Row: row}, "")
@@ -175,8 +174,7 @@ func (b *balances) sameVersion(f fork) fact.SameVersion {
 	return fact.SameVersion{First: b.idMember(f.first), Second: b.idMember(f.second), Object: b.Object(s.n), Version: uint64(version)}
 }
 
-// forkedAccounts returns how many accounts have a version by which an update was lost. The books of
-// none of them close.
+// forkedAccounts returns the number of accounts with a lost update. None of them agrees with the ledger.
 func (b *balances) forkedAccounts() int {
 	accounts := map[uint64]bool{}
 	for _, f := range b.chain.forks {
@@ -186,12 +184,12 @@ func (b *balances) forkedAccounts() int {
 	return len(accounts)
 }
 
-// lostUpdatesExplainBooks reports whether an update was lost on every account whose books do not close.
+// lostUpdatesExplainBooks reports whether every account that disagrees with the ledger has a lost update.
 func (b *balances) lostUpdatesExplainBooks() bool {
 	return len(b.chain.forks) > 0 && b.forkedAccounts() == b.end.wrong.count
 }
 
-// markLostUpdates notes which findings of the ledger are about accounts of which an update was lost.
+// markLostUpdates marks the findings of the ledger about accounts with a lost update.
 func (b *balances) markLostUpdates(list []check.Finding) {
 	for i := range list {
 		switch f := &list[i]; f.Instances[0].(type) {
@@ -203,11 +201,11 @@ func (b *balances) markLostUpdates(list []check.Finding) {
 	}
 }
 
-// idMember names a transaction by its id alone.
+// idMember returns a member that has only the ID of a transaction.
 func (b *balances) idMember(t uint32) fact.Member { return fact.Member{ID: b.IDOf(t)} }
 
-// addDoubled adds the versions that two transactions made by the ledger, although no update
-// was lost.
+// addDoubled adds the versions that two transactions made according to the ledger, although no update was
+// lost.
 func (b *balances) addDoubled(found *findings) {
 	for _, f := range b.chain.doubled {
 		what := b.sameVersion(f)
@@ -220,9 +218,8 @@ func (b *balances) addDoubled(found *findings) {
 	}
 }
 
-// addOddBooks adds what else does not fit between accounts and ledger: an account
-// whose last transfer is not the one that the ledger has, and balances that were
-// read on the way.
+// addOddBooks adds further contradictions between accounts and ledger: an account whose last transfer is not
+// the ledger's, and intermediate balances that were read.
 func (b *balances) addOddBooks(found *findings) {
 	for _, a := range b.end.odd {
 		what := fact.NoSuchLeg{Object: b.Object(a.N), By: a.Writer, Version: a.Version}
@@ -242,7 +239,7 @@ func (b *balances) addOddBooks(found *findings) {
 	}
 }
 
-// laterLeg is an account that ended before a version that the ledger has.
+// laterLeg returns the fact that the ledger has a later version than the account.
 func (b *balances) laterLeg(a history.Object) fact.LaterLeg {
 	return fact.LaterLeg{Object: b.Object(a.N), Version: a.Version}
 }
@@ -253,7 +250,7 @@ func (b *balances) wrongBooks(w wrongAccount) fact.Books {
 
 func (b *balances) durable(r check.Result) check.Result {
 	found := findings{check: r.Name}
-	var unknown findings // of the same check, and of another heading
+	var unknown findings // findings of the same check with a different heading
 	unknown.check = r.Name
 	committed := 0
 	for i := range b.Txns.List {
@@ -303,7 +300,7 @@ func (b *balances) noGhost(r check.Result) check.Result {
 		case t.Source == check.FromLedger && !b.Txns.Covers(t.ID.Run()):
 		case t.Source == check.FromLedger && complete:
 			b.show(&found, t.ID, fact.NeverSent{By: t.ID})
-		case t.Source == check.FromLedger: // whether it was sent is not known
+		case t.Source == check.FromLedger: // it is not known whether it was sent
 		case t.Flags&check.Tombstone != 0:
 			b.show(&closed, t.ID, fact.ClosedGhost{By: t.ID})
 		case t.Outcome == history.Aborted || t.Outcome == history.Rejected:
@@ -321,7 +318,7 @@ func (b *balances) noGhost(r check.Result) check.Result {
 	return found.judge(r, why, fact.NoGhosts{})
 }
 
-// noHistory returns that nothing is known of what clients did; nil if there is a history.
+// noHistory returns the fact that no history was given, or nil if there is one.
 func (b *balances) noHistory() fact.Fact {
 	if len(b.Input.History) > 0 {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"stroppy/internal/money"
 )
 
-// world runs transactions one after another on accounts of 100.00 each, and
-// records what a perfect database would have shown. Tests then bend it.
+// world runs transactions one after another on accounts of 100.00 each, and records what a correct database
+// would have shown. Tests then falsify the record.
 type world struct {
 	checktest.History
 	checktest.End
@@ -32,7 +32,7 @@ var testKinds = &history.Header{Kinds: []history.Declared{
 	kindTransfer.Named("transfer"), kindJoint.Named("joint transfer"), kindProfile.Named("TPC-B"), kindInquiry.Named("inquiry"), kindAudit.Named("audit"),
 }}
 
-// accountChecks are the names of the checks in their order.
+// accountChecks lists the names of the checks in order.
 var accountChecks = []string{check.Total, check.NonNegative, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict, check.Audits}
 
 func newWorld(accounts int) *world {
@@ -105,7 +105,7 @@ func (w *world) input(expect isolation.Level) AccountsInput {
 
 }
 
-// checked makes the checks with a context that never ends.
+// checked runs the checks with a context that never ends.
 func checked(in AccountsInput) []checktest.Reported {
 	results, err := Accounts(context.Background(), in)
 	if err != nil {
@@ -118,8 +118,8 @@ func checked(in AccountsInput) []checktest.Reported {
 	return worded
 }
 
-// TestHealthy: what a perfect database shows is valid at every level.
-func TestHealthy(t *testing.T) {
+// TestCorrectDatabaseIsValid checks that a correct history is valid at every level.
+func TestCorrectDatabaseIsValid(t *testing.T) {
 	for seed := range uint64(50) {
 		w := busy(seed, 12, 300)
 		in := w.input(isolation.StrictSerializable)
@@ -136,7 +136,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// busy makes a random healthy run with every kind of transaction.
+// busy returns a random correct run with every kind of transaction.
 func busy(seed uint64, accounts, count int) *world {
 	w := newWorld(accounts)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -182,7 +182,7 @@ func busy(seed uint64, accounts, count int) *world {
 	return w
 }
 
-func TestViolations(t *testing.T) {
+func TestEachViolationIsFound(t *testing.T) {
 	for _, tc := range violations {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(8)
@@ -218,12 +218,12 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestVanishedAccusesNobodyOfOverdrafts: where a fail-over has lost transfers, the
-// versions that were made again and those that are gone add up to nothing.
+// TestVanishedAccusesNobodyOfOverdrafts checks that versions made again after a fail-over, and the lost ones,
+// are not added up to an overdraft.
 func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(1, 0, 9000)          // account 0 is rich at version 1
-	lost := w.transfer(0, 2, 15000) // version 2, gone after the fail-over
+	lost := w.transfer(0, 2, 15000) // version 2, lost in the fail-over
 	gone := w.Txns[lost].ID
 	w.LedgerRows = slices.DeleteFunc(w.LedgerRows, func(l history.Row) bool { return l.Transaction == gone || l.Transaction == w.Txns[0].ID })
 	for n := range w.ObjectRows {
@@ -237,7 +237,7 @@ func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
 	}
 }
 
-// The kinds of the transactions of these tests, and the reasons for which they are rejected.
+// These are the kinds of transactions in the tests, and the reasons of their rejections.
 const (
 	kindTransfer = 1 * history.Numbered
 	kindJoint    = 2 * history.Numbered

@@ -7,16 +7,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// seenAgain is a read of a version as made by a transfer that the ledger has, and does not
-// have as the maker of that version. Where it is the account in the end that names the
-// transfer, reader is none.
+// seenAgain is a read of a version whose named maker is in the ledger, but not as the maker of that version.
+// reader is None if the final account names the transfer.
 type seenAgain struct {
 	oddRead
-	made  uint32 // the version of the account that it made by the ledger; 0 if none
-	taken bool   // by the ledger another one made the version that was read
+	made  uint32 // the version that it made according to the ledger; 0: none
+	taken bool   // the ledger has another maker of the version that was read
 }
 
-// judgeAgain says of each such read what it shows.
+// judgeAgain decides what each such read shows.
 func (b *balances) judgeAgain() error {
 	if b.Input.End == nil {
 		return nil
@@ -44,13 +43,13 @@ func (b *balances) judgeAgain() error {
 	return err
 }
 
-// surplus is what an account holds beyond what the ledger makes, beside what it would hold if
-// each transfer that was seen again had been applied once more for each version it was seen at.
+// surplus is the difference between an account's balance and the ledger. It also holds the sum that would
+// result if each transfer seen again had been applied once more for each version at which it was seen.
 type surplus struct {
 	cents, versions int64
 	seen            map[seenAt]bool
-	sum             int64                // of the amounts of what was seen
-	transfers       map[history.ID]int64 // and the amount of each
+	sum             int64                // of the amounts of the transfers seen again
+	transfers       map[history.ID]int64 // the amount of each
 }
 
 // seenAt is a version at which a transfer was seen.
@@ -59,8 +58,8 @@ type seenAt struct {
 	version uint64
 }
 
-// explained says that transfers that were applied again make the surplus. Of several
-// applications of one transfer perhaps the last alone was seen.
+// explained reports whether repeated applications explain the surplus. Of several applications of one
+// transfer, possibly only the last was seen.
 func (s *surplus) explained() bool {
 	if len(s.transfers) == 1 {
 		for _, amount := range s.transfers {
@@ -70,11 +69,11 @@ func (s *surplus) explained() bool {
 	return s.cents == s.sum && s.versions == int64(len(s.seen))
 }
 
-// early says that a transfer made an earlier version by the ledger than the one it was seen
-// at, for which the ledger has nobody.
+// early reports whether the ledger has the transfer at an earlier version than the one at which it was seen,
+// and has no maker of the latter.
 func (c *seenAgain) early() bool { return c.made != 0 && uint64(c.made) < c.version && !c.taken }
 
-// surpluses are those of the accounts at which transfers were seen again.
+// surpluses returns the surplus of each account at which transfers were seen again.
 func (b *balances) surpluses(own map[place]*history.Op) (over map[uint64]*surplus, problem error) {
 	over = map[uint64]*surplus{}
 	for _, c := range b.reads.again {
@@ -97,7 +96,7 @@ func (b *balances) surpluses(own map[place]*history.Op) (over map[uint64]*surplu
 	}
 	for a := range check.Each(&b.Watch, "the end state's accounts", b.Input.End.Objects(), &problem) {
 		if s := over[a.N]; s != nil {
-			books := b.slots.find(a.N) // it was seen, so it is there
+			books := b.slots.find(a.N) // it was seen, so it exists
 			s.cents = a.Value - b.in.Opening(a.N) - books.sum
 			s.versions = int64(a.Version) - int64(books.legs)
 		}
@@ -111,7 +110,7 @@ type place struct {
 	account uint64
 }
 
-// ownOperations are what the transfers that were seen again did, by their clients.
+// ownOperations returns the recorded operations of the transfers that were seen again.
 func (b *balances) ownOperations() (map[place]*history.Op, error) {
 	own := map[place]*history.Op{}
 	transfers := map[history.ID]bool{}
@@ -134,11 +133,12 @@ func (b *balances) ownOperations() (map[place]*history.Op, error) {
 	return own, err
 }
 
-// judge says what a read of a version shows that its maker, whose own operation may be nil,
-// did not make by the ledger. The maker's client may have seen that it made that version:
-// then the ledger is wrong. By versions alone a transfer that made an earlier version, and
-// was seen as the maker of one that the ledger has nobody for, was applied twice, or once
-// and later than the ledger says. The balances decide.
+// judge decides what a read shows whose named maker did not make the version according to the ledger. own is
+// the maker's recorded operation, or nil. If the maker's client saw that it made the version, the ledger is
+// wrong.
+//
+// A transfer that made an earlier version and was seen at a version without a maker was applied twice, or
+// once and later than in the ledger. Versions alone cannot tell these cases apart; the balances can.
 func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
 	s := b.slots.find(c.account)
 	t, _ := b.Txns.Find(c.last)
@@ -149,7 +149,7 @@ func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
 		n.Seen > 0 && writes && !own.Observed && c.made == 0 && !n.AsSent(),
 		c.made != 0 && uint64(c.made) < c.version && c.taken && s.broken,
 		uint64(c.made) > c.version && !c.taken && s.closes:
-		if c.reader != check.None { // else the check ledger says what the account names
+		if c.reader != check.None { // otherwise the check ledger reports it
 			b.odd(&b.reads.balance, check.Ledger, "", c.oddRead)
 		}
 	case c.early() && over.explained():
@@ -167,8 +167,8 @@ func (b *balances) judge(c *seenAgain, own *history.Op, over *surplus) {
 	}
 }
 
-// repeatedLegs keeps of the transfers of which the ledger has more legs than were sent those
-// of which it has one twice.
+// repeatedLegs selects, among the transfers with more legs in the ledger than were sent, those with a
+// repeated leg.
 func (b *balances) repeatedLegs() error {
 	if len(b.end.twice) == 0 {
 		return nil
@@ -197,10 +197,10 @@ func (b *balances) repeatedLegs() error {
 	return err
 }
 
-// distrust finds the accounts of which the ledger has a wrong version or a wrong leg: there,
-// as where versions fork, what was read alone gives an order. They are those that close and
-// whose versions do not follow each other, those at which a transfer is that the ledger does
-// not have as it was sent, and those where a client saw that it made another version.
+// distrust finds the accounts for which the ledger has a wrong version or a wrong leg. For these, only reads
+// determine an order, as for forked versions. The accounts are of three kinds: they agree with the ledger but
+// their versions are not consecutive; they belong to a transfer that the ledger has in another form than
+// sent; or a client saw that it made another version.
 func (b *balances) distrust() error {
 	doubtful := func(s *slot) bool { return s.broken && !s.forked }
 	left := false
@@ -235,7 +235,7 @@ func (b *balances) distrust() error {
 	})
 }
 
-// otherThanSent says that the ledger has a recorded transaction, and not as it was sent.
+// otherThanSent reports whether the ledger has a recorded transaction in another form than it was sent.
 func (b *balances) otherThanSent(t uint32) bool {
 	if t == check.None {
 		return false

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// explainAll turns what was found into findings.
+// explainAll converts the detected anomalies to findings.
 func (o *order) explainAll() {
 	o.fetch()
 	o.lostUpdates()
@@ -26,7 +26,7 @@ func (o *order) explainAll() {
 		}
 	})
 	o.oddReads(nobodysRead, reads.unknown, o.oddRead)
-	// Of each kind the shortest is described.
+	// The shortest cycle of each kind is described.
 	slices.SortStableFunc(o.cycles, func(a, b []graph.Step) int { return len(a) - len(b) })
 	for _, steps := range o.cycles {
 		o.addCycle(steps)
@@ -40,7 +40,7 @@ func (o *order) explainAll() {
 	})
 }
 
-// addCycle adds a cycle to the finding of its anomaly. The first of a kind is described.
+// addCycle adds a cycle to the finding of its anomaly. The first cycle of a kind is described.
 func (o *order) addCycle(steps []graph.Step) {
 	p, order, item := graph.PhenomenonOf(steps)
 	name := p.Name(order, item)
@@ -67,7 +67,7 @@ func (o *order) addCycle(steps []graph.Step) {
 	}
 }
 
-// lost reports whether a transaction was acknowledged and is not in the ledger.
+// lost reports whether a transaction was acknowledged but is missing in the ledger.
 func (b *balances) lost(t uint32) bool {
 	if t == check.None || b.Input.End == nil {
 		return false
@@ -76,9 +76,9 @@ func (b *balances) lost(t uint32) bool {
 	return n.Source != check.FromLedger && n.Outcome == history.Committed && n.Want > 0 && n.Seen == 0
 }
 
-// forbidden is the weakest level that forbids a cycle of which the phenomenon is forbidden at
-// one. Without an end state the order of two writes is what overwroteRead says of them, and
-// where that does not hold it is snapshot isolation that is broken.
+// forbidden returns the weakest level that forbids a cycle, given the level of its phenomenon. Without an end
+// state, overwroteRead determines the order of two writes; if that assumption fails, snapshot isolation is
+// broken.
 func (o *order) forbidden(steps []graph.Step, level isolation.Level) isolation.Level {
 	guessed := o.b.Input.End == nil && !o.b.byLedger() && slices.ContainsFunc(steps, func(s graph.Step) bool { return s.Kind == graph.Ww })
 	for _, least := range []isolation.Level{isolation.SnapshotIsolation, isolation.StrongSnapshotIsolation} {
@@ -89,11 +89,11 @@ func (o *order) forbidden(steps []graph.Step, level isolation.Level) isolation.L
 	return level
 }
 
-// mostWitnesses bounds what is said of one long cycle.
+// mostWitnesses limits the witnesses of a long cycle.
 const mostWitnesses = 4 * check.Shown
 
-// fetch reads the transactions of the anomalies from the history again, because
-// what they did to which account is not kept.
+// fetch reads the transactions of the anomalies from the history again, because their operations were not
+// kept.
 func (o *order) fetch() {
 	o.records = map[uint32]*history.Transaction{}
 	for _, steps := range o.cycles {
@@ -115,8 +115,7 @@ func (o *order) fetch() {
 	if len(o.records) == 0 {
 		return
 	}
-	// A reading error was reported by the first pass; what is missing here is
-	// reported in fewer words.
+	// The first pass has reported a reading error; missing records only shorten the text.
 	_ = o.b.Each(func(t uint32, tx *history.Transaction) {
 		if _, wanted := o.records[t]; wanted {
 			record := *tx
@@ -126,10 +125,10 @@ func (o *order) fetch() {
 	})
 }
 
-// lostUpdateName is the anomaly of a version that two transfers both made.
+// lostUpdateName is the name of the anomaly of a version that two transfers made.
 const lostUpdateName = "lost update (P4)"
 
-// lostUpdates reports the versions that two transfers both made.
+// lostUpdates reports the versions that two transfers made.
 func (o *order) lostUpdates() {
 	forks := o.b.chain.forks
 	if len(forks) == 0 {
@@ -166,8 +165,8 @@ func (o *order) lostUpdate(f fork) fact.LostUpdate {
 	return fact.LostUpdate{First: o.b.member(f.first), Second: o.b.member(f.second), Object: o.b.Object(s.n), Version: uint64(version)}
 }
 
-// netLoss is by how much the end balances differ from the total of the load; 0 if they do not, or
-// if one of the two is not known.
+// netLoss returns the difference between the final balances and the load's total, and 0 if one of them is not
+// known.
 func (b *balances) netLoss() int64 {
 	difference := b.end.sum
 	difference.Add(-b.in.Total)
@@ -210,7 +209,7 @@ func (o *order) oddReads(name string, list []oddRead, what func(oddRead) fact.Fa
 	o.anomalies = append(o.anomalies, f)
 }
 
-// oddRead states a read of a version as made by a transaction that did not make it.
+// oddRead returns the fact that a read names a maker which did not make the version.
 func (o *order) oddRead(r oddRead) fact.Fact {
 	f := fact.OddRead{
 		Reader: o.b.member(r.reader), Writer: fact.Member{ID: r.last}, Object: o.b.Object(r.account), Version: r.version, Balance: r.balance,
@@ -240,7 +239,7 @@ func (o *order) oddRead(r oddRead) fact.Fact {
 	return f
 }
 
-// dependency states one step of a cycle.
+// dependency returns one step of a cycle as a fact.
 func (o *order) dependency(s graph.Step) fact.Dependency {
 	f := fact.Dependency{From: o.b.member(s.From), To: o.b.member(s.To), Kind: edgeKinds[s.Kind].String()}
 	if s.Kind == graph.Rt {
@@ -259,11 +258,10 @@ func (o *order) dependency(s graph.Step) fact.Dependency {
 	return f
 }
 
-// edgeKinds are the kinds of the graph's steps as results name them.
+// edgeKinds maps the kinds of the graph's edges to those of results.
 var edgeKinds = [...]check.EdgeKind{graph.Ww: check.WriteWrite, graph.Wr: check.WriteRead, graph.Rw: check.ReadWrite, graph.PredicateRw: check.ReadWrite, graph.Rt: check.RealTime}
 
-// path gives a finding the edges of a cycle, the transactions that take part, and the
-// witnesses.
+// path adds the edges of a cycle, its transactions and the witnesses to a finding.
 func (o *order) path(f *check.Finding, steps []graph.Step) {
 	what := fact.Cycle{All: len(steps)}
 	var members []uint32
@@ -292,8 +290,8 @@ func (o *order) path(f *check.Finding, steps []graph.Step) {
 
 func versionText(n uint64) string { return fmt.Sprintf("version %d", n) }
 
-// spans are the transactions of an instance that are recorded, with what they did to the
-// accounts that it is about. Times of several runs are from the start of the first.
+// spans returns the recorded transactions of an instance, with their operations on the accounts of the
+// instance. Times of several runs are relative to the start of the first.
 func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 	var list []check.Span
 	for _, t := range members {
@@ -324,7 +322,8 @@ func (o *order) spans(members []uint32, accounts []uint64) []check.Span {
 	return list
 }
 
-// did states what a transaction saw and made of an account, which is named if there are several.
+// did returns a transaction's operation on an account as a fact. If several is set, the fact names the
+// account.
 func (o *order) did(t uint32, op *history.Op, several bool) fact.Fact {
 	f := fact.Operation{Read: op.Observed, Version: op.Version, Balance: op.Value, Wrote: op.Write, Amount: op.Amount}
 	if several {
@@ -339,8 +338,7 @@ func (o *order) did(t uint32, op *history.Op, several bool) fact.Fact {
 	return f
 }
 
-// meeting finds the account at which two transactions depend on each other, and
-// the version that the dependency is about.
+// meeting finds the account and the version through which two transactions depend on each other.
 func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 	if s.Kind == graph.PredicateRw {
 		m := o.b.predicates.missed[[2]uint32{s.From, s.To}]
@@ -370,8 +368,8 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 	return 0, 0, false
 }
 
-// overwritten reports whether a transaction overwrote the version that op read. If two transactions
-// made that version, it must have read the same one of the two.
+// overwritten reports whether a transaction overwrote the version that op read. If two transactions made that
+// version, both must have read the same one.
 func (o *order) overwritten(sl *slot, op *history.Op, by uint32) bool {
 	if !sl.forked {
 		return o.b.next(sl, sl.base+uint32(op.Version)) == by
@@ -382,7 +380,8 @@ func (o *order) overwritten(sl *slot, op *history.Op, by uint32) bool {
 	})
 }
 
-// madeRead reports whether a transaction made the version that op read, by what op recorded of its maker.
+// madeRead reports whether a transaction made the version that op read, according to the maker recorded by
+// op.
 func (o *order) madeRead(sl *slot, op *history.Op, by uint32) bool {
 	p := sl.base + uint32(op.Version)
 	if op.Writer != o.b.IDOf(by) {
@@ -391,8 +390,8 @@ func (o *order) madeRead(sl *slot, op *history.Op, by uint32) bool {
 	return o.b.chain.writer[p] == by || o.b.forked(p, op.Writer)
 }
 
-// overwrote finds the account of which a transaction, recorded in r, made the
-// version after the one that an earlier transaction made, and that version.
+// overwrote finds the account of which a transaction, recorded in r, made the version after an earlier
+// transaction's version. It returns that version.
 func (o *order) overwrote(r *history.Transaction, earlier, later uint32) (account, version uint64, ok bool) {
 	for i := range r.Ops {
 		sl := o.b.slots.find(r.Ops[i].Object)

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestGapInASequence: a closed recording that has a transaction of a client and lacks an
-// earlier one of it is no recording of a run, so that nothing follows from it.
+// TestGapInASequence checks that nothing follows from a closed recording that lacks a transaction of a client
+// before later ones.
 func TestGapInASequence(t *testing.T) {
 	made := func() *world {
 		w := newWorld(4)
@@ -28,7 +28,7 @@ func TestGapInASequence(t *testing.T) {
 		w := made()
 		w.Txns = slices.Delete(w.Txns, lost, lost+1)
 		results := checked(w.input(isolation.StrictSerializable))
-		if says == "" { // the last one: that its transfer is in the ledger shows it
+		if says == "" { // the last one: its transfer in the ledger shows it
 			if r := checktest.ByName(results)[check.NoGhost]; r.Status != check.Invalid {
 				t.Errorf("without the last transfer no-ghost is %v: %s", r.Status, r.Detail)
 			}
@@ -39,20 +39,19 @@ func TestGapInASequence(t *testing.T) {
 				t.Errorf("without %s %s is %v: %s", says, r.Name, r.Status, r.Detail)
 			}
 		}
-		w.Incomplete = true // another sentence, and no more
+		w.Incomplete = true // gives another sentence
 		if v := checktest.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Unknown {
 			t.Errorf("without %s of a recording that was cut off the verdict is %v", says, v)
 		}
 	}
 	w := made()
-	slices.Reverse(w.Txns) // as no recording has them, and all are there
+	slices.Reverse(w.Txns) // no recording has this order, but all are present
 	if v := checktest.Verdict(checked(w.input(isolation.StrictSerializable))); v != check.Valid {
 		t.Errorf("with all transactions, the last first, the verdict is %v", v)
 	}
 }
 
-// TestLastMakerOfAForkedVersion: an account that names the second maker of a version that
-// two transfers made names one that the ledger has.
+// TestLastMakerOfAForkedVersion checks that an account may name either of two makers of its version.
 func TestLastMakerOfAForkedVersion(t *testing.T) {
 	for _, named := range []int{0, 1} {
 		w := newWorld(8)
@@ -71,8 +70,8 @@ func TestLastMakerOfAForkedVersion(t *testing.T) {
 	}
 }
 
-// TestLegOfAnImpossibleVersion: the ledger has a leg of the version that the account names,
-// which is far beyond all that were made.
+// TestLegOfAnImpossibleVersion uses a ledger leg with the version that the account names, far beyond all
+// versions that were made.
 func TestLegOfAnImpossibleVersion(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 5)
@@ -83,8 +82,8 @@ func TestLegOfAnImpossibleVersion(t *testing.T) {
 	}
 }
 
-// TestTotalIsOfWhatWasCommitted: the balances of tpcb are compared with what clients had as
-// committed, and not with what the history has of it.
+// TestTotalIsOfWhatWasCommitted checks that the balances of tpcb are compared with the acknowledged
+// transactions, not with the history table.
 func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 	for _, m := range tpcbMutants {
 		for seed := range uint64(20) {
@@ -104,7 +103,7 @@ func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 					return tx.ID == l.Transaction && (tx.Outcome == history.Committed || tx.Outcome == history.Unknown)
 				}
 				if l.Number == 0 && !slices.ContainsFunc(c.Txns, known) {
-					sum += l.Amount // what the database says was committed, and no client had an answer
+					sum += l.Amount // committed according to the database, without a reply to a client
 				}
 			}
 			for _, a := range c.ObjectRows {
@@ -138,9 +137,9 @@ func TestTotalIsOfWhatWasCommitted(t *testing.T) {
 	}
 }
 
-// TestAppliedLateIsNotAppliedTwice: a transfer that was reported as not applied, and is
-// applied later than the ledger says, is read as the maker of another version than the
-// ledger has it for. The balances show that it was applied once.
+// TestAppliedLateIsNotAppliedTwice covers a transfer that was reported as not applied, but was applied later
+// than the ledger says. It is read as the maker of another version. The balances show that it was applied
+// once.
 func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 5)
@@ -149,7 +148,7 @@ func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
 	late.Outcome = history.Aborted
 	w.leg(late, 0, -7)
 	w.leg(late, 2, 7)
-	w.LedgerRows[2].Version = 1 // as if it had been before the first one
+	w.LedgerRows[2].Version = 1 // as if it had come before the first one
 	late.Ops[0] = history.Op{Object: 0, Write: true, Amount: -7}
 	late.Ops[1] = history.Op{Object: 2, Write: true, Amount: 7}
 	w.transfer(0, 3, 9)
@@ -175,8 +174,7 @@ func TestAppliedLateIsNotAppliedTwice(t *testing.T) {
 	}
 }
 
-// TestMoreLegsThanSentAreNotTwice: a leg of another transfer under the id of one is no leg
-// that is there twice.
+// TestMoreLegsThanSentAreNotTwice checks that a foreign leg under a transfer's ID is not a repeated leg.
 func TestMoreLegsThanSentAreNotTwice(t *testing.T) {
 	w := newWorld(6)
 	w.transfer(0, 1, 5)

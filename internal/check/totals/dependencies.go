@@ -9,21 +9,21 @@ import (
 	"stroppy/internal/history"
 )
 
-// readFacts are reads that no order of the transactions explains: what was read
-// was never there, or never should have been.
+// readFacts holds reads that no order of the transactions explains: the value never existed or never should
+// have.
 type readFacts struct {
 	dirty   []oddRead   // of a transfer that was not applied, or not yet
-	again   []seenAgain // the ledger has the transfer that was read, and of another version
-	twice   []seenAgain // of them, those of transfers that were applied twice
-	unsure  []seenAgain // of them, those of which the books do not say so
-	garbage []oddRead   // a balance that no transfer made
-	balance []oddRead   // the same, of an account whose books do not close in the end
-	unknown []oddRead   // a version that nobody made
+	again   []seenAgain // of a transfer that the ledger has at another version
+	twice   []seenAgain // those of again whose transfer was applied twice
+	unsure  []seenAgain // those of again for which the balances do not decide
+	garbage []oddRead   // of a balance that no transfer made
+	balance []oddRead   // likewise, of an account that disagrees with the ledger at the end
+	unknown []oddRead   // of a version that no transaction made
 
-	searched int // how often an account was searched for a read's writer
+	searched int // number of searches of an account for a read's writer
 }
 
-// The anomalies that are such reads.
+// These anomalies are such reads.
 const (
 	dirtyRead   = "dirty read (G1a)"
 	garbageRead = "garbage read"
@@ -35,13 +35,13 @@ type oddRead struct {
 	account uint64
 	version uint64
 	balance int64      // cents, as read
-	want    int64      // cents by replay; of garbage
-	last    history.ID // the transfer that the reader saw as the last one
+	want    int64      // cents by replay; for garbage
+	last    history.ID // the last transfer according to the reader
 }
 
-// relate finds the dependencies between all transactions that were applied or, on what
-// they had read, refused: write-write from the chain of versions, the others from what
-// was read. Where the versions of an account fork, only what was read gives an order.
+// relate finds the dependencies between all transactions that were applied, or rejected because of their
+// reads. Write-write dependencies follow from the chain of versions, the others from reads. On accounts with
+// forked versions, only reads determine an order.
 func (b *balances) relate() error {
 	b.sortForks()
 	if err := b.distrust(); err != nil {
@@ -68,19 +68,18 @@ func (b *balances) relate() error {
 	return cmp.Or(err, b.relatePredicates())
 }
 
-// versionChains are the reads of accounts whose versions fork. There the number of a
-// version is no order: of two transfers that both read version 6 and both made
-// version 7, the one may have been written after the other's version 8. What is
-// sure is who read whose version: every transaction that read one comes after its
-// maker, and before every other transaction that overwrote that same version.
+// versionChains holds the reads of accounts with forked versions, where version numbers define no order: if
+// two transfers both read version 6 and made version 7, one may have been written after the other's version
+// 8. The reads still show an order: a reader of a version follows its maker, and precedes every other
+// transaction that overwrote this version.
 type versionChains []chainRead
 
-// chainRead is one read: by t, of the version of an account that maker made.
+// chainRead is a read by t of the version of an account that maker made.
 type chainRead struct {
 	account  uint64
 	version  uint64
 	maker, t uint32
-	write    bool // t overwrote it
+	write    bool // t overwrote the version
 }
 
 func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
@@ -107,7 +106,7 @@ func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
 	}
 }
 
-// relateRead adds the dependencies of one read, and compares it with the chain.
+// relateRead adds the dependencies of one read, and compares the read with the chain.
 func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	s := b.slots.find(op.Object)
 	if s == nil {
@@ -150,7 +149,7 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	}
 	next := b.next(s, p)
 	if op.Write && next == t {
-		return // its place in the chain says all that its read says
+		return // its position in the chain implies the dependencies of its read
 	}
 	if known {
 		b.edges.Add(writer, t, graph.Wr)
@@ -158,8 +157,7 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	b.edges.Add(t, next, graph.Rw)
 }
 
-// next returns the transaction that made the version after position p, of an
-// account without forks.
+// next returns the transaction that made the version after position p. The account must have no forks.
 func (b *balances) next(s *slot, p uint32) uint32 {
 	for q := p + 1; q <= s.base+s.length; q++ {
 		if w := b.chain.writer[q]; w != check.None {
@@ -169,16 +167,14 @@ func (b *balances) next(s *slot, p uint32) uint32 {
 	return check.None
 }
 
-// forked says that id is the other of two transactions that made the version at p.
+// forked reports whether id is the second of two transactions that made the version at p.
 func (b *balances) forked(p uint32, id history.ID) bool {
 	return slices.ContainsFunc(b.chain.forkAt[p], func(f fork) bool { return b.IDOf(f.second) == id || b.IDOf(f.first) == id })
 }
 
-// explain says why a read does not fit the ledger. writer is the transaction
-// that the ledger has for the version read, none if it has none. Without a
-// ledger, what may have been applied unseen accuses nobody: a transfer of
-// unknown outcome, one whose legs its client did not see, one that a recording
-// that was cut off does not have.
+// explain determines why a read does not fit the ledger. writer is the ledger's maker of the version, or
+// None. Without a ledger, transactions that may have been applied unseen are not accused: those of unknown
+// outcome, those whose clients did not see their legs, and those missing in a recording that was cut off.
 func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	odd := oddRead{reader: t, account: op.Object, version: op.Version, balance: op.Value, last: op.Writer}
 	seen, ok := b.Txns.Find(op.Writer)
@@ -192,9 +188,9 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		if ledger || b.Txns.List[seen].Outcome != history.Unknown {
 			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
 		}
-	case b.reads.searched == mostSearches: // each of which was a violation
+	case b.reads.searched == mostSearches: // each search found a violation
 		b.showOdd(check.Serializable, "odd read", odd)
-	case ledger: // which says what became of it when all is known
+	case ledger: // the ledger decides after everything was read
 		b.reads.searched++
 		b.reads.again = append(b.reads.again, seenAgain{odd, b.versionOf(s, seen), writer != check.None})
 	default:
@@ -208,8 +204,8 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	}
 }
 
-// versionOf returns the version of an account that transaction t made, also as one of two;
-// 0 if none.
+// versionOf returns the version of an account that transaction t made, also as one of two makers, and 0 if
+// there is none.
 func (b *balances) versionOf(s *slot, t uint32) uint32 {
 	for v := s.low + 1; v <= s.length && !b.Watch.Ended(); v++ {
 		p := s.base + v
@@ -220,15 +216,14 @@ func (b *balances) versionOf(s *slot, t uint32) uint32 {
 	return 0
 }
 
-// mostOdd bounds the odd reads that are kept of one kind.
+// mostOdd limits the odd reads of one kind that are kept.
 const mostOdd = 1000
 
-// mostSearches bounds the searches through all versions of an account: a database
-// that is wrong everywhere must not take the square of the time.
+// mostSearches limits the searches through all versions of an account. A completely wrong database must not
+// take quadratic time.
 const mostSearches = 10 * mostOdd
 
-// odd keeps a bounded number of instances, because a violation is shown by a few,
-// and hands over all.
+// odd keeps a limited number of instances and passes on all of them.
 func (b *balances) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
 	b.showOdd(check, anomaly, odd)
 	if len(*list) < mostOdd {

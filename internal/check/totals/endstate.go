@@ -6,35 +6,33 @@ import (
 	"stroppy/internal/history"
 )
 
-// endFacts are what the end state says by itself.
+// endFacts holds what the end state shows without a history.
 type endFacts struct {
 	accounts uint64
-	identity uint64 // sum of the hashes of all account numbers: which accounts are there
+	identity uint64 // sum of the hashes of all account numbers, which identifies the set of accounts
 	sum      check.Sum
 	negative few[history.Object]
-	wrong    few[wrongAccount] // accounts whose books do not close
-	twice    []uint32          // transfers of which the ledger has a leg twice
+	wrong    few[wrongAccount] // accounts that disagree with the ledger
+	twice    []uint32          // transfers with a repeated leg in the ledger
 	strange  few[fact.ForeignLeg]
-	closed   []history.ID // with a tombstone, of runs that are given, and not recorded
-	// odd are accounts that carry another last transfer than the ledger has for
-	// their version.
+	closed   []history.ID // with a tombstone, from given runs, but not recorded
+	// odd lists the accounts whose last transfer is not the ledger's for their version.
 	odd []history.Object
-	// beyond are accounts whose books close, but of which a later version than their
-	// last was made.
+	// beyond lists the accounts that agree with the ledger, although a version after their last one was made.
 	beyond few[history.Object]
 
-	reopened, gone few[uint64] // accounts that clients closed and that are there, or opened and that are not
+	reopened, gone few[uint64] // accounts that exist although clients closed them, and missing accounts that clients opened
 }
 
-// wrongAccount is an account whose opening balance and ledger legs do not make
-// its end balance, or whose version is not the number of its legs.
+// wrongAccount is an account whose balance differs from its opening balance plus the ledger legs, or whose
+// version is not the number of its legs.
 type wrongAccount struct {
 	account history.Object
-	want    int64 // cents by the ledger
+	want    int64 // cents according to the ledger
 	legs    uint32
 }
 
-// eachLeg hands over the ledger of the end state, if there is one.
+// eachLeg yields the ledger of the end state, if there is one.
 func (b *balances) eachLeg(take func(leg history.Row)) (problem error) {
 	if b.Input.End == nil {
 		return nil
@@ -88,7 +86,7 @@ func (b *balances) readLedger() error {
 	return nil
 }
 
-// readAccounts compares every end balance with the formula and the ledger.
+// readAccounts compares every final balance with the formula and the ledger.
 func (b *balances) readAccounts() (problem error) {
 	if b.Input.End == nil {
 		return nil
@@ -133,7 +131,7 @@ func (b *balances) readAccounts() (problem error) {
 	return problem
 }
 
-// madeAfter says that the ledger has a leg that made a later version than this.
+// madeAfter reports whether the ledger has a leg with a later version.
 func (b *balances) madeAfter(s *slot, version uint32) bool {
 	for v := version + 1; v <= s.length; v++ {
 		if w := b.chain.writer[s.base+v]; w != check.None && b.Txns.List[w].Seen > 0 {
@@ -143,14 +141,14 @@ func (b *balances) madeAfter(s *slot, version uint32) bool {
 	return false
 }
 
-// lastOf compares the last transfer that an account carries with the ledger's.
+// lastOf compares an account's last transfer with the ledger's.
 func (b *balances) lastOf(s *slot, a history.Object) {
 	if a.Version == 0 && a.Writer == 0 {
 		return
 	}
 	switch p := s.base + uint32(a.Version); {
 	case a.Version > uint64(s.length):
-		if s.outside { // which the check ledger says of the leg
+		if s.outside { // the check ledger reports the leg
 			return
 		}
 	case b.IDOf(b.chain.writer[p]) == a.Writer, b.forked(p, a.Writer):

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// anomaliesOf are the names of what serializable found, and the result.
+// anomaliesOf returns the names of the anomalies that serializable found, and the result.
 func anomaliesOf(w *world) ([]string, checktest.Reported) {
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.Serializable]
 	var names []string
@@ -21,12 +21,12 @@ func anomaliesOf(w *world) ([]string, checktest.Reported) {
 	return names, r
 }
 
-// TestLostUpdateIsReportedOnce: a longer cycle over the two transactions of a lost update is not
-// reported again, and what has nothing to do with it is.
+// TestLostUpdateIsReportedOnce checks that a longer cycle over the two transactions of a lost update is not
+// reported again, but an unrelated cycle is.
 func TestLostUpdateIsReportedOnce(t *testing.T) {
 	w := newWorld(8)
 	lostUpdate(w)
-	// What follows depends on both transfers, one after the other.
+	// The next transaction depends on both transfers, one after the other.
 	w.inquiry(0)
 	w.transfer(1, 2, 3)
 	names, r := anomaliesOf(w)
@@ -48,7 +48,7 @@ func TestLostUpdateIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestEdgesOfADirtyRead: the one edge leads from who was not applied to who saw it.
+// TestEdgesOfADirtyRead checks that the only edge leads from the unapplied transaction to its reader.
 func TestEdgesOfADirtyRead(t *testing.T) {
 	i := slices.IndexFunc(violations, func(v violation) bool { return v.name == "dirty read" })
 	w := newWorld(8)

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// onDisk records a history and its end state in files, and opens them.
+// onDisk writes a history and its end state to files and opens them.
 func onDisk(t *testing.T, w *world, clients int) (*history.Reader, *history.End) {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,9 +45,9 @@ func onDisk(t *testing.T, w *world, clients int) (*history.Reader, *history.End)
 	return checktest.Open(t, dir)
 }
 
-// TestFilesAndCores: the answer does not depend on whether the history is read from a file,
-// block by block, nor on how many cores there are, nor on how large the blocks are.
-func TestFilesAndCores(t *testing.T) {
+// TestFilesAndCoresDoNotMatter checks that the result does not depend on blocks in files, their size, or the
+// number of processors.
+func TestFilesAndCoresDoNotMatter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	valid := 0
 	for seed := range uint64(40) {
@@ -85,8 +85,7 @@ func TestFilesAndCores(t *testing.T) {
 	}
 }
 
-// decisions are what results say but for which of several witnesses is named first, which
-// is the one that stands first in the history.
+// decisions returns the results without the choice of the first witness, which is the first in the history.
 func decisions(results []check.Result) (list []string) {
 	for _, r := range results {
 		list = append(list, fmt.Sprint(r.Name, r.Status, r.Required, len(r.Witness)))

@@ -11,35 +11,31 @@ import (
 	"stroppy/internal/history"
 )
 
-// GroupsInput is all that the checks of rows in groups look at: groups of rows whose
-// balances grow by the same sums. Rows have numbers from 0, those of one group behind
-// those of the group before. A transaction adds one amount to a row of each group, from
-// the last group to the first in the order of its operations, and reads of the last
-// one what it held.
+// GroupsInput is the input of the checks of rows in groups, whose balances grow by equal sums. Rows are
+// numbered from 0, group by group. A transaction adds one amount to a row of each group, with its operations
+// from the last group to the first, and reads the previous balance of the last group's row.
 //
-// The legs of the end state: a row of the history is one for each group, numbered from
-// 0, from the last group to the first, under the id of its transaction; that of
-// somebody else's is 0. One marked as an opening is what a row held when the data
-// were first driven, beyond what the history says; a row without one opened with 0.
-// One marked as unkept says that its run kept no history.
+// In the end state, a history row has one leg for each group, numbered from 0 from the last group to the
+// first, under the ID of its transaction. The ID is 0 for rows that other programs wrote. A leg marked as an
+// opening is a row's balance at the first run, as far as the history does not explain it; the default is 0. A
+// leg marked as unkept states that its run kept no history.
 type GroupsInput struct {
 	check.Input
 	Words      check.Words
 	Groups     []Group
-	Versions   bool     // every row counts, and every leg has its version
-	Unexpected uint64   // rows of somebody else that the history had when the data were first driven
-	Bare       []uint64 // runs given that kept no history
+	Versions   bool     // every row counts its changes, and every leg has its version
+	Unexpected uint64   // history rows of other programs that existed at the first run
+	Bare       []uint64 // the given runs without a history
 }
 
-// Group is some rows of one kind.
+// Group is a number of rows of one kind.
 type Group struct {
-	Name string // in the plural, such as tellers
+	Name string // plural, such as tellers
 	Rows uint64
 }
 
-// Groups makes all checks of rows in groups. It takes time and memory linear in the history and
-// the end state. Errors are as those of
-// Accounts.
+// Groups runs all checks of rows in groups. It takes time and memory linear in the history and the end state.
+// Errors are as for Accounts.
 func Groups(ctx context.Context, in GroupsInput) ([]check.Result, error) {
 	return decided(in.Input, func(input check.Input, early uint64) (*balances, []check.Result) {
 		in.Input = input
@@ -48,29 +44,28 @@ func Groups(ctx context.Context, in GroupsInput) ([]check.Result, error) {
 	})
 }
 
-// groups is the material of all checks of rows in groups. What it has in common with
-// accounts, above all which transactions the history has, is found by balances, to
-// which the history is the ledger and a row an account that opened with nothing.
+// groups holds the data of all checks of rows in groups. It shares with accounts the table of transactions
+// and more: for balances, the history is the ledger, and a row is an account that opened with nothing.
 type groups struct {
 	in       GroupsInput
 	balances *balances
 	sums     groupSums
 
-	before map[uint64]int64 // by row of the last group: what others have given it
-	loose  few[history.ID]  // of unknown outcome that were to leave no row in the history
-	cut    uint64           // a run that kept no history, and of which not all is recorded; 0 is none
+	before map[uint64]int64 // by row of the last group: the amounts of other programs
+	loose  few[history.ID]  // transactions of unknown outcome that would leave no history row
+	cut    uint64           // a run without a history whose recording is incomplete; 0: none
 
-	wrong few[wrongAccount] // rows that do not hold what they should
-	vague few[wrongAccount] // the same where a transaction of unknown outcome may explain it
+	wrong few[wrongAccount] // rows with wrong balances
+	vague few[wrongAccount] // likewise, if a transaction of unknown outcome may explain it
 }
 
 type groupSums struct {
-	end, opening []int64  // of each group
-	history      int64    // of the amounts of all rows of the history
-	acknowledged int64    // of the committed ones that were to leave none
-	astray       int64    // of the committed ones, as sent less as the history has them, where it has them otherwise
-	unexpected   uint64   // rows of the history that are somebody else's
-	bare         []uint64 // runs that say that they kept no history
+	end, opening []int64  // sums by group
+	history      int64    // sum of the amounts of all history rows
+	acknowledged int64    // sum over committed transactions that leave no row
+	astray       int64    // sum sent minus sum in the history, over committed transactions that differ
+	unexpected   uint64   // number of history rows of other programs
+	bare         []uint64 // runs that are marked as having no history
 }
 
 func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
@@ -81,14 +76,14 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 	own := AccountsInput{Input: in.Input, Words: in.Words, Accounts: rows, Opening: func(uint64) int64 { return 0 }}
 	own.End, own.OnViolation = nil, nil
 	b := newAccounts(ctx, own, early)
-	// Whether all of a run without a history is in the end state, the balances show.
+	// For a run without a history, the balances show whether the end state is complete.
 	b.Input.Early = slices.DeleteFunc(slices.Clone(in.Early), func(run uint64) bool { return slices.Contains(in.Bare, run) })
 	if in.End != nil {
 		b.Input.End = &ownLegs{in.End}
 	}
 	if in.OnViolation != nil {
 		b.Input.OnViolation = func(v check.Violation) {
-			if v.Check != check.NonNegative { // a balance may be below zero
+			if v.Check != check.NonNegative { // a balance may be negative
 				in.OnViolation(v)
 			}
 		}
@@ -97,7 +92,7 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 	return &groups{in: in, balances: b, sums: sums, before: map[uint64]int64{}}
 }
 
-// ownLegs is an end state without the legs that no transaction of ours has made.
+// ownLegs is an end state without the legs of other programs.
 type ownLegs struct{ check.EndState }
 
 func (o *ownLegs) Rows() iter.Seq2[history.Row, error] {
@@ -113,7 +108,7 @@ func (o *ownLegs) Rows() iter.Seq2[history.Row, error] {
 	}
 }
 
-// kind returns the group of a row; the number of groups of what is in none.
+// kind returns the group of a row, or the number of groups if the row is in none.
 func (t *groups) kind(n uint64) int {
 	for i, g := range t.in.Groups {
 		if n < g.Rows {
@@ -124,7 +119,7 @@ func (t *groups) kind(n uint64) int {
 	return len(t.in.Groups)
 }
 
-// names lists the groups, the last first.
+// names lists the groups, the last one first.
 func (t *groups) names() (list []string) {
 	for _, g := range slices.Backward(t.in.Groups) {
 		list = append(list, g.Name)
@@ -132,7 +127,7 @@ func (t *groups) names() (list []string) {
 	return list
 }
 
-// results makes the checks; they are worth nothing once the watch has ended.
+// results returns the results of the checks. They are invalid if the watch has ended.
 func (t *groups) results() []check.Result {
 	b := t.balances
 	problem := t.addUp()
@@ -163,8 +158,8 @@ func (t *groups) results() []check.Result {
 	return results
 }
 
-// versioned takes from the checks of accounts those that mean the same here: rows with
-// versions are its accounts, but for the sum of all balances.
+// versioned returns the checks of accounts that apply here. Rows with versions are its accounts, but the sum
+// of all balances differs.
 func (t *groups) versioned() []check.Result {
 	b := t.balances
 	all := t.proved()
@@ -180,7 +175,7 @@ func (t *groups) versioned() []check.Result {
 	return t.ofAccounts(all)
 }
 
-// ofAccounts picks from the results of all checks of accounts.
+// ofAccounts selects from the results of all checks of accounts.
 func (t *groups) ofAccounts(all []check.Result) []check.Result {
 	b := t.balances
 	problem := b.Damage
@@ -198,13 +193,13 @@ func (t *groups) ofAccounts(all []check.Result) []check.Result {
 			results = append(results, r)
 		}
 	}
-	b.Settle(results[:2], problem) // total, and the first of those of accounts, ledger
+	b.Settle(results[:2], problem) // total, and ledger, the first check of accounts
 	check.Locate(b.Input.History, &b.Watch, results)
 	return results
 }
 
-// proved are the results of all checks of accounts where all transactions of the history
-// are ours and have a serial order; nil where they do not, or the watch has ended.
+// proved returns the results of all checks of accounts if all history rows are from our runs and have a
+// serial order. It returns nil otherwise, or if the watch has ended.
 func (t *groups) proved() []check.Result {
 	b := t.balances
 	if b.Damage != nil || t.sums.unexpected > 0 || slices.ContainsFunc(t.sums.opening, func(sum int64) bool { return sum != 0 }) {
@@ -218,8 +213,8 @@ func (t *groups) proved() []check.Result {
 	return b.proved(proof)
 }
 
-// versionedLedger is the check of accounts of that name, which looks at versions too, unless
-// the balances alone show the same: the other speaks of those as of money.
+// versionedLedger returns the ledger check of accounts, which also examines versions. If the balances alone
+// show the same, it returns r, because the other check speaks of money.
 func (t *groups) versionedLedger(r check.Result) check.Result {
 	own := decide(t.balances.RequireEndAlone, check.Ledger, t.ledger)
 	if own.Status != check.Invalid && own.Status != r.Status {
@@ -229,7 +224,7 @@ func (t *groups) versionedLedger(r check.Result) check.Result {
 	return own
 }
 
-// allBare says that no run that is given kept a history.
+// allBare reports whether no given run kept a history.
 func (t *groups) allBare() bool {
 	driven := 0
 	for _, source := range t.in.History {
@@ -240,7 +235,7 @@ func (t *groups) allBare() bool {
 	return driven > 0 && driven == len(t.in.Bare)
 }
 
-// addUp reads the history of the end state once, for the sums.
+// addUp computes the sums in one pass over the history of the end state.
 func (t *groups) addUp() (problem error) {
 	if t.in.End == nil {
 		return nil
@@ -265,8 +260,8 @@ func (t *groups) addUp() (problem error) {
 	return problem
 }
 
-// strayAmounts compares the amounts of committed transactions, as their clients sent them,
-// with those of the history, where it does not have them as they were sent.
+// strayAmounts compares the amounts of committed transactions as sent with those in the history, if they
+// differ.
 func (t *groups) strayAmounts() (problem error) {
 	b, stray := t.balances, map[history.ID]bool{}
 	for i := range b.Txns.List {
@@ -293,13 +288,12 @@ func (t *groups) strayAmounts() (problem error) {
 	})
 }
 
-// eachRow yields the history of the end state, as check.Each does.
+// eachRow yields the history of the end state, like check.Each.
 func (t *groups) eachRow(problem *error) iter.Seq[history.Row] {
 	return check.Each(&t.balances.Watch, "the end state's history", t.in.End.Rows(), problem)
 }
 
-// bareRuns adds what was acknowledged by runs that kept no history to what their rows
-// are to hold.
+// bareRuns adds the acknowledged amounts of runs without a history to the expected balances.
 func (t *groups) bareRuns() (problem error) {
 	b := t.balances
 	for i := range b.Txns.List {
@@ -347,8 +341,7 @@ func (t *groups) bare(tx *history.Transaction) {
 	}
 }
 
-// somebodyElse adds openings, and what others have written into the history, to what
-// their rows are to hold.
+// somebodyElse adds the openings and the history rows of other programs to the expected balances.
 func (t *groups) somebodyElse() (problem error) {
 	if t.in.End == nil {
 		return nil
@@ -368,7 +361,7 @@ func (t *groups) somebodyElse() (problem error) {
 	return problem
 }
 
-// hole returns why balances prove nothing even if they fit; nil if they do.
+// hole returns the reason why matching balances prove nothing, or nil if they do.
 func (t *groups) hole() fact.Fact {
 	var list []fact.Fact
 	if s := t.sums.unexpected; s < t.in.Unexpected {
@@ -390,8 +383,7 @@ func (t *groups) hole() fact.Fact {
 	return fact.Reasons{List: list}
 }
 
-// somebodyAt returns that somebody else worked on the tables while we may have; nil if
-// nobody did.
+// somebodyAt returns the fact that other programs may have used the tables during our runs, or nil.
 func (t *groups) somebodyAt() fact.Fact {
 	if s := t.sums.unexpected; s > t.in.Unexpected {
 		return fact.Shared{Rows: int(s - t.in.Unexpected)}
@@ -399,7 +391,7 @@ func (t *groups) somebodyAt() fact.Fact {
 	return nil
 }
 
-// excuse returns why balances that do not fit are no violation; nil if they are one.
+// excuse returns the reason why wrong balances are not a violation, or nil if they are.
 func (t *groups) excuse() fact.Fact {
 	if why := firstOf(t.hole(), t.somebodyAt()); why != nil {
 		return why
@@ -412,7 +404,7 @@ func (t *groups) excuse() fact.Fact {
 	return nil
 }
 
-// firstOf returns the first fact that is there; nil if there is none.
+// firstOf returns the first fact that is not nil, or nil.
 func firstOf(list ...fact.Fact) fact.Fact {
 	for _, f := range list {
 		if f != nil {

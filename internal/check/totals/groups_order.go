@@ -11,30 +11,29 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Rows without versions do not say in which order they were written, but what each
-// transaction read of its account does, nearly: one that read the balance b and added
-// d leads from b to b+d, so the transactions of an account must form a path from its
-// opening that walks each of these edges once. A transaction reads nothing else, and
-// amounts that are added to tellers and branches may come in any order. So if every
-// account has such a path, the paths one after the other are a serial order that
-// explains all that was read; and if every account's path agrees with real time, some
-// order of all transactions does, because each of them reads one account alone
-// (locality: Herlihy and Wing, Linearizability, ACM TOPLAS 12(3), 1990).
+// Rows without versions do not show the order of their writes, but the balances that transactions read nearly
+// do. A transaction that read balance b and added d is an edge from b to b+d. So the transactions of an
+// account must form a path from its opening balance that uses each edge once.
+//
+// A transaction reads nothing else, and amounts can be added to tellers and branches in any order. So if
+// every account has such a path, the concatenated paths are a serial order that explains all reads. If every
+// path agrees with real time, some order of all transactions does too, because each transaction reads only
+// one account (locality: Herlihy and Wing, Linearizability, ACM TOPLAS 12(3), 1990).
 
 // transition is one transaction on its account.
 type transition struct {
 	row    uint64 // the account
 	txn    uint32
-	known  bool  // before was read
+	known  bool  // before is known
 	before int64 // balance
 	amount int64
-	begin  int64 // ns of the runs' clock; when the deciding try began; the least number if nobody knows
-	end    int64 // when the client knew the outcome; the largest number if it never did
-	error  int64 // of both, either way; those of one source are exact among themselves
+	begin  int64 // beginning of the deciding try, ns on the runs' clock; the least number if not known
+	end    int64 // when the client learned the outcome; the largest number if it never did
+	error  int64 // error of both in either direction; times of one source are exact relative to each other
 	source uint16
 }
 
-// ended says that e had ended before f began: surely, or perhaps.
+// ended reports whether e certainly, or with perhaps possibly, ended before f began.
 func (e *transition) ended(f *transition, perhaps bool) bool {
 	switch error := e.error + f.error; {
 	case e.end == math.MaxInt64 || f.begin == math.MinInt64:
@@ -48,29 +47,29 @@ func (e *transition) ended(f *transition, perhaps bool) bool {
 	}
 }
 
-// paths are what was found of the accounts.
+// paths holds the results for the accounts.
 type paths struct {
-	broken  few[transition] // of the accounts without a path, a transaction that shows it
-	late    few[transition] // of those without one that agrees with real time
-	doubt   check.Doubt     // accounts of which no order agrees with real time if the times are wrong enough
-	unsure  int             // accounts whose order could not be decided
-	unsureT int             // accounts whose real-time order could not be decided
-	count   int             // transactions
+	broken  few[transition] // for each account without a path, a transaction that shows it
+	late    few[transition] // likewise, for paths that agree with real time
+	doubt   check.Doubt     // accounts whose order may contradict real time within the clock errors
+	unsure  int             // number of accounts whose order could not be decided
+	unsureT int             // likewise, with real time
+	count   int             // number of transactions
 }
 
-// order makes the checks serializable and strict of rows without versions.
+// order returns the results of serializable and strict for rows without versions.
 func (t *groups) order() []check.Result {
 	serializable := check.Result{Name: check.Serializable, Required: claimed(t.in.Expect)}
 	strict := check.Result{Name: check.Strict, Required: t.in.Expect >= isolation.StrictSerializable}
 	if why := t.unordered(); why != nil {
 		serializable.Why, strict.Why = why, why
-	} else if found := t.walk(); t.balances.Damage == nil { // else Settle says why
+	} else if found := t.walk(); t.balances.Damage == nil { // otherwise Settle gives the reason
 		serializable, strict = t.judgeSerializable(serializable, found), t.judgeStrict(strict, found)
 	}
 	return []check.Result{serializable, strict}
 }
 
-// unordered returns why no order can be found; nil if one can be looked for.
+// unordered returns the reason why no order can be determined, or nil.
 func (t *groups) unordered() fact.Fact {
 	b := t.balances
 	other, hole := b.OtherRuns(), firstOf(t.hole(), t.somebodyAt())
@@ -93,10 +92,10 @@ func (t *groups) unordered() fact.Fact {
 	return nil
 }
 
-// edges gathers the transactions that were applied.
+// edges returns the transactions that were applied.
 func (t *groups) edges() []transition {
 	b, list := t.balances, []transition(nil)
-	apart := b.CountClocks() > 1 // then times say nothing
+	apart := b.CountClocks() > 1 // then times cannot be compared
 	uncertain := b.Uncertainty() > 0
 	err := b.Each(func(n uint32, tx *history.Transaction) {
 		x := &b.Txns.List[n]
@@ -146,8 +145,8 @@ func (t *groups) walk() *paths {
 	return found
 }
 
-// account looks for the path of one account, whose transactions come in the order of
-// their ends. loose says that another one may have been applied.
+// account looks for the path of one account. The transactions must be sorted by end. loose means that another
+// transaction may have been applied.
 func (f *paths) account(list []transition, opening int64, loose bool) {
 	if loose {
 		f.unsure++
@@ -186,7 +185,7 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 	}
 }
 
-// found returns the violations of a check that transactions show.
+// found adds the violations of a check that transactions show.
 func (t *groups) found(name string, of *few[transition], what func(e transition, id history.ID, on fact.Object) fact.Fact) findings {
 	found := findings{check: name}
 	for _, e := range of.first {
@@ -212,7 +211,7 @@ func (t *groups) judgeSerializable(r check.Result, f *paths) check.Result {
 	return f.judge(r, &found, why, fact.Paths{Transactions: f.count})
 }
 
-// judge returns a result about the order as the findings decide it.
+// judge returns the result about the order that follows from the findings.
 func (f *paths) judge(r check.Result, found *findings, undecided, holds fact.Fact) check.Result {
 	r = found.judge(r, undecided, holds)
 	if f.count == 0 {

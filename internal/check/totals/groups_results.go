@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/check/fact"
 )
 
-// readRows compares every end balance with what its row is to hold.
+// readRows compares every final balance with the expected one.
 func (t *groups) readRows() (problem error) {
 	b := t.balances
 	if t.in.End == nil {
@@ -66,8 +66,8 @@ func (t *groups) total(r check.Result) check.Result {
 	return found.judge(r, why, what)
 }
 
-// undecidedLoose returns that transactions leave nothing by which to know whether they were
-// applied; nil if none do.
+// undecidedLoose returns the fact that some transactions leave no trace which shows whether they were
+// applied, or nil.
 func (t *groups) undecidedLoose() fact.Fact {
 	if t.loose.count == 0 {
 		return nil
@@ -98,8 +98,7 @@ func (t *groups) ledger(r check.Result) check.Result {
 	})
 }
 
-// addWrong adds the rows that do not hold what they should, first those that nothing
-// explains.
+// addWrong adds the rows with wrong balances, unexplained ones first.
 func (t *groups) addWrong(found *findings) {
 	for _, w := range slices.Concat(t.wrong.first, t.vague.first) {
 		what := t.rowBooks(w)

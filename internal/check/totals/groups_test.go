@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// The rows of the tests.
+// These constants are the numbers of rows in the tests.
 const (
 	testBranches = 2
 	testTellers  = 3
@@ -23,8 +23,8 @@ const (
 	testRows     = testBranches + testTellers + testAccounts
 )
 
-// counter is a bank as tpcb has it, driven by several clients, and what a perfect
-// database would have shown of it. Tests then bend it.
+// counter is a tpcb bank driven by several clients, with the records of a correct database. Tests then
+// falsify the record.
 type counter struct {
 	checktest.History
 	checktest.End
@@ -33,7 +33,7 @@ type counter struct {
 	versions bool
 }
 
-// groupChecks are the names of the checks in their order.
+// groupChecks lists the names of the checks in order.
 var groupChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}
 
 func newCounter(seed uint64) *counter {
@@ -44,7 +44,7 @@ func newCounter(seed uint64) *counter {
 	return c
 }
 
-// apply does what a transaction does, and posts it where the history is kept.
+// apply applies a transaction, and adds its history row if post is set.
 func (c *counter) apply(tx *history.Transaction, post bool) {
 	for i := range tx.Ops {
 		op, row := &tx.Ops[i], &c.ObjectRows[tx.Ops[i].Object]
@@ -63,7 +63,7 @@ func (c *counter) apply(tx *history.Transaction, post bool) {
 	}
 }
 
-// step makes the next transaction, which overlaps with those just before it.
+// step makes the next transaction, which overlaps with the previous ones.
 func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Transaction {
 	c.now += 10
 	delta := int64(c.random.IntN(11)) - 5
@@ -102,8 +102,7 @@ func (c *counter) input() GroupsInput {
 
 }
 
-// drive makes n transactions, of which some were aborted and some are of unknown
-// outcome, applied or not.
+// drive makes n transactions. Some are aborted; some have unknown outcomes, applied or not.
 func (c *counter) drive(n int, bare bool) {
 	for range n {
 		switch c.random.IntN(12) {
@@ -128,7 +127,7 @@ func tpcbChecked(t *testing.T, in GroupsInput) map[string]checktest.Reported {
 	return checktest.ByName(checktest.Worded(results, in.Words))
 }
 
-func TestTPCBHolds(t *testing.T) {
+func TestCorrectTPCBIsValid(t *testing.T) {
 	for seed := range uint64(200) {
 		c := newCounter(seed)
 		c.versions = seed%2 == 1
@@ -142,7 +141,7 @@ func TestTPCBHolds(t *testing.T) {
 	}
 }
 
-// lastOf returns the last transaction of an outcome that changed something.
+// lastOf returns the last transaction with an outcome that changed a balance.
 func (c *counter) lastOf(outcome history.Outcome) *history.Transaction {
 	for i := len(c.Txns) - 1; i >= 0; i-- {
 		if tx := &c.Txns[i]; tx.Outcome == outcome && tx.Ops[0].Amount != 0 {
@@ -152,7 +151,7 @@ func (c *counter) lastOf(outcome history.Outcome) *history.Transaction {
 	return nil
 }
 
-// unpost takes a transaction's row out of the history.
+// unpost removes a transaction's row from the history.
 func (c *counter) unpost(id history.ID) {
 	c.LedgerRows = slices.DeleteFunc(c.LedgerRows, func(l history.Row) bool { return l.Transaction == id })
 }
@@ -161,7 +160,7 @@ func (c *counter) move(tx *history.Transaction, op int, amount int64) {
 	c.ObjectRows[tx.Ops[op].Object].Value += amount
 }
 
-// tpcbMutants are what a database may do wrong, and the check that is to find it.
+// tpcbMutants holds the errors of a database and the check that must detect each.
 var tpcbMutants = []struct {
 	name, check string
 	bend        func(c *counter)
@@ -211,7 +210,7 @@ var tpcbMutants = []struct {
 	{"a stale balance was read", check.Serializable, func(c *counter) { c.lastOf(history.Committed).Ops[0].Value -= 1000 }},
 }
 
-func TestTPCBMutants(t *testing.T) {
+func TestTPCBMutantsAreDetected(t *testing.T) {
 	for _, m := range tpcbMutants {
 		t.Run(m.name, func(t *testing.T) {
 			for seed := range uint64(20) {
@@ -228,9 +227,8 @@ func TestTPCBMutants(t *testing.T) {
 	}
 }
 
-// TestTPCBSpeaksOfTransactions holds that tpcb's verdicts have the words of TPC-B, also
-// those that the bank's checks find for it: a transaction, the history, and a row that
-// has a name of its own and holds no money.
+// TestTPCBSpeaksOfTransactions checks that verdicts about tpcb use its nouns, also in checks shared with the
+// bank: transactions, the history, and rows that hold no money.
 func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	bends := map[string]func(c *counter){
 		"nothing":    func(*counter) {},
@@ -255,7 +253,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 			c.ObjectRows[l.Object].Version--
 		},
 		"wrong version": func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Version-- },
-		"cycle": func(c *counter) { // two in one order on a row, and in the other on another
+		"cycle": func(c *counter) { // opposite orders on two rows
 			for i, l := range c.LedgerRows {
 				j := slices.IndexFunc(c.LedgerRows, func(x history.Row) bool { return x.Object == l.Object && x.Version == l.Version+1 })
 				if l.Version > 0 && j >= 0 {
@@ -286,12 +284,12 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 			for _, text := range said {
 				for _, word := range []string{"ransfer", "ledger", "leg ", "ccount row", "0.0", "TPC-B"} {
 					if strings.Contains(text, word) {
-						t.Errorf("%s, versions %v: it speaks of a %s: %s", name, versions, word, text)
+						t.Errorf("%s, versions %v: the text contains %s: %s", name, versions, word, text)
 					}
 				}
 			}
 			if all := strings.Join(said, " "); !strings.Contains(all, "ransaction") || !strings.Contains(all, "history") {
-				t.Errorf("%s, versions %v: nothing is said of transactions and the history: %s", name, versions, all)
+				t.Errorf("%s, versions %v: the text does not mention transactions or the history: %s", name, versions, all)
 			}
 			all = append(all, said...)
 		}
@@ -307,7 +305,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	}
 }
 
-// TestTPCBWithoutHistory: what was acknowledged is checked against every row.
+// TestTPCBWithoutHistory checks that acknowledged amounts are compared with every row.
 func TestTPCBWithoutHistory(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCounter(seed)
@@ -349,7 +347,7 @@ func TestTPCBWithoutHistory(t *testing.T) {
 				t.Errorf("with an unknown outcome %s is %v: %s", name, r.Status, r.Detail)
 			}
 		}
-		// What no unknown outcome explains is a violation all the same.
+		// A violation that no unknown outcome explains remains a violation.
 		tx := c.Txns[len(c.Txns)-1]
 		other := testBranches + testTellers + (tx.Ops[0].Object-testBranches-testTellers+1)%testAccounts
 		c.ObjectRows[other].Value += 3
@@ -359,8 +357,8 @@ func TestTPCBWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestTPCBUndecided: what cannot be known is reported, and never valid.
-func TestTPCBUndecided(t *testing.T) {
+// TestTPCBUnknownInputsAreUndecided checks that unknown inputs are reported and make the verdict unknown.
+func TestTPCBUnknownInputsAreUndecided(t *testing.T) {
 	for name, bend := range map[string]func(c *counter, in *GroupsInput){
 		"no end state": func(_ *counter, in *GroupsInput) { in.End = nil },
 		"damage":       func(c *counter, _ *GroupsInput) { c.History.Err = fmt.Errorf("a bad block") },
@@ -391,9 +389,9 @@ func TestTPCBUndecided(t *testing.T) {
 	}
 }
 
-// TestTPCBUnexpected: what somebody else wrote into the history explains balances, and
-// what the rows held before is their opening.
-func TestTPCBUnexpected(t *testing.T) {
+// TestTPCBOtherPrograms checks that history rows of other programs explain balances, and that earlier
+// balances are openings.
+func TestTPCBOtherPrograms(t *testing.T) {
 	c := newCounter(9)
 	for n := range testRows {
 		c.ObjectRows[n].Value = int64(100 * n)
@@ -462,8 +460,7 @@ func TestPathsAgainstAllOrders(t *testing.T) {
 	}
 }
 
-// randomEdges makes a few transactions on one account, mostly as a database would, and
-// bends one now and then.
+// randomEdges returns a few transactions on one account, mostly correct and sometimes falsified.
 func randomEdges(random *rand.Rand) (list []transition, opening int64) {
 	opening = int64(random.IntN(3))
 	balance, now := opening, int64(0)
@@ -487,8 +484,8 @@ func randomEdges(random *rand.Rand) (list []transition, opening int64) {
 	return list, opening
 }
 
-// allOrders tries every order: whether one explains what was read, and whether one does
-// that agrees with real time.
+// allOrders reports, by trying every order, whether one explains all reads, and whether such an order agrees
+// with real time.
 func allOrders(list []transition, opening int64) (path, timely bool) {
 	used := make([]bool, len(list))
 	var walk func(balance int64, latest int64, inTime bool, left int)

@@ -11,10 +11,10 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestIntervalOracle compares strict with its definition where the times of two workers are
-// known within bounds: it is valid exactly if some order explains all reads for every pair of
-// errors within them, and invalid only if none does for any. Within a worker times are exact.
-func TestIntervalOracle(t *testing.T) {
+// TestClockErrorsAgainstDefinition compares strict with its definition when two workers have bounded clock
+// errors. It must be valid exactly if some order explains all reads for every pair of errors. It may be
+// invalid only if no order does for any pair. Within a worker, times are exact.
+func TestClockErrorsAgainstDefinition(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range checktest.Rounds(3000, 30000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -37,7 +37,7 @@ func TestIntervalOracle(t *testing.T) {
 		in := w.inputOf(isolation.StrictSerializable, runs)
 		got := checktest.ByName(checked(in))[check.Strict].Status
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
 			ok := explained(w, func(ended, began *history.Transaction) bool {
 				end, try := ended.End, began.Try
 				if ended.ID.Run() == 2 {
@@ -69,9 +69,9 @@ func TestIntervalOracle(t *testing.T) {
 	t.Logf("%v", counts)
 }
 
-// TestPathIntervals compares the search for a path with all permutations, for every pair of errors of
-// two clocks.
-func TestPathIntervals(t *testing.T) {
+// TestPathClockErrors compares the search for a path with all permutations, for every pair of errors of two
+// clocks.
+func TestPathClockErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
 	counts := map[string]int{}
 	for range checktest.Rounds(4000, 20_000) {
@@ -88,7 +88,7 @@ func TestPathIntervals(t *testing.T) {
 		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ {
 			moved := append([]transition(nil), list...)
 			for i := range moved {
-				later := int64(1000) // so that no time is below 0
+				later := int64(1000) // so that no time is negative
 				if moved[i].source == 1 {
 					later += by
 				}

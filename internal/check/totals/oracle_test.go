@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// weak runs a few transactions on a store whose reads may be old and whose
-// versions follow the order of commits: every anomaly of reading comes up.
+// weak runs a few transactions on a store with stale reads, where versions follow the order of commits. Every
+// read anomaly occurs.
 func weak(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
 	past := make([][]history.Object, accounts)
@@ -43,8 +43,8 @@ func weak(rng *rand.Rand, accounts, count int) *world {
 	return w
 }
 
-// possible says by trying every order whether one of them explains every read:
-// the definition of serializability, and with real time of the strict one.
+// possible reports, by trying every order, whether one explains every read: the definition of serializability
+// and, with real, of strict serializability.
 func possible(w *world, real bool) bool {
 	if !real {
 		return explained(w, nil)
@@ -52,8 +52,7 @@ func possible(w *world, real bool) bool {
 	return explained(w, func(ended, began *history.Transaction) bool { return ended.End < began.Try })
 }
 
-// explained is possible with what real time is: which transaction had ended
-// before which began. Nil is none.
+// explained is like possible, with real time given as a relation; nil means no real time.
 func explained(w *world, real func(ended, began *history.Transaction) bool) bool {
 	type state struct {
 		version []uint64
@@ -104,9 +103,9 @@ func explained(w *world, real func(ended, began *history.Transaction) bool) bool
 	return search(0)
 }
 
-// TestOracle compares both graph checks with the definition, on thousands of
-// small histories of which about half are wrong.
-func TestOracle(t *testing.T) {
+// TestOrderAgainstDefinition compares both graph checks with the definition on thousands of small histories,
+// about half of which are wrong.
+func TestOrderAgainstDefinition(t *testing.T) {
 	var counts [2][2]int
 	for seed := range checktest.Rounds(4000, 20000) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -130,10 +129,9 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestSnapshotOracle compares the decision about snapshot isolation with a
-// store that gives exactly that: whatever it does must not break the claim, and
-// some of it must break serializability.
-func TestSnapshotOracle(t *testing.T) {
+// TestSnapshotStoreKeepsItsLevel compares the decision about snapshot isolation with a store that provides
+// exactly that. No history may break the claim, and some must break serializability.
+func TestSnapshotStoreKeepsItsLevel(t *testing.T) {
 	skews := 0
 	for seed := range uint64(400) {
 		w := snapshotStore(rand.New(rand.NewPCG(seed, 9)), 6, 40)
@@ -150,8 +148,8 @@ func TestSnapshotOracle(t *testing.T) {
 	}
 }
 
-// snapshotStore interleaves transactions that read from the snapshot at their
-// begin and commit only if nobody has changed what they write.
+// snapshotStore interleaves transactions that read from the snapshot at their beginning. They commit only if
+// no other transaction changed what they write.
 func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
 	type open struct {
@@ -189,8 +187,7 @@ func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 	return w
 }
 
-// TestCutOffAccusesNobody: where records are missing, what others saw of them is
-// no evidence, with the end state or without.
+// TestCutOffAccusesNobody checks that missing records are not evidence, with or without the end state.
 func TestCutOffAccusesNobody(t *testing.T) {
 	for seed := range uint64(400) {
 		w := busy(seed, 12, 200)
@@ -210,8 +207,8 @@ func TestCutOffAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestUndecided: what could not be looked at is unknown, never valid.
-func TestUndecided(t *testing.T) {
+// TestMissingInputIsUndecided checks that missing inputs make checks unknown, never valid.
+func TestMissingInputIsUndecided(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 5)
 	for _, tc := range []struct {
@@ -264,9 +261,8 @@ func BenchmarkBank(b *testing.B) {
 	b.ReportMetric(float64(len(w.Txns))*float64(b.N)/b.Elapsed().Seconds(), "transactions/s")
 }
 
-// overwriting interleaves transfers that read, wait, and then write what they had
-// computed at once, as READ COMMITTED lets an application do: updates are lost,
-// and every read is of something committed.
+// overwriting interleaves transfers that read, wait, and then write what they had computed, which READ
+// COMMITTED allows. Updates are lost, but every read is of a committed value.
 func overwriting(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
 	type open struct {
@@ -306,9 +302,8 @@ func overwriting(rng *rand.Rand, accounts, count int) *world {
 	return w
 }
 
-// TestLostUpdatesAccuseNoWeakerLevel: where updates are lost, the numbers of
-// versions are no order any more, and nothing that READ COMMITTED forbids may be
-// read out of them.
+// TestLostUpdatesAccuseNoWeakerLevel checks that lost updates do not lead to violations of READ COMMITTED.
+// With lost updates, version numbers define no order.
 func TestLostUpdatesAccuseNoWeakerLevel(t *testing.T) {
 	lost := 0
 	for seed := range uint64(400) {

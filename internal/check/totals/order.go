@@ -10,17 +10,17 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// order is what the dependency graph says.
+// order holds the results of the dependency graph.
 type order struct {
 	b          *balances
-	undecided  fact.Fact                       // why no order can be called valid; nil if it can
-	anomalies  []check.Finding                 // without real time, the weakest level's first
-	realtime   []check.Finding                 // with real time only
+	undecided  fact.Fact                       // why no order can be called valid; nil: no reason
+	anomalies  []check.Finding                 // without real time, those of the weakest level first
+	realtime   []check.Finding                 // only with real time
 	torn       []history.ID                    // audits that saw no consistent cut
-	tornOfLost int                             // those of them that saw one but for what was lost
-	doubt      check.Doubt                     // whether it agrees with real time
-	cycles     [][]graph.Step                  // found so far: each must come before the next, the last before the first
-	records    map[uint32]*history.Transaction // of the cycles; nil where it could not be read
+	tornOfLost int                             // number of these that would be consistent except for lost transactions
+	doubt      check.Doubt                     // whether the order agrees with real time
+	cycles     [][]graph.Step                  // in each, a transaction must precede the next, and the last the first
+	records    map[uint32]*history.Transaction // the transactions of the cycles; nil: could not be read
 }
 
 // order builds the graph, decides each level, and finds instances.
@@ -42,7 +42,7 @@ func (b *balances) order() *order {
 	return o
 }
 
-// find finds the cycles: those that need real time where there is no other.
+// find finds the cycles. It uses real time only if there is no other cycle.
 func (o *order) find(g *graph.Graph) {
 	if g.Unordered(graph.All, false) != nil {
 		o.torn = o.b.tornAudits(g)
@@ -60,10 +60,9 @@ func (o *order) find(g *graph.Graph) {
 	}
 }
 
-// times are those of the transactions that have a place in the order. Each history has its
-// own times, which are exact. Histories on one clock have times together too, where an end
-// counts at the latest and a beginning at the earliest that it can have been. Between clocks
-// nothing is compared. A transaction whose outcome never reached its client has no end.
+// times returns the times of the transactions in the order. The times of each history are exact. Histories on
+// one clock have common times too, with the latest possible ends and the earliest possible beginnings.
+// Different clocks are not compared. A transaction without a reply has no end.
 func (b *balances) times() []graph.Times {
 	list := []graph.Times{b.timesOf(func(source uint16) (group uint32, clock check.Clock, ok bool) {
 		return uint32(source), check.Clock{}, true
@@ -85,7 +84,7 @@ func (b *balances) times() []graph.Times {
 	return list
 }
 
-// timesOf returns the times of the sources that are of a group, moved by a clock.
+// timesOf returns the times of the sources in groups, shifted by their clocks.
 func (b *balances) timesOf(group func(source uint16) (group uint32, clock check.Clock, ok bool)) graph.Times {
 	times := graph.Times{Begin: make([]int64, len(b.Txns.List)), End: make([]int64, len(b.Txns.List))}
 	if len(b.Clocks) > 1 {
@@ -111,8 +110,7 @@ func (b *balances) timesOf(group func(source uint16) (group uint32, clock check.
 	return times
 }
 
-// doubt is whether real time may contradict the order, where the errors of the clocks leave it
-// open.
+// doubt counts the cases in which real time may contradict the order within the clock errors.
 func (b *balances) doubt() check.Doubt {
 	if b.Uncertainty() == 0 {
 		return check.Doubt{}
@@ -129,13 +127,11 @@ func (b *balances) doubt() check.Doubt {
 	return b.graph.Doubt(t)
 }
 
-// withoutLostUpdates returns the dependencies but for those between two transactions that
-// overwrote one version: of each pair the one must come before the other and the other
-// before the one, which is the lost update that is reported, and every longer cycle over
-// one of these edges is explained by it. All that is left agrees with an order in which
-// both were written one after the other.
+// withoutLostUpdates returns the graph without the edges between two transactions that overwrote one version.
+// Each must precede the other, which is reported as a lost update and explains every longer cycle over such
+// an edge. The remaining edges agree with an order in which both were written one after the other.
 func (b *balances) withoutLostUpdates(g *graph.Graph) *graph.Graph {
-	made := map[uint32][]uint32{} // by transaction, the forked positions that it made
+	made := map[uint32][]uint32{} // by transaction: the forked positions that it made
 	for _, f := range b.chain.forks {
 		for _, t := range []uint32{f.first, f.second} {
 			if !slices.Contains(made[t], f.pos) {
@@ -148,7 +144,7 @@ func (b *balances) withoutLostUpdates(g *graph.Graph) *graph.Graph {
 	})
 }
 
-// whyUndecided returns what is missing for calling any order valid; nil if nothing is.
+// whyUndecided returns the reason why no order can be called valid, or nil.
 func (b *balances) whyUndecided() fact.Fact {
 	unsent := 0
 	for i := range b.Txns.List {
@@ -173,16 +169,14 @@ func (b *balances) whyUndecided() fact.Fact {
 	return nil
 }
 
-// tornAudits returns the audits that saw the effect of a transaction and missed
-// what that one depends on, or that no order of all audits explains. Only what
-// the audits themselves read counts: where transfers are READ COMMITTED and an
-// inquiry saw one transfer without an earlier one, an audit between the two is
-// not to blame. So anti-dependencies of other transactions are left out.
+// tornAudits returns the audits that saw the effect of a transaction but missed one of its dependencies, or
+// that no common order explains. Only the audits' own reads count: if a READ COMMITTED inquiry missed an
+// earlier transfer, an audit between the two is not at fault. So anti-dependencies of other transactions are
+// omitted.
 //
-// At READ UNCOMMITTED their reads are, too: a transaction may read what another
-// has written and not committed, and commit before it. An audit between the two
-// commits sees the reader without the writer, and that is a consistent cut.
-// Writes over writes stay: a dirty write is forbidden at every level.
+// At READ UNCOMMITTED, their reads are omitted too: a transaction may read an uncommitted value and commit
+// first. An audit between the two commits sees the reader without the writer, and still has a consistent cut.
+// Write-write dependencies remain, because every level forbids dirty writes.
 func (b *balances) tornAudits(g *graph.Graph) []history.ID {
 	audit := func(t uint32) bool { return b.Txns.List[t].Kind.Background() }
 	seen := g.Only(func(s graph.Step) bool {
@@ -204,12 +198,13 @@ func (b *balances) tornAudits(g *graph.Graph) []history.ID {
 	return ids
 }
 
-// claimed says that a claim is one of serializability; where nobody knows what is claimed, it is.
+// claimed reports whether the claim includes serializability. An unknown claim does.
 func claimed(claim isolation.Level) bool {
 	return claim.Includes(isolation.Serializable) || claim == isolation.Unknown
 }
 
-// serializable is required by the claim. A weaker one counts only what it forbids, of what was found.
+// serializable returns the result of that check. The claim requires it; a weaker claim counts only the
+// anomalies that it forbids.
 func (o *order) serializable(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Serializable, Required: claimed(claim) || forbids(claim, o.anomalies)}
 	applied, dependencies := o.size()
@@ -221,7 +216,7 @@ func forbids(claim isolation.Level, anomalies []check.Finding) bool {
 	return slices.ContainsFunc(anomalies, func(f check.Finding) bool { return claim.Includes(f.Forbidden) })
 }
 
-// judge returns a result about the order as the anomalies decide it, with a bounded number of witnesses.
+// judge returns the result that follows from the anomalies, with a limited number of witnesses.
 func (o *order) judge(r check.Result, anomalies []check.Finding, undecided, holds fact.Fact) check.Result {
 	r = r.Judge(anomalies, undecided, holds)
 	r.Witness = r.Witness[:min(len(r.Witness), mostWitnesses)]
@@ -231,7 +226,7 @@ func (o *order) judge(r check.Result, anomalies []check.Finding, undecided, hold
 	return r
 }
 
-// size is how many transactions were applied, and how many dependencies there are.
+// size returns the number of applied transactions and of dependencies.
 func (o *order) size() (applied, dependencies int) {
 	if p := o.b.proof; p != nil {
 		return p.Applied, p.Dependencies
@@ -262,7 +257,7 @@ func (o *order) strict(claim isolation.Level) check.Result {
 	return o.judge(r, found, why, fact.WithRealTime{})
 }
 
-// notStrict is what strict finds where serializable found everything.
+// notStrict returns the finding of strict if serializable has found all anomalies.
 func notStrict() []check.Finding {
 	return []check.Finding{{Check: check.Strict, Count: 1, Instances: []fact.Fact{fact.NotSerializable{}}}}
 }

@@ -5,35 +5,33 @@ import (
 	"slices"
 )
 
-// What a search for a path came to.
+// searched is the result of a search for a path.
 type searched uint8
 
 const (
 	searchGaveUp searched = iota
 	searchFound
-	searchFailed // there is none
+	searchFailed // no path exists
 )
 
-// search looks for a path through all edges of one account, in an order that agrees
-// with real time: an edge can be next only if none of those that are left had ended
-// before it began (Wing and Gong, Testing and Verifying Concurrent Objects, JPDC 17,
-// 1993). What is left is nearly always one edge or two. The edges are in the order of
-// their ends.
+// search looks for a path through all edges of one account in an order that agrees with real time. An edge
+// can be next only if no remaining edge ended before it began (Wing and Gong, Testing and Verifying
+// Concurrent Objects, JPDC 17, 1993). Usually one or two edges are possible. The edges are sorted by end.
 type search struct {
 	list    []transition
-	perhaps bool  // what may have ended before an edge began counts as if it had
-	widest  int64 // how far two times may be wrong beside each other
-	at      int64 // the balance
+	perhaps bool  // edges that possibly ended before another began count as having done so
+	widest  int64 // the maximal error between two times
+	at      int64 // the current balance
 	used    []bool
-	first   int               // the first edge that is not used: the one that ended first
-	from    map[int64][]int32 // the edges that leave a balance
-	blind   []int32           // those of which nobody knows which balance they left
-	path    []int32           // the edges that were taken
-	tried   []int             // for each step how many of its choices have been tried
+	first   int               // the first unused edge, which ended first
+	from    map[int64][]int32 // edges by the balance that they leave
+	blind   []int32           // edges whose balance before is not known
+	path    []int32           // the edges used so far
+	tried   []int             // by step: number of choices tried
 	steps   int
 }
 
-// searchSteps bounds a search, for each edge and for all.
+// searchSteps limits the steps of a search for each edge, and searchStepsOnce the steps of the whole search.
 const (
 	searchSteps     = 64
 	searchStepsOnce = 10_000
@@ -72,8 +70,8 @@ func (s *search) run() searched {
 	return searchFound
 }
 
-// next returns an edge that can be next, and the number of the choice that it is, from
-// the given one on; -1 if there is none.
+// next returns an edge that can be next and the index of the choice, starting with the given choice. It
+// returns -1 if there is none.
 func (s *search) next(choice int) (next int32, number int) {
 	left := s.from[s.at]
 	for ; choice < len(left)+len(s.blind); choice++ {
@@ -90,7 +88,7 @@ func (s *search) next(choice int) (next int32, number int) {
 	return -1, 0
 }
 
-// held says that an edge that is left had ended before edge i began.
+// held reports whether a remaining edge ended before edge i began.
 func (s *search) held(i int) bool {
 	e := &s.list[i]
 	for j := s.first; j < len(s.list) && e.begin != math.MinInt64; j++ {
@@ -105,7 +103,7 @@ func (s *search) held(i int) bool {
 	return false
 }
 
-// uncertain is how far the times of two edges may be wrong beside each other, at most.
+// uncertain returns the maximal error between the times of two edges.
 func (s *search) uncertain() (widest int64) {
 	for i := range s.list {
 		widest = max(widest, 2*s.list[i].error)
@@ -121,7 +119,7 @@ func (s *search) take(i int32) {
 	}
 }
 
-// back takes the last step back and returns how many of its choices have been tried.
+// back undoes the last step and returns the number of its choices that were tried.
 func (s *search) back() int {
 	last := len(s.path) - 1
 	i, tried := s.path[last], s.tried[last]
@@ -132,14 +130,13 @@ func (s *search) back() int {
 	return tried
 }
 
-// eulerian says whether edges of which all were read form a path from a balance: each
-// balance is left as often as it is reached, but for the first and the last one, and
-// every edge hangs together with the first balance. Where they do not, odd is an edge
-// that shows it.
+// eulerian reports whether edges with known balances form a path from the opening balance. Each balance must
+// be left as often as it is reached, except for the first and the last, and every edge must be connected to
+// the first balance. Otherwise, odd is an edge that shows the error.
 func eulerian(list []transition, opening int64) (odd transition, ok bool) {
-	degree := map[int64]int{} // of the balances: how much more often each is left than reached
+	degree := map[int64]int{} // by balance: number of times left minus number of times reached
 	joined := map[int64]int64{}
-	root := func(v int64) int64 { // of the balances that hang together
+	root := func(v int64) int64 { // union-find of connected balances
 		for {
 			next, ok := joined[v]
 			if !ok {
@@ -161,7 +158,7 @@ func eulerian(list []transition, opening int64) (odd transition, ok bool) {
 			joined[a] = b
 		}
 	}
-	degree[opening]-- // reached by the load
+	degree[opening]-- // the load reaches it
 	degree[balance]++
 	wrong := slices.IndexFunc(list, func(e transition) bool {
 		return degree[e.before] != 0 || degree[e.before+e.amount] != 0 || root(e.before) != root(opening)
@@ -169,7 +166,7 @@ func eulerian(list []transition, opening int64) (odd transition, ok bool) {
 	if wrong < 0 {
 		return transition{}, true
 	}
-	// The one that left a balance more often than it was reached shows most.
+	// An edge that leaves a balance more often than it was reached is the best evidence.
 	if left := slices.IndexFunc(list, func(e transition) bool { return degree[e.before] > 0 }); left >= 0 {
 		wrong = left
 	}

@@ -14,17 +14,16 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// plant is one fault in a healthy history of several clients: which checks must find it and
-// what they say, with the ids and numbers of that fault, which others may, and which
-// anomalies are named. Nothing else may be said to be wrong.
+// plant is one error in a correct history of several clients. It names the checks that must detect it, with
+// their findings, the checks that may detect it, and the anomalies. Nothing else may be reported.
 type plant struct {
 	name  string
-	make  func(w *world, rng *rand.Rand) map[string]wanted // what each check that must be invalid finds
+	make  func(w *world, rng *rand.Rand) map[string]wanted // by check that must be invalid: its finding
 	also  string
 	names []string
 }
 
-// last has a client of its own make a transfer after all others.
+// last adds a transfer of a new client after all others.
 func (w *world) last(kind history.Kind) *history.Transaction {
 	for i := range w.Txns {
 		w.now = max(w.now, w.Txns[i].End)
@@ -41,7 +40,7 @@ func (w *world) last(kind history.Kind) *history.Transaction {
 	return tx
 }
 
-// transferred is such a transfer from account 0 to account 1.
+// transferred adds such a transfer from account 0 to account 1.
 func (w *world) transferred(amount int64) *history.Transaction {
 	tx := w.last(kindTransfer)
 	w.leg(tx, 0, -amount)
@@ -49,7 +48,7 @@ func (w *world) transferred(amount int64) *history.Transaction {
 	return tx
 }
 
-// anyLeg is a leg of the ledger whose transfer changed it alone by that.
+// anyLeg returns a leg of the ledger whose transfer is the only one to change the account by this amount.
 func (w *world) anyLeg(rng *rand.Rand) *history.Row {
 	w.transferred(3)
 	for {
@@ -59,12 +58,12 @@ func (w *world) anyLeg(rng *rand.Rand) *history.Row {
 	}
 }
 
-// otherLegs is what durable finds of a transfer whose legs are not those that were sent.
+// otherLegs wants the finding of durable that a transfer has other legs than were sent.
 func (w *world) otherLegs(id history.ID) wanted {
 	return only(fact.Altered{By: id, Unknown: witness{w}.outcome(id.String(), history.Unknown)})
 }
 
-// wanted reports whether a finding is the one that is wanted.
+// wanted reports whether a finding is the expected one.
 type wanted func(check.Finding) bool
 
 // only wants a fact and no other one of its kind.
@@ -79,15 +78,15 @@ func one[F fact.Fact](like func(F) bool) wanted {
 	}
 }
 
-// hasKind reports whether a result has a finding of the kind of a fact.
+// hasKind reports whether a result has a finding of the fact's kind.
 func hasKind(r check.Result, what fact.Fact) bool {
 	return slices.ContainsFunc(r.Findings, func(f check.Finding) bool { return f.Kind() == what.Fact() })
 }
 
-// number is an account by its number, as these tests name it.
+// number returns the name of an account in these tests.
 func number(n uint64) fact.Object { return fact.Object(fmt.Sprintf("#%d", n)) }
 
-// wrongBooks wants an account that does not hold what the ledger makes.
+// wrongBooks wants an account that disagrees with the ledger.
 func wrongBooks(n uint64) wanted {
 	return one(func(f fact.Books) bool { return f.Object == number(n) && f.Balance != f.Want })
 }
@@ -212,15 +211,15 @@ var plants = []plant{
 	}},
 }
 
-// planted is a healthy history with a fault in it, and what must be found.
+// planted returns a correct history with one error, and the expected findings.
 func planted(p plant, seed uint64) (*world, map[string]wanted) {
 	rng := rand.New(rand.NewPCG(seed, 37))
 	w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(30), false)
 	return w, p.make(w, rng)
 }
 
-// TestPlants: each fault is found as what it is, and as nothing else.
-func TestPlants(t *testing.T) {
+// TestEachPlantedErrorIsFound checks that each error is reported correctly, without other reports.
+func TestEachPlantedErrorIsFound(t *testing.T) {
 	for _, p := range plants {
 		for seed := range checktest.Rounds(60, 300) {
 			w, want := planted(p, seed)

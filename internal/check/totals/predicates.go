@@ -11,105 +11,102 @@ import (
 	"stroppy/internal/history"
 )
 
-// Predicates are what a workload says of accounts that its clients open and close, whose
-// numbers are those from AccountsInput.Accounts on, and of reads of all accounts of a
-// group, or of those of them that hold less than a balance.
+// Predicates describes accounts that clients open and close, and reads by predicate. The numbers of such
+// accounts start at AccountsInput.Accounts. A read by predicate returns all accounts of a group, or those
+// with less than a given balance.
 //
-// An account is opened by the first leg on it, and its version 0 is that it is not there.
-// The leg that takes all that it holds closes it, which no other does, and it is never
-// opened again.
+// The first leg on an account opens it; in version 0 the account does not exist. Only the leg that takes the
+// whole balance closes it. A closed account is never opened again.
 type Predicates struct {
-	// Group is the group of an account, and Run the run whose clients have opened one.
+	// Group returns the group of an account, and Run the run whose clients opened it.
 	Group, Run func(n uint64) uint64
-	// Read says what a transaction has read by predicate, and its operation on an account
-	// of the load, the group's anchor: what takes an account out of a predicate changes the
-	// anchor too. False is a transaction that has not read by predicate.
+	// Read returns a transaction's read by predicate, and its operation on the anchor of the group. The
+	// anchor is an account of the load; a transaction that takes an account out of a predicate also changes
+	// the anchor. ok is false if the transaction has no read by predicate.
 	Read func(tx *history.Transaction) (p Predicate, anchor *history.Op, ok bool)
-	// Limit is the most that what the clients of one run have opened in one group may
-	// hold together, cents.
+	// Limit is the maximal total of the accounts that the clients of one run opened in one group, in cents.
 	Limit int64
-	// Low is the balance below which an account is low, and Cover the most that the low
-	// accounts which clients of one run have opened in one group may lack of it together,
-	// cents.
+	// Low is the balance below which an account is low. Cover is the maximal total by which the low accounts
+	// that the clients of one run opened in one group may be below Low. Both are in cents.
 	Low, Cover int64
 }
 
-// Predicate is what a read by predicate found all of: the accounts of a group that are
-// there, or the low ones of them.
+// Predicate is the condition of a read by predicate: all existing accounts of a group, or the low ones.
 type Predicate struct {
 	Group uint64
 	Low   bool
 }
 
-// takes says that an account of the group with this balance is among what is found.
+// takes reports whether an account of the group with this balance satisfies the predicate.
 func (q Predicate) takes(balance, low int64) bool { return balance != 0 && (!q.Low || balance < low) }
 
-// has says that an account is one that the load made or that a client may have opened.
+// has reports whether the load made the account or a client may have opened it.
 func (b *balances) has(n uint64) bool { return n < b.in.Accounts || b.in.Predicates != nil }
 
-// open says that a client has opened the account and that, by the ledger, none has closed it.
+// open reports whether a client has opened the account and, according to the ledger, no client has closed it.
 func (s *slot) open() bool { return s.legs > 0 && s.sum != 0 }
 
-// predicateFacts are what was read by predicate.
+// predicateFacts holds what was read by predicate.
 type predicateFacts struct {
 	reads  []predicateRead
 	found  map[Predicate]*stays
-	missed map[[2]uint32]missed // by reader and who brought in what the reader missed
-	over   []overLimit          // reads of a group that was over a limit
+	missed map[[2]uint32]missed // by reader and by the transaction that brought the account in
+	over   []overLimit          // reads of a group beyond its limit
 }
 
-// missed is an account that a read by predicate did not find.
+// missed is an account that a read by predicate did not return.
 type missed struct {
 	n       uint64
-	version uint64 // with which it came in
-	low     bool   // the predicate was of low accounts
+	version uint64 // the version with which it came in
+	low     bool   // the predicate selects low accounts
 }
 
 // predicateRead is one read by predicate.
 type predicateRead struct {
-	t, place uint32 // place is that of the stay that t itself began; check.None if none
-	anchor   uint64 // the version of the anchor, as it was read
+	t, place uint32 // place is the index of the stay that t began; check.None: none
+	anchor   uint64 // the version of the anchor that was read
 	members  []member
 }
 
-// member is an account that a read by predicate found, and its version.
+// member is an account that a read by predicate returned, with its version.
 type member struct{ n, version uint64 }
 
-// stays are the times that accounts spent in a predicate, in the order in which the
-// transactions began that brought them in.
+// stays holds the periods in which accounts satisfied a predicate, in the order in which the transactions
+// that began them began.
 type stays struct {
 	list  []stay
-	last  []uint64          // the highest left of each block of the list
-	place map[uint32]uint32 // by who brought the account in
-	reads []int             // by this predicate
+	last  []uint64          // the highest left in each block of the list
+	place map[uint32]uint32 // by the transaction that brought the account in
+	reads []int             // the reads by this predicate
 	least []uint32
 }
 
-// stay is the time from the version with which an account came into a predicate to the
-// one with which it left it, which made the version left of the anchor. Of one that did
-// not leave that is infinite; without an end state, in which case who took it out may not be
-// known, it is the version after the last one beside which somebody found the account.
+// stay is a period in which an account satisfied a predicate, from the version with which it came in to the
+// version with which it left. The leaving transaction made version left of the anchor; left is infinite if
+// the account stayed.
+//
+// Without an end state, the leaving transaction may be unknown. Then left is the version after the last one
+// at which a read returned the account.
 type stay struct {
 	n       uint64
 	entered uint64
 	enterer uint32
 	left    uint64
-	last    uint64 // the last version that is known to be of this stay; of one that lasts until the account is closed all are
-	unsure  uint32 // the place of the first stay that the enterer may not come after; beyond the list if none
+	last    uint64 // the last version known to belong to this stay
+	unsure  uint32 // index of the first stay that the entering transaction may not follow; beyond the list: none
 }
 
-// staysBlock is how many stays are passed over at a time where all had ended before.
+// staysBlock is the number of stays that are skipped together if all have ended.
 const staysBlock = 256
 
-// relatePredicates adds the anti-dependencies of reads by predicate (Adya, Weak
-// Consistency, MIT 1999, section 3.1.2): who read by a predicate and did not find an
-// account came before the transaction that brought it into the predicate, unless it had
-// left again before. That shows in the version of the anchor, which was read together
-// with the others.
+// relatePredicates adds the anti-dependencies of reads by predicate (Adya, Weak Consistency, MIT 1999,
+// section 3.1.2). A read that did not return an account precedes the transaction that brought it into the
+// predicate, unless the account had left before. The version of the anchor, read together with the accounts,
+// shows that.
 //
-// To come before all that later came in would be the square of the edges. One is left out
-// where a path says the same: the reader comes before the first that it missed, and what
-// brought in a later one comes after that if it has seen it, or that it had left.
+// All such edges would be quadratic in number. An edge is omitted if a path implies it: the reader precedes
+// the first transaction that it missed, and a later one follows that one if it saw the account, or saw that
+// it had left.
 func (b *balances) relatePredicates() error {
 	p := b.in.Predicates
 	if p == nil {
@@ -161,16 +158,16 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// findStays finds which accounts that clients have opened were in a predicate, and who
-// brought them in and out. Those whose versions are not a chain say nothing of any order.
+// findStays determines when opened accounts satisfied a predicate, and which transactions brought them in and
+// out. Accounts whose versions are not a chain are omitted.
 func (b *balances) findStays() {
-	exits := map[uint32]uint64{} // the version of the anchor that was made with an exit
+	exits := map[uint32]uint64{} // by exit: the version of the anchor made with it
 	b.eachStay(func(_ Predicate, _ *slot, _, left uint32) {
 		if w := b.chain.writer[left]; left != 0 && w != check.None {
 			exits[w] = 0
 		}
 	})
-	odd := map[uint32]bool{} // exits of which the version of the anchor is not known
+	odd := map[uint32]bool{} // exits with an unknown version of the anchor
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
 		for p := s.first() + 1; s.n < b.in.Accounts && p <= s.base+s.length && !b.Watch.Ended(); p++ {
@@ -213,8 +210,8 @@ func (b *balances) findStays() {
 	}
 }
 
-// stayed lets the accounts that nobody is known to have taken out stay as long as reads found
-// them, and those who brought them in.
+// stayed extends each stay without a known exit to the last read that returned the account or its entering
+// transaction.
 func (g *stays) stayed(reads []predicateRead) {
 	open := map[uint64]*stay{}
 	for i := range g.list {
@@ -238,15 +235,15 @@ func (g *stays) stayed(reads []predicateRead) {
 	}
 }
 
-// findLast finds the highest left of each block.
+// findLast computes the highest left of each block.
 func (g *stays) findLast() {
 	for block := range slices.Chunk(g.list, staysBlock) {
 		g.last = append(g.last, slices.MaxFunc(block, func(x, y stay) int { return cmp.Compare(x.left, y.left) }).left)
 	}
 }
 
-// eachStay calls f with each stay of an account that clients have opened: the positions of
-// the versions with which it came into a predicate and left it, 0 of one that did not.
+// eachStay calls f with each stay of an account that clients opened. entered and left are the positions of
+// the versions with which the account came in and left; left is 0 if it stayed.
 func (b *balances) eachStay(f func(q Predicate, s *slot, entered, left uint32)) {
 	p := b.in.Predicates
 	for i := range b.slots.list {
@@ -272,7 +269,7 @@ func (b *balances) eachStay(f func(q Predicate, s *slot, entered, left uint32)) 
 	}
 }
 
-// noteRead keeps what a read by predicate found.
+// noteRead records the result of a read by predicate.
 func (b *balances) noteRead(t uint32, tx *history.Transaction, q Predicate, anchor *history.Op) {
 	b.noteLimit(t, tx, q)
 	g := b.predicates.found[q]
@@ -294,10 +291,9 @@ func (b *balances) noteRead(t uint32, tx *history.Transaction, q Predicate, anch
 	b.predicates.reads = append(b.predicates.reads, read)
 }
 
-// next returns the place of the first stay from a place on whose account a read should
-// have found unless it came before it; beyond the list if there is none. With unsure it is
-// the first that the read is not known to come after the beginning of: what it found of the
-// account may be a version of an earlier stay.
+// next returns the index of the first stay, starting at from, that a read should have returned unless the
+// read came before it. It returns the length of the list if there is none. With unsure, it returns the first
+// stay that may begin after the read: the version that the read returned may belong to an earlier stay.
 func (g *stays) next(r *predicateRead, from uint32, unsure bool) uint32 {
 	for i := from; i < uint32(len(g.list)); i++ {
 		for i%staysBlock == 0 && i < uint32(len(g.list)) && g.last[i/staysBlock] <= r.anchor {
@@ -318,7 +314,7 @@ func (g *stays) next(r *predicateRead, from uint32, unsure bool) uint32 {
 	return uint32(len(g.list))
 }
 
-// suffixes notes for each place the least unsure from there on.
+// suffixes computes for each index the least unsure from there on.
 func (g *stays) suffixes() {
 	g.least = make([]uint32, len(g.list)+1)
 	least := uint32(len(g.list))
@@ -329,7 +325,7 @@ func (g *stays) suffixes() {
 	}
 }
 
-// relateMissed lets a read come before what brought in the accounts that it missed.
+// relateMissed adds the edges from a read to the transactions that brought in the accounts that it missed.
 func (b *balances) relateMissed(g *stays, r *predicateRead, low bool) {
 	first := g.next(r, 0, false)
 	for i := first; i < uint32(len(g.list)) && (i == first || g.least[i] <= first); i = g.next(r, i+1, false) {

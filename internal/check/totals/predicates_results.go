@@ -11,27 +11,27 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// overLimit is more than a group may hold or lack.
+// overLimit is a group that exceeds the limit of a rule.
 type overLimit struct {
-	t       uint32 // who read it; none of the end state
-	account uint64 // one of those that it is about
-	low     bool   // it is what low accounts lack
+	t       uint32 // the reader; None: the end state
+	account uint64 // one of the accounts
+	low     bool   // the rule about low accounts
 	sum     int64
 }
 
-// groupRun are the accounts of a predicate that one run has opened.
+// groupRun identifies the accounts of a predicate that one run opened.
 type groupRun struct {
 	Predicate
 	run uint64
 }
 
-// limitSums add up what the rules of predicates are about.
+// limitSums computes the totals that the rules of predicates limit.
 type limitSums struct {
 	p    *Predicates
 	sums map[groupRun]*overLimit
 }
 
-// add adds what an account that a client has opened holds or lacks, by predicate q.
+// add adds the balance of an account that a client opened, or its shortfall, by predicate q.
 func (l *limitSums) add(t uint32, q Predicate, n uint64, balance int64) {
 	if !q.takes(balance, l.p.Low) {
 		return
@@ -51,7 +51,7 @@ func (l *limitSums) add(t uint32, q Predicate, n uint64, balance int64) {
 	o.sum += balance
 }
 
-// over are those that exceed the rule, in a fixed order.
+// over returns the totals beyond their limits, in a fixed order.
 func (l *limitSums) over() (list []overLimit) {
 	keys := slices.SortedFunc(maps.Keys(l.sums), func(a, b groupRun) int {
 		return cmp.Or(compareBool(a.Low, b.Low), cmp.Compare(a.Group, b.Group), cmp.Compare(a.run, b.run))
@@ -64,7 +64,7 @@ func (l *limitSums) over() (list []overLimit) {
 	return list
 }
 
-// most is what may not be exceeded.
+// most returns the limit.
 func (o *overLimit) most(p *Predicates) int64 {
 	if o.low {
 		return p.Cover
@@ -72,7 +72,7 @@ func (o *overLimit) most(p *Predicates) int64 {
 	return p.Limit
 }
 
-// noteLimit keeps a read that found a group over its limit.
+// noteLimit records a read that found a group beyond its limit.
 func (b *balances) noteLimit(t uint32, tx *history.Transaction, q Predicate) {
 	l := limitSums{p: b.in.Predicates}
 	for i := range tx.Ops {
@@ -86,8 +86,7 @@ func (b *balances) noteLimit(t uint32, tx *history.Transaction, q Predicate) {
 	b.predicates.over = append(b.predicates.over, l.over()...)
 }
 
-// limit makes the check of what the accounts that clients have opened hold together, and
-// of what the low ones lack.
+// limit runs the check of the limits on accounts that clients opened.
 func (b *balances) limit(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Limit, Required: claimed(claim)}
 	p := b.in.Predicates
@@ -139,8 +138,8 @@ func (b *balances) overFact(o overLimit) fact.OverLimit {
 	return f
 }
 
-// openedBooks compares which of the accounts that clients opened are there in the end
-// with what the ledger says, once all accounts of the end state are read.
+// openedBooks compares the opened accounts in the end state with the ledger. Call it after all accounts were
+// read.
 func (b *balances) openedBooks() {
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
@@ -158,7 +157,7 @@ func (b *balances) openedBooks() {
 	}
 }
 
-// addOpened adds the accounts that should not be there, or should.
+// addOpened adds the accounts that exist or are missing wrongly.
 func (b *balances) addOpened(found *findings) {
 	for i, list := range []*few[uint64]{&b.end.gone, &b.end.reopened} {
 		there := i == 1

@@ -22,17 +22,17 @@ const (
 	kindLow        = 3*history.Numbered | history.ReadOnly
 
 	low    = 10 // cents
-	loaded = 4  // accounts; the groups are the even and the odd ones, and 0 and 1 their anchors
+	loaded = 4  // accounts; the groups are the even and the odd ones, with anchors 0 and 1
 )
 
-// branch is a bank whose clients open and close accounts. What a transaction reads may be
-// old, each account by itself; what it writes is written over the newest.
+// branch is a bank whose clients open and close accounts. A transaction may read an old state of each
+// account; its writes change the latest state.
 type branch struct {
 	*world
 	rng      *rand.Rand
-	oldest   int                // how many states back a read may be
-	balances bool               // no account is opened any more: what changes are balances
-	past     [][]history.Object // of each account the states that it was in, the newest last
+	oldest   int                // maximal age of a read, in states
+	balances bool               // no account is opened: only balances change
+	past     [][]history.Object // by account: its past states, the latest one last
 }
 
 func newBranch(seed uint64, oldest int) *branch {
@@ -45,7 +45,7 @@ func newBranch(seed uint64, oldest int) *branch {
 
 func (b *branch) newest(n uint64) history.Object { return b.past[n][len(b.past[n])-1] }
 
-// see reads some state of an account, if a predicate takes that.
+// see reads some state of an account, if it satisfies the predicate.
 func (b *branch) see(tx *history.Transaction, n uint64, lowOnes bool) {
 	back := 0
 	if b.oldest > 0 {
@@ -56,7 +56,7 @@ func (b *branch) see(tx *history.Transaction, n uint64, lowOnes bool) {
 	}
 }
 
-// write adds a leg, which leaves the account in a state.
+// write adds a leg that leaves the account in a state.
 func (b *branch) write(tx *history.Transaction, n uint64, amount int64, state history.State) {
 	a := b.newest(n)
 	op := history.Op{Object: n, Write: true, Amount: amount, Observed: true, State: a.State, Version: a.Version, Value: a.Value, Writer: a.Writer}
@@ -71,8 +71,7 @@ func (b *branch) write(tx *history.Transaction, n uint64, amount int64, state hi
 	b.LedgerRows = append(b.LedgerRows, history.Row{Transaction: tx.ID, Number: number, Object: n, Amount: amount, Version: a.Version + 1})
 }
 
-// readGroup reads a group's anchor and its accounts, or the low ones of them, but for one
-// that is read otherwise.
+// readGroup reads a group's anchor and its accounts, or only the low ones, except for account but.
 func (b *branch) readGroup(tx *history.Transaction, group uint64, lowOnes bool, but uint64) {
 	b.see(tx, group, false)
 	for n := uint64(loaded); n < uint64(len(b.past)); n++ {
@@ -82,7 +81,7 @@ func (b *branch) readGroup(tx *history.Transaction, group uint64, lowOnes bool, 
 	}
 }
 
-// readOf is what a transaction reads by predicate. Its first operation is on the anchor.
+// readOf returns a transaction's read by predicate. Its first operation is on the anchor.
 func readOf(tx *history.Transaction) (q Predicate, ok bool) {
 	switch tx.Kind {
 	case kindOpening, kindPredicate, kindWithdrawal, kindLow:
@@ -91,7 +90,7 @@ func readOf(tx *history.Transaction) (q Predicate, ok bool) {
 	return Predicate{}, false
 }
 
-// draw withdraws so much from an account that it is low.
+// draw withdraws from an account until it is low.
 func (b *branch) draw(n, payee uint64) *history.Transaction {
 	tx := b.begin(kindWithdrawal)
 	b.readGroup(tx, n%2, true, n)
@@ -101,7 +100,7 @@ func (b *branch) draw(n, payee uint64) *history.Transaction {
 	return tx
 }
 
-// topUp pays from the anchor what makes an account low no more.
+// topUp pays from the anchor until an account is no longer low.
 func (b *branch) topUp(n uint64) *history.Transaction {
 	tx := b.begin(kindTopUp)
 	b.write(tx, n, low, 0)
@@ -131,7 +130,7 @@ func (b *branch) close(n uint64) *history.Transaction {
 	return tx
 }
 
-// opened are the accounts that are open.
+// opened returns the open accounts.
 func (b *branch) opened() (list []uint64) {
 	for n := uint64(loaded); n < uint64(len(b.past)); n++ {
 		if a := b.newest(n); a.State != history.Absent {
@@ -197,8 +196,8 @@ func (b *branch) input(limit int64) AccountsInput {
 	return in
 }
 
-// serial says by trying every order whether one explains every read, and every account
-// that a read by predicate did not find: the definition of serializability.
+// serial reports, by trying every order, whether one explains every read and every account missed by
+// predicate: the definition of serializability.
 func (b *branch) serial() bool {
 	state := make([]history.Object, len(b.past))
 	for n := range b.past {
@@ -252,9 +251,9 @@ func (b *branch) serial() bool {
 	return search(0)
 }
 
-// TestPredicateOracle compares the check with the definition on thousands of small
-// histories with openings, closings and reads by predicate.
-func TestPredicateOracle(t *testing.T) {
+// TestPredicatesAgainstDefinition compares the check with the definition on thousands of small histories with
+// openings, closings and reads by predicate.
+func TestPredicatesAgainstDefinition(t *testing.T) {
 	var counts [2]int
 	named := map[string]int{}
 	for seed := range checktest.Rounds(2500, 12500) {
@@ -292,9 +291,9 @@ func TestPredicateOracle(t *testing.T) {
 	}
 }
 
-// TestHealthyBranch: what a perfect database shows is valid, however long, and the edges
-// do not grow with the square of the openings.
-func TestHealthyBranch(t *testing.T) {
+// TestCorrectBranchIsValid checks that long correct histories are valid, and that the number of edges is not
+// quadratic in the number of openings.
+func TestCorrectBranchIsValid(t *testing.T) {
 	for seed := range uint64(20) {
 		b := newBranch(seed, 0)
 		for range 1500 {
@@ -302,7 +301,8 @@ func TestHealthyBranch(t *testing.T) {
 		}
 		in := b.input(1 << 40)
 		for _, r := range checked(in) {
-			if r.Status != check.Valid && r.Name != check.Audits && r.Name != check.NonNegative { // the payers run dry
+			if r.Status != check.Valid && r.Name != check.Audits && r.Name != check.NonNegative {
+				// The paying accounts run out of money.
 				t.Fatalf("seed %d: %s is %v: %s", seed, r.Name, r.Status, r.Detail)
 			}
 		}
@@ -316,8 +316,8 @@ func TestHealthyBranch(t *testing.T) {
 	}
 }
 
-// TestPhantom is the smallest phantom: each of two openings has not seen the other's
-// account. With one of them alone it is none.
+// TestPhantom is the smallest phantom: each of two openings did not see the other's account. One of them
+// alone is no phantom.
 func TestPhantom(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
@@ -341,8 +341,8 @@ func TestPhantom(t *testing.T) {
 	}
 }
 
-// TestClosedAccounts: an account that was closed and is there, and one that was not and is
-// gone, do not pass.
+// TestClosedAccounts checks that a closed account that exists, and a missing account that was not closed, are
+// reported.
 func TestClosedAccounts(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
@@ -370,9 +370,9 @@ func TestClosedAccounts(t *testing.T) {
 	}
 }
 
-// TestEarlierStay: that a transaction found an account where it was low for the first time
-// says nothing of the second time. Here the withdrawal from the other account, which found the
-// first so, is before the top-up; the reader is behind the top-up, and missed both.
+// TestEarlierStay covers an account that is low twice. A read of the first period proves nothing about the
+// second. Here the withdrawal from the other account, which read the first period, precedes the top-up. The
+// reader follows the top-up and missed both.
 func TestEarlierStay(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
@@ -385,7 +385,7 @@ func TestEarlierStay(t *testing.T) {
 	again := b.draw(n, 2)
 	late := &b.Txns[len(b.Txns)-2]
 	late.Try, late.Sent, late.End = again.Try+1, again.Try+1, again.End // behind it in the list
-	// It saw both as they were before the top-up.
+	// It saw both accounts as they were before the top-up.
 	late.Ops[0].Version, late.Ops[0].Value, late.Ops[0].Writer = 0, opening, 0
 	late.Ops = append(late.Ops, history.Op{Object: n, Observed: true, Version: first.Version, Value: first.Value, Writer: first.Writer})
 	reader := b.begin(kindLow)
@@ -399,8 +399,8 @@ func TestEarlierStay(t *testing.T) {
 	}
 }
 
-// TestPredicateOrItem: of two transactions the one of which missed what the other brought
-// in, and read what the other overwrote, the cycle is one of items.
+// TestPredicateOrItem covers a cycle in which one transaction missed the other's account and read what the
+// other overwrote. It counts as a cycle of items.
 func TestPredicateOrItem(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
@@ -429,18 +429,18 @@ func TestPredicateOrItem(t *testing.T) {
 	}
 }
 
-// missedByPredicate wants a predicate that did not find an account.
+// missedByPredicate wants a predicate that missed an account.
 var missedByPredicate = one(func(f fact.Cycle) bool {
 	return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "predicate" })
 })
 
-// lowMissed wants a predicate about low balances that did not find an account.
+// lowMissed wants a predicate about low balances that missed an account.
 var lowMissed = one(func(f fact.Cycle) bool {
 	return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "predicate" && d.Low == 10 })
 })
 
-// TestCover is the smallest phantom of balances: two withdrawals of which neither saw the
-// other's account under the limit, so that together they lack more than the rule allows.
+// TestCover is the smallest phantom of balances: two withdrawals do not see the other's low account, so that
+// the total shortfall exceeds the limit.
 func TestCover(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)

@@ -12,13 +12,12 @@ import (
 	"stroppy/internal/history"
 )
 
-// errOdd ends a proof: a transaction shows a violation, which the checks will name.
+// errOdd ends a proof because a transaction shows a violation, which the checks will report.
 var errOdd = errors.New("a transaction shows a violation")
 
-// prove looks for a serial order of all transactions, in one pass and in little memory, and
-// returns the results of the checks if there is one, but for circles of a few: all of them
-// are valid but those of the order. Nil is none found, for whatever reason; then the checks
-// look at everything.
+// prove looks for a serial order of all transactions, in one pass and with little memory. If an order exists
+// except for some circles, it returns the results of the checks; all are valid except those of the order.
+// Otherwise it returns nil, and the checks must examine the whole history.
 func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
@@ -32,17 +31,17 @@ func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	return results, nil
 }
 
-// prove returns the proof for the transactions of b and this end state; nil is none found.
+// prove returns the proof for the transactions of b and an end state, or nil if none was found.
 func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error) {
 	recordings := onOneClock(b.Input.History, end == nil)
 	if recordings == nil || end != nil && len(b.Input.Early) > 0 {
 		return nil, nil
 	}
-	if b.in.Predicates != nil || b.in.Part { // a chain says nothing of which accounts were there
+	if b.in.Predicates != nil || b.in.Part { // chains do not show which accounts existed
 		return nil, nil
 	}
 	report := b.Input.OnViolation
-	b.Input.OnViolation = nil // what is found without a proof is found again, and reported then
+	b.Input.OnViolation = nil // the checks report violations again without a proof
 	proof, err := chains.Prove(b.Watch.Ctx, chains.Input{
 		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Loose: !b.overwroteRead(), Look: b.lookAnew,
 	})
@@ -58,8 +57,7 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 	return &proof, nil
 }
 
-// displaced finds, where there is no end state, the transactions that overwrote a later version
-// than they had read.
+// displaced finds, without an end state, the transactions that overwrote a later version than they had read.
 func (b *balances) displaced() error {
 	if b.Input.End != nil || b.in.Part || b.trusted {
 		return nil
@@ -77,12 +75,11 @@ func (b *balances) displaced() error {
 	return nil
 }
 
-// onOneClock are recordings, closed unless open may be, with when each began on the clock of all; nil where one is
-// not closed, where they have no clock in common, or where it is not known when what an
-// audit saw was so.
+// onOneClock returns the recordings with their beginnings on a common clock. It returns nil if there is no
+// common clock, if a recording is not closed (unless open is set), or if the time of an audit's state is not
+// known.
 //
-// Of a run, or of the clients of a worker, it may be known only within two bounds when it began
-// on that clock.
+// The beginning of a run or of a worker's clients may be known only within two bounds.
 func onOneClock(sources []check.Source, open bool) (list []chains.Recording) {
 	var first check.Clock
 	for i, source := range sources {
@@ -102,8 +99,7 @@ func onOneClock(sources []check.Source, open bool) (list []chains.Recording) {
 	return list
 }
 
-// proved are the results of all checks where there is a proof; nil where its circles are
-// too many.
+// proved returns the results of all checks from a proof, or nil if there are too many circles.
 func (b *balances) proved(proof *chains.Proof) []check.Result {
 	for i, source := range b.Input.History {
 		b.AddSource(i, source)
@@ -123,7 +119,7 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	}
 	if len(cyclic) > 0 {
 		order := b.orderOf(proof, cyclic)
-		if order == nil { // as if there had been no proof
+		if order == nil { // as if there were no proof
 			b.proof, b.end, b.Txns.Runs, b.Clocks = nil, endFacts{}, nil, nil
 			return nil
 		}
@@ -137,10 +133,10 @@ func (b *balances) proved(proof *chains.Proof) []check.Result {
 	return results
 }
 
-// orderOf is what the dependency graph says of some transactions. All its circles are among
-// them, and the versions are known to be right, so that nothing else is needed: who made or
-// overwrote a version and is not among them is before or behind all of a circle. Nil is too
-// much memory, or an end of the watch.
+// orderOf returns the results of the dependency graph for some transactions. These contain all circles, and
+// their versions are known to be correct. Other transactions that made or overwrote a version precede or
+// follow the whole circle, so they are not needed. The result is nil if the graph needs too much memory or
+// the watch has ended.
 func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	in := b.in
 	in.Input = b.Input
@@ -176,13 +172,13 @@ func (b *balances) orderOf(proof *chains.Proof, cyclic []history.ID) *order {
 	return o
 }
 
-// picked is a source of a few transactions of another.
+// picked is a source with some transactions of another source.
 type picked struct {
 	check.Source
 	list []history.Record
 }
 
-// pick reads the transactions of some ids.
+// pick reads the transactions with the given IDs.
 func (p *picked) pick(w *check.Watch, ids map[history.ID]bool) (problem error) {
 	for rec := range check.Each(w, "the history", p.Source.Transactions(), &problem) {
 		if ids[rec.ID] {
@@ -194,7 +190,7 @@ func (p *picked) pick(w *check.Watch, ids map[history.ID]bool) (problem error) {
 	return problem
 }
 
-// Complete implements check.Source: there are transactions that this one does not have.
+// Complete returns false because transactions were left out.
 func (p *picked) Complete() bool { return false }
 
 func (p *picked) Transactions() iter.Seq2[history.Record, error] {
@@ -207,13 +203,13 @@ func (p *picked) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-// lookAnew begins with no transaction.
+// lookAnew starts a pass.
 func (b *balances) lookAnew() func(tx *history.Transaction) error {
 	b.audit, b.absent = auditFacts{}, few[history.ID]{}
 	return b.look
 }
 
-// look takes note of what checks other than those of the order say of a transaction.
+// look records what a transaction shows for checks other than those of the order.
 func (b *balances) look(tx *history.Transaction) error {
 	switch {
 	case tx.Kind.Background() && tx.Outcome == history.Committed:

@@ -14,10 +14,10 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// parallel is a history of several clients on a database that commits one transaction
-// after another. Each has its effect at a moment between its beginning and its end; a few
-// are of unknown outcome, refused, looked up, or read all accounts. Torn says that what
-// only reads does it at two moments, as READ COMMITTED lets it.
+// parallel returns a history of several clients on a database that commits one transaction after another.
+// Each takes effect at an instant between its beginning and its end. A few are of unknown outcome, rejected,
+// looked up, or audits. If torn is set, read-only transactions read at two instants, which READ COMMITTED
+// allows.
 func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 	w := newWorld(accounts)
 	type moment struct {
@@ -45,7 +45,7 @@ func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 			}
 			continue
 		}
-		if torn && rng.IntN(6) == 0 { // it overwrites what others may have changed since it read
+		if torn && rng.IntN(6) == 0 { // others may have changed it since the read
 			tx.Kind = kindJoint
 			order := rng.Perm(accounts)
 			list = append(list,
@@ -67,7 +67,7 @@ func parallel(rng *rand.Rand, accounts, clients, count int, torn bool) *world {
 	return w
 }
 
-// overwrite moves 1 from the account that tx has seen, as it is now, to another.
+// overwrite moves 1 from the account that tx has read, in its current state, to another one.
 func (w *world) overwrite(tx *history.Transaction, to uint64) {
 	op := &tx.Ops[0]
 	op.Write, op.Amount = true, -1
@@ -79,7 +79,7 @@ func (w *world) overwrite(tx *history.Transaction, to uint64) {
 	w.leg(tx, to, 1)
 }
 
-// parallelWork draws what a transaction does at its moment.
+// parallelWork returns a random operation for a transaction.
 func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64) func(tx *history.Transaction) {
 	accounts := len(w.ObjectRows)
 	order := rng.Perm(accounts)
@@ -113,7 +113,7 @@ func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64)
 				op.Write, op.Amount = true, int64(2*i-1)*1e9
 			}
 		}
-	case 4: // its client gave up before it had its effect
+	case 4: // its client gave up before it took effect
 		tx.Outcome = history.Unknown
 		*at += rng.Int64N(3000)
 		return func(tx *history.Transaction) { transfer(tx); blind(tx) }
@@ -133,7 +133,7 @@ func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64)
 	return transfer
 }
 
-// sameAsExamined fails where a proof and a look at everything disagree, and says whether
+// sameAsExamined fails if the proof and the examination of the whole history disagree. It reports whether
 // there was a proof.
 func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 	t.Helper()
@@ -150,7 +150,7 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 	}
 	same := reflect.DeepEqual(quick, whole)
 	byName := checktest.ByName(whole)
-	// Which of two circles of one length is shown is open.
+	// Either of two circles of one length may be shown.
 	if byName[check.Serializable].Status == check.Invalid || byName[check.Strict].Status == check.Invalid {
 		same = slices.Equal(decisions(quick), decisions(whole))
 	}
@@ -160,9 +160,9 @@ func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 	return true
 }
 
-// TestProof: every history of a database that commits one after another is proved, and the
-// results are those of a look at everything.
-func TestProof(t *testing.T) {
+// TestCorrectHistoriesAreProved checks that every history of a serial database is proved, with the same
+// results as the examination.
+func TestCorrectHistoriesAreProved(t *testing.T) {
 	for seed := range checktest.Rounds(2000, 10000) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80), false)
@@ -177,8 +177,8 @@ func TestProof(t *testing.T) {
 	}
 }
 
-// TestProofWithCircles: where reads are torn, or where snapshots let write skews pass, every
-// history is proved but for its circles, and the results are those of a look at everything.
+// TestProofWithCircles checks that histories with torn reads or write skews are proved except for their
+// circles, with the same results as the examination.
 func TestProofWithCircles(t *testing.T) {
 	circles := 0
 	for seed := range checktest.Rounds(1500, 7500) {
@@ -186,7 +186,7 @@ func TestProofWithCircles(t *testing.T) {
 		var w *world
 		if seed%3 == 0 {
 			w = snapshotStore(rng, 6, 40)
-			for i := range w.Txns { // each by a client of its own
+			for i := range w.Txns { // each has a client of its own
 				rename(w, w.Txns[i].ID, history.NewID(1, uint64(i)+1, 1))
 			}
 			w.Txns = slices.DeleteFunc(w.Txns, func(tx history.Transaction) bool { return tx.Outcome == history.Aborted })
@@ -206,8 +206,8 @@ func TestProofWithCircles(t *testing.T) {
 	}
 }
 
-// TestProofWithoutEndState compares a proof without an end state with a look at everything: of
-// healthy histories, torn ones, ones that were cut off, and ones in which something is wrong.
+// TestProofWithoutEndState compares the proof without an end state with the examination, for correct, torn,
+// incomplete and wrong histories.
 func TestProofWithoutEndState(t *testing.T) {
 	proved, circles, refused, healthy := 0, 0, 0, 0
 	for seed := range checktest.Rounds(3000, 15000) {
@@ -224,7 +224,7 @@ func TestProofWithoutEndState(t *testing.T) {
 		in.End = nil
 		if !sameAsExamined(t, in, seed) {
 			if refused++; seed%8 > 3 && claim == isolation.ReadCommitted {
-				healthy++ // whose last versions do not say who made them
+				healthy++ // the last versions do not name their makers
 			}
 			continue
 		}
@@ -238,7 +238,7 @@ func TestProofWithoutEndState(t *testing.T) {
 	}
 }
 
-// cutOff leaves out what each client did last.
+// cutOff removes each client's last transactions.
 func (w *world) cutOff(rng *rand.Rand) {
 	last := map[uint64]uint64{}
 	for i := range w.Txns {
@@ -252,8 +252,7 @@ func (w *world) cutOff(rng *rand.Rand) {
 	w.Incomplete = true
 }
 
-// TestNoFalseProof: nothing is proved of which a look at everything finds that it is not so,
-// whatever is changed in a healthy history or its end state.
+// TestNoFalseProof checks that no wrong history or end state is proved.
 func TestNoFalseProof(t *testing.T) {
 	proved, refused, delayed := 0, 0, 0
 	for seed := range checktest.Rounds(6000, 30000) {
@@ -335,7 +334,7 @@ func bend(rng *rand.Rand, w *world) {
 			op.Writer = w.Txns[rng.IntN(len(w.Txns))].ID
 		case 10:
 			op.Amount++
-		case 11: // as it was before
+		case 11: // its earlier state
 			for i := range w.Txns {
 				for _, other := range w.Txns[i].Ops {
 					if other.Object == op.Object && other.Observed && other.Version < op.Version {
@@ -347,14 +346,14 @@ func bend(rng *rand.Rand, w *world) {
 	}
 }
 
-// TestProofOracle: of histories of a store whose reads may be old, exactly those are proved
-// that the definition calls strictly serializable.
-func TestProofOracle(t *testing.T) {
+// TestProofsAgainstDefinition checks that, with stale reads, exactly the strictly serializable histories are
+// proved.
+func TestProofsAgainstDefinition(t *testing.T) {
 	var counts [2]int
 	for seed := range checktest.Rounds(4000, 20000) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
-		for i := range w.Txns { // each by a client of its own
+		for i := range w.Txns { // each has a client of its own
 			own := history.NewID(1, uint64(i)+1, 1)
 			rename(w, w.Txns[i].ID, own)
 		}
@@ -380,9 +379,9 @@ func TestProofOracle(t *testing.T) {
 	}
 }
 
-// TestGroupsProof: a healthy history of rows in groups is proved, and the results are those
-// of a look at everything.
-func TestGroupsProof(t *testing.T) {
+// TestProofOfGroups checks that a correct history of rows in groups is proved, with the same results as the
+// examination.
+func TestProofOfGroups(t *testing.T) {
 	for seed := range uint64(200) {
 		c := newCounter(seed)
 		c.versions = true
@@ -403,8 +402,7 @@ func TestGroupsProof(t *testing.T) {
 	}
 }
 
-// spread gives the transactions of the one client to several, round robin, so that those of each
-// follow each other.
+// spread assigns the transactions of one client to several in turn.
 func (c *counter) spread(clients uint64) {
 	names := map[history.ID]history.ID{}
 	for i := range c.Txns {
@@ -425,7 +423,7 @@ func (c *counter) spread(clients uint64) {
 	}
 }
 
-// rename gives a transaction another id.
+// rename gives a transaction another ID.
 func rename(w *world, id, own history.ID) {
 	for i := range w.Txns {
 		if w.Txns[i].ID == id {
@@ -449,7 +447,7 @@ func rename(w *world, id, own history.ID) {
 	}
 }
 
-// unproved is why a history was not proved.
+// unproved returns the reason why a history was not proved.
 func unproved(t *testing.T, w *world) error {
 	in := w.input(isolation.StrictSerializable)
 	b := newAccounts(t.Context(), in, 0)
@@ -457,8 +455,8 @@ func unproved(t *testing.T, w *world) error {
 	return err
 }
 
-// TestPartFindsLateViolation: in a part that begins in the midst of every chain, a lost
-// update and a read skew show.
+// TestPartFindsLateViolation checks that a lost update and a read skew are found in a part that begins in the
+// middle of every chain.
 func TestPartFindsLateViolation(t *testing.T) {
 	for name, bend := range map[string]func(w *world){
 		lostUpdateName: func(w *world) {

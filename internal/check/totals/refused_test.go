@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestRefusedTransferOverwritesNothing: what a refused transfer would have
-// written is no write, also where the versions of an account fork.
+// TestRefusedTransferOverwritesNothing checks that a rejected transfer has no writes, also on accounts with
+// forked versions.
 func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	for _, outcome := range []history.Outcome{history.Rejected, history.Aborted, history.Unknown} {
 		w := newWorld(8)
@@ -23,8 +23,8 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 			refused.Ops = append(refused.Ops, history.Op{Object: a.N, Write: true, Amount: -2 * opening, Observed: true, Value: a.Value})
 		}
 		id := refused.ID
-		// One reads what the refused one would have written, and overwrites what
-		// that one read.
+		// One transaction reads the version that the rejected one would have written, and overwrites the
+		// version that it read.
 		joint := w.begin(kindJoint)
 		w.see(joint, 0)
 		w.leg(joint, 1, -5)
@@ -45,15 +45,15 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusalIsHeldToTheClaim: a refusal rests on what was read, so what was read
-// is held to the isolation as a committed transaction's reads are.
+// TestRefusalIsHeldToTheClaim checks that the reads of a rejected transaction must satisfy the isolation
+// level like those of a committed one.
 func TestRefusalIsHeldToTheClaim(t *testing.T) {
 	w := newWorld(8)
 	before := w.ObjectRows[1]
 	w.transfer(0, 1, 10)
 	tx := w.begin(kindJoint)
 	tx.Outcome, tx.Reason = history.Rejected, noFunds
-	w.see(tx, 0) // it saw the transfer on the one account and not on the other
+	w.see(tx, 0) // it saw the transfer on only one account
 	tx.Ops = append(tx.Ops, history.Op{Object: 1, Observed: true, Version: before.Version, Value: before.Value, Writer: before.Writer})
 	refused := tx.ID
 	r := checktest.ByName(checked(w.input(isolation.Serializable)))[check.Serializable]

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestEveryWitnessIsHandedOver: whatever transaction an invalid check names has
-// been handed over for that check.
+// TestEveryWitnessIsHandedOver checks that every transaction named by an invalid check was passed to
+// OnViolation for that check.
 func TestEveryWitnessIsHandedOver(t *testing.T) {
 	for _, tc := range violations {
 		w := newWorld(8)
@@ -41,7 +41,7 @@ func TestEveryWitnessIsHandedOver(t *testing.T) {
 	}
 }
 
-// TestNoViolationIsLeftOut: the checks name a few, and hand over all.
+// TestNoViolationIsLeftOut checks that results name a few violations but OnViolation receives all.
 func TestNoViolationIsLeftOut(t *testing.T) {
 	const many = 5000
 	w := newWorld(2*many + 2)
@@ -50,9 +50,9 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 	}
 	w.inquiry(0, 1)
 	for i := range w.ObjectRows {
-		w.ObjectRows[i].Value -= 20000 // so that each is below zero, and its books do not close
+		w.ObjectRows[i].Value -= 20000 // each is negative and disagrees with the ledger
 	}
-	for i := range uint64(many) { // each overwrites the version that another has made
+	for i := range uint64(many) { // each overwrites the version that another one made
 		tx := w.begin(kindTransfer)
 		tx.Ops = append(tx.Ops,
 			history.Op{Object: 2 * i, Write: true, Amount: -2, Observed: true, Value: opening},
@@ -61,11 +61,11 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Number: uint32(leg), Object: op.Object, Amount: op.Amount, Version: 1})
 		}
 	}
-	for range many { // reads of what nobody wrote
+	for range many { // reads of values that were never written
 		tx := w.begin(kindInquiry)
 		tx.Ops = append(tx.Ops, history.Op{Object: 2 * many, Observed: true, Version: 7, Value: 3, Writer: history.NewID(1, 5, 5)})
 	}
-	for range many { // acknowledged, and not there
+	for range many { // acknowledged but missing
 		tx := w.begin(kindTransfer)
 		tx.Ops = append(tx.Ops, history.Op{Object: 1, Write: true, Amount: 3}, history.Op{Object: 2, Write: true, Amount: -3})
 	}
@@ -85,8 +85,7 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutACycle: of groups of which no cycle is reported, the members are
-// handed over.
+// TestGroupsWithoutACycle checks that the members of components without a reported cycle are passed on.
 func TestGroupsWithoutACycle(t *testing.T) {
 	const pairs = 100
 	w := newWorld(4 * pairs)

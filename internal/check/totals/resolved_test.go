@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// giveUp adds a transaction of a client of its own that may have been applied and was not.
+// giveUp adds a transaction of a new client that may have been applied but was not.
 func (w *world) giveUp(client uint64) {
 	w.Txns = append(w.Txns, history.Transaction{
 		ID: history.NewID(1, client, 1), Kind: kindTransfer, Outcome: history.Unknown, Attempts: 1, Due: 5, Sent: 5, Try: 5, End: 900,
@@ -17,8 +17,8 @@ func (w *world) giveUp(client uint64) {
 	})
 }
 
-// TestResolvedByTheLedger holds that a proof and a look at everything count alike what the ledger
-// has of the transactions in doubt, and that nothing is counted without an end state.
+// TestResolvedByTheLedger checks that a proof and an examination count the unknown transactions in the ledger
+// equally, and that nothing is counted without an end state.
 func TestResolvedByTheLedger(t *testing.T) {
 	some := 0
 	for seed := range uint64(100) {

@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// skewPair makes a write skew of two joint transfers over accounts of their own,
-// from the account given on.
+// skewPair adds a write skew of two joint transfers over accounts of their own, starting at the given one.
 func skewPair(w *world, first uint64) {
 	w.begin(kindJoint)
 	w.begin(kindJoint)
@@ -25,8 +24,7 @@ func skewPair(w *world, first uint64) {
 	w.leg(t2, first+3, 5)
 }
 
-// TestSmallCyclesHideNoLargerOne: many cycles that the claim tolerates must not
-// keep a larger one that it forbids from being found.
+// TestSmallCyclesHideNoLargerOne checks that many tolerated cycles do not hide a larger forbidden one.
 func TestSmallCyclesHideNoLargerOne(t *testing.T) {
 	w := newWorld(4*100 + 8)
 	for i := range uint64(100) {
@@ -36,19 +34,19 @@ func TestSmallCyclesHideNoLargerOne(t *testing.T) {
 	reader := w.inquiry(a)
 	w.transfer(a, b, 1)
 	w.transfer(b, c, 1)
-	w.see(&w.Txns[reader], c) // it saw the second transfer, and not what that one depends on
+	w.see(&w.Txns[reader], c) // it saw the second transfer without its dependency
 	in := w.input(isolation.SnapshotIsolation)
 	if results := checked(in); checktest.Verdict(results) != check.Invalid {
 		t.Errorf("verdict %v, want invalid for a read skew: %s", checktest.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
 	}
 }
 
-// TestForbiddenCycleInsideALargeComponent: a thousand transactions that the claim
-// lets be one component must not hide two in it that it forbids.
+// TestForbiddenCycleInsideALargeComponent checks that a large tolerated component does not hide a forbidden
+// cycle of two transactions in it.
 func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	const length = 1000
 	w := newWorld(2*length + 8)
-	// Each reads what the one before has written, and the last misses the first.
+	// Each transaction reads what the previous one wrote, and the last misses the first.
 	for i := range uint64(length) {
 		tx := w.begin(kindJoint)
 		if i > 0 {
@@ -60,7 +58,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 		w.leg(tx, i, -1)
 		w.leg(tx, length+i, 1)
 	}
-	// Two more, which follow from the first and lead to the last, read each other.
+	// Two further transactions, which follow the first and precede the last, read each other.
 	const a, b = 2*length + 1, 2*length + 2
 	w.begin(kindJoint)
 	w.begin(kindJoint)
@@ -73,7 +71,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	w.see(t1, b)
 	w.see(t1, 0)
 	last := &w.Txns[length-1]
-	last.Ops = append(last.Ops, t2.Ops[0]) // it read what t1 had written, too
+	last.Ops = append(last.Ops, t2.Ops[0]) // it also read what t1 wrote
 	r := checktest.ByName(checked(w.input(isolation.ReadCommitted)))[check.Serializable]
 	if r.Status != check.Invalid || !r.Required {
 		t.Errorf("serializable is %v, required %v: %s", r.Status, r.Required, r.Detail)
@@ -83,7 +81,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	}
 }
 
-// TestVeryStaleRead: the older the state that was read, the worse the violation.
+// TestVeryStaleRead checks that a very old read is a violation.
 func TestVeryStaleRead(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		w := newWorld(40)
@@ -106,8 +104,8 @@ func TestVeryStaleRead(t *testing.T) {
 	}
 }
 
-// TestAuditsOfThePast: an audit that was asked for an old state may read one that is as
-// old, and no older one.
+// TestAuditsOfThePast checks that an audit of a past state may read a state of the given age, but not an
+// older one.
 func TestAuditsOfThePast(t *testing.T) {
 	for age, want := range map[string]check.Status{"": check.Invalid, "3us": check.Invalid, "30us": check.Valid} {
 		w := newWorld(2)
@@ -133,8 +131,7 @@ func TestAuditsOfThePast(t *testing.T) {
 	}
 }
 
-// TestOverdraftThatWasRefilled: a balance below zero is a violation also where
-// money came later.
+// TestOverdraftThatWasRefilled checks that a temporary negative balance is a violation.
 func TestOverdraftThatWasRefilled(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, opening+100)
@@ -144,8 +141,8 @@ func TestOverdraftThatWasRefilled(t *testing.T) {
 	}
 }
 
-// TestUnknownTransferOfOtherLegs: what nobody knows the outcome of is applied as
-// it was sent, or not at all.
+// TestUnknownTransferOfOtherLegs checks that a transaction of unknown outcome was applied exactly as sent or
+// not at all.
 func TestUnknownTransferOfOtherLegs(t *testing.T) {
 	w := newWorld(4)
 	i := w.transfer(0, 1, 10)
@@ -167,7 +164,7 @@ func audit(w *world, accounts ...uint64) *history.Transaction {
 	return tx
 }
 
-// TestAuditsThatMissOrRepeat: an audit that saw an account twice, or not at all.
+// TestAuditsThatMissOrRepeat covers audits that saw an account twice or missed one.
 func TestAuditsThatMissOrRepeat(t *testing.T) {
 	for name, bend := range map[string]func(w *world){
 		"twice":           func(w *world) { audit(w, 0, 1, 2, 3, 3) },
@@ -188,8 +185,8 @@ func TestAuditsThatMissOrRepeat(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountThatIsNotThere: the load made the account, so that whoever was
-// answered that it does not exist got a wrong answer.
+// TestLoadedAccountThatIsNotThere checks that a rejection because of a missing account of the load is a
+// violation.
 func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 10)
@@ -201,7 +198,7 @@ func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestRefusalOnWrongReads: a refusal rests on what was read, and is committed.
+// TestRefusalOnWrongReads checks that a rejection based on wrong reads is a violation.
 func TestRefusalOnWrongReads(t *testing.T) {
 	reject := func(w *world) *history.Transaction {
 		tx := w.begin(kindTransfer)
@@ -244,15 +241,14 @@ func TestRefusalOnWrongReads(t *testing.T) {
 	}
 }
 
-// TestGapInTheVersions: as many legs as the version says, of which one is
-// beyond it and one is missing.
+// TestGapInTheVersions uses an account with the right number of legs, of which one has a version that is too
+// high.
 func TestGapInTheVersions(t *testing.T) {
 	w := newWorld(8)
 	for i := range uint64(4) {
 		w.transfer(0, i+1, 1)
 	}
-	// Version 2 of account 0 is gone and version 4 has come in its place, while
-	// the account says that 3 was the last.
+	// Version 4 replaces version 2 of account 0, while the account's last version is 3.
 	w.LedgerRows[2].Version = 5
 	w.ObjectRows[0].Writer = w.Txns[3].ID
 	r := checktest.ByName(checked(w.input(isolation.ReadUncommitted)))[check.Ledger]
@@ -261,7 +257,7 @@ func TestGapInTheVersions(t *testing.T) {
 	}
 }
 
-// TestDirtyWriteBesideCircularReads: the weakest level that is broken decides.
+// TestDirtyWriteBesideCircularReads checks that the weakest broken level decides.
 func TestDirtyWriteBesideCircularReads(t *testing.T) {
 	w := newWorld(8)
 	w.begin(kindJoint)
@@ -281,7 +277,7 @@ func TestDirtyWriteBesideCircularReads(t *testing.T) {
 	}
 }
 
-// TestUnknownClaim: a cycle is not tolerated because nobody said what was claimed.
+// TestUnknownClaim checks that a cycle is not tolerated if the claim is unknown.
 func TestUnknownClaim(t *testing.T) {
 	w := newWorld(8)
 	writeSkew(w)
@@ -290,9 +286,8 @@ func TestUnknownClaim(t *testing.T) {
 	}
 }
 
-// TestAuditBesideADirtyRead: at READ UNCOMMITTED a transfer may read what another
-// has not committed yet, and commit first. An audit between the two commits saw a
-// consistent cut; from READ COMMITTED upwards such an audit cannot be.
+// TestAuditBesideADirtyRead covers an audit between the commits of a reader and of the uncommitted transfer
+// that it read. READ UNCOMMITTED allows the audit; READ COMMITTED and stronger levels do not.
 func TestAuditBesideADirtyRead(t *testing.T) {
 	for _, tc := range []struct {
 		expect isolation.Level
@@ -302,7 +297,7 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 		{isolation.ReadUncommitted, nil, check.Valid},
 		{isolation.ReadCommitted, nil, check.Invalid},
 		{isolation.Unknown, nil, check.Invalid},
-		// An audit that saw one leg of a transfer and not the other is torn anywhere.
+		// An audit that saw only one leg of a transfer is torn at every level.
 		{isolation.ReadUncommitted, func(tx *history.Transaction, w *world) {
 			tx.Ops[2] = history.Op{Object: 2, Observed: true, Value: opening}
 		}, check.Invalid},
@@ -337,8 +332,8 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 	}
 }
 
-// TestRequiredFollowsTheClaim: what a verdict counts is the same whether a level that is not
-// claimed was kept or broken.
+// TestRequiredFollowsTheClaim checks that the required checks do not depend on whether an unclaimed level
+// holds.
 func TestRequiredFollowsTheClaim(t *testing.T) {
 	for _, claim := range append(isolation.Levels(), isolation.Unknown) {
 		want := claim.Includes(isolation.Serializable) || claim == isolation.Unknown
@@ -349,7 +344,7 @@ func TestRequiredFollowsTheClaim(t *testing.T) {
 				writeSkew(w)
 			}
 			r := checktest.ByName(checked(w.input(claim)))[check.Serializable]
-			forbidden := broken && claim.Includes(isolation.RepeatableRead) // which a write skew breaks, too
+			forbidden := broken && claim.Includes(isolation.RepeatableRead) // a write skew breaks it too
 			if (r.Status == check.Invalid) != broken || (r.Status == check.Valid) == broken || r.Required != (want || forbidden) {
 				t.Errorf("at %v serializable is %v, required %v: %s", claim, r.Status, r.Required, r.Detail)
 			}

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/money"
 )
 
-// witness knows a world by looking through all of it each time.
+// witness answers questions about a world by searching all of it.
 type witness struct{ *world }
 
 func (w witness) find(id string) *history.Transaction {
@@ -45,7 +45,7 @@ func (w witness) row(id, account, version string) bool {
 	})
 }
 
-// ownWord says that the client of a transaction saw that it made a version.
+// ownWord reports whether the client of a transaction saw that it made a version.
 func (w witness) ownWord(id, account, version string) bool {
 	op, ok := w.op(id, account)
 	tx := w.find(id)
@@ -61,7 +61,7 @@ func (w witness) read(id, account, version string) bool {
 	return ok && op.Observed && fmt.Sprint(op.Version) == version
 }
 
-// books are an account's balance by the ledger, how many legs it has, and what is there.
+// books returns an account's balance and number of legs by the ledger, and its final state.
 func (w witness) books(account string) (want int64, legs uint64, a history.Object) {
 	want = opening
 	for _, l := range w.LedgerRows {
@@ -77,8 +77,7 @@ func (w witness) books(account string) (want int64, legs uint64, a history.Objec
 	return want, legs, a
 }
 
-// legs says of a transaction whether the ledger has any of it, whether it has what was sent,
-// and whether it has one twice.
+// legs reports whether the ledger has any leg of a transaction, exactly the legs sent, and a repeated leg.
 func (w witness) legs(id string) (any, same, twice bool) {
 	var sent, found []string
 	if tx := w.find(id); tx != nil {
@@ -106,7 +105,7 @@ func (w witness) outcome(id string, of ...history.Outcome) bool {
 	return tx != nil && slices.Contains(of, tx.Outcome)
 }
 
-// after is what a sentence says of a read whose maker did not make that version.
+// after reports whether a sentence about the fate of a read's maker is true.
 func (w witness) after(id, account, version, said string) bool {
 	n, _ := strconv.ParseUint(version, 10, 64)
 	made := regexp.MustCompile(`version (\d+)`).FindStringSubmatch(said)
@@ -133,7 +132,7 @@ func (w witness) after(id, account, version, said string) bool {
 	return strings.Contains(said, "by the ledger")
 }
 
-// claims are the forms of what results say, and when each is true.
+// claims holds the patterns of sentences in results, with the condition for their truth.
 var claims = []struct {
 	form string
 	true func(w witness, m []string) bool
@@ -141,7 +140,7 @@ var claims = []struct {
 	{`ID read version N of #`, func(w witness, m []string) bool { return w.read(m[1], m[3], m[2]) }},
 	{`version N of #, which KINDID overwrote`, func(w witness, m []string) bool {
 		n, _ := strconv.Atoi(m[1])
-		for n++; n < 100; n++ { // the ledger may lack who made the next one
+		for n++; n < 100; n++ { // the ledger may lack the next maker
 			if w.made(m[3], m[2], fmt.Sprint(n)) {
 				return true
 			}
@@ -243,7 +242,7 @@ var claims = []struct {
 	}},
 }
 
-// every is true of a list of which each is.
+// every applies a condition to each element of a list.
 func every(one func(w witness, id string) bool) func(w witness, m []string) bool {
 	return func(w witness, m []string) bool {
 		for id := range strings.SplitSeq(m[1], ", ") {
@@ -256,7 +255,7 @@ func every(one func(w witness, id string) bool) func(w witness, m []string) bool
 	}
 }
 
-// forms are the expressions of the claims.
+// forms holds the regular expressions of the claims.
 var forms = func() (list []*regexp.Regexp) {
 	r := strings.NewReplacer("IDS", `((?:\d+-\d+-\d+(?:, )?)+(?: and \d+ more)?)`, "KINDID", `[a-z ]*?(\d+-\d+-\d+)`, "ID", `(\d+-\d+-\d+)`, "#", `[Aa]ccount #(\d+)`, " N", ` (\d+)`)
 	for _, c := range claims {
@@ -265,7 +264,7 @@ var forms = func() (list []*regexp.Regexp) {
 	return list
 }()
 
-// untrue returns what results say of a world that is not so, and counts what is.
+// untrue returns the false statements of results about a world, and counts the true ones.
 func untrue(w *world, results []checktest.Reported, held []int) (lies []string) {
 	for _, r := range results {
 		said := []string{r.Detail}
@@ -287,8 +286,8 @@ func untrue(w *world, results []checktest.Reported, held []int) (lies []string) 
 	return lies
 }
 
-// TestSentencesAreTrue: what the checks say of ids, accounts, versions and amounts is so, of
-// each violation made by hand and of healthy histories in which one thing was changed.
+// TestSentencesAreTrue checks every statement about IDs, accounts, versions and amounts, for each violation
+// and for correct histories with one change.
 func TestSentencesAreTrue(t *testing.T) {
 	held := make([]int, len(claims))
 	look := func(name string, w *world, in AccountsInput) {

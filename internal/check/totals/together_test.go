@@ -15,9 +15,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// split deals the transactions of a world out to several runs, as if several
-// machines had driven the bank at once. Each run has its own clock, which began
-// at another time; shared says where on a clock of all.
+// split divides the transactions of a world among several runs, as if several machines had driven the bank.
+// Each run has its own clock with its own zero. shared adds the position on a common clock.
 func split(w *world, runs int, rng *rand.Rand, shared bool) []*checktest.History {
 	list := make([]*checktest.History, runs)
 	began := make([]int64, runs)
@@ -66,9 +65,9 @@ func (w *world) inputOf(expect isolation.Level, runs []*checktest.History) Accou
 	return in
 }
 
-// TestHealthyTogether: runs from several machines against one perfect database
-// are valid together; strict, only where their clocks are one.
-func TestHealthyTogether(t *testing.T) {
+// TestCorrectRunsAreValidTogether checks correct runs from several machines. The check strict is valid only
+// if they share a clock.
+func TestCorrectRunsAreValidTogether(t *testing.T) {
 	for seed := range uint64(60) {
 		shared := seed%2 == 0
 		w := busy(seed, 12, 300)
@@ -98,8 +97,8 @@ func TestHealthyTogether(t *testing.T) {
 	}
 }
 
-// TestViolationsTogether: what is a violation within one run is one across runs.
-func TestViolationsTogether(t *testing.T) {
+// TestViolationsAcrossRuns checks that a violation within one run is found across runs.
+func TestViolationsAcrossRuns(t *testing.T) {
 	for _, tc := range violations {
 		for seed := range uint64(8) {
 			w := newWorld(8)
@@ -109,7 +108,7 @@ func TestViolationsTogether(t *testing.T) {
 				expect = isolation.StrictSerializable
 			}
 			if strings.HasSuffix(tc.name, "never sent") {
-				continue // what it is about is of no run
+				continue // it concerns no run
 			}
 			in := w.inputOf(expect, split(w, 2, rand.New(rand.NewPCG(seed, 5)), true))
 			if tc.audited {
@@ -126,9 +125,9 @@ func TestViolationsTogether(t *testing.T) {
 	}
 }
 
-// TestOracleTogether compares the checks of two runs with the definition. Where
-// the clocks are one, real time is that of all; else each run has its own.
-func TestOracleTogether(t *testing.T) {
+// TestTwoRunsAgainstDefinition compares the checks of two runs with the definition. On one clock, real time
+// is common; otherwise each run has its own.
+func TestTwoRunsAgainstDefinition(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(4000) {
 		shared := seed%2 == 0
@@ -167,15 +166,14 @@ func TestOracleTogether(t *testing.T) {
 	}
 }
 
-// TestClocksOfSomeAccuracy: between runs a transaction had ended before another
-// only where it is sure.
-func TestClocksOfSomeAccuracy(t *testing.T) {
+// TestClockBoundsBetweenRuns checks that real time between runs counts only if it is certain.
+func TestClockBoundsBetweenRuns(t *testing.T) {
 	for _, tc := range []struct {
 		from, to int64
 		want     check.Status
 	}{{9000, 9000, check.Invalid}, {9000, 9400, check.Invalid}, {8000, 8200, check.Valid}, {8000, 9000, check.Unknown}} {
-		// Run 2 reads, in its own time at once, what run 1 had overwritten at 1500 of
-		// its own, which is 1500 to 1600 of the clock.
+		// Run 2 reads, at once in its own time, what run 1 had overwritten at 1500, which is 1500 to 1600 on
+		// the common clock.
 		w := newWorld(4)
 		w.transfer(0, 1, 10)
 		other := &checktest.History{Run: 2, Txns: []history.Transaction{{
@@ -202,9 +200,9 @@ func TestClocksOfSomeAccuracy(t *testing.T) {
 	}
 }
 
-// TestEndStateOfBefore: an end state that may be older than a run accuses nobody,
-// and what is later than all that a run did serves, whoever downloaded it.
-func TestEndStateOfBefore(t *testing.T) {
+// TestEndStateBeforeTheEndOfARun checks that an end state older than a run accuses no transaction, and that a
+// later end state is used, whichever run downloaded it.
+func TestEndStateBeforeTheEndOfARun(t *testing.T) {
 	w := newWorld(6)
 	for i := range uint64(20) {
 		w.transfer(i%6, (i+1)%6, 3)
@@ -268,7 +266,7 @@ func TestEndStateOfBefore(t *testing.T) {
 	}
 }
 
-// without is an end state as it was before its last transfer.
+// without returns the end state before its last transfer.
 func without(f *checktest.End, last history.ID) *checktest.End {
 	g := &checktest.End{ObjectRows: append([]history.Object(nil), f.ObjectRows...)}
 	for _, leg := range f.LedgerRows {
@@ -288,7 +286,7 @@ func without(f *checktest.End, last history.ID) *checktest.End {
 	return g
 }
 
-// TestAuditsOfEveryRun: each run that was to be audited must have been.
+// TestAuditsOfEveryRun checks that each run with audits completed one.
 func TestAuditsOfEveryRun(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 10)
@@ -305,8 +303,8 @@ func TestAuditsOfEveryRun(t *testing.T) {
 	}
 }
 
-// TestOneAndMany: sentences agree with their numbers.
-func TestOneAndMany(t *testing.T) {
+// TestSingularAndPlural checks that the words of sentences agree with their numbers.
+func TestSingularAndPlural(t *testing.T) {
 	for got, want := range map[string]string{
 		check.Plural(uint64(1), "dependency"): "1 dependency", check.Plural(uint64(0), "dependency"): "0 dependencies",
 	} {
@@ -328,8 +326,8 @@ func TestOneAndMany(t *testing.T) {
 	}
 }
 
-// deal gives the clients of a world to several runs, of which each began at another time on
-// one clock, known to within some ns.
+// deal assigns the clients of a world to several runs. Each run's beginning on the common clock is known
+// within some ns.
 func deal(w *world, runs int, rng *rand.Rand, within int64) []*checktest.History {
 	list := make([]*checktest.History, runs)
 	began := make([]int64, runs)
@@ -367,10 +365,10 @@ func deal(w *world, runs int, rng *rand.Rand, within int64) []*checktest.History
 	return list
 }
 
-// TestProofTogether: the recordings of several runs on one clock are proved together, and
-// the results are those of a look at everything, whatever is changed in them. Where it is
-// not known exactly when a run began, a proof may be missed, and none is found too many.
-func TestProofTogether(t *testing.T) {
+// TestProofOfSeveralRuns checks that the recordings of several runs on one clock are proved together, with
+// the same results as the examination, also after changes. With inexact clocks a proof may be missed, but no
+// wrong proof may be found.
+func TestProofOfSeveralRuns(t *testing.T) {
 	var counts [2]int
 	for seed := range checktest.Rounds(2000, 10000) {
 		rng := rand.New(rand.NewPCG(seed, 27))
@@ -403,9 +401,8 @@ func TestProofTogether(t *testing.T) {
 	}
 }
 
-// TestNoProofTogether: without one clock, or where one recording was not closed, nothing is
-// proved in one pass.
-func TestNoProofTogether(t *testing.T) {
+// TestNoProofWithoutOneClock checks that there is no proof without a common clock or with an open recording.
+func TestNoProofWithoutOneClock(t *testing.T) {
 	for name, change := range map[string]func(runs []*checktest.History){
 		"another clock": func(runs []*checktest.History) {
 			runs[1].Keys = map[string]string{check.KeyClock: check.Clock{ID: "other"}.String()}
@@ -425,8 +422,8 @@ func TestNoProofTogether(t *testing.T) {
 	}
 }
 
-// TestAuditThatLacksAnAccount holds that a recording of an audit which lacks an account is damaged: it
-// passes neither for a whole audit nor for a sample, and accuses nobody.
+// TestAuditThatLacksAnAccount checks that an audit whose recording lacks an account counts as damaged:
+// neither as a complete audit nor as a sample.
 func TestAuditThatLacksAnAccount(t *testing.T) {
 	for gone, want := range map[int]check.Status{-1: check.Valid, 0: check.Unknown, 3: check.Unknown, 7: check.Unknown} {
 		w := newWorld(8)

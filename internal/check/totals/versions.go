@@ -12,31 +12,30 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// slot is what the checks keep of one account that was touched.
+// slot is the checks' record of one account that was touched.
 type slot struct {
 	n        uint64
-	sum      int64  // of its ledger legs, cents
-	legs     uint32 // ledger legs
+	sum      int64  // sum of its ledger legs, cents
+	legs     uint32 // number of ledger legs
 	writes   uint32 // legs of committed transactions in the history
-	highest  uint64 // version that anybody saw it written to
-	base     uint32 // position of its version 0, modulo 2^32 where it has none
-	lowest   uint64 // without an end state: 1 more than the first version that anybody saw; 0 if nobody did
-	low      uint32 // the first version that has a position
+	highest  uint64 // the highest version that a client saw written
+	base     uint32 // position of its version 0, modulo 2^32 if that has none
+	lowest   uint64 // without an end state: the first version seen, plus 1; 0: none
+	low      uint32 // the first version with a position
 	length   uint32 // its highest position is base+length
-	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
+	vanished uint32 // the first version whose maker was acknowledged but is lost; 0: none
 	forked   bool   // two transactions made the same version of it
-	outside  bool   // a leg of it has a version beyond every bound
-	closes   bool   // in the end it holds what the ledger makes, at the version that it makes
-	there    bool   // in the end state
-	broken   bool   // its versions do not follow each other: its replayed balances are not known
+	outside  bool   // a leg has a version beyond every bound
+	closes   bool   // the final balance and version agree with the ledger
+	there    bool   // it exists in the end state
+	broken   bool   // its versions are not consecutive, so replayed balances are not known
 }
 
-// first is the first position.
+// first returns the first position.
 func (s *slot) first() uint32 { return s.base + s.low }
 
-// slots maps touched accounts to slots: an array over all accounts of the load while
-// that is at most 512 MB, or 4 MB for a part of a history, and a map of the others that
-// are touched.
+// slots maps touched accounts to slots. It uses an array over all accounts of the load up to 512 MB, or 4 MB
+// for a part of a history, and a map for other accounts.
 type slots struct {
 	dense  []uint32 // slot + 1
 	sparse map[uint64]uint32
@@ -45,10 +44,10 @@ type slots struct {
 
 const (
 	denseAccounts = 1 << 27
-	denseInPart   = 1 << 20 // of a part of a history, of which many are checked one after another
+	denseInPart   = 1 << 20 // for parts of a history, which are checked frequently
 )
 
-// find returns the slot of account n, nil if it was never touched.
+// find returns the slot of account n, or nil if it was never touched.
 func (s *slots) find(n uint64) *slot {
 	i := uint32(0)
 	if n < uint64(len(s.dense)) {
@@ -62,7 +61,7 @@ func (s *slots) find(n uint64) *slot {
 	return &s.list[i-1]
 }
 
-// touch returns the slot of account n, making it if need be; n is within bounds.
+// touch returns the slot of account n and creates it if necessary; n must be within bounds.
 func (s *slots) touch(n uint64) *slot {
 	if found := s.find(n); found != nil {
 		return found
@@ -80,40 +79,39 @@ func (s *slots) touch(n uint64) *slot {
 	return &s.list[i-1]
 }
 
-// chain is every version of every account in one array of positions. An
-// account's versions follow each other; position base is version 0, which the
-// load made. So the next position is the next version, and the position after an
-// account's last one is another account's version 0, which nobody wrote.
+// chain holds every version of every account in one array of positions. The versions of an account are
+// consecutive, starting at position base with version 0, which the load made. So the next position is the
+// next version. The position after an account's last one is version 0 of another account, which no
+// transaction wrote.
 type chain struct {
 	writer  []uint32 // the transaction that made this version
-	balance []int64  // cents at this version by replay; unknownBalance if not known
-	forks   []fork   // versions made by two transactions, of which the effect of one is gone
-	doubled []fork   // the same where none is gone: the ledger has a wrong version or a wrong leg
+	balance []int64  // cents after this version, by replay; unknownBalance: not known
+	forks   []fork   // versions made by two transactions, of which one effect is lost
+	doubled []fork   // likewise, without a lost effect: the ledger has a wrong version or leg
 	forkAt  map[uint32][]fork
-	outside []uint32 // transactions whose leg has a version beyond every bound
+	outside []uint32 // transactions with a leg whose version is beyond every bound
 
-	overdrawn few[uint32] // versions but the last at which a balance was below zero
+	overdrawn few[uint32] // versions, except the last, with a negative balance
 }
 
 const unknownBalance = math.MinInt64
 
-// fork is a version of an account that two transactions both made.
+// fork is a version of an account that two transactions made.
 type fork struct {
 	pos           uint32
 	first, second uint32
 }
 
-// mostTrusted bounds the positions of a few transactions of a long history: 400 MB.
+// mostTrusted limits the positions for selected transactions of a long history: 400 MB.
 const mostTrusted = 1 << 25
 
-// layOut gives every touched account its positions. The length of an account is
-// bounded by the writes to it that are known, so that a damaged version number
-// cannot ask for memory.
+// layOut assigns positions to every touched account. The known number of writes limits the length of an
+// account, so that a damaged version number cannot exhaust the memory.
 func (b *balances) layOut() error {
 	next := uint64(0)
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		if s.lowest > 1 && s.lowest-1 <= s.highest { // a part of a recording begins in the midst of a chain
+		if s.lowest > 1 && s.lowest-1 <= s.highest { // a part of a recording begins in the middle of a chain
 			s.low = uint32(s.lowest - 1)
 		}
 		bound := uint64(s.low) + uint64(s.legs) + uint64(s.writes) + 16
@@ -125,10 +123,10 @@ func (b *balances) layOut() error {
 		next += uint64(s.length-s.low) + 1
 	}
 	if b.trusted && next > mostTrusted {
-		return fmt.Errorf("the versions of %d accounts are too far apart", len(b.slots.list))
+		return fmt.Errorf("the versions of %d accounts are too far apart for one check: check fewer runs", len(b.slots.list))
 	}
 	if next >= uint64(check.None) {
-		return fmt.Errorf("the %s has %d %ss, which is more than one check takes", b.Words.Book, next, b.Words.Part)
+		return fmt.Errorf("the %s has %d %ss, which is above the limit: check a shorter run", b.Words.Book, next, b.Words.Part)
 	}
 	b.chain.writer = make([]uint32, next+1)
 	for i := range b.chain.writer {
@@ -138,7 +136,7 @@ func (b *balances) layOut() error {
 	return nil
 }
 
-// place puts transaction t as the maker of a version.
+// place records transaction t as the maker of a version.
 func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 	if version <= uint64(s.low) || version > uint64(s.length) {
 		b.chain.outside = append(b.chain.outside, t)
@@ -158,7 +156,7 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 	b.chain.balance[p] = amount
 }
 
-// placeLedger puts every ledger leg at its version.
+// placeLedger places every ledger leg at its version.
 func (b *balances) placeLedger() error {
 	return b.eachLeg(func(leg history.Row) {
 		if leg.Mark == history.Tombstone || !b.has(leg.Object) {
@@ -169,8 +167,8 @@ func (b *balances) placeLedger() error {
 	})
 }
 
-// placeUnledgered puts the acknowledged transfers that the ledger does not have
-// where their clients saw them, then replays the balances.
+// placeUnledgered places the acknowledged transfers that are missing in the ledger where their clients saw
+// them. Then it replays the balances.
 func (b *balances) placeUnledgered() error {
 	b.placeKnown()
 	missing := func(t check.Transaction) bool { return t.Outcome == history.Committed && t.Want > 0 && t.Seen == 0 }
@@ -192,7 +190,7 @@ func (b *balances) placeUnledgered() error {
 	return nil
 }
 
-// placeKnown places the transactions whose legs in the ledger are known without it.
+// placeKnown places the transactions whose ledger legs are known without the ledger.
 func (b *balances) placeKnown() {
 	for id, rows := range b.legs {
 		t, ok := b.Txns.Find(id)
@@ -207,8 +205,8 @@ func (b *balances) placeKnown() {
 	}
 }
 
-// placeOwn places a transfer by what its client saw. Where the ledger says that
-// another made the same version, this one has vanished and its place was taken.
+// placeOwn places a transfer as its client saw it. If the ledger names another maker of the version, this
+// transfer is lost and its version was made again.
 func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 	version := op.Version + 1
 	if b.Input.End != nil {
@@ -223,19 +221,18 @@ func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 	b.place(s, version, op.Amount, t)
 }
 
-// overwroteRead says that a transaction which wrote what it had read made the next version. The
-// ledger has what it made; without it this holds from snapshot isolation on. A weaker level lets
-// others write between the two.
+// overwroteRead reports whether a transaction made the version after the one that it read. The ledger shows
+// the actual version. Without a ledger, this holds from snapshot isolation on; a weaker level allows writes
+// in between.
 func (b *balances) overwroteRead() bool {
 	claim := b.Input.Expect
 	return b.Input.End != nil || b.byLedger() || claim == isolation.Unknown || claim.Includes(isolation.SnapshotIsolation)
 }
 
-// byLedger reports whether the versions were proved by the ledger to be those that were made.
+// byLedger reports whether the ledger proved the versions.
 func (b *balances) byLedger() bool { return b.trusted && !b.open }
 
-// replay turns the amounts into balances, as far as the versions follow each
-// other without a gap or a fork.
+// replay computes balances from the amounts, as far as the versions are consecutive and not forked.
 func (b *balances) replay() {
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
@@ -245,8 +242,8 @@ func (b *balances) replay() {
 			b.chain.balance[s.first()] = unknownBalance
 		}
 		for p := s.first() + 1; p <= s.base+s.length && !b.Watch.Ended(); p++ {
-			// From a version on whose maker has vanished, others may have made the
-			// same numbers again, out of another balance.
+			// After a version whose maker is lost, others may have made the same numbers again from another
+			// balance.
 			gone := s.vanished != 0 && p-s.base >= s.vanished
 			if b.chain.writer[p] == check.None || len(b.chain.forkAt[p]) > 0 || gone {
 				known = false
@@ -268,9 +265,8 @@ func (b *balances) replay() {
 	}
 }
 
-// sortForks keeps apart the forks by which no update is lost: those of accounts that in the
-// end hold what the ledger makes, at the version that it makes, and those of a transaction
-// that the ledger does not have as it was sent.
+// sortForks separates the forks without a lost update: those of accounts that agree with the ledger at the
+// end, and those of a transaction that the ledger has in another form than sent.
 func (b *balances) sortForks() {
 	lost := b.chain.forks[:0]
 	for _, f := range b.chain.forks {
@@ -284,7 +280,7 @@ func (b *balances) sortForks() {
 	b.chain.forks = lost
 }
 
-// slotAt returns the account that a position belongs to, and the version there.
+// slotAt returns the account and the version of a position.
 func (b *balances) slotAt(p uint32) (*slot, uint32) {
 	behind := sort.Search(len(b.slots.list), func(i int) bool { return b.slots.list[i].first() > p })
 	s := &b.slots.list[behind-1]

@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// showForks hands over the versions that two transactions made, as violations of a check.
+// showForks passes on the versions that two transactions made, as violations of a check.
 func (b *balances) showForks(name, anomaly string) {
 	if b.Input.OnViolation == nil {
 		return
@@ -20,8 +20,7 @@ func (b *balances) showForks(name, anomaly string) {
 	}
 }
 
-// showOdd hands over a read that no order explains: its reader, and the transfer
-// that it saw as the last one.
+// showOdd passes on a read that no order explains, with its reader and the last transfer that it saw.
 func (b *balances) showOdd(name, anomaly string, odd oddRead) {
 	if b.Input.OnViolation == nil {
 		return
@@ -45,8 +44,8 @@ func (o *order) showCycle(name, anomaly string, steps []graph.Step) {
 	}
 }
 
-// showGroup returns what hands over, as violations of a check, the transactions of a component
-// of which no single cycle is reported, because there are so many of its level.
+// showGroup returns a function that passes on, as violations of a check, the transactions of a component
+// without a reported cycle.
 func (b *balances) showGroup(name string) func(level isolation.Level, component []uint32) {
 	return func(level isolation.Level, component []uint32) {
 		for _, t := range component {

@@ -9,19 +9,19 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// violation is one way in which a database can be wrong, made by hand.
+// violation is one error of a database.
 type violation struct {
 	name      string
 	make      func(w *world)
-	expect    isolation.Level // the claim; strict-serializable if not given
+	expect    isolation.Level // the claim; default: strict-serializable
 	audited   bool
-	check     string // that must be invalid
+	check     string // the check that must be invalid
 	finds     wanted // a finding of it
-	also      string // checks that are invalid too
+	also      string // other checks that are invalid
 	tolerated bool   // the claim allows it: the verdict stays valid
 }
 
-// writeSkew lets two joint transfers each read what the other changes.
+// writeSkew adds two joint transfers that each read what the other changes.
 func writeSkew(w *world) {
 	w.begin(kindJoint)
 	t2 := w.begin(kindJoint)
@@ -47,12 +47,12 @@ func lostUpdate(w *world) {
 	w.ObjectRows[0] = history.Object{N: 0, Value: opening - 20, Version: 1, Writer: second.ID}
 }
 
-// anomaly wants an anomaly of that name.
+// anomaly wants an anomaly with this name.
 func anomaly(name string) wanted {
 	return func(f check.Finding) bool { return f.Anomaly == name }
 }
 
-// The first two transactions of a world.
+// firstID and secondID are the IDs of the first two transactions of a world.
 var firstID, secondID = history.NewID(1, 0, 0), history.NewID(1, 0, 1)
 
 var violations = []violation{
@@ -249,7 +249,7 @@ var violations = []violation{
 			w.leg(t2, 0, -5)
 			w.leg(t2, 1, 5)
 			w.leg(t1, 1, 5)
-			for _, tx := range []*history.Transaction{t1, t2} { // no reads, as an atomic style without RETURNING has it
+			for _, tx := range []*history.Transaction{t1, t2} { // no reads, like an atomic style without RETURNING
 				for i := range tx.Ops {
 					tx.Ops[i] = history.Op{Object: tx.Ops[i].Object, Write: true, Amount: tx.Ops[i].Amount}
 				}
@@ -257,7 +257,7 @@ var violations = []violation{
 		}},
 }
 
-// longFork lets two inquiries see two independent transfers in opposite orders.
+// longFork adds two inquiries that see two independent transfers in opposite orders.
 func longFork(w *world) {
 	r1 := w.inquiry(0)
 	r2 := w.inquiry(2)

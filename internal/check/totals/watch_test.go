@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// worlds are histories that go through all parts of a check.
+// worlds returns histories that exercise all parts of a check.
 func worlds() map[string]*world {
 	list := map[string]*world{"healthy": busy(3, 60, 2000)}
 	w := newWorld(4 * 100)
@@ -31,8 +31,8 @@ func worlds() map[string]*world {
 	return list
 }
 
-// TestEndedAnywhere: wherever the context ends, the check gives its cause and no
-// result, and asks it no more.
+// TestEndedAnywhere checks that a cancelled check returns the cause and no result, and stops asking the
+// context.
 func TestEndedAnywhere(t *testing.T) {
 	for name, w := range worlds() {
 		in := w.input(isolation.StrictSerializable)
@@ -47,7 +47,7 @@ func TestEndedAnywhere(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || results != nil {
 				t.Fatalf("%s, ended when asked %d of %d times: %d results and %v", name, n, whole.asked, len(results), err)
 			}
-			if p.asked > n+2 { // once to learn that it ended, once for the cause
+			if p.asked > n+2 { // once for the end, once for the cause
 				t.Fatalf("%s, ended when asked %d of %d times: it was asked %d times", name, n, whole.asked, p.asked)
 			}
 		}
@@ -57,8 +57,8 @@ func TestEndedAnywhere(t *testing.T) {
 	}
 }
 
-// TestAskedOften: never is more done than a few thousand transactions without
-// asking, neither in reading nor in the graph.
+// TestAskedOften checks that at most a few thousand transactions are processed between two looks at the
+// context.
 func TestAskedOften(t *testing.T) {
 	w := busy(8, 60, 60_000)
 	read, before, most, after := 0, 0, 0, 0
@@ -85,7 +85,7 @@ func TestAskedOften(t *testing.T) {
 
 var errStopped = errors.New("stopped by a person")
 
-// TestCauseIsReported: of a context that ended before and of one that ends midway.
+// TestCauseIsReported covers a context that ended before the check, and one that ends during it.
 func TestCauseIsReported(t *testing.T) {
 	w := busy(9, 100, 10_000)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -128,7 +128,7 @@ func (s stopping) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-// patient is a context that ends when it has been asked so many times.
+// patient is a context that ends after a number of looks.
 type patient struct {
 	context.Context
 	left, asked int

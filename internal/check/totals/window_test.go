@@ -10,13 +10,13 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// windowed returns what a check of a run that goes on sees of transactions, as if they were
-// of four clients, each of which begins and ends somewhere else.
+// windowed returns a part of the transactions, as a check of a growing recording sees them: four clients with
+// different beginnings and ends.
 func windowed(rng *rand.Rand, list []history.Transaction) []history.Transaction {
 	return checktest.Window(rng, list, func(tx history.Transaction) uint64 { return tx.ID.Sequence() * 0x9e3779b9 >> 8 % 4 }, 6)
 }
 
-// TestPartAccusesNobody: of a part of a healthy recording nothing is a violation.
+// TestPartAccusesNobody checks that a part of a correct recording has no violation.
 func TestPartAccusesNobody(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 24))
@@ -32,8 +32,8 @@ func TestPartAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestPartOfPredicatesAccusesNobody: in a part of a healthy recording the transactions may be
-// missing that took an account out of a predicate, so that who did not find it accuses nobody.
+// TestPartOfPredicatesAccusesNobody checks the same with predicates: a part may lack the transactions that
+// took an account out of a predicate.
 func TestPartOfPredicatesAccusesNobody(t *testing.T) {
 	related := 0
 	for seed := range checktest.Rounds(800, 4000) {
@@ -45,7 +45,7 @@ func TestPartOfPredicatesAccusesNobody(t *testing.T) {
 		b.Txns, b.Incomplete = windowed(b.rng, b.Txns), true
 		in.End = nil
 		for _, r := range checked(in) {
-			if r.Status == check.Invalid && r.Name != check.NonNegative { // the payers run dry
+			if r.Status == check.Invalid && r.Name != check.NonNegative { // the paying accounts run out of money
 				t.Fatalf("seed %d: %s is invalid: %s", seed, r.Name, r.Detail)
 			}
 		}
@@ -60,8 +60,8 @@ func TestPartOfPredicatesAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestPartOfPredicatesShowsPhantoms: where reads by predicate break the order of a part they
-// break that of the whole, and many that do show in a part.
+// TestPartOfPredicatesShowsPhantoms checks that a violation in a part is one in the whole, and that many are
+// found in a part.
 func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
 	shown, hidden, phantoms := 0, 0, 0
 	for seed := range checktest.Rounds(800, 4000) {
@@ -94,8 +94,7 @@ func TestPartOfPredicatesShowsPhantoms(t *testing.T) {
 	}
 }
 
-// TestPartOfGroupsAccusesNobody: nor is anything a violation in a part of a healthy recording
-// of sums.
+// TestPartOfGroupsAccusesNobody checks that a part of a correct recording of sums has no violation.
 func TestPartOfGroupsAccusesNobody(t *testing.T) {
 	for seed := range checktest.Rounds(600, 3000) {
 		rng := rand.New(rand.NewPCG(seed, 41))
@@ -118,8 +117,8 @@ func TestPartOfGroupsAccusesNobody(t *testing.T) {
 	}
 }
 
-// TestPartTakesLittleMemory: a part says the same whether its accounts are in an array over
-// all of the load or, of many accounts, not.
+// TestPartTakesLittleMemory checks that a part has the same results with an array over the load and with a
+// map.
 func TestPartTakesLittleMemory(t *testing.T) {
 	for seed := range uint64(30) {
 		w := parallel(rand.New(rand.NewPCG(seed, 24)), 6, 4, 60, seed%2 == 0)
@@ -141,7 +140,7 @@ func TestPartTakesLittleMemory(t *testing.T) {
 	}
 }
 
-// TestPartBreaksNoOtherClaim: where a part of a recording breaks a claim the whole does.
+// TestPartBreaksNoOtherClaim checks that a claim broken by a part is broken by the whole.
 func TestPartBreaksNoOtherClaim(t *testing.T) {
 	claims := []isolation.Level{isolation.ReadCommitted, isolation.SnapshotIsolation, isolation.Serializable, isolation.StrictSerializable}
 	shown, hidden := map[isolation.Level]int{}, map[isolation.Level]int{}

@@ -9,10 +9,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// readAcknowledged compares the places at which appends were acknowledged. No log agrees with
-// two of them that are at one place, or in another order than that of time, so that they show
-// a violation without the log. With a log they are looked at where it lacks some of them and
-// would not show this by its entries.
+// readAcknowledged compares the positions at which appends were acknowledged. Two appends at one position, or
+// in an order that contradicts real time, are a violation without the log. If there is a log, only appends
+// that are missing in it are compared, because its entries show the others.
 func (e *checker) readAcknowledged() error {
 	lacks := e.found[lost].Count+e.found[partly].Count+e.found[shared].Count > 0
 	if e.in.End != nil && (!lacks || e.shows(Order)) {
@@ -29,7 +28,7 @@ func (e *checker) readAcknowledged() error {
 		return cmp.Or(cmp.Compare(a.stream, b.stream), cmp.Compare(a.seen, b.seen), cmp.Compare(i, j))
 	})
 	e.stream = streamWalk{}
-	furthest := uint32(check.None) // of those before it in the stream, the one that reaches furthest
+	furthest := uint32(check.None) // the previous append of the stream with the furthest end
 	for _, i := range list {
 		if e.Watch.Ended() {
 			return e.Watch.Err
@@ -56,12 +55,12 @@ func (e *checker) readAcknowledged() error {
 	return nil
 }
 
-// lost reports whether an acknowledged append is not in the log.
+// lost reports whether an acknowledged append is missing in the log.
 func (e *checker) lost(i uint32) bool {
 	return e.in.End != nil && e.places[i].next == 0 && e.odd[i] == nil
 }
 
-// lastOf is the acknowledged place of the last event of an append.
+// lastOf returns the acknowledged position of an append's last event.
 func (e *checker) lastOf(i uint32) uint64 {
 	return e.places[i].seen + uint64(e.in.Batch(e.IDOf(i))) - 1
 }

@@ -9,21 +9,21 @@ import (
 	"stroppy/internal/history"
 )
 
-// streamWalk is where the reading of the log is, and what it has seen of the stream.
+// streamWalk is the position in the log, with what was seen of the current stream.
 type streamWalk struct {
 	begun    bool
 	stream   uint64
 	place    uint64
 	previous history.Row
-	latest   map[uint64]*uint64   // by run and client: the latest sequence of an acknowledged append
+	latest   map[uint64]*uint64   // by run and client: the latest sequence number of an acknowledged append
 	tries    map[uint16]*lateness // by history
 
-	surely, perhaps check.Latest // beginning of all histories on one clock, at the earliest and at the latest
+	surely, perhaps check.Latest // earliest and latest possible beginnings over all histories on one clock
 
-	client   uint64 // of the append that was followed last
+	client   uint64 // the client of the last append
 	source   uint16
-	sequence *uint64   // of that client in latest; nil at first
-	late     *lateness // of that history in tries
+	sequence *uint64   // the entry of that client in latest; nil at first
+	late     *lateness // the entry of that history in tries
 }
 
 func newStreamWalk(stream uint64) streamWalk {
@@ -36,14 +36,14 @@ type lateness struct {
 	by  uint32
 }
 
-// readLog walks over the entries of all streams in their order.
+// readLog reads the entries of all streams in order.
 func (e *checker) readLog() (problem error) {
 	if e.in.End == nil {
 		return nil
 	}
 	for leg := range check.Each(&e.Watch, "the end state's log", e.in.End.Rows(), &problem) {
 		if !written(&leg) {
-			return fmt.Errorf("the end state's log has an entry at place %d of %s that no download writes: it is damaged",
+			return fmt.Errorf("the end state's log has an entry at place %d of %s that a download cannot contain: it is damaged",
 				leg.Version, e.in.Name(leg.Object))
 		}
 		if err := e.step(leg); err != nil {
@@ -65,8 +65,8 @@ func (e *checker) readLog() (problem error) {
 	return nil
 }
 
-// written reports whether a download writes such a row: an event, or a tombstone without bytes,
-// at a place from 1 on.
+// written reports whether a download can contain such a row: an event, or an empty tombstone, at a position
+// from 1.
 func written(leg *history.Row) bool {
 	switch {
 	case leg.Version == 0:
@@ -79,14 +79,14 @@ func written(leg *history.Row) bool {
 	return leg.Mark == 0 && leg.State == history.Whole
 }
 
-// leave notes where the stream ends.
+// leave records the end of the stream.
 func (e *checker) leave() {
 	if s := &e.stream; s.begun {
 		e.last[s.stream] = lastEntry{s.place, s.previous.Transaction}
 	}
 }
 
-// step moves on to the place of an entry and looks for holes before it.
+// step moves to the position of an entry and looks for holes before it.
 func (e *checker) step(leg history.Row) error {
 	s := &e.stream
 	if !s.begun || leg.Object != s.stream {
@@ -125,7 +125,7 @@ func (e *checker) step(leg history.Row) error {
 	return nil
 }
 
-// entry gives an entry to the append that it is of.
+// entry assigns an entry to its append.
 func (e *checker) entry(leg history.Row) {
 	i, ok := e.Txns.Find(leg.Transaction)
 	if !ok {
@@ -175,12 +175,12 @@ func (e *checker) entry(leg history.Row) {
 	}
 }
 
-// apartAt states that the event before does not stand right before an event of append i.
+// apartAt returns the fact that the previous event is not directly before an event of append i.
 func (e *checker) apartAt(i uint32, leg history.Row, before uint32) fact.Fact {
 	return fact.LogApart{Append: e.member(i), Event: leg.Number, Stream: e.Object(leg.Object), Place: leg.Version, Before: before}
 }
 
-// tombstone gives a tombstone to the append that it is of.
+// tombstone assigns a tombstone to its append.
 func (e *checker) tombstone(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	e.voids++
@@ -197,7 +197,7 @@ func (e *checker) tombstone(i uint32, leg history.Row) {
 	t.Flags |= check.Tombstone
 }
 
-// oddOf are the events of an append that stand before one that should come first.
+// oddOf returns the events of an append that precede an event which should come first.
 func (e *checker) oddOf(i uint32) map[uint32]bool {
 	if len(e.odd) == 0 {
 		return nil
@@ -205,7 +205,7 @@ func (e *checker) oddOf(i uint32) map[uint32]bool {
 	return e.odd[i]
 }
 
-// checkEntry checks an entry against what its client sent and saw.
+// checkEntry compares an entry with what its client sent and saw.
 func (e *checker) checkEntry(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
@@ -228,9 +228,8 @@ func (e *checker) checkEntry(i uint32, leg history.Row) {
 	}
 }
 
-// follow looks whether an acknowledged append stands behind all that had been
-// acknowledged before it began, of its client or of others of the same history, by the acknowledged
-// places or by the log.
+// follow checks that an acknowledged append comes after all appends of its client or its history that were
+// acknowledged before it began. It uses the acknowledged positions or the log.
 func (e *checker) follow(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
 	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
@@ -254,15 +253,15 @@ func (e *checker) follow(i uint32, acknowledged bool) {
 	}
 }
 
-// findBehind notes that an append was acknowledged before a later one began, and stands behind it.
+// findBehind records that an append was acknowledged before a later one began, but is placed after it.
 func (e *checker) findBehind(i, later uint32, acknowledged bool) {
 	e.find(behindLater, i, fact.LogBehindLater{
 		Append: e.member(i), Later: e.member(later), Stream: e.Object(e.stream.stream), Acknowledged: acknowledged,
 	})
 }
 
-// followOthers is follow for appends of other histories on the same clock, as far as their times
-// are known.
+// followOthers is like follow, for appends of other histories on the same clock, as far as their times are
+// known.
 func (e *checker) followOthers(i uint32, acknowledged bool) {
 	t, s := &e.Txns.List[i], &e.stream
 	clock, group := e.Clocks[t.Source], uint32(t.Source)
@@ -280,8 +279,8 @@ func (e *checker) followOthers(i uint32, acknowledged bool) {
 	s.perhaps.Add(t.Try+clock.To, group)
 }
 
-// turn makes sequence and late be those of a client and of a history. Mostly they are
-// those of the append before.
+// turn sets sequence and late to those of a client and a history. Usually these are the ones of the previous
+// append.
 func (s *streamWalk) turn(client uint64, source uint16) {
 	if s.sequence == nil || s.client != client {
 		if s.client, s.sequence = client, s.latest[client]; s.sequence == nil {
@@ -297,8 +296,8 @@ func (s *streamWalk) turn(client uint64, source uint16) {
 	}
 }
 
-// findLate looks for a run that may have gone on after the end state was downloaded:
-// the log lacks an append that was applied, or may have been.
+// findLate looks for a run that may have continued after the end state was downloaded: the log lacks an
+// append that was or may have been applied.
 func (e *checker) findLate() {
 	if len(e.in.Early) == 0 {
 		return

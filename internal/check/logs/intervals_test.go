@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// ofWorker is the part of a diary that one of two workers has, with the bounds of its clock.
+// ofWorker is one worker's part of a diary, with the bounds of its clock.
 type ofWorker struct {
 	*diary
 	worker uint64
@@ -31,15 +31,15 @@ func (w ofWorker) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-// TestIntervals compares order with its definition where the clocks of two workers are known within
-// bounds: it is valid exactly if it is for every pair of errors within them, and invalid exactly if
-// one pair of appends contradicts each other for every pair of errors.
-func TestIntervals(t *testing.T) {
+// TestClockErrorsAgainstDefinition compares order with its definition when two workers have bounded clock
+// errors. It must be valid exactly if it is for every pair of errors, and invalid exactly if one pair of
+// appends contradicts each other for every pair.
+func TestClockErrorsAgainstDefinition(t *testing.T) {
 	counts := map[check.Status]int{}
 	for seed := range checktest.Rounds(2000, 20_000) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		d := appended(rng, 2+rng.IntN(4), 1, 1, 3+rng.IntN(10))
-		for _, tx := range d.txns { // as if the log had them in another order than that of time
+		for _, tx := range d.txns { // as if the order in the log contradicted real time
 			if rng.IntN(5) == 0 {
 				by := rng.Int64N(300) - 150
 				tx.Try, tx.End = tx.Try+by, tx.End+by
@@ -55,7 +55,7 @@ func TestIntervals(t *testing.T) {
 		}
 		got := checktest.ByName(results)[Order]
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // of the second beside the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
 			moved := *d
 			moved.txns = nil
 			for _, tx := range d.txns {

@@ -11,32 +11,33 @@ import (
 	"stroppy/internal/history"
 )
 
-// Input is all that the checks of a log of events look at. Objects are streams. An append
-// is a transaction with one operation, whose Amount is the bytes of all its events, and whose
-// Version, if it was observed, is the place behind which its events stand. A row of the end state
-// is an entry: its Version is the place, from 1, its Amount the length in bytes, its State whether
-// it is whole. Rows come in the order of streams and places. An object's Version is the place at
-// which it ends, and its Writer whose entry is there.
+// Input is the input of the checks of a log. Objects are streams.
+//
+// An append is a transaction with one operation. Amount is the total length of its events in bytes. Version,
+// if observed, is the position before its first event.
+//
+// A row of the end state is an entry. Version is its position from 1, Amount its length in bytes, and State
+// shows whether it is complete. Rows are sorted by stream and position. An object's Version is the position
+// of its last entry, and its Writer is the writer of that entry.
 type Input struct {
 	check.Input
 	Words   check.Words
-	Streams uint64                                   // that the load made
-	Batch   func(id history.ID) uint32               // events of an append of a run whose history is given
-	Length  func(id history.ID, member uint32) int64 // bytes of one of them
+	Streams uint64                                   // number of streams of the load
+	Batch   func(id history.ID) uint32               // number of events in an append of a given run
+	Length  func(id history.ID, member uint32) int64 // length of one of them in bytes
 }
 
-// The names of the checks of a log beside durable, no-ghost and exactly-once.
+// These constants name the checks of a log, in addition to durable, no-ghost and exactly-once.
 const (
 	Order      = "order"
 	Continuous = "continuous"
 	Whole      = "whole"
 )
 
-// Check makes all checks, in time linear in the history and the log, and memory linear in
-// the history. An error in reading either makes unknown what cannot be decided without it.
-// Without an end state nothing is valid, and Order is invalid where what was acknowledged
-// contradicts itself. The only error that Check returns wraps the cause for which the context
-// ended.
+// Check runs all checks in time linear in the history and the log, and memory linear in the history. If
+// either cannot be read completely, the checks that depend on the rest are unknown. Without an end state,
+// nothing is valid, and Order is invalid if the acknowledged positions contradict each other. The only error
+// that Check returns wraps the cause of the context's end.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	e := newChecker(ctx, in, 0)
 	results := e.results()
@@ -54,30 +55,30 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 type checker struct {
 	check.Evidence
 	in     Input
-	places []place // of the transactions, by their number
+	places []place // by number of the transaction
 
-	commits, unknown, applied int // acknowledged appends; those of unknown outcome, and how many of them are there
+	commits, unknown, applied int // number of acknowledged appends, of unknown ones, and of unknown ones in the log
 	entries, voids            uint64
-	last                      map[uint64]lastEntry // of each stream in the log
+	last                      map[uint64]lastEntry // by stream in the log
 	odd                       map[uint32]map[uint32]bool
 	stream                    streamWalk
 	found                     [kinds]check.Finding
-	together                  []bool // of each history: it is on one clock with another, as all of these are
+	together                  []bool // by history: it shares the common clock with another one
 	doubt                     check.Doubt
-	latest                    [kinds]history.ID // the last transaction of each that find was given
+	latest                    [kinds]history.ID // the last transaction of each kind that was passed to find
 }
 
-// place is where an append stands in the log.
+// place is the position of an append in the log.
 type place struct {
 	stream uint64
-	seen   uint64 // where its first event stands by what its client saw; 0: it saw nothing
-	next   uint32 // events 0 … next-1 are there
-	broken bool   // one of them is not whole, or not as long as it was sent
+	seen   uint64 // position of the first event according to the client; 0: not seen
+	next   uint32 // events 0 to next-1 were found
+	broken bool   // one of them is damaged or has the wrong length
 
-	lookedUp bool // a look-up settled what became of it
+	lookedUp bool // a look-up determined the outcome
 }
 
-// lastEntry is where a stream ends by its entries, and whose entry that is.
+// lastEntry is the last entry of a stream with its writer.
 type lastEntry struct {
 	place  uint64
 	writer history.ID
@@ -88,7 +89,7 @@ func newChecker(ctx context.Context, in Input, early uint64) *checker {
 	return &checker{Evidence: ev, in: in, last: map[uint64]lastEntry{}, odd: map[uint32]map[uint32]bool{}, found: noFindings()}
 }
 
-// results makes the checks; they are worth nothing once the watch has ended.
+// results returns the results of the checks. They are invalid if the watch has ended.
 func (e *checker) results() []check.Result {
 	problem := e.readAll()
 	if e.Watch.Cancelled() || e.in.End != nil && e.Unended != 0 {
@@ -141,7 +142,8 @@ func (e *checker) readAppends() (problem error) {
 	return nil
 }
 
-// onOneClock says of each history that it is on the first clock that several are on; nil is none.
+// onOneClock reports for each history whether it is on the first clock that several histories share. It
+// returns nil if there is none.
 func (e *checker) onOneClock() []bool {
 	for i, c := range e.Clocks {
 		together, n := make([]bool, len(e.Clocks)), 0
@@ -157,7 +159,7 @@ func (e *checker) onOneClock() []bool {
 	return nil
 }
 
-// addAppend notes append i; several workers may do so at once.
+// addAppend records append i. Several workers may call it concurrently.
 func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
 	if len(tx.Ops) != 1 || tx.Kind.ReadOnly() {
 		return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s",
@@ -188,7 +190,7 @@ func (e *checker) addAppend(i uint32, tx *history.Transaction) error {
 	return nil
 }
 
-// judgeAppends compares what every append came to with what is in the log of it.
+// judgeAppends compares the outcome of every append with its entries in the log.
 func (e *checker) judgeAppends() error {
 	if e.in.End == nil {
 		return nil
@@ -217,7 +219,7 @@ func (e *checker) judge(i uint32) {
 	switch {
 	case there && tombstone:
 		e.find(closed, i, fact.LogClosed{Append: e.member(i)})
-	case tombstone && !p.lookedUp && t.Outcome != history.Unknown: // nobody looked it up
+	case tombstone && !p.lookedUp && t.Outcome != history.Unknown: // no look-up wrote it
 		e.find(unsent, i, fact.LogUnsent{Append: e.member(i), Tombstone: true})
 	}
 	if there && !whole {
@@ -250,7 +252,7 @@ func (e *checker) judge(i uint32) {
 	}
 }
 
-// missing counts the events of an append that are not in the log.
+// missing returns the number of an append's events that are missing in the log.
 func (e *checker) missing(i uint32, batch uint32) (n int) {
 	for member := e.places[i].next; member < batch; member++ {
 		if !e.odd[i][member] {
@@ -260,7 +262,7 @@ func (e *checker) missing(i uint32, batch uint32) (n int) {
 	return n
 }
 
-// readEnds compares the streams' ends with their entries.
+// readEnds compares the ends of the streams with their entries.
 func (e *checker) readEnds() (problem error) {
 	if e.in.End == nil {
 		return nil

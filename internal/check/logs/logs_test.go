@@ -17,8 +17,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// diary is a log of events in memory, as its clients recorded it and as it was
-// downloaded.
+// diary is an in-memory log of events, with the clients' recordings and the download.
 type diary struct {
 	streams    uint64
 	batch      uint32
@@ -49,13 +48,13 @@ func (d *diary) Rows() iter.Seq2[history.Row, error] { return checktest.Each(d.l
 
 func (d *diary) Objects() iter.Seq2[history.Object, error] { return checktest.Each(d.ends) }
 
-// say makes the sentences of failures.
+// say writes the sentences of failures.
 var say = text.Speaker{Words: check.Words{One: "append", Book: "log", Part: "event"}}
 
-// said returns what a result came to in words, for messages.
+// said returns the text of a result for messages.
 func said(r check.Result) string { return say.Detail(&r) }
 
-// eventChecks are the names of the checks in their order.
+// eventChecks lists the names of the checks in order.
 var eventChecks = []string{check.Durable, check.NoGhost, check.ExactlyOnce, Whole, Order, Continuous}
 
 func lengthOf(id history.ID, member uint32) int64 { return 40 + int64(uint64(id)%7) + int64(member) }
@@ -108,7 +107,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 	d := &diary{streams: uint64(streams), batch: uint32(batch)}
 	places, sequences := make([]uint64, streams), make([]uint64, clients)
 	logs := make([][]history.Row, streams)
-	free := make([]int64, clients) // when each client is free
+	free := make([]int64, clients) // when each client becomes free
 	clock := int64(0)
 	for range count {
 		clock += 1 + rng.Int64N(50)
@@ -132,7 +131,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 		case 2:
 			tx.Outcome, applied = history.Unknown, rng.IntN(2) == 0
 		}
-		// It is applied at clock; its client learns it a little later.
+		// The append is applied at clock; its client learns it a little later.
 		tx.End = max(clock, tx.Try) + rng.Int64N(100)
 		free[c] = tx.End
 		if tx.Outcome == history.Committed {
@@ -147,7 +146,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 			logs[stream] = append(logs[stream], history.Row{Transaction: tx.ID, Number: m, Object: uint64(stream), State: history.Whole, Amount: lengthOf(tx.ID, m), Version: places[stream]})
 		}
 		d.txns = append(d.txns, tx)
-		clock = max(clock, tx.Try) // so that what is applied later also ends later
+		clock = max(clock, tx.Try) // a later application must have a later end
 	}
 	for n := range d.streams {
 		d.legs = append(d.legs, logs[n]...)
@@ -160,13 +159,13 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 	return d
 }
 
-// someDiary is a log of random shape.
+// someDiary returns a log of random shape.
 func someDiary(rng *rand.Rand, count int) *diary {
 	clients := 1 + rng.IntN(4)
 	return appended(rng, clients, 1+rng.IntN(5), 1+rng.IntN(4), count)
 }
 
-func TestEventsOfAHealthyLog(t *testing.T) {
+func TestCorrectLogIsValid(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		for name, r := range someDiary(rng, 60).check(t) {
@@ -177,7 +176,7 @@ func TestEventsOfAHealthyLog(t *testing.T) {
 	}
 }
 
-func TestEventsMutants(t *testing.T) {
+func TestMutantsAreDetected(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
 			killed := 0
@@ -210,7 +209,7 @@ func TestEventsMutants(t *testing.T) {
 	}
 }
 
-func TestEventsAgainstTheOracle(t *testing.T) {
+func TestChecksAgainstDefinitions(t *testing.T) {
 	all := mutants()
 	invalid := map[string]int{}
 	for seed := range uint64(4000) {
@@ -229,7 +228,7 @@ func TestEventsAgainstTheOracle(t *testing.T) {
 		want := oracle(d)
 		for name, r := range d.check(t) {
 			if _, damaged := r.Why.(fact.Unreadable); damaged {
-				continue // legs out of order, which no download writes
+				continue // a download is sorted
 			}
 			if bad := want[name]; bad != (r.Status == check.Invalid) {
 				t.Fatalf("seed %d, %v: %s is %v, and the oracle says that something is wrong: %v\n%s", seed, names, name, r.Status, bad, said(r))
@@ -246,9 +245,9 @@ func TestEventsAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// TestEventsReadUncommitted holds that a hole is reported and does not count where the
-// level allows to append behind what was never committed.
-func TestEventsReadUncommitted(t *testing.T) {
+// TestHoleAtReadUncommitted checks that a hole is reported but not required at a level that allows appends
+// after uncommitted ones.
+func TestHoleAtReadUncommitted(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 1, 20)
 	d.shift(len(d.legs)-1, 1)
 	d.reported(d.legs[len(d.legs)-1].Transaction, history.Unknown)
@@ -269,7 +268,7 @@ func TestEventsReadUncommitted(t *testing.T) {
 	}
 }
 
-func TestEventsWithoutAnEndState(t *testing.T) {
+func TestWithoutEndStateIsUndecided(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 2, 2, 20)
 	d.endless = true
 	for name, r := range d.check(t) {
@@ -279,9 +278,9 @@ func TestEventsWithoutAnEndState(t *testing.T) {
 	}
 }
 
-// TestEventsOfACutRecording holds that what was lost is reported all the same, and that
-// what was perhaps sent and not recorded is no ghost.
-func TestEventsOfACutRecording(t *testing.T) {
+// TestCutOffRecording checks that losses are reported, and that an append which may have been sent but not
+// recorded is no ghost.
+func TestCutOffRecording(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 2, 40)
 	d.cut = true
 	d.txns = d.txns[:30]
@@ -297,12 +296,11 @@ func TestEventsOfACutRecording(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnEarlyDownload holds that an end state which may be older than the run
-// accuses nobody.
-func TestEventsOfAnEarlyDownload(t *testing.T) {
+// TestEarlyDownloadAccusesNobody checks an end state that may be older than the run.
+func TestEarlyDownloadAccusesNobody(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 40)
 	d.early = []uint64{1}
-	for _, tx := range d.txns { // what may come yet
+	for _, tx := range d.txns { // appends that may still come
 		there := slices.ContainsFunc(d.legs, func(l history.Row) bool { return l.Transaction == tx.ID })
 		if tx.Outcome == history.Unknown && !there {
 			tx.Outcome = history.Aborted
@@ -322,13 +320,12 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnotherRun holds that entries of a run whose recording was not given leave
-// unknown what they could contradict, and nothing else; and that what is wrong all the
-// same is reported.
-func TestEventsOfAnotherRun(t *testing.T) {
+// TestEntriesOfAnUnknownRun checks that entries of a run without a recording make only the checks unknown
+// that they may contradict, and that other violations are reported.
+func TestEntriesOfAnUnknownRun(t *testing.T) {
 	both := func() *diary {
 		d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 2, 20)
-		d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID.Client() == 0 }) // those were of run 3
+		d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID.Client() == 0 })
 		for j := range d.legs {
 			if id := &d.legs[j].Transaction; id.Client() == 0 {
 				*id = history.NewID(3, 0, id.Sequence())
@@ -360,7 +357,7 @@ func TestEventsOfAnotherRun(t *testing.T) {
 	}
 }
 
-func TestEventsHeedTheContext(t *testing.T) {
+func TestCancelledCheckReturnsTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("enough")
 	cancel(why)
@@ -369,13 +366,12 @@ func TestEventsHeedTheContext(t *testing.T) {
 	}
 }
 
-// The kinds of the transactions of these tests.
+// These are the kinds of transactions in the tests.
 const (
 	kindAppend = 1 * history.Numbered
 )
 
-// TestAlteredHistoryIsUnknown holds that a history which no client records, and an end state which
-// no download writes, decide nothing.
+// TestAlteredHistoryIsUnknown checks that an impossible history or download decides nothing.
 func TestAlteredHistoryIsUnknown(t *testing.T) {
 	committed := func(d *diary) *history.Transaction {
 		i := slices.IndexFunc(d.txns, func(tx *history.Transaction) bool { return tx.Outcome == history.Committed })
@@ -416,7 +412,7 @@ func TestAlteredHistoryIsUnknown(t *testing.T) {
 	}
 }
 
-// TestPartOfAnAcknowledgedAppend: an acknowledged batch that is there in part breaks durable and whole.
+// TestPartOfAnAcknowledgedAppend checks that a partly present acknowledged batch breaks durable and whole.
 func TestPartOfAnAcknowledgedAppend(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 3, 20)
 	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Number == 2 })

@@ -8,14 +8,14 @@ import (
 	"stroppy/internal/history"
 )
 
-// mutant is one thing that a database can do wrong to a log, and the check that must
-// find it. It says false where this log gives no opportunity.
+// mutant is one error of a database in a log, with the check that must detect it. It returns false if the log
+// has no suitable place.
 type mutant struct {
 	name, check string
 	spoil       func(rng *rand.Rand, d *diary) bool
 }
 
-// pick returns a leg that is of a committed append and has what ok asks for.
+// pick returns a random leg of a committed append for which ok returns true.
 func (d *diary) pick(rng *rand.Rand, ok func(i int) bool) (int, bool) {
 	for range 200 {
 		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transaction) == history.Committed && d.legs[i].Mark != history.Tombstone && ok(i) {
@@ -34,7 +34,7 @@ func (d *diary) outcome(id history.ID) history.Outcome {
 	return history.Unknown
 }
 
-// onTombstone spoils one of the tombstones.
+// onTombstone falsifies one of the tombstones.
 func (d *diary) onTombstone(rng *rand.Rand, spoil func(i int) bool) bool {
 	for _, i := range rng.Perm(len(d.legs)) {
 		if d.legs[i].Mark == history.Tombstone {
@@ -46,7 +46,7 @@ func (d *diary) onTombstone(rng *rand.Rand, spoil func(i int) bool) bool {
 
 func anywhere(int) bool { return true }
 
-// rename lets a stream's end name the writer of its last entry, as a database does.
+// rename makes the end of a stream name the writer of its last entry, as a database does.
 func (d *diary) rename(stream uint64) {
 	for i := range d.ends {
 		if d.ends[i].N == stream {
@@ -60,7 +60,7 @@ func (d *diary) rename(stream uint64) {
 	}
 }
 
-// shift moves a stream's entries from leg i on by so many places, and its end.
+// shift moves the entries of a stream from leg i on, and the stream's end.
 func (d *diary) shift(i int, by int64) {
 	stream := d.legs[i].Object
 	for ; i < len(d.legs) && d.legs[i].Object == stream; i++ {
@@ -276,7 +276,7 @@ func mutants() []mutant {
 	}
 }
 
-// reported lets the client of an append have been given something else.
+// reported changes what the client of an append received.
 func (d *diary) reported(id history.ID, outcome history.Outcome) {
 	for _, tx := range d.txns {
 		if tx.ID == id {

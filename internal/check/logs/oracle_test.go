@@ -5,8 +5,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// oracle says of each check of events whether something is wrong, by looking at every
-// pair of entries and of appends: the definitions, as slowly as they are written.
+// oracle decides the checks by comparing every pair of entries and of appends, directly by the definitions.
+// It returns the checks that are broken.
 func oracle(d *diary) map[string]bool {
 	wrong := map[string]bool{}
 	txns := map[history.ID]*history.Transaction{}
@@ -29,7 +29,7 @@ type naive struct {
 	wrong map[string]bool
 }
 
-// has returns the first entry of an event, and how many there are.
+// has returns the index of an event's first entry and the number of its entries.
 func (o *naive) has(id history.ID, member uint32) (first int, count int) {
 	for i := len(o.legs) - 1; i >= 0; i-- {
 		if l := o.legs[i]; l.Mark != history.Tombstone && l.Transaction == id && l.Number == member {
@@ -136,8 +136,8 @@ func (o *naive) pairs() {
 	}
 }
 
-// contradicts says that no log has all acknowledged appends at their places in their order:
-// it compares every two.
+// contradicts reports, by comparing every two, whether no log can have all acknowledged appends at their
+// positions in order.
 func contradicts(d *diary) bool {
 	for _, a := range d.txns {
 		for _, b := range d.txns {

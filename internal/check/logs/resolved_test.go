@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestResolvedByTheLog holds that the appends in doubt are counted by what the log has of them, and
-// not without it.
+// TestResolvedByTheLog checks that unknown appends are counted by their entries in the log, and not counted
+// without it.
 func TestResolvedByTheLog(t *testing.T) {
 	for seed := range uint64(20) {
 		d := appended(rand.New(rand.NewPCG(seed, 7)), 3, 4, 2, 60)

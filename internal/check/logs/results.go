@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// kind is a kind of violations. All violations of a kind are stated by one kind of fact.
+// kind is a kind of violation. Each kind corresponds to one kind of fact.
 type kind int
 
 const (
@@ -71,8 +71,8 @@ func noFindings() [kinds]check.Finding {
 	}
 }
 
-// find notes that append i shows a violation. An append is counted once in a row,
-// however many of its events show it: find reports whether it is counted now.
+// find records that append i shows a violation, and reports whether it was counted. Several events of one
+// append in sequence count once.
 func (e *checker) find(of kind, i uint32, what fact.Fact) (counted bool) {
 	f, t := &e.found[of], &e.Txns.List[i]
 	stream := e.Object(e.places[i].stream)
@@ -87,7 +87,7 @@ func (e *checker) find(of kind, i uint32, what fact.Fact) (counted bool) {
 	return counted
 }
 
-// note notes that a stream shows a violation, and the append id, unless it is 0.
+// note records that a stream shows a violation, and so does the append id, unless it is 0.
 func (e *checker) note(of kind, id history.ID, stream uint64, what fact.Fact) {
 	on := e.Object(stream)
 	e.Show(e.found[of].Check, "", id, on, what)
@@ -98,20 +98,20 @@ func (e *checker) note(of kind, id history.ID, stream uint64, what fact.Fact) {
 	e.found[of].Add(what, on, by...)
 }
 
-// member returns append i as facts have it.
+// member returns append i for use in a fact.
 func (e *checker) member(i uint32) fact.Member { return fact.Member{ID: e.Txns.List[i].ID} }
 
-// rule is what one check needs, and what it states if nothing was found.
+// rule describes the inputs of one check and its result if nothing was found.
 type rule struct {
 	name       string
-	stateAlone bool // the end state alone decides it
+	stateAlone bool // the end state decides it without a history
 	history    bool // it needs a history
-	covered    bool // it is valid only if the histories of all runs in the log are given
+	covered    bool // it is valid only if the histories of all runs in the log were given
 	holds      fact.Fact
 	nothing    fact.Fact // why there is nothing to check; nil: there is something
 }
 
-// rules returns the checks in their order.
+// rules returns the checks in order.
 func (e *checker) rules() []rule {
 	events := e.entries - e.voids
 	all := fact.LogAppends{Acknowledged: e.commits, Unknown: e.unknown, Applied: e.applied}
@@ -135,15 +135,14 @@ func (e *checker) rules() []rule {
 	}
 }
 
-// decide makes the results of all checks, in their order. Continuous is not required
-// if dirty reads are allowed: an append then may stand behind one that it has seen
-// and that was rolled back.
+// decide returns the results of all checks in order. Continuous is not required if dirty reads are allowed:
+// an append may then follow one that it saw and that was rolled back.
 func (e *checker) decide() (results []check.Result) {
 	found := e.found[:]
 	if e.Damage != nil {
-		found = nil // what was found may be damaged
+		found = nil // the findings may come from damage
 	}
-	if !e.Complete() { // what was sent last is not known
+	if !e.Complete() { // the last requests are not known
 		e.found[unsent] = check.Finding{}
 	}
 	for _, rule := range e.rules() {
@@ -158,7 +157,7 @@ func (e *checker) decide() (results []check.Result) {
 	return results
 }
 
-// undecided returns why a check that found nothing is not valid; nil if it is.
+// undecided returns the reason why a check without findings is not valid, or nil if it is valid.
 func (e *checker) undecided(rule *rule) fact.Fact {
 	switch {
 	case e.Damage != nil:
@@ -168,8 +167,8 @@ func (e *checker) undecided(rule *rule) fact.Fact {
 	case rule.history && len(e.in.History) == 0:
 		return fact.NoHistory{}
 	}
-	// What a run sent whose recording is not given, in batches of how many events,
-	// and where its clients saw them, is not known.
+	// For a run without a recording, the sizes of its batches and the positions that its clients saw are not
+	// known.
 	if rule.covered {
 		if others := e.OtherRuns(); others != nil {
 			return others
@@ -186,7 +185,7 @@ func (e *checker) undecided(rule *rule) fact.Fact {
 	return nil
 }
 
-// clocks counts the clocks of the histories.
+// clocks returns the number of clocks of the histories.
 func (e *checker) clocks() int {
 	ids := map[string]bool{}
 	for _, c := range e.Clocks {
@@ -195,7 +194,7 @@ func (e *checker) clocks() int {
 	return len(ids)
 }
 
-// shows says that something was found that breaks a check.
+// shows reports whether a finding breaks the check.
 func (e *checker) shows(name string) bool {
 	return slices.ContainsFunc(e.found[:], func(f check.Finding) bool { return f.Check == name && f.Count > 0 })
 }

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// windowOf is a part of a diary's history, as a look at a recording that goes on sees it.
+// windowOf returns a part of a diary's history, as a check of a growing recording sees it.
 func windowOf(rng *rand.Rand, d *diary) *diary {
 	w := *d
 	w.cut, w.endless = true, true
@@ -24,8 +24,8 @@ func windowOf(rng *rand.Rand, d *diary) *diary {
 	return &w
 }
 
-// TestWindowsOfHealthyLogs: no window of the history of a healthy log shows a violation.
-func TestWindowsOfHealthyLogs(t *testing.T) {
+// TestWindowsOfCorrectLogs checks that no window of a correct log's history shows a violation.
+func TestWindowsOfCorrectLogs(t *testing.T) {
 	rounds := uint64(4000)
 	if testing.Short() {
 		rounds = 500
@@ -43,9 +43,9 @@ func TestWindowsOfHealthyLogs(t *testing.T) {
 	}
 }
 
-// TestWindowsAgainstTheOracle: a window of the history of any log is invalid if two appends
-// of it contradict each other, and then so is the whole with its end state.
-func TestWindowsAgainstTheOracle(t *testing.T) {
+// TestWindowsAgainstDefinitions checks that a window is invalid if two of its appends contradict each other,
+// and that the whole with its end state is then invalid too.
+func TestWindowsAgainstDefinitions(t *testing.T) {
 	rounds := uint64(6000)
 	if testing.Short() {
 		rounds = 1000
@@ -56,7 +56,7 @@ func TestWindowsAgainstTheOracle(t *testing.T) {
 		d := someDiary(rng, 5+rng.IntN(20))
 		for range rng.IntN(4) {
 			switch m := all[rng.IntN(len(all))]; {
-			case rng.IntN(2) == 0: // a client was given a place that another one has, or near it
+			case rng.IntN(2) == 0: // the client was given a position of another one, or near it
 				if a, b := d.txns[rng.IntN(len(d.txns))], d.txns[rng.IntN(len(d.txns))]; a.Outcome == history.Committed && b.Outcome == history.Committed {
 					a.Ops[0].Version = max(b.Ops[0].Version+1, 2) - 2 + uint64(rng.IntN(3))
 				}

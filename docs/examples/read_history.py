@@ -98,7 +98,7 @@ class File:
             self.data = f.read()
         self.path, self.complete = path, False
         if self.data[:8] != MAGIC or len(self.data) < 24:
-            raise ValueError(f"{path}: no file of Stroppy's")
+            raise ValueError(f"{path}: not a file of Stroppy")
         version, kind, length, checksum = struct.unpack_from("<IIII", self.data, 8)
         if version not in FORMATS:
             raise ValueError(f"{path}: format {version}, and this reads formats {FORMATS}")

@@ -49,7 +49,7 @@ func TestDamagedRuns(t *testing.T) {
 		{"a byte of the accounts", "history/end-objects.bin", flip, 4, []string{"history/end-objects.bin", "altered or damaged at offset"}},
 		{"half a history", transactions, func(data []byte) []byte { return data[:len(data)/2] }, 4, []string{"The run was cut off"}},
 		{"bytes added", transactions, func(data []byte) []byte { return append(data, "more"...) }, 4, []string{transactions, "altered or damaged at offset", "4 bytes were added behind its end"}},
-		{"another file", transactions, func([]byte) []byte { return []byte("This is no history, but text of some length.") }, 3, []string{transactions, "no file of Stroppy's"}},
+		{"another file", transactions, func([]byte) []byte { return []byte("This is no history, but text of some length.") }, 3, []string{transactions, "not a file of Stroppy"}},
 		{"an empty file", transactions, func([]byte) []byte { return nil }, 3, []string{transactions, "cut off before its first record"}},
 		{"a newer history", transactions, func(data []byte) []byte { data[8] = 99; return data }, 3, []string{transactions, "format 99", "use a newer Stroppy"}},
 		{"a newer result", report.FileName, func(data []byte) []byte {

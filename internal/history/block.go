@@ -12,18 +12,17 @@ import (
 	"syscall"
 )
 
-// The frame that all files of this package share: a preamble, blocks and a
-// footer, as docs/history-format.md describes it. All numbers are little-endian and
-// all checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
+// All files of this package have the same frame: a preamble, blocks and a footer; see docs/history-format.md.
+// Numbers are little-endian and checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
 	formatVersion = 6
-	oldestVersion = 3 // that is read: it has no elements; 4 has no bytes of broken values; 5 has no differences
+	oldestVersion = 3 // the oldest readable version: without elements; 4 has no bytes of broken values, 5 no differences
 
 	fileMagic   = "stroppy\x1a" // the last byte ends a text file on a terminal
 	blockMagic  = 0x6b636c62    // "blck"
 	footerMagic = 0x21646e65    // "end!"
 
-	preambleSize  = 24 // magic 8, version 4, contents 4, length of the JSON 4, checksum of all else 4
+	preambleSize  = 24 // magic 8, version 4, contents 4, length of the JSON 4, checksum of all the rest 4
 	blockHeadSize = 24 // magic 4, client 4, length 4, records 4, checksum of the payload 4, of the head 4
 	footerSize    = 28 // magic 4, blocks 8, records 8, running checksum 4, checksum of the footer 4
 
@@ -31,7 +30,7 @@ const (
 	maxPayload = 1 << 30
 )
 
-// What a file of this package contains.
+// contents is the kind of a file of this package.
 type contents uint32
 
 const (
@@ -52,9 +51,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// sums is what the footer holds: it makes a block that is missing, doubled or
-// moved show. Running is the checksum of the preamble's checksum and of the
-// heads' checksums, in order.
+// sums is the content of the footer. It detects missing, repeated and moved blocks. Running is the checksum
+// of the preamble's checksum followed by the heads' checksums.
 type sums struct {
 	Blocks, Records uint64
 	Running         uint32
@@ -73,11 +71,11 @@ func (s *sums) add(check, records uint32) {
 
 func (s *sums) footer() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, footerMagic)
-	b, _ = binary.Append(b, binary.LittleEndian, s) // of a fixed size, which cannot fail
+	b, _ = binary.Append(b, binary.LittleEndian, s) // the size is fixed, so this cannot fail
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
 
-// parseFooter reads a footer; ok is false where b is none.
+// parseFooter parses a footer. ok is false if b is not a footer.
 func parseFooter(b []byte) (s sums, ok bool) {
 	ok = len(b) == footerSize && binary.LittleEndian.Uint32(b) == footerMagic && binary.LittleEndian.Uint32(b[24:]) == checksum(b[:24])
 	if ok {
@@ -93,8 +91,7 @@ type head struct {
 	Check uint32 // the checksum of the head itself
 }
 
-// sealBlock fills in the head, the first blockHeadSize bytes of block, over the
-// payload behind it.
+// sealBlock fills in the head, which is the first blockHeadSize bytes of block, for the payload after it.
 func sealBlock(block []byte, client, records uint32) {
 	payload := block[blockHeadSize:]
 	_, _ = binary.Encode(block, binary.LittleEndian, []uint32{blockMagic, client, uint32(len(payload)), records, checksum(payload)})
@@ -109,7 +106,7 @@ func preamble(c contents, header []byte) ([]byte, uint32) {
 	return append(b, header...), sum
 }
 
-// file is what a blockFile writes to: an *os.File, or a faulty one in tests.
+// file is the output of a blockFile: an *os.File, or a faulty file in tests.
 type file interface {
 	io.Writer
 	Truncate(size int64) error
@@ -122,18 +119,18 @@ func createFile(path string, flag int) (file, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o644)
 }
 
-// blockFile writes one file of blocks. After the first error it writes nothing
-// more, and the file ends with its last whole block.
+// blockFile writes one file of blocks. After the first error it writes nothing more, and the file ends with
+// its last complete block.
 type blockFile struct {
 	doing string // "record the history", "keep the end state"
 	path  string
 	f     file
-	size  int64 // up to the last whole block
+	size  int64 // up to the last complete block
 	sums  sums
 	err   error
 }
 
-// startFile writes the preamble; header is kept as JSON.
+// startFile writes the preamble, with header as JSON.
 func startFile(f file, doing, path string, c contents, header any) (*blockFile, error) {
 	text, err := json.Marshal(header)
 	if err == nil && len(text) > maxHeader {
@@ -166,8 +163,8 @@ func (b *blockFile) write(p []byte) error {
 	}
 	if err != nil {
 		b.err = explain(b.doing, b.path, err)
-		// What was written of a block that did not fit is taken away. Where that fails,
-		// readers find the last block cut off, which they know how to ignore.
+		// Remove the written part of a block that did not fit. If that fails, readers ignore the last block
+		// because it is cut off.
 		if n > 0 && b.f.Truncate(b.size) == nil {
 			_, _ = b.f.Seek(b.size, io.SeekStart)
 		}
@@ -177,7 +174,7 @@ func (b *blockFile) write(p []byte) error {
 	return nil
 }
 
-// finish writes the footer, makes the file durable and closes it.
+// finish writes the footer, syncs the file and closes it.
 func (b *blockFile) finish() error {
 	if b.write(b.sums.footer()) == nil {
 		if err := b.f.Sync(); err != nil {
@@ -190,11 +187,11 @@ func (b *blockFile) finish() error {
 	return b.err
 }
 
-// explain says what was being done, to what, and what to do about it.
+// explain wraps err with the action, the path and advice.
 func explain(doing, path string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
-		err = at.Err // the path is named already
+		err = at.Err // the path is in the message already
 	}
 	advice := "see to that file and its disk, then repeat the run"
 	switch {

@@ -13,26 +13,25 @@ import (
 	"sync/atomic"
 )
 
-// blockSource is a file of blocks that is open for reading. It may be read by
-// several goroutines at once.
+// blockSource is an open file of blocks. Several goroutines may read it at the same time.
 type blockSource struct {
 	doing    string // "read the history", "read the end state"
 	path     string // for errors
 	r        io.ReaderAt
 	size     int64
-	first    int64 // where the blocks start
+	first    int64 // offset of the first block
 	preamble uint32
 	header   []byte // JSON
 	complete bool   // a footer ends the file
 	footer   sums   // of a complete file
-	added    error  // says what stands behind the footer of a file that was complete
+	added    error  // the error for bytes after the footer of a complete file
 
 	contents contents
-	failure  *atomic.Pointer[Damage] // the first damage that was met; shared by all copies
-	gapless  bool                    // the transactions of a block must follow each other
+	failure  *atomic.Pointer[Damage] // the first damage that was found; shared by all copies
+	gapless  bool                    // the transactions of a block must be consecutive
 }
 
-// openSource opens a file of the given contents and reads its preamble.
+// openSource opens a file with the given contents and reads its preamble.
 func openSource(doing, path string, want contents) (*blockSource, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +51,7 @@ func openSource(doing, path string, want contents) (*blockSource, error) {
 	return nil, err
 }
 
-// close closes the file; a source that was never opened has none.
+// close closes the file, if it was opened.
 func (s *blockSource) close() error {
 	if s == nil {
 		return nil
@@ -68,7 +67,7 @@ func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*b
 	return s, s.readFooter()
 }
 
-// readFooter looks for the footer, which a file that is still being written has not.
+// readFooter looks for the footer, which is missing while the file is being written.
 func (s *blockSource) readFooter() error {
 	if s.size-s.first < footerSize {
 		return nil
@@ -84,11 +83,10 @@ func (s *blockSource) readFooter() error {
 	return err
 }
 
-// mostAppended is how far from the end of a file its footer is looked for.
+// mostAppended is the distance from the end of a file within which its footer is searched.
 const mostAppended = 4 << 10
 
-// appended says of a file that has something behind its footer that it is complete,
-// and that somebody added to it.
+// appended handles a file with bytes after its footer: the file is complete, but data was added.
 func (s *blockSource) appended() (added, err error) {
 	tail := make([]byte, min(s.size-s.first, footerSize+mostAppended))
 	if err := s.read(tail, s.size-int64(len(tail))); err != nil {
@@ -109,14 +107,14 @@ func (s *blockSource) open(want contents) error {
 		return err
 	}
 	if n := min(len(start), len(fileMagic)); string(start[:n]) != fileMagic[:n] {
-		return fmt.Errorf("%s in %s: this is no file of Stroppy's: name the directory of a run", s.doing, s.path)
+		return fmt.Errorf("%s in %s: this is not a file of Stroppy: name the directory of a run", s.doing, s.path)
 	}
 	if len(start) >= 12 {
 		switch v := binary.LittleEndian.Uint32(start[8:]); {
 		case v > formatVersion:
-			return fmt.Errorf("%s in %s: it is in format %d and this Stroppy knows formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
+			return fmt.Errorf("%s in %s: it has format %d and this Stroppy reads formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
 		case v < oldestVersion:
-			return fmt.Errorf("%s in %s: it is in format %d, which this Stroppy does not read: use the Stroppy that recorded it", s.doing, s.path, v)
+			return fmt.Errorf("%s in %s: it has format %d, which this Stroppy does not read: use the Stroppy that recorded it", s.doing, s.path, v)
 		}
 	}
 	if len(start) < preambleSize {
@@ -152,10 +150,10 @@ func (s *blockSource) unmarshal(header any) error {
 }
 
 func (s *blockSource) cutOff() error {
-	return fmt.Errorf("%s in %s: it is cut off before its first record: nothing was recorded, repeat the run", s.doing, s.path)
+	return fmt.Errorf("%s in %s: it is cut off before its first record: nothing was recorded; repeat the run", s.doing, s.path)
 }
 
-// read fills b from offset, which lies within the file.
+// read fills b from offset. The range must be within the file.
 func (s *blockSource) read(b []byte, offset int64) error {
 	n, err := s.r.ReadAt(b, offset)
 	switch {
@@ -168,29 +166,29 @@ func (s *blockSource) read(b []byte, offset int64) error {
 	}
 }
 
-// Where a walk over the blocks stands.
+// place is the kind of data at the current position of a walk over the blocks.
 type place int
 
 const (
-	atBlock  place = iota // a whole block is there
-	atFooter              // the end of a complete file
+	atBlock  place = iota // a complete block
+	atFooter              // the footer of a complete file
 	atEnd                 // the end of an incomplete file
-	atCut                 // a block that the file's end cuts off
+	atCut                 // a block that is cut off by the end of the file
 )
 
-// window is what a walk over the heads of blocks read last.
+// window holds the bytes that a walk over the heads of blocks read last.
 type window struct {
 	buffer []byte
-	offset int64 // in the file
+	offset int64 // of the bytes in the file
 }
 
-// Of blocks that are less than smallBlock apart several heads are read at once.
+// If blocks are less than smallBlock apart, several heads are read together.
 const (
 	smallBlock = 16 << 10
 	windowSize = 64 << 10
 )
 
-// bytes returns n bytes from offset, valid until it is called again.
+// bytes returns n bytes from offset. The result is valid until the next call.
 func (w *window) bytes(s *blockSource, offset int64, n int) ([]byte, error) {
 	if from := offset - w.offset; from < 0 || from+int64(n) > int64(len(w.buffer)) {
 		size, near := n, from > 0 && from < int64(len(w.buffer))+smallBlock
@@ -199,7 +197,7 @@ func (w *window) bytes(s *blockSource, offset int64, n int) ([]byte, error) {
 		}
 		w.buffer = slices.Grow(w.buffer[:0], size)[:size]
 		err := s.read(w.buffer, offset)
-		if err != nil && near { // perhaps only further on
+		if err != nil && near { // the error may be after the requested bytes
 			w.buffer = w.buffer[:n]
 			err = s.read(w.buffer, offset)
 		}
@@ -213,7 +211,7 @@ func (w *window) bytes(s *blockSource, offset int64, n int) ([]byte, error) {
 	return w.buffer[from : from+int64(n)], nil
 }
 
-// at says what is at offset, and of a block its head.
+// at returns the kind of data at offset and, for a block, its head.
 func (s *blockSource) at(offset int64, w *window) (p place, h head, err error) {
 	left := s.size - offset
 	switch {
@@ -253,8 +251,8 @@ func (s *blockSource) at(offset int64, w *window) (p place, h head, err error) {
 	return p, h, s.damaged(offset, BadChecksum, what)
 }
 
-// end walks over the heads of the blocks and says how the file ends. Damage
-// is left for blocks to report.
+// end walks over the heads of the blocks and returns how the file ends. Damage is reported when the blocks
+// are read.
 func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
@@ -263,8 +261,8 @@ func (s *blockSource) end() place {
 	return p
 }
 
-// walk hands over every whole block from the given one on without its payload, until the
-// first error, and says how and where the walk ended.
+// walk calls do for every complete block from an offset on, without the payload, until the first error. It
+// returns the kind and the offset of what follows.
 func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, offset int64, err error) {
 	var w window
 	for offset = from; ; {
@@ -279,7 +277,7 @@ func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, off
 	}
 }
 
-// readPayload fills in a block's payload and verifies its checksum.
+// readPayload reads a block's payload and verifies its checksum.
 func (s *blockSource) readPayload(b blockRead) error {
 	err := s.read(b.payload, b.offset+blockHeadSize)
 	if err == nil && checksum(b.payload) != b.Sum {
@@ -288,19 +286,18 @@ func (s *blockSource) readPayload(b blockRead) error {
 	return err
 }
 
-// blockRead is one block as each hands it over.
+// blockRead is one block that was read.
 type blockRead struct {
 	head
 	offset  int64
-	payload []byte // valid until the next step
+	payload []byte // valid until the next block
 }
 
-// errEnough ends a loop over blocks or records; nothing is wrong with the file.
+// errEnough ends a loop over blocks or records early, without a fault in the file.
 var errEnough = errors.New("the reader has enough")
 
-// each hands over every whole block, until the first error. It returns this error and
-// where the block starts; it is an error too that the file was damaged or does not
-// hold what its footer says.
+// each calls do for every complete block until the first error. It returns this error and the offset of the
+// block. Damage of the file and a contradiction with its footer are errors too.
 func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error) {
 	var payload []byte
 	return s.heads(func(b blockRead) error {
@@ -315,7 +312,7 @@ func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error)
 	})
 }
 
-// heads is each without the payloads.
+// heads is like each, without the payloads.
 func (s *blockSource) heads(do func(b blockRead) error) (offset int64, err error) {
 	seen := startSums(s.preamble)
 	p, offset, err := s.walk(s.first, func(b blockRead) error {
@@ -328,7 +325,7 @@ func (s *blockSource) heads(do func(b blockRead) error) (offset int64, err error
 	return offset, err
 }
 
-// holds compares the blocks of a complete file with its footer, which stands at offset.
+// holds compares the blocks of a complete file with its footer, which is at offset.
 func (s *blockSource) holds(seen sums, offset int64) error {
 	if seen == s.footer {
 		return nil
@@ -337,7 +334,7 @@ func (s *blockSource) holds(seen sums, offset int64) error {
 		seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
 }
 
-// records has every record of a block taken from its payload, until take returns false.
+// records calls take for every record of a block until take returns false.
 func (s *blockSource) records(b blockRead, take func(d *decoder, record int) bool) error {
 	d := decoder{b: b.payload}
 	for i := range int(b.Records) {
@@ -357,9 +354,9 @@ func (s *blockSource) senseless(offset int64, record int, records uint32) error 
 	return s.damaged(offset, BadRecord, fmt.Sprintf("record %d of the block's %d cannot be understood", record, records))
 }
 
-// misplaced returns the damage of a transaction that does not belong where it is: the block is
-// another client's, or of a verified file the transaction does not follow the previous one of
-// the block, which is 0 for the first.
+// misplaced returns the damage of a transaction that does not belong to its block. Either the block is
+// another client's, or, in a verified file, the transaction does not follow the previous one, which is 0 for
+// the first.
 func (s *blockSource) misplaced(offset int64, client uint32, previous, id ID) error {
 	switch {
 	case id.Client() != uint64(client):
@@ -370,7 +367,7 @@ func (s *blockSource) misplaced(offset int64, client uint32, previous, id ID) er
 	return nil
 }
 
-// gap returns the damage of a client's transactions that do not follow each other.
+// gap returns the damage of a client's transactions that are not consecutive.
 func (s *blockSource) gap(offset int64, want, got ID) error {
 	return s.damaged(offset, Gap, fmt.Sprintf("transaction %v is missing: %v is in its place", want, got))
 }

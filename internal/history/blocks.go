@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Block is one block of a file as its head describes it. It can be read without the
-// others, by any goroutine.
+// Block describes one block of a file by its head. Any goroutine can read it without the others.
 type Block struct {
-	Client  uint32 // whose transactions a history's block holds
+	Client  uint32 // the client whose transactions the block contains
 	Records uint32
 	Length  uint32 // of the payload, in bytes
 	Offset  int64  // of the block in the file, in bytes
@@ -21,9 +20,9 @@ func (b blockRead) block() Block {
 	return Block{Client: b.Client, Records: b.Records, Length: b.Length, Offset: b.offset, sum: b.Sum}
 }
 
-// Blocks yields every whole block in the order of the file, and reads their heads alone.
-// At the first damage of a head, and where the file does not hold what its footer says,
-// it yields an error and ends. Damage within a block shows when the block is read.
+// Blocks yields every complete block in the order of the file. It reads only the heads. It yields an error
+// and ends at the first damage of a head, or if the file contradicts its footer. Damage within a block is
+// found when the block is read.
 func (r *Reader) Blocks() iter.Seq2[Block, error] { return r.source.blocks }
 
 func (s *blockSource) blocks(yield func(Block, error) bool) {
@@ -38,7 +37,7 @@ func (s *blockSource) blocks(yield func(Block, error) bool) {
 	}
 }
 
-// payload reads one block into buffer, which grows as needed, and verifies it.
+// payload reads and verifies one block. It uses buffer and enlarges it if necessary.
 func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 	if int(b.Length) > cap(buffer) {
 		buffer = make([]byte, b.Length)
@@ -47,13 +46,13 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 	return read.payload, s.readPayload(read)
 }
 
-// Cursor reads the transactions of one block after another. One goroutine uses it at a
-// time; several may each have one on the same file. It allocates nothing once its buffers
-// have grown, but for large blocks and transactions, of which it keeps no memory.
+// Cursor reads the transactions of one block after another. A Cursor must not be used by several goroutines
+// at the same time, but several cursors may read the same file. After its buffers have grown, it allocates
+// memory only for large blocks and transactions, and does not keep that memory.
 type Cursor struct {
-	Transaction Transaction // the one that Next read; Next uses it, its Ops, Elements and Broken again
-	Block       Block       // that is being read
-	Record      int         // of Transaction within Block, from 0
+	Transaction Transaction // the transaction read by Next, which reuses its Ops, Elements and Broken
+	Block       Block       // the current block
+	Record      int         // position of Transaction within Block, from 0
 
 	source  *blockSource
 	earlier *earlierReads
@@ -64,15 +63,15 @@ type Cursor struct {
 	err     error
 }
 
-// Cursor returns a new one, which stands in no block.
+// Cursor returns a new cursor without a block.
 func (r *Reader) Cursor() *Cursor {
 	c := &Cursor{source: r.source, earlier: &r.earlier}
 	c.before = func(id ID, ops []Op) ([]Op, bool) { return c.earlier.take(c.source, c.Block.Offset, id, ops) }
 	return c
 }
 
-// Open makes the cursor stand before the first transaction of b. A block that is damaged
-// has none, and Err then says so.
+// Open moves the cursor before the first transaction of b. If b is damaged, Next returns false and Err
+// returns the damage.
 func (c *Cursor) Open(b Block) {
 	c.release()
 	c.Block, c.Record = b, -1
@@ -88,8 +87,8 @@ func (c *Cursor) Open(b Block) {
 	}
 }
 
-// Next reads the next transaction of the block. It is false at the end of the block and
-// at the first damage in it.
+// Next reads the next transaction of the block. It returns false at the end of the block and at the first
+// damage.
 func (c *Cursor) Next() bool {
 	if c.Record+1 >= int(c.Block.Records) {
 		if c.err == nil && c.decoder.left() > 0 {
@@ -116,20 +115,20 @@ func (c *Cursor) Next() bool {
 	return c.err == nil
 }
 
-// Err returns the damage that ended the block's transactions too early.
+// Err returns the damage that ended the block's transactions early, or nil.
 func (c *Cursor) Err() error { return c.err }
 
-// Ref says where Transaction is recorded.
+// Ref returns the position of Transaction in the recording.
 func (c *Cursor) Ref() Ref {
 	return Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile)), Offset: c.Block.Offset, Record: c.Record}
 }
 
-// EachBlock has every block of the history read by one of so many workers: do is called
-// with the worker's number, from 0, and its cursor, opened, and takes what it wants of the
-// block with Next. Blocks are dealt in the order of the file, and are done in any.
+// EachBlock calls do for every block of the history, from several workers. do receives the worker's number,
+// from 0, and an opened cursor, from which it reads transactions with Next. Blocks are assigned in the order
+// of the file and completed in any order.
 //
-// The error is the first one in the order of the file, of the file's damage and of what do
-// returned alike. Of the blocks before it all were done, of those behind it some.
+// EachBlock returns the first error in the order of the file, from the file or from do. All blocks before the
+// error were processed, and some after it.
 func (r *Reader) EachBlock(workers int, do func(worker int, c *Cursor) error) error {
 	return r.eachBlock(r.Blocks(), workers, do)
 }
@@ -153,9 +152,8 @@ func (r *Reader) eachBlock(blocks iter.Seq2[Block, error], workers int, do func(
 	})
 }
 
-// deal hands the blocks to the workers in the order of the file, until the first error
-// and never one that stands behind an error known by then. Its own error is the one
-// that stands first in the file.
+// deal passes the blocks to the workers in the order of the file, until the first error. It returns the error
+// that is first in the file. No block after a known error is started.
 func deal(blocks iter.Seq2[Block, error], workers int, do func(worker int, b Block) error) error {
 	next, stop := iter.Pull2(blocks)
 	defer stop()
@@ -173,7 +171,7 @@ func deal(blocks iter.Seq2[Block, error], workers int, do func(worker int, b Blo
 			return b, false
 		}
 		b, err, ok := next()
-		if err != nil && first == nil { // it stands behind all blocks
+		if err != nil && first == nil { // it comes after all blocks
 			first, at = err, 1<<63-1
 		}
 		ended = !ok || err != nil
@@ -199,18 +197,17 @@ func deal(blocks iter.Seq2[Block, error], workers int, do func(worker int, b Blo
 	return first
 }
 
-// batch is how many rows of an end state are handed over together: what stays in a
-// processor's nearest cache.
+// batch is the number of rows of an end state that are passed on together. They fit into a processor's
+// nearest cache.
 const batch = 256
 
-// EachObject has every object read by one of so many workers: do is called with the
-// worker's number, from 0, and some objects, which are valid until it returns and which it
-// does not change. The error is as EachBlock's.
+// EachObject calls do for every object, from several workers. do receives the worker's number, from 0, and a
+// slice of objects, which is valid until do returns and must not be modified. Errors are as for EachBlock.
 func (e *End) EachObject(workers int, do func(worker int, objects []Object) error) error {
 	return eachRow(e.objects, workers, (*decoder).object, do)
 }
 
-// EachRow has every row of the ledger read likewise.
+// EachRow is like EachObject, for the rows of the ledger.
 func (e *End) EachRow(workers int, do func(worker int, rows []Row) error) error {
 	return eachRow(e.legs, workers, (*decoder).leg, do)
 }
@@ -218,7 +215,7 @@ func (e *End) EachRow(workers int, do func(worker int, rows []Row) error) error 
 func eachRow[T any](s *blockSource, workers int, take func(d *decoder, last, row *T), do func(worker int, rows []T) error) error {
 	type scratch struct {
 		buffer []byte
-		rows   *[1 + batch]T // the first is the one before
+		rows   *[1 + batch]T // the first is the previous row
 	}
 	scratches := make([]scratch, workers)
 	return deal(s.blocks, workers, func(worker int, b Block) (err error) {

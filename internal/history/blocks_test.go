@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// readBlocks returns what EachBlock hands over, in the order of the file.
+// readBlocks returns the transactions of EachBlock in the order of the file.
 func readBlocks(r *Reader, workers int) (txs []Transaction, refs []Ref, err error) {
 	type found struct {
 		tx  Transaction
@@ -67,7 +67,7 @@ func TestBlocksHoldWhatTransactionsYields(t *testing.T) {
 	}
 }
 
-// TestBlocksAndTransactionsFindTheSameDamage: whatever is wrong, and whoever reads.
+// TestBlocksAndTransactionsFindTheSameDamage compares both ways of reading for every kind of damage.
 func TestBlocksAndTransactionsFindTheSameDamage(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	same := func(what string, at int, file []byte) {
@@ -88,7 +88,7 @@ func TestBlocksAndTransactionsFindTheSameDamage(t *testing.T) {
 	}
 	step := 1
 	if testing.Short() {
-		step = 7 // which meets each bit of a byte
+		step = 7 // covers each bit of a byte
 	}
 	for i := 0; i < 8*len(file); i += step {
 		bad := bytes.Clone(file)
@@ -136,7 +136,7 @@ func TestAnErrorOfAWorkerEndsTheReading(t *testing.T) {
 	}
 }
 
-// TestTailReadsAFileOfEveryLength lets a file grow by a few bytes at a time.
+// TestTailReadsAFileOfEveryLength grows a file by a few bytes at a time.
 func TestTailReadsAFileOfEveryLength(t *testing.T) {
 	file, want, starts := smallHistory(t)
 	for step := 1; step < 200; step += 7 {
@@ -254,7 +254,7 @@ func TestACursorAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestVarints compares the fast decoding with the one byte by byte.
+// TestVarints compares the fast decoder with a bytewise one.
 func TestVarints(t *testing.T) {
 	r := newRandom(6)
 	b := make([]byte, 12)

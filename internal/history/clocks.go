@@ -10,26 +10,27 @@ import (
 	"path/filepath"
 )
 
-// ClockError is how far the times of some clients, those of one process, may be from the clock of
-// the history, where they were taken with another clock and put on it. Those of one Clock are exact
-// among themselves: they were taken with one clock, and put on the other by one growing function.
+// ClockError is the error of the times of some clients of one process, if these were measured by another
+// clock and converted to the history's clock. Times of one Clock are exact relative to each other: one clock
+// measured them, and one monotonic function converted them.
 type ClockError struct {
-	Clock   int   `json:"clock"` // numbers the clocks, from 0
-	First   int   `json:"first"` // of the clients, which follow each other
+	Clock   int   `json:"clock"` // number of the clock, from 0
+	First   int   `json:"first"` // the first of the clients, which have consecutive numbers
 	Clients int   `json:"clients"`
-	Error   int64 `json:"error_ns"` // at most, either way; Unbounded: not known
+	Error   int64 `json:"error_ns"` // maximal error in either direction; Unbounded: not known
 
-	// Cut says that the process was lost: records are missing at the end of these clients.
+	// Cut reports whether the process was lost, so that records are missing at the end of these clients.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Unbounded is the error of a clock that nobody compared.
+// Unbounded is the error of a clock that was not compared with another one.
 const Unbounded int64 = -1
 
-// ClocksFile has the errors, in a history's folder: they are known when all is recorded.
+// ClocksFile is the file with the clock errors in a history's folder. They are known only after the
+// recording.
 const ClocksFile = "clocks.json"
 
-// clocksFile is what it holds.
+// clocksFile is the content of ClocksFile.
 type clocksFile struct {
 	Identity Identity     `json:"identity"`
 	Clocks   []ClockError `json:"clocks"`
@@ -53,8 +54,7 @@ func KeepClocks(dir string, clocks []ClockError) error {
 	return list(dir, map[string]entry{ClocksFile: {Checksum: checksum(text)}})
 }
 
-// readClocks fills in the errors that the header does not know yet. Where the file is missing
-// they stay unbounded.
+// readClocks adds the errors to the header. If the file is missing, the errors remain unbounded.
 func (r *Reader) readClocks(dir string) error {
 	if len(r.header.Clocks) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (r *Reader) readClocks(dir string) error {
 		return fmt.Errorf("read the history in %s: %w: restore it from a copy", path, err)
 	}
 	if h := r.header; kept.Identity != (Identity{h.Workload, h.LoadID, h.Run, r.source.preamble}) {
-		return fmt.Errorf("read the history in %s: it is of %s and not of the history beside it: put the files of one run together", path, kept.Identity)
+		return fmt.Errorf("read the history in %s: it belongs to %s and not to the history beside it: put the files of one run together", path, kept.Identity)
 	}
 	for i := range r.header.Clocks {
 		c := &r.header.Clocks[i]
@@ -85,8 +85,8 @@ func (r *Reader) readClocks(dir string) error {
 	return nil
 }
 
-// plausibleClocks refuses clocks that no run has: of each client there is one, and one has no
-// client of another before all of its own.
+// plausibleClocks returns an error for impossible clocks: each client has exactly one clock, and the clients
+// of one clock have consecutive numbers.
 func (r *Reader) plausibleClocks() error {
 	next := 0
 	for _, c := range r.header.Clocks {
@@ -101,8 +101,8 @@ func (r *Reader) plausibleClocks() error {
 	return nil
 }
 
-// ClockOf returns what Clocks has of a client; those of the background are beside the first
-// client. Nil: it has nothing.
+// ClockOf returns the entry of Clocks for a client, or nil if there is none. Background clients share the
+// clock of the first client.
 func (h *Header) ClockOf(client uint64) *ClockError {
 	for i := range h.Clocks {
 		if c := &h.Clocks[i]; client >= uint64(c.First) && client < uint64(c.First+c.Clients) {
@@ -115,8 +115,7 @@ func (h *Header) ClockOf(client uint64) *ClockError {
 	return nil
 }
 
-// Uncertainty is how far times of two clients may be wrong beside each other, at most; Unbounded
-// where that is not known.
+// Uncertainty returns the maximal error between the times of two clients, or Unbounded if it is not known.
 func (h *Header) Uncertainty() int64 {
 	errors := map[int]int64{}
 	for _, c := range h.Clocks {
@@ -143,22 +142,22 @@ type Part struct {
 	cut    bool
 }
 
-// Part returns the part of the clients for which of is true. It has the header that it is given, and
-// is not complete if it is cut.
+// Part returns the part of the history with the clients for which of returns true. Header h describes it. If
+// cut is set, the part is not complete.
 func (r *Reader) Part(h Header, cut bool, of func(client uint32) bool) *Part {
 	return &Part{r, of, h, cut}
 }
 
-// Has says that the part has the transactions of a client.
+// Has reports whether the part has the transactions of a client.
 func (p *Part) Has(client uint64) bool { return p.of(uint32(client)) }
 
-// Complete is the Reader's, for these clients.
+// Complete is like Reader.Complete, for these clients.
 func (p *Part) Complete() bool { return !p.cut && p.Reader.Complete() }
 
-// Header returns what the part says about the run.
+// Header returns the description of the run for this part.
 func (p *Part) Header() Header { return p.header }
 
-// Blocks is the Reader's, for these clients.
+// Blocks is like Reader.Blocks, for these clients.
 func (p *Part) Blocks() iter.Seq2[Block, error] {
 	return func(yield func(Block, error) bool) {
 		for b, err := range p.Reader.Blocks() {
@@ -169,12 +168,12 @@ func (p *Part) Blocks() iter.Seq2[Block, error] {
 	}
 }
 
-// EachBlock is the Reader's, for these clients.
+// EachBlock is like Reader.EachBlock, for these clients.
 func (p *Part) EachBlock(workers int, do func(worker int, c *Cursor) error) error {
 	return p.eachBlock(p.Blocks(), workers, do)
 }
 
-// Transactions is the Reader's, for these clients.
+// Transactions is like Reader.Transactions, for these clients.
 func (p *Part) Transactions() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		c := p.Cursor()
@@ -195,8 +194,8 @@ func (p *Part) Transactions() iter.Seq2[Record, error] {
 	}
 }
 
-// CopyTimes is Copy of a recording whose times were taken with another clock: at puts them on
-// that of this one, and grows with them.
+// CopyTimes is like Copy for a recording with another clock. The function at converts its times to this
+// recording's clock and must be monotonic.
 func (w *Writer) CopyTimes(r *Reader, at func(ns int64) int64) error {
 	c := r.Cursor()
 	for b, err := range r.Blocks() {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// clocked records a transaction a second of each of six clients, of which the first two have
-// one clock and the others another, which goes wrong by a thousandth, and copies them together.
+// clocked records one transaction a second for each of six clients and copies them together. The first two
+// have one clock; the others have another one, which is wrong by one in a thousand.
 func clocked(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,8 +57,8 @@ func clocked(t *testing.T) (dir string) {
 	return filepath.Join(dir, "all")
 }
 
-// TestParts: a part has the transactions of its clients, whose times were put on one clock.
-func TestParts(t *testing.T) {
+// TestPartHasConvertedTimes checks that a part has the transactions of its clients, with converted times.
+func TestPartHasConvertedTimes(t *testing.T) {
 	r, err := Open(clocked(t))
 	if err != nil {
 		t.Fatal(err)
@@ -101,8 +101,9 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestKeepClocks: the errors of the clocks are read with the history that they are of.
-func TestKeepClocks(t *testing.T) {
+// TestClockErrorsAreReadWithTheirHistory checks that the clock errors are accepted only for the history to
+// which they belong.
+func TestClockErrorsAreReadWithTheirHistory(t *testing.T) {
 	dir := clocked(t)
 	cut := false
 	errorOf := func(dir string) (int64, error) {
@@ -148,8 +149,9 @@ func TestKeepClocks(t *testing.T) {
 	}
 }
 
-// TestUncertainty: two clocks are as uncertain as both together; of one there is nothing to compare.
-func TestUncertainty(t *testing.T) {
+// TestUncertaintyAddsTwoErrors checks that the uncertainty of two clocks is the sum of their errors, and 0
+// for one clock.
+func TestUncertaintyAddsTwoErrors(t *testing.T) {
 	for want, clocks := range map[int64][]ClockError{
 		0: {{Clients: 2}, {First: 2, Clients: 1, Cut: true}}, 12: {{Clock: 1, Clients: 1, Error: 5}, {Clock: 2, First: 1, Clients: 1, Error: 7}, {Clock: 1, First: 2, Clients: 1, Error: 3}},
 		9: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: 9}}, Unbounded: {{Clients: 1}, {Clock: 1, First: 1, Clients: 1, Error: Unbounded}},

@@ -2,38 +2,38 @@ package history
 
 import "slices"
 
-// The encoding of records within a block, as docs/history-format.md describes it.
-// All differences are taken modulo 2^64, so that no value is beyond it.
+// This file encodes records within a block; see docs/history-format.md. All differences are computed modulo
+// 2^64, so they cannot overflow.
 
-// Bits of a record's first two bytes. The second byte is there when more is set.
+// These are the bits of a record's first two bytes. The second byte is present if more is set.
 const (
-	kindMask     = 0x0f // kind, when not escaped
-	outcomeShift = 4    // outcome in three bits, when not escaped
+	kindMask     = 0x0f // kind, if not escaped
+	outcomeShift = 4    // outcome in three bits, if not escaped
 	outcomeMask  = 0x07
 	more         = 0x80
 
 	moreLookedUp = 0x01
 	moreWarmup   = 0x02
 	moreReason   = 0x04 // one byte follows
-	moreAttempts = 0x08 // a varint follows; else 1
+	moreAttempts = 0x08 // a varint follows; otherwise 1
 	moreEscape   = 0x10 // kind and outcome follow as one byte each
-	moreLimit    = 0x20 // a varint follows; else 0
-	moreElements = 0x40 // they follow the operations; else there are none
-	moreBroken   = 0x80 // bytes of broken values follow at the end; else there are none
+	moreLimit    = 0x20 // a varint follows; otherwise 0
+	moreElements = 0x40 // they follow the operations; otherwise there are none
+	moreBroken   = 0x80 // bytes of broken values follow at the end; otherwise there are none
 )
 
-// Bits of an operation's first byte.
+// These are the bits of an operation's first byte.
 const (
 	opWrite    = 0x01
 	opObserved = 0x02
-	opValues   = 0x04 // version, balance and last follow; else all are zero
-	opAmount   = 0x08 // the amount follows; else 0, or see below
-	opBalances = 0x10 // the amount is minus the sum of the amounts before it
-	opState    = 5    // the state is in the three bits from here
+	opValues   = 0x04 // version, balance and last follow; otherwise all are zero
+	opAmount   = 0x08 // the amount follows; otherwise it is 0 or given by opBalances
+	opBalances = 0x10 // the amount is minus the sum of the previous amounts
+	opState    = 5    // position of the state, which has three bits
 )
 
-// The most bytes that a transaction without operations, and one operation, can
-// take; the least bytes of a transaction and of an operation.
+// These constants limit the sizes in bytes: the maximum of a transaction without operations and of one
+// operation, and the minimum of each.
 const (
 	maxKind   = 2 + 3 + 2*5
 	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10 + 10 + 10
@@ -42,25 +42,25 @@ const (
 	minOp     = 2
 )
 
-// context is what records are written relative to. Each block starts with the
-// zero context, so that it can be read alone.
+// context holds the values relative to which records are written. Each block starts with the zero context, so
+// that it can be read separately.
 type context struct {
 	id   ID
 	end  int64
 	read *readLists // nil until a record has elements
 
-	// before returns the operations of the transaction before one, appended to ops; nil: there
-	// are no differences.
+	// before appends the operations of the previous transaction to ops. If it is nil, there are no
+	// differences.
 	before func(id ID, ops []Op) ([]Op, bool)
-	// differed says that the record read last had differences.
+	// differed reports whether the last record had differences.
 	differed bool
 }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// put writes v as a varint into b at i, where there is room for it, and returns
-// the place behind it. It is what binary.PutUvarint does, but can be inlined.
+// put writes v as a varint into b at i and returns the position after it. b must have room. put is like
+// binary.PutUvarint, but can be inlined.
 func put(b []byte, i int, v uint64) int {
 	for v >= 0x80 {
 		b[i] = byte(v) | 0x80
@@ -71,7 +71,7 @@ func put(b []byte, i int, v uint64) int {
 	return i + 1
 }
 
-// putID writes id by its parts, relative to base.
+// putID writes the parts of id relative to base.
 func putID(b []byte, i int, id, base ID) int {
 	if id == 0 {
 		b[i] = 0
@@ -82,7 +82,7 @@ func putID(b []byte, i int, id, base ID) int {
 	return put(b, i, zigzag(int64(id.Sequence()-base.Sequence())))
 }
 
-// appendTransaction appends tx and moves the context on.
+// appendTransaction appends tx and updates the context.
 func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 	i := len(b)
 	b = slices.Grow(b, maxRecord)
@@ -125,7 +125,7 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 	return b[:i]
 }
 
-// putHead writes what stands between the kind and the operations, and moves the context on.
+// putHead writes the fields between the kind and the operations, and updates the context.
 func putHead(b []byte, i int, tx *Transaction, c *context) int {
 	i = put(b, i, zigzag(int64(tx.ID-c.id-1)))
 	i = put(b, i, zigzag(tx.Sent-c.end))
@@ -137,7 +137,7 @@ func putHead(b []byte, i int, tx *Transaction, c *context) int {
 	return i
 }
 
-// appendDifferences appends tx by its differences from an earlier transaction.
+// appendDifferences appends tx as differences from an earlier transaction.
 func appendDifferences(b []byte, tx *Transaction, c *context, e *earlier) []byte {
 	i := len(b)
 	b = slices.Grow(b, maxRecord)
@@ -146,7 +146,7 @@ func appendDifferences(b []byte, tx *Transaction, c *context, e *earlier) []byte
 	return e.putDifferences(b[:i], tx)
 }
 
-// opFlags returns the first byte of op; sum is that of the amounts before it.
+// opFlags returns the first byte of op; sum is the sum of the previous amounts.
 func opFlags(op *Op, sum int64) byte {
 	values := op.Observed || op.Version|uint64(op.Value)|uint64(op.Writer) != 0
 	balances := op.Amount == -sum && op.Amount != 0
@@ -161,8 +161,8 @@ func bit(set bool, flag byte) byte {
 	return 0
 }
 
-// putKind writes everything of tx that is neither id, time nor operation. If its operations are
-// differences there is a limit that is 0.
+// putKind writes the fields of tx other than ID, times and operations. If the operations are differences, it
+// writes a limit of 0 too.
 func putKind(b []byte, i int, tx *Transaction, differs bool) int {
 	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
 		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) |
@@ -192,8 +192,8 @@ func putKind(b []byte, i int, tx *Transaction, differs bool) int {
 	return i
 }
 
-// decoder takes records from the payload of one block. After an error bad is
-// set, nothing is left and everything that is read is zero.
+// decoder reads records from the payload of one block. After an error, bad is set, no data is left, and all
+// reads return zero.
 type decoder struct {
 	b   []byte
 	i   int
@@ -215,7 +215,7 @@ func (d *decoder) byte() byte {
 	return d.b[d.i-1]
 }
 
-// unsigned takes a varint.
+// unsigned reads a varint.
 func (d *decoder) unsigned() uint64 {
 	v, i := varint(d.b, d.i)
 	if i > len(d.b) {
@@ -225,7 +225,7 @@ func (d *decoder) unsigned() uint64 {
 	return v
 }
 
-// takeID takes an ID as varint takes a number.
+// takeID reads an ID, like varint.
 func takeID(b []byte, i int, base ID) (ID, int) {
 	run, i := short(b, i)
 	if run == 0 {
@@ -236,10 +236,10 @@ func takeID(b []byte, i int, base ID) (ID, int) {
 	return NewID(base.Run()+uint64(unzigzag(run-1)), client, base.Sequence()+uint64(unzigzag(sequence))), i
 }
 
-// text takes a length and so many bytes.
+// text reads a length and a string of that length.
 func (d *decoder) text() string { return string(d.bytes()) }
 
-// bytes takes a length and so many bytes, which are those of the payload.
+// bytes reads a length and that number of bytes. The result is a part of the payload.
 func (d *decoder) bytes() []byte {
 	n := d.unsigned()
 	if n > uint64(d.left()) {
@@ -249,7 +249,7 @@ func (d *decoder) bytes() []byte {
 	return d.b[d.i-int(n) : d.i]
 }
 
-// transaction takes one transaction into tx, reusing its Ops, Elements and Broken.
+// transaction reads one transaction into tx. It reuses Ops, Elements and Broken.
 func (d *decoder) transaction(tx *Transaction, c *context) {
 	second := d.kind(tx)
 	c.differed = second&moreLimit != 0 && tx.Limit == 0
@@ -286,7 +286,7 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	}
 }
 
-// compared takes the n operations of a record of differences.
+// compared reads the n operations of a record of differences.
 func (d *decoder) compared(tx *Transaction, c *context, n uint64) {
 	tx.Broken = tx.Broken[:0]
 	if c.before == nil {
@@ -305,7 +305,7 @@ func (d *decoder) compared(tx *Transaction, c *context, n uint64) {
 	d.differences(tx, ops)
 }
 
-// ops takes n operations from i on, and returns the place behind them as varint does.
+// ops reads n operations from i on. It returns the position after them, like varint.
 func (d *decoder) ops(tx *Transaction, i, n int) int {
 	b, ops := d.b, tx.Ops[:0]
 	if n > manyOps && n > cap(ops) {
@@ -347,7 +347,7 @@ func (d *decoder) ops(tx *Transaction, i, n int) int {
 	return i
 }
 
-// unsigned32 fails on what has more than 32 bits.
+// unsigned32 reads a number and fails if it has more than 32 bits.
 func (d *decoder) unsigned32() uint32 {
 	u := d.unsigned()
 	if u > 1<<32-1 {
@@ -356,7 +356,7 @@ func (d *decoder) unsigned32() uint32 {
 	return uint32(u)
 }
 
-// kind takes everything of tx that is neither id, time nor operation, and returns the second byte.
+// kind reads the fields of tx other than ID, times and operations. It returns the second byte.
 func (d *decoder) kind(tx *Transaction) (second byte) {
 	first := d.byte()
 	tx.Kind, tx.Outcome = Kind(first&kindMask), Outcome(first>>outcomeShift&outcomeMask)

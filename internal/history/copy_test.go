@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// part records n transactions of each of the clients, and closes the recording or not.
+// part records n transactions for each of the clients. It closes the recording if whole is set.
 func part(t *testing.T, dir string, clients, of, n int, whole bool) {
 	t.Helper()
 	w, err := Create(dir, Header{Workload: "bank", LoadID: "L", Run: 3, Clients: of}, of)
@@ -37,9 +37,9 @@ func part(t *testing.T, dir string, clients, of, n int, whole bool) {
 	}
 }
 
-// TestCopy: the parts of a recording that two processes have made are the whole, and what
-// one part lacks the whole lacks.
-func TestCopy(t *testing.T) {
+// TestCopyJoinsParts checks that copies of two processes' recordings form the whole, and that missing records
+// of a part are missing in the whole.
+func TestCopyJoinsParts(t *testing.T) {
 	const clients, each = 5, 3000
 	for _, whole := range []bool{true, false} {
 		dir := t.TempDir()
@@ -86,8 +86,9 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestCopyRefuses what belongs to no client of this recording, and what is damaged.
-func TestCopyRefuses(t *testing.T) {
+// TestCopyRefusesUnknownClientsAndDamage covers records of clients outside this recording and damaged
+// recordings.
+func TestCopyRefusesUnknownClientsAndDamage(t *testing.T) {
 	dir := t.TempDir()
 	part(t, filepath.Join(dir, "part"), 0, 5, 100, true)
 	into := func(name string, clients int) error {

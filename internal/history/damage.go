@@ -6,54 +6,53 @@ import (
 	"path/filepath"
 )
 
-// Inputs is a set of the files of a recording that a check is made from.
+// Inputs is a set of a recording's files that a check uses.
 type Inputs uint8
 
-// The files of a recording.
+// These are the files of a recording.
 const (
 	Recorded   Inputs = 1 << iota // transactions.bin
 	EndObjects                    // end-objects.bin
 	EndLedger                     // end-ledger.bin
 
-	// EndState is both files of the end state. They belong together: if one of them cannot
-	// be trusted, neither is read.
+	// EndState is both files of the end state. If one of them cannot be trusted, neither is read.
 	EndState = EndObjects | EndLedger
 )
 
-// Problem says what is wrong with a file of a recording. The zero value is no problem.
+// Problem is the kind of damage of a recording's file. The zero value is no problem.
 type Problem uint8
 
 const (
 	_           Problem = iota
-	Missing             // the file is not there, and it must be
+	Missing             // a required file does not exist
 	Unreadable          // the operating system could not read it
 	CutShort            // its last part is missing
-	Appended            // bytes follow its footer
-	BadChecksum         // a checksum is wrong, or a block is not where one must be
+	Appended            // bytes follow the footer
+	BadChecksum         // a checksum is wrong, or a block is misplaced
 	BadRecord           // a record cannot be understood
-	BadCount            // the blocks are not those that the footer counts
-	Repeated            // a block is there twice
+	BadCount            // the blocks do not match the footer
+	Repeated            // a block occurs twice
 	Gap                 // transactions of a client are missing
-	Replaced            // it is not the file that the manifest names
-	Senseless           // its description contradicts itself
-	Lacking             // it has fewer transactions than were counted while they ran
+	Replaced            // the manifest names another file
+	Senseless           // the file's description contradicts itself
+	Lacking             // the file has fewer transactions than were counted during the run
 )
 
-// Damage is an error that says why a file of a recording cannot be trusted.
+// Damage is an error that states why a file of a recording cannot be trusted.
 type Damage struct {
 	Input   Inputs // which file
 	File    string // its path
 	Problem Problem
-	Offset  int64 // in the file, in bytes; -1: the problem has no place
+	Offset  int64 // in the file, in bytes; -1: no position
 
 	doing, what string
-	err         error // errDamaged, or that of the operating system
+	err         error // errDamaged, or an error of the operating system
 }
 
-// errDamaged is within every Damage but of what is Unreadable.
+// errDamaged is wrapped by every Damage except Unreadable.
 var errDamaged = errors.New("the file was altered or damaged")
 
-// Error implements error: it names the file, the place, the problem and what to do.
+// Error names the file, the position, the problem and the remedy.
 func (d *Damage) Error() string {
 	switch {
 	case d.Problem == Missing:
@@ -70,7 +69,7 @@ func (d *Damage) Error() string {
 // Unwrap returns the cause.
 func (d *Damage) Unwrap() error { return d.err }
 
-// input returns which file has such contents.
+// input returns the file with the given contents.
 func (c contents) input() Inputs {
 	switch c {
 	case objects:
@@ -81,23 +80,23 @@ func (c contents) input() Inputs {
 	return Recorded
 }
 
-// damaged returns the Damage of the file at an offset, and remembers that the file has some.
+// damaged returns a Damage of the file at an offset, and records that the file is damaged.
 func (s *blockSource) damaged(offset int64, problem Problem, what string) error {
 	return s.fail(&Damage{Problem: problem, Offset: offset, what: what, err: errDamaged})
 }
 
-// fail completes d, and remembers that the file has some damage.
+// fail completes d, and records that the file is damaged.
 func (s *blockSource) fail(d *Damage) *Damage {
 	d.Input, d.File, d.doing = s.contents.input(), s.path, s.doing
 	s.failure.CompareAndSwap(nil, d)
 	return d
 }
 
-// failed returns the first damage that anybody met in the file, or nil.
+// failed returns the first damage that was found in the file, or nil.
 func (s *blockSource) failed() *Damage { return s.failure.Load() }
 
-// LacksTransactions returns the damage of the complete history in dir, a run's history folder,
-// that has fewer transactions than the file counter says were made.
+// LacksTransactions returns the damage of a complete history in dir that has fewer transactions than the
+// named counter file.
 func LacksTransactions(dir string, records, made uint64, counter string) *Damage {
 	return &Damage{
 		Input: Recorded, File: filepath.Join(dir, transactionsFile), Problem: Lacking, Offset: -1,

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// openBytes opens the bytes of a history file as Open opens a file.
+// openBytes opens the bytes of a history file like Open.
 func openBytes(b []byte) (*Reader, error) {
 	s, err := newSource("read the history", "test", bytes.NewReader(b), int64(len(b)), transactions)
 	if err != nil {
@@ -23,8 +23,8 @@ func openBytes(b []byte) (*Reader, error) {
 	return r, s.unmarshal(&r.header)
 }
 
-// smallHistory returns the bytes of a history of a few blocks, what it holds in
-// the order of the file, and the offsets at which its blocks and its footer start.
+// smallHistory returns the bytes of a history of a few blocks, its transactions in the order of the file, and
+// the offsets of its blocks and footer.
 func smallHistory(t testing.TB) (file []byte, txs []Transaction, starts []int64) {
 	dir := t.TempDir()
 	w, err := Create(dir, testHeader, 2)
@@ -69,7 +69,7 @@ func isPrefix(got, want []Transaction) bool {
 
 func TestACrashAtEveryByteLeavesWholeBlocks(t *testing.T) {
 	file, want, starts := smallHistory(t)
-	records := []int{0, 1, 3, 6, 10, 15} // in the blocks before each start
+	records := []int{0, 1, 3, 6, 10, 15} // number of records before each block
 	for size := range len(file) {
 		h, err := openBytes(file[:size])
 		if int64(size) < starts[0] {
@@ -117,8 +117,8 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
-// TestAFlippedBitOfAnIncompleteHistoryIsFound leaves the footer away, so that
-// the blocks' own checksums must do it, but for the last block's magic.
+// TestAFlippedBitOfAnIncompleteHistoryIsFound checks a file without a footer: the blocks' own checksums must
+// find the error, except in the last block's magic.
 func TestAFlippedBitOfAnIncompleteHistoryIsFound(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	file = file[:len(file)-footerSize]
@@ -163,8 +163,7 @@ func TestRemovedDoubledAndMovedBlocksAreFound(t *testing.T) {
 	}
 }
 
-// forge makes a history of one block with any payload and count, and right
-// checksums.
+// forge returns a history of one block with any payload and record count, and with correct checksums.
 func forge(payload []byte, records uint32) []byte {
 	file, sum := preamble(transactions, []byte("{}"))
 	sums := startSums(sum)
@@ -208,7 +207,7 @@ func TestForgedBlocksAreErrors(t *testing.T) {
 	}
 }
 
-func TestWhatOpenRefuses(t *testing.T) {
+func TestOpenRefusesOtherFiles(t *testing.T) {
 	file, _, _ := smallHistory(t)
 	changed := func(offset int, v uint32) []byte {
 		b := bytes.Clone(file)
@@ -223,13 +222,13 @@ func TestWhatOpenRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a newer format":  {changed(8, formatVersion+1), "it is in format 7 and this Stroppy knows formats up to 6: use a newer Stroppy"},
-		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
+		"a newer format":  {changed(8, formatVersion+1), "it has format 7 and this Stroppy reads formats up to 6: use a newer Stroppy"},
+		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "not a file of Stroppy"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},
 		"other contents":  {other, "it holds a ledger where transactions were expected"},
 		"no JSON":         {noJSON, "cannot be understood"},
-		"format 0":        {old, "it is in format 0, which this Stroppy does not read"},
+		"format 0":        {old, "it has format 0, which this Stroppy does not read"},
 	} {
 		if _, err := openBytes(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -240,8 +239,8 @@ func TestWhatOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestTheFormatBeforeIsRead: format 3 is format 4 without elements.
-func TestTheFormatBeforeIsRead(t *testing.T) {
+// TestOlderFormatIsRead checks format 3, which is format 4 without elements.
+func TestOlderFormatIsRead(t *testing.T) {
 	want := bankTransfers(newRandom(15), 0, 10)
 	var payload []byte
 	var c context
@@ -254,7 +253,7 @@ func TestTheFormatBeforeIsRead(t *testing.T) {
 	b = append(b, file[12:20]...)
 	sum := crc32.Update(checksum(b), castagnoli, file[preambleSize:preambleSize+length])
 	b = append(binary.LittleEndian.AppendUint32(b, sum), file[preambleSize:len(file)-footerSize]...)
-	h, err := openBytes(b) // no footer: the history is as of a run that was cut off
+	h, err := openBytes(b) // without a footer: the history was cut off
 	must(t, err)
 	got, _, err := read(h)
 	must(t, err)
@@ -263,7 +262,7 @@ func TestTheFormatBeforeIsRead(t *testing.T) {
 	}
 }
 
-func TestADiskThatCannotBeReadIsReportedAsSuch(t *testing.T) {
+func TestReadErrorIsReportedAsUnreadable(t *testing.T) {
 	file, _, starts := smallHistory(t)
 	h, err := openBytes(file)
 	must(t, err)
@@ -289,8 +288,8 @@ func FuzzTransactions(f *testing.F) {
 	})
 }
 
-// FuzzPayload puts any payload behind right checksums; what can be read must
-// come out the same when it is written and read again.
+// FuzzPayload reads arbitrary payloads with correct checksums. What can be read must be equal after it was
+// written and read again.
 func FuzzPayload(f *testing.F) {
 	var c context
 	tx := randomTransaction(newRandom(12), 3)
@@ -322,8 +321,8 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// TestClaims: a header that claims more than IDs can hold is refused at once.
-func TestClaims(t *testing.T) {
+// TestImplausibleHeaderIsRefused checks that a header that claims more than IDs can hold is refused.
+func TestImplausibleHeaderIsRefused(t *testing.T) {
 	for want, change := range map[string]func(h *Header){
 		"claims 1099511627776 clients": func(h *Header) { h.Clients = 1 << 40 },
 		"claims -1 clients":            func(h *Header) { h.Clients = -1 },

@@ -5,11 +5,10 @@ import (
 	"sync"
 )
 
-// A transaction with many reads, such as an audit, that follows another one of its client over
-// the same objects is recorded as what differs between the two: most objects did not change. The
-// record then is the first one of its block, and the one before is the only one of the client's
-// block before. After mostDifferences of them one is whole again, so that few are read to read
-// one.
+// A transaction with many reads, such as an audit, may follow another one of its client over the same
+// objects. It is then recorded as the difference, because most objects did not change. Such a record is the
+// first of its block, and the previous transaction is the only one in the client's previous block. After
+// mostDifferences such records, a complete one is written, which limits the reads for one record.
 const (
 	leastDifferences = 256 // operations
 	mostDifferences  = 64
@@ -19,10 +18,10 @@ const (
 type earlier struct {
 	id  ID
 	ops []Op
-	row int // of differences that lead to it
+	row int // number of consecutive differences up to it
 }
 
-// comparable reports whether a transaction can be recorded by its differences.
+// comparable reports whether a transaction can be recorded as differences.
 func (e *earlier) comparable(tx *Transaction) bool {
 	if e.row >= mostDifferences || tx.ID != e.id+1 || len(tx.Ops) != len(e.ops) || len(tx.Ops) < leastDifferences ||
 		len(tx.Elements)+len(tx.Broken) > 0 || tx.Limit != 0 {
@@ -47,7 +46,7 @@ func (e *earlier) note(tx *Transaction, row int) {
 	e.ops = append(e.ops[:0], tx.Ops...)
 }
 
-// putDifferences appends the operations of tx that are not those of e.
+// putDifferences appends the operations of tx that differ from e.
 func (e *earlier) putDifferences(b []byte, tx *Transaction) []byte {
 	changed := uint64(0)
 	for i := range tx.Ops {
@@ -80,7 +79,7 @@ func (e *earlier) putDifferences(b []byte, tx *Transaction) []byte {
 	return b
 }
 
-// differences takes the operations of tx, of which ops are those of the transaction before.
+// differences reads the operations of tx; ops are those of the previous transaction.
 func (d *decoder) differences(tx *Transaction, ops []Op) {
 	changed := d.unsigned()
 	next := uint64(0)
@@ -106,15 +105,14 @@ func (d *decoder) differences(tx *Transaction, ops []Op) {
 	tx.Ops = ops
 }
 
-// earlierReads finds for a reader what the records of differences are compared with. It may be
-// used by several goroutines.
+// earlierReads finds the transactions that records of differences refer to. Several goroutines may use it.
 type earlierReads struct {
 	mutex   sync.Mutex
-	walked  int64            // up to which block the file was walked
-	last    map[uint32]Block // of each client, up to there
-	before  map[int64]Block  // by offset: the client's block before, if it has one record
-	recent  []recentRead     // the last ones that were read
-	scratch [][]Op           // memory of others
+	walked  int64            // end of the part of the file that was walked
+	last    map[uint32]Block // by client: the last block up to there
+	before  map[int64]Block  // by offset: the client's previous block, if it has one record
+	recent  []recentRead     // the transactions read last
+	scratch [][]Op           // unused memory
 }
 
 // recentRead is the transaction of a block.
@@ -124,15 +122,15 @@ type recentRead struct {
 	ops    []Op
 }
 
-// mostRecent is how many transactions are kept.
+// mostRecent is the number of transactions that are kept.
 const mostRecent = 3
 
-// take returns the transaction of the client's block before the one at an offset, appended to
-// ops; false is none.
+// take appends the operations of the transaction in the client's block before an offset to ops. It reports
+// false if there is none.
 func (e *earlierReads) take(s *blockSource, offset int64, id ID, ops []Op) ([]Op, bool) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	var todo []Block // blocks of which each is the one before the next
+	var todo []Block // blocks to read; each precedes the next
 	for at := offset; ; {
 		b, ok := e.previous(s, at)
 		if !ok || len(todo) > mostDifferences {
@@ -177,7 +175,7 @@ func (e *earlierReads) previous(s *blockSource, offset int64) (Block, bool) {
 	if err != nil {
 		return Block{}, false
 	}
-	_, e.walked, _ = now.walk(e.walked, func(b blockRead) error { // who reads the blocks says what is wrong with them
+	_, e.walked, _ = now.walk(e.walked, func(b blockRead) error { // readers of the blocks report their damage
 		if before, ok := e.last[b.Client]; ok && before.Records == 1 {
 			e.before[b.offset] = before
 		}
@@ -188,7 +186,7 @@ func (e *earlierReads) previous(s *blockSource, offset int64) (Block, bool) {
 	return b, ok
 }
 
-// differing reports whether the first record of a block is one of differences.
+// differing reports whether the first record of a block is a record of differences.
 func (s *blockSource) differing(b Block) bool {
 	start := make([]byte, min(int(b.Length), maxKind))
 	if s.read(start, b.Offset+blockHeadSize) != nil {
@@ -226,7 +224,7 @@ func (e *earlierReads) read(s *blockSource, b Block) bool {
 	return true
 }
 
-// room returns memory that is no longer used.
+// room returns unused memory.
 func (e *earlierReads) room(n int) []Op {
 	if len(e.scratch) > 0 {
 		ops := e.scratch[len(e.scratch)-1]
@@ -236,7 +234,7 @@ func (e *earlierReads) room(n int) []Op {
 	return make([]Op, 0, n)
 }
 
-// keep takes over the operations of a transaction.
+// keep stores the operations of a transaction without a copy.
 func (e *earlierReads) keep(offset int64, id ID, ops []Op) {
 	if len(e.recent) == mostRecent {
 		e.scratch = append(e.scratch, e.recent[0].ops)
@@ -245,7 +243,7 @@ func (e *earlierReads) keep(offset int64, id ID, ops []Op) {
 	e.recent = append(e.recent, recentRead{offset, id, ops})
 }
 
-// note keeps what a reader has read of a block by its differences.
+// note stores a transaction that was read from differences.
 func (e *earlierReads) note(offset int64, tx *Transaction) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

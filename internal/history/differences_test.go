@@ -13,7 +13,7 @@ import (
 
 const audited = 3000 // objects
 
-// auditor makes transactions that read all objects, of which a few change in between.
+// auditor makes transactions that read all objects. A few objects change between them.
 type auditor struct {
 	rng     *rand.Rand
 	objects []Op
@@ -47,8 +47,7 @@ func (a *auditor) audit(client uint64, change int) Transaction {
 	}
 }
 
-// recordAudits writes audits of client 1 beside small transactions of client 0, and returns them
-// by their ids.
+// recordAudits writes audits of client 1 and small transactions of client 0, and returns them by ID.
 func recordAudits(t *testing.T, dir string, count int) map[ID]Transaction {
 	t.Helper()
 	out, err := Create(dir, Header{Workload: "bank", Run: 1, Clients: 2}, 2)
@@ -79,14 +78,14 @@ func recordAudits(t *testing.T, dir string, count int) map[ID]Transaction {
 	return all
 }
 
-// same reports whether what was read is what was recorded.
+// same reports whether the transaction read equals the recorded one.
 func same(got *Transaction, want Transaction) bool {
 	return got.ID == want.ID && got.End == want.End && got.Outcome == want.Outcome && (len(got.Ops)+len(want.Ops) == 0 || reflect.DeepEqual(got.Ops, want.Ops))
 }
 
-// TestDifferences: audits are read as they were recorded, one after the other, in any order and
-// by several goroutines at once, and take less than a fifth.
-func TestDifferences(t *testing.T) {
+// TestDifferencesAreReadBack checks that audits are read as recorded, sequentially, in any order and
+// concurrently, and that they take less than a fifth of the space.
+func TestDifferencesAreReadBack(t *testing.T) {
 	dir := t.TempDir()
 	all := recordAudits(t, dir, 200)
 	r, err := Open(dir)
@@ -148,8 +147,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreSmall compares a recording of audits, of which each differs in a hundredth,
-// with what they take one by one.
+// TestDifferencesAreSmall compares a recording of similar audits with the size of the audits recorded
+// separately.
 func TestDifferencesAreSmall(t *testing.T) {
 	dir := t.TempDir()
 	out, err := Create(dir, Header{Workload: "bank", Run: 1, Clients: 1}, 1)
@@ -173,8 +172,8 @@ func TestDifferencesAreSmall(t *testing.T) {
 	}
 }
 
-// TestDifferencesFromDamage: a record is not read if the one that it is compared with is damaged,
-// and a copy of a recording can be read as the recording.
+// TestDifferencesFromDamage checks that a record is not read if its reference is damaged, and that a copy of
+// a recording is equal to it.
 func TestDifferencesFromDamage(t *testing.T) {
 	dir := t.TempDir()
 	all := recordAudits(t, dir, 60)

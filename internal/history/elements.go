@@ -1,33 +1,31 @@
 package history
 
-// The encoding of the elements that a transaction has read, as docs/history-format.md
-// describes it. A list grows at its end and is read again and again, so a read is
-// written relative to an earlier one of the same list in the block.
+// This file encodes the elements that a transaction read; see docs/history-format.md. A list grows at its end
+// and is read repeatedly, so a read is written relative to an earlier one of the same list in the block.
 
 const (
-	listSlots  = 64 // lists that are remembered: one of each number modulo this
-	mostShared = 32 // elements of each that are
+	listSlots  = 64 // number of remembered lists: one for each number modulo this
+	mostShared = 32 // number of remembered elements of each list
 )
 
-// maxElement is the most bytes that an element can take: its own, and those that say how many of the
-// read before it are the same.
+// maxElement is the maximal number of bytes for an element, including the count of elements shared with the
+// previous read.
 const maxElement = 10 + 1
 
-// readLists are the lists that the records of a block have read, as far as they are
-// remembered.
+// readLists remembers the lists that the records of a block have read.
 type readLists struct {
-	block uint64 // the number of the block
+	block uint64 // number of the block
 	slots [listSlots]readList
 }
 
-// readList is what was read of a list last.
+// readList is the last read of a list.
 type readList struct {
-	block    uint64 // in which it was read; of an earlier one it is forgotten
+	block    uint64 // the block in which it was read; other blocks ignore it
 	object   uint64
 	elements []uint64
 }
 
-// reads returns how many of the elements of a transaction, of which left are left, an operation has read.
+// reads returns the number of elements that an operation read, if left elements of the transaction remain.
 func (op *Op) reads(left int) int {
 	if !op.Observed || op.Value <= 0 {
 		return 0
@@ -35,7 +33,7 @@ func (op *Op) reads(left int) int {
 	return int(min(op.Value, int64(left)))
 }
 
-// lists returns the lists of the block, which are made when they are needed.
+// lists returns the lists of the block. It allocates them on the first call.
 func (c *context) lists() *readLists {
 	if c.read == nil {
 		c.read = &readLists{block: 1}
@@ -43,7 +41,7 @@ func (c *context) lists() *readLists {
 	return c.read
 }
 
-// startBlock returns to the zero context. What it has allocated is used again.
+// startBlock resets the context and keeps its memory.
 func (c *context) startBlock() {
 	read := c.read
 	*c = context{read: read}
@@ -52,7 +50,7 @@ func (c *context) startBlock() {
 	}
 }
 
-// last returns what was read of a list before, which is nothing where that is not remembered.
+// last returns the previous read of a list, which is empty if it is not remembered.
 func (r *readLists) last(object uint64) *readList {
 	l := &r.slots[object%listSlots]
 	if l.block != r.block || l.object != object {
@@ -61,7 +59,7 @@ func (r *readLists) last(object uint64) *readList {
 	return l
 }
 
-// putElements writes the elements of tx, for which there is room.
+// putElements writes the elements of tx. b must have room.
 func putElements(b []byte, i int, tx *Transaction, c *context) int {
 	elements := tx.Elements
 	i = put(b, i, uint64(len(elements)))
@@ -98,7 +96,7 @@ func putElements(b []byte, i int, tx *Transaction, c *context) int {
 	return i
 }
 
-// elements takes the elements of tx.
+// elements reads the elements of tx.
 func (d *decoder) elements(tx *Transaction, c *context) {
 	left := d.unsigned()
 	if left > uint64(d.left())*mostShared {
@@ -131,7 +129,7 @@ func (d *decoder) elements(tx *Transaction, c *context) {
 	d.run(tx, left, &last)
 }
 
-// run takes n elements, each relative to the last.
+// run reads n elements, each relative to the previous one.
 func (d *decoder) run(tx *Transaction, n uint64, last *uint64) {
 	if n > uint64(d.left()) {
 		d.fail()

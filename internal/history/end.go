@@ -11,60 +11,59 @@ import (
 	"strings"
 )
 
-// The names of the files of an end state within the history folder.
+// These are the names of the end state's files in the history folder.
 const (
 	objectsFile = "end-objects.bin"
 	ledgerFile  = "end-ledger.bin"
-	partSuffix  = ".part" // while they are being written
+	partSuffix  = ".part" // suffix while a file is being written
 )
 
 const keeping = "keep the end state"
 
-// Where a block's head names the client, the files of an end state name what
-// the block holds.
+// The head of a block names a client in a history. In the files of an end state, it names the content of the
+// block instead.
 const (
 	rowBlock uint32 = iota
 	unexpectedBlock
 )
 
-// A database that holds more unexpected rows than maxUnexpected, or longer ones than
-// maxUnexpectedText bytes, is shown to be wrong well enough by these.
+// These constants limit the unexpected rows that are kept, and their length in bytes. That many are enough to
+// prove an error.
 const (
 	maxUnexpected     = 1000
 	maxUnexpectedText = 1000
 )
 
-// endBlock is the size of an end state's block, endRow the most that one row takes.
+// endBlock is the size of an end state's block. endRow is the maximal size of one row.
 const (
 	endBlock = 64 << 10
 	endRow   = 64
 )
 
-// EndWriter keeps the end state that a database was found in. It is used by one
-// goroutine. Nothing is in place before Close: a download that was cut off
-// leaves none.
+// EndWriter writes the end state of a database. It must be used by one goroutine. The files appear only after
+// Close: an interrupted download leaves none.
 type EndWriter struct {
 	dir        string
 	objects    rowWriter
 	legs       rowWriter
-	object     Object // the last one
+	object     Object // the previous object
 	leg        Row
 	unexpected []string
-	more       int // unexpected rows beyond maxUnexpected
+	more       int // number of unexpected rows beyond maxUnexpected
 	closed     bool
 
 	versions, entries uint64 // see Books
 }
 
-// rowWriter gathers rows into blocks.
+// rowWriter collects rows into blocks.
 type rowWriter struct {
 	out     *blockFile
 	data    []byte
 	records uint32
 }
 
-// CreateEnd starts to keep an end state in dir, the run's history folder, which
-// is made if it is missing. An earlier end state there is replaced by Close.
+// CreateEnd starts an end state in dir, the run's history folder, and creates dir if necessary. Close
+// replaces an earlier end state.
 func CreateEnd(dir string) (*EndWriter, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, explain(keeping, dir, err)
@@ -95,19 +94,17 @@ func CreateEnd(dir string) (*EndWriter, error) {
 	return w, nil
 }
 
-// Object keeps one object, in any order.
+// Object adds one object, in any order.
 func (w *EndWriter) Object(a Object) error {
 	w.versions += a.Version
 	return addRow(&w.objects, a, &w.object, putObject)
 }
 
-// Books returns the sum of the versions of all objects kept so far and the
-// number of rows, tombstones left out. They are the same of a database
-// that keeps its promises and that nobody changes.
+// Books returns the sum of the versions of all objects so far, and the number of rows without tombstones. The
+// two numbers are equal for a correct database without concurrent changes.
 func (w *EndWriter) Books() (versions, legs uint64) { return w.versions, w.entries }
 
-// Restart throws away all that was kept since CreateEnd. After an error the
-// writer is of no more use.
+// Restart discards everything added since CreateEnd. After an error, the writer must not be used.
 func (w *EndWriter) Restart() error {
 	if err := w.Abandon(); err != nil {
 		return err
@@ -120,7 +117,7 @@ func (w *EndWriter) Restart() error {
 	return nil
 }
 
-// Row keeps one row of the ledger, in any order.
+// Row adds one row of the ledger, in any order.
 func (w *EndWriter) Row(l Row) error {
 	if l.Mark == 0 {
 		w.entries++
@@ -128,9 +125,8 @@ func (w *EndWriter) Row(l Row) error {
 	return addRow(&w.legs, l, &w.leg, putLeg)
 }
 
-// Unexpected keeps, in words, something found in the database that the workload
-// never put there, such as an object with a key that no number has. The first
-// thousand are kept; of the others only how many they are.
+// Unexpected adds a description of data that the workload never wrote, such as an object with an impossible
+// key. The first thousand are kept; the others are counted.
 func (w *EndWriter) Unexpected(text string) error {
 	if len(w.unexpected) == maxUnexpected {
 		w.more++
@@ -143,9 +139,8 @@ func (w *EndWriter) Unexpected(text string) error {
 	return nil
 }
 
-// Close completes the end state and puts it in place, where Account, Leg and
-// the disk gave no error; else there is none afterwards. A download that failed
-// is ended by Abandon instead.
+// Close completes the end state and puts its files in place, if Object, Row and the disk reported no error.
+// Otherwise no end state exists afterwards. After a failed download, call Abandon instead.
 func (w *EndWriter) Close() error {
 	if w.closed {
 		return fmt.Errorf("%s in %s: it was closed or abandoned before", keeping, w.dir)
@@ -155,8 +150,8 @@ func (w *EndWriter) Close() error {
 		return err
 	}
 	w.closed = true
-	// The objects come last and go first: while they are there, the ledger
-	// beside them belongs to them.
+	// The objects are placed last and removed first: while they exist, the ledger beside them belongs to
+	// them.
 	objects, legs := filepath.Join(w.dir, objectsFile), filepath.Join(w.dir, ledgerFile)
 	err := os.Remove(objects)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -200,8 +195,7 @@ func (w *EndWriter) finish() error {
 	return errors.Join(w.objects.out.finish(), w.legs.out.finish())
 }
 
-// Abandon ends a download that failed: nothing of it stays, and an earlier end
-// state stays as it was. After Close it does nothing.
+// Abandon discards a failed download. An earlier end state remains. After Close, it does nothing.
 func (w *EndWriter) Abandon() error {
 	if w.closed {
 		return nil
@@ -220,7 +214,7 @@ func (w *EndWriter) Abandon() error {
 	return errors.Join(errs...)
 }
 
-// addRow adds a row, which is put relative to the last one of the block.
+// addRow adds a row, encoded relative to the last row of the block.
 func addRow[T any](r *rowWriter, row T, last *T, put func(b []byte, i int, row, last T) int) error {
 	if err := r.room(endRow, rowBlock); err != nil {
 		return err
@@ -234,7 +228,7 @@ func addRow[T any](r *rowWriter, row T, last *T, put func(b []byte, i int, row, 
 	return nil
 }
 
-// room flushes unless so many bytes still fit into the block.
+// room flushes the block if it has no room for the given bytes.
 func (r *rowWriter) room(bytes int, kind uint32) error {
 	if len(r.data)+bytes > endBlock {
 		return r.flush(kind)
@@ -252,15 +246,14 @@ func (r *rowWriter) flush(kind uint32) error {
 	return err
 }
 
-// End is the end state that a database was found in. Its methods may be called
-// by several goroutines at once.
+// End is the end state of a database. Several goroutines may call its methods.
 type End struct {
 	objects, legs *blockSource
 	unexpected    []string
 }
 
-// OpenEnd opens the end state in dir, a run's history folder. If none was downloaded, the
-// error is an fs.ErrNotExist.
+// OpenEnd opens the end state in dir, the run's history folder. If there is none, the error is an
+// fs.ErrNotExist.
 func OpenEnd(dir string) (*End, error) {
 	run, err := IdentityIn(dir)
 	if err != nil {
@@ -269,8 +262,8 @@ func OpenEnd(dir string) (*End, error) {
 	return openEnd(dir, run)
 }
 
-// openEnd opens the end state of a run. Its error is a Damage if it is known that a file
-// belongs to the run and cannot be trusted.
+// openEnd opens the end state of a run. The error is a Damage if a file belongs to the run but cannot be
+// trusted.
 func openEnd(dir string, run Identity) (*End, error) {
 	e := new(End)
 	var err error
@@ -298,28 +291,28 @@ func openEnd(dir string, run Identity) (*End, error) {
 	return e, nil
 }
 
-// absent returns the damage of an end state of which one file is missing.
+// absent returns the damage of an end state with a missing file.
 func absent(path string, input Inputs) error {
 	return &Damage{Input: input, File: path, Problem: Missing, Offset: -1, err: errDamaged,
 		doing: readingEnd, what: restoreEnd}
 }
 
-// belongs refuses an end state of another run than the history beside it is of.
+// belongs returns an error if the end state belongs to another run than the history beside it.
 func (e *End) belongs(run Identity) error {
 	var objects, legs Identity
 	if err := errors.Join(e.objects.unmarshal(&objects), e.legs.unmarshal(&legs)); err != nil {
 		return err
 	}
 	mixed := func(s *blockSource, owner Identity, other string, of Identity) error {
-		return fmt.Errorf("%s in %s: it is of %s and the %s of %s: put the files of one run together", readingEnd, s.path, owner, other, of)
+		return fmt.Errorf("%s in %s: it belongs to %s, and the %s to %s: put the files of one run together", readingEnd, s.path, owner, other, of)
 	}
 	switch {
 	case run != Identity{} && objects != run:
-		return mixed(e.objects, objects, "history beside it is", run)
+		return mixed(e.objects, objects, "history beside it", run)
 	case run != Identity{} && legs != run:
-		return mixed(e.legs, legs, "history beside it is", run)
+		return mixed(e.legs, legs, "history beside it", run)
 	case legs != objects:
-		return mixed(e.legs, legs, "objects beside it are", objects)
+		return mixed(e.legs, legs, "objects beside it", objects)
 	}
 	return nil
 }
@@ -340,25 +333,24 @@ func openWhole(path string, c contents) (*blockSource, error) {
 	return s, err
 }
 
-// Unexpected returns what was found in the database that the workload never put
-// there, in words.
+// Unexpected returns descriptions of the data that the workload never wrote.
 func (e *End) Unexpected() []string { return e.unexpected }
 
-// Count is how many objects were kept, and unexpected rows beside them.
+// Count returns the number of objects, plus the unexpected rows.
 func (e *End) Count() uint64 { return e.objects.footer.Records }
 
 // Close closes the files.
 func (e *End) Close() error { return errors.Join(e.objects.close(), e.legs.close()) }
 
-// Objects yields every object, in the order they were kept. At the first
-// damage it yields an error and ends. It may be ranged over several times.
+// Objects yields every object in the order of writing. At the first damage it yields an error and ends. The
+// sequence can be used repeatedly.
 func (e *End) Objects() iter.Seq2[Object, error] { return rows(e.objects, (*decoder).object) }
 
-// Rows yields every row of the ledger, in the order they were kept. At the first
-// damage it yields an error and ends. It may be ranged over several times.
+// Rows yields every row of the ledger in the order of writing. At the first damage it yields an error and
+// ends. The sequence can be used repeatedly.
 func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg) }
 
-// rows yields the rows of a file; take takes one, relative to the one before.
+// rows yields the rows of a file. take reads a row, which is encoded relative to the last one.
 func rows[T any](s *blockSource, take func(d *decoder, last, row *T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		_, err := s.each(func(b blockRead) error {
@@ -378,7 +370,7 @@ func rows[T any](s *blockSource, take func(d *decoder, last, row *T)) iter.Seq2[
 	}
 }
 
-// readUnexpected reads only those of the objects' blocks that have unexpected rows.
+// readUnexpected reads only the blocks with unexpected rows.
 func (e *End) readUnexpected() error {
 	_, _, err := e.objects.walk(e.objects.first, func(b blockRead) error {
 		if b.Client != unexpectedBlock {
@@ -421,7 +413,7 @@ func (d *decoder) object(last, a *Object) {
 	d.i = i + 1
 }
 
-// A leg's number, state and mark are one value: two bits of mark, three of state.
+// The number, state and mark of a leg share one value, with two bits for the mark and three for the state.
 const (
 	markMask    = 3
 	stateShift  = 2

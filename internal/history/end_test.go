@@ -216,7 +216,7 @@ func FuzzEnd(f *testing.F) {
 	})
 }
 
-// FuzzEndPayload puts any rows behind right checksums.
+// FuzzEndPayload reads arbitrary rows with correct checksums.
 func FuzzEndPayload(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0}, uint32(1), rowBlock)
 	f.Add([]byte{1, 'x'}, uint32(1), unexpectedBlock)
@@ -234,7 +234,7 @@ func FuzzEndPayload(f *testing.F) {
 	})
 }
 
-// TestAnEndStateOfAnotherRunIsRefused holds that the files of two runs are not mixed.
+// TestAnEndStateOfAnotherRunIsRefused checks that files of two runs are not combined.
 func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	for i, dir := range dirs {
@@ -255,7 +255,7 @@ func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
 		file, err := os.ReadFile(filepath.Join(dirs[0], name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dirs[1], name), file, 0o644))
-		if _, err := OpenEnd(dirs[1]); err == nil || !strings.Contains(err.Error(), "it is of run ") {
+		if _, err := OpenEnd(dirs[1]); err == nil || !strings.Contains(err.Error(), "it belongs to run ") {
 			t.Errorf("%s of another run: %v", name, err)
 		}
 	}

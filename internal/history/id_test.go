@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIDInJSON holds that an ID, and whatever else a database holds in its place, comes back from JSON.
+// TestIDInJSON checks that an ID, and any other 64-bit number, survives JSON.
 func TestIDInJSON(t *testing.T) {
 	for _, id := range []ID{0, NewID(1, 7, 312), NewID(1<<RunBits-1, 1<<ClientBits-1, 1<<SequenceBits-1), math.MaxUint64} {
 		data, err := json.Marshal(id)

@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// ManifestFile names the file in a history's folder that lists the others.
+// ManifestFile is the file in a history's folder that lists the other files.
 const ManifestFile = "manifest.json"
 
-// manifest lists the files of a recording as they were when they were complete. It makes a
-// file show that was removed or replaced by one that agrees with itself.
+// manifest lists the files of a recording at its completion. It detects a file that was removed, or replaced
+// by another valid file.
 type manifest struct {
 	Identity Identity         `json:"identity"`
 	Files    map[string]entry `json:"files"`    // by name
-	Checksum uint32           `json:"checksum"` // of the compact JSON of this value with a checksum of 0
+	Checksum uint32           `json:"checksum"` // of the compact JSON of this value with checksum 0
 }
 
-// entry is the footer of a file of blocks; of another file it is the checksum of all bytes.
+// entry is the footer of a file of blocks. For any other file, it is the checksum of all bytes.
 type entry struct {
 	Blocks   uint64 `json:"blocks,omitempty"`
 	Records  uint64 `json:"records,omitempty"`
@@ -30,20 +30,20 @@ type entry struct {
 
 func (s sums) entry() entry { return entry{s.Blocks, s.Records, s.Running} }
 
-// sum returns the checksum that belongs to the manifest.
+// sum returns the checksum of the manifest.
 func (m manifest) sum() uint32 {
 	m.Checksum = 0
-	text, _ := json.Marshal(m) // of these types it cannot fail
+	text, _ := json.Marshal(m) // cannot fail for these types
 	return checksum(text)
 }
 
 // text returns the bytes of the file.
 func (m *manifest) text() []byte {
-	text, _ := json.MarshalIndent(m, "", "  ") // of these types it cannot fail
+	text, _ := json.MarshalIndent(m, "", "  ") // cannot fail for these types
 	return append(text, '\n')
 }
 
-// list adds files to the manifest in dir, which is made if it is missing.
+// list adds files to the manifest in dir, and creates it if necessary.
 func list(dir string, files map[string]entry) error {
 	path := filepath.Join(dir, ManifestFile)
 	id, err := IdentityIn(dir)
@@ -70,8 +70,8 @@ func list(dir string, files map[string]entry) error {
 	return nil
 }
 
-// readManifest returns the manifest of a run in dir; nil if there is none. One of another run
-// is an error.
+// readManifest returns the manifest of a run in dir, or nil if there is none. A manifest of another run is an
+// error.
 func readManifest(dir string, run Identity) (*manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
 	text, err := os.ReadFile(path)
@@ -89,7 +89,7 @@ func readManifest(dir string, run Identity) (*manifest, error) {
 		return nil, fmt.Errorf("read the list of the recording's files in %s: %w: restore it from a copy", path, err)
 	}
 	if m.Identity != run {
-		return nil, fmt.Errorf("read the list of the recording's files in %s: it is of %s, and the history beside it is of %s: "+
+		return nil, fmt.Errorf("read the list of the recording's files in %s: it belongs to %s, and the history beside it to %s: "+
 			"put the files of one run together", path, m.Identity, run)
 	}
 	return m, nil

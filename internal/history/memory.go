@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// A cursor keeps no memory of a block above largeBlock bytes, and of a transaction with more
-// than manyOps operations, once it has passed them: most cursors never meet another one.
+// After use, a cursor does not keep the memory of a block above largeBlock bytes, or of a transaction with
+// more than manyOps operations. Most cursors never meet another one.
 const (
 	largeBlock = 1 << 18
 	manyOps    = 1 << 12
 )
 
-// Memory holds a few slices that nobody uses now, for who needs a large one next. A sync.Pool
-// would make garbage of them while a check goes on. It may be used by several goroutines.
+// Memory holds a few unused slices for the next user of a large one. A sync.Pool would release them to the
+// garbage collector during a check. Several goroutines may use it.
 type Memory[T any] struct {
 	mutex sync.Mutex
 	free  [][]T
 }
 
-// mostFree is how many slices a Memory holds.
+// mostFree is the maximal number of slices in a Memory.
 const mostFree = 4
 
-// Take returns an empty slice with room for n.
+// Take returns an empty slice with capacity for n elements.
 func (m *Memory[T]) Take(n int) []T {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -35,7 +35,7 @@ func (m *Memory[T]) Take(n int) []T {
 	return make([]T, 0, n)
 }
 
-// Put gives a slice back. Of more than it holds it keeps the largest.
+// Put returns a slice to the memory, which keeps the largest ones.
 func (m *Memory[T]) Put(s []T) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -55,7 +55,7 @@ var (
 	largeOps     Memory[Op]
 )
 
-// release gives away what the cursor holds of a large block.
+// release releases the cursor's memory of a large block.
 func (c *Cursor) release() {
 	c.releaseOps()
 	if cap(c.buffer) > largeBlock {

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// summary is what docs/examples/read_history.py prints.
+// summary is the output of docs/examples/read_history.py.
 type summary struct {
 	Workload     string         `json:"workload"`
 	Run          uint64         `json:"run"`
@@ -29,21 +29,21 @@ type summary struct {
 	Elements     int            `json:"elements"`    // of lists that were read
 	ElementSum   uint64         `json:"element_sum"` // modulo 2^64
 	Objects      int            `json:"objects"`
-	Closed       int            `json:"closed"` // accounts whose opening balance and entries make the end balance
+	Closed       int            `json:"closed"` // accounts whose opening balance and entries add up to the final balance
 	Balances     int64          `json:"balances"`
 	Versions     uint64         `json:"versions"`
 	Entries      int            `json:"entries"`
 	EntryAmounts int64          `json:"entry_amounts"`
 	Unexpected   int            `json:"unexpected"`
-	First        []string       `json:"first"`         // the key of the object with the least number
-	Last         []string       `json:"last"`          // and with the greatest one
-	ReadVersions uint64         `json:"read_versions"` // of all operations, modulo 2^64
+	First        []string       `json:"first"`         // the smallest object number and its key
+	Last         []string       `json:"last"`          // the largest object number and its key
+	ReadVersions uint64         `json:"read_versions"` // over all operations, modulo 2^64
 	ReadBalances uint64         `json:"read_balances"`
 }
 
-// TestAnotherReaderReadsTheSame holds that docs/history-format.md is enough for a
-// second implementation: the reader in Python, which follows that page alone, counts
-// what the one here does, in real recordings of every workload.
+// TestAnotherReaderReadsTheSame checks that docs/history-format.md suffices for a second implementation. The
+// Python reader follows only that page and must count the same as this package, for real recordings of every
+// workload.
 func TestAnotherReaderReadsTheSame(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -97,7 +97,7 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 	}
 }
 
-// counted is the same by the reader here.
+// counted returns the same numbers from this package.
 func counted(t *testing.T, dir string) summary {
 	t.Helper()
 	r, err := history.Open(dir)
@@ -154,7 +154,7 @@ func counted(t *testing.T, dir string) summary {
 	return s
 }
 
-// keyOf is the key of an object if keys follow from numbers; else it is empty.
+// keyOf returns the key of an object if keys follow from numbers, and an empty string otherwise.
 func keyOf(h history.Header, n uint64) string {
 	for _, spec := range []workload.Spec{bank.Spec(), kv.Spec()} {
 		if spec.Name == h.Workload {

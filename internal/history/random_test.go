@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// extremes are the values at which encodings break.
+// extremes holds values at which encodings often fail.
 var extremes = []int64{0, 1, -1, 63, 64, -64, -65, 127, 128, 1<<32 - 1, 1 << 32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
 
-// randomInt is of any magnitude, and often extreme.
+// randomInt returns a number of any magnitude, often an extreme one.
 func randomInt(r *rand.Rand) int64 {
 	if r.IntN(4) == 0 {
 		return extremes[r.IntN(len(extremes))]
@@ -18,7 +18,7 @@ func randomInt(r *rand.Rand) int64 {
 	return int64(r.Uint64()) >> r.IntN(64)
 }
 
-// randomTransaction has every field at random, whether that makes sense or not.
+// randomTransaction returns a transaction with random fields, which need not be consistent.
 func randomTransaction(r *rand.Rand, ops int) Transaction {
 	tx := Transaction{
 		ID: ID(randomInt(r)), Kind: Kind(r.IntN(16)), Outcome: Outcome(r.IntN(4)),
@@ -52,8 +52,8 @@ func randomTransaction(r *rand.Rand, ops int) Transaction {
 	return tx
 }
 
-// randomElements makes some operations reads of a few lists, most of which have grown since
-// they were read before, and adds elements that no operation has read.
+// randomElements turns some operations into reads of a few growing lists, and adds elements that no operation
+// read.
 func randomElements(r *rand.Rand, tx *Transaction) {
 	for k := range tx.Ops {
 		op := &tx.Ops[k]
@@ -74,11 +74,10 @@ func randomElements(r *rand.Rand, tx *Transaction) {
 	}
 }
 
-// ofClient is an id as another client would have it.
+// ofClient returns the same ID for another client.
 func ofClient(id ID, client uint64) ID { return NewID(id.Run(), client, id.Sequence()) }
 
-// bankTransfers returns n transfers of two legs as a busy client makes them: one
-// of 64 clients, over a million accounts.
+// bankTransfers returns n transfers of two legs by one of 64 clients over a million accounts.
 func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 	txs := make([]Transaction, n)
 	now := int64(r.IntN(1e9))
@@ -102,7 +101,7 @@ func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 	return txs
 }
 
-// clone copies what an iterator uses again.
+// clone copies a transaction that an iterator reuses.
 func clone(tx *Transaction) Transaction {
 	c := *tx
 	c.Ops, c.Elements, c.Broken = slices.Clone(tx.Ops), slices.Clone(tx.Elements), slices.Clone(tx.Broken)
@@ -201,7 +200,7 @@ func TestListsThatGrowTakeFewBytes(t *testing.T) {
 	}
 }
 
-// run is a list as several clients have appended to it.
+// run returns a list to which several clients appended.
 func run(n int) (list []uint64) {
 	for i := range uint64(n) {
 		list = append(list, (100+i*3)<<23|i*37%64<<6)

@@ -7,19 +7,17 @@ import (
 	"path/filepath"
 )
 
-// Reader reads a recorded history. Its methods may be called by several
-// goroutines at once.
+// Reader reads a recorded history. Several goroutines may call its methods.
 type Reader struct {
 	source *blockSource
 	header Header
-	listed bool // there must be a manifest if the history is complete
+	listed bool // a complete history must have a manifest
 	end    place
 
 	earlier earlierReads
 }
 
-// Open opens the history in dir, a run's history folder. Where there is none,
-// the error is an fs.ErrNotExist.
+// Open opens the history in dir, the run's history folder. If there is none, the error is an fs.ErrNotExist.
 func Open(dir string) (*Reader, error) {
 	s, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
 	if err != nil {
@@ -38,7 +36,7 @@ func Open(dir string) (*Reader, error) {
 	return r, nil
 }
 
-// plausible refuses a header that claims what no ID can hold.
+// plausible returns an error if the header claims more than an ID can hold.
 func (r *Reader) plausible() error {
 	switch h := &r.header; {
 	case h.Clients < 0 || h.Clients > 1<<ClientBits:
@@ -49,25 +47,22 @@ func (r *Reader) plausible() error {
 	return nil
 }
 
-// Header returns what the history says about its run.
+// Header returns the description of the run.
 func (r *Reader) Header() Header { return r.header }
 
-// Complete reports whether the history was closed after every client had handed
-// over its last record. An incomplete one lacks records at the end of some
-// clients.
+// Complete reports whether the history was closed after every client had delivered its last record. An
+// incomplete history lacks records at the end of some clients.
 func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added != nil }
 
-// Records is how many transactions a complete history says that it has.
+// Records returns the number of transactions by the footer of a complete history.
 func (r *Reader) Records() uint64 { return r.source.footer.Records }
 
 // Close closes the file.
 func (r *Reader) Close() error { return r.source.close() }
 
-// Transactions yields every recorded transaction: those of one client in its
-// order, those of different clients only roughly in the order of time. The
-// Transaction and its Ops are used again by the next step. At the first damage
-// it yields an error, whose Record has no Transaction, and ends. It may be
-// ranged over several times.
+// Transactions yields every recorded transaction. Those of one client are in order; those of different
+// clients are only approximately in the order of time. The next step reuses the Transaction and its Ops. At
+// the first damage it yields an error with an empty Record and ends. The sequence can be used repeatedly.
 func (r *Reader) Transactions() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var tx Transaction

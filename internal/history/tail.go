@@ -5,24 +5,23 @@ import (
 	"os"
 )
 
-// Tail reads a history that is still being written, on from where it stopped the last
-// time. One goroutine uses it at a time.
+// Tail reads a history that is being written. Each call continues at the end of the last one. A Tail must be
+// used by one goroutine at a time.
 type Tail struct {
 	reader *Reader
-	offset int64 // of the first block that was not handed over yet
-	seen   sums  // of those before it
+	offset int64 // of the first block that was not returned yet
+	seen   sums  // over the blocks before it
 }
 
-// Tail returns one that stands before the first block. The Reader may have been opened
-// when the file was shorter; its other methods go on reading what there was then.
+// Tail returns a Tail at the first block. The Reader may have been opened when the file was shorter; its
+// other methods still read that length.
 func (r *Reader) Tail() *Tail {
 	return &Tail{reader: r, offset: r.source.first, seen: startSums(r.source.preamble)}
 }
 
-// Blocks returns the blocks that have been written as a whole since the last call, in the
-// order of the file, and reads their heads alone: damage within a block shows when the block
-// is read. It is complete when the history was closed and no block is left; of a history that
-// is never closed it never is. After an error it is of no more use.
+// Blocks returns the blocks completed since the last call, in the order of the file. It reads only their
+// heads; damage within a block is found when the block is read. complete is true when the history was closed
+// and no block is left. After an error, the Tail must not be used.
 func (t *Tail) Blocks() (list []Block, complete bool, err error) {
 	now, err := t.reader.source.grown()
 	if err != nil {
@@ -40,7 +39,7 @@ func (t *Tail) Blocks() (list []Block, complete bool, err error) {
 	return list, now.complete, err
 }
 
-// grown returns the source as it is by now.
+// grown returns the source with its current length.
 func (s *blockSource) grown() (*blockSource, error) {
 	f, ok := s.r.(*os.File)
 	if !ok {

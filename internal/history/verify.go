@@ -14,25 +14,23 @@ import (
 	stdcontext "context"
 )
 
-// Verified is the recording of a run as checks may read it. It hands out a file only if every
-// byte of the file was verified:
-//   - all checksums, counts and footers are right, and nothing follows a footer;
-//   - all files are of one run, and are those that the manifest names;
-//   - no block is there twice, and no client's transactions have a gap.
+// Verified is a verified recording of a run. It provides a file only if every byte was verified:
+//   - all checksums, counts and footers are correct, and nothing follows a footer;
+//   - all files belong to one run and to the manifest;
+//   - no block occurs twice, and no client's transactions have a gap.
 //
-// A history without a footer is verified as far as it goes: its run was cut off.
+// A history without a footer is verified up to its end, because its run was cut off.
 type Verified struct {
 	Header  Header
-	History *Reader   // nil: it failed
+	History *Reader   // nil: the file failed
 	End     *End      // nil: there is none, or a file of it failed
-	Failed  []*Damage // of each file that failed, the first
+	Failed  []*Damage // the first damage of each file that failed
 
 	open []interface{ Close() error }
 }
 
-// Verify opens the recording in dir, a run's history folder, and verifies it with so many
-// workers. It returns an error if it is not known which run the files are of, or if ctx ended;
-// other damage is in Failed.
+// Verify opens and verifies the recording in dir, the run's history folder, with the given number of workers.
+// It returns an error if the files cannot be assigned to a run or if ctx ended. Other damage is in Failed.
 func Verify(ctx stdcontext.Context, dir string, workers int) (*Verified, error) {
 	v := new(Verified)
 	if err := v.verify(ctx, dir, workers); err != nil {
@@ -87,7 +85,7 @@ func (v *Verified) verify(ctx stdcontext.Context, dir string, workers int) error
 	return v.failed(err)
 }
 
-// failed takes the file of a Damage back, and returns every other error.
+// failed drops the file of a Damage, and returns any other error.
 func (v *Verified) failed(err error) error {
 	var d *Damage
 	if !errors.As(err, &d) {
@@ -101,8 +99,8 @@ func (v *Verified) failed(err error) error {
 	return nil
 }
 
-// Late takes back the files in which damage was met since they were verified: records that
-// cannot be understood, behind checksums that are right. What was read of them does not count.
+// Late drops the files in which damage was found after the verification: invalid records with correct
+// checksums. What was read of these files must be ignored.
 func (v *Verified) Late() {
 	var sources []*blockSource
 	if v.History != nil {
@@ -146,8 +144,7 @@ func (m *manifest) verify(ctx stdcontext.Context, s *blockSource, workers int) e
 	return s.repeated(seen)
 }
 
-// compare returns the damage of a file of blocks that is not the one that is listed. What is
-// not listed agrees.
+// compare returns the damage of a file of blocks that differs from its entry. A file without an entry passes.
 func (m *manifest) compare(s *blockSource) error {
 	want, listed := m.Files[filepath.Base(s.path)]
 	switch {
@@ -162,7 +159,7 @@ func (m *manifest) compare(s *blockSource) error {
 			"restore it from a copy", s.footer.Records, s.footer.Blocks, want.Records, want.Blocks, ManifestFile)})
 }
 
-// clocks refuses the file of the clocks in dir if it is missing or not the one that is listed.
+// clocks returns an error if the clock file in dir is missing or differs from its entry.
 func (m *manifest) clocks(dir string) error {
 	want, listed := m.Files[ClocksFile]
 	if !listed {
@@ -179,17 +176,17 @@ func (m *manifest) clocks(dir string) error {
 	return nil
 }
 
-// seenBlock is what verify keeps of a block.
+// seenBlock is verify's record of a block.
 type seenBlock struct {
 	offset  int64
-	first   ID // the first transaction; of an end state 0
+	first   ID // the first transaction; 0 for an end state
 	client  uint32
 	length  uint32
 	records uint32
 	sum     uint32
 }
 
-// verify reads the whole file and returns its blocks in their order, or its first damage.
+// verify reads the whole file and returns its blocks in order, or the first damage.
 func (s *blockSource) verify(ctx stdcontext.Context, workers int) (seen []seenBlock, err error) {
 	var lock sync.Mutex
 	buffers := make([][]byte, workers)
@@ -231,11 +228,10 @@ func (s *blockSource) firstOf(b Block, payload []byte) (ID, error) {
 	return first, s.misplaced(b.Offset, b.Client, 0, first)
 }
 
-// continuous returns a Gap if the blocks of a client do not follow each other from its first
-// transaction on, and the damage of a block of another run. Gaps within a block show when the
-// block is read.
+// continuous returns a Gap if the blocks of a client are not consecutive from its first transaction on. A
+// block of another run is damage too. Gaps within a block are found when the block is read.
 func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
-	next := map[ID]ID{} // by the beginning of the client's IDs
+	next := map[ID]ID{} // by the client's first ID
 	for _, b := range seen {
 		if b.first.Run() != run {
 			what := fmt.Sprintf("the history is of run %d and holds transaction %v", run, b.first)
@@ -254,8 +250,8 @@ func (s *blockSource) continuous(run uint64, seen []seenBlock) error {
 	return nil
 }
 
-// repeated returns the damage of a block of rows that is there twice. A row that a database
-// returned twice is in two different blocks, or twice in one.
+// repeated returns the damage of a block of rows that occurs twice. A row that a database returned twice is
+// in two different blocks, or twice in one.
 func (s *blockSource) repeated(seen []seenBlock) error {
 	type content struct{ length, records, sum uint32 }
 	at := map[content]seenBlock{}

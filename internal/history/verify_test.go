@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// recordedDir returns a folder with a complete history of three clients, an end state and a
-// manifest; an older version made none.
+// recordedDir returns a folder with a complete history of three clients, an end state and a manifest. An
+// older version has no manifest.
 func recordedDir(t *testing.T, older bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func verified(t *testing.T, dir string) (problems []Problem, inputs Inputs, err 
 	return problems, inputs, nil
 }
 
-// rebuilt returns the bytes of a file with other blocks, and right checksums.
+// rebuilt returns a file with changed blocks and correct checksums.
 func rebuilt(t *testing.T, data []byte, change func(list [][]byte) [][]byte) []byte {
 	t.Helper()
 	at := preambleSize + int(binary.LittleEndian.Uint32(data[16:]))
@@ -85,9 +85,9 @@ func rebuilt(t *testing.T, data []byte, change func(list [][]byte) [][]byte) []b
 	return append(file, sums.footer()...)
 }
 
-// TestVerifyNamesWhatIsWrong holds the problem that is found in each kind of altered file, of a
-// recording with a manifest and of an older one without.
-func TestVerifyNamesWhatIsWrong(t *testing.T) {
+// TestVerifyNamesTheProblem checks the problem that is reported for each kind of altered file, with and
+// without a manifest.
+func TestVerifyNamesTheProblem(t *testing.T) {
 	drop := func(at int) func([][]byte) [][]byte {
 		return func(list [][]byte) [][]byte { return slices.Delete(slices.Clone(list), at, at+1) }
 	}
@@ -102,7 +102,7 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 		name, file    string
 		blocks        func(list [][]byte) [][]byte
 		bytes         func(data []byte) []byte
-		listed, older Problem // 0: nothing is found
+		listed, older Problem // 0: none is reported
 	}{
 		{name: "nothing", file: transactionsFile, bytes: bytes.Clone},
 		{name: "a block less", file: transactionsFile, blocks: drop(0), listed: Replaced, older: Gap},
@@ -142,9 +142,9 @@ func TestVerifyNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestVerifyRefusesWhatCannotBeIdentified holds that files of two runs, and a manifest that is
-// not whole, are errors and no Damage.
-func TestVerifyRefusesWhatCannotBeIdentified(t *testing.T) {
+// TestVerifyRefusesUnidentifiedFiles checks that files of two runs and a damaged manifest are errors, not a
+// Damage.
+func TestVerifyRefusesUnidentifiedFiles(t *testing.T) {
 	for name, change := range map[string]func(dir, other string) error{
 		"no manifest": func(dir, _ string) error { return os.Remove(filepath.Join(dir, ManifestFile)) },
 		"half a manifest": func(dir, _ string) error {

@@ -10,41 +10,41 @@ import (
 	"sync/atomic"
 )
 
-// The names of the files of a history, and of the folder that Ref speaks of.
+// These are the names of a history's files, and of the folder in a Ref.
 const (
 	folder           = "history"
 	transactionsFile = FileName
 )
 
-// FileName is that of the transactions, in a history's folder.
+// FileName is the file of the transactions in a history's folder.
 const FileName = "transactions.bin"
 
 const recording = "record the history"
 
-// maxAge is how long a client keeps a record to itself, by the records' own End.
+// maxAge is the maximal time that a client keeps a record in its buffer, measured by the records' End.
 const maxAge = 1e9
 
-// The size of a block. All clients together fill about fillBudget, so that many
-// clients have small blocks: 64 kB for up to 256 clients, 1 kB from 16,384 on.
+// These constants determine the size of a block. All clients together fill about fillBudget, so that many
+// clients have small blocks: 64 kB for up to 256 clients, and 1 kB from 16,384 on.
 const (
 	fillBudget = 16 << 20
 	minBlock   = 1 << 10
 	maxBlock   = 64 << 10
-	// pauseBudget is about how much few clients fill while the disk pauses.
+	// pauseBudget is about the amount of data that a few clients may produce while the disk pauses.
 	pauseBudget = 32 << 20
 )
 
-// Writer writes the history of one run. Each client appends to its own
-// ClientWriter; full blocks go to one goroutine, which writes the file.
+// Writer writes the history of one run. Each client appends to its own ClientWriter; one goroutine writes the
+// full blocks to the file.
 type Writer struct {
 	clients []ClientWriter
-	size    int         // of a block's buffer
+	size    int         // size of a block's buffer
 	blocks  chan *block // to the goroutine
-	free    sync.Pool   // of blocks
+	free    sync.Pool   // unused blocks
 	stop    chan struct{}
 	done    chan struct{}
 	out     *blockFile
-	dir     string // of the manifest; empty: there is none
+	dir     string // folder of the manifest; empty: none
 	failure *failure
 	closed  bool
 	result  error
@@ -56,11 +56,11 @@ type block struct {
 	client  uint32
 	records uint32
 
-	_ [96]byte // 128 in all: no two of them on one cache line
+	_ [96]byte // 128 bytes in all: no two blocks share a cache line
 }
 
-// failure holds the first error. It lives apart from all that is written
-// often, so that every client can look at it for each transaction at no cost.
+// failure holds the first error. It is separate from all frequently written data, so that every client can
+// check it for each transaction at no cost.
 type failure struct {
 	_   [64]byte
 	err atomic.Pointer[error]
@@ -76,20 +76,19 @@ func (f *failure) get() error {
 
 func (f *failure) set(err error) { f.err.CompareAndSwap(nil, &err) }
 
-// Create starts the history of a run in dir, the run's history folder, which is
-// made if it is missing. A folder that holds a history is refused. clients is
-// the number of ClientWriters, those of background clients included.
+// Create starts the history of a run in dir, the run's history folder, and creates dir if necessary. An
+// existing history is an error. clients is the number of ClientWriters, including background clients.
 func Create(dir string, h Header, clients int) (*Writer, error) {
 	path := filepath.Join(dir, transactionsFile)
 	if clients < 1 {
-		return nil, fmt.Errorf("%s in %s: %d clients: take at least one", recording, path, clients)
+		return nil, fmt.Errorf("%s in %s: %d clients: use at least one", recording, path, clients)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, explain(recording, dir, err)
 	}
 	f, err := createFile(path, os.O_EXCL)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%s in %s: a history is there already: choose another folder with --out: %w", recording, path, fs.ErrExist)
+		return nil, fmt.Errorf("%s in %s: a history exists already: choose another folder with --out: %w", recording, path, fs.ErrExist)
 	}
 	if err != nil {
 		return nil, explain(recording, path, err)
@@ -101,7 +100,7 @@ func Create(dir string, h Header, clients int) (*Writer, error) {
 	return w, err
 }
 
-// create starts a history whose preamble keeps header as JSON.
+// create starts a history with header as JSON in its preamble.
 func create(f file, path string, header any, clients int) (*Writer, error) {
 	out, err := startFile(f, recording, path, transactions, header)
 	if err != nil {
@@ -116,9 +115,9 @@ func create(f file, path string, header any, clients int) (*Writer, error) {
 		out:     out,
 		failure: new(failure),
 	}
-	// Every client has one buffer, and all may hand theirs over at once. Few
-	// clients get more, so that a disk may pause; they are made when needed. A client
-	// waits when the disk is so slow that the channel is full.
+	// Every client has one buffer, and all may deliver theirs together. Additional buffers for a few clients,
+	// created on demand, allow the disk to pause. A client waits if the disk is so slow that the channel is
+	// full.
 	w.blocks = make(chan *block, max(2*clients+16, pauseBudget/w.size)-clients)
 	w.free.New = func() any { return &block{data: make([]byte, 0, w.size)} }
 	for i := range w.clients {
@@ -131,15 +130,13 @@ func create(f file, path string, header any, clients int) (*Writer, error) {
 // Client returns the writer of client i, from 0.
 func (w *Writer) Client(i int) *ClientWriter { return &w.clients[i] }
 
-// Err returns the first error in writing so far; it may be called at any time
-// from any goroutine. From then on the history grows no more, but what was
-// written before stays readable.
+// Err returns the first write error so far. Any goroutine may call it at any time. After an error the history
+// does not grow, but its earlier content remains readable.
 func (w *Writer) Err() error { return w.failure.get() }
 
-// Copy adds all that another recording of the same run holds, whose clients were in
-// another process, as it is. Where that one is damaged or incomplete an error says so, and
-// what was whole before is there; then this one is to Fail too, once all is copied that
-// there is. r must not grow any more.
+// Copy adds another recording of the same run, whose clients were in another process. If that recording is
+// damaged or incomplete, Copy adds its intact beginning and returns an error; the caller must then call Fail
+// after all copies. r must not grow any more.
 func (w *Writer) Copy(r *Reader) error {
 	var buffer []byte
 	for b, err := range r.Blocks() {
@@ -160,24 +157,24 @@ func (w *Writer) Copy(r *Reader) error {
 	return w.copiedWhole(r)
 }
 
-// manyClients says that a recording has a client that this one cannot have.
+// manyClients returns the error for a client number that this recording cannot have.
 func (r *Reader) manyClients(client uint32, of int) error {
-	return fmt.Errorf("%s in %s: there is a client %d, and a part of it is to be added to a recording of %d: take the parts of one run", recording, r.source.path, client, of)
+	return fmt.Errorf("%s in %s: it has a client %d, but the target has only %d clients: use the parts of one run", recording, r.source.path, client, of)
 }
 
-// copiedWhole says that a recording of which all was copied has no end.
+// copiedWhole returns an error if a recording that was copied completely has no end.
 func (w *Writer) copiedWhole(r *Reader) error {
 	if r.Complete() {
 		return nil
 	}
-	return fmt.Errorf("%s in %s: %s ends before its time: the history is not complete", recording, w.out.path, r.source.path)
+	return fmt.Errorf("%s in %s: %s ends early: the history is not complete", recording, w.out.path, r.source.path)
 }
 
-// Fail has the history end with an error and stay incomplete, unless there is one already.
+// Fail records an error, unless there is one already. The history stays incomplete.
 func (w *Writer) Fail(err error) { w.failure.set(err) }
 
-// Close completes the history, after all clients have flushed. Where one has
-// not, or writing has failed, it says so and the history stays incomplete.
+// Close completes the history. All clients must have flushed. If one has not, or if writing failed, Close
+// returns an error and the history stays incomplete.
 func (w *Writer) Close() error {
 	if w.closed {
 		return w.result
@@ -187,11 +184,11 @@ func (w *Writer) Close() error {
 	<-w.done
 	for i := range w.clients {
 		if w.clients[i].holds.Load() {
-			w.failure.set(fmt.Errorf("%s in %s: client %d has not handed over its last records: the history is not complete", recording, w.out.path, i))
+			w.failure.set(fmt.Errorf("%s in %s: client %d has not delivered its last records: the history is not complete", recording, w.out.path, i))
 			break
 		}
 	}
-	w.drain() // what came while the goroutine was stopping
+	w.drain() // blocks that arrived while the goroutine was stopping
 	if w.result = w.Err(); w.result != nil {
 		_ = w.out.f.Close()
 		return w.result
@@ -205,8 +202,8 @@ func (w *Writer) Close() error {
 	return w.result
 }
 
-// write is the goroutine. It goes on taking blocks after an error, so that no
-// client ever waits for a disk that is full.
+// write is the goroutine's function. It accepts blocks after an error too, so that no client waits for a full
+// disk.
 func (w *Writer) write() {
 	defer close(w.done)
 	for {
@@ -238,29 +235,27 @@ func (w *Writer) put(b *block) {
 			w.failure.set(err)
 		}
 	}
-	if cap(b.data) == w.size { // it was not made for one large record
+	if cap(b.data) == w.size { // not made for one large record
 		w.free.Put(b)
 	}
 }
 
-// ClientWriter is the part of the history that one client writes. One goroutine
-// uses it at a time. It fills a buffer of its own and hands it over when it is
-// full or when its first record is a second older than its last.
+// ClientWriter is one client's part of the history. It must be used by one goroutine at a time. It delivers
+// its buffer when the buffer is full, or when its first record is one second older than its last.
 type ClientWriter struct {
 	w       *Writer
-	block   *block // nil until the first record
+	block   *block // nil before the first record
 	context context
 	first   int64 // End of the block's first record
 	number  uint32
-	scratch []byte      // of records larger than a block
-	earlier earlier     // the last one of these
-	holds   atomic.Bool // records are in block; set once a block, for Close
+	scratch []byte      // for records larger than a block
+	earlier earlier     // the last such record
+	holds   atomic.Bool // block has records; set once for each block, for Close
 	_       [64]byte    // the next client's fields are on another cache line
 }
 
-// Append copies tx into the history. It takes no lock and allocates nothing
-// except for a transaction larger than a block. An error is the Writer's first
-// one: nothing more is recorded.
+// Append copies tx into the history. It takes no lock, and allocates memory only for a transaction larger
+// than a block. The error is the Writer's first one; after it, nothing more is recorded.
 func (c *ClientWriter) Append(tx *Transaction) error {
 	if err := c.w.failure.get(); err != nil {
 		return err
@@ -283,7 +278,7 @@ func (c *ClientWriter) Append(tx *Transaction) error {
 	return nil
 }
 
-// begin makes sure that there is a block, whose first record is tx if it is new.
+// begin ensures that there is a block. tx becomes the first record of a new one.
 func (c *ClientWriter) begin(tx *Transaction) {
 	if c.block != nil && c.block.records > 0 {
 		return
@@ -298,8 +293,7 @@ func (c *ClientWriter) begin(tx *Transaction) {
 	c.holds.Store(true)
 }
 
-// appendLarge records a transaction that may not fit a block: where it does fit
-// after all it goes into one, else it gets a block of its own size.
+// appendLarge records a transaction that may exceed a block. If it does, it gets a block of its own size.
 func (c *ClientWriter) appendLarge(tx *Transaction) error {
 	alone := c.context
 	alone.startBlock()
@@ -331,8 +325,7 @@ func (c *ClientWriter) appendLarge(tx *Transaction) error {
 	return c.send(large)
 }
 
-// Flush hands over what the client holds. The goroutine that appends calls it
-// once at its end.
+// Flush delivers the buffered records. The goroutine that appends must call it once at its end.
 func (c *ClientWriter) Flush() error {
 	if c.block == nil || c.block.records == 0 {
 		return c.w.failure.get()

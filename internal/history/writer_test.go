@@ -52,7 +52,7 @@ func record(t testing.TB, dir string, clients [][]Transaction) {
 	must(t, w.Close())
 }
 
-// read returns what a history yields, and its error.
+// read returns the content of a history and its error.
 func read(r *Reader) (txs []Transaction, refs []Ref, err error) {
 	for rec, err := range r.Transactions() {
 		if err != nil {
@@ -75,9 +75,9 @@ func TestHistoryGivesBackWhatClientsRecorded(t *testing.T) {
 			total++
 		}
 	}
-	big := randomTransaction(r, 100_000) // a whole audit
+	big := randomTransaction(r, 100_000) // a complete audit
 	big.ID = NewID(1, 0, 1<<31)
-	middle := randomTransaction(r, 1300) // may not fit a block, but does
+	middle := randomTransaction(r, 1300) // close to the size of a block
 	for i := range middle.Ops {
 		middle.Ops[i] = Op{Object: uint64(i)}
 	}
@@ -92,7 +92,7 @@ func TestHistoryGivesBackWhatClientsRecorded(t *testing.T) {
 	if !reflect.DeepEqual(h.Header(), testHeader) || !h.Complete() || (h.end == atCut) {
 		t.Fatalf("header %+v, complete %v, truncated %v", h.Header(), h.Complete(), (h.end == atCut))
 	}
-	for range 2 { // it may be ranged over several times
+	for range 2 { // the sequence can be used repeatedly
 		next := make([]int, len(clients))
 		for rec, err := range h.Transactions() {
 			must(t, err)
@@ -166,7 +166,7 @@ func TestCloseRefusesWhatWasNotHandedOver(t *testing.T) {
 	must(t, err)
 	tx := Transaction{ID: 1}
 	must(t, w.Client(1).Append(&tx))
-	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "client 1 has not handed over") || w.Err() == nil {
+	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "client 1 has not delivered") || w.Err() == nil {
 		t.Errorf("close: %v", err)
 	}
 	if err := w.Client(1).Flush(); err == nil {
@@ -222,7 +222,7 @@ func TestClientsMayStillRecordWhileClosing(t *testing.T) {
 	}
 }
 
-// fullDisk takes so many bytes and then, like a disk, a part of the next write.
+// fullDisk accepts a number of bytes and then, like a disk, a part of the next write.
 type fullDisk struct {
 	file
 	left    int
@@ -348,7 +348,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	for range 200 {
 		round()
 	}
-	if got := testing.AllocsPerRun(50, round); got > 2 { // a further buffer, now and then, while the disk pauses
+	if got := testing.AllocsPerRun(50, round); got > 2 { // further buffers are allocated while the disk pauses
 		t.Errorf("%v allocations in 1000 transactions", got)
 	}
 	must(t, c.Flush())
@@ -370,7 +370,7 @@ func BenchmarkAppend(b *testing.B) {
 	must(b, w.Close())
 }
 
-// BenchmarkAppendTogether has a client on every processor, each with its own data.
+// BenchmarkAppendTogether runs one client on every processor, each with its own data.
 func BenchmarkAppendTogether(b *testing.B) {
 	w, err := Create(b.TempDir(), testHeader, 64)
 	must(b, err)

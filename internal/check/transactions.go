@@ -189,6 +189,21 @@ func numberBlocks(b blocks, from int) (starts map[int64]int, n int, ok bool) {
 	return starts, n, true
 }
 
+// CountTransactions returns how many transactions sources have, as far as the heads of their blocks say
+// so; 0 if one has no blocks or they are damaged.
+func CountTransactions(sources []Source) (n int) {
+	for _, source := range sources {
+		b, ok := source.(blocks)
+		if !ok {
+			return 0
+		}
+		if _, n, ok = numberBlocks(b, n); !ok {
+			return 0
+		}
+	}
+	return n
+}
+
 func (t *Transactions) addOneByOne(w *Watch, source Source, number int, grow func(n int), each func(worker int, i uint32, tx *history.Transaction) error) (problem error) {
 	for rec := range Each(w, "the history", source.Transactions(), &problem) {
 		if err := t.Add(rec.Transaction, number); err != nil {

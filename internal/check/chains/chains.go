@@ -90,6 +90,17 @@ func unproved(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errOpen, fmt.Sprintf(format, args...))
 }
 
+// Contradiction is an error of Prove that names an object at which no serial order goes on.
+type Contradiction struct {
+	Object uint64
+	err    error
+}
+
+func (c *Contradiction) Error() string { return c.err.Error() }
+
+// Unwrap returns an error of which Open is true.
+func (c *Contradiction) Unwrap() error { return c.err }
+
 // Open reports whether an error of Prove means that no proof was found.
 func Open(err error) bool { return errors.Is(err, errOpen) }
 

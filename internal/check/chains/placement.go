@@ -99,6 +99,13 @@ func (p *placement) fail(format string, args ...any) {
 	}
 }
 
+// failAt is fail at an object.
+func (p *placement) failAt(n uint32, format string, args ...any) {
+	if p.err == nil {
+		p.err = &Contradiction{Object: uint64(n), err: unproved(format, args...)}
+	}
+}
+
 // warm loads the objects of some events into the processor's cache, all at once. An object that is only read
 // is loaded at the beginning of its reader, the others at the end.
 func (p *placement) warm(list []event) {
@@ -143,7 +150,7 @@ func (p *placement) begin(t *transaction) {
 			t.lacking++
 			p.wait(t, int32(i), version{op.object(), op.version})
 		default:
-			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object())
+			p.failAt(op.object(), "%v read version %d of object %d after it was overwritten", t.id, op.version, op.object())
 		}
 	}
 	if len(ops) > manyReads && t.has(reader) && t.lacking == 0 {
@@ -178,7 +185,7 @@ func (p *placement) end(t *transaction) {
 		if op := &ops[i]; op.write() {
 			made := version{op.object(), op.version + 1}
 			if p.makers[made] != nil {
-				p.fail("%v and %v made version %d of object %d", t.id, p.makers[made].id, made.number, made.object)
+				p.failAt(made.object, "%v and %v made version %d of object %d", t.id, p.makers[made].id, made.number, made.object)
 			}
 			p.makers[made] = t
 			for w := range p.waiters.of(made) {
@@ -235,8 +242,24 @@ func (p *placement) finish(w *check.Watch) {
 	}
 	p.breakCircles(w)
 	if p.open > 0 {
-		p.fail("%d transactions found no place", p.open)
+		p.failAt(p.stuckAt(), "%d transactions found no place", p.open)
 	}
+}
+
+// stuckAt returns an object whose version the first transaction without a place lacks.
+func (p *placement) stuckAt() uint32 {
+	for _, t := range p.queue[p.first:] {
+		if t == nil || t.state == placed {
+			continue
+		}
+		ops := t.operations()
+		for i := range ops {
+			if n := ops[i].object(); p.objects[n].version != ops[i].version {
+				return n
+			}
+		}
+	}
+	return 0
 }
 
 // settle retries transactions until no more can be placed.
@@ -304,7 +327,7 @@ func (p *placement) try(t *transaction) {
 			p.wait(t, overwriter, version{op.object(), op.version})
 			return
 		case o.version > op.version:
-			p.fail("%v and %v made version %d of object %d", t.id, o.writer, op.version+1, op.object())
+			p.failAt(op.object(), "%v and %v made version %d of object %d", t.id, o.writer, op.version+1, op.object())
 			return
 		case o.pins > 0:
 			p.wait(t, overwriter, version{op.object(), pinned})
@@ -367,7 +390,7 @@ func (op *operation) apply(o *object, t *transaction) {
 // write adds the next version of an object.
 func (p *placement) write(t *transaction, op *operation, o *object) {
 	if op.seen() && (op.value != o.value || op.writer != o.writer) {
-		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
+		p.failAt(op.object(), "%v read something else than version %d of object %d", t.id, op.version, op.object())
 		return
 	}
 	if p.dependencies += int(o.reads); o.writer != 0 {
@@ -375,7 +398,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 	}
 	op.apply(o, t)
 	if o.value < p.in.Floor && p.in.End != nil {
-		p.fail("object %d fell to %d", op.object(), o.value)
+		p.failAt(op.object(), "object %d fell to %d", op.object(), o.value)
 	}
 	if t.has(unknown) {
 		delete(p.makers, version{op.object(), o.version})
@@ -399,7 +422,7 @@ func (p *placement) write(t *transaction, op *operation, o *object) {
 // pin keeps a version from being overwritten until its reader t is placed.
 func (p *placement) pin(t *transaction, op *operation, o *object) {
 	if op.value != o.value || op.writer != o.writer {
-		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object())
+		p.failAt(op.object(), "%v read something else than version %d of object %d", t.id, op.version, op.object())
 	}
 	o.pins++
 }

@@ -45,6 +45,13 @@ type NoHistory struct{}
 // CutOff states that a recording was cut off, so the last requests of its clients are not known.
 type CutOff struct{}
 
+// Part states that a long history was examined in part and that the part shows no violation.
+type Part struct {
+	Accounts     int `json:"accounts"`     // whose versions were examined
+	Transactions int `json:"transactions"` // that were examined
+	Of           int `json:"of"`           // transactions
+}
+
 // Unreadable states that an input of the check could not be read or failed its verification.
 type Unreadable struct {
 	Problem string `json:"problem"` // the error, which names the file
@@ -78,6 +85,7 @@ type Nothing struct {
 func (NoEnd) Fact() string       { return "no-end-state" }
 func (NoHistory) Fact() string   { return "no-history" }
 func (CutOff) Fact() string      { return "cut-off" }
+func (Part) Fact() string        { return "part" }
 func (Unreadable) Fact() string  { return "unreadable" }
 func (OtherRuns) Fact() string   { return "other-runs" }
 func (Clocks) Fact() string      { return "clocks-uncertain" }

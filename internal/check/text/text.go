@@ -97,6 +97,9 @@ func (s Speaker) common(f fact.Fact) string {
 		return "there is no history of what the clients did; give the run's directory"
 	case fact.CutOff:
 		return "the recording was cut off, so what was sent last is not known"
+	case fact.Part:
+		return fmt.Sprintf("%s are too many to examine each of them; the %s that touch %s show no violation",
+			check.Plural(f.Of, s.one()), check.Group(f.Transactions), check.Plural(f.Accounts, "account"))
 	case fact.Unreadable:
 		return f.Problem
 	case fact.OtherRuns:

@@ -67,6 +67,8 @@ func TestReasonClauses(t *testing.T) {
 		{fact.NoEnd{}, "Not decided: the end state was not downloaded; give --db."},
 		{fact.NoEnd{Run: 3}, "Not decided: run 3 may have gone on after the end state was downloaded; give --db to download it now."},
 		{fact.CutOff{}, "Not decided: the recording was cut off, so what was sent last is not known."},
+		{fact.Part{Accounts: 2500, Transactions: 3000000, Of: 38000000},
+			"Not decided: 38,000,000 transfers are too many to examine each of them; the 3,000,000 that touch 2,500 accounts show no violation."},
 		{fact.Unreadable{Problem: "history/end-objects.bin: checksum of block 3"}, "Not decided: history/end-objects.bin: checksum of block 3."},
 		{fact.OtherRuns{Runs: []uint64{2}, Count: 1}, "Not decided: the ledger has 1 transfer of run 2, whose recording was not given: give its directory too."},
 		{fact.OtherRuns{Runs: []uint64{2, 5}, Count: 9}, "Not decided: the ledger has 9 transfers of the runs 2, 5, whose recordings were not given: give their directories too."},

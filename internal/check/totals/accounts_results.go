@@ -186,7 +186,8 @@ func (b *balances) forkedAccounts() int {
 
 // lostUpdatesExplainBooks reports whether every account that disagrees with the ledger has a lost update.
 func (b *balances) lostUpdatesExplainBooks() bool {
-	return len(b.chain.forks) > 0 && b.forkedAccounts() == b.end.wrong.count
+	covered := b.focus == nil || !b.focus.partial
+	return covered && len(b.chain.forks) > 0 && b.forkedAccounts() == b.end.wrong.count
 }
 
 // markLostUpdates marks the findings of the ledger about accounts with a lost update.

@@ -53,9 +53,12 @@ func (b *balances) readLedger() error {
 			switch {
 			case ok:
 				b.Txns.List[t].Flags |= check.Tombstone
-			case b.Txns.Covers(leg.Transaction.Run()):
+			case b.focus == nil && b.Txns.Covers(leg.Transaction.Run()):
 				b.end.closed = append(b.end.closed, leg.Transaction)
 			}
+			return
+		}
+		if !ok && !b.focus.covers(leg.Object) {
 			return
 		}
 		if !ok {
@@ -68,7 +71,10 @@ func (b *balances) readLedger() error {
 			n.Flags |= check.Repeated
 			b.end.twice = append(b.end.twice, t)
 		}
-		if !b.has(leg.Object) {
+		if b.exists(leg.Object) && !b.focus.covers(leg.Object) {
+			return
+		}
+		if !b.exists(leg.Object) {
 			what := fact.ForeignLeg{By: leg.Transaction, Object: b.objectToShow(leg.Object)}
 			b.end.strange.add(what)
 			b.Show(check.Ledger, "", leg.Transaction, what.Object, what)
@@ -101,6 +107,9 @@ func (b *balances) readAccounts() (problem error) {
 			what := fact.Negative{Object: b.objectToShow(a.N), By: a.Writer, Balance: a.Value, Version: a.Version, Ended: true}
 			b.Show(check.NonNegative, "", a.Writer, what.Object, what)
 			b.end.negative.add(a)
+		}
+		if !b.focus.covers(a.N) {
+			continue
 		}
 		want, legs := b.in.Opening(a.N), uint32(0)
 		s := b.slots.find(a.N)

@@ -40,8 +40,11 @@ type Predicate struct {
 // takes reports whether an account of the group with this balance satisfies the predicate.
 func (q Predicate) takes(balance, low int64) bool { return balance != 0 && (!q.Low || balance < low) }
 
-// has reports whether the load made the account or a client may have opened it.
-func (b *balances) has(n uint64) bool { return n < b.in.Accounts || b.in.Predicates != nil }
+// exists reports whether the load made the account or a client may have opened it.
+func (b *balances) exists(n uint64) bool { return n < b.in.Accounts || b.in.Predicates != nil }
+
+// has reports whether an account exists and is examined.
+func (b *balances) has(n uint64) bool { return b.exists(n) && b.focus.covers(n) }
 
 // open reports whether a client has opened the account and, according to the ledger, no client has closed it.
 func (s *slot) open() bool { return s.legs > 0 && s.sum != 0 }

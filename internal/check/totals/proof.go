@@ -17,18 +17,19 @@ var errOdd = errors.New("a transaction shows a violation")
 
 // prove looks for a serial order of all transactions, in one pass and with little memory. If an order exists
 // except for some circles, it returns the results of the checks; all are valid except those of the order.
-// Otherwise it returns nil, and the checks must examine the whole history.
-func prove(ctx context.Context, in AccountsInput) ([]check.Result, error) {
+// Otherwise the results are nil, and the checks must examine the history. Then suspects are accounts at which
+// the serial order does not go on.
+func prove(ctx context.Context, in AccountsInput) (results []check.Result, suspects []uint64, err error) {
 	b := newAccounts(ctx, in, 0)
 	proof, err := b.prove(in.End, in.Floor)
 	if err != nil || proof == nil || in.End != nil && !proof.Sum.Equals(in.Total) {
-		return nil, err
+		return nil, b.suspects, err
 	}
-	results := b.proved(proof)
+	results = b.proved(proof)
 	if b.Watch.Err != nil {
-		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
+		return nil, nil, fmt.Errorf("check the history: %w", b.Watch.Err)
 	}
-	return results, nil
+	return results, nil, nil
 }
 
 // prove returns the proof for the transactions of b and an end state, or nil if none was found.
@@ -46,6 +47,7 @@ func (b *balances) prove(end check.EndState, floor int64) (*chains.Proof, error)
 		Objects: b.in.Accounts, Opening: b.in.Opening, Floor: floor, History: recordings, End: end, Loose: !b.overwroteRead(), Look: b.lookAnew,
 	})
 	b.Input.OnViolation = report
+	b.suspects = suspectOf(err)
 	switch {
 	case err != nil && !chains.Open(err):
 		return nil, fmt.Errorf("check the history: %w", err)

@@ -137,7 +137,7 @@ func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64)
 // there was a proof.
 func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
 	t.Helper()
-	quick, err := prove(t.Context(), in)
+	quick, _, err := prove(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +357,7 @@ func TestProofsAgainstDefinition(t *testing.T) {
 			own := history.NewID(1, uint64(i)+1, 1)
 			rename(w, w.Txns[i].ID, own)
 		}
-		results, err := prove(t.Context(), w.input(isolation.StrictSerializable))
+		results, _, err := prove(t.Context(), w.input(isolation.StrictSerializable))
 		if err != nil {
 			t.Fatal(err)
 		}

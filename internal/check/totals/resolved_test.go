@@ -46,7 +46,7 @@ func TestResolvedByTheLedger(t *testing.T) {
 		in := w.input(isolation.StrictSerializable)
 		in.Audited = nil
 		in.Resolved = &proved
-		quick, err := prove(t.Context(), in)
+		quick, _, err := prove(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -416,7 +416,7 @@ func TestNoProofWithoutOneClock(t *testing.T) {
 		runs := deal(w, 2, rng, 0)
 		change(runs)
 		in := w.inputOf(isolation.StrictSerializable, runs)
-		if results, err := prove(t.Context(), in); err != nil || results != nil {
+		if results, _, err := prove(t.Context(), in); err != nil || results != nil {
 			t.Errorf("%s: %v, %v", name, results, err)
 		}
 	}

@@ -32,7 +32,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 		OnViolation: recorded.OnViolation,
 	}
 	if !recorded.Part {
-		in.Size = size(recorded.History)
+		in.Size = check.CountTransactions(recorded.History)
 		if in.Size > manyTransactions {
 			defer debug.SetGCPercent(debug.SetGCPercent(sparing))
 		}
@@ -76,25 +76,6 @@ const (
 	// made stays, and collecting costs little beside it.
 	sparing = 10
 )
-
-// size returns how many transactions recordings have, as far as their blocks say so.
-func size(sources []check.Source) (n int) {
-	for _, source := range sources {
-		s, ok := source.(interface {
-			Blocks() iter.Seq2[history.Block, error]
-		})
-		if !ok {
-			return 0
-		}
-		for block, err := range s.Blocks() {
-			if err != nil || block.Records > block.Length {
-				return 0 // whoever reads the transactions finds that, too
-			}
-			n += int(block.Records)
-		}
-	}
-	return n
-}
 
 // workerClocks are the errors of the clocks of one run's workers, each of which has a source; false where
 // there are none, or they cannot be compared.

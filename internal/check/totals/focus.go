@@ -1,0 +1,327 @@
+package totals
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/chains"
+	"stroppy/internal/check/fact"
+	"stroppy/internal/history"
+)
+
+// A look at everything takes about 270 bytes for each transaction. So a long history that has no
+// proof is looked at in part: at some accounts, and at every transaction that touches one of them.
+// A violation that these transactions show is one of the whole history. What they do not show is
+// unknown. The accounts are first those that something is wrong with:
+//
+//   - the balance or version in the end is not what the ledger makes of it;
+//   - the legs in the ledger are not those that clients sent and saw committed;
+//   - no serial order goes on at the account (chains.Contradiction).
+const (
+	mostExamined = 6 << 20 // transactions of a history that is examined whole
+	mostFocused  = 3 << 20 // transactions that are examined of a longer one
+)
+
+// focus says which part of a history is examined.
+type focus struct {
+	accounts map[uint64]bool
+	also     map[history.ID]bool // transactions that others name as the makers of versions of the accounts
+	partial  bool                // something is wrong with further accounts
+
+	books
+}
+
+// books are the sums of a pass over everything.
+type books struct {
+	transactions, committed, examined int
+	accounts                          []sums
+	inDoubt                           map[history.ID]bool // of unknown outcome; true: the ledger has it
+	clients                           map[history.ID]*sequence
+}
+
+// sequence is what was recorded of a client: how many transactions, and the bounds of their numbers.
+type sequence struct{ count, first, last uint64 }
+
+// gapless reports whether no transaction of a client is missing or is there twice.
+func (q *sequence) gapless() bool { return q.first <= 1 && q.last-q.first+1 == q.count }
+
+// sums are what one pass keeps of an account: 48 bytes.
+type sums struct {
+	difference uint64 // between the legs that clients saw committed and those in the ledger; 0: none
+	balance    int64  // of the legs in the ledger, cents
+	last       history.ID
+	version    uint64 // which last made, the highest in the ledger
+	legs       uint32
+	touched    uint32 // transactions but for audits
+	wrong      bool
+}
+
+// keeps reports whether a transaction is examined.
+func (f *focus) keeps(tx *history.Transaction) bool {
+	return f.also[tx.ID] || slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return f.accounts[op.Object] })
+}
+
+// covers reports whether the versions of an account are examined.
+func (f *focus) covers(account uint64) bool { return f == nil || f.accounts[account] }
+
+// examineLong examines a part of a long history. It returns nil if the history is short, or of a
+// kind of which no part can be examined alone.
+func examineLong(ctx context.Context, in AccountsInput, suspects []uint64) ([]check.Result, error) {
+	if in.Predicates != nil || in.Part || in.End == nil || len(in.Early) > 0 || check.CountTransactions(in.History) <= in.wholeUpTo() {
+		return nil, nil
+	}
+	w := check.Watch{Ctx: ctx}
+	f := new(focus)
+	err := f.books.read(&w, in)
+	if err == nil {
+		f.choose(suspects, in.focusOn())
+		err = f.addMakers(&w, in)
+	}
+	switch {
+	case w.Err != nil:
+		return nil, w.Err
+	case err != nil: // what cannot be read makes the checks unknown, as it does of a short history
+		return examine(ctx, in)
+	}
+	return f.examine(ctx, in)
+}
+
+// wholeUpTo returns how many transactions are examined whole.
+func (in *AccountsInput) wholeUpTo() int { return cmp.Or(in.whole, mostExamined) }
+
+// focusOn returns how many transactions of a longer history are examined.
+func (in *AccountsInput) focusOn() int { return cmp.Or(in.part, mostFocused) }
+
+// read makes the sums of all files.
+func (s *books) read(w *check.Watch, in AccountsInput) (problem error) {
+	s.accounts, s.inDoubt, s.clients = make([]sums, in.Accounts), map[history.ID]bool{}, map[history.ID]*sequence{}
+	for _, source := range in.History {
+		for rec := range check.Each(w, "the history", source.Transactions(), &problem) {
+			s.addTransaction(rec.Transaction)
+		}
+		if problem != nil {
+			return problem
+		}
+	}
+	for id, q := range s.clients {
+		if !q.gapless() {
+			return fmt.Errorf("client %d of run %d: a transaction is missing or recorded twice", id.Client(), id.Run())
+		}
+	}
+	for leg := range check.Each(w, "the ledger", in.End.Rows(), &problem) {
+		s.addLeg(&leg)
+	}
+	if problem != nil {
+		return problem
+	}
+	for o := range check.Each(w, "the accounts", in.End.Objects(), &problem) {
+		if o.N < in.Accounts {
+			a := &s.accounts[o.N]
+			a.wrong = a.difference != 0 || o.Value < 0 || o.Value != in.Opening(o.N)+a.balance ||
+				o.Version != uint64(a.legs) || o.Version != a.version || o.Writer != a.last
+		}
+	}
+	return problem
+}
+
+func (s *books) addTransaction(tx *history.Transaction) {
+	s.transactions++
+	number := tx.ID.Sequence()
+	client := tx.ID - history.ID(number)
+	q := s.clients[client]
+	if q == nil {
+		q = &sequence{first: number}
+		s.clients[client] = q
+	}
+	q.count, q.first, q.last = q.count+1, min(q.first, number), max(q.last, number)
+	background := tx.Kind.Background()
+	if tx.Outcome == history.Committed && !background {
+		s.committed++
+	}
+	legs := uint32(0)
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		if op.Object < uint64(len(s.accounts)) && !background {
+			s.accounts[op.Object].touched++
+		}
+		if !op.Write {
+			continue
+		}
+		if op.Object < uint64(len(s.accounts)) && tx.Outcome == history.Committed {
+			s.accounts[op.Object].difference += legHash(tx.ID, legs, op.Object, op.Amount)
+		}
+		legs++
+	}
+	if tx.Outcome == history.Unknown && legs > 0 {
+		s.inDoubt[tx.ID] = false
+	}
+}
+
+func (s *books) addLeg(leg *history.Row) {
+	if leg.Mark == history.Tombstone || leg.Object >= uint64(len(s.accounts)) {
+		return
+	}
+	a := &s.accounts[leg.Object]
+	if _, inDoubt := s.inDoubt[leg.Transaction]; inDoubt {
+		s.inDoubt[leg.Transaction] = true
+	} else {
+		a.difference -= legHash(leg.Transaction, leg.Number, leg.Object, leg.Amount)
+	}
+	a.legs++
+	if a.balance += leg.Amount; leg.Version > a.version {
+		a.version, a.last = leg.Version, leg.Transaction
+	}
+}
+
+func legHash(id history.ID, number uint32, object uint64, amount int64) uint64 {
+	return check.Mix(uint64(id)) * (check.Hash(number, object, amount) | 1)
+}
+
+// resolved returns what the ledger says of the transactions in doubt.
+func (s *books) resolved(by string) check.Resolved {
+	r := check.Resolved{Unknown: uint64(len(s.inDoubt)), By: by}
+	for _, applied := range s.inDoubt {
+		if applied {
+			r.Applied++
+		}
+	}
+	return r
+}
+
+// choose takes accounts until so many transactions touch them: the suspects, then those with wrong
+// books, then any.
+func (f *focus) choose(suspects []uint64, most int) {
+	f.accounts = map[uint64]bool{}
+	take := func(n uint64) bool {
+		if n >= uint64(len(f.books.accounts)) || f.accounts[n] {
+			return true
+		}
+		touched := int(f.books.accounts[n].touched)
+		if len(f.accounts) > 0 && f.examined+touched > most {
+			return false
+		}
+		f.accounts[n] = true
+		f.examined += touched
+		return true
+	}
+	for _, n := range suspects {
+		take(n)
+	}
+	for n := range f.books.accounts {
+		if f.books.accounts[n].wrong && !take(uint64(n)) {
+			f.partial = true
+		}
+	}
+	for n := range f.books.accounts {
+		if !take(uint64(n)) {
+			break
+		}
+	}
+}
+
+// addMakers adds the transactions that the ledger or a reader names as the maker of a version of one
+// of the accounts, and that do not touch it by their own records.
+func (f *focus) addMakers(w *check.Watch, in AccountsInput) (problem error) {
+	kept, makers := map[history.ID]bool{}, map[history.ID]bool{}
+	for _, source := range in.History {
+		for rec := range check.Each(w, "the history", source.Transactions(), &problem) {
+			if !f.keeps(rec.Transaction) {
+				continue
+			}
+			kept[rec.ID] = true
+			for i := range rec.Ops {
+				if op := &rec.Ops[i]; op.Observed && f.accounts[op.Object] && op.Writer != 0 && !kept[op.Writer] {
+					makers[op.Writer] = true
+				}
+			}
+		}
+		if problem != nil {
+			return problem
+		}
+	}
+	for leg := range check.Each(w, "the ledger", in.End.Rows(), &problem) {
+		if f.accounts[leg.Object] && !kept[leg.Transaction] {
+			makers[leg.Transaction] = true
+		}
+	}
+	for n := range f.accounts {
+		if last := f.books.accounts[n].last; last != 0 {
+			makers[last] = true
+		}
+	}
+	for id := range makers {
+		if kept[id] {
+			delete(makers, id)
+		}
+	}
+	f.also = makers
+	return problem
+}
+
+// examine makes the checks from the part.
+func (f *focus) examine(ctx context.Context, in AccountsInput) ([]check.Result, error) {
+	sources := in.History
+	in.History = nil
+	for _, source := range sources {
+		in.History = append(in.History, &focused{source, f})
+	}
+	b := newAccounts(ctx, in, 0)
+	b.focus = f
+	results := b.results()
+	if b.Watch.Cancelled() {
+		return nil, b.Watch.Err
+	}
+	b.Input.SetCommitted(uint64(f.committed))
+	b.Input.SetResolved(f.resolved(b.Words.Book))
+	why := fact.Part{Accounts: len(f.accounts), Transactions: len(b.Txns.List), Of: f.transactions}
+	for i := range results {
+		r := &results[i]
+		if r.Name == check.Total {
+			continue
+		}
+		for k := range r.Findings {
+			r.Findings[k].AtLeast = true
+		}
+		if r.Status == check.Valid {
+			r.Status, r.Why = check.Unknown, why
+		}
+	}
+	b.Settle(results, nil)
+	return results, nil
+}
+
+// focused is a source of the transactions that are examined.
+type focused struct {
+	check.Source
+	focus *focus
+}
+
+func (s *focused) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for rec, err := range s.Source.Transactions() {
+			if (err != nil || s.focus.keeps(rec.Transaction)) && !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// Has reports whether the source has all that a client sent, as far as it is examined.
+func (s *focused) Has(client uint64) bool {
+	part, ok := s.Source.(interface{ Has(client uint64) bool })
+	return !ok || part.Has(client)
+}
+
+// suspectOf returns the object that an error of a proof names.
+func suspectOf(err error) []uint64 {
+	var c *chains.Contradiction
+	if errors.As(err, &c) {
+		return []uint64{c.Object}
+	}
+	return nil
+}

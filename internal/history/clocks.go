@@ -69,10 +69,11 @@ func (r *Reader) readClocks(dir string) error {
 		err = json.Unmarshal(text, &kept)
 	}
 	if err != nil {
-		return fmt.Errorf("read the history in %s: %w: restore it from a copy", path, err)
+		return clocksDamage(path, BadRecord, err.Error()+": restore it from a copy")
 	}
 	if h := r.header; kept.Identity != (Identity{h.Workload, h.LoadID, h.Run, r.source.preamble}) {
-		return fmt.Errorf("read the history in %s: it belongs to %s and not to the history beside it: put the files of one run together", path, kept.Identity)
+		what := fmt.Sprintf("it belongs to %s and not to the history beside it: put the files of one run together", kept.Identity)
+		return clocksDamage(path, Replaced, what)
 	}
 	for i := range r.header.Clocks {
 		c := &r.header.Clocks[i]
@@ -83,6 +84,13 @@ func (r *Reader) readClocks(dir string) error {
 		}
 	}
 	return nil
+}
+
+// clocksDamage returns the damage of ClocksFile. Without that file the times of the history cannot be
+// compared, so the history counts as damaged.
+func clocksDamage(path string, problem Problem, what string) *Damage {
+	return &Damage{Input: Recorded, File: path, Problem: problem, Offset: -1, err: errDamaged, what: what,
+		doing: "read the clocks of the history"}
 }
 
 // plausibleClocks returns an error for impossible clocks: each client has exactly one clock, and the clients

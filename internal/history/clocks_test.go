@@ -3,6 +3,7 @@ package history
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -158,6 +159,27 @@ func TestUncertaintyAddsTwoErrors(t *testing.T) {
 	} {
 		if got := (&Header{Clocks: clocks}).Uncertainty(); got != want {
 			t.Errorf("%+v: %d and not %d", clocks, got, want)
+		}
+	}
+}
+
+// TestVerifyNamesDamagedClocks holds that a listed ClocksFile that is missing or altered is damage
+// of the history, and not an error.
+func TestVerifyNamesDamagedClocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		want   []Problem
+	}{
+		"whole":   {func(string) error { return nil }, nil},
+		"missing": {os.Remove, []Problem{Missing}},
+		"cut off": {func(path string) error { return os.Truncate(path, 40) }, []Problem{Replaced}},
+		"another": {func(path string) error { return os.WriteFile(path, []byte(`{"clocks":[]}`), 0o600) }, []Problem{Replaced}},
+	} {
+		dir := clocked(t)
+		must(t, KeepClocks(dir, []ClockError{{First: 0, Clients: 2}, {Clock: 1, First: 2, Clients: 4, Error: 1234}}))
+		must(t, c.change(filepath.Join(dir, ClocksFile)))
+		if got, _, err := verified(t, dir); err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
 		}
 	}
 }

@@ -19,6 +19,19 @@ type Reader struct {
 
 // Open opens the history in dir, the run's history folder. If there is none, the error is an fs.ErrNotExist.
 func Open(dir string) (*Reader, error) {
+	r, err := openWithoutClocks(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readClocks(dir); err != nil {
+		_ = r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// openWithoutClocks is Open without ClocksFile.
+func openWithoutClocks(dir string) (*Reader, error) {
 	s, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
 	if err != nil {
 		return nil, err
@@ -27,7 +40,7 @@ func Open(dir string) (*Reader, error) {
 	var d description
 	if err = s.unmarshal(&d); err == nil {
 		r.header, r.listed = d.Header, d.Listed
-		err = cmp.Or(r.plausible(), r.plausibleClocks(), r.readClocks(dir))
+		err = cmp.Or(r.plausible(), r.plausibleClocks())
 	}
 	if err != nil {
 		_ = s.close()

@@ -41,7 +41,7 @@ func Verify(ctx stdcontext.Context, dir string, workers int) (*Verified, error) 
 }
 
 func (v *Verified) verify(ctx stdcontext.Context, dir string, workers int) error {
-	r, err := Open(dir)
+	r, err := openWithoutClocks(dir)
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,11 @@ func (v *Verified) verify(ctx stdcontext.Context, dir string, workers int) error
 			return fmt.Errorf("%s in %s: %s is missing: restore it from a copy", r.source.doing, dir, ManifestFile)
 		}
 	}
-	if err := listed.clocks(dir); err != nil {
+	v.History = r
+	if err := v.failed(cmp.Or(listed.clocks(dir), r.readClocks(dir))); err != nil {
 		return err
 	}
-	v.History = r
+	v.Header = r.header
 	if err := v.failed(listed.verify(ctx, r.source, workers)); err != nil {
 		return err
 	}
@@ -159,19 +160,20 @@ func (m *manifest) compare(s *blockSource) error {
 			"restore it from a copy", s.footer.Records, s.footer.Blocks, want.Records, want.Blocks, ManifestFile)})
 }
 
-// clocks returns an error if the clock file in dir is missing or differs from its entry.
+// clocks returns the damage of the clock file in dir if it is missing or differs from its entry.
 func (m *manifest) clocks(dir string) error {
 	want, listed := m.Files[ClocksFile]
 	if !listed {
 		return nil
 	}
 	path := filepath.Join(dir, ClocksFile)
-	text, err := os.ReadFile(path)
-	if err == nil && checksum(text) != want.Checksum {
-		err = fmt.Errorf("it is not the file that %s names", ManifestFile)
-	}
-	if err != nil {
-		return fmt.Errorf("read the clocks of the history in %s: %w: restore it from a copy", path, err)
+	switch text, err := os.ReadFile(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return clocksDamage(path, Missing, "restore it from a copy")
+	case err != nil:
+		return clocksDamage(path, BadRecord, err.Error())
+	case checksum(text) != want.Checksum:
+		return clocksDamage(path, Replaced, fmt.Sprintf("it is not the file that %s names: restore it from a copy", ManifestFile))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func importRules() []importRule {
 		{name: "internal/cli", any: true},
 		{name: "internal/scenario", imports: []string{"internal/history", "internal/isolation", "internal/nemesis", "internal/pace", "internal/setting", "internal/spelling", "internal/workload"}},
 		{name: "internal/setting", leaf: true},
+		{name: "internal/tier", leaf: true},
 		{name: "internal/spelling"},
 		{name: "internal/run", imports: []string{"internal/scenario", "internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/check/cause", "internal/check/fact", "internal/check/text", "internal/stats", "internal/isolation", "internal/report", "internal/resource"}},
 		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/setting", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/fact", "internal/check/graph", "internal/check/lists", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},

@@ -140,8 +140,8 @@ func holdDist(t *testing.T) {
 	if makefile := read(t, "../Makefile"); !strings.Contains(makefile, "\ndist:\n\tgo -C tools/dist run .\n") {
 		t.Error("the Makefile's target dist is not go -C tools/dist run .")
 	}
-	if script := read(t, "../scripts/test.sh"); !strings.Contains(script, "go -C tools/dist test ") {
-		t.Error("scripts/test.sh does not run the tests of tools/dist")
+	if script := read(t, "../scripts/test.sh"); !strings.Contains(script, `modules="tools/bench tools/dist tools/chart"`) {
+		t.Error("scripts/test.sh does not test tools/dist")
 	}
 }
 
@@ -233,11 +233,14 @@ func parseCommand(number int, line string) command {
 	return c
 }
 
+// documentsVariable asks for the commands of the documents. Its value is the tier, see skipOtherTier.
+const documentsVariable = "STROPPY_TEST_DOCUMENTS"
+
 // needDocuments skips a test that runs clusters for minutes, unless scripts/test.sh or its user asks for it.
 func needDocuments(t *testing.T) {
 	t.Helper()
-	if testing.Short() || os.Getenv("STROPPY_TEST_DOCUMENTS") == "" {
-		t.Skip("runs clusters for minutes: set STROPPY_TEST_DOCUMENTS=on, or use scripts/test.sh")
+	if testing.Short() || os.Getenv(documentsVariable) == "" {
+		t.Skip("runs clusters for minutes: set " + documentsVariable + "=on, or use scripts/test.sh")
 	}
 }
 
@@ -246,12 +249,13 @@ func needDocuments(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	needDocuments(t)
 	stroppy, shared := buildStroppy(t), &sharedPostgres{t: t}
+	onlyScenarios := os.Getenv(documentsVariable) == "seeds" || os.Getenv(documentsVariable) == "versions"
 	for _, path := range documents(t) {
 		list, err := commands(path, read(t, path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list) == 0 {
+		if onlyScenarios || len(list) == 0 {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -266,6 +270,9 @@ func TestDocuments(t *testing.T) {
 		t.Parallel()
 		tryScenarios(t, stroppy, shared)
 	})
+	if onlyScenarios {
+		return
+	}
 	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy, shared)) })
 }
 

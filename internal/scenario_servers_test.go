@@ -14,31 +14,39 @@ import (
 var (
 	// scenarioServer is the folder of a server's programs that a scenario names by its version.
 	scenarioServer = regexp.MustCompile(`bin=(etcd-[0-9.]+)`)
+	scenarioTier   = regexp.MustCompile(`(?m)^# only: make (\w+)$`)
 	scenarioMySQL  = regexp.MustCompile(`(?m)^cluster: (mysql:\S+\?\S+)$`)
 )
 
-// provide fetches the server whose version a scenario names, and puts its programs where the
-// scenario looks for them. It is built first, and its scenario keeps both processors busy for
-// minutes, so that only `make versions` asks for it. Two of Patroni, whose cluster takes as much of
-// the processors as four others, only `make seeds` runs. For a scenario of MySQL it returns the
-// flag that names the MySQL that was fetched, because MariaDB has a program of that name too.
+// skipOtherTier skips a scenario that the current tier does not run. The tier is the value of
+// STROPPY_TEST_DOCUMENTS: on, seeds, versions, or all, which is on and seeds. A scenario that keeps
+// both processors busy for minutes names its tier in its head.
+func skipOtherTier(t *testing.T, scenario string) {
+	t.Helper()
+	tier, only := os.Getenv(documentsVariable), ""
+	if head := scenarioTier.FindStringSubmatch(scenario); head != nil {
+		only = head[1]
+	}
+	switch {
+	case only == tier, only == "" && (tier == "on" || tier == "all"), only == "seeds" && tier == "all":
+	case only == "":
+		t.Skip("the run of all tests has this scenario")
+	default:
+		t.Skipf("skipped engine: cluster: make %s runs this scenario, which keeps both processors busy for minutes", only)
+	}
+}
+
+// provide fetches the server whose version a scenario names, and links its programs where the
+// scenario looks for them. For a scenario of MySQL it returns the flag that names the fetched
+// MySQL, because MariaDB has a program of that name too.
 func provide(t *testing.T, sh *shell, scenario string) (flag string) {
 	t.Helper()
-	if strings.Contains(scenario, "\n# only: make versions\n") && os.Getenv("STROPPY_TEST_WHOLE_VERSIONS") == "" {
-		t.Skip("skipped engine: cluster: make versions runs this scenario, which keeps both processors busy for minutes")
-	}
-	if strings.Contains(scenario, "\n# only: make seeds\n") && os.Getenv("STROPPY_TEST_FAULTS") == "" {
-		t.Skip("skipped engine: cluster: make seeds runs this scenario, of whose cluster other scenarios show as much")
-	}
 	if mysql, fetched := scenarioMySQL.FindStringSubmatch(scenario), clustertest.Fetched("mysql"); mysql != nil && fetched != nil {
 		return " --cluster '" + mysql[1] + "&" + fetched.Encode() + "'"
 	}
 	named := scenarioServer.FindStringSubmatch(scenario)
 	if named == nil {
 		return ""
-	}
-	if os.Getenv("STROPPY_TEST_WHOLE_VERSIONS") == "" {
-		t.Skipf("skipped engine: %s: make versions runs its scenario", named[1])
 	}
 	cmd := exec.CommandContext(t.Context(), "../scripts/versions.sh", named[1])
 	var problem strings.Builder

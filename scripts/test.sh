@@ -1,370 +1,183 @@
 #!/bin/sh
 # Tests the project with real database servers, which the tests start themselves.
 #
-#   scripts/test.sh          everything, as CI runs it: installs what is missing, runs
-#                            the linters and all tests, those of what is concurrent
-#                            under the race detector, but for calculations in one goroutine
-#   scripts/test.sh quick    between two edits: gofmt, go vet and the short tests,
-#                            which install nothing and start PostgreSQL alone
-#   scripts/test.sh race     the short tests of what is concurrent, under the race detector
-#   scripts/test.sh lint     the linters alone
-#   scripts/test.sh seeds    120 short runs with random faults over clusters that fail over,
-#                            twenty on a MySQL that it fetches, and writes docs/seeds.md; then
-#                            commits and clusters that meet each fault, the whole matrix, and the
-#                            checkers with all seeds, of which everything takes a part.
-#                            What follows goes to go run ./tools/seeds, such as -from 7 -count 1
-#   scripts/test.sh verified everything, and writes what was verified on which database
-#                            into README.md
-#   scripts/test.sh kubernetes
-#                            what runs in Kubernetes, on a node with Chaos Mesh, which it builds;
-#                            as root. It changes nothing of the machine but for Debian packages
-#   scripts/test.sh versions the whole matrix and a fail-over on each server that
-#                            scripts/versions.sh can fetch, which are many hundred MB, or on
-#                            those that STROPPY_TEST_WHOLE_VERSIONS names with commas, the same
-#                            on dqlite where libdqlite-dev and libsqlite3-dev are installed, and
-#                            writes the table of versions into docs/databases.md
+#   scripts/test.sh            what CI runs: installs missing packages, then runs the linters, all
+#                              tests, and the tests of concurrent code under the race detector
+#   scripts/test.sh quick      gofmt, go vet and the short tests; installs nothing
+#   scripts/test.sh race       the short tests of concurrent code under the race detector
+#   scripts/test.sh lint       gofmt, go vet, staticcheck and govulncheck
+#   scripts/test.sh seeds      seeded runs with random faults, whose table is docs/seeds.md, then the
+#                              tests with all cells, faults and seeds; arguments go to tools/seeds
+#   scripts/test.sh verified   everything, then writes the table of verified databases in README.md
+#   scripts/test.sh kubernetes the tests in pods, on a node that it builds; as root
+#   scripts/test.sh versions   the matrix on every server version that scripts/versions.sh can fetch
+#                              or STROPPY_TEST_WHOLE_VERSIONS names; writes the table of versions
 #
-# Further arguments go to go test, such as -run TestName. A server that cannot be
-# had is listed at the end as skipped. Without arguments, a test that fails is run
-# again at most twice; one that then passes is listed at the end as flaky, which is
-# a bug to be fixed.
+# Further arguments go to go test, such as -run TestName. The tests decide by -short and by the
+# variables STROPPY_TEST_* below whether they run. At the end the script lists the tests that
+# needed a second attempt, which are bugs, and the engines that were skipped.
 set -eu
 cd "$(dirname "$0")/.."
+command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer: go is not on PATH" >&2; exit 3; }
 
-# Compilers, linters and tests spend less of the processors on collecting garbage, in bounded memory.
-export GOGC="${GOGC-400}" GOMEMLIMIT="${GOMEMLIMIT-2GiB}"
-
-GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 
-# The commands of the documents run for minutes, so go test alone does not run them.
-export STROPPY_TEST_DOCUMENTS="${STROPPY_TEST_DOCUMENTS-on}"
+# The packages with concurrent code, the slowest first.
+concurrent="./internal/dbtest ./internal/workload/... ./internal/history ./internal/stats ./internal/db/...
+	./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
+	./internal/resource"
+# Packages that wait for servers come before those that compute, so that no processor is idle at the end.
+slowest="./internal/dbtest ./internal/cli ./internal/cluster/patroni ./internal ./internal/cluster/..."
 
-tier=full verified=
-case ${1-} in
-verified)
-	verified=yes
-	export STROPPY_TEST_FAULTS=all
-	shift
-	;;
-quick | lint | race | versions | seeds | kubernetes)
-	tier=$1
-	shift
-	;;
-esac
+# Modules of their own beside the program's.
+modules="tools/bench tools/dist tools/chart"
 
-# What runs in several goroutines: the race detector watches its short tests, the
-# servers of other tests it would only slow down. All tests of the second list are
-# short, so that everything runs them under the race detector alone, but for those of
-# $sequential. The longest of both come first.
-racy="./internal/dbtest ./internal/workload/appends ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
-watched="./internal/db/mysql ./internal/db/pgwire ./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
-	./internal/resource ./internal/workload/bank ./internal/workload/dataset ./internal/workload/events
-	./internal/workload/kv ./internal/workload/recording ./internal/workload/sampling ./internal/workload/tpcb ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
-	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
-
-# Calculations in one goroutine, in which that detector can find nothing, runs whose code others
-# run under it, and allocations, of which it makes more. Everything runs them without it, those of $watched by themselves.
-sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
-sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
-sequential="$sequential|TestAppendClaims|TestCarelessDocuments|TestTPCBMutants|TestTPCBMutantsOfAdds|TestReference"
-sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs"
-sequential="$sequential|TestTailFindsDamage|TestEveryFlippedBitIsFound|TestAFlippedBitOfAnIncompleteHistoryIsFound"
-sequential="$sequential|TestACutOrAlteredEndStateIsAnError|TestAnotherReaderReadsTheSame|TestBreakdown|TestCompareShowsDifference"
-sequential="$sequential|TestManyClientsTakeLittleMemory|TestTransactionsAllocateNothing"
-sequential="$sequential|TestAppendAllocatesNothing|TestBackIsRobust|TestNoiseIsNoPeak|TestPhysicalBounds|TestNoAllocations)\$"
-
-command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
-
-# install installs a Debian package for each program that is missing.
-install() {
-	missing=
-	need gcc gcc
-	need initdb postgresql
-	need etcd etcd-server
-	need patroni patroni
-	[ -e /usr/lib/python3/dist-packages/etcd ] || missing="$missing python3-etcd"
-	need redis-server redis-server
-	need mariadbd mariadb-server
-	need pgbouncer pgbouncer
-	need rsync rsync
-	need prometheus prometheus
-	need chromium chromium
-	[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
-	[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
-	fetch
-}
-
-# fetch installs the packages of $missing.
-fetch() {
-	if [ -n "$missing" ]; then
-		sudo=
-		[ "$(id -u)" = 0 ] || sudo=sudo
-		if command -v apt-get >/dev/null && { [ -z "$sudo" ] || command -v sudo >/dev/null; }; then
-			echo "installing:$missing"
-			# A Debian package of a server starts it; nothing here wants that.
-			$sudo apt-get -qq update || echo "test.sh: the package lists could not be refreshed" >&2
-			for package in $missing; do
-				$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq install -y --no-install-recommends "$package" >/dev/null ||
-					echo "test.sh: $package could not be installed; what needs it is skipped" >&2
-			done
-		else
-			echo "test.sh: not installed, so what needs it is skipped:$missing" >&2
-		fi
-	fi
-}
-
-# need notes the package of a program that is missing. PostgreSQL's programs are
-# not on PATH in Debian.
-need() { # program package
-	for place in $(command -v "$1" || true) /usr/lib/postgresql/*/bin/"$1"; do
-		[ ! -x "$place" ] || return 0
-	done
-	missing="$missing $2"
-}
-
-# versions fetches servers of other versions, those of the given names or all, and says in
-# STROPPY_TEST_VERSIONS where they are. What cannot be had is skipped.
-versions() {
-	if STROPPY_TEST_VERSIONS=$(./scripts/versions.sh "$@"); then
-		export STROPPY_TEST_VERSIONS
-	else
-		unset STROPPY_TEST_VERSIONS
-	fi
-}
-
-# kubernetes builds an API server, or a node too, and says in STROPPY_TEST_KUBERNETES where. What
-# needs it is skipped where it cannot be had.
-kubernetes() { # control or node
-	echo "== Kubernetes"
-	if STROPPY_TEST_KUBERNETES=$(./scripts/kubernetes.sh "$1"); then
-		export STROPPY_TEST_KUBERNETES
-	else
-		unset STROPPY_TEST_KUBERNETES
-	fi
-}
-
-# releases says whether tools/dist can be built, which is a module of its own with libraries
-# that nothing else needs.
-releases() {
-	go -C tools/dist mod download 2>"$scratch/modules" || { echo "skipped: the modules of tools/dist could not be had: $(tail -n 1 "$scratch/modules")"; return 1; }
-}
-
-# charts says the same of tools/chart, which renders the Helm chart for tests.
-charts() {
-	go -C tools/chart mod download 2>"$scratch/modules" || { echo "skipped: the modules of tools/chart could not be had: $(tail -n 1 "$scratch/modules")"; return 1; }
-}
-
-# lint runs what takes longer than gofmt and go vet.
-lint() {
-	echo "== staticcheck"
-	go run "$STATICCHECK" ./...
-	if releases; then
-		go -C tools/dist vet ./...
-		(cd tools/dist && go run "$STATICCHECK" ./...)
-	fi
-	go -C tools/bench vet ./...
-	(cd tools/bench && go run "$STATICCHECK" ./...)
-	if charts; then
-		go -C tools/chart vet ./...
-		(cd tools/chart && go run "$STATICCHECK" ./...)
-	fi
-	echo "== govulncheck"
-	vulnerabilities=$scratch/vulnerabilities
-	# The modules alone are asked for first, from a folder with a package: without the data, all
-	# packages were loaded for nothing.
-	go run "$GOVULNCHECK" -C cmd/stroppy -scan module >"$vulnerabilities" 2>&1 || true
-	if ! grep -q 'fetching vulnerabilities' "$vulnerabilities" && go run "$GOVULNCHECK" ./... >"$vulnerabilities" 2>&1; then
-		tail -n 1 "$vulnerabilities"
-	elif grep -q 'Vulnerability #' "$vulnerabilities"; then
-		cat "$vulnerabilities"
-		exit 1
-	else
-		echo "skipped: govulncheck could not reach its data"
-	fi
-}
-
-# deployed tests what makes releases, and what is deployed.
-deployed() {
-	failed=0
-	go -C tools/bench test -vet=off -count 1 ./... || failed=1
-	if releases; then
-		go -C tools/dist test -vet=off -count 1 ./... || failed=1
-	fi
-	if charts; then
-		go -C tools/chart test -vet=off -count 1 ./... || failed=1
-	fi
-	return $failed
-}
-
-# tests runs go test on the packages named in $1, with the arguments after it, and
-# notes in $status whether all passed in the end. Tests that failed are run again
-# once all others are done, unless many did or one has a data race. A failed
-# subtest counts as a failure of the test above it too.
-tests() {
-	packages=$1
-	shift
-	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$scratch/log" \
-		--rerun-fails="$reruns" --rerun-fails-max-failures=12 $root \
-		--rerun-fails-abort-on-data-race --packages "$packages" -- -vet=off -timeout 25m "$@" || status=1
-	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)"(,"Test":"([^"]*)")?,"Elapsed".*/\1 \2 \4/p' "$scratch/log" | flaky >>"$scratch/flaky"
-	cat "$scratch/log" >>"$scratch/all"
-	rm -f "$scratch/log"
-}
-
-# flaky reads lines of outcome, package and test, and prints the tests that failed
-# and then passed. A package without a test is one whose tests passed and which
-# failed all the same.
-flaky() {
-	awk '
-		{ key = $2 " " $3; last[key] = $1 }
-		$1 == "fail" { failed[key] = $2; if ($3 != "") tested[$2] = 1 }
-		END {
-			for (key in failed)
-				if (last[key] == "pass" && (key != failed[key] " " || !(failed[key] in tested)))
-					print "  " key
-		}'
-}
-
-# race runs the short tests of what is concurrent, with the arguments of go test. SQLite's
-# own code, translated from C, is neither watched nor has its pointers checked.
-race() {
-	echo "== tests of what is concurrent, under the race detector"
-	export CGO_ENABLED=1
-	tests "./internal/dbtest $watched $racy" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
-		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
-}
-
-# Pure Go, as the program is built by default. What one checkout has compiled serves
-# another, because no path is in it. Programs are linked without what a debugger
-# needs, and collect garbage less often: both take time alone.
-export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-s" GOGC="${GOGC-400}"
+# Less garbage collection in bounded memory, no C compiler, and no paths or symbols in test binaries.
+export GOGC="${GOGC-400}" GOMEMLIMIT="${GOMEMLIMIT-2GiB}" CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-s"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-touch "$scratch/all" "$scratch/flaky"
-status=0 reruns=0 root=--rerun-fails-run-root-test
+status=0 reruns=0
 
-# The servers of other versions that a part of the matrix runs on are those in
-# internal/dbtest/versions_test.go.
+# tests runs go test on the packages in $1 with the other arguments, and sets $status if a test fails.
+tests() {
+	packages=$1
+	shift
+	log=$(mktemp "$scratch/log.XXXXXX")
+	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$log" \
+		--rerun-fails="$reruns" --rerun-fails-max-failures=12 --rerun-fails-abort-on-data-race \
+		--rerun-fails-report "$log.again" --packages "$packages" -- -vet=off -timeout 25m "$@" || status=1
+}
+
+# race also compiles dqlite, the only driver of a default test that needs C. The race detector does
+# not watch SQLite's own code, which is translated from C.
+race() {
+	echo "== tests of concurrent code under the race detector"
+	command -v gcc >/dev/null || { echo "skipped engine: race detector: install the Debian package gcc"; return 0; }
+	tags=
+	[ ! -e /usr/include/dqlite.h ] || [ ! -e /usr/include/raft.h ] || tags='dqlite libsqlite3'
+	CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now
+	export CGO_ENABLED CGO_LDFLAGS_ALLOW
+	tests "$concurrent ${tags:+./internal/cluster/dqlite}" -race -tags "$tags" -count 1 -short -p 3 -parallel 4 \
+		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
+	export CGO_ENABLED=0
+}
+
+# each_module runs a command in the folder of each module whose dependencies can be downloaded.
+each_module() {
+	for module in $modules; do
+		if go -C "$module" mod download 2>"$scratch/download"; then
+			(cd "$module" && "$@") || return 1
+		else
+			echo "skipped engine: $module: its dependencies cannot be downloaded: $(tail -n 1 "$scratch/download")"
+		fi
+	done
+}
+
+vet() {
+	echo "== gofmt and go vet"
+	unformatted=$(gofmt -l cmd internal tools)
+	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
+	go vet ./...
+	go -C tools/bench vet ./...
+}
+
+lint() {
+	vet
+	echo "== staticcheck"
+	go run "$STATICCHECK" ./...
+	each_module sh -c "go vet ./... && go run $STATICCHECK ./..."
+	echo "== govulncheck"
+	# The scan of one package's modules shows whether the data can be reached, before all packages are loaded.
+	go run "$GOVULNCHECK" -C cmd/stroppy -scan module >"$scratch/reachable" 2>&1 || true
+	if grep -q 'fetching vulnerabilities' "$scratch/reachable"; then
+		echo "skipped: govulncheck cannot reach its data"
+	else
+		go run "$GOVULNCHECK" ./...
+	fi
+}
+
+install() {
+	./scripts/install.sh gcc:gcc initdb:postgresql etcd:etcd-server patroni:patroni redis-server:redis-server \
+		/usr/lib/python3/dist-packages/etcd:python3-etcd mariadbd:mariadb-server pgbouncer:pgbouncer rsync:rsync \
+		prometheus:prometheus chromium:chromium /usr/lib/galera/libgalera_smm.so:galera-4 \
+		'/usr/lib/*/faketime/libfaketimeMT.so.1:faketime' /usr/include/dqlite.h:libdqlite-dev \
+		/usr/include/raft.h:libraft-dev /usr/include/uv.h:libuv1-dev /usr/include/sqlite3.h:libsqlite3-dev
+}
+
+# versions fetches the named servers, or all, and kubernetes builds an API server ("control") or a node.
+# Tests that need one are skipped if that fails.
+versions() { if STROPPY_TEST_VERSIONS=$(./scripts/versions.sh "$@"); then export STROPPY_TEST_VERSIONS; else unset STROPPY_TEST_VERSIONS; fi; }
+kubernetes() { if STROPPY_TEST_KUBERNETES=$(./scripts/kubernetes.sh "$1"); then export STROPPY_TEST_KUBERNETES; else unset STROPPY_TEST_KUBERNETES; fi; }
+
+full() {
+	install
+	# A part of the matrix runs on these; internal/dbtest/versions_test.go has the same list.
+	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.8 mysql-9.7 etcd-3.7.3 redis-8.0 valkey-8.1 valkey-9.1
+	kubernetes control
+	lint
+	echo "== all tests"
+	reruns=2
+	export STROPPY_TEST_DOCUMENTS="${STROPPY_TEST_DOCUMENTS-on}"
+	tests "$slowest ./..." -count 1 -p 4 -parallel 4 "$@"
+	[ $# = 0 ] || return 0
+	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 & # the race detector leaves one processor idle
+	background=$!
+	race
+	wait $background || status=1
+	echo "== tests of what makes releases, of what is deployed, and of the benchmarks"
+	cat "$scratch/modules"
+}
+
+tier=full
+case ${1-} in quick | race | lint | seeds | verified | kubernetes | versions) tier=$1; shift ;; esac
 case $tier in
+full) full "$@" ;;
+quick) vet; tests "./internal/cli ./internal/dbtest ./..." -short -p 3 "$@" ;;
+race) race "$@" ;;
+lint) lint; exit ;;
 seeds)
 	install
 	versions mysql-9.7
-	;;
-full)
-	install
-	versions postgres-14.0.0 postgres-18.6.0 mariadb-10.2.11 mariadb-11.8 mysql-9.7 etcd-3.7.3 redis-8.0 valkey-8.1 valkey-9.1
-	kubernetes control
-	;;
-kubernetes)
-	missing=
-	need gcc gcc
-	need ip iproute2
-	need containerd containerd
-	need runc runc
-	need /usr/lib/cni/bridge containernetworking-plugins
-	need ipset ipset
-	need iptables iptables
-	need stress-ng stress-ng
-	fetch
-	kubernetes node
-	export STROPPY_TEST_KUBERNETES_NODE=on
-	;;
-versions)
-	install
-	# shellcheck disable=SC2046 # a list
-	versions $(echo "${STROPPY_TEST_WHOLE_VERSIONS-}" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
-	export STROPPY_TEST_WHOLE_VERSIONS="${STROPPY_TEST_WHOLE_VERSIONS-all}"
-	;;
-esac
-if [ $tier != race ] && [ $tier != versions ] && [ $tier != kubernetes ]; then
-	echo "== gofmt"
-	unformatted=$(gofmt -l cmd internal tools)
-	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
-	echo "== go vet"
-	go vet ./...
-	go -C tools/bench vet ./...
-fi
-if [ $tier = full ] || [ $tier = lint ]; then
-	lint
-fi
-[ $tier != lint ] || exit 0
-
-if [ $tier = seeds ]; then
-	echo "== seeded runs with random faults"
 	go build -o "$scratch/stroppy" ./cmd/stroppy
 	mysql=
 	[ -z "${STROPPY_TEST_VERSIONS-}" ] || mysql="-mysql=$STROPPY_TEST_VERSIONS/mysql-9.7/bin"
 	go run ./tools/seeds -stroppy "$scratch/stroppy" ${mysql:+"$mysql"} "$@" || status=1
-	echo "== commits that meet a fault"
-	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1
-	tests ./internal/dbtest -run '^(TestCommitsMeetFailOver|TestNemesis)$'
-	tests ./internal/cli -run '^TestNothingLeft$'
-	tests ./internal/cluster/mariadb -run '^(TestGroup|TestMultiPrimary)$'
-	tests ./internal -run '^TestDocuments$/^scenarios$/^(patroni-async|patroni-failsafe)'
-	echo "== every cell of the matrix, checkers against brute force, and planted faults, with all seeds"
-	tests "./internal/dbtest ./internal/check/..." -run 'Matrix|Mutants|Reference|Oracle|Window|Atomic|Pieces|Values|Interval|Proof|Definitions'
-elif [ $tier = quick ]; then
-	echo "== short tests"
-	# The clusters have few tests without a server.
-	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
-elif [ $tier = race ]; then
-	race "$@"
-elif [ $tier = kubernetes ]; then
-	echo "== tests in Kubernetes"
-	if [ $# -gt 0 ]; then
-		tests "./internal/cluster/kubernetes/... ./internal/cli" -count 1 -p 1 "$@"
-	else
-		tests "./internal/cluster/kubernetes/..." -count 1 -p 1
-		tests ./internal/cli -count 1 -run 'Kubernetes|Chart'
-	fi
-elif [ $tier = versions ]; then
-	verified=yes
-	# Cells that failed are run again, and not the whole matrix.
-	reruns=2 root=
-	tests ./internal/dbtest -count 1 -run '^TestVersions$' -timeout 3h "$@"
-	if [ -e /usr/include/dqlite.h ]; then # a library, which other builds have not
-		(export CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now && go test -tags 'dqlite libsqlite3' -vet=off -json -count 1 -run '^TestVersions$/^dqlite' ./internal/dbtest) >>"$scratch/all" || { status=1; echo "TestVersions of dqlite failed" >&2; }
-	fi
-	tests ./internal -count 1 -run '^TestDocuments$/^scenarios$/^(etcd-inconsistent|mariadb-mapped-log|mysql-torn-reads)' "$@"
-elif [ $# -gt 0 ]; then # somebody asks for other tests
-	echo "== go test"
-	tests "./..." "$@"
-else
+	export STROPPY_TEST_FAULTS=all STROPPY_TEST_ROUNDS=1 STROPPY_TEST_DOCUMENTS=seeds
+	tests "./internal ./internal/dbtest ./internal/check/... ./internal/cluster/mariadb" -count 1 -timeout 2h
+	tests ./internal/cli -count 1 -run '^TestNothingLeft$'
+	;;
+verified)
+	export STROPPY_TEST_FAULTS=all STROPPY_TEST_DOCUMENTS=all
+	full "$@"
+	;;
+kubernetes)
+	./scripts/install.sh gcc:gcc ip:iproute2 containerd:containerd runc:runc \
+		/usr/lib/cni/bridge:containernetworking-plugins ipset:ipset iptables:iptables stress-ng:stress-ng
+	kubernetes node
+	export STROPPY_TEST_KUBERNETES_NODE=on
+	[ $# -gt 0 ] || set -- -run 'Kubernetes|Chart|kubernetes/'
+	tests "./internal/cluster/kubernetes/... ./internal/cli" -count 1 -p 1 "$@"
+	;;
+versions)
+	install
+	whole=${STROPPY_TEST_WHOLE_VERSIONS-all}
+	# shellcheck disable=SC2046 # a list
+	versions $(echo "$whole" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
+	export STROPPY_TEST_WHOLE_VERSIONS="$whole" STROPPY_TEST_DOCUMENTS=versions CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now
 	reruns=2
-	unwatched=./...
-	if command -v gcc >/dev/null; then
-		# shellcheck disable=SC2086 # two lists
-		unwatched=$(go list ./... | grep -vxF "$(go list $watched)" | tr '\n' ' ')
-	fi
-	echo "== all tests but those that the race detector watches below"
-	# The longest come first, and those that wait for servers before those that compute, so that no
-	# processor waits for them in the end. Waiting leaves processors idle, hence -p and -parallel.
-	longest="./internal/dbtest ./internal/cli ./internal/cluster/patroni ./internal ./internal/cluster/mariadb ./internal/cluster/redis ./internal/cluster/postgres"
-	longest="$longest ./internal/cluster/etcd ./internal/cluster/kubernetes ./internal/cluster/clustertest ./internal/cluster/disk ./internal/cluster/pgbouncer ./internal/cluster/kubernetes/..."
-	tests "$longest $unwatched" -count 1 -p 4 -parallel 4
-	deployed >"$scratch/deployed" 2>&1 & # which leaves one processor idle
-	deployed=$!
-	if command -v gcc >/dev/null; then
-		race
-		echo "== what the race detector does not watch of that"
-		export CGO_ENABLED=0
-		tests "$watched" -count 1 -run "$sequential"
-	else
-		echo "test.sh: no gcc, so the race detector is off" >&2
-	fi
-	wait $deployed || status=1
-	echo "== tests of what makes releases, and of what is deployed"
-	cat "$scratch/deployed"
-fi
+	tests ./internal/dbtest -tags 'dqlite libsqlite3' -count 1 -run '^TestVersions$' -timeout 3h "$@"
+	tests ./internal -count 1 -run '^TestDocuments$' "$@"
+	;;
+esac
 
 echo "== engines skipped"
-# A line of a script that is only printed has > before it, which is u003e in JSON.
-skipped=$(grep -h 'skipped engine: ' "$scratch/all" | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)
+# In JSON, a script that is only printed has > before such a line.
+skipped=$(cat "$scratch"/log.?????? 2>/dev/null | grep 'skipped engine: ' | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)
 echo "${skipped:-none}"
-echo "== flaky (failed, then passed)"
-if [ -s "$scratch/flaky" ]; then sort -u "$scratch/flaky"; else echo none; fi
-[ -z "$verified" ] || go run ./tools/verified "$scratch/all"
+echo "== tests that ran again because they failed"
+cat "$scratch"/*.again 2>/dev/null | grep . || echo none
+case $tier in verified | versions) go run ./tools/verified "$scratch"/log.?????? ;; esac
 exit $status

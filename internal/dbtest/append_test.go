@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/lists"
 	"stroppy/internal/cli"
+	"stroppy/internal/tier"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/appends"
 )
@@ -130,6 +131,7 @@ func TestAppendMutants(t *testing.T) {
 // nowhere else. The mutant lost-update gives a transaction an old version of one list beside the
 // last ones of others, which may be a fractured read, so that read atomic may hold or not.
 func TestAppendClaims(t *testing.T) {
+	tier.SkipUnderRace(t)
 	t.Parallel()
 	type claim struct {
 		mutant, claim string

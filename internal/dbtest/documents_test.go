@@ -14,6 +14,7 @@ import (
 	"stroppy/internal/check/checktest"
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
+	"stroppy/internal/tier"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/kv"
@@ -381,6 +382,7 @@ func TestDocuments(t *testing.T) {
 
 // TestCarelessDocuments: a database of documents that loses updates does not pass.
 func TestCarelessDocuments(t *testing.T) {
+	tier.SkipUnderRace(t)
 	d := newDocuments(0)
 	d.careless = true
 	r := conduct(t, d, newBank(t, d, func(c *bank.Config) { c.Update, c.Accounts, c.Clients = bank.RMW, 20, 16 }), "", 20_000)

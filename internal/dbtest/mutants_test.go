@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/check/checktest"
 	"stroppy/internal/cli"
 	"stroppy/internal/db/memory"
+	"stroppy/internal/tier"
 )
 
 // verdict is what these tests read of result.json.
@@ -109,6 +110,7 @@ func TestMutants(t *testing.T) {
 // TestReference: the healthy reference stays valid for 200 seeds of 200, also
 // when it aborts at random and leaves clients in doubt.
 func TestReference(t *testing.T) {
+	tier.SkipUnderRace(t)
 	t.Parallel()
 	for _, seed := range seeds(200) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/cli"
 	"stroppy/internal/db"
 	"stroppy/internal/report"
+	"stroppy/internal/tier"
 	"stroppy/internal/workload/dataset"
 	"stroppy/internal/workload/tpcb"
 )
@@ -174,6 +175,7 @@ func TestTPCBLeavesForeignTables(t *testing.T) {
 
 // TestTPCBMutants: the planted bugs that transactions which all write can meet.
 func TestTPCBMutants(t *testing.T) {
+	tier.SkipUnderRace(t)
 	t.Parallel()
 	for mutant, name := range map[string]string{
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
@@ -186,6 +188,7 @@ func TestTPCBMutants(t *testing.T) {
 // TestTPCBMutantsOfAdds: the same on rows without versions, where a torn commit has lost an
 // add, and one that is applied twice has doubled its adds.
 func TestTPCBMutantsOfAdds(t *testing.T) {
+	tier.SkipUnderRace(t)
 	t.Parallel()
 	for mutant, name := range map[string]string{
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,

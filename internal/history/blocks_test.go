@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 // readBlocks returns the transactions of EachBlock in the order of the file.
@@ -175,6 +177,7 @@ func TestTailReadsAFileOfEveryLength(t *testing.T) {
 }
 
 func TestTailFindsDamage(t *testing.T) {
+	tier.SkipUnderRace(t)
 	file, _, starts := smallHistory(t)
 	dir := t.TempDir()
 	for i := 8 * int(starts[0]); i < 8*len(file); i += 5 {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 // openBytes opens the bytes of a history file like Open.
@@ -96,6 +98,7 @@ func TestACrashAtEveryByteLeavesWholeBlocks(t *testing.T) {
 }
 
 func TestEveryFlippedBitIsFound(t *testing.T) {
+	tier.SkipUnderRace(t)
 	file, want, _ := smallHistory(t)
 	for i := range 8 * len(file) {
 		bad := bytes.Clone(file)
@@ -120,6 +123,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 // TestAFlippedBitOfAnIncompleteHistoryIsFound checks a file without a footer: the blocks' own checksums must
 // find the error, except in the last block's magic.
 func TestAFlippedBitOfAnIncompleteHistoryIsFound(t *testing.T) {
+	tier.SkipUnderRace(t)
 	file, _, starts := smallHistory(t)
 	file = file[:len(file)-footerSize]
 	for i := 8 * int(starts[0]); i < 8*len(file); i++ {

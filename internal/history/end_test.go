@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 func all[Row any](rows iter.Seq2[Row, error]) (got []Row, err error) {
@@ -178,6 +180,7 @@ func endFiles(t testing.TB) (accounts, legs []byte) {
 }
 
 func TestACutOrAlteredEndStateIsAnError(t *testing.T) {
+	tier.SkipUnderRace(t)
 	a, l := endFiles(t)
 	dir := t.TempDir()
 	for i := range a {

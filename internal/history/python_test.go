@@ -13,6 +13,7 @@ import (
 
 	"stroppy/internal/cli"
 	"stroppy/internal/history"
+	"stroppy/internal/tier"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/kv"
@@ -45,6 +46,7 @@ type summary struct {
 // Python reader follows only that page and must count the same as this package, for real recordings of every
 // workload.
 func TestAnotherReaderReadsTheSame(t *testing.T) {
+	tier.SkipUnderRace(t)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("skipped engine: python3: install the Debian package python3")

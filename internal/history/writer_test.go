@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 var testHeader = Header{
@@ -300,6 +302,7 @@ func TestAFullDeviceIsReported(t *testing.T) {
 }
 
 func TestManyClientsTakeLittleMemory(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const clients = 10_000
 	w, err := Create(t.TempDir(), testHeader, clients)
 	must(t, err)
@@ -328,6 +331,7 @@ func TestManyClientsTakeLittleMemory(t *testing.T) {
 }
 
 func TestAppendAllocatesNothing(t *testing.T) {
+	tier.SkipUnderRace(t)
 	w, err := Create(t.TempDir(), testHeader, 1)
 	must(t, err)
 	c := w.Client(0)

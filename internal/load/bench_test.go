@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/tier"
 )
 
 // quick is a client whose database takes no time: two accounts are observed and
@@ -96,6 +97,7 @@ func BenchmarkOpenLoop(b *testing.B) {
 // A load phase must not allocate by the transaction: a hundred times as many may
 // allocate no more, history buffers aside.
 func TestTransactionsAllocateNothing(t *testing.T) {
+	tier.SkipUnderRace(t)
 	run := func(count uint64) float64 {
 		return testing.AllocsPerRun(3, func() {
 			w, err := history.Create(t.TempDir(), history.Header{Run: 1}, 1)

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
+	"stroppy/internal/tier"
 )
 
 // TestSecondsOfARunningDrive: what others see of it is what the history has, and
@@ -85,6 +86,7 @@ func apart(a, b, slack uint64) bool { return max(a, b)-min(a, b) > slack }
 
 // TestOnlyAnHourIsKept bounds what a long drive keeps for those who look on.
 func TestOnlyAnHourIsKept(t *testing.T) {
+	tier.SkipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		d := newDrill(t, Options{Plan: constant(1), Duration: 2 * time.Hour}, &standIn{attempt: takes(time.Millisecond)})
 		if _, _, err := d.run(t.Context()); err != nil {

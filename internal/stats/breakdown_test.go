@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/tier"
 )
 
 // TestBreakdown holds that a breakdown in any order, however often its columns were
 // joined, has what a plain count of each column has.
 func TestBreakdown(t *testing.T) {
+	tier.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, seconds := range []int64{1, mostColumns, mostColumns + 1, 5000, 36_000} {
 		var b Breakdown

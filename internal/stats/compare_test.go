@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 // runsOf returns repeated runs of a side: their means vary by between (as a part
@@ -22,6 +24,7 @@ func runsOf(r *rand.Rand, count, seconds int, rho, mean, between float64) []Samp
 }
 
 func TestCompareCoverage(t *testing.T) {
+	tier.SkipUnderRace(t)
 	for _, c := range []struct {
 		name      string
 		a, b      int
@@ -67,6 +70,7 @@ func TestCompareCoverage(t *testing.T) {
 // TestCompareShowsDifference: what differs by more than it varies is shown, what
 // does not differ is seldom said to.
 func TestCompareShowsDifference(t *testing.T) {
+	tier.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(9, 9))
 	counts := map[float64]map[Difference]int{}
 	for _, truth := range []float64{1, 1.2, 0.8} {

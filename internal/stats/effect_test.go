@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/tier"
 )
 
 // steady commits one transaction each interval in [from, to), each with the
@@ -261,6 +262,7 @@ func TestAFaultOnAHurtDatabase(t *testing.T) {
 // not decide when the throughput was back, wherever they are; a fall of the fault does,
 // however short.
 func TestBackIsRobust(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const s, ms = time.Second, time.Millisecond
 	run := func(healed time.Duration, rate func(at time.Duration) time.Duration) Effect {
 		var list []history.Transaction

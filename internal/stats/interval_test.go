@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/stat"
+
+	"stroppy/internal/tier"
 )
 
 // autoregression returns n values of a first-order autoregression of known mean
@@ -45,6 +47,7 @@ func coverage(n int, rho float64, interval func([]float64) Interval) float64 {
 }
 
 func TestMeanIntervalCoverage(t *testing.T) {
+	tier.SkipUnderRace(t)
 	for _, c := range []struct {
 		seconds   int
 		rho       float64
@@ -71,6 +74,7 @@ func TestMeanIntervalCoverage(t *testing.T) {
 // not met by the interval that takes seconds for independent, however long the
 // run.
 func TestNaiveIntervalFails(t *testing.T) {
+	tier.SkipUnderRace(t)
 	for _, n := range []int{60, 600, 3600} {
 		for rho, most := range map[float64]float64{0.5: 84, 0.9: 50} {
 			if got := coverage(n, rho, naive); got > most {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 func within(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance }
@@ -48,6 +50,7 @@ func TestFitScalingPublished(t *testing.T) {
 }
 
 func TestFitScalingCoverage(t *testing.T) {
+	tier.SkipUnderRace(t)
 	sizes := []float64{1, 2, 4, 8, 16, 32, 48, 64}
 	for _, truth := range []coefficients{{1000, 0.03, 0.0005}, {1000, 0.1, 0}, {500, 0, 0.001}, {2000, 0.5, 0.01}, {100, 0, 0}} {
 		r := rand.New(rand.NewPCG(31, math.Float64bits(truth[1])))
@@ -205,6 +208,7 @@ func TestEfficiency(t *testing.T) {
 // TestNoiseIsNoPeak: of throughputs that do not depend on N, or that only level off, a peak
 // is claimed in at most one of twenty, as the intervals say.
 func TestNoiseIsNoPeak(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const trials = 120
 	for _, truth := range []coefficients{{1000, 1, 0}, {1000, 0.1, 0}, {1000, 0, 0}} {
 		r, claimed := rand.New(rand.NewPCG(7, math.Float64bits(truth[1]))), 0
@@ -226,6 +230,7 @@ func TestNoiseIsNoPeak(t *testing.T) {
 // TestPhysicalBounds: whatever was measured, no coefficient and no end of its interval
 // leaves its bounds.
 func TestPhysicalBounds(t *testing.T) {
+	tier.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(3, 5))
 	for range 200 {
 		var sizes []Size

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/tier"
 )
 
 // recorded yields txs as a history does: one Transaction, used again and again.
@@ -177,6 +178,7 @@ func TestLongestGapEqualsNaiveGap(t *testing.T) {
 }
 
 func TestLongestGapOfLongRuns(t *testing.T) {
+	tier.SkipUnderRace(t)
 	r := newRandom(8)
 	for round := range 15 {
 		var c commits

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stroppy/internal/tier"
 )
 
 // course of throughput over a load phase, in committed transactions a second.
@@ -102,6 +104,7 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 // TestSteadinessFalseAlarms: a load phase that is at rest, with neighbours alike, is
 // seldom reported not to be; one that declines by a fifth seldom escapes.
 func TestSteadinessFalseAlarms(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const trials = 200
 	for _, c := range []struct {
 		seconds int

@@ -152,8 +152,17 @@ func (s *scene) down(n cluster.LocalNode) {
 	if n.Pause(s.ctx) == nil {
 		s.Errorf("%s, which is dead, was paused", n.Name())
 	}
-	if a, ok := n.(interface{ Absent() error }); ok && !strings.Contains(a.Absent().Error(), n.Name()+" is down; its log ends: ") {
-		s.Errorf("why %s, which is dead, does not answer: %v", n.Name(), a.Absent())
+	if a, ok := n.(interface {
+		Absent() error
+		Log() string
+	}); ok {
+		want := n.Name() + " is down"
+		if log, err := os.ReadFile(a.Log()); err == nil && len(log) > 0 {
+			want += "; its log ends: "
+		}
+		if got := a.Absent(); got == nil || !strings.Contains(got.Error(), want) {
+			s.Errorf("why %s, which is dead, does not answer: %v, want %s", n.Name(), got, want)
+		}
 	}
 	// A busy machine takes its time until it comes to the node.
 	for limit := 100 * time.Millisecond; ; limit *= 5 {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+
+	"stroppy/internal/tier"
 )
 
 const many = 16 // writes of a transaction
@@ -44,6 +46,7 @@ func TestLikeAMap(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
+	tier.SkipUnderRace(t)
 	var s Writes
 	keys := make([][]byte, many/2)
 	for i := range keys {

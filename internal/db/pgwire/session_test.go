@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/sqltest"
+	"stroppy/internal/tier"
 )
 
 // TestResultsAreTheSame runs the same transactions one by one, in one round
@@ -141,6 +142,7 @@ func TestQueryStreams(t *testing.T) {
 
 // TestNoAllocations: a transaction costs no garbage.
 func TestNoAllocations(t *testing.T) {
+	tier.SkipUnderRace(t)
 	d := openFresh(t)
 	bank.Make(t, d, 10)
 	id := int64(0)

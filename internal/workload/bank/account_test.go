@@ -11,9 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"stroppy/internal/tier"
 )
 
 func TestKeysDoNotCollideAndInvert(t *testing.T) {
+	tier.SkipUnderRace(t)
 	const n = 1 << 20
 	for _, seed := range []uint64{1, 2, math.MaxUint64} {
 		f := newFormula(seed)
@@ -192,6 +195,7 @@ func BenchmarkKey(b *testing.B) {
 // TestKeyOrder: every account comes once with its own key, and the keys of each
 // window ascend.
 func TestKeyOrder(t *testing.T) {
+	tier.SkipUnderRace(t)
 	f := newFormula(7)
 	for _, accounts := range []uint64{0, 1, 1000, keyWindow, 2*keyWindow + 17} {
 		o := keyOrder{formula: &f, accounts: accounts}

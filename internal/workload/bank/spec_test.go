@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/check/text"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/tier"
 )
 
 // said returns what a result came to in words, for messages.
@@ -203,6 +204,7 @@ func (a *asked) Err() error {
 // TestInterruptedCheckDirs: a check that is ended has an error and no result,
 // wherever it is ended.
 func TestInterruptedCheckDirs(t *testing.T) {
+	tier.SkipUnderRace(t)
 	b := newBooks(t)
 	dirs := []string{b.run(1, 6000, true, nil), b.run(2, 6000, true, nil)}
 	for n := 0; ; n++ {

@@ -51,18 +51,28 @@ tests() {
 		--rerun-fails-report "$log.again" --packages "$packages" -- -vet=off -timeout 25m "$@" || status=1
 }
 
-# race also compiles dqlite, the only driver of a default test that needs C. The race detector does
-# not watch SQLite's own code, which is translated from C.
-race() {
-	echo "== tests of concurrent code under the race detector"
-	command -v gcc >/dev/null || { echo "skipped engine: race detector: install the Debian package gcc"; return 0; }
+# with_c allows C, and sets $tags for dqlite if its headers are there.
+with_c() {
 	tags=
 	[ ! -e /usr/include/dqlite.h ] || [ ! -e /usr/include/raft.h ] || tags='dqlite libsqlite3'
-	CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now
-	export CGO_ENABLED CGO_LDFLAGS_ALLOW
-	tests "$concurrent ${tags:+./internal/cluster/dqlite}" -race -tags "$tags" -count 1 -short -p 3 -parallel 4 \
-		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
+	export CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now
+}
+
+# watched runs tests under the race detector, which does not watch SQLite's own code, because that
+# code is translated from C.
+watched() {
+	packages=$1
+	shift
+	command -v gcc >/dev/null || { echo "skipped engine: race detector: install the Debian package gcc"; return 0; }
+	with_c
+	tests "$packages" -race -tags "$tags" -count 1 -p 3 -parallel 4 -gcflags='modernc.org/...=-d=checkptr=0' \
+		-gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
 	export CGO_ENABLED=0
+}
+
+race() {
+	echo "== tests of concurrent code under the race detector"
+	watched "$concurrent" -short "$@"
 }
 
 # each_module runs a command in the folder of each module whose dependencies can be downloaded.
@@ -126,6 +136,7 @@ full() {
 	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 & # the race detector leaves one processor idle
 	background=$!
 	race
+	watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'
 	wait $background || status=1
 	echo "== tests of what makes releases, of what is deployed, and of the benchmarks"
 	cat "$scratch/modules"
@@ -166,9 +177,10 @@ versions)
 	whole=${STROPPY_TEST_WHOLE_VERSIONS-all}
 	# shellcheck disable=SC2046 # a list
 	versions $(echo "$whole" | tr , '\n' | grep -v -e '-installed$' -e '^all$')
-	export STROPPY_TEST_WHOLE_VERSIONS="$whole" STROPPY_TEST_DOCUMENTS=versions CGO_ENABLED=1 CGO_LDFLAGS_ALLOW=-Wl,-z,now
+	export STROPPY_TEST_WHOLE_VERSIONS="$whole" STROPPY_TEST_DOCUMENTS=versions
 	reruns=2
-	tests ./internal/dbtest -tags 'dqlite libsqlite3' -count 1 -run '^TestVersions$' -timeout 3h "$@"
+	with_c
+	tests ./internal/dbtest -tags "$tags" -count 1 -run '^TestVersions$' -timeout 3h "$@"
 	tests ./internal -count 1 -run '^TestDocuments$' "$@"
 	;;
 esac

@@ -8,11 +8,11 @@ import (
 	"stroppy/internal/cluster"
 )
 
-var errMissing = cluster.MissingError{Hint: "this stroppy was built without dqlite: install the Debian packages libdqlite-dev and libsqlite3-dev, " +
-	"and build with CGO_LDFLAGS_ALLOW=-Wl,-z,now go build -tags 'dqlite libsqlite3' ./cmd/stroppy"}
+var errMissing = cluster.MissingError{Hint: "this stroppy was built without dqlite: install the Debian packages gcc, " +
+	"libdqlite-dev, libraft-dev, libuv1-dev and libsqlite3-dev, and build with CGO_LDFLAGS_ALLOW=-Wl,-z,now go build -tags 'dqlite libsqlite3' ./cmd/stroppy"}
 
-// Start says what is missing.
+// Start returns an error that names the missing packages.
 func Start(context.Context, cluster.Options) (cluster.Cluster, error) { return nil, errMissing }
 
-// Serve says what is missing.
+// Serve returns an error that names the missing packages.
 func Serve([]string) error { return errMissing }

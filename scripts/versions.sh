@@ -11,10 +11,10 @@
 # is named on standard error, left out, and leaves nothing behind; the exit code is 3 if nothing
 # was had. What is there already is not fetched again. The names are:
 #
-#   postgres-X.Y.Z, mariadb-X.Y.Z   of Maven Central, by curl or else by Maven
+#   postgres-X.Y.Z, mariadb-X.Y.Z   by Maven from its configured repository
 #   etcd-X.Y.Z                      built with Go from its module
-#   the others                      of a Debian suite, with all that they depend on, by apt-get;
-#                                   these start with the loader of that suite
+#   the others                      by apt-get from a suite of the configured Debian mirror, with
+#                                   all dependencies; these start with the loader of that suite
 #
 # Patroni and PgBouncer are no servers, and no parameter names them: their folder bin stands in
 # front of PATH, and has that program alone. Patroni is Debian's rather than one that pip
@@ -55,12 +55,8 @@ needs() {
 	done
 }
 
-# maven fetches a jar: group, artifact, version. Maven itself is slower, and knows mirrors.
+# maven fetches a jar: group, artifact, version.
 maven() {
-	if command -v curl >/dev/null &&
-		curl -fsSL -o "$scratch/$2-$3.jar" "https://repo1.maven.org/maven2/$(echo "$1" | tr . /)/$2/$3/$2-$3.jar" >&2; then
-		return 0
-	fi
 	needs mvn || return 1
 	mvn -q -B -Dstyle.color=never dependency:copy "-Dartifact=$1:$2:$3" "-DoutputDirectory=$scratch" >"$scratch/said" 2>&1 ||
 		{ say "Maven: $(sed -n 's/.*\[ERROR\] //p' "$scratch/said" | head -n 1)"; return 1; }
@@ -121,9 +117,11 @@ of_debian() {
 	if [ ! -e "$state/updated" ]; then
 		mkdir -p "$state/lists/partial" "$state/archives/partial" "$state/none"
 		: >"$state/status"
+		mirror=$(APT_CONFIG='' apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' | head -n 1)
+		[ "$mirror" ] || { say "apt has no Debian mirror with package lists: run apt-get update first"; return 1; }
 		# A mirror may be older than the date until which its list of sid is said to be
 		# valid; the signature is checked all the same.
-		echo "deb [signed-by=$keyring check-valid-until=no] http://deb.debian.org/debian $suite main" >"$state/list"
+		echo "deb [signed-by=$keyring check-valid-until=no] $mirror $suite main" >"$state/list"
 		cat >"$state/conf" <<-END
 			Dir::State "$state";
 			Dir::State::status "$state/status";

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fetches the jars of VoltDB 10.0 from Maven Central, 34 MB, by Maven where it is there and
-# else by curl, into the folder of $1, or one in the user's cache, and prints its path. Name
-# it in STROPPY_VOLTDB, and `stroppy … --cluster voltdb:3` starts servers from it.
+# Fetches the jars of VoltDB 10.0 (34 MB) with Maven and prints their folder: $1, or one in the user's
+# cache. Set STROPPY_VOLTDB to this folder, and `stroppy … --cluster voltdb:3` starts servers from it.
 set -eu
 
 folder=${1-${XDG_CACHE_HOME-$HOME/.cache}/stroppy/voltdb-10.0}
@@ -19,7 +18,8 @@ for jar in $jars; do
 	artifact=${jar#*:}
 	[ -s "$folder/${artifact%:*}-${jar##*:}.jar" ] || missing="$missing $jar"
 done
-if [ -n "$missing" ] && command -v mvn >/dev/null; then
+if [ -n "$missing" ]; then
+	command -v mvn >/dev/null || { echo "voltdb.sh: install the Debian package maven first" >&2; exit 3; }
 	pom=$(mktemp)
 	trap 'rm -f "$pom"' EXIT
 	{
@@ -32,16 +32,5 @@ if [ -n "$missing" ] && command -v mvn >/dev/null; then
 		echo '</dependencies></project>'
 	} >"$pom"
 	mvn -q -B -Dstyle.color=never -f "$pom" dependency:copy-dependencies "-DoutputDirectory=$folder" >&2
-elif [ -n "$missing" ] && command -v curl >/dev/null; then
-	for jar in $missing; do
-		artifact=${jar#*:} version=${jar##*:}
-		artifact=${artifact%:*}
-		path=$(echo "${jar%%:*}" | tr . /)/$artifact/$version/$artifact-$version.jar
-		curl -fsSL -o "$folder/part" "https://repo1.maven.org/maven2/$path" >&2
-		mv "$folder/part" "$folder/$artifact-$version.jar"
-	done
-elif [ -n "$missing" ]; then
-	echo "voltdb.sh: install maven or curl first: the jars come from Maven Central" >&2
-	exit 3
 fi
 echo "$folder"

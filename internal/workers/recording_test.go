@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -69,16 +71,34 @@ func TestPieces(t *testing.T) {
 }
 
 // uploading sends a file over pipes to a coordinator's end, which is serve.
-func uploading(t *testing.T, path string, complete chan struct{}, serve func(n int, ch *channel)) error {
+func uploading(t *testing.T, path string, complete chan struct{}, serve func(n int, ch *channel), cuts ...int) error {
 	t.Helper()
 	n := 0
 	s := &sender{path: path, complete: complete, limit: 3 * time.Second, connect: func(context.Context) (*channel, error) {
 		near, far := net.Pipe()
+		if n < len(cuts) {
+			far = &cutConn{Conn: far, left: cuts[n]}
+		}
 		go serve(n, newChannel(far))
 		n++
 		return newChannel(near), nil
 	}}
 	return s.run(t.Context())
+}
+
+// cutConn is a connection that ends after a number of bytes.
+type cutConn struct {
+	net.Conn
+	left int
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errors.Join(io.ErrUnexpectedEOF, c.Close())
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
 }
 
 // recordedFile is a file of so many random bytes.
@@ -102,9 +122,11 @@ func closed() chan struct{} {
 	return c
 }
 
-// TestUploadResumes: an upload whose connections are lost again and again goes on from what has
-// been acknowledged, of a file that grows meanwhile.
-func TestUploadResumes(t *testing.T) {
+// TestUploadResumesAfterReconnect loses the connection four times while the file grows. Each time
+// the upload continues after the last acknowledged byte. The clock is the test's own.
+func TestUploadResumesAfterReconnect(t *testing.T) { synctest.Test(t, uploadResumes) }
+
+func uploadResumes(t *testing.T) {
 	path, data := recordedFile(t, 20*pieceSize+12345)
 	growing, err := os.Create(path)
 	if err != nil {
@@ -124,27 +146,26 @@ func TestUploadResumes(t *testing.T) {
 	most := 0
 	if err := uploading(t, path, complete, func(n int, ch *channel) {
 		most = n
-		if n < 4 { // it is cut off
-			time.AfterFunc(time.Duration(100+70*n)*time.Millisecond, func() { _ = ch.Close() })
-		}
 		if err := u.take(ch); err != nil {
 			t.Error(err)
 		}
-	}); err != nil {
+	}, 100_000, 700_000, 1_100_000, 300_000); err != nil {
 		t.Fatal(err)
 	}
 	came, err := os.ReadFile(u.path)
-	if err != nil || !slices.Equal(came, data) || !u.is().Whole || most < 2 {
+	if err != nil || !slices.Equal(came, data) || !u.is().Whole || most != 4 {
 		t.Errorf("%d bytes of %d came over %d connections, whole %v: %v", len(came), len(data), most+1, u.is().Whole, err)
 	}
 }
 
-// TestUploadGivesUp: one that cannot go on ends after its limit.
-func TestUploadGivesUp(t *testing.T) {
+// TestUploadGivesUp loses every connection. The upload ends after its limit, on the test's own clock.
+func TestUploadGivesUp(t *testing.T) { synctest.Test(t, uploadGivesUp) }
+
+func uploadGivesUp(t *testing.T) {
 	path, _ := recordedFile(t, 100)
 	began := time.Now()
 	err := uploading(t, path, closed(), func(_ int, ch *channel) { _ = ch.Close() })
-	if err == nil || time.Since(began) < 2*time.Second || time.Since(began) > 20*time.Second {
+	if err == nil || time.Since(began) < 3*time.Second || time.Since(began) > 6*time.Second {
 		t.Errorf("after %v it ends with %v", time.Since(began), err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/db/drivertest"
+	postgresdb "stroppy/internal/db/postgres"
 )
 
 // What every driver says of a user, a database, a right and TLS.
@@ -74,6 +75,26 @@ func giveTo(t *testing.T, folder string, paths ...string) {
 	}
 }
 
+// reload executes statements, reloads PostgreSQL's configuration, and waits until new sessions have it.
+func reload(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	loaded := fmt.Sprintf("SELECT 1 / (pg_conf_load_time() >= '%s')::int", time.Now().Format(time.RFC3339Nano))
+	execute(t, url, append(statements, "SELECT pg_reload_conf()")...)
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(10 * time.Millisecond) {
+		d, err := postgresdb.Open(t.Context(), url)
+		if err == nil {
+			err = d.Exec(t.Context(), loaded)
+			_ = d.Close()
+		}
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the configuration was not reloaded: %v", err)
+		}
+	}
+}
+
 func TestDeniedByPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := startPostgres(t)
@@ -82,8 +103,7 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 	if err := os.WriteFile(hba, []byte("hostssl all safe 127.0.0.1/32 trust\nhost all teller 127.0.0.1/32 scram-sha-256\nhost all postgres 127.0.0.1/32 trust\nlocal all all trust\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, server.URL(), "SELECT pg_reload_conf()")
-	time.Sleep(time.Second)
+	reload(t, server.URL())
 	as := func(user, word, database string) string { // a busy machine takes more than a cluster's second
 		return strings.Replace(server.URLFor(user, word, database), "connect_timeout=1", "connect_timeout=30", 1)
 	}
@@ -97,9 +117,8 @@ func TestDeniedByPostgreSQL(t *testing.T) {
 
 	certificate, key := drivertest.Certificate(t)
 	giveTo(t, server.Dir(), certificate, key)
-	execute(t, server.URL(), "ALTER SYSTEM SET ssl_cert_file = '"+certificate+"'", "ALTER SYSTEM SET ssl_key_file = '"+key+"'",
-		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
-	time.Sleep(time.Second)
+	reload(t, server.URL(), "ALTER SYSTEM SET ssl_cert_file = '"+certificate+"'", "ALTER SYSTEM SET ssl_key_file = '"+key+"'",
+		"ALTER SYSTEM SET ssl = on")
 	denied(t, "a certificate that nobody trusts", with(as("teller", password, "postgres"), "verify-full"), untrusted, "name the authority that signed it in the URL (sslrootcert=FILE)")
 	denied(t, "an account for TLS alone, which it has", with(as("safe", "", "nowhere"), "require"), noDatabase)
 }

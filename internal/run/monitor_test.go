@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"stroppy/internal/db"
@@ -106,9 +107,11 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestMonitorIsAskedToTheEnd holds that it is asked while the load phase goes on, that its
-// end waits for no answer, and that a database which refuses is asked once.
-func TestMonitorIsAskedToTheEnd(t *testing.T) {
+// TestMonitorIsAskedToTheEnd checks that the monitor is asked during the load phase, that its end
+// waits for no answer, and that a database which refuses is asked once.
+func TestMonitorIsAskedToTheEnd(t *testing.T) { synctest.Test(t, monitorIsAskedToTheEnd) }
+
+func monitorIsAskedToTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	source := &measuring{samples: make([]db.Sample, 9), errs: []error{0: &db.Error{Class: db.Fatal, Op: "ask", Err: errors.New("may not")}, 8: nil}}
 	c := newConductor(Options{Dir: &Directory{Path: dir}, Database: stub{Monitored: source}})

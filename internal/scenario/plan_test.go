@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"stroppy/internal/history"
 )
 
@@ -22,6 +24,7 @@ func TestFaultsHaveTime(t *testing.T) {
 		{"workload=events cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s", 20 * time.Second, false, true},
 		{"cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s", 20 * time.Second, false, true},
 		{"workload=events cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s count=5", 0, true, false},
+		{"cluster=etcd:1 nemesis=kill_n0_every_20s_for_2s", 72 * time.Second, false, true}, // three times, then 10 s
 		{"cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s duration=9s", 9 * time.Second, false, false},
 		{"", 10 * time.Second, false, false},
 	} {
@@ -40,6 +43,9 @@ func TestFaultsHaveTime(t *testing.T) {
 	}
 }
 
+// unexported lets cmp.Diff compare the fields that only this package sees.
+var unexported = cmp.Exporter(func(reflect.Type) bool { return true })
+
 // TestPlanIsNotChanged: what a database turned out to hold makes another plan.
 func TestPlanIsNotChanged(t *testing.T) {
 	p, err := planOf(t, "seed=5 accounts=100")
@@ -55,8 +61,8 @@ func TestPlanIsNotChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(p, before) {
-		t.Errorf("the plan is now %+v", p)
+	if diff := cmp.Diff(before, p, unexported); diff != "" {
+		t.Errorf("the plan changed (-before +after):\n%s", diff)
 	}
 	if got, want := attached.Command("run"), "stroppy run bank --seed 7 --accounts 200"; got != want {
 		t.Errorf("got %q, want %q", got, want)

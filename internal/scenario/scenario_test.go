@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
 )
@@ -144,8 +146,8 @@ func TestYAMLRepeats(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := reread(t, &s)
-	if !reflect.DeepEqual(got, s) {
-		t.Errorf("got  %+v\nwant %+v", got, s)
+	if diff := cmp.Diff(s, got, unexported); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -222,8 +224,8 @@ func TestRateSaysHowLong(t *testing.T) {
 	if err != nil || s.Duration != all().Default().Duration {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	if got := reread(t, &s); !reflect.DeepEqual(got, s) {
-		t.Errorf("got  %+v\nwant %+v", got, s)
+	if diff := cmp.Diff(s, reread(t, &s), unexported); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
 
 	"stroppy/internal/history"
 )
@@ -169,8 +170,8 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 		for _, s := range []*Summary{&got.Latency, &got.Service, &got.LatencyRetried, &got.LatencyRejected, &got.LatencyAborted, &got.LatencyUnknown, &got.Pacing} {
 			*s = Summary{}
 		}
-		if !reflect.DeepEqual(*got, want) {
-			t.Errorf("round %d: got %+v, want %+v", round, *got, want)
+		if diff := cmp.Diff(want, *got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+			t.Errorf("round %d: -want +got:\n%s", round, diff)
 		}
 	}
 }

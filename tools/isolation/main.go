@@ -90,8 +90,8 @@ var ownFolder = regexp.MustCompile(`bin=[^ '&]*/([^ '&/]+/bin)`)
 // inFolder names that folder as the page does.
 func inFolder(command string) string { return ownFolder.ReplaceAllString(command, "bin=FOLDER/$1") }
 
-// add puts a matrix in its place. What one run alone is about is left out: steps, which the
-// command shows again, and folders.
+// add adds a matrix to the record without the facts of one run: folders, and steps, which the command
+// shows again.
 func add(list []*matrix.Matrix, m *matrix.Matrix) []*matrix.Matrix {
 	m.Command = inFolder(m.Command)
 	for i := range m.Levels {

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/schedule"
 )
 
-// TestPage holds that the page is what the record says, and the record what was read.
+// TestPage checks that the page is made from the record, and that the record is unchanged by reading.
 func TestPage(t *testing.T) {
 	list, err := readRecord("../../" + recordFile)
 	if err != nil || len(list) == 0 {

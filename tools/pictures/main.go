@@ -82,7 +82,7 @@ func (p *picture) make(stroppy, dir string) error {
 	return p.draw(dir, filepath.Join(images, p.file))
 }
 
-// exitCode returns that of a command, of whose start err says what it came to.
+// exitCode returns the exit code of a command, whose Run returned err.
 func exitCode(err error) int {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return exit.ExitCode()

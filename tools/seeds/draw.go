@@ -163,8 +163,7 @@ func between(random *rand.Rand, span string) string {
 	return strconv.Itoa(n*500) + "ms"
 }
 
-// arguments are those of the program. MySQL's programs are in the folder mysql, or on PATH if it
-// is empty.
+// arguments returns the arguments of the program.
 func (p plan) arguments(mysql string) []string {
 	cluster := p.cluster
 	if needsMySQL(p.seed) && mysql != "" {
@@ -178,7 +177,7 @@ func (p plan) arguments(mysql string) []string {
 	return args
 }
 
-// command is what a person would type.
+// command returns the command line, quoted for a shell.
 func (p plan) command(mysql string) string {
 	words := []string{"stroppy"}
 	for _, word := range p.arguments(mysql) {

@@ -6,9 +6,9 @@
 //	go run ./tools/seeds -list             prints the commands
 //	go run ./tools/seeds -table            adds the runs in DIR to docs/seeds.md
 //
-// A seed that has run is not run again unless its folder was renamed to SEED.REASON, such
-// as 17.overload; the table keeps what that came to, and does not count it. It keeps the runs of other
-// folders and machines too, in docs/seeds.json. Seeds of Group Replication are skipped where there is
+// A seed that has run does not run again unless its folder is renamed to SEED.REASON, such as
+// 17.overload. The table shows the outcome of such a folder and does not count it. docs/seeds.json keeps
+// the runs of other folders and machines too. Seeds of Group Replication are skipped where there is
 // no MySQL. The exit code is 1 when a run was not valid.
 package main
 
@@ -116,7 +116,7 @@ func carryOut(program, mysql, runs string, p plan) bool {
 	dir := filepath.Join(runs, strconv.Itoa(p.seed))
 	o, err := readOutcome(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		// What was interrupted is begun anew.
+		// An interrupted run starts again.
 		if err = errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err == nil {
 			err = start(program, dir, p.arguments(mysql))
 		}

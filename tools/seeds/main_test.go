@@ -105,7 +105,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestPage: the page is that of the record.
+// TestPage checks that the page is made from the record.
 func TestPage(t *testing.T) {
 	t.Chdir("../..")
 	page, err := os.ReadFile(pageFile)

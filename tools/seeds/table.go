@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// What is kept: the page, and the record of which it is made, with the runs of other days and
+// The page, and the record that it is made from. The record also has the runs of other days and
 // machines.
 const pageFile, recordFile = "docs/seeds.md", "docs/seeds.json"
 
-// outcome is what a run came to.
+// outcome is the result of a run.
 type outcome struct {
 	Verdict  string // valid, invalid, unknown, or none: the run could not be carried out
 	Reason   string
@@ -30,7 +30,7 @@ type outcome struct {
 	}
 }
 
-// readOutcome reads a run that has ended. Of one that has not it is os.ErrNotExist.
+// readOutcome reads a run that has ended. If the run has not ended, the error is os.ErrNotExist.
 func readOutcome(dir string) (outcome, error) {
 	note, err := os.ReadFile(filepath.Join(dir, "ended.txt"))
 	if err != nil {
@@ -106,7 +106,7 @@ func attemptsIn(runs string) (list []attempt, err error) {
 	return list, nil
 }
 
-// merged puts later runs in place of those of the same seed that the record has.
+// merged adds later runs to the record, where they replace runs of the same seed.
 func merged(record, later []attempt) []attempt {
 	list := slices.DeleteFunc(slices.Clone(record), func(old attempt) bool {
 		return slices.ContainsFunc(later, func(a attempt) bool { return a.Seed == old.Seed && a.Aside == old.Aside })
@@ -159,8 +159,7 @@ Written by ` + "`./scripts/test.sh seeds`" + ` of the runs that it has carried o
 	return page.String()
 }
 
-// counts says how many runs of each cluster had which verdict, without those that do
-// not count.
+// counts returns a table of the verdicts by cluster, without the runs that do not count.
 func counts(list []attempt) string {
 	var order []string
 	verdicts := map[string]map[string]int{}

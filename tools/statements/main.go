@@ -51,7 +51,7 @@ func main() {
 // verifierFile is the separate program, from the root of the repository.
 const verifierFile = "docs/examples/verify_findings.py"
 
-// campaign is what was done so far.
+// campaign counts the recordings checked so far.
 type campaign struct {
 	dir, keep, verifier string
 	call                caller
@@ -186,7 +186,7 @@ func (c *campaign) one(seed uint64, altered int) {
 	}
 	c.verify(r)
 	if code, out := c.call([]string{"check", r.dir, "-q"}); code != r.code {
-		c.problem(r.dir, "%s: exit code %d, and that of check is %d: %s", r.command, r.code, code, out)
+		c.problem(r.dir, "%s: exit code %d, and the exit code of check is %d: %s", r.command, r.code, code, out)
 	}
 	for range altered {
 		c.alter(rng, r)

@@ -44,8 +44,8 @@ func TestStatementsAreRebuiltAndAlteredCopiesAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestACampaignFindsWrongStatements holds that a campaign fails if a recording states what is not so, if a
-// healthy recording is accused, and if an altered one is believed.
+// TestACampaignFindsWrongStatements checks that a campaign fails if a recording states a falsehood, if
+// a healthy recording is accused, or if an altered recording is believed.
 func TestACampaignFindsWrongStatements(t *testing.T) {
 	const agrees = `print('{"right": {}, "wrong": [], "not_rebuilt": {}}')`
 	for name, test := range map[string]struct {

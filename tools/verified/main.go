@@ -1,16 +1,16 @@
-// Command verified keeps two tables: that of README.md, which says what was verified on
-// which database, and that of docs/databases.md, which has the servers of each version. It
-// reads what tests and runs report, adds it to docs/verified.json and docs/versions.json,
-// and writes the tables anew:
+// Command verified keeps two tables. The table in README.md shows which workload was verified on which
+// database. The table in docs/databases.md shows the servers of each version. The command reads the
+// reports of tests and runs, adds them to docs/verified.json and docs/versions.json, and writes the
+// tables:
 //
 //	go run ./tools/verified TEST_LOG|RUN_DIR…
 //
-// What TestVersions reports is for the table of versions alone, and there only of servers
-// on which the whole matrix ran.
+// The reports of TestVersions count for the table of versions alone, and only for servers on which the
+// whole matrix ran.
 //
-// A test log is what go test -json prints; a test reports with a line that begins with
-// "verified". A run counts by its result.json if its verdict is valid, so that all its
-// faults were injected and healed. Without arguments the table alone is written.
+// A test log is the output of go test -json. A test reports with a line that begins with "verified". A
+// run counts by its result.json if its verdict is valid, so that all its faults were injected and
+// healed. Without arguments the command writes the tables alone.
 package main
 
 import (
@@ -47,7 +47,7 @@ type row struct {
 	Workloads map[string][]string `json:"workloads"`
 }
 
-// evidence is what one test or one run reports.
+// evidence is the report of one test or one run.
 type evidence struct {
 	Database string   `json:"database"`
 	Version  string   `json:"version"`

@@ -43,7 +43,7 @@ type counts struct {
 	As  int `json:"as_must_be"`
 }
 
-// serversOf finds the servers on which a test log says that the whole matrix ran.
+// serversOf returns the servers on which the whole matrix ran, by a test log.
 func serversOf(log []byte) ([]server, error) {
 	type event struct {
 		Time                 time.Time
@@ -129,7 +129,7 @@ func (s *server) count(outcomes map[string]string) {
 	slices.Sort(s.Differs)
 }
 
-// addServers puts newer servers into the place of those of the same names.
+// addServers adds newer servers, which replace servers of the same names.
 func addServers(servers, newer []server) []server {
 	for _, s := range newer {
 		servers = slices.DeleteFunc(servers, func(old server) bool { return old.Name == s.Name })

@@ -13,14 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/check"
-	"stroppy/internal/db"
+	"stroppy/internal/exit"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/live"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload"
+	"stroppy/internal/session"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -57,7 +58,7 @@ func (a *app) checkCommand() *cobra.Command {
 		}
 		alone := len(args) == 1 && (config.Out == "" || config.DB == "")
 		if alone && config.Out != "" {
-			return usagef("--out is for a check of several runs, or of a database: the verdict on %s goes into it", args[0])
+			return exit.Usagef("--out is for a check of several runs, or of a database: the verdict on %s goes into it", args[0])
 		}
 		headers, err := headersOf(args)
 		switch {
@@ -92,9 +93,9 @@ func headersOf(paths []string) ([]history.Header, error) {
 
 // checkRun checks the run in path. With a database the end state is downloaded into it,
 // unless there is one, which is better evidence than what the database holds today.
-func (a *app) checkRun(config *config, path string, header history.Header) error {
+func (a *app) checkRun(config *session.Config, path string, header history.Header) error {
 	if len(check.Ended(header)) > 0 {
-		return usagef("%s holds the end state of runs that were checked together: name their directories, too", path)
+		return exit.Usagef("%s holds the end state of runs that were checked together: name their directories, too", path)
 	}
 	dir, err := run.OpenDirectory(path)
 	if err != nil {
@@ -104,34 +105,34 @@ func (a *app) checkRun(config *config, path string, header history.Header) error
 	if config.DB != "" {
 		if end, err := history.OpenEnd(dir.History()); err == nil {
 			_ = end.Close()
-			return usagef("%s holds its end state already: leave out --db to check that, or add --out DIR to check the run against what the database holds now", path)
+			return exit.Usagef("%s holds its end state already: leave out --db to check that, or add --out DIR to check the run against what the database holds now", path)
 		}
 	}
 	return a.check(config, run.Options{Dir: dir}, header)
 }
 
 // checkRuns checks several runs together, into a directory of its own.
-func (a *app) checkRuns(config *config, paths []string, headers []history.Header) error {
+func (a *app) checkRuns(config *session.Config, paths []string, headers []history.Header) error {
 	if err := check.SameData(paths, headers); err != nil {
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	}
 	driven := slices.DeleteFunc(slices.Clone(headers), func(h history.Header) bool { return !check.Driven(h) })
 	if len(driven) == 0 {
-		return usagef("%s: these directories hold end states alone, and no run", strings.Join(paths, ", "))
+		return exit.Usagef("%s: these directories hold end states alone, and no run", strings.Join(paths, ", "))
 	}
 	one := driven[0]
 	for _, h := range driven {
 		if config.Expect == isolation.Unknown && run.Promised(h) != run.Promised(one) {
-			return usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
+			return exit.Usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
 		}
 	}
-	path := config.newPath(time.Now(), "check", "runs")
+	path := config.NewPath(time.Now(), "check", "runs")
 	if err := run.Vacant(path); err != nil {
 		return err
 	}
-	command := "stroppy check" + quoted(paths)
+	command := "stroppy check" + session.Quoted(paths)
 	if config.DB != "" { // whose end state is there then
-		command += quoted([]string{path})
+		command += session.Quoted([]string{path})
 	}
 	if config.Expect != isolation.Unknown {
 		command += " --expect " + config.Expect.String()
@@ -144,72 +145,56 @@ func mustBeDirectory(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s is no run's directory: it does not exist", path)
+		return exit.Usagef("%s is no run's directory: it does not exist", path)
 	case err != nil:
 		return fmt.Errorf("open the run's directory: %w", err)
 	case !info.IsDir():
-		return usagef("%s is no run's directory: it is a file", path)
+		return exit.Usagef("%s is no run's directory: it is a file", path)
 	}
 	return nil
 }
 
 // checkDatabase checks what a database holds, without any history.
-func (a *app) checkDatabase(config *config) error {
-	config.DB = config.runDatabase("")
-	if err := config.mustExist(config.DB); err != nil {
+func (a *app) checkDatabase(config *session.Config) error {
+	config.DB = config.RunDatabase("")
+	if err := config.MustExist(config.DB); err != nil {
 		return err
 	}
-	kind, err := databaseOf(config.DB)
+	kind, err := registry.Of(config.DB)
 	if err != nil {
 		return err
 	}
-	path := config.newPath(time.Now(), "check", kind.schemes[0])
+	path := config.NewPath(time.Now(), "check", kind.Schemes[0])
 	if err := run.Vacant(path); err != nil {
 		return err
 	}
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
 
-// recorded makes the workload of a recording on a database: whatever it holds is
-// checked against the recording. One that keeps nothing holds what was recorded.
-func (c *config) recorded(database db.Database, h history.Header) (w workload.Workload, err error) {
-	spec := c.spec()
-	held := config{Plan: scenario.Plan{Scenario: c.Scenario}}
-	held.Config = spec.Config()
-	if isVolatile(database) {
-		if held.Plan, err = held.Attached(spec, h); err != nil {
-			return nil, err
-		}
-	}
-	o := held.options(isVolatile(database))
-	o.Undriven = true
-	return held.Config.New(database, o)
-}
-
 // check opens the database if one is named, and checks.
-func (a *app) check(config *config, o run.Options, recorded history.Header) error {
+func (a *app) check(config *session.Config, o run.Options, recorded history.Header) error {
 	config.Workload = cmp.Or(recorded.Workload, config.Workload)
-	spec, err := workloads().Find(config.Workload)
+	spec, err := registry.Workloads().Find(config.Workload)
 	if err != nil {
 		return err
 	}
-	s := a.begin(live.NewFeed())
-	defer s.stop()
-	made, left := o.Fresh || len(o.Runs) > 0, recordsLeft
+	s := a.Begin(live.NewFeed())
+	defer s.Stop()
+	made, left := o.Fresh || len(o.Runs) > 0, session.RecordsLeft
 	if made {
-		left = nothingLeft
+		left = session.NothingLeft
 	}
 	if config.DB != "" {
-		if err := config.mustExist(config.DB); err != nil {
+		if err := config.MustExist(config.DB); err != nil {
 			return err
 		}
-		database, err := openDatabase(s.ctx, config.DB)
+		database, err := registry.Open(s.Context, config.DB)
 		if err != nil {
-			return s.cause(err, left)
+			return s.Cause(err, left)
 		}
 		defer database.Close()
-		if o.Workload, err = config.recorded(database, recorded); err != nil {
-			return &exitError{exitUsage, err}
+		if o.Workload, err = config.Recorded(database, recorded); err != nil {
+			return exit.With(exit.Usage, err)
 		}
 		o.Database = database
 	}
@@ -222,25 +207,25 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 		o.Dir = dir
 	}
 	o.Plan, o.DatabaseURL = config.Plan, scenario.Redact(config.DB)
-	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s, a.scrub, version()
-	o.Where = run.Environment{Build: build(), Servers: whereServers(embedded(config.DB), config.DB)}
+	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s, a.Scrub, registry.Version()
+	o.Where = run.Environment{Build: registry.Build(), Servers: session.WhereServers(registry.Embedded(config.DB), config.DB)}
 	before, _ := report.Read(o.Dir.Path) // without one there is nothing to replace
-	result, err := run.Check(s.ctx, o)
-	s.stop()
+	result, err := run.Check(s.Context, o)
+	s.Stop()
 	if errors.As(err, new(*run.ReloadedError)) {
-		err = &exitError{exitUsage, err}
+		err = exit.With(exit.Usage, err)
 	}
 	switch {
 	case errors.As(err, new(*run.UnsavedError)): // the verdict stands all the same
-		s.note("%s", a.scrub(err.Error()))
+		s.Note("%s", a.Scrub(err.Error()))
 	case err != nil && made:
-		_, failed := discard(o.Dir)
-		return errors.Join(s.cause(err, left), failed)
+		_, failed := session.Discard(o.Dir)
+		return errors.Join(s.Cause(err, left), failed)
 	case err != nil:
-		return s.cause(err, left)
+		return s.Cause(err, left)
 	}
 	if was, now := judged(before), judged(result); !made && err == nil && was != "" && was != now {
-		s.note("%s was %s, and is %s from this check on", o.Dir.Path, was, now)
+		s.Note("%s was %s, and is %s from this check on", o.Dir.Path, was, now)
 	}
 	return a.finish(result, o.Dir.Path, config.JSON, false)
 }

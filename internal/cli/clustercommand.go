@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,6 +19,8 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/cluster"
+	"stroppy/internal/exit"
+	"stroppy/internal/registry"
 	"stroppy/internal/scenario"
 	"stroppy/internal/spelling"
 )
@@ -41,9 +42,9 @@ func (a *app) clusterCommand() *cobra.Command {
 		Use: "cluster up|status|down [KIND[:N]]", Short: "Start, show and stop a real database cluster on this machine",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("`%s` takes one of up, status or down", c.CommandPath())
+				return exit.Usagef("`%s` takes one of up, status or down", c.CommandPath())
 			}
-			return usagef("%q is no command of a cluster; %s", args[0], spelling.Hint(args[0], []string{"up", "status", "down"}, clusterMeanings, "take up, status or down"))
+			return exit.Usagef("%q is no command of a cluster; %s", args[0], spelling.Hint(args[0], []string{"up", "status", "down"}, clusterMeanings, "take up, status or down"))
 		},
 	}
 	one := takes(1, 1, "takes one cluster, KIND or KIND:N; `stroppy list clusters` shows all")
@@ -75,7 +76,7 @@ func held() ([]cluster.RecordInfo, error) {
 // clusterUp starts this program once more, which holds the cluster until it is
 // stopped, and returns when the cluster answers.
 func (a *app) clusterUp(text string) error {
-	if _, _, err := parseCluster(text); err != nil {
+	if _, _, err := registry.ParseCluster(text); err != nil {
 		return err
 	}
 	list, err := held()
@@ -84,16 +85,16 @@ func (a *app) clusterUp(text string) error {
 	}
 	for _, r := range list {
 		if r.Kind == text {
-			return usagef("%s is up already, at %s: take it down first with `stroppy cluster down %s`", text, r.URL, text)
+			return exit.Usagef("%s is up already, at %s: take it down first with `stroppy cluster down %s`", text, r.URL, text)
 		}
 	}
 	line, err := startHolder(text)
-	var exit *exitError
+	var coded *exit.Error
 	switch {
 	case err == nil:
-		_, err = fmt.Fprint(a.stdout, line)
+		_, err = fmt.Fprint(a.Stdout, line)
 		return err
-	case errors.As(err, &exit):
+	case errors.As(err, &coded):
 		return err
 	}
 	return fmt.Errorf("start %s: %w", text, err)
@@ -128,7 +129,7 @@ func startHolder(text string) (line string, err error) {
 	if !interrupted && err == nil {
 		return line, nil
 	}
-	exit := cmd.Wait()
+	ended := cmd.Wait()
 	lines := strings.Split(strings.TrimSpace(complaints.String()), "\n")
 	said := strings.TrimSpace(strings.TrimPrefix(lines[len(lines)-1], "stroppy: "))
 	var code *exec.ExitError
@@ -137,8 +138,8 @@ func startHolder(text string) (line string, err error) {
 		return "", fmt.Errorf("interrupted; the program that was to hold it ended with: %s", said)
 	case interrupted:
 		return "", errors.New("interrupted, and stopped again")
-	case errors.As(exit, &code) && said != "":
-		return "", &exitError{code.ExitCode(), errors.New(said)}
+	case errors.As(ended, &code) && said != "":
+		return "", exit.With(code.ExitCode(), errors.New(said))
 	}
 	return "", errors.New("the program that was to hold it ended without a word")
 }
@@ -147,7 +148,7 @@ func startHolder(text string) (line string, err error) {
 // once where nobody reads the URL. A closed pipe is no reason to leave the
 // cluster behind, so that SIGPIPE ends nothing.
 func (a *app) clusterHold(text string) (err error) {
-	kind, options, err := parseCluster(text)
+	kind, options, err := registry.ParseCluster(text)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (a *app) clusterHold(text string) (err error) {
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
-	if err := a.clearLeftovers(ctx); err != nil {
+	if err := a.ClearLeftovers(ctx); err != nil {
 		return err
 	}
 	record, err := cluster.NewRecord(heldPrefix + text)
@@ -163,7 +164,7 @@ func (a *app) clusterHold(text string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, record.Close()) }()
-	c, err := startCluster(ctx, kind, options, a.environ)
+	c, err := registry.StartCluster(ctx, kind, options, a.Environ)
 	if err != nil {
 		return err
 	}
@@ -171,7 +172,7 @@ func (a *app) clusterHold(text string) (err error) {
 	if err := record.SetURL(scenario.Redact(c.URL())); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(a.stdout, c.URL()); err != nil {
+	if _, err := fmt.Fprintln(a.Stdout, c.URL()); err != nil {
 		return fmt.Errorf("report the URL of %s to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
 	}
 	<-ctx.Done()
@@ -188,9 +189,9 @@ func (a *app) clusterStatus() error {
 		return err
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(a.stdout, "No cluster is up.")
+		fmt.Fprintln(a.Stdout, "No cluster is up.")
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
 	for _, r := range list {
 		fmt.Fprintf(table, "%s\tup %s\tprocess %d\t%s\n", r.Kind, time.Since(r.Began).Round(time.Second), r.PID, cmp.Or(r.URL, "starting"))
 	}
@@ -199,7 +200,7 @@ func (a *app) clusterStatus() error {
 	}
 	for _, r := range records {
 		if !r.Alive && len(r.Made) > 0 {
-			fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %s behind: the next run of stroppy clears them\n",
+			fmt.Fprintf(a.Stdout, "%s of process %d, which was killed, left %s behind: the next run of stroppy clears them\n",
 				r.Kind, r.PID, check.Plural(len(r.Made), "thing"))
 		}
 	}
@@ -209,7 +210,7 @@ func (a *app) clusterStatus() error {
 // clusterDown stops the cluster of this name, and clears away what a crash left. One that a run
 // has kept is in Kubernetes.
 func (a *app) clusterDown(text string) error {
-	if kind, options, err := parseCluster(text); err == nil && kind.elsewhere() && options.Params.Has("name") {
+	if kind, options, err := registry.ParseCluster(text); err == nil && kind.Elsewhere() && options.Params.Has("name") {
 		return a.keptDown(options)
 	}
 	list, err := held()
@@ -226,13 +227,13 @@ func (a *app) clusterDown(text string) error {
 		}
 		names = append(names, r.Kind)
 	}
-	if err := a.clearLeftovers(context.Background()); err != nil {
+	if err := a.ClearLeftovers(context.Background()); err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return usagef("no cluster is up")
+		return exit.Usagef("no cluster is up")
 	}
-	return usagef("%s is not up; what is up: %s", text, strings.Join(names, ", "))
+	return exit.Usagef("%s is not up; what is up: %s", text, strings.Join(names, ", "))
 }
 
 func (a *app) waitDown(r cluster.RecordInfo) error {
@@ -242,108 +243,24 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 			return err
 		}
 		if !slices.ContainsFunc(list, func(other cluster.RecordInfo) bool { return other.PID == r.PID }) {
-			_, err := fmt.Fprintf(a.stdout, "%s is down\n", r.Kind)
+			_, err := fmt.Fprintf(a.Stdout, "%s is down\n", r.Kind)
 			return err
 		}
 	}
 	return fmt.Errorf("stop %s: process %d, which holds it, has not ended within %v", r.Kind, r.PID, downLimit)
 }
 
-// clearLeftovers takes away what an earlier stroppy that was killed has left. That a Kubernetes
-// cluster cannot be reached now keeps nobody from using something else.
-func (a *app) clearLeftovers(ctx context.Context) error {
-	cleared, err := cluster.Clear(ctx, releasers()...)
-	if remove := objectsClearer(); remove != nil {
-		limited, cancel := context.WithTimeout(ctx, objectsLimit)
-		defer cancel()
-		lines, errObjects := cluster.ClearObjects(limited, remove)
-		cleared = append(cleared, lines...)
-		if errObjects != nil {
-			fmt.Fprintln(a.stderr, "not cleared:", errObjects)
-		}
-	}
-	for _, line := range cleared {
-		fmt.Fprintln(a.stderr, "cleared:", line)
-	}
-	return err
-}
-
-// objectsLimit bounds how long what an earlier run has left in Kubernetes may take to go.
-const objectsLimit = time.Minute
-
-// keeper is a cluster that can stay when its run has ended, and says then what it is called and
-// by which labels it is found.
-type keeper interface {
-	Keep() (name, namespace, selector string, err error)
-}
-
-// remover removes a cluster that was kept, and returns a line that says so.
-type remover func(ctx context.Context, o cluster.Options) (line string, err error)
-
-// keepable says why the cluster of --cluster cannot be left, nil if it can.
-func keepable(text string) error {
-	kind, options, err := parseCluster(text)
-	switch {
-	case err != nil:
-		return err
-	case !kind.elsewhere():
-		return usagef("--keep leaves a cluster in Kubernetes, and %s is on this machine: start one that stays with `stroppy cluster up %s`, and give its URL to --db", text, scenario.Quote(text))
-	case options.Params.Has("selector"):
-		return usagef("--keep leaves what the run has made, and the database that selector= chooses stays anyway: leave --keep out")
-	}
-	return nil
-}
-
-// keep has a cluster stay, and returns the lines that say how it is used again and removed.
-func keep(c cluster.Cluster, text string) ([]string, error) {
-	k, ok := c.(keeper)
-	if !ok {
-		return nil, errors.New("this cluster cannot be left after the run: leave --keep out")
-	}
-	name, namespace, selector, err := k.Keep()
-	if err != nil {
-		return nil, err
-	}
-	kind, options, err := parseCluster(text)
-	if err != nil {
-		return nil, err
-	}
-	with := func(params map[string]string, also ...string) string {
-		for _, p := range append(also, "kubeconfig", "context") {
-			if options.Params.Has(p) {
-				params[p] = options.Params.Get(p)
-			}
-		}
-		return scenario.Quote(kind.name + "?" + queryOf(params))
-	}
-	return []string{
-		fmt.Sprintf("%s stays in the namespace %s, as %s", text, namespace, name),
-		toPaste("use it again", "stroppy run --cluster "+with(map[string]string{"namespace": namespace, "selector": selector}, "reach", "tool-image", "pull")),
-		toPaste("remove it", "stroppy cluster down "+with(map[string]string{"namespace": namespace, "name": name})),
-	}, nil
-}
-
-// queryOf writes parameters as --cluster takes them, with what a person can read left as it is.
-func queryOf(params map[string]string) string {
-	escape := strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", ";", "%3B", "#", "%23")
-	var pairs []string
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		pairs = append(pairs, name+"="+escape.Replace(params[name]))
-	}
-	return strings.Join(pairs, "&")
-}
-
 // keptDown removes a cluster in Kubernetes that a run has kept.
 func (a *app) keptDown(o cluster.Options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	line, err := objectsRemover()(ctx, o)
+	line, err := registry.ObjectsRemover()(ctx, o)
 	if errors.As(err, new(*cluster.ParamError)) {
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	}
 	if err != nil {
 		return fmt.Errorf("remove the cluster: %w", err)
 	}
-	_, err = fmt.Fprintf(a.stdout, "removed: %s\n", line)
+	_, err = fmt.Fprintf(a.Stdout, "removed: %s\n", line)
 	return err
 }

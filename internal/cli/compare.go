@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,12 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/history"
 	"stroppy/internal/live"
 	"stroppy/internal/output"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/session"
 	"stroppy/internal/sweep"
 	"stroppy/internal/sweep/rounds"
 	"stroppy/internal/sweep/study"
@@ -56,11 +58,11 @@ func (a *app) compareCommand() *cobra.Command {
 		times, err := strconv.Atoi(*repeat)
 		switch {
 		case len(args) == 0, len(args) == 1 && len(databases) < 2:
-			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
+			return exit.Usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
 		case len(args)*max(len(databases), 1) > mostSides:
-			return usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
+			return exit.Usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
 		case err != nil || times < 1 || times > mostRepeats:
-			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
+			return exit.Usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
 		return a.compare(args, databases, times, *out, *format, *dry)
 	}
@@ -98,7 +100,7 @@ func shown(database scenario.Setting) string {
 type comparing struct {
 	app     *app
 	command string // that repeats it
-	configs []config
+	configs []session.Config
 	sides   []report.Side
 	book    rounds.Book
 	rounds  int
@@ -113,9 +115,9 @@ func (a *app) compare(files []string, databases []scenario.Setting, times int, o
 	}
 	c := &comparing{app: a, rounds: times, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", times)}
 	for _, d := range databases {
-		c.command += " --" + d.Key + quoted([]string{shown(d)})
+		c.command += " --" + d.Key + session.Quoted([]string{shown(d)})
 	}
-	c.command += quoted(files)
+	c.command += session.Quoted(files)
 	for _, file := range files {
 		if len(databases) == 0 {
 			if err := c.add(file); err != nil {
@@ -129,7 +131,7 @@ func (a *app) compare(files []string, databases []scenario.Setting, times int, o
 		}
 	}
 	if c.dir = out; out == "" {
-		c.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
+		c.dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-compare"))
 	}
 	if err := ofComparison(run.Vacant(c.dir)); err != nil {
 		return err
@@ -165,29 +167,21 @@ func (c *comparing) report() error {
 	return nil
 }
 
-// quoted are words of a command, with a space before each.
-func quoted(words []string) (text string) {
-	for _, word := range words {
-		text += " " + scenario.Quote(word)
-	}
-	return text
-}
-
 // add takes a scenario, on the database that is named if one is.
 func (c *comparing) add(file string, database ...scenario.Setting) error {
-	config, err := c.app.configure(database, file)
+	config, err := c.app.Configure(database, file)
 	switch {
 	case err != nil:
 		return err
 	case len(c.configs) > 0 && config.Workload != c.configs[0].Workload:
-		return usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
+		return exit.Usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
 			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
 	case config.NoLoad:
-		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
+		return exit.Usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
 	case config.Serve != "" || config.Metrics != "":
-		return usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
+		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
 	}
-	if err := c.app.drawSeed(&config, true); err != nil {
+	if err := c.app.DrawSeed(&config, true); err != nil {
 		return err
 	}
 	config.JSON = false
@@ -201,22 +195,22 @@ func (c *comparing) add(file string, database ...scenario.Setting) error {
 }
 
 func (c *comparing) run() error {
-	s := c.app.begin(live.NewFeed())
-	defer s.stop()
-	c.book = rounds.Book{Command: c.command, Stroppy: version(), Rounds: c.rounds}
+	s := c.app.Begin(live.NewFeed())
+	defer s.Stop()
+	c.book = rounds.Book{Command: c.command, Stroppy: registry.Version(), Rounds: c.rounds}
 	for i := range c.configs {
-		if err := c.configs[i].admitFirst(s, fewerIn(c.sides[i].Name)); err != nil {
+		if err := c.configs[i].AdmitFirst(s, fewerIn(c.sides[i].Name)); err != nil {
 			return err
 		}
 		c.book.Sides = append(c.book.Sides, rounds.Side{Name: c.sides[i].Name, Runs: []string{}})
 	}
-	s.note("directory of the comparison %s", c.dir)
+	s.Note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {
 		for i, config := range c.configs {
-			s.note("round %d of %d: %s", round+1, c.rounds, c.sides[i].Name)
+			s.Note("round %d of %d: %s", round+1, c.rounds, c.sides[i].Name)
 			config.Seed = c.configs[0].Seed + uint64(round)
 			config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i)))
-			_, path, err := c.app.next(s, &config)
+			_, path, err := c.app.Next(s, &config)
 			if err != nil {
 				return err
 			}
@@ -250,7 +244,7 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
 	}
-	command := "stroppy report" + quoted(dirs)
+	command := "stroppy report" + session.Quoted(dirs)
 	compared, err := a.printComparison(sides, out, command, format, "")
 	if err != nil || out == "" {
 		return err
@@ -259,7 +253,7 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 	if err != nil {
 		return err
 	}
-	book.Command, book.Stroppy = command, version()
+	book.Command, book.Stroppy = command, registry.Version()
 	if err = os.MkdirAll(out, 0o777); err == nil {
 		err = book.Save(out)
 	}
@@ -282,7 +276,7 @@ func recordedRun(dir string) (report.Recorded, error) {
 		err = run.SameRun(dir, recorded.Result)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		err = cmp.Or(ofSeveral(dir), usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName))
+		err = cmp.Or(ofSeveral(dir), exit.Usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName))
 	}
 	return recorded, err
 }
@@ -297,7 +291,7 @@ func (a *app) reportComparison(dir, format string, open bool) (page string, err 
 	var sides []report.Side
 	for i, side := range book.Sides {
 		if len(side.Runs) == 0 {
-			return "", usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to compare with for side %s (%s): `%s` makes it again", dir, report.SideName(i), side.Name, book.Command)
+			return "", exit.Usagef("%s holds a comparison that was cut off before each side had a run, and there is nothing to compare with for side %s (%s): `%s` makes it again", dir, report.SideName(i), side.Name, book.Command)
 		}
 		read := report.Side{Name: side.Name}
 		for _, folder := range side.Dirs(dir) {
@@ -331,7 +325,7 @@ func noResult(dir string) error {
 	const most = 4 // fit in a sentence
 	results, err := filepath.Glob(filepath.Join(pattern.Replace(dir), "*", report.FileName))
 	if err != nil || len(results) == 0 {
-		return usagef("%s is no run's directory: it has no %s", dir, report.FileName)
+		return exit.Usagef("%s is no run's directory: it has no %s", dir, report.FileName)
 	}
 	more := ""
 	if len(results) > most {
@@ -340,7 +334,7 @@ func noResult(dir string) error {
 	for i := range results {
 		results[i] = filepath.Dir(results[i])
 	}
-	return usagef("%s is no run's directory, but holds several: `stroppy report%s%s` shows one, or compares them", dir, quoted(results), more)
+	return exit.Usagef("%s is no run's directory, but holds several: `stroppy report%s%s` shows one, or compares them", dir, session.Quoted(results), more)
 }
 
 // noHistory refuses a directory without a recording. Of one of a sweep or a comparison it names
@@ -350,7 +344,7 @@ func noHistory(dir string) error {
 	if left, err := os.ReadDir(folder); err == nil && len(left) > 0 {
 		return fmt.Errorf("read the run in %s: %s is missing: restore it from a copy", dir, filepath.Join(folder, history.FileName))
 	}
-	return cmp.Or(ofSeveral(dir), usagef("%s is no run's directory: there is no history in it", dir))
+	return cmp.Or(ofSeveral(dir), exit.Usagef("%s is no run's directory: there is no history in it", dir))
 }
 
 // ofSeveral refuses the directory of a sweep or a comparison where that of a run is needed; nil
@@ -387,7 +381,7 @@ func ofSeveral(dir string) error {
 	if example != "" {
 		example = ", such as " + scenario.Quote(example)
 	}
-	return usagef("%s is the directory of a %s and not of a run: name the folders of its runs%s", dir, what, example)
+	return exit.Usagef("%s is the directory of a %s and not of a run: name the folders of its runs%s", dir, what, example)
 }
 
 // pattern writes a path so that filepath.Glob takes it literally.
@@ -400,7 +394,7 @@ func noRuns(files []string) error {
 		return err == nil && info.IsDir()
 	})
 	if len(files) > 1 && len(scenarios) == 0 {
-		return usagef("%s is a directory and no scenario: `stroppy report%s` compares runs that are recorded", files[0], quoted(files))
+		return exit.Usagef("%s is a directory and no scenario: `stroppy report%s` compares runs that are recorded", files[0], session.Quoted(files))
 	}
 	return nil // of one alone it is said when it is read
 }
@@ -409,13 +403,13 @@ func noRuns(files []string) error {
 func (a *app) printComparison(sides []report.Side, dir, command, format, missing string) (*report.ComparisonData, error) {
 	c, err := report.Compare(sides, dir, command)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit.With(exit.Usage, err)
 	}
 	if missing != "" {
 		c.CutOff(missing)
 	}
 	if format == output.Text {
-		return c, c.WriteText(a.stdout, a.textOptions(dir).Width)
+		return c, c.WriteText(a.Stdout, a.textOptions(dir).Width)
 	}
 	return c, a.printSet(output.OfComparison(sides, c, dir, missing), format)
 }
@@ -423,9 +417,9 @@ func (a *app) printComparison(sides []report.Side, dir, command, format, missing
 // printSet prints a set in a form that is not text, and beside it what else is to be known of it.
 func (a *app) printSet(s *output.Set, format string) error {
 	for _, note := range s.Notes {
-		fmt.Fprintln(a.stderr, a.scrub(note))
+		fmt.Fprintln(a.Stderr, a.Scrub(note))
 	}
-	return output.Write(a.stdout, format, s)
+	return output.Write(a.Stdout, format, s)
 }
 
 // comparisonPage makes the page of a comparison in its directory, and if named says where.
@@ -437,21 +431,8 @@ func (a *app) comparisonPage(c *report.ComparisonData, dir string, named bool) e
 	if !named {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
+	_, err := fmt.Fprintf(a.Stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
 	return err
-}
-
-// next carries out one of several runs. Without a result the error ends them all.
-func (a *app) next(s *session, config *config) (result *report.Result, dir string, err error) {
-	result, dir, err = a.conduct(s, "run", config, run.Steps{Load: true, Check: !config.NoCheck})
-	switch {
-	case result == nil:
-	case result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil:
-		return nil, dir, errors.Join(errInterrupted, err)
-	default:
-		a.page(dir, true)
-	}
-	return result, dir, err
 }
 
 // verdicts are the directories of several runs that are not valid, or missed an objective.
@@ -479,11 +460,11 @@ func (v *verdicts) add(dir, verdict, objectives string) {
 func (v *verdicts) with(err error, asked bool) error {
 	switch {
 	case len(v.invalid) > 0:
-		return errors.Join(&exitError{exitInvalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(v.invalid, ", "))}, err)
+		return errors.Join(exit.With(exit.Invalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(v.invalid, ", "))), err)
 	case err == nil && asked && len(v.unknown) > 0:
-		return &exitError{exitUnknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s", strings.Join(v.unknown, ", "))}
+		return exit.With(exit.Unknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s", strings.Join(v.unknown, ", ")))
 	case err == nil && len(v.missed) > 0:
-		return &exitError{exitMissed, fmt.Errorf("objectives missed in %s", strings.Join(v.missed, ", "))}
+		return exit.With(exit.Missed, fmt.Errorf("objectives missed in %s", strings.Join(v.missed, ", ")))
 	}
 	return err
 }

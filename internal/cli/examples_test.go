@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/nemesis"
+	"stroppy/internal/session"
 )
 
 // commandsOf are a command and those below it that help shows.
@@ -35,7 +37,7 @@ func words(line string) (list []string) {
 // takes these flags and arguments.
 func TestExamples(t *testing.T) {
 	all := examples()
-	for _, c := range commandsOf((&app{}).root()) {
+	for _, c := range commandsOf((&app{&session.App{}}).root()) {
 		if c.Example == "" {
 			t.Errorf("`%s` has no example in its help", c.CommandPath())
 		}
@@ -58,7 +60,7 @@ func example(t *testing.T, at *cobra.Command, line string) {
 		t.Errorf("`%s`: the example %q is no command of stroppy", at.CommandPath(), line)
 		return
 	}
-	root := (&app{}).root()
+	root := (&app{&session.App{}}).root()
 	c, rest, err := root.Find(given[1:])
 	if err == nil {
 		err = longFlags(root, given[1:])
@@ -75,7 +77,7 @@ func example(t *testing.T, at *cobra.Command, line string) {
 	}
 	if planned := c.Flags().Lookup("dry-run") != nil && !strings.Contains(line, ".yaml"); planned {
 		var out bytes.Buffer
-		if code := Main(append(given[1:], "--dry-run"), nil, nil, &out, &out); code != exitValid {
+		if code := Main(append(given[1:], "--dry-run"), nil, nil, &out, &out); code != exit.Valid {
 			t.Errorf("`%s`: the plan of the example %q ends with %d: %s", at.CommandPath(), line, code, &out)
 		}
 	}

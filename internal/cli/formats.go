@@ -13,21 +13,13 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/exchange"
-	"stroppy/internal/exchange/elle"
-	"stroppy/internal/exchange/plume"
+	"stroppy/internal/exit"
 	"stroppy/internal/history"
 	"stroppy/internal/live"
+	"stroppy/internal/registry"
 	"stroppy/internal/run"
-	"stroppy/internal/workload/appends"
+	"stroppy/internal/session"
 )
-
-// formats is the registry: a form of histories is a folder in internal/exchange and an
-// entry here.
-func formats() exchange.Formats {
-	return exchange.Formats{
-		elle.Format(appends.Recorded), plume.Format(),
-	}
-}
 
 // formatFlag adds to check the form of a history of another program.
 func formatFlag(c *cobra.Command) *string {
@@ -37,61 +29,61 @@ func formatFlag(c *cobra.Command) *string {
 // checkFormat checks a history of another program. What it is held to is said by the
 // flags alone, so that it is judged the same wherever it is.
 func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
-	form, err := formats().Find(name)
+	form, err := registry.Formats().Find(name)
 	switch {
 	case err != nil:
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	case form.Check == nil:
-		return usagef("the form %s is written and not read", name)
+		return exit.Usagef("the form %s is written and not read", name)
 	case len(args) != 1:
-		return usagef("`%s --format %s` checks one file, and was given %d", c.CommandPath(), name, len(args))
+		return exit.Usagef("`%s --format %s` checks one file, and was given %d", c.CommandPath(), name, len(args))
 	}
 	for _, other := range []string{"db", "isolation", "out", "scenario"} {
 		if c.Flags().Changed(other) {
-			return usagef("--%s is for what stroppy recorded itself: leave it out beside --format", other)
+			return exit.Usagef("--%s is for what stroppy recorded itself: leave it out beside --format", other)
 		}
 	}
 	expect, err := form.Level(c.Flags().Lookup("expect").Value.String())
 	if err != nil {
-		return usagef("--expect: %w", err)
+		return exit.Usagef("--expect: %w", err)
 	}
 	asJSON, err := strconv.ParseBool(c.Flags().Lookup("json").Value.String())
 	if err != nil {
-		return usagef("--json is %q: it must be true or false", c.Flags().Lookup("json").Value)
+		return exit.Usagef("--json is %q: it must be true or false", c.Flags().Lookup("json").Value)
 	}
 	path := args[0]
 	if err := mustBeFile(path); err != nil {
 		return err
 	}
-	s := a.begin(live.NewFeed())
-	defer s.stop()
-	checked, err := form.Check(s.ctx, path, expect)
-	s.stop()
+	s := a.Begin(live.NewFeed())
+	defer s.Stop()
+	checked, err := form.Check(s.Context, path, expect)
+	s.Stop()
 	if err != nil {
-		return s.cause(inFile("check", path, err), nothingLeft)
+		return s.Cause(inFile("check", path, err), session.NothingLeft)
 	}
-	result := exchange.NewResult(form, path, expect, checked, version())
+	result := exchange.NewResult(form, path, expect, checked, registry.Version())
 	write := result.WriteText
 	if asJSON {
 		write = result.WriteJSON
 	}
-	if err := write(a.stdout); err != nil {
+	if err := write(a.Stdout); err != nil {
 		return err
 	}
 	switch result.Verdict {
 	case check.Valid.String():
 		return nil
 	case check.Invalid.String():
-		return &exitError{exitInvalid, fmt.Errorf("invalid: %s", result.Reason)}
+		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", result.Reason))
 	}
-	return &exitError{exitUnknown, fmt.Errorf("unknown: %s", result.Reason)}
+	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", result.Reason))
 }
 
 // inFile says of which file an error is. What is wrong with its content is one of usage.
 func inFile(what, path string, err error) error {
 	err = fmt.Errorf("%s %s: %w", what, path, err)
 	if errors.As(err, new(*exchange.InputError)) {
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	}
 	return err
 }
@@ -101,11 +93,11 @@ func mustBeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s does not exist: name the file of a history", path)
+		return exit.Usagef("%s does not exist: name the file of a history", path)
 	case err != nil:
 		return fmt.Errorf("open the history: %w", err)
 	case info.IsDir():
-		return usagef("%s is a directory: name the file of a history", path)
+		return exit.Usagef("%s is a directory: name the file of a history", path)
 	}
 	return nil
 }
@@ -124,14 +116,14 @@ func (a *app) exportCommand() *cobra.Command {
 			return err
 		}
 		if *name == "" {
-			return usagef("`%s` needs a form: give --format FORM; 'stroppy list formats' shows them", c.CommandPath())
+			return exit.Usagef("`%s` needs a form: give --format FORM; 'stroppy list formats' shows them", c.CommandPath())
 		}
-		form, err := formats().Find(*name)
+		form, err := registry.Formats().Find(*name)
 		switch {
 		case err != nil:
-			return &exitError{exitUsage, err}
+			return exit.With(exit.Usage, err)
 		case form.Export == nil:
-			return usagef("the form %s is read and not written", *name)
+			return exit.Usagef("the form %s is read and not written", *name)
 		}
 		return a.export(form, args[0], *out)
 	}
@@ -152,16 +144,16 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 	}
 	defer recorded.Close()
 	header := recorded.Header()
-	if spec, err := workloads().Find(header.Workload); err != nil {
+	if spec, err := registry.Workloads().Find(header.Workload); err != nil {
 		return err
 	} else if form.Registers && !spec.Registers {
-		return usagef("the form %s has reads and writes of registers, and what %s does is something else", form.Name, spec.Name)
+		return exit.Usagef("the form %s has reads and writes of registers, and what %s does is something else", form.Name, spec.Name)
 	}
-	to, written := a.stdout, exchange.Written{}
+	to, written := a.Stdout, exchange.Written{}
 	if out != "" {
 		file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 		if errors.Is(err, fs.ErrExist) {
-			return usagef("%s exists already: remove it, or name another file with --out", out)
+			return exit.Usagef("%s exists already: remove it, or name another file with --out", out)
 		}
 		if err != nil {
 			return err
@@ -181,17 +173,17 @@ func (a *app) export(form *exchange.Format, dir, out string) (err error) {
 		return inFile("export", dir, err)
 	}
 	for _, left := range written.Left {
-		fmt.Fprintln(a.stderr, left)
+		fmt.Fprintln(a.Stderr, left)
 	}
 	switch uncertain := header.Uncertainty(); {
 	case uncertain == history.Unbounded:
-		fmt.Fprintln(a.stderr, "the clients had several clocks, which were not compared: their times say nothing of each other, and no check of real time may be made of them")
+		fmt.Fprintln(a.Stderr, "the clients had several clocks, which were not compared: their times say nothing of each other, and no check of real time may be made of them")
 	case uncertain > 0:
-		fmt.Fprintf(a.stderr, "the clients had several clocks, whose times are known to within %v of each other: what another checker says of real time below that is not sure\n", time.Duration(uncertain))
+		fmt.Fprintf(a.Stderr, "the clients had several clocks, whose times are known to within %v of each other: what another checker says of real time below that is not sure\n", time.Duration(uncertain))
 	}
 	if !recorded.Complete() {
-		fmt.Fprintln(a.stderr, "the run was cut off: what its clients did last is not recorded")
+		fmt.Fprintln(a.Stderr, "the run was cut off: what its clients did last is not recorded")
 	}
-	fmt.Fprintf(a.stderr, "%s of %s in %s\n", check.Plural(written.Operations, "operation"), check.Plural(written.Transactions, "transaction"), check.Plural(written.Sessions, "session"))
+	fmt.Fprintf(a.Stderr, "%s of %s in %s\n", check.Plural(written.Operations, "operation"), check.Plural(written.Transactions, "transaction"), check.Plural(written.Sessions, "session"))
 	return nil
 }

@@ -14,29 +14,43 @@ import (
 	"github.com/spf13/pflag"
 
 	"stroppy/internal/check"
-	"stroppy/internal/db/memory"
+	"stroppy/internal/exit"
 	"stroppy/internal/isolation"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/output"
 	"stroppy/internal/pace"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/session"
 	"stroppy/internal/setting"
 	"stroppy/internal/spelling"
 	"stroppy/internal/workload"
 	"stroppy/scenarios"
 )
 
+func clusterLines() (lines []listLine) {
+	for _, k := range registry.ClusterKinds() {
+		form, about, _ := strings.Cut(k.About, "  ")
+		lines = append(lines, listLine{fmt.Sprintf("%-42s ", form), about})
+	}
+	return append(lines, listLine{}, listLine{"", "Parameters of any kind but those of Kubernetes, after a question mark:"},
+		listLine{"  memory=on    ", "the data in /dev/shm, where fsync costs nothing and means nothing"},
+		listLine{"  loopback=on  ", "all nodes on 127.0.0.1, without network namespaces and the faults that need them"},
+		listLine{"  layer=on     ", "a file system under every node's data that can fill up, be slow, and lose what was not synced"},
+		listLine{"  bin=DIR      ", "the folder of the server's programs; without it those on PATH come before the system's"})
+}
+
 // inSteps says whether a key is one of a workload that has steps.
 func inSteps(k scenario.Key) bool {
-	return slices.ContainsFunc(workloads(), func(w workload.Spec) bool { return w.Steps && k.Of(w.Name) })
+	return slices.ContainsFunc(registry.Workloads(), func(w workload.Spec) bool { return w.Steps && k.Of(w.Name) })
 }
 
 // groupedHelp lets a command show the flags of the workload in its argument, in groups.
 func groupedHelp(c *cobra.Command) {
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		list := workloads()
+		list := registry.Workloads()
 		spec, err := list.Find(cmp.Or(c.Flags().Arg(0), list[0].Name))
 		if err != nil {
 			spec = list[0]
@@ -109,7 +123,7 @@ func helpAbout(c *cobra.Command, args []string) error {
 	about, rest, err := c.Root().Find(args)
 	switch {
 	case err != nil:
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	case len(rest) == 0:
 	case about == c.Root():
 		return about.Args(about, rest)
@@ -117,14 +131,14 @@ func helpAbout(c *cobra.Command, args []string) error {
 		if err := oneWorkload(about, rest); err != nil {
 			return err
 		}
-		if names := workloads().Names(); !slices.Contains(names, rest[0]) {
-			return usagef("workload is %q: it must be %s", rest[0], setting.Or(names))
+		if names := registry.Workloads().Names(); !slices.Contains(names, rest[0]) {
+			return exit.Usagef("workload is %q: it must be %s", rest[0], setting.Or(names))
 		}
 		if err := about.ParseFlags(rest); err != nil {
 			return flagError(about, err)
 		}
 	default:
-		return usagef("`%s` has no command %q: `%s --help` shows what it has", about.CommandPath(), rest[0], about.CommandPath())
+		return exit.Usagef("`%s` has no command %q: `%s --help` shows what it has", about.CommandPath(), rest[0], about.CommandPath())
 	}
 	about.InitDefaultHelpFlag()
 	about.InitDefaultVersionFlag()
@@ -256,7 +270,7 @@ func (a *app) listCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeList(a.stdout, lines, a.textOptions("").Width)
+			return writeList(a.Stdout, lines, a.textOptions("").Width)
 		},
 	}
 }
@@ -286,7 +300,7 @@ var listMeanings = map[string]string{"db": "databases", "dbs": "databases", "eng
 func list(kind string, kinds []string) (lines []listLine, err error) {
 	switch kind {
 	case "workloads":
-		for _, w := range workloads() {
+		for _, w := range registry.Workloads() {
 			lines = append(lines, listLine{w.Name + "  ", w.About})
 		}
 	case "databases":
@@ -298,7 +312,7 @@ func list(kind string, kinds []string) (lines []listLine, err error) {
 			lines = append(lines, listLine{"", f[0]}, listLine{"      ", f[1]})
 		}
 	case "checks":
-		for i, w := range workloads() {
+		for i, w := range registry.Workloads() {
 			if i > 0 {
 				lines = append(lines, listLine{}, listLine{"", "Of the workload " + w.Name + ":"})
 			}
@@ -310,11 +324,11 @@ func list(kind string, kinds []string) (lines []listLine, err error) {
 	case "scenarios":
 		lines = scenarioLines()
 	case "formats":
-		for _, f := range formats() {
+		for _, f := range registry.Formats() {
 			lines = append(lines, listLine{fmt.Sprintf("%-15s ", f.Name), f.About})
 		}
 	default:
-		err = usagef("%q cannot be listed; %s", kind, spelling.Hint(kind, kinds, listMeanings, "take "+setting.Or(kinds)))
+		err = exit.Usagef("%q cannot be listed; %s", kind, spelling.Hint(kind, kinds, listMeanings, "take "+setting.Or(kinds)))
 	}
 	return lines, err
 }
@@ -328,12 +342,12 @@ func about(list []check.Declared) (lines []listLine) {
 }
 
 func databaseLines() (lines []listLine) {
-	for _, d := range databases() {
-		url, about, _ := strings.Cut(d.about, "  ")
+	for _, d := range registry.Databases() {
+		url, about, _ := strings.Cut(d.About, "  ")
 		lines = append(lines, listLine{fmt.Sprintf("%-46s ", url), about})
 	}
 	lines = append(lines, listLine{}, listLine{"", "Mutants of memory:, each a bug that real databases have had:"})
-	for _, m := range memory.Mutants() {
+	for _, m := range registry.Mutants() {
 		lines = append(lines, listLine{fmt.Sprintf("  %-19s ", m.Name), m.Bug})
 	}
 	return lines
@@ -355,11 +369,11 @@ func completeValues(c *cobra.Command) {
 	}
 	switch c.Name() {
 	case "run", "sweep":
-		c.ValidArgsFunction = fixed(func(string) []string { return workloads().Names() }, cobra.ShellCompDirectiveNoFileComp)
+		c.ValidArgsFunction = fixed(func(string) []string { return registry.Workloads().Names() }, cobra.ShellCompDirectiveNoFileComp)
 	case "up", "down":
 		c.ValidArgsFunction = fixed(func(string) []string { return clusterNames() }, cobra.ShellCompDirectiveNoFileComp)
 	case "compare":
-		c.ValidArgsFunction = fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+		c.ValidArgsFunction = fixed(func(string) []string { return session.ScenarioNames() }, cobra.ShellCompDirectiveDefault)
 	case "check", "export", "history", "report":
 		c.ValidArgsFunction = fixed(nil, cobra.ShellCompDirectiveFilterDirs)
 	default:
@@ -410,7 +424,7 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "over":
 		return fixed(func(string) []string { return []string{"rate", "clients=", "nodes=", "scenarios="} }, open)
 	case "scenario":
-		return fixed(func(string) []string { return scenarioNames() }, cobra.ShellCompDirectiveDefault)
+		return fixed(func(string) []string { return session.ScenarioNames() }, cobra.ShellCompDirectiveDefault)
 	}
 	if ofSetting {
 		return of(key.key.Choices...)
@@ -420,29 +434,29 @@ func flagValues(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 
 // isolationNames are those of the database that the other flags name, else the usual ones.
 func isolationNames(flags *pflag.FlagSet) []string {
-	var c config
+	var c session.Config
 	for name, text := range map[string]*string{"db": &c.DB, "cluster": &c.Cluster} {
 		if f := flags.Lookup(name); f != nil {
 			*text = f.Value.String()
 		}
 	}
-	if kind, err := c.databaseKind(); err == nil && len(kind.isolations.Levels) > 0 {
-		return kind.isolations.IsolationNames()
+	if kind, err := c.DatabaseKind(); err == nil && len(kind.Isolations.Levels) > 0 {
+		return kind.Isolations.IsolationNames()
 	}
 	return []string{"read uncommitted", "read committed", "repeatable read", "snapshot", "serializable"}
 }
 
 func clusterNames() (names []string) {
-	for _, k := range clusterKinds() {
-		names = append(names, k.name)
+	for _, k := range registry.ClusterKinds() {
+		names = append(names, k.Name)
 	}
 	return names
 }
 
 // schemePrefixes are the beginnings of the databases' URLs.
 func schemePrefixes() (list []string) {
-	for _, d := range databases() {
-		list = append(list, d.schemes[0]+":")
+	for _, d := range registry.Databases() {
+		list = append(list, d.Schemes[0]+":")
 	}
 	return list
 }
@@ -467,18 +481,11 @@ func scenarioLines() (lines []listLine) {
 	return lines
 }
 
-func scenarioNames() (names []string) {
-	for _, s := range scenarios.All() {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 // formatNames are what a command's --format may be.
 func formatNames(command string) (names []string) {
 	switch command {
 	case "check", "export":
-		for _, f := range formats() {
+		for _, f := range registry.Formats() {
 			names = append(names, f.Name)
 		}
 		return names

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"stroppy/internal/session"
 )
 
 // TestListWidth: on a terminal no line of a list is wider than it is, and nothing is left out;
@@ -41,7 +43,7 @@ func TestListWidth(t *testing.T) {
 // and usages, and nothing is left out; elsewhere a flag is a line.
 func TestHelpWidth(t *testing.T) {
 	var page strings.Builder
-	a := &app{stdout: &page}
+	a := &app{&session.App{Stdout: &page}}
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, below := range c.Commands() {

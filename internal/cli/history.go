@@ -15,7 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/history"
+	"stroppy/internal/registry"
 	"stroppy/internal/run"
 	"stroppy/internal/workload"
 )
@@ -47,22 +49,22 @@ func (a *app) historyCommand() *cobra.Command {
 		near.timed = c.Flags().Changed("within")
 		switch flags := c.Flags(); {
 		case near.id == "" && (flags.Changed("count") || flags.Changed("within")):
-			return usagef("--count and --within bound what --around ID shows: give that too")
+			return exit.Usagef("--count and --within bound what --around ID shows: give that too")
 		case near.id != "" && (len(args) > 1 || *account != ""):
-			return usagef("--around shows one transaction and what happened next to it: give no other id, and no account")
+			return exit.Usagef("--around shows one transaction and what happened next to it: give no other id, and no account")
 		case near.count < 1 || near.within < 0:
-			return usagef("--count is at least 1, and --within is not below zero")
+			return exit.Usagef("--count is at least 1, and --within is not below zero")
 		case flags.Changed("count") && flags.Changed("within"):
-			return usagef("--count and --within are two ways to bound what --around shows: give one")
+			return exit.Usagef("--count and --within are two ways to bound what --around shows: give one")
 		}
-		l := &lookup{path: args[0], out: bufio.NewWriter(a.stdout), found: map[history.ID]bool{}}
+		l := &lookup{path: args[0], out: bufio.NewWriter(a.Stdout), found: map[history.ID]bool{}}
 		err := l.open(args[1:], *account)
 		switch {
 		case err != nil:
 		case near.id != "":
-			err = l.showAround(near, a.stderr)
+			err = l.showAround(near, a.Stderr)
 		default:
-			err = l.show(a.stderr)
+			err = l.show(a.Stderr)
 		}
 		return errors.Join(err, l.out.Flush(), l.close())
 	}
@@ -102,7 +104,7 @@ func (l *lookup) open(ids []string, account string) error {
 		return err
 	}
 	l.header = l.recorded.Header()
-	spec, err := workloads().Find(l.header.Workload)
+	spec, err := registry.Workloads().Find(l.header.Workload)
 	if err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func (l *lookup) open(ids []string, account string) error {
 	if account != "" {
 		n, err := l.objects.Number(account)
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return exit.With(exit.Usage, err)
 		}
 		l.account = &n
 	}
@@ -132,7 +134,7 @@ func (l *lookup) close() (err error) {
 
 // parseID reads an id as reports show it.
 func parseID(text string) (history.ID, error) {
-	refused := usagef("%q is no transaction's id: one is written as run-client-number, such as 1-7-312", text)
+	refused := exit.Usagef("%q is no transaction's id: one is written as run-client-number, such as 1-7-312", text)
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
 		return 0, refused
@@ -179,11 +181,11 @@ func (l *lookup) show(notes io.Writer) error {
 		switch {
 		case l.found[id]:
 		case l.account != nil:
-			return usagef("%v did not touch %s by what %s has recorded", id, l.objects.Name(*l.account), l.path)
+			return exit.Usagef("%v did not touch %s by what %s has recorded", id, l.objects.Name(*l.account), l.path)
 		case l.end != nil:
-			return usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
+			return exit.Usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
 		default:
-			return usagef("%v is not among the transactions that %s has recorded", id, l.path)
+			return exit.Usagef("%v is not among the transactions that %s has recorded", id, l.path)
 		}
 	}
 	return nil
@@ -301,7 +303,7 @@ func (l *lookup) showAround(n neighbourhood, notes io.Writer) error {
 		}
 	}
 	if center == nil {
-		return usagef("%v is not among the transactions that %s has recorded", id, l.path)
+		return exit.Usagef("%v is not among the transactions that %s has recorded", id, l.path)
 	}
 	found, more, err := l.neighbours(center, n)
 	if err != nil {

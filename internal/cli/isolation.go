@@ -16,12 +16,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
+	"stroppy/internal/exit"
 	"stroppy/internal/isolation"
 	"stroppy/internal/live"
 	"stroppy/internal/matrix"
+	"stroppy/internal/registry"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/schedule"
+	"stroppy/internal/session"
 	"stroppy/internal/workload"
 )
 
@@ -48,15 +51,15 @@ func (a *app) isolationCommand() *cobra.Command {
 		case err != nil:
 			return err
 		case *format != "text" && *format != "markdown":
-			return usagef("--format is %q: it must be text or markdown", *format)
+			return exit.Usagef("--format is %q: it must be text or markdown", *format)
 		case *followers && (config.Cluster == "" || !*only):
-			return usagef("--followers is of schedules on the nodes of a cluster: give --cluster and --schedules-only too")
+			return exit.Usagef("--followers is of schedules on the nodes of a cluster: give --cluster and --schedules-only too")
 		case config.JSON && c.Flags().Changed("format"):
-			return usagef("--json and --format are two forms of the same: leave one out")
+			return exit.Usagef("--json and --format are two forms of the same: leave one out")
 		}
 		for _, name := range []string{"nemesis", "clients", "duration", "seed"} {
 			if *only && c.Flags().Changed(name) {
-				return usagef("--%s is of the load, and --schedules-only leaves that out", name)
+				return exit.Usagef("--%s is of the load, and --schedules-only leaves that out", name)
 			}
 		}
 		i := &isolating{app: a, config: &config, levels: *levels, markdown: *format == "markdown", only: *only, followers: *followers}
@@ -68,7 +71,7 @@ func (a *app) isolationCommand() *cobra.Command {
 // isolating is one call of the command.
 type isolating struct {
 	app      *app
-	config   *config
+	config   *session.Config
 	levels   []string // asked for; none: all
 	markdown bool
 	only     bool // schedules
@@ -91,15 +94,15 @@ func (i *isolating) run() error {
 	if err := i.place(); err != nil {
 		return err
 	}
-	s := i.app.begin(live.NewFeed())
-	defer s.stop()
+	s := i.app.Begin(live.NewFeed())
+	defer s.Stop()
 	m, err := i.matrix(s)
-	s.stop()
+	s.Stop()
 	if i.dir != "" {
 		defer os.Remove(i.dir) // one that holds something stays
 	}
 	if err != nil {
-		return s.cause(err, nothingLeft)
+		return s.Cause(err, session.NothingLeft)
 	}
 	if err := i.keep(m); err != nil {
 		return err
@@ -111,16 +114,16 @@ func (i *isolating) run() error {
 	case "valid":
 		return nil
 	case "invalid":
-		return &exitError{exitInvalid, fmt.Errorf("invalid: %s", m.Reason)}
+		return exit.With(exit.Invalid, fmt.Errorf("invalid: %s", m.Reason))
 	}
-	return &exitError{exitUnknown, fmt.Errorf("unknown: %s", m.Reason)}
+	return exit.With(exit.Unknown, fmt.Errorf("unknown: %s", m.Reason))
 }
 
 // place makes the directory of what is kept, and draws the seed of the load.
 func (i *isolating) place() error {
 	i.dir = i.config.Out
 	if i.dir == "" && !i.only {
-		i.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-isolation"))
+		i.dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-isolation"))
 	}
 	if i.dir == "" {
 		return nil
@@ -131,7 +134,7 @@ func (i *isolating) place() error {
 	if err := os.MkdirAll(i.dir, 0o777); err != nil {
 		return run.Unusable(i.dir, err)
 	}
-	return i.app.drawSeed(i.config, !i.only)
+	return i.app.DrawSeed(i.config, !i.only)
 }
 
 // keep writes the matrix into its directory, in all its forms.
@@ -153,28 +156,28 @@ func (i *isolating) keep(m *matrix.Matrix) error {
 func (i *isolating) print(m *matrix.Matrix) error {
 	switch {
 	case i.config.JSON:
-		return m.JSON(i.app.stdout)
+		return m.JSON(i.app.Stdout)
 	case i.markdown:
-		return m.Markdown(i.app.stdout)
+		return m.Markdown(i.app.Stdout)
 	}
-	if err := m.Text(i.app.stdout); err != nil || i.dir == "" {
+	if err := m.Text(i.app.Stdout); err != nil || i.dir == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(i.app.stdout, "directory         %s\npage              %s\n", i.dir, filepath.Join(i.dir, matrix.PageName))
+	_, err := fmt.Fprintf(i.app.Stdout, "directory         %s\npage              %s\n", i.dir, filepath.Join(i.dir, matrix.PageName))
 	return err
 }
 
 // matrix makes the matrix: first all schedules, and then the runs under load, each of
 // which starts its own cluster where one was asked for.
-func (i *isolating) matrix(s *session) (*matrix.Matrix, error) {
-	m := &matrix.Matrix{Stroppy: version(), Started: time.Now().UTC().Format(time.RFC3339)}
+func (i *isolating) matrix(s *session.Session) (*matrix.Matrix, error) {
+	m := &matrix.Matrix{Stroppy: registry.Version(), Started: time.Now().UTC().Format(time.RFC3339)}
 	levels, err := i.schedules(s, m)
 	if err != nil {
 		return nil, err
 	}
 	for n, level := range levels {
 		var loads []matrix.Load
-		for _, spec := range workloads() {
+		for _, spec := range registry.Workloads() {
 			if i.only || spec.Isolation == nil || spec.Isolation.StepsOnly && !i.steps {
 				continue
 			}
@@ -193,19 +196,19 @@ func (i *isolating) matrix(s *session) (*matrix.Matrix, error) {
 
 // schedules runs the schedules at all levels, on the database that is named or a cluster
 // that is started for them, or on an embedded one of their own.
-func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel, err error) {
+func (i *isolating) schedules(s *session.Session, m *matrix.Matrix) (levels []triedLevel, err error) {
 	own := *i.config // whose database becomes that of the cluster
-	cluster, err := i.app.openCluster(s, &own)
+	cluster, err := i.app.OpenCluster(s, &own)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cluster.stop(nil)) }()
-	database, done, err := openEmbedded(s.ctx, &own, i.levels...)
+	defer func() { err = errors.Join(err, cluster.Stop(nil)) }()
+	database, done, err := openEmbedded(s.Context, &own, i.levels...)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	info, err := database.Info(s.ctx)
+	info, err := database.Info(s.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -227,26 +230,26 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 	if i.steps = refused == nil; !i.steps {
 		m.NoSchedules = refused.Error()
 	} else {
-		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.ctx))) }()
+		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.Context))) }()
 	}
-	options, err := i.options(s.ctx, cluster, table)
+	options, err := i.options(s.Context, cluster, table)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		for _, t := range options.Replicas {
-			err = errors.Join(err, t.Remove(context.WithoutCancel(s.ctx)))
+			err = errors.Join(err, t.Remove(context.WithoutCancel(s.Context)))
 		}
 	}()
 	for _, claim := range claims {
 		level := triedLevel{claim: claim, isDefault: claim.Isolation == usual.Isolation}
-		if refused := i.onFollowers(s.ctx, table, options, &level.claim); refused != nil {
-			s.note("%s is left out: %v", claim.Isolation, refused)
+		if refused := i.onFollowers(s.Context, table, options, &level.claim); refused != nil {
+			s.Note("%s is left out: %v", claim.Isolation, refused)
 			continue
 		}
 		if table != nil {
-			s.note("schedules at %s", claim.Isolation)
-			if level.outcomes, err = schedule.RunAll(s.ctx, table, claim.Isolation, options); err != nil {
+			s.Note("schedules at %s", claim.Isolation)
+			if level.outcomes, err = schedule.RunAll(s.Context, table, claim.Isolation, options); err != nil {
 				return nil, err
 			}
 		}
@@ -256,16 +259,16 @@ func (i *isolating) schedules(s *session, m *matrix.Matrix) (levels []triedLevel
 }
 
 // options are how schedules are run: with followers, on each of them by itself.
-func (i *isolating) options(ctx context.Context, c *clusterSession, table schedule.Table) (o schedule.Options, err error) {
+func (i *isolating) options(ctx context.Context, c *session.Cluster, table schedule.Table) (o schedule.Options, err error) {
 	if !i.followers || table == nil {
 		return o, nil
 	}
-	followers, err := c.followers(ctx)
+	followers, err := c.Followers(ctx)
 	if err != nil {
 		return o, err
 	}
 	for _, url := range followers {
-		database, err := openDatabase(ctx, url)
+		database, err := registry.Open(ctx, url)
 		if err != nil {
 			return o, err
 		}
@@ -276,7 +279,7 @@ func (i *isolating) options(ctx context.Context, c *clusterSession, table schedu
 		o.Replicas = append(o.Replicas, &closing{replica, database})
 	}
 	if len(o.Replicas) == 0 {
-		return o, usagef("--followers needs nodes that do not lead and that answer by themselves, and this cluster has none")
+		return o, exit.Usagef("--followers needs nodes that do not lead and that answer by themselves, and this cluster has none")
 	}
 	return o, nil
 }
@@ -316,7 +319,7 @@ func (c *closing) Remove(ctx context.Context) error {
 
 // load runs a workload at one level. A run that could not be carried out is one that
 // says nothing.
-func (i *isolating) load(s *session, spec *workload.Spec, claim *db.Claim, number int) (matrix.Load, error) {
+func (i *isolating) load(s *session.Session, spec *workload.Spec, claim *db.Claim, number int) (matrix.Load, error) {
 	level := claim.Isolation
 	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
 		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
@@ -357,17 +360,17 @@ func (i *isolating) load(s *session, spec *workload.Spec, claim *db.Claim, numbe
 	case i.config.Nemesis == "": // else it is as long as the faults take
 		settings = add(settings, "duration", loadDuration.String())
 	}
-	config, err := i.app.configure(settings, "")
+	config, err := i.app.Configure(settings, "")
 	if err != nil {
 		return matrix.Load{}, err
 	}
-	s.note("load at %s: %s for %v", level, spec.Name, config.Duration)
-	result, dir, err := i.app.next(s, &config)
+	s.Note("load at %s: %s for %v", level, spec.Name, config.Duration)
+	result, dir, err := i.app.Next(s, &config)
 	switch {
-	case context.Cause(s.ctx) != nil:
+	case context.Cause(s.Context) != nil:
 		return matrix.Load{}, err
 	case result == nil:
-		s.note("%v", err)
+		s.Note("%v", err)
 		return matrix.FailedLoad(config.Command("run"), err), nil
 	}
 	kept := isolation.Unknown
@@ -382,19 +385,19 @@ const loadDuration = 5 * time.Second
 
 // openEmbedded opens the database that is named, or else an embedded one, for isolations.
 // done closes it, and takes away what it made for the call alone.
-func openEmbedded(ctx context.Context, c *config, isolations ...string) (database db.Database, done func(), err error) {
-	url, remove := cmp.Or(c.live, c.DB), func() {}
+func openEmbedded(ctx context.Context, c *session.Config, isolations ...string) (database db.Database, done func(), err error) {
+	url, remove := cmp.Or(c.Live, c.DB), func() {}
 	if url == "" {
 		dir, err := os.MkdirTemp("", "stroppy-isolation-")
 		if err != nil {
 			return nil, nil, fmt.Errorf("make a folder for the embedded database: %w", err)
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
-		url = ownScheme + ":" + filepath.Join(dir, "isolation.db")
+		url = registry.OwnScheme + ":" + filepath.Join(dir, "isolation.db")
 	}
-	database, err = openDatabase(ctx, url, isolations...)
-	if err == nil && isVolatile(database) {
-		err = errors.Join(usagef("%s keeps nothing, so that there is nothing to isolate: name another database", scenario.Redact(url)), database.Close())
+	database, err = registry.Open(ctx, url, isolations...)
+	if err == nil && registry.IsVolatile(database) {
+		err = errors.Join(exit.Usagef("%s keeps nothing, so that there is nothing to isolate: name another database", scenario.Redact(url)), database.Close())
 	}
 	if err != nil {
 		remove()
@@ -421,7 +424,7 @@ func (i *isolating) claims(database db.Database) (claims []db.Claim, err error) 
 		case err != nil && len(i.levels) == 0: // this server does not have it, or not as itself
 			continue
 		case err != nil:
-			return nil, &exitError{exitUsage, err}
+			return nil, exit.With(exit.Usage, err)
 		case !slices.ContainsFunc(claims, func(c db.Claim) bool { return c.Isolation == claim.Isolation }):
 			claims = append(claims, claim)
 		}

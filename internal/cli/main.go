@@ -1,5 +1,4 @@
-// Package cli is the command line of stroppy: commands, flags, environment and
-// signals. It is the only place that knows concrete databases and workloads.
+// Package cli is the command line of stroppy: commands, flags and printing.
 package cli
 
 import (
@@ -7,37 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
-	"stroppy/internal/report"
+	"stroppy/internal/exit"
+	"stroppy/internal/registry"
 	"stroppy/internal/scenario"
+	"stroppy/internal/session"
 	"stroppy/internal/setting"
 	"stroppy/internal/spelling"
-)
-
-// The exit codes.
-const (
-	exitValid   = 0 // every check valid
-	exitInvalid = 1 // a check found a violation
-	exitUsage   = 2 // wrong usage or configuration
-	exitFailed  = 3 // the run could not be carried out
-	exitUnknown = 4 // a check or an objective could not be decided
-	exitMissed  = 5 // every check valid, and an objective missed
 )
 
 // Main runs stroppy with arguments (without the program's name), environment
 // and streams, and returns the exit code. Where that is not 0, the reason is the
 // last line on stderr.
 func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
-	scenario.ShowFiles(fileSchemes())
-	a := &app{environ: environ, stdout: stdout, stderr: stderr, scrub: scenario.Scrubber("")}
+	scenario.ShowFiles(registry.FileSchemes())
+	a := &app{&session.App{Environ: environ, Stdout: stdout, Stderr: stderr, Scrub: scenario.Scrubber("")}}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -47,9 +35,9 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 		err = root.Execute()
 	}
 	if err == nil {
-		return exitValid
+		return exit.Valid
 	}
-	reasons := a.reasons(err)
+	reasons := a.Reasons(err)
 	for _, more := range reasons[1:] {
 		fmt.Fprintf(stderr, "stroppy: also: %s\n", more)
 	}
@@ -57,30 +45,8 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return exitCode(err)
 }
 
-// reasons returns the lines of an error, each once: the first is what went
-// wrong, and what follows went wrong because of it, unless another line says it too.
-func (a *app) reasons(err error) (lines []string) {
-	for line := range strings.FieldsFuncSeq(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		if !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	if len(lines) == 0 {
-		return []string{"it failed and did not say why"}
-	}
-	said := func(line string) bool {
-		return slices.ContainsFunc(lines, func(other string) bool { return other != line && strings.Contains(other, line) })
-	}
-	return append(lines[:1:1], slices.DeleteFunc(slices.Clone(lines[1:]), said)...)
-}
-
 // app is one call of the program.
-type app struct {
-	environ        []string
-	stdout, stderr io.Writer
-	scrub          func(string) string // takes the secrets of this call out of a text
-	quiet, verbose bool                // how much is shown; at most one of them
-}
+type app struct{ *session.App }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -90,14 +56,14 @@ func (a *app) root() *cobra.Command {
 			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
 			"`stroppy run bank` does the whole job on an embedded database.",
 		SilenceUsage: true, SilenceErrors: true,
-		Version: version(),
+		Version: registry.Version(),
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("stroppy {{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would take
 	root.AddCommand(a.runCommand(), a.popCommand("pop"), a.popCommand("load"), a.payCommand("pay"), a.payCommand("drive"), a.cleanupCommand(), a.checkCommand(), a.exportCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.isolationCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(a.workerCommands()...)
-	root.AddCommand(servants()...)
+	root.AddCommand(registry.Servants()...)
 	a.addCompletion(root)
 	showExamples(root, examples())
 	completeValues(root)
@@ -107,17 +73,17 @@ func (a *app) root() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		if form, found := workloadOf(args[0]); found {
-			return usagef("%q is no command of stroppy: the workload is run by `stroppy run %s`", args[0], form)
+		if form, found := registry.WorkloadOf(args[0]); found {
+			return exit.Usagef("%q is no command of stroppy: the workload is run by `stroppy run %s`", args[0], form)
 		}
 		var names []string
 		for _, c := range root.Commands() {
 			names = append(names, c.Name())
 		}
 		if hint := spelling.Hint(args[0], names, commandMeanings, ""); hint != "" {
-			return usagef("%q is no command of stroppy; %s", args[0], hint)
+			return exit.Usagef("%q is no command of stroppy; %s", args[0], hint)
 		}
-		return usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
+		return exit.Usagef("%q is no command of stroppy: `stroppy --help` lists them", args[0])
 	}
 	return root
 }
@@ -135,8 +101,8 @@ const sameAs = "same"
 
 // addCompletion adds the command that writes scripts for shells, which cobra makes.
 func (a *app) addCompletion(root *cobra.Command) {
-	if a.stdout != nil {
-		root.SetOut(a.stdout)
+	if a.Stdout != nil {
+		root.SetOut(a.Stdout)
 	}
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil && help != root {
@@ -161,40 +127,10 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(a.stdout, "stroppy", version())
+			_, err := fmt.Fprintln(a.Stdout, "stroppy", registry.Version())
 			return err
 		},
 	}
-}
-
-// version is what the build recorded: a tag, or a revision.
-func version() string {
-	b := build()
-	if b.Version == "" || b.Version == "(devel)" {
-		return cmp.Or(b.Commit, b.Version, "unknown")
-	}
-	return b.Version
-}
-
-// build is what the build recorded of this program. Without a version control there is no
-// commit.
-func build() (b report.Build) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	b.Version, b.Go = cmp.Or(info.Main.Version, "(devel)"), info.GoVersion
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.time":
-			b.Committed = s.Value
-		case "vcs.modified":
-			b.Dirty = new(s.Value == "true")
-		}
-	}
-	return b
 }
 
 // habits are flags of other tools, and what is given in their place. They count where a command
@@ -252,13 +188,13 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		value, _ := pflag.UnquoteUsage(without.GetFlag())
 		if sample := cmp.Or(samples[value], samples[without.GetFlag().Value.Type()]); sample != "" {
-			return usagef("%s needs a value, such as %s %s", given, given, sample)
+			return exit.Usagef("%s needs a value, such as %s %s", given, given, sample)
 		}
-		return usagef("%s needs a value: give its %s", given, value)
+		return exit.Usagef("%s needs a value: give its %s", given, value)
 	case errors.As(err, &missing):
 		return unknownFlag(c, missing)
 	}
-	return &exitError{exitUsage, err}
+	return exit.With(exit.Usage, err)
 }
 
 // wrongValue is the sentence about a value that a flag cannot have; of settings the error is one
@@ -273,9 +209,9 @@ func wrongValue(wrong *pflag.InvalidValueError, err error) error {
 	case "int":
 		must = "a whole number, such as " + samples[kind]
 	default:
-		return &exitError{exitUsage, err}
+		return exit.With(exit.Usage, err)
 	}
-	return usagef("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
+	return exit.Usagef("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), must)
 }
 
 // unknownFlag says what is given in place of a flag that does not exist, or whose flag it is.
@@ -288,7 +224,7 @@ func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 		says = "" // a letter is one behind a single dash
 	}
 	if says != "" {
-		return usagef("%s is no flag of `%s`: %s", given, c.CommandPath(), says)
+		return exit.Usagef("%s is no flag of `%s`: %s", given, c.CommandPath(), says)
 	}
 	var names, owners []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
@@ -298,12 +234,12 @@ func unknownFlag(c *cobra.Command, missing *pflag.NotExistError) error {
 		}
 	}
 	if len(owners) > 0 {
-		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), listed(owners))
+		return exit.Usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), listed(owners))
 	}
 	if near, found := spelling.Near(name, names); found {
-		return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), near)
+		return exit.Usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), near)
 	}
-	return usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())
+	return exit.Usagef("%s is no flag of `%s`: `%s --help` lists them", given, c.CommandPath(), c.CommandPath())
 }
 
 // longFlags refuses the name of a flag behind a single dash, as -clients: its first letter
@@ -323,7 +259,7 @@ func longFlags(root *cobra.Command, args []string) error {
 		case arg == "--":
 			return nil
 		case len(name) > 1 && strings.HasPrefix(arg, "-") && c.Flags().Lookup(name) != nil:
-			return usagef("-%s is no flag of `%s`; the nearest is --%s", name, c.CommandPath(), name)
+			return exit.Usagef("-%s is no flag of `%s`; the nearest is --%s", name, c.CommandPath(), name)
 		}
 	}
 	return nil
@@ -333,7 +269,7 @@ func longFlags(root *cobra.Command, args []string) error {
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usagef("`%s` %s", c.CommandPath(), what)
+			return exit.Usagef("`%s` %s", c.CommandPath(), what)
 		}
 		return nil
 	}
@@ -341,40 +277,10 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("`%s` takes no argument, and was given %q", c.CommandPath(), args[0])
+		return exit.Usagef("`%s` takes no argument, and was given %q", c.CommandPath(), args[0])
 	}
 	return nil
 }
-
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-func (a *app) getenv(name string) (value string) {
-	for _, entry := range a.environ {
-		if text, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = text // the last one counts
-		}
-	}
-	return value
-}
-
-// terminal says whether w is a terminal that understands control sequences.
-func (a *app) terminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && a.getenv("TERM") != "dumb"
-}
-
-// colors says whether w takes colours, which NO_COLOR forbids (https://no-color.org).
-func (a *app) colors(w io.Writer) bool { return a.terminal(w) && a.getenv("NO_COLOR") == "" }
 
 // listed writes names as they stand in a sentence.
 func listed(names []string) string {

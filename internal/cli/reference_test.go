@@ -11,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"stroppy/internal/exit"
+	"stroppy/internal/registry"
+	"stroppy/internal/session"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -45,7 +49,7 @@ func reference(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(referenceHead)
-	root := (&app{}).root()
+	root := (&app{&session.App{}}).root()
 	run, _, err := root.Find([]string{"run"})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +62,7 @@ func reference(t *testing.T) string {
 	}
 	for _, kind := range []string{"workloads", "clusters", "faults"} {
 		var out bytes.Buffer
-		if code := Main([]string{"list", kind}, nil, nil, &out, &out); code != exitValid {
+		if code := Main([]string{"list", kind}, nil, nil, &out, &out); code != exit.Valid {
 			t.Fatalf("stroppy list %s ended with %d: %s", kind, code, &out)
 		}
 		fmt.Fprintf(&b, "\n## The %s\n\nAs `stroppy list %s` prints them.\n\n```text\n%s```\n", kind, kind, &out)
@@ -69,7 +73,7 @@ func reference(t *testing.T) string {
 // writeRun writes the settings that all workloads have, and then those of each.
 func writeRun(b *strings.Builder, c *cobra.Command) {
 	fmt.Fprintf(b, "\n## stroppy run\n\n%s.\n\n```text\n%s\n\n%s\n```\n", c.Short, c.UseLine(), c.Example)
-	list := workloads()
+	list := registry.Workloads()
 	for i, spec := range list {
 		_, help, _ := strings.Cut(helpOf(c, list, spec), "\n\nWorkload:\n")
 		groups := strings.Split(help, "\n\n")

@@ -14,11 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/live"
 	"stroppy/internal/output"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/session"
 	"stroppy/internal/sweep/study"
 	"stroppy/scenarios"
 )
@@ -71,7 +74,7 @@ func listOf(over string) (names []string, ok bool, err error) {
 func named(pattern string) (names []string, err error) {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
-		return nil, usagef("sweep over the scenarios %q: it is no pattern of names: a bracket in it is not closed", pattern)
+		return nil, exit.Usagef("sweep over the scenarios %q: it is no pattern of names: a bracket in it is not closed", pattern)
 	}
 	for _, s := range scenarios.All() {
 		if ok, _ := path.Match(pattern, s.Name); ok {
@@ -87,7 +90,7 @@ func named(pattern string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, usagef("sweep over the scenarios %q: there is no such file, and none of this name in `stroppy list scenarios`%s", pattern, nearScenario(pattern))
+		return nil, exit.Usagef("sweep over the scenarios %q: there is no such file, and none of this name in `stroppy list scenarios`%s", pattern, session.NearScenario(pattern))
 	}
 	return names, nil
 }
@@ -96,8 +99,8 @@ func named(pattern string) (names []string, err error) {
 type scenarioSweep struct {
 	app       *app
 	names     []string
-	configs   []config // of each, as far as it has none of refused
-	refused   []error  // why a scenario has no plan
+	configs   []session.Config // of each, as far as it has none of refused
+	refused   []error          // why a scenario has no plan
 	published []study.Published
 	book      *study.Book
 	dir       string
@@ -110,11 +113,11 @@ func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string
 	w := &scenarioSweep{app: a, names: names}
 	for _, flag := range []string{"repeat", "arrival", "scenario"} {
 		if c.Flags().Changed(flag) {
-			return usagef("--%s is of other sweeps than one over scenarios, which runs each as it is: leave it out", flag)
+			return exit.Usagef("--%s is of other sweeps than one over scenarios, which runs each as it is: leave it out", flag)
 		}
 	}
 	if len(args) > 0 {
-		return usagef("each scenario names its workload: leave %s out", args[0])
+		return exit.Usagef("each scenario names its workload: leave %s out", args[0])
 	}
 	given, own := flagsOf(c)
 	w.dir, w.json = own["out"], own["json"] == "true"
@@ -126,7 +129,7 @@ func (a *app) sweepScenarios(c *cobra.Command, args, names []string, over string
 		return err
 	}
 	w.published = tables
-	fresh := &study.Book{Over: names, StartedAt: time.Now().UTC().Format(time.RFC3339), Command: sweepCommandOf(over, given), Stroppy: version()}
+	fresh := &study.Book{Over: names, StartedAt: time.Now().UTC().Format(time.RFC3339), Command: sweepCommandOf(over, given), Stroppy: registry.Version()}
 	for _, s := range given {
 		if s.Key == "seed" {
 			fresh.Seed = w.seedOf()
@@ -174,12 +177,12 @@ func sweepCommandOf(over string, given []scenario.Setting) string {
 func (w *scenarioSweep) plan(given []scenario.Setting) error {
 	refused := 0
 	for _, name := range w.names {
-		config, err := w.app.configure(given, name)
+		config, err := w.app.Configure(given, name)
 		switch {
 		case err == nil && config.NoLoad:
-			err = usagef("it drives what is loaded, and each run of a sweep loads its own: leave no-load out")
+			err = exit.Usagef("it drives what is loaded, and each run of a sweep loads its own: leave no-load out")
 		case err == nil && (config.Serve != "" || config.Metrics != ""):
-			return usagef("serve and metrics show one run, and a sweep over scenarios shows nothing live: leave them out")
+			return exit.Usagef("serve and metrics show one run, and a sweep over scenarios shows nothing live: leave them out")
 		}
 		if err != nil {
 			refused++
@@ -211,10 +214,10 @@ func (w *scenarioSweep) dryRun(b *study.Book) error {
 		err := w.refused[i]
 		var rows [][2]string
 		if err == nil {
-			rows, err = w.app.outline("run", &config, run.Steps{Load: true, Check: !config.NoCheck})
+			rows, err = w.app.Outline("run", &config, run.Steps{Load: true, Check: !config.NoCheck})
 		}
 		if err != nil {
-			rows = [][2]string{{"could not run", w.app.reasons(err)[0]}}
+			rows = [][2]string{{"could not run", w.app.Reasons(err)[0]}}
 		} else {
 			rows = rows[:len(rows)-2] // directory and command are the sweep's
 		}
@@ -236,26 +239,26 @@ func (w *scenarioSweep) run(fresh *study.Book) error {
 		return err
 	}
 	defer unlock()
-	s := a.begin(live.NewFeed())
-	defer s.stop()
-	s.note("sweep directory %s", w.dir)
-	s.note("seed %d", w.book.Seed)
+	s := a.Begin(live.NewFeed())
+	defer s.Stop()
+	s.Note("sweep directory %s", w.dir)
+	s.Note("seed %d", w.book.Seed)
 	for i, name := range w.names {
 		if row := w.book.Row(name); row != nil && row.Problem == "" {
-			s.note("%s was run before", name)
+			s.Note("%s was run before", name)
 			continue
 		}
-		s.note("scenario %d of %d: %s", i+1, len(w.names), name)
+		s.Note("scenario %d of %d: %s", i+1, len(w.names), name)
 		if err := w.step(s, i); err != nil {
-			s.stop()
-			fmt.Fprintln(a.stderr, toPaste("go on", w.onwards()))
+			s.Stop()
+			fmt.Fprintln(a.Stderr, session.ToPaste("go on", w.onwards()))
 			if !w.json {
 				err = errors.Join(err, w.print(w.json))
 			}
 			return w.verdicts(err)
 		}
 	}
-	s.stop()
+	s.Stop()
 	w.book.Finished = true
 	if err := errors.Join(w.keep(), w.print(w.json)); err != nil {
 		return err
@@ -269,7 +272,7 @@ func (w *scenarioSweep) run(fresh *study.Book) error {
 // open makes the sweep's directory or goes on with it, and keeps others out of it.
 func (w *scenarioSweep) open(fresh *study.Book) (unlock func(), err error) {
 	if w.dir == "" {
-		w.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-scenarios"))
+		w.dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-scenarios"))
 	}
 	if !study.Holds(w.dir) {
 		if err := run.Vacant(w.dir); err != nil {
@@ -277,17 +280,17 @@ func (w *scenarioSweep) open(fresh *study.Book) (unlock func(), err error) {
 		}
 	}
 	if w.book, err = fresh.Resume(w.dir); err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit.With(exit.Usage, err)
 	}
 	for i, name := range w.names {
 		row := w.book.Row(name)
 		if row != nil && row.Problem == "" && (w.refused[i] != nil || row.Settings != w.settings(i)) {
-			return nil, usagef("go on with the sweep in %s: %s was run there with other settings: take another directory", w.dir, name)
+			return nil, exit.Usagef("go on with the sweep in %s: %s was run there with other settings: take another directory", w.dir, name)
 		}
 	}
 	if w.book.Seed == 0 {
-		drawn := config{}
-		if err := w.app.drawSeed(&drawn, true); err != nil {
+		drawn := session.Config{}
+		if err := w.app.DrawSeed(&drawn, true); err != nil {
 			return nil, err
 		}
 		w.book.Seed = drawn.Seed
@@ -305,7 +308,7 @@ func (w *scenarioSweep) settings(i int) string {
 
 // step runs a scenario and keeps what it came to, or why it could not be run. The error ends
 // the sweep.
-func (w *scenarioSweep) step(s *session, i int) error {
+func (w *scenarioSweep) step(s *session.Session, i int) error {
 	row := study.Row{Scenario: w.names[i]}
 	err := w.refused[i]
 	if err == nil {
@@ -317,19 +320,19 @@ func (w *scenarioSweep) step(s *session, i int) error {
 		c.Out = run.Unused(filepath.Join(w.dir, fmt.Sprintf("%02d-%s", i+1, strings.ReplaceAll(strings.TrimSuffix(filepath.ToSlash(w.names[i]), ".yaml"), "/", "-"))))
 		var result *report.Result
 		var dir string
-		result, dir, err = w.app.next(s, &c)
+		result, dir, err = w.app.Next(s, &c)
 		switch {
 		case result != nil:
 			row = study.NewRow(w.names[i], row.Settings, filepath.Base(dir), result)
 			w.book.Machine = result.Machine
 			w.book.Put(row)
 			return errors.Join(err, w.keep())
-		case errors.Is(err, errInterrupted) || s.ctx.Err() != nil:
+		case errors.Is(err, session.ErrInterrupted) || s.Context.Err() != nil:
 			return err
 		}
 	}
-	row.Problem = strings.Join(w.app.reasons(err), "; ")
-	s.note("could not run %s: %s", w.names[i], row.Problem)
+	row.Problem = strings.Join(w.app.Reasons(err), "; ")
+	s.Note("could not run %s: %s", w.names[i], row.Problem)
 	w.book.Put(row)
 	return w.keep()
 }
@@ -340,7 +343,7 @@ func (w *scenarioSweep) keep() error {
 		return err
 	}
 	if err := study.SavePage(w.book, w.dir, w.published, w.onwards()); err != nil {
-		fmt.Fprintln(w.app.stderr, w.app.scrub(err.Error())+again)
+		fmt.Fprintln(w.app.Stderr, w.app.Scrub(err.Error())+session.Again)
 	}
 	return nil
 }
@@ -357,7 +360,7 @@ func (w *scenarioSweep) print(asJSON bool) error {
 	if asJSON {
 		return w.app.printJSON(w.book)
 	}
-	return study.Text(w.app.stdout, w.book, w.dir, w.published)
+	return study.Text(w.app.Stdout, w.book, w.dir, w.published)
 }
 
 // verdicts is the error of the runs, and of what could not be run.

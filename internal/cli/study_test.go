@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/registry"
 	"stroppy/scenarios"
 )
 
@@ -30,12 +31,12 @@ func TestStudyPlans(t *testing.T) {
 		if !ok {
 			continue
 		}
-		written, err := workloads().File(s.Name, s.Data)
+		written, err := registry.Workloads().File(s.Name, s.Data)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		merged, given, err := workloads().Merge(written)
+		merged, given, err := registry.Workloads().Merge(written)
 		if err == nil {
 			_, err = merged.Plan(given)
 		}
@@ -69,7 +70,7 @@ func TestPublishedTables(t *testing.T) {
 	}
 	files := map[string]map[string]string{}
 	for _, s := range scenarios.All() {
-		written, err := workloads().File(s.Name, s.Data)
+		written, err := registry.Workloads().File(s.Name, s.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

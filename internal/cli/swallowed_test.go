@@ -14,18 +14,26 @@ import (
 	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/session"
 )
 
 // immortal is a cluster of one node that says that it was killed and goes on.
 type immortal struct{}
 
-func (immortal) Number() int                         { return 0 }
-func (immortal) Name() string                        { return "n0" }
-func (immortal) Running() bool                       { return true }
-func (immortal) Kill(context.Context) error          { return nil }
-func (immortal) Restart(context.Context) error       { return nil }
-func (immortal) WaitHealthy(context.Context) error   { return nil }
-func (i immortal) Nodes() []cluster.Node             { return []cluster.Node{i} }
+func (immortal) Number() int { return 0 }
+
+func (immortal) Name() string { return "n0" }
+
+func (immortal) Running() bool { return true }
+
+func (immortal) Kill(context.Context) error { return nil }
+
+func (immortal) Restart(context.Context) error { return nil }
+
+func (immortal) WaitHealthy(context.Context) error { return nil }
+
+func (i immortal) Nodes() []cluster.Node { return []cluster.Node{i} }
+
 func (immortal) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
 // TestSwallowedFault holds that a fault which a node swallows, without an error, is
@@ -49,7 +57,7 @@ func TestSwallowedFault(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	var last report.Fault
-	faultRunner{n}.Run(ctx, func() time.Duration { return time.Since(began) }, func(f report.Fault) {
+	session.FaultRunner{Nemesis: n}.Run(ctx, func() time.Duration { return time.Since(began) }, func(f report.Fault) {
 		last = f
 		if f.HealingSeconds != nil {
 			cancel()

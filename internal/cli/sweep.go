@@ -12,11 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/output"
 	"stroppy/internal/pace"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/session"
 	"stroppy/internal/stats"
 	"stroppy/internal/sweep"
 )
@@ -48,7 +51,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			return err
 		}
 		if *over == "" {
-			return usagef("`%s` needs --over: rate, clients, nodes or scenarios, such as --over clients=1,2,4,8", c.CommandPath())
+			return exit.Usagef("`%s` needs --over: rate, clients, nodes or scenarios, such as --over clients=1,2,4,8", c.CommandPath())
 		}
 		if names, ok, err := listOf(*over); err != nil {
 			return err
@@ -57,11 +60,11 @@ func (a *app) sweepCommand() *cobra.Command {
 		}
 		spec, err := sweep.Parse(*over)
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return exit.With(exit.Usage, err)
 		}
 		times, err := strconv.Atoi(*repeat)
 		if err != nil || times < 1 || times > mostRepeats {
-			return usagef("--repeat %q is no number of times from 1 to %d", *repeat, mostRepeats)
+			return exit.Usagef("--repeat %q is no number of times from 1 to %d", *repeat, mostRepeats)
 		}
 		if c.Flags().Changed("repeat") {
 			spec.Repeat = times
@@ -75,7 +78,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			return err
 		}
 		if *arrival != "" && spec.Axis != sweep.Rate {
-			return usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
+			return exit.Usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
 		}
 		w := &sweeping{app: a, config: &config, spec: spec, arrival: *arrival}
 		if err := w.allowed(); err != nil {
@@ -91,7 +94,7 @@ func (a *app) sweepCommand() *cobra.Command {
 
 type sweeping struct {
 	app      *app
-	config   *config
+	config   *session.Config
 	spec     sweep.Spec
 	fallback []float64 // steps of an axis that was given none
 	dir      string
@@ -101,14 +104,14 @@ type sweeping struct {
 
 func (a *app) sweep(w *sweeping) error {
 	config := w.config
-	servers, err := a.openLive(config)
+	servers, err := a.OpenLive(config)
 	if err != nil {
 		return err
 	}
-	defer servers.close()
-	s := a.begin(servers.feed)
-	servers.open(s.note)
-	defer s.stop()
+	defer servers.Close()
+	s := a.Begin(servers.Feed)
+	servers.Open(s.Note)
+	defer s.Stop()
 	if err := w.admit(s); err != nil {
 		return err
 	}
@@ -117,29 +120,29 @@ func (a *app) sweep(w *sweeping) error {
 		return err
 	}
 	defer unlock()
-	s.note("sweep directory %s", w.dir)
-	s.note("seed %d", config.Seed)
+	s.Note("sweep directory %s", w.dir)
+	s.Note("seed %d", config.Seed)
 	if n := len(w.book.Points); n > 0 {
 		were := "were"
 		if n == 1 {
 			were = "was"
 		}
-		s.note("%s %s done before", report.Counted(uint64(n), "step"), were)
+		s.Note("%s %s done before", report.Counted(uint64(n), "step"), were)
 	}
 	for value, more := w.spec.Next(w.book.Points, w.fallback); more; value, more = w.spec.Next(w.book.Points, w.fallback) {
 		if err := w.step(s, value); err != nil {
-			s.stop()
-			fmt.Fprintln(a.stderr, toPaste("go on", onwards(w.book, w.dir)))
-			servers.fail(a.reasons(err)[0])
+			s.Stop()
+			fmt.Fprintln(a.Stderr, session.ToPaste("go on", onwards(w.book, w.dir)))
+			servers.Fail(a.Reasons(err)[0])
 			if len(w.book.Points) > 0 && !config.JSON {
 				err = errors.Join(err, a.printSweep(w.book, w.dir, false))
 			}
 			return w.verdicts(err, true)
 		}
 	}
-	s.stop()
+	s.Stop()
 	if n := len(w.book.Points); n > 0 {
-		defer servers.end(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
+		defer servers.End(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
 	}
 	w.book.Finished = true
 	if err := w.keep(); err != nil {
@@ -163,7 +166,7 @@ func (w *sweeping) verdicts(err error, asked bool) error {
 // allowed refuses what the sweep changes itself, and steps that no run could take.
 func (w *sweeping) allowed() error {
 	if w.config.NoLoad {
-		return usagef("every step of a sweep loads its own accounts: leave no-load out")
+		return exit.Usagef("every step of a sweep loads its own accounts: leave no-load out")
 	}
 	if err := w.axis(); err != nil {
 		return err
@@ -175,13 +178,13 @@ func (w *sweeping) allowed() error {
 	for _, value := range values {
 		step, err := w.with(value)
 		if err == nil && w.spec.Axis == sweep.Nodes {
-			_, _, err = step.whereRun(w.app.environ)
+			_, _, err = step.WhereRun(w.app.Environ)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return w.config.oneProcess()
+	return w.config.OneProcess()
 }
 
 // axis refuses what does not go with the axis.
@@ -190,23 +193,23 @@ func (w *sweeping) axis() error {
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if !c.Rate.Closed() {
-			return usagef("the rate is what the sweep changes: leave --rate out")
+			return exit.Usagef("the rate is what the sweep changes: leave --rate out")
 		}
 		if c.Think > 0 {
-			return usagef("think-time is of a closed loop, and a sweep over the rate drives an open one: leave it out")
+			return exit.Usagef("think-time is of a closed loop, and a sweep over the rate drives an open one: leave it out")
 		}
 		if _, err := w.with(1); err != nil { // what goes with any rate
 			return err
 		}
 	case sweep.Clients:
 		if c.Named["clients"] {
-			return usagef("the number of clients is what the sweep changes: leave --clients out")
+			return exit.Usagef("the number of clients is what the sweep changes: leave --clients out")
 		}
 		w.fallback = []float64{1, 2, 4, 8, 16, 32, 64}
 	case sweep.Nodes:
 		kind, nodes, _ := clusterNodes(c.Cluster)
 		if kind == "" {
-			return usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster; `stroppy list clusters` shows all")
+			return exit.Usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster; `stroppy list clusters` shows all")
 		}
 		for n := range nodes {
 			w.fallback = append(w.fallback, float64(n+1))
@@ -232,7 +235,7 @@ func sweepable(dir string) error {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
 		return run.Unusable(dir, err)
 	case len(entries) > 0 && !holdsBook(dir):
-		return usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", dir)
+		return exit.Usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", dir)
 	}
 	return nil
 }
@@ -243,9 +246,9 @@ func (w *sweeping) open() (unlock func(), err error) {
 	if w.dir = c.Out; w.dir == "" {
 		database, _, _ := clusterNodes(c.Cluster)
 		if database == "" {
-			database, _, _ = strings.Cut(c.runDatabase(""), ":")
+			database, _, _ = strings.Cut(c.RunDatabase(""), ":")
 		}
-		w.dir = run.Unused(run.DefaultPath(runsRoot, now, c.Workload+"-sweep", database))
+		w.dir = run.Unused(run.DefaultPath(session.RunsRoot, now, c.Workload+"-sweep", database))
 	}
 	if err := sweepable(w.dir); err != nil {
 		return nil, err
@@ -254,26 +257,26 @@ func (w *sweeping) open() (unlock func(), err error) {
 		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),
 	}
 	if w.book, err = fresh.Resume(w.dir); err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, exit.With(exit.Usage, err)
 	}
 	switch b := w.book; {
 	case w.spec.Repeat > 0 && w.spec.Repeat < b.Repeat:
-		return nil, usagef("go on with the sweep in %s: its steps are measured %d times each, which --repeat %d would make fewer: leave --repeat out", w.dir, b.Repeat, w.spec.Repeat)
+		return nil, exit.Usagef("go on with the sweep in %s: its steps are measured %d times each, which --repeat %d would make fewer: leave --repeat out", w.dir, b.Repeat, w.spec.Repeat)
 	case c.Seed != 0 && b.Seed != 0 && c.Seed != b.Seed:
-		return nil, usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, b.Seed, c.Seed)
-	case len(b.Points) > 0 && b.Stroppy != version():
-		return nil, usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, b.Stroppy, version())
+		return nil, exit.Usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, b.Seed, c.Seed)
+	case len(b.Points) > 0 && b.Stroppy != registry.Version():
+		return nil, exit.Usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, b.Stroppy, registry.Version())
 	}
 	c.Seed = max(c.Seed, w.book.Seed)
 	w.spec.Repeat = max(w.spec.Repeat, w.book.Repeat)
 	if w.spec.Repeat > 1 {
 		w.book.Repeat = w.spec.Repeat
 	}
-	if err := w.app.drawSeed(c, true); err != nil {
+	if err := w.app.DrawSeed(c, true); err != nil {
 		return nil, err
 	}
 	w.book.Seed, w.book.Finished = c.Seed, false
-	w.book.Command, w.book.Stroppy = w.again(), version()
+	w.book.Command, w.book.Stroppy = w.again(), registry.Version()
 	return takeDirectory(w.dir, w.keep)
 }
 
@@ -283,7 +286,7 @@ func takeDirectory(dir string, keep func() error) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, run.Unusable(dir, err)
 	}
-	if unlock, err = lockDirectory(dir); err != nil {
+	if unlock, err = session.LockDirectory(dir); err != nil {
 		return nil, err
 	}
 	if err := keep(); err != nil {
@@ -299,7 +302,7 @@ func (w *sweeping) keep() error {
 		return err
 	}
 	if err := sweep.SavePage(w.book, w.app.textOptions(w.dir), onwards(w.book, w.dir)); err != nil {
-		fmt.Fprintln(w.app.stderr, w.app.scrub(err.Error())+again)
+		fmt.Fprintln(w.app.Stderr, w.app.Scrub(err.Error())+session.Again)
 	}
 	return nil
 }
@@ -335,7 +338,7 @@ func (a *app) reportSweep(dir, format string, open bool) (page string, err error
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
 	if !asJSON {
-		return sweep.Text(a.stdout, b, a.textOptions(dir))
+		return sweep.Text(a.Stdout, b, a.textOptions(dir))
 	}
 	return a.printJSON(b)
 }
@@ -364,14 +367,14 @@ func resized(text string, nodes int) string {
 }
 
 // with is the configuration at a value of the axis.
-func (w *sweeping) with(value float64) (config, error) {
+func (w *sweeping) with(value float64) (session.Config, error) {
 	c := *w.config
 	c.Named = maps.Clone(c.Named) // what a step changes repeats it
 	c.Named[string(w.spec.Axis)] = w.spec.Axis != sweep.Nodes
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if value == 0 {
-			c.MaxBacklog = workloads().Default().MaxBacklog // nothing reads it
+			c.MaxBacklog = registry.Workloads().Default().MaxBacklog // nothing reads it
 			break
 		}
 		c.Arrival, c.Named["arrival"] = w.arrival, true
@@ -389,7 +392,7 @@ func (w *sweeping) with(value float64) (config, error) {
 		c.Cluster = resized(c.Cluster, int(value))
 	}
 	if err := c.Validate(); err != nil {
-		return c, &exitError{exitUsage, err}
+		return c, exit.With(exit.Usage, err)
 	}
 	return c, nil
 }
@@ -402,7 +405,7 @@ func (w *sweeping) label(value float64) string {
 }
 
 // step carries out one run and keeps what it came to.
-func (w *sweeping) step(s *session, value float64) error {
+func (w *sweeping) step(s *session.Session, value float64) error {
 	c, err := w.with(value)
 	if err != nil {
 		return err
@@ -410,14 +413,14 @@ func (w *sweeping) step(s *session, value float64) error {
 	b, number := w.book, len(w.book.Points)+1
 	name := fmt.Sprintf("%02d-%s-%s", number, w.spec.Axis, w.label(value))
 	c.Out, c.JSON = run.Unused(filepath.Join(w.dir, name)), false // a step that was cut off stays beside
-	s.note("step %d: %s %s", number, w.spec.Axis, w.label(value))
-	result, dir, err := w.app.next(s, &c)
+	s.Note("step %d: %s %s", number, w.spec.Axis, w.label(value))
+	result, dir, err := w.app.Next(s, &c)
 	if result == nil {
 		return err
 	}
 	database := strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
 	if number > 1 && (b.Database != database || b.Machine != result.Machine) {
-		return usagef("the steps before were made with %s on %s, and this one with %s on %s: take another directory",
+		return exit.Usagef("the steps before were made with %s on %s, and this one with %s on %s: take another directory",
 			b.Database, b.Machine, database, result.Machine)
 	}
 	b.Database, b.Machine = database, result.Machine

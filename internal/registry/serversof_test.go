@@ -1,8 +1,10 @@
 //go:build !embedded
 
-package cli
+package registry
 
-import "testing"
+import (
+	"testing"
+)
 
 // TestServersOf: each server of a URL is asked for alone with the same account, database and
 // parameters; one server, Sentinels, and what has no servers give none.
@@ -25,9 +27,9 @@ func TestServersOf(t *testing.T) {
 		"":                                    nil,
 	} {
 		var got []string
-		for _, s := range serversOf(address, database.readsAlone) {
+		for _, s := range ServersOf(address, Database.ReadsAlone) {
 			got = append(got, s[0]+" "+s[1])
-			if kind, err := databaseOf(s[1]); err != nil || kind.alone == nil {
+			if kind, err := Of(s[1]); err != nil || kind.alone == nil {
 				t.Errorf("%s: %v", s[1], err)
 			}
 		}
@@ -41,7 +43,7 @@ func TestServersOf(t *testing.T) {
 			}
 		}
 	}
-	if list := serversOf("mysql://u:p@h1,h2/bank", database.primaryAlone); list != nil {
+	if list := ServersOf("mysql://u:p@h1,h2/bank", Database.PrimaryAlone); list != nil {
 		t.Errorf("of MySQL all servers may take writes: %v", list)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"testing"
@@ -21,11 +21,11 @@ func TestWhereServers(t *testing.T) {
 		"postgres://me@/db":                              "",
 		"fdb:/etc/foundationdb/fdb.cluster":              "",
 	} {
-		if got := whereServers(false, url); got != want {
+		if got := WhereServers(false, url); got != want {
 			t.Errorf("%s: %q, want %q", url, got, want)
 		}
 	}
-	if got := whereServers(true, ""); got != report.InThisProcess {
+	if got := WhereServers(true, ""); got != report.InThisProcess {
 		t.Errorf("embedded: %q", got)
 	}
 }

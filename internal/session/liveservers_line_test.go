@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/live"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
@@ -93,7 +94,7 @@ func TestDraw(t *testing.T) {
 	if len(*w) != 1 || !strings.HasPrefix((*w)[0], "\rdrive") || !strings.HasSuffix((*w)[0], "\x1b[K") {
 		t.Errorf("drawn twice it wrote %q", *w)
 	}
-	p.note("hello")
+	p.Note("hello")
 	if len(*w) != 2 || !strings.HasPrefix((*w)[1], "\r\x1b[Khello\ndrive") {
 		t.Errorf("a note wrote %q", (*w)[1:])
 	}
@@ -122,7 +123,7 @@ func TestPlainLine(t *testing.T) {
 		return now
 	}}
 	p.last = sample{at: time.Now().Add(-10 * time.Second), done: 1_130_000}
-	s := &session{Feed: feed, progress: p}
+	s := &Session{Feed: feed, progress: p}
 	s.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
 	p.draw(time.Now())
 	text := out.String()
@@ -166,24 +167,24 @@ func TestWantedServers(t *testing.T) {
 		{"", "", 0, ""}, {"8080", "", 1, ""}, {"", "8080", 1, ""}, {"8080", ":8080", 1, ""}, {"127.0.0.1:8080", "8080", 1, ""},
 		{"8080", "8081", 2, ""}, {"0.0.0.0:8080", "8080", 2, ""}, {"x", "", 0, "--serve: "}, {"8080", "y", 0, "--metrics: "},
 	} {
-		var config config
+		var config Config
 		config.Serve, config.Metrics = c.serve, c.metrics
 		list, err := wantedServers(&config)
 		if len(list) != c.servers || (err == nil) != (c.fails == "") || err != nil && !strings.HasPrefix(err.Error(), c.fails) {
 			t.Errorf("--serve %q --metrics %q: %v, %v", c.serve, c.metrics, list, err)
 		}
 	}
-	if _, err := (&app{}).openLive(&config{}); err != nil {
+	if _, err := (&App{}).OpenLive(&Config{}); err != nil {
 		t.Error(err)
 	}
-	none := &liveServers{feed: live.NewFeed()}
-	none.end("nowhere")
-	none.fail("nothing")
-	none.close()
-	var code *exitError
-	bad := &config{}
+	none := &liveServers{Feed: live.NewFeed()}
+	none.End("nowhere")
+	none.Fail("nothing")
+	none.Close()
+	var code *exit.Error
+	bad := &Config{}
 	bad.Serve = "nonsense"
-	if _, err := (&app{}).openLive(bad); !errors.As(err, &code) || code.code != exitUsage {
+	if _, err := (&App{}).OpenLive(bad); !errors.As(err, &code) || code.Code != exit.Usage {
 		t.Errorf("a wrong address is %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // TestHangUpAfterTheLoadPhase: a terminal that is closed while a run is checked does not end
 // the check, and another signal does.
 func TestHangUpAfterTheLoadPhase(t *testing.T) {
-	a := &app{stdout: t.Output(), stderr: t.Output()}
-	s := a.begin(live.NewFeed())
-	defer s.stop()
+	a := &App{Stdout: t.Output(), Stderr: t.Output()}
+	s := a.Begin(live.NewFeed())
+	defer s.Stop()
 	s.Begin("load")
 	s.Begin(live.PhaseDrive)
 	s.Begin("check")
@@ -31,17 +31,17 @@ func TestHangUpAfterTheLoadPhase(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the closed terminal was not noticed")
 	}
-	if s.ctx.Err() != nil {
+	if s.Context.Err() != nil {
 		t.Fatal("the check was ended")
 	}
 	send(syscall.SIGHUP) // again, by the kernel
 	send(syscall.SIGTERM)
 	select {
-	case <-s.ctx.Done():
+	case <-s.Context.Done():
 	case <-time.After(10 * time.Second):
 		t.Fatal("SIGTERM ended nothing")
 	}
-	if !errors.Is(context.Cause(s.ctx), errInterrupted) {
-		t.Errorf("it ended with %v", context.Cause(s.ctx))
+	if !errors.Is(context.Cause(s.Context), ErrInterrupted) {
+		t.Errorf("it ended with %v", context.Cause(s.Context))
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"cmp"
@@ -15,28 +15,30 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/exit"
 	"stroppy/internal/history"
 	"stroppy/internal/nemesis"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/resource"
 	"stroppy/internal/run"
 	"stroppy/internal/workload"
 )
 
-// clusterSession is the cluster that a run has started for itself, and its nemesis.
-type clusterSession struct {
+// Cluster is the cluster that a run has started for itself, and its nemesis.
+type Cluster struct {
 	cluster cluster.Cluster
 	nemesis *nemesis.Nemesis
 	leaders *leaderWatch // nil where the cluster reports its events itself, or all nodes are equal
 	kept    []string     // where it is left: how it is used again and removed
 }
 
-// openCluster starts the cluster of the configuration, if it names one, and makes it
+// OpenCluster starts the cluster of the configuration, if it names one, and makes it
 // the database of the configuration. Nil: it names none.
-func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
+func (a *App) OpenCluster(s *Session, config *Config) (*Cluster, error) {
 	if config.Cluster == "" {
-		if err := a.clearLeftovers(s.ctx); err != nil {
-			s.note("%v", err) // this run needs nothing of it
+		if err := a.ClearLeftovers(s.Context); err != nil {
+			s.Note("%v", err) // this run needs nothing of it
 		}
 		return nil, nil
 	}
@@ -45,37 +47,37 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 		return nil, err
 	}
 	if config.Extended {
-		s.note("the run takes %v, so that its faults have time to come", config.Duration)
+		s.Note("the run takes %v, so that its faults have time to come", config.Duration)
 	}
-	if err := a.clearLeftovers(s.ctx); err != nil {
+	if err := a.ClearLeftovers(s.Context); err != nil {
 		return nil, err
 	}
 	s.Begin("cluster")
 	began := time.Now()
-	c, err := startCluster(s.ctx, kind, options, a.environ)
+	c, err := registry.StartCluster(s.Context, kind, options, a.Environ)
 	if err != nil {
 		return nil, err
 	}
-	s.note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
+	s.Note("cluster %s is up after %.1f s", config.Cluster, time.Since(began).Seconds())
 	if local, ok := c.(cluster.Local); ok {
 		if why := local.Network().Loopback(); why != "" {
-			s.note("its nodes have no network of their own: %s", why)
+			s.Note("its nodes have no network of their own: %s", why)
 		}
 	}
 	faults, err := nemesis.New(c, linksOf(c), config.Script, config.Seed)
 	if err != nil {
-		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
+		return nil, exit.With(exit.Usage, errors.Join(err, c.Stop()))
 	}
-	config.live = c.URL()
-	a.keepSecret(config.live)
-	r := &clusterSession{cluster: c, nemesis: faults}
-	if config.keep {
+	config.Live = c.URL()
+	a.keepSecret(config.Live)
+	r := &Cluster{cluster: c, nemesis: faults}
+	if config.Stays {
 		if r.kept, err = keep(c, config.Cluster); err != nil {
 			return nil, errors.Join(err, c.Stop())
 		}
 	}
 	if why := r.unmetered(); why != "" {
-		s.note("what its servers use of their machines is not known: %s", why)
+		s.Note("what its servers use of their machines is not known: %s", why)
 	}
 	if _, reports := c.(eventful); !reports && len(c.Nodes()) > 1 {
 		r.leaders = watchLeaders(c)
@@ -84,8 +86,8 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 }
 
 // clusterOptions are the kind of the configuration's cluster and how it is started.
-func (c *config) clusterOptions() (clusterKind, cluster.Options, error) {
-	kind, o, err := parseCluster(c.Cluster)
+func (c *Config) clusterOptions() (registry.ClusterKind, cluster.Options, error) {
+	kind, o, err := registry.ParseCluster(c.Cluster)
 	o.FaultFS = o.FaultFS || c.Script.NeedsLayer()
 	o.Connections = c.connections(nil)
 	o.Clock = c.Script.NeedsClock()
@@ -175,8 +177,8 @@ func (w *leaderWatch) Events() []cluster.Event {
 	return slices.Clone(w.events)
 }
 
-// stop takes the cluster away, or notes how one that is left is used; there may be none.
-func (r *clusterSession) stop(note func(format string, args ...any)) error {
+// Stop takes the cluster away, or notes how one that is left is used; there may be none.
+func (r *Cluster) Stop(note func(format string, args ...any)) error {
 	if r == nil {
 		return nil
 	}
@@ -193,11 +195,11 @@ func (r *clusterSession) stop(note func(format string, args ...any)) error {
 }
 
 // complete fills in what a run on a cluster has beside any run.
-func (r *clusterSession) complete(o *run.Options, config *config, w workload.Workload) {
+func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) {
 	if r == nil {
 		o.Servers = listeners(config.DB)
-		o.Where.Servers = whereServers(o.Embedded, config.DB)
-		if servers := serversOf(config.DB, database.readsAlone); len(servers) > 1 {
+		o.Where.Servers = WhereServers(o.Embedded, config.DB)
+		if servers := registry.ServersOf(config.DB, registry.Database.ReadsAlone); len(servers) > 1 {
 			o.OnePrimary = onePrimaryNamed(config.DB)
 			o.MayLag, o.Nodes = true, func() []run.Node { return nodesAlone(w, servers) }
 		}
@@ -221,7 +223,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 	} else if r.leaders != nil {
 		o.Events = eventsOf(r.leaders)
 	}
-	o.Nemesis = faultRunner{r.nemesis}
+	o.Nemesis = FaultRunner{r.nemesis}
 	o.Names, o.OnePrimary = r.names(), r.onePrimary()
 	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
@@ -229,10 +231,10 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 }
 
 // names are those of the nodes by the HOST:PORT of their servers.
-func (r *clusterSession) names() func(server string) string {
+func (r *Cluster) names() func(server string) string {
 	return func(server string) string {
 		for _, n := range r.cluster.Nodes() {
-			if slices.Contains(addresses(r.cluster.NodeURL(n.Number())), server) {
+			if slices.Contains(registry.Addresses(r.cluster.NodeURL(n.Number())), server) {
 				return n.Name()
 			}
 		}
@@ -241,7 +243,7 @@ func (r *clusterSession) names() func(server string) string {
 }
 
 // onePrimary says that one node alone is to take writes: the nodes are not equal.
-func (r *clusterSession) onePrimary() bool {
+func (r *Cluster) onePrimary() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaderLimit)
 	defer cancel()
 	_, err := r.cluster.Leader(ctx)
@@ -260,9 +262,9 @@ func eventsOf(e eventful) func(since time.Time) []report.Event {
 	}
 }
 
-// followers are the addresses of the nodes that do not lead, each by itself and so that it
+// Followers are the addresses of the nodes that do not lead, each by itself and so that it
 // answers from what it has; none where the nodes are equal.
-func (r *clusterSession) followers(ctx context.Context) (urls []string, err error) {
+func (r *Cluster) Followers(ctx context.Context) (urls []string, err error) {
 	leader, err := r.cluster.Leader(ctx)
 	if errors.Is(err, cluster.ErrNoLeader) {
 		return nil, nil
@@ -275,12 +277,12 @@ func (r *clusterSession) followers(ctx context.Context) (urls []string, err erro
 		if n.Number() == leader || address == "" {
 			continue
 		}
-		kind, err := databaseOf(address)
+		kind, err := registry.Of(address)
 		if err != nil {
 			return nil, err
 		}
-		if kind.ownState != "" {
-			address += "?" + kind.ownState
+		if kind.OwnState != "" {
+			address += "?" + kind.OwnState
 		}
 		urls = append(urls, address)
 	}
@@ -288,7 +290,7 @@ func (r *clusterSession) followers(ctx context.Context) (urls []string, err erro
 }
 
 // nodes are the nodes that belong to the cluster now, each to be read by itself.
-func (r *clusterSession) nodes(w workload.Workload) []run.Node {
+func (r *Cluster) nodes(w workload.Workload) []run.Node {
 	var list [][2]string
 	for _, n := range r.cluster.Nodes() {
 		list = append(list, [2]string{n.Name(), r.cluster.NodeURL(n.Number())})
@@ -302,7 +304,7 @@ func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 	for _, n := range nodes {
 		name, url := n[0], n[1]
 		list = append(list, run.Node{Name: name, EndState: func(ctx context.Context, end *history.EndWriter) (err error) {
-			database, err := openDatabase(ctx, url)
+			database, err := registry.Open(ctx, url)
 			if err != nil {
 				return err
 			}
@@ -313,39 +315,6 @@ func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 			}
 			return node.EndState(ctx, end, nil)
 		}})
-	}
-	return list
-}
-
-// readsAlone and primaryAlone are how one server of a URL is asked for: see database.
-func (d database) readsAlone(query url.Values) bool   { return d.alone != nil && d.alone(query) }
-func (d database) primaryAlone(query url.Values) bool { return d.primary != nil && d.primary(query) }
-
-// serversOf are the servers of a database's URL, each HOST:PORT with the URL by which how
-// asks for it alone; none where it cannot.
-func serversOf(address string, how func(database, url.Values) bool) (list [][2]string) {
-	kind, err := databaseOf(address)
-	hosts := addresses(address)
-	if err != nil || len(hosts) < 2 {
-		return nil
-	}
-	scheme, rest, _ := strings.Cut(address, "://")
-	rest, query, _ := strings.Cut(rest, "?")
-	values, err := url.ParseQuery(query)
-	if err != nil || !how(kind, values) {
-		return nil
-	}
-	authority, path, slash := strings.Cut(rest, "/")
-	account := authority[:strings.LastIndex(authority, "@")+1]
-	if slash {
-		path = "/" + path
-	}
-	for _, host := range hosts {
-		one := scheme + "://" + account + host + path
-		if len(values) > 0 {
-			one += "?" + values.Encode()
-		}
-		list = append(list, [2]string{host, one})
 	}
 	return list
 }
@@ -361,9 +330,9 @@ func onePrimaryNamed(address string) bool {
 	defer cancel()
 	var primaries atomic.Int32
 	var asked sync.WaitGroup
-	for _, server := range serversOf(address, database.primaryAlone) {
+	for _, server := range registry.ServersOf(address, registry.Database.PrimaryAlone) {
 		asked.Go(func() {
-			if one, err := openDatabase(ctx, server[1]); err == nil {
+			if one, err := registry.Open(ctx, server[1]); err == nil {
 				_, err = one.Info(ctx)
 				if err == nil {
 					primaries.Add(1)
@@ -376,16 +345,16 @@ func onePrimaryNamed(address string) bool {
 	return primaries.Load() == 1
 }
 
-// faultRunner is a nemesis as a run knows it.
-type faultRunner struct{ *nemesis.Nemesis }
+// FaultRunner is a nemesis as a run knows it.
+type FaultRunner struct{ *nemesis.Nemesis }
 
 // Run carries out the script until ctx ends, and heals.
-func (t faultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
+func (t FaultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
 	t.Nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(reported(i)) })
 }
 
 // Whole waits until the cluster says that it is.
-func (t faultRunner) Whole(ctx context.Context) error { return t.Heal(ctx) }
+func (t FaultRunner) Whole(ctx context.Context) error { return t.Heal(ctx) }
 
 // reported is an injection's form in the result.
 func reported(i nemesis.Injection) report.Fault {
@@ -408,31 +377,12 @@ func reported(i nemesis.Injection) report.Fault {
 
 // listeners are the servers of a database's address that this process may measure.
 func listeners(database string) []resource.Group {
-	return resource.Listeners(addresses(database)...)
+	return resource.Listeners(registry.Addresses(database)...)
 }
 
-// addresses are the HOST:PORT of a database's address, with commas between them.
-func addresses(database string) []string {
-	_, rest, ok := strings.Cut(database, "://")
-	kind, err := databaseOf(database)
-	if !ok || err != nil {
-		return nil
-	}
-	authority, _, _ := strings.Cut(rest, "/")
-	authority, _, _ = strings.Cut(authority, "?")
-	var list []string
-	for host := range strings.SplitSeq(authority[strings.LastIndex(authority, "@")+1:], ",") {
-		u := url.URL{Host: host}
-		if port := cmp.Or(u.Port(), kind.port); u.Hostname() != "" && port != "" {
-			list = append(list, net.JoinHostPort(u.Hostname(), port))
-		}
-	}
-	return list
-}
-
-// whereServers says where the servers of a database's address run, by the address alone;
+// WhereServers says where the servers of a database's address run, by the address alone;
 // empty where it does not say.
-func whereServers(embedded bool, database string) string {
+func WhereServers(embedded bool, database string) string {
 	if embedded {
 		return report.InThisProcess
 	}
@@ -441,7 +391,7 @@ func whereServers(embedded bool, database string) string {
 		return report.OnThisMachine
 	}
 	here, elsewhere := 0, 0
-	for _, address := range addresses(database) {
+	for _, address := range registry.Addresses(database) {
 		host, _, err := net.SplitHostPort(address)
 		local, known := resource.Local(host)
 		if ip, unread := netip.ParseAddr(host); unread == nil && !local {
@@ -470,7 +420,7 @@ func whereServers(embedded bool, database string) string {
 }
 
 // unmetered says why a cluster elsewhere does not know what its servers use, empty if it does.
-func (r *clusterSession) unmetered() string {
+func (r *Cluster) unmetered() string {
 	if far, ok := r.cluster.(interface{ Unmetered() string }); ok {
 		return far.Unmetered()
 	}
@@ -479,7 +429,7 @@ func (r *clusterSession) unmetered() string {
 
 // servers are the nodes of the cluster that are processes of this machine, or whose machine says
 // what they use.
-func (r *clusterSession) servers() []resource.Group {
+func (r *Cluster) servers() []resource.Group {
 	var groups []resource.Group
 	for _, n := range r.cluster.Nodes() {
 		if local, ok := n.(interface{ PIDs() []int }); ok {

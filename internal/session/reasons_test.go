@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 // TestReasons holds that each reason is said once, the first one first.
 func TestReasons(t *testing.T) {
-	a := &app{scrub: scenario.Scrubber("")}
+	a := &App{Scrub: scenario.Scrubber("")}
 	for text, want := range map[string][]string{
 		"":                         {"it failed and did not say why"},
 		"one":                      {"one"},
@@ -19,7 +19,7 @@ func TestReasons(t *testing.T) {
 		"start: a\nb\nstop: b\nc":  {"start: a", "stop: b", "c"},
 		"a\nstart: a\nend: b\nb\n": {"a", "start: a", "end: b"},
 	} {
-		if got := a.reasons(errors.New(text)); !slices.Equal(got, want) {
+		if got := a.Reasons(errors.New(text)); !slices.Equal(got, want) {
 			t.Errorf("of %q the reasons are %q, want %q", text, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"fmt"
@@ -12,7 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stroppy/internal/exit"
 	"stroppy/internal/live"
+	"stroppy/internal/registry"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -20,24 +22,24 @@ import (
 
 // liveServers show the runs of a feed to those who watch from outside. There may be none.
 type liveServers struct {
-	feed    *live.Feed
+	Feed    *live.Feed
 	servers []*live.Server
 	serving sync.WaitGroup
 }
 
-// openLive listens where the configuration says. It is called before anything
+// OpenLive listens where the configuration says. It is called before anything
 // is started, so that an address that cannot be had costs nothing.
-func (a *app) openLive(c *config) (*liveServers, error) {
+func (a *App) OpenLive(c *Config) (*liveServers, error) {
 	wanted, err := wantedServers(c)
 	if err != nil {
 		return nil, err
 	}
-	l := &liveServers{feed: live.NewFeed()}
+	l := &liveServers{Feed: live.NewFeed()}
 	for _, w := range wanted {
-		server, err := live.Listen(l.feed, w.address, w.options)
+		server, err := live.Listen(l.Feed, w.address, w.options)
 		if err != nil {
-			l.close()
-			return nil, usagef("--%s: %w", w.flag, err)
+			l.Close()
+			return nil, exit.Usagef("--%s: %w", w.flag, err)
 		}
 		l.servers = append(l.servers, server)
 	}
@@ -50,16 +52,16 @@ type wantedServer struct {
 }
 
 // wantedServers are one for the page and one for the metrics, or one for both.
-func wantedServers(c *config) (list []wantedServer, err error) {
+func wantedServers(c *Config) (list []wantedServer, err error) {
 	for _, w := range []wantedServer{
-		{"serve", c.Serve, live.Options{Page: true, Version: version()}},
-		{"metrics", c.Metrics, live.Options{Metrics: true, Version: version()}},
+		{"serve", c.Serve, live.Options{Page: true, Version: registry.Version()}},
+		{"metrics", c.Metrics, live.Options{Metrics: true, Version: registry.Version()}},
 	} {
 		if w.address == "" {
 			continue
 		}
 		if w.address, err = live.Address(w.address); err != nil {
-			return nil, usagef("--%s: %w", w.flag, err)
+			return nil, exit.Usagef("--%s: %w", w.flag, err)
 		}
 		if len(list) > 0 && list[0].address == w.address {
 			list[0].options.Metrics = true
@@ -70,8 +72,8 @@ func wantedServers(c *config) (list []wantedServer, err error) {
 	return list, nil
 }
 
-// open begins to serve and reports where.
-func (l *liveServers) open(note func(format string, args ...any)) {
+// Open begins to serve and reports where.
+func (l *liveServers) Open(note func(format string, args ...any)) {
 	for _, s := range l.servers {
 		l.serving.Go(s.Serve)
 		if s.Page {
@@ -86,31 +88,31 @@ func (l *liveServers) open(note func(format string, args ...any)) {
 	}
 }
 
-// end shows the report that the run in dir has left, and stops serving.
-func (l *liveServers) end(dir string, notes ...string) {
+// End shows the report that the run in dir has left, and stops serving.
+func (l *liveServers) End(dir string, notes ...string) {
 	if len(l.servers) == 0 {
 		return
 	}
 	if in, err := run.PageInput(dir); err != nil {
-		l.feed.Break(err.Error())
+		l.Feed.Break(err.Error())
 	} else {
 		where := "`stroppy report " + scenario.Quote(dir) + "` makes a file of it."
 		page := filepath.Join(dir, report.PageName)
 		if _, err := os.Stat(page); err == nil {
 			where = "The same report is in " + page + "."
 		}
-		l.feed.End(in, append(notes, "The run is over: this page is updated no longer, and Stroppy serves it no longer. "+where)...)
+		l.Feed.End(in, append(notes, "The run is over: this page is updated no longer, and Stroppy serves it no longer. "+where)...)
 	}
-	l.close()
+	l.Close()
 }
 
-// fail shows why there is no report, and stops serving.
-func (l *liveServers) fail(why string) {
-	l.feed.Break(why)
-	l.close()
+// Fail shows why there is no report, and stops serving.
+func (l *liveServers) Fail(why string) {
+	l.Feed.Break(why)
+	l.Close()
 }
 
-func (l *liveServers) close() {
+func (l *liveServers) Close() {
 	for _, s := range l.servers {
 		s.Close()
 	}

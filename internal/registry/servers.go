@@ -1,6 +1,6 @@
 //go:build !embedded
 
-package cli
+package registry
 
 import (
 	"context"
@@ -42,6 +42,7 @@ import (
 	"stroppy/internal/db/redis"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/db/wire"
+	"stroppy/internal/exit"
 	"stroppy/internal/scenario"
 )
 
@@ -53,11 +54,11 @@ func clusterServants() []*cobra.Command {
 	}
 }
 
-// connectFromThose is what connectFrom returns for addresses that it has been given.
-func connectFromThose(ctx context.Context, addresses []netip.Addr) (context.Context, error) {
+// ConnectFromThose is what connectFrom returns for addresses that it has been given.
+func ConnectFromThose(ctx context.Context, addresses []netip.Addr) (context.Context, error) {
 	for _, address := range addresses {
 		if err := wire.CheckLocal(address); err != nil {
-			return ctx, usagef("local-address: %w", err)
+			return ctx, exit.Usagef("local-address: %w", err)
 		}
 	}
 	return wire.WithLocalAddresses(ctx, addresses), nil
@@ -65,64 +66,64 @@ func connectFromThose(ctx context.Context, addresses []netip.Addr) (context.Cont
 
 // servers are the entries of databases that do not work in this process. The build tag
 // embedded leaves them out, and with them most of what a build has to compile.
-func servers() []database {
-	return []database{
-		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, isolations: postgres.Flavor().Isolations, clusters: []clusterKind{
+func servers() []Database {
+	return []Database{
+		{Schemes: []string{"postgres", "postgresql"}, About: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
+			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), Bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, Isolations: postgres.Flavor().Isolations, Clusters: []ClusterKind{
 				{"postgres", "postgres:N[?failover=ideal&pooler=transaction]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(pgbouncer.StartCluster)},
 				inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG or Zalando's", 3, 9),
 			}},
-		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
-			port: "26257", bindable: true, open: opener(cockroach.Open), check: cockroach.CheckURL, isolations: cockroach.Flavor().Isolations, clusters: []clusterKind{
+		{Schemes: []string{"cockroach", "cockroachdb"}, About: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
+			port: "26257", Bindable: true, open: opener(cockroach.Open), check: cockroach.CheckURL, Isolations: cockroach.Flavor().Isolations, Clusters: []ClusterKind{
 				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 				inKubernetes(cockroachkubernetes.Kind(), "CockroachDB, by either operator of Cockroach Labs", 3, 9),
 			}},
-		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), check: etcd.CheckURL, isolations: etcd.Isolations, keyValue: new(etcd.Database), ownState: "reads=serializable", alone: parameter("reads", "serializable"), clusters: []clusterKind{
+		{Schemes: []string{"etcd"}, About: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
+			port: "2379", open: opener(etcd.Open), check: etcd.CheckURL, Isolations: etcd.Isolations, KeyValue: new(etcd.Database), OwnState: "reads=serializable", alone: parameter("reads", "serializable"), Clusters: []ClusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
 				inKubernetes(etcdkubernetes.Kind(), "etcd, by a StatefulSet", 3, 9),
 			}},
-		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
-			file: true, open: foundationdb.Open, check: foundationdb.CheckURL, clusters: []clusterKind{
+		{Schemes: []string{"fdb"}, About: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
+			File: true, open: foundationdb.Open, check: foundationdb.CheckURL, Clusters: []ClusterKind{
 				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 25, starter(foundationdbcluster.Start)},
 				inKubernetes(foundationdbkubernetes.Kind(fdbClient()), "FoundationDB, by its operator; in a build with the tag fdb", 3, 25),
 			}},
-		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
-			open: dqlite.Open, check: dqlite.CheckURL, clusters: []clusterKind{
+		{Schemes: []string{"dqlite"}, About: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
+			open: dqlite.Open, check: dqlite.CheckURL, Clusters: []ClusterKind{
 				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
 			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
-		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", alone: parameter("", ""), bindable: true, open: opener(mysql.Open), check: mysql.CheckURL, isolations: mysql.Isolations, clusters: []clusterKind{
+		{Schemes: []string{"mysql"}, About: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
+			port: "3306", alone: parameter("", ""), Bindable: true, open: opener(mysql.Open), check: mysql.CheckURL, Isolations: mysql.Isolations, Clusters: []ClusterKind{
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 				inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
 			}},
-		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
-			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), check: mongodb.CheckURL, isolations: mongodb.Isolations, clusters: []clusterKind{
+		{Schemes: []string{"mongodb"}, About: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
+			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), check: mongodb.CheckURL, Isolations: mongodb.Isolations, Clusters: []ClusterKind{
 				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
 				inKubernetes(mongodbkubernetes.Kind(), "a replica set of MongoDB, by its community operator or Percona's", 3, 7),
 			}},
-		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", bindable: true, open: opener(voltdb.Open), check: voltdb.CheckURL, isolations: voltdb.Isolations, clusters: []clusterKind{
+		{Schemes: []string{"voltdb"}, About: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
+			port: "21212", Bindable: true, open: opener(voltdb.Open), check: voltdb.CheckURL, Isolations: voltdb.Isolations, Clusters: []ClusterKind{
 				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
 			}},
-		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", bindable: true, open: opener(infinisql.Open), check: infinisql.CheckURL, isolations: infinisql.Isolations, clusters: []clusterKind{
+		{Schemes: []string{"infinisql"}, About: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
+			port: "15432", Bindable: true, open: opener(infinisql.Open), check: infinisql.CheckURL, Isolations: infinisql.Isolations, Clusters: []ClusterKind{
 				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
 			}},
-		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
-			port: "6379", alone: redisAlone, primary: parameter("", ""), bindable: true, open: opener(redis.Open), check: redis.CheckURL, isolations: redis.Isolations, keyValue: new(redis.Database), clusters: []clusterKind{
+		{Schemes: []string{"redis", "rediss"}, About: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
+			port: "6379", alone: redisAlone, primary: parameter("", ""), Bindable: true, open: opener(redis.Open), check: redis.CheckURL, Isolations: redis.Isolations, KeyValue: new(redis.Database), Clusters: []ClusterKind{
 				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
 			}},
 	}
 }
 
 // inKubernetes is a kind that is started in a Kubernetes cluster that is there.
-func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) clusterKind {
-	return clusterKind{scenario.InKubernetes + k.Name, scenario.InKubernetes + k.Name + ":N[?namespace=NAME&cpu=2&memory=4Gi&disk=10Gi&version=V]  " + about, nodes, most,
+func inKubernetes(k *kubernetes.Kind, about string, nodes, most int) ClusterKind {
+	return ClusterKind{scenario.InKubernetes + k.Name, scenario.InKubernetes + k.Name + ":N[?namespace=NAME&cpu=2&memory=4Gi&disk=10Gi&version=V]  " + about, nodes, most,
 		func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
-			return kubernetes.Start(ctx, k, o, version())
+			return kubernetes.Start(ctx, k, o, Version())
 		}}
 }
 
@@ -158,14 +159,14 @@ func (o fdbObserver) Close() error {
 	return o.Database.Close()
 }
 
-// objectsRemover removes a cluster in Kubernetes that a run has kept.
-func objectsRemover() remover { return kubernetes.Down }
+// ObjectsRemover removes a cluster in Kubernetes that a run has kept.
+func ObjectsRemover() remover { return kubernetes.Down }
 
-// releasers are those of all clusters that have something outside of their folders.
-func releasers() []cluster.Releaser { return []cluster.Releaser{postgrescluster.ReleaseMemoryBelow} }
+// Releasers are those of all clusters that have something outside of their folders.
+func Releasers() []cluster.Releaser { return []cluster.Releaser{postgrescluster.ReleaseMemoryBelow} }
 
-// objectsClearer removes what a run that was killed has left in Kubernetes.
-func objectsClearer() cluster.Clearer { return kubernetes.Clear }
+// ObjectsClearer removes what a run that was killed has left in Kubernetes.
+func ObjectsClearer() cluster.Clearer { return kubernetes.Clear }
 
 // parameter reads a server alone by a parameter of its URL; without a name the URL is enough.
 func parameter(name, value string) func(url.Values) bool {

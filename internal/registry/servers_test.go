@@ -1,4 +1,4 @@
-package cli
+package registry
 
 import (
 	"slices"
@@ -18,7 +18,7 @@ func TestAddresses(t *testing.T) {
 		"other://h":                                        nil,
 		"etcd://,":                                         nil,
 	} {
-		if got := addresses(url); !slices.Equal(got, want) {
+		if got := Addresses(url); !slices.Equal(got, want) {
 			t.Errorf("the servers of %s are %v, want %v", url, got, want)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build !embedded
 
-package cli
+package session
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ func TestOpenPartSaysWhatFailed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		part, err := openPart(t.Context(), &workers.Assignment{Clients: 2, All: 2, Settings: text, LoadID: "x", Run: 1})
+		part, err := OpenPart(t.Context(), &workers.Assignment{Clients: 2, All: 2, Settings: text, LoadID: "x", Run: 1})
 		if err == nil {
 			t.Fatalf("opened %+v", part)
 		}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/exit"
+	"stroppy/internal/registry"
+	"stroppy/internal/run"
+	"stroppy/internal/scenario"
+	"stroppy/internal/session"
+	"stroppy/internal/sweep"
+	"stroppy/internal/workload/dataset"
+)
+
+// oneWorkload refuses arguments that are no workload alone.
+func oneWorkload(c *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if registry.NamesCluster(arg) {
+			return exit.Usagef("%s is a cluster and no workload: give it with --cluster", arg)
+		}
+		if _, err := registry.Of(arg); err == nil {
+			return exit.Usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
+		}
+		if form, found := registry.WorkloadOf(arg); found && form != arg {
+			return exit.Usagef("%q is no workload of stroppy; what comes to the same is `%s %s`", arg, c.CommandPath(), form)
+		}
+		if slices.Contains(session.ScenarioNames(), arg) || strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml") {
+			return exit.Usagef("%s is a scenario and no workload: give it with -f", arg)
+		}
+	}
+	if len(args) > 1 {
+		return exit.Usagef("`%s` takes one workload, and was given %q as well", c.CommandPath(), args[1])
+	}
+	return nil
+}
+
+func exitCode(err error) int {
+	var coded *exit.Error
+	switch {
+	case errors.As(err, &coded):
+		return coded.Code
+	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*dataset.ChangedError)), errors.As(err, new(*run.UnusableError)):
+		return exit.Usage
+	}
+	return exit.Failed
+}
+
+func fewerIn(scenario string) func(most int) string {
+	return func(most int) string { return fmt.Sprintf("set clients to at most %d in %s", most, scenario) }
+}
+
+func smallerSteps(most int) string {
+	return fmt.Sprintf("leave out the steps with more than %d clients", most)
+}
+
+// admit refuses a sweep over clients of which the largest step has too many.
+func (w *sweeping) admit(s *session.Session) error {
+	if w.spec.Axis != sweep.Clients {
+		return nil // its first step has as many as all others
+	}
+	values := w.spec.Values
+	if len(values) == 0 {
+		values = w.fallback
+	}
+	largest, err := w.with(slices.Max(values))
+	if err != nil {
+		return err
+	}
+	return largest.AdmitFirst(s, smallerSteps)
+}

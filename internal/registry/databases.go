@@ -1,0 +1,300 @@
+// Package registry lists the databases, clusters and workloads of this build. It is the only
+// package that knows concrete ones: each has one entry here.
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/db"
+	"stroppy/internal/db/memory"
+	"stroppy/internal/db/noop"
+	"stroppy/internal/db/sqlite"
+	"stroppy/internal/exit"
+	"stroppy/internal/spelling"
+)
+
+// ReadsAlone and primaryAlone are how one server of a URL is asked for: see database.
+func (d Database) ReadsAlone(query url.Values) bool { return d.alone != nil && d.alone(query) }
+
+func (d Database) PrimaryAlone(query url.Values) bool { return d.primary != nil && d.primary(query) }
+
+// ServersOf are the servers of a database's URL, each HOST:PORT with the URL by which how
+// asks for it alone; none where it cannot.
+func ServersOf(address string, how func(Database, url.Values) bool) (list [][2]string) {
+	kind, err := Of(address)
+	hosts := Addresses(address)
+	if err != nil || len(hosts) < 2 {
+		return nil
+	}
+	scheme, rest, _ := strings.Cut(address, "://")
+	rest, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil || !how(kind, values) {
+		return nil
+	}
+	authority, path, slash := strings.Cut(rest, "/")
+	account := authority[:strings.LastIndex(authority, "@")+1]
+	if slash {
+		path = "/" + path
+	}
+	for _, host := range hosts {
+		one := scheme + "://" + account + host + path
+		if len(values) > 0 {
+			one += "?" + values.Encode()
+		}
+		list = append(list, [2]string{host, one})
+	}
+	return list
+}
+
+// Addresses are the HOST:PORT of a database's address, with commas between them.
+func Addresses(database string) []string {
+	_, rest, ok := strings.Cut(database, "://")
+	kind, err := Of(database)
+	if !ok || err != nil {
+		return nil
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	var list []string
+	for host := range strings.SplitSeq(authority[strings.LastIndex(authority, "@")+1:], ",") {
+		u := url.URL{Host: host}
+		if port := cmp.Or(u.Port(), kind.port); u.Hostname() != "" && port != "" {
+			list = append(list, net.JoinHostPort(u.Hostname(), port))
+		}
+	}
+	return list
+}
+
+// Database is what this program knows of one kind of database.
+type Database struct {
+	Schemes  []string // of its URL; the first is the one to use
+	About    string
+	port     string                 // of a server whose address has none
+	Embedded bool                   // it runs in this process
+	InMemory bool                   // what it holds is in the memory of this process alone
+	File     bool                   // its URL is the path of a file, which may be shown
+	Place    func(url string) error // refuses a file that a run cannot make; nil: there is none
+	open     func(ctx context.Context, url string) (db.Database, error)
+	check    func(url string) error // what open would refuse without a connection; nil: open makes none
+	// isolations are those that any such server has, none where it is not known; keyValue is a
+	// key-value store that is not open. By these a dry run refuses what a server would.
+	Isolations db.Isolations
+	KeyValue   db.KV
+	Bindable   bool // connections to it can be made from --local-address
+	// alone sets in the query of a URL of several servers what reads one of them, whatever
+	// its role is; false: they hold no data. Nil: none can be read alone.
+	alone func(query url.Values) bool
+	// primary does the same for one server that answers only if it takes writes; nil: there
+	// may be several such servers.
+	primary  func(query url.Values) bool
+	OwnState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
+	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
+	Clusters []ClusterKind
+	servant  *cobra.Command // what this program is when a cluster starts it as a node
+}
+
+// Databases is the registry: a database is a folder in internal/db, one in
+// internal/cluster where this program can start it, and an entry here.
+func Databases() []Database {
+	list := []Database{
+		{Schemes: []string{OwnScheme}, About: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
+			Embedded: true, File: true, Place: sqlite.Place, open: opener(sqlite.Open), claim: sqlite.Claim},
+		{Schemes: []string{"memory"}, About: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
+			Embedded: true, InMemory: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
+		{Schemes: []string{"noop"}, About: "noop:  answers at once and keeps nothing; measures stroppy itself",
+			Embedded: true, open: opener(openNoop)},
+	}
+	return slices.Insert(list, 1, servers()...)
+}
+
+// FileSchemes are those of databases that are files.
+func FileSchemes() (schemes []string) {
+	for _, d := range Databases() {
+		if d.File {
+			schemes = append(schemes, d.Schemes...)
+		}
+	}
+	return schemes
+}
+
+// leftOut is what a build without databases with servers says of one.
+const leftOut = "its tag embedded leaves out all databases with servers: build it without that tag"
+
+// OwnScheme is that of the embedded database in a run's directory.
+const OwnScheme = "sqlite"
+
+func openNoop(_ context.Context, url string) (*noop.Database, error) {
+	if url != "noop:" {
+		return nil, &db.Error{Class: db.Fatal, Op: "open noop", Err: errors.New("the address is noop: with nothing behind it")}
+	}
+	return noop.Open(), nil
+}
+
+// opener and starter hand on values of a concrete type, which count only without an error.
+func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
+	return func(ctx context.Context, url string) (db.Database, error) { return open(ctx, url) }
+}
+
+func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return start(ctx, o) }
+}
+
+// Open opens a database by URL. An address that cannot be right is an
+// error of usage; a database that cannot be reached is not. Opening makes no database for
+// isolations that it would not have.
+func Open(ctx context.Context, url string, isolations ...string) (db.Database, error) {
+	kind, err := Of(url)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range isolations {
+		if kind.claim == nil {
+			continue
+		}
+		if _, err := kind.claim(name); err != nil {
+			return nil, exit.With(exit.Usage, err)
+		}
+	}
+	database, err := kind.open(ctx, url)
+	if err == nil {
+		return database, nil
+	}
+	var e *db.Error
+	if errors.As(err, &e) && e.Class == db.Fatal && e.Code == "" {
+		err = exit.With(exit.Usage, err)
+	}
+	return nil, err
+}
+
+// serverMeanings are other names of databases, for the schemes and clusters of this program.
+var serverMeanings = map[string]string{
+	"pg": "postgres", "psql": "postgres", "pgsql": "postgres", "patroni": "postgres", "crdb": "cockroach", "foundationdb": "fdb",
+	"mariadb": "mysql", "percona": "mysql", "tidb": "mysql", "mysqli": "mysql", "mongo": "mongodb", "mongodb+srv": "mongodb",
+	"valkey": "redis", "sqlite3": OwnScheme, "file": OwnScheme,
+}
+
+// foreign are addresses as libraries and other tools write them, with the scheme of this
+// program for what each is of.
+var foreign = []struct {
+	form   *regexp.Regexp
+	scheme string
+}{
+	{regexp.MustCompile(`(?i)^jdbc:postgresql:`), "postgres"},
+	{regexp.MustCompile(`(?i)^jdbc:(mysql|mariadb):`), "mysql"},
+	{regexp.MustCompile(`(?i)^jdbc:sqlite:`), OwnScheme},
+	{regexp.MustCompile(`^.*@(tcp|unix)?[46]?\(.*\)/`), "mysql"},
+	{regexp.MustCompile(`(?i)^\s*(host|hostaddr|port|dbname|user)\s*=`), "postgres"},
+	{regexp.MustCompile(`(?i)^[^:@]*\.(db|sqlite3?)$|^[.~]{0,2}/[^:@]*$`), OwnScheme},
+}
+
+// writtenHere says how an address is written that is written as elsewhere; empty where that
+// is not known. Nothing of the address is in it.
+func writtenHere(url string) string {
+	for _, f := range foreign {
+		for _, d := range Databases() {
+			if form, _, _ := strings.Cut(d.About, "  "); d.Schemes[0] == f.scheme && f.form.MatchString(url) {
+				return form
+			}
+		}
+	}
+	return ""
+}
+
+// Of finds a database by the scheme of its URL. Nothing else of a URL with
+// an unknown scheme or none is shown: only its driver knows what may be.
+func Of(url string) (Database, error) {
+	scheme, _, found := strings.Cut(url, ":")
+	found = found && isScheme.MatchString(scheme)
+	if NamesCluster(url) {
+		return Database{}, exit.Usagef("what is to be a database's URL is the name of a cluster: give it with --cluster")
+	}
+	var schemes []string
+	for _, d := range Databases() {
+		if found && slices.Contains(d.Schemes, strings.ToLower(scheme)) {
+			return d, nil
+		}
+		schemes = append(schemes, d.Schemes...)
+	}
+	if form := writtenHere(url); form != "" {
+		return Database{}, exit.Usagef("the database's URL has no scheme that stroppy knows: here it is written %s", form)
+	}
+	if !found {
+		return Database{}, exit.Usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
+	}
+	if len(servers()) == 0 {
+		return Database{}, exit.Usagef("no database of this build has the scheme %s:, and %s", scheme, leftOut)
+	}
+	const unknown = "no database is known by the scheme %s:"
+	if near, found := serverMeanings[strings.ToLower(scheme)]; found {
+		return Database{}, exit.Usagef(unknown+", and the nearest scheme is %s:", scheme, near)
+	}
+	if near, found := spelling.Near(scheme, schemes); found {
+		return Database{}, exit.Usagef(unknown+", and the nearest scheme is %s:", scheme, near)
+	}
+	return Database{}, exit.Usagef(unknown+"; `stroppy list databases` shows how each is written", scheme)
+}
+
+// CheckURL says what is wrong with a database's URL, as far as that is known without a
+// connection. From then on its scheme is known and may stand in a path.
+func CheckURL(url string) error {
+	kind, err := Of(url)
+	if err == nil && kind.check != nil {
+		err = kind.check(url)
+	}
+	return err
+}
+
+// NamesCluster says whether a text is written as a cluster is that this program can start.
+// Nothing of such a text is secret.
+func NamesCluster(text string) bool {
+	name, number, counted := strings.Cut(text, ":")
+	_, err := strconv.ParseUint(number, 10, 8)
+	return (!counted || err == nil) && slices.ContainsFunc(ClusterKinds(), func(k ClusterKind) bool { return k.Name == name })
+}
+
+// Embedded says whether the database of a URL runs in this process.
+func Embedded(url string) bool {
+	kind, err := Of(url)
+	return err == nil && kind.Embedded
+}
+
+// isScheme matches what RFC 3986, section 3.1, calls a scheme.
+var isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
+
+// Servants are what this program is when a cluster of it starts it once more.
+func Servants() []*cobra.Command {
+	list := clusterServants()
+	for _, d := range Databases() {
+		if d.servant != nil {
+			list = append(list, d.servant)
+		}
+	}
+	return list
+}
+
+func servant(name, short string, serve func(args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Hidden: true, Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error { return serve(args) },
+	}
+}
+
+func IsVolatile(database db.Database) bool {
+	v, ok := database.(db.Volatile)
+	return ok && v.Volatile()
+}
+
+// Mutants lists the bugs that the database memory: can have.
+func Mutants() []memory.Mutant { return memory.Mutants() }

@@ -1,0 +1,36 @@
+package registry
+
+import (
+	"strings"
+
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload/appends"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/events"
+	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/tpcb"
+)
+
+// Workloads is the registry: every workload that this program has, the default first.
+func Workloads() scenario.Workloads {
+	return scenario.Workloads{
+		bank.Spec(),
+		tpcb.Spec(),
+		events.Spec(),
+		kv.Spec(),
+		appends.Spec(),
+	}
+}
+
+// WorkloadOf returns what is given to run a workload of this name, or of another tool's.
+func WorkloadOf(name string) (form string, found bool) {
+	for _, w := range Workloads() {
+		if w.Name == name {
+			return name, true
+		}
+		if flags, known := w.Elsewhere[strings.ToLower(name)]; known {
+			return strings.TrimSpace(w.Name + " " + flags), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,365 @@
+//go:build !embedded
+
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"stroppy/internal/exit"
+	"stroppy/internal/live"
+	"stroppy/internal/load"
+	"stroppy/internal/registry"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workers"
+)
+
+// workersFolder is where a run's workers record, in its directory.
+const workersFolder = "workers"
+
+// assigned are the settings of a run as its workers get them.
+type assigned struct {
+	Settings [][2]string
+	Named    []string
+}
+
+// runWorkers are the workers of one run.
+type runWorkers struct {
+	*workers.Coordinator
+	generator *workers.Generator
+}
+
+// OneProcess refuses workers on a database that is in the memory of one process.
+func (c *Config) OneProcess() error {
+	kind, err := registry.Of(c.RunDatabase(""))
+	if c.Workers == 0 || err != nil || !kind.InMemory {
+		return c.oneMachine()
+	}
+	return exit.Usagef("workers is %d and %s: is in the memory of one process: leave --workers out, or take another database", c.Workers, kind.Schemes[0])
+}
+
+// oneMachine refuses workers of other machines on a database that only this one can open, or where
+// they cannot join.
+func (c *Config) oneMachine() error {
+	if c.WorkersListen == "" {
+		return nil
+	}
+	if url := c.RunDatabase(""); c.Cluster == "" && registry.Embedded(url) {
+		return exit.Usagef("workers join from other machines, and %s is a file of this one: leave --workers-listen out, or name a server with --db", scenario.Redact(url))
+	}
+	if _, err := live.Address(c.WorkersListen); err != nil {
+		return exit.Usagef("workers-listen: %w", err)
+	}
+	return nil
+}
+
+// startWorkers starts those that the configuration asks for, or lets them join; nil where it asks
+// for none.
+func (a *App) startWorkers(s *Session, config *Config, servers *Cluster, url, dir string) (_ *runWorkers, err error) {
+	if config.Workers == 0 {
+		return nil, nil
+	}
+	var pods podCluster
+	if config.WorkersOn == scenario.Pods {
+		if pods, url, err = servers.podsFor(); err != nil {
+			return nil, err
+		}
+	}
+	settings, err := json.Marshal(config.assign(url))
+	if err != nil {
+		return nil, err
+	}
+	o := workers.Options{
+		Count: config.Workers, Version: registry.Version(), Clock: run.SharedClock, Settings: settings,
+		Folder: filepath.Join(dir, workersFolder), Token: workers.NewToken(), Lost: config.WorkersLost,
+		OnLost: func(why error) { s.Note("%v: the others go on", why) },
+	}
+	remove := func() error { return nil }
+	ctx, fail := context.WithCancelCause(s.Context)
+	defer fail(nil)
+	switch {
+	case pods != nil:
+		err = a.startPods(ctx, fail, config, pods, &o)
+	case config.WorkersListen != "":
+		remove, err = a.letJoin(s, config, &o)
+	default:
+		err = a.startHere(&o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := workers.Start(ctx, o)
+	if err := errors.Join(err, remove()); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(o.Folder))
+	}
+	return &runWorkers{Coordinator: c}, nil
+}
+
+// podCluster is a cluster beside whose nodes workers can run.
+type podCluster interface {
+	InsideURL() (string, error) // of the database, for them
+	NearAddress() (string, error)
+	StartWorkers(ctx context.Context, count int, address, token string) error
+}
+
+// podsFor is the cluster of the run where workers can be pods, and the database's URL for them.
+func (r *Cluster) podsFor() (pods podCluster, url string, err error) {
+	if r != nil {
+		if pods, ok := r.cluster.(podCluster); ok {
+			url, err = pods.InsideURL()
+			return pods, url, err
+		}
+	}
+	return nil, "", exit.Usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
+}
+
+// startPods has the workers started as pods, which join this program where they reach it. What
+// keeps them from it ends the wait for them by fail.
+func (a *App) startPods(ctx context.Context, fail context.CancelCauseFunc, config *Config, pods podCluster, o *workers.Options) (err error) {
+	if config.WorkersListen != "" {
+		o.Listen, err = live.Address(config.WorkersListen)
+	} else if o.Listen, err = pods.NearAddress(); err == nil {
+		o.Listen = net.JoinHostPort(o.Listen, "0")
+	}
+	if err != nil {
+		return err
+	}
+	a.Hide(scenario.Scrubber("", o.Token))
+	o.Wait = config.WorkersWait
+	o.Listening = func(address string) {
+		go func() {
+			if err := pods.StartWorkers(ctx, config.Workers, address, o.Token); err != nil {
+				fail(err)
+			}
+		}()
+	}
+	return nil
+}
+
+// startHere has the workers started as processes of this machine.
+func (a *App) startHere(o *workers.Options) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, to start the workers: %w", err)
+	}
+	environment := append(a.workerEnvironment(), scenario.TokenVariable+"="+o.Token)
+	o.Command = func(_ int, address, folder string) workers.Command {
+		return workers.Command{Path: program, Args: []string{WorkerCommand, address, folder}, Env: environment}
+	}
+	return nil
+}
+
+// workerEnvironment is this call's without the settings, which the workers are given.
+func (a *App) workerEnvironment() []string {
+	return slices.DeleteFunc(slices.Clone(a.Environ), func(v string) bool { return strings.HasPrefix(v, scenario.Prefix) })
+}
+
+// assign are the settings that a worker opens its clients by.
+func (c *Config) assign(url string) assigned {
+	list := assigned{Settings: [][2]string{{"db", url}}}
+	for _, one := range c.Settings() {
+		if value := one.Get(); value != "" && !one.Local && !slices.Contains(notAssigned, one.Name) {
+			list.Settings = append(list.Settings, [2]string{one.Name, value})
+		}
+	}
+	for name := range c.Named {
+		list.Named = append(list.Named, name)
+	}
+	return list
+}
+
+// notAssigned are the settings that concern the run alone.
+var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
+
+// config is what assign has made an assignment of.
+func (l *assigned) config() (c Config, err error) {
+	var given []scenario.Setting
+	for _, s := range l.Settings {
+		given = append(given, scenario.Setting{Key: s[0], Value: s[1], Source: "the run's " + s[0]})
+	}
+	merged, _, err := registry.Workloads().Merge(given)
+	if err != nil {
+		return c, err
+	}
+	named := scenario.Set{}
+	for _, name := range l.Named {
+		named[name] = true
+	}
+	c.Plan, err = merged.Plan(named)
+	return c, err
+}
+
+// Generator, Collect and Shares implement run.Workers, as Connect and PIDs of the Coordinator do.
+func (w *runWorkers) Generator(o load.Options) run.Generator {
+	w.generator = w.Coordinator.Generator(o)
+	return w.generator
+}
+
+func (w *runWorkers) Collect() error { return w.generator.Collect() }
+
+func (w *runWorkers) Shares() (list []report.Worker) {
+	for _, m := range w.generator.Members() {
+		share := report.Worker{Clients: m.Clients}
+		if m.CPUSeconds > 0 {
+			share.CPUSeconds = &m.CPUSeconds
+		}
+		if m.MaxRSSBytes > 0 {
+			share.MaxRSSBytes = &m.MaxRSSBytes
+		}
+		if m.Threads > 0 {
+			share.Threads = new(float64(m.Threads))
+		}
+		list = append(list, share)
+	}
+	return list
+}
+
+// OpenPart opens a worker's part of the clients.
+func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, err error) {
+	var given assigned
+	if err := json.Unmarshal(a.Settings, &given); err != nil {
+		return nil, fmt.Errorf("read the settings of the run: %w", err)
+	}
+	config, err := given.config()
+	if err != nil {
+		return nil, err
+	}
+	if ctx, err = config.ConnectFrom(ctx); err != nil {
+		return nil, err
+	}
+	database, err := registry.Open(ctx, config.DB, config.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	part := &workers.Opened{Close: database.Close}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, part.Close())
+		}
+	}()
+	w, err := config.bind(database, false)
+	if err != nil {
+		return nil, err
+	}
+	w.Join(a.LoadID, a.Run)
+	if _, err := w.Attach(ctx); err != nil {
+		return nil, err
+	}
+	part.Header = w.Header()
+	o := &part.Options
+	*o = run.LoadOptions(&config.Plan, part.Header)
+	o.First, o.All = a.First, a.All
+	part.Close = func() error { return errors.Join(run.CloseClients(o), database.Close()) }
+	if part.Servers, err = run.OpenClients(ctx, w, o, a.First, a.Clients); err != nil {
+		return nil, err
+	}
+	if a.Background {
+		if o.Background, err = w.Background(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return part, nil
+}
+
+// WorkerCommand is the name of the command by which this program is a worker.
+const WorkerCommand = "worker"
+
+// letJoin lets workers join from other machines, and says how. What it returns removes what was
+// made for that and is needed no more once they have.
+func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (remove func() error, err error) {
+	remove = func() error { return nil }
+	if o.Listen, err = live.Address(config.WorkersListen); err != nil {
+		return remove, exit.Usagef("workers-listen: %w", err)
+	}
+	file := config.WorkersTokenFile
+	switch given := a.Getenv(scenario.TokenVariable); {
+	case given != "" && file != "":
+		return remove, exit.Usagef("both %s and --workers-token-file say what the workers join by: leave one of them out", scenario.TokenVariable)
+	case given != "":
+		if err := workers.CheckToken(given); err != nil {
+			return remove, exit.Usagef("%s is no token: %w", scenario.TokenVariable, err)
+		}
+		o.Token = given
+	default:
+		var made bool
+		file = cmp.Or(file, filepath.Join(o.Folder, "token"))
+		if o.Token, made, err = a.tokenIn(file, o.Token); err != nil {
+			return remove, err
+		}
+		if made {
+			remove = func() error {
+				if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) { // with its folder, where no worker came
+					return err
+				}
+				return nil
+			}
+		}
+	}
+	a.Hide(scenario.Scrubber("", o.Token))
+	o.Wait = config.WorkersWait
+	o.Listening = func(address string) { s.Note("%s", joinText(config.Workers, address, file)) }
+	o.Joined = func(what string) { s.Note("%s", what) }
+	return remove, nil
+}
+
+// tokenIn reads the token of a file, or writes a new one where there is none.
+func (a *App) tokenIn(path, fresh string) (token string, made bool, err error) {
+	if token, err = ReadToken(path); !errors.Is(err, fs.ErrNotExist) {
+		return token, false, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", false, fmt.Errorf("write the workers' token: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		_, err = file.WriteString(fresh + "\n")
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("write the workers' token: %w", err)
+	}
+	return fresh, true, nil
+}
+
+// ReadToken reads a token; where there is no file the error is fs.ErrNotExist.
+func ReadToken(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if err := workers.CheckToken(token); err != nil {
+		return "", exit.Usagef("%s has no token: %w", path, err)
+	}
+	return token, nil
+}
+
+// joinText says what a person types on the other machines.
+func joinText(count int, address, file string) string {
+	host, port, _ := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	command := "stroppy " + WorkerCommand + " --join " + scenario.Quote(net.JoinHostPort(host, port))
+	if file == "" {
+		return fmt.Sprintf("waiting for %d workers: start each, with %s set as here, with: %s", count, scenario.TokenVariable, command)
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		path = file
+	}
+	return fmt.Sprintf("waiting for %d workers: copy %s to their machines, and start each with: %s --token-file %s", count, path, command, scenario.Quote(filepath.Base(path)))
+}

@@ -1,0 +1,28 @@
+//go:build embedded
+
+package session
+
+import (
+	"stroppy/internal/exit"
+	"stroppy/internal/run"
+)
+
+// runWorkers does not exist in a build with the tag embedded.
+type runWorkers struct{ run.Workers }
+
+func (*runWorkers) Close() error { return nil }
+
+// ErrNoWorkers reports that this build has no workers.
+var ErrNoWorkers = exit.Usagef("this build has no workers, which its tag embedded leaves out: build it without that tag")
+
+// OneProcess returns ErrNoWorkers if the configuration asks for workers.
+func (c *Config) OneProcess() error {
+	if c.Workers > 0 {
+		return ErrNoWorkers
+	}
+	return nil
+}
+
+func (a *App) startWorkers(_ *Session, c *Config, _ *Cluster, _, _ string) (*runWorkers, error) {
+	return nil, c.OneProcess()
+}

@@ -50,3 +50,33 @@ func TestCheckOfNow(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckRefusesDataMadeAnew: after a run, `pgbench -i` makes its tables anew. The metadata
+// beside them are still those of the run, so a check of them would accuse a healthy database.
+func TestCheckRefusesDataMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	url, run := "sqlite:"+filepath.Join(dir, "anew.db"), filepath.Join(dir, "run")
+	args := []string{"run", "tpcb", "--db", url, "--ratio", "1:2:20", "--count", "200", "--no-check", "--out", run}
+	if code, _, stderr := call(t, args...); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	database, err := sqlite.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, statement := range []string{
+		"UPDATE pgbench_branches SET bbalance = 0", "UPDATE pgbench_tellers SET tbalance = 0",
+		"UPDATE pgbench_accounts SET abalance = 0", "DELETE FROM pgbench_history",
+	} {
+		if err := database.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := database.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, "check", run, "--db", url)
+	if code != 2 || !strings.Contains(stderr, "is not what run 1 left") || !strings.Contains(stderr, "has 0") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -324,14 +324,23 @@ func CombinedVerdict[R any](noun string, runs []R, judge func(R) (name, verdict 
 		mark := VerdictMark(verdict)
 		by[mark] = append(by[mark], name)
 	}
-	of := Counted(uint64(len(runs)), noun)
+	all := Counted(uint64(len(runs)), noun)
+	where := func(names []string) string {
+		if len(runs) == 1 {
+			return fmt.Sprintf("the %s (%s)", noun, names[0])
+		}
+		return fmt.Sprintf("%d of %s: %s", len(names), all, some(names, 10))
+	}
 	if bad := by["invalid"]; len(bad) > 0 {
-		return "invalid", fmt.Sprintf("A check found a violation in %d of %s: %s.", len(bad), of, some(bad, 10))
+		return "invalid", fmt.Sprintf("A check found a violation in %s.", where(bad))
 	}
 	if open := by["unknown"]; len(open) > 0 {
-		return "unknown", fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(open), of, some(open, 10))
+		return "unknown", fmt.Sprintf("A check could not be decided, or none was made, in %s.", where(open))
 	}
-	return "valid", fmt.Sprintf("No check found a violation in any of %s.", of)
+	if len(runs) == 1 {
+		return "valid", "No check found a violation in the " + noun + "."
+	}
+	return "valid", fmt.Sprintf("No check found a violation in any of %s.", all)
 }
 
 // VerdictMark is the icon of a verdict; a valid one has none.

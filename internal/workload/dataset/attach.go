@@ -64,12 +64,16 @@ func (s *Set) attach(m Metadata, doing string) workload.Loaded {
 }
 
 // AttachReadOnly finds the data as Attach does, and only reads. The run number that it
-// goes by is one that no run has taken.
+// goes by is one that no run has taken. The error is a *ChangedError if another program has
+// made the data anew since the last run.
 func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
 		return s.attachVolatile(ctx)
 	}
 	m, err := s.readFitting(ctx)
+	if err == nil {
+		err = s.madeAnew(ctx, &m)
+	}
 	if err != nil {
 		return workload.Loaded{}, err
 	}

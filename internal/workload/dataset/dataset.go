@@ -55,6 +55,9 @@ type Expected struct {
 	// belongs to them, are those of another program that drives the same data. It may be nil:
 	// no other program does.
 	Explains func(m *Metadata, c Census) bool
+	// Anew reports whether a census shows data that another program has just made, on which
+	// nobody has driven anything. It may be nil: no other program makes such data.
+	Anew func(c Census) bool
 	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
 	// Client opens client i of the data that were found.

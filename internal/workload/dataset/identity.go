@@ -130,6 +130,24 @@ func (s *Set) identify(ctx context.Context, m *Metadata) error {
 	return nil // a run goes on, and its changes cannot be distinguished from others
 }
 
+// madeAnew returns a *ChangedError if the data of m were sealed by a run and have since been
+// made anew by another program. The metadata beside such data are still those of the run, so
+// a check would report every transaction of the run as lost. A census that fails is no
+// reason: the download that follows reports what cannot be read.
+func (s *Set) madeAnew(ctx context.Context, m *Metadata) error {
+	if s.expected.Anew == nil || m.Run == 0 || !m.sealed() {
+		return nil
+	}
+	census, err := s.store.Census(ctx, *m)
+	if err != nil || !s.expected.Anew(census) {
+		return nil
+	}
+	if what := s.difference(m, census); what != "" {
+		return s.changed(m, what)
+	}
+	return nil
+}
+
 // changed is the error of data in which what is not as it was.
 func (s *Set) changed(m *Metadata, what string) error {
 	of := "the load"

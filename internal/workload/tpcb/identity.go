@@ -26,6 +26,18 @@ func accountsForAll(c dataset.Census) bool {
 	return len(c) <= int(noKind)+1 || c[noKind+1].Sums[columnBare] == 0
 }
 
+// untouched reports whether a census of branches, tellers, accounts and the history is that of
+// tables which `pgbench -i` has made: the history is empty, and every balance is zero.
+func untouched(c dataset.Census) bool {
+	for k := range noKind {
+		if c[k].Missing != nil || c[k].Sums[columns[k].balance] != 0 {
+			return false
+		}
+	}
+	history := &c[noKind]
+	return history.Missing == nil && history.Whole && history.Rows == 0
+}
+
 // threeTablesRule returns what contradicts the data in a census of branches, tellers, accounts
 // and the history, and of the openings if they are there: each table must have the rows of the
 // load, and the balances of each must have grown by the sum of the history.

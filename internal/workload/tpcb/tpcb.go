@@ -99,6 +99,10 @@ func New(database db.Database, c Config) (*TPCB, error) {
 			_, shared := t.model.(*sqlModel)
 			return shared && !t.facts.versions && accountsForAll(c) && t.model.rule(&t.facts, c) == ""
 		},
+		Anew: func(c dataset.Census) bool {
+			_, shared := t.model.(*sqlModel)
+			return shared && !t.facts.versions && untouched(c)
+		},
 		Client: func(ctx context.Context, i int) (load.Client, error) {
 			return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 		},

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
-	"stroppy/internal/sweep"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -48,28 +46,4 @@ func exitCode(err error) int {
 		return exit.Usage
 	}
 	return exit.Failed
-}
-
-func fewerIn(scenario string) func(most int) string {
-	return func(most int) string { return fmt.Sprintf("set clients to at most %d in %s", most, scenario) }
-}
-
-func smallerSteps(most int) string {
-	return fmt.Sprintf("leave out the steps with more than %d clients", most)
-}
-
-// admit refuses a sweep over clients of which the largest step has too many.
-func (w *sweeping) admit(s *session.Session) error {
-	if w.spec.Axis != sweep.Clients {
-		return nil // its first step has as many as all others
-	}
-	values := w.spec.Values
-	if len(values) == 0 {
-		values = w.fallback
-	}
-	largest, err := w.with(slices.Max(values))
-	if err != nil {
-		return err
-	}
-	return largest.AdmitFirst(s, smallerSteps)
 }

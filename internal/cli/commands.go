@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/session"
+	"stroppy/internal/sweep"
 	"stroppy/internal/sweep/rounds"
 	"stroppy/internal/sweep/study"
 )
@@ -267,7 +268,7 @@ func (a *app) report(dir, format string, open bool) (page string, err error) {
 	switch {
 	case study.Holds(dir):
 		return a.reportScenarios(dir, format, open)
-	case holdsBook(dir):
+	case sweep.Holds(dir):
 		return a.reportSweep(dir, format, open)
 	case rounds.Holds(dir):
 		return a.reportComparison(dir, format, open)

@@ -9,13 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/campaign"
 	"stroppy/internal/exit"
 	"stroppy/internal/history"
-	"stroppy/internal/live"
 	"stroppy/internal/output"
 	"stroppy/internal/registry"
 	"stroppy/internal/report"
@@ -89,143 +88,28 @@ func (r *repeated) Set(value string) error {
 	return nil
 }
 
-// shown is the database of a flag as it may be shown.
-func shown(database scenario.Setting) string {
-	if database.Key == "db" {
-		return scenario.Redact(database.Value)
-	}
-	return database.Value
-}
-
-type comparing struct {
-	app     *app
-	command string // that repeats it
-	configs []session.Config
-	sides   []report.Side
-	book    rounds.Book
-	rounds  int
-	dir     string
-	format  string // of what is printed
-	asked   bool   // for a verdict, by every scenario
-}
-
 func (a *app) compare(files []string, databases []scenario.Setting, times int, out, format string, dry bool) error {
 	if err := noRuns(files); err != nil {
 		return err
 	}
-	c := &comparing{app: a, rounds: times, format: format, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", times)}
-	for _, d := range databases {
-		c.command += " --" + d.Key + session.Quoted([]string{shown(d)})
-	}
-	c.command += session.Quoted(files)
-	for _, file := range files {
-		if len(databases) == 0 {
-			if err := c.add(file); err != nil {
-				return err
-			}
-		}
-		for _, d := range databases {
-			if err := c.add(file, d); err != nil {
-				return err
-			}
-		}
-	}
-	if c.dir = out; out == "" {
-		c.dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-compare"))
-	}
-	if err := ofComparison(run.Vacant(c.dir)); err != nil {
-		return err
-	}
-	if dry {
-		return c.dryRun()
-	}
-	if err := os.MkdirAll(c.dir, 0o777); err != nil {
-		return ofComparison(run.Unusable(c.dir, err))
-	}
-	defer os.Remove(c.dir) // one that holds something stays
-	err := c.run()
-	if err == nil {
-		err = c.report()
-	}
-	var found verdicts
-	for _, side := range c.sides {
-		for _, r := range side.Runs {
-			found.add(r.Dir, r.Result.Verdict, r.Result.ObjectivesStatus())
-		}
-	}
-	return found.with(err, c.asked)
-}
-
-func (c *comparing) report() error {
-	compared, err := c.app.printComparison(c.sides, c.dir, c.command, c.format, "")
+	c, err := campaign.NewComparison(a.App, out, files, databases, times)
 	if err != nil {
 		return err
 	}
-	if err := c.app.comparisonPage(compared, c.dir, c.format == output.Text); err != nil {
-		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
+	if dry {
+		return a.printPlan(c.Plan())
 	}
-	return nil
-}
-
-// add takes a scenario, on the database that is named if one is.
-func (c *comparing) add(file string, database ...scenario.Setting) error {
-	config, err := c.app.Configure(database, file)
-	switch {
-	case err != nil:
-		return err
-	case len(c.configs) > 0 && config.Workload != c.configs[0].Workload:
-		return exit.Usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
-			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
-	case config.NoLoad:
-		return exit.Usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
-	case config.Serve != "" || config.Metrics != "":
-		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
-	}
-	if err := c.app.DrawSeed(&config, true); err != nil {
-		return err
-	}
-	config.JSON = false
-	c.asked = c.asked && !config.NoCheck
-	name := file
-	for _, d := range database {
-		name += " on " + shown(d)
-	}
-	c.configs, c.sides = append(c.configs, config), append(c.sides, report.Side{Name: name})
-	return nil
-}
-
-func (c *comparing) run() error {
-	s := c.app.Begin(live.NewFeed())
-	defer s.Stop()
-	c.book = rounds.Book{Command: c.command, Stroppy: registry.Version(), Rounds: c.rounds}
-	for i := range c.configs {
-		if err := c.configs[i].AdmitFirst(s, fewerIn(c.sides[i].Name)); err != nil {
+	c.Print = func(bool) error {
+		compared, err := a.printComparison(c.Sides, c.Dir, c.Book.Command, format, "")
+		if err != nil {
 			return err
 		}
-		c.book.Sides = append(c.book.Sides, rounds.Side{Name: c.sides[i].Name, Runs: []string{}})
-	}
-	s.Note("directory of the comparison %s", c.dir)
-	for round := range c.rounds {
-		for i, config := range c.configs {
-			s.Note("round %d of %d: %s", round+1, c.rounds, c.sides[i].Name)
-			config.Seed = c.configs[0].Seed + uint64(round)
-			config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i)))
-			_, path, err := c.app.Next(s, &config)
-			if err != nil {
-				return err
-			}
-			recorded, err := report.ReadRecorded(path)
-			if err != nil {
-				return err
-			}
-			c.sides[i].Runs = append(c.sides[i].Runs, recorded)
-			c.book.Sides[i].Runs = append(c.book.Sides[i].Runs, filepath.Base(path))
-			if err := c.book.Save(c.dir); err != nil {
-				return err
-			}
+		if err := a.comparisonPage(compared, c.Dir, format == output.Text); err != nil {
+			return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.Dir)
 		}
+		return nil
 	}
-	return nil
+	return c.Run()
 }
 
 // compareRuns compares recorded runs, each a side of its own, and makes a page of
@@ -233,7 +117,7 @@ func (c *comparing) run() error {
 func (a *app) compareRuns(dirs []string, out, format string) error {
 	var sides []report.Side
 	if out != "" {
-		if err := ofComparison(run.Vacant(out)); err != nil {
+		if err := campaign.OfComparison(run.Vacant(out)); err != nil {
 			return err
 		}
 	}
@@ -261,7 +145,7 @@ func (a *app) compareRuns(dirs []string, out, format string) error {
 		err = a.comparisonPage(compared, out, format == output.Text)
 	}
 	if err != nil {
-		return ofComparison(run.Unusable(out, err))
+		return campaign.OfComparison(run.Unusable(out, err))
 	}
 	return nil
 }
@@ -310,15 +194,6 @@ func (a *app) reportComparison(dir, format string, open bool) (page string, err 
 	return filepath.Join(dir, report.ComparisonPageName), err
 }
 
-// ofComparison has the error of a directory, which may be nil, say that it is a comparison's.
-func ofComparison(err error) error {
-	var unusable *run.UnusableError
-	if errors.As(err, &unusable) {
-		unusable.Of = "comparison"
-	}
-	return err
-}
-
 // noResult refuses a directory without a result. Of one that holds the directories of runs, as
 // that of a comparison, these are named.
 func noResult(dir string) error {
@@ -361,7 +236,7 @@ func ofSeveral(dir string) error {
 				}
 			}
 		}
-	case holdsBook(dir):
+	case sweep.Holds(dir):
 		what = "sweep"
 		if book, err := sweep.Read(dir); err == nil && len(book.Points) > 0 {
 			example = filepath.Join(dir, book.Points[0].Dir)
@@ -432,39 +307,5 @@ func (a *app) comparisonPage(c *report.ComparisonData, dir string, named bool) e
 		return nil
 	}
 	_, err := fmt.Fprintf(a.Stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
-	return err
-}
-
-// verdicts are the directories of several runs that are not valid, or missed an objective.
-type verdicts struct{ invalid, unknown, missed []string }
-
-// add takes up a run's verdict, and what its objectives came to.
-func (v *verdicts) add(dir, verdict, objectives string) {
-	if objectives == report.ObjectiveMissed {
-		v.missed = append(v.missed, dir)
-	}
-	switch verdict {
-	case "valid":
-		if objectives == report.ObjectiveUnknown {
-			v.unknown = append(v.unknown, dir)
-		}
-	case "invalid":
-		v.invalid = append(v.invalid, dir)
-	default:
-		v.unknown = append(v.unknown, dir)
-	}
-}
-
-// with is the error of runs that ended with err, which may be nil: a violation
-// outweighs it. Where nobody asked for a verdict, an unknown one is none.
-func (v *verdicts) with(err error, asked bool) error {
-	switch {
-	case len(v.invalid) > 0:
-		return errors.Join(exit.With(exit.Invalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(v.invalid, ", "))), err)
-	case err == nil && asked && len(v.unknown) > 0:
-		return exit.With(exit.Unknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s", strings.Join(v.unknown, ", ")))
-	case err == nil && len(v.missed) > 0:
-		return exit.With(exit.Missed, fmt.Errorf("objectives missed in %s", strings.Join(v.missed, ", ")))
-	}
 	return err
 }

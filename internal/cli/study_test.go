@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/campaign"
 	"stroppy/internal/registry"
 	"stroppy/scenarios"
 )
@@ -64,7 +65,7 @@ func TestStudyPlans(t *testing.T) {
 // TestPublishedTables holds that each scenario beside a row of a study's table is there, and
 // that those of table 1 have the nodes, clients, accounts and transfers that the row prints.
 func TestPublishedTables(t *testing.T) {
-	tables, err := published()
+	tables, err := campaign.Published()
 	if err != nil || len(tables) == 0 || len(tables[0].Tables) != 3 {
 		t.Fatalf("%v, %+v", err, tables)
 	}
@@ -93,8 +94,11 @@ func TestPublishedTables(t *testing.T) {
 					continue
 				}
 				compared++
-				_, nodes, _ := clusterNodes(is["cluster"])
-				got := []string{strconv.Itoa(nodes), is["clients"], strings.TrimSuffix(is["accounts"], "000000"), strings.TrimSuffix(is["count"], "000000")}
+				_, options, err := registry.ParseCluster(is["cluster"])
+				if err != nil {
+					t.Error(err)
+				}
+				got := []string{strconv.Itoa(options.Nodes), is["clients"], strings.TrimSuffix(is["accounts"], "000000"), strings.TrimSuffix(is["count"], "000000")}
 				want := []string{row.Cells[column("Number of nodes")], row.Cells[column("Clients")], row.Cells[column("Accounts, Millions")], row.Cells[column("Transfers, millions")]}
 				if !slices.Equal(got, want) {
 					t.Errorf("%s has %q and its row %q", name, got, want)

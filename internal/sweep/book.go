@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"stroppy/internal/report"
 )
@@ -89,6 +91,12 @@ func (b *Book) Resume(dir string) (*Book, error) {
 		return nil, fmt.Errorf("go on with the sweep in %s: %w: its steps have other settings: take another directory", dir, ErrOther)
 	}
 	return kept, nil
+}
+
+// Holds reports whether a directory is one of a sweep.
+func Holds(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, FileName))
+	return err == nil
 }
 
 // Read reads the book in a sweep's directory. Where there is none the error is

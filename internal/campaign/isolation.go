@@ -1,0 +1,433 @@
+package campaign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/exit"
+	"stroppy/internal/isolation"
+	"stroppy/internal/live"
+	"stroppy/internal/matrix"
+	"stroppy/internal/registry"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/scenario"
+	"stroppy/internal/schedule"
+	"stroppy/internal/session"
+	"stroppy/internal/workload"
+)
+
+// Isolation is the campaign that tests the isolation levels of a database: schedules, and then
+// runs under load at each level.
+type Isolation struct {
+	Campaign
+	Config        *session.Config
+	Levels        []string // asked for; none: all
+	SchedulesOnly bool
+	Followers     bool // transactions that only read are on nodes that do not lead
+
+	// ranges and sql say how the database's transactions read by predicate, and steps that
+	// clients carry them out step by step.
+	ranges, sql, steps bool
+
+	tried []triedLevel
+	loads []levelLoad
+	at    int // the next of loads
+}
+
+// NewIsolation returns the campaign for a configuration.
+func NewIsolation(app *session.App, config *session.Config) *Isolation {
+	i := &Isolation{Campaign: Campaign{app: app}, Config: config}
+	i.list = i
+	return i
+}
+
+// levelLoad is a workload under load at one level.
+type levelLoad struct {
+	level int // of tried
+	spec  workload.Spec
+	finds map[string][]string // of matrix.NewLoad
+}
+
+// triedLevel is one level, and what its schedules came to.
+type triedLevel struct {
+	claim     db.Claim
+	isDefault bool
+	outcomes  []schedule.Outcome
+	loads     []matrix.Load
+}
+
+// Run returns the matrix of the levels, which it keeps in the directory if there is one.
+func (i *Isolation) Run() (*matrix.Matrix, error) {
+	if err := i.place(); err != nil {
+		return nil, err
+	}
+	s := i.app.Begin(live.NewFeed())
+	defer s.Stop()
+	m, err := i.matrix(s)
+	s.Stop()
+	if i.Dir != "" {
+		defer os.Remove(i.Dir) // one that holds something stays
+	}
+	if err != nil {
+		return nil, s.Cause(err, session.NothingLeft)
+	}
+	return m, i.save(m)
+}
+
+// place makes the directory of what is kept, and draws the seed of the load.
+func (i *Isolation) place() error {
+	i.Dir = i.Config.Out
+	if i.Dir == "" && !i.SchedulesOnly {
+		i.Dir = run.Unused(filepath.Join(session.RunsRoot, time.Now().Format("20060102-150405")+"-isolation"))
+	}
+	if i.Dir == "" {
+		return nil
+	}
+	if err := run.Vacant(i.Dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(i.Dir, 0o777); err != nil {
+		return run.Unusable(i.Dir, err)
+	}
+	return i.app.DrawSeed(i.Config, !i.SchedulesOnly)
+}
+
+// save writes the matrix into its directory, in all its forms.
+func (i *Isolation) save(m *matrix.Matrix) error {
+	if i.Dir == "" {
+		return nil
+	}
+	d := run.Directory{Path: i.Dir}
+	for name, write := range map[string]func(io.Writer) error{
+		"isolation.json": m.JSON, "isolation.md": m.Markdown, "isolation.txt": m.Text, matrix.PageName: m.Page,
+	} {
+		if err := d.WriteFrom(name, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matrix makes the matrix: first all schedules, and then the runs under load, each of
+// which starts its own cluster where one was asked for.
+func (i *Isolation) matrix(s *session.Session) (*matrix.Matrix, error) {
+	m := &matrix.Matrix{Stroppy: registry.Version(), Started: time.Now().UTC().Format(time.RFC3339)}
+	levels, err := i.schedules(s, m)
+	if err != nil {
+		return nil, err
+	}
+	i.tried = levels
+	for n := range levels {
+		for _, spec := range registry.Workloads() {
+			if !i.SchedulesOnly && spec.Isolation != nil && (i.steps || !spec.Isolation.StepsOnly) {
+				i.loads = append(i.loads, levelLoad{level: n, spec: spec})
+			}
+		}
+	}
+	if err := i.carryOut(s); err != nil {
+		return nil, err
+	}
+	for _, l := range i.tried {
+		m.Levels = append(m.Levels, matrix.NewLevel(l.claim.Isolation, l.isDefault, l.claim.Level, l.claim.Source, l.outcomes, l.loads))
+	}
+	m.Command = i.command()
+	m.Judge()
+	return m, nil
+}
+
+// schedules runs the schedules at all levels, on the database that is named or a cluster
+// that is started for them, or on an embedded one of their own.
+func (i *Isolation) schedules(s *session.Session, m *matrix.Matrix) (levels []triedLevel, err error) {
+	own := *i.Config // whose database becomes that of the cluster
+	cluster, err := i.app.OpenCluster(s, &own)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop(nil)) }()
+	database, done, err := openEmbedded(s.Context, &own, i.Levels...)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	info, err := database.Info(s.Context)
+	if err != nil {
+		return nil, err
+	}
+	m.Database, m.Version = info.Name, info.Version
+	_, i.sql = database.(db.SQL)
+	_, i.ranges = database.(db.Ranger)
+	if _, ok := database.(db.DocumentRanger); ok {
+		i.ranges = true
+	}
+	claims, err := i.claims(database)
+	if err != nil {
+		return nil, err
+	}
+	usual, err := database.Claim("")
+	if err != nil {
+		return nil, err
+	}
+	table, refused := schedule.NewTable(database)
+	if i.steps = refused == nil; !i.steps {
+		m.NoSchedules = refused.Error()
+	} else {
+		defer func() { err = errors.Join(err, table.Remove(context.WithoutCancel(s.Context))) }()
+	}
+	options, err := i.options(s.Context, cluster, table)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, t := range options.Replicas {
+			err = errors.Join(err, t.Remove(context.WithoutCancel(s.Context)))
+		}
+	}()
+	for _, claim := range claims {
+		level := triedLevel{claim: claim, isDefault: claim.Isolation == usual.Isolation}
+		if refused := i.onFollowers(s.Context, table, options, &level.claim); refused != nil {
+			s.Note("%s is left out: %v", claim.Isolation, refused)
+			continue
+		}
+		if table != nil {
+			s.Note("schedules at %s", claim.Isolation)
+			if level.outcomes, err = schedule.RunAll(s.Context, table, claim.Isolation, options); err != nil {
+				return nil, err
+			}
+		}
+		levels = append(levels, level)
+	}
+	return levels, nil
+}
+
+// options are how schedules are run: with followers, on each of them by itself.
+func (i *Isolation) options(ctx context.Context, c *session.Cluster, table schedule.Table) (o schedule.Options, err error) {
+	if !i.Followers || table == nil {
+		return o, nil
+	}
+	followers, err := c.Followers(ctx)
+	if err != nil {
+		return o, err
+	}
+	for _, url := range followers {
+		database, err := registry.Open(ctx, url)
+		if err != nil {
+			return o, err
+		}
+		replica, err := table.Replica(database)
+		if err != nil {
+			return o, err
+		}
+		o.Replicas = append(o.Replicas, &closing{replica, database})
+	}
+	if len(o.Replicas) == 0 {
+		return o, exit.Usagef("--followers needs nodes that do not lead and that answer by themselves, and this cluster has none")
+	}
+	return o, nil
+}
+
+// onFollowers makes of a claim what it is where followers answer: without real time, of
+// which they promise nothing. An error says that one has no such level.
+func (i *Isolation) onFollowers(ctx context.Context, table schedule.Table, o schedule.Options, c *db.Claim) error {
+	if len(o.Replicas) == 0 {
+		return nil
+	}
+	switch c.Level {
+	case isolation.StrictSerializable:
+		c.Level = isolation.Serializable
+	case isolation.StrongSnapshotIsolation:
+		c.Level = isolation.SnapshotIsolation
+	}
+	if err := table.Fill(ctx, nil, false); err != nil {
+		return err
+	}
+	for _, replica := range o.Replicas {
+		if err := schedule.Carries(ctx, replica, c.Isolation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closing closes the database of a table with it.
+type closing struct {
+	schedule.Table
+	database db.Database
+}
+
+func (c *closing) Remove(ctx context.Context) error {
+	return errors.Join(c.Table.Remove(ctx), c.database.Close())
+}
+
+// next implements list.
+func (i *Isolation) next() (*planned, error) {
+	if i.at == len(i.loads) {
+		return nil, nil
+	}
+	l := &i.loads[i.at]
+	spec, level := &l.spec, i.tried[l.level].claim.Isolation
+	add := func(list []scenario.Setting, key, value string) []scenario.Setting {
+		return append(list, scenario.Setting{Key: key, Value: value, Source: "the load of the matrix"})
+	}
+	settings := add(nil, "workload", spec.Name)
+	settings = add(settings, "isolation", level)
+	settings = add(settings, "seed", strconv.FormatUint(i.Config.Seed, 10))
+	settings = add(settings, "warmup", "0s")
+	own := spec.Isolation.Settings
+	l.finds = spec.Isolation.Finds
+	if i.steps {
+		own = slices.Concat(own, spec.Isolation.Steps)
+	}
+	var predicates [][2]string
+	if i.sql || i.ranges {
+		predicates = spec.Isolation.Predicates
+	}
+	if i.sql {
+		predicates = slices.Concat(predicates, spec.Isolation.SQL)
+	}
+	if len(predicates) == 0 {
+		l.finds = matrix.WithoutPredicates(l.finds)
+	}
+	for _, one := range slices.Concat(own, predicates) {
+		settings = add(settings, one[0], one[1])
+	}
+	for key, value := range map[string]string{"db": i.Config.DB, "cluster": i.Config.Cluster, "nemesis": i.Config.Nemesis} {
+		if value != "" {
+			settings = add(settings, key, value)
+		}
+	}
+	if i.Config.Named["clients"] {
+		settings = add(settings, "clients", strconv.Itoa(i.Config.Clients))
+	}
+	switch {
+	case i.Config.Named["duration"]:
+		settings = add(settings, "duration", i.Config.Duration.String())
+	case i.Config.Nemesis == "": // else it is as long as the faults take
+		settings = add(settings, "duration", loadDuration.String())
+	}
+	config, err := i.app.Configure(settings, "")
+	i.at++
+	return &planned{
+		title:  fmt.Sprintf("load at %s: %s for %v", level, spec.Name, config.Duration),
+		folder: fmt.Sprintf("%02d-%s-%s", l.level+1, strings.ReplaceAll(level, " ", "-"), spec.Name),
+		config: config, index: i.at - 1,
+	}, err
+}
+
+// took implements list. A run that could not be carried out says nothing about its level.
+func (i *Isolation) took(s *session.Session, p *planned, r *report.Result, dir string, err error) error {
+	l := &i.loads[p.index]
+	level := &i.tried[l.level]
+	if r == nil {
+		s.Note("%v", err)
+		level.loads = append(level.loads, matrix.FailedLoad(p.config.Command("run"), err))
+		return nil
+	}
+	kept := isolation.Unknown
+	if l.spec.Isolation.Decides {
+		kept = level.claim.Level
+	}
+	level.loads = append(level.loads, matrix.NewLoad(r, dir, l.finds, kept))
+	return nil
+}
+
+// keep implements list: the matrix is kept when all runs are done.
+func (i *Isolation) keep() error { return nil }
+
+// each implements list: the matrix has a verdict of its own.
+func (i *Isolation) each(func(dir, verdict, objectives string)) {}
+
+// loadDuration is how long one run under load takes where nobody says.
+const loadDuration = 5 * time.Second
+
+// openEmbedded opens the database that is named, or else an embedded one, for isolations.
+// done closes it, and takes away what it made for the call alone.
+func openEmbedded(ctx context.Context, c *session.Config, isolations ...string) (database db.Database, done func(), err error) {
+	url, remove := cmp.Or(c.Live, c.DB), func() {}
+	if url == "" {
+		dir, err := os.MkdirTemp("", "stroppy-isolation-")
+		if err != nil {
+			return nil, nil, fmt.Errorf("make a folder for the embedded database: %w", err)
+		}
+		remove = func() { _ = os.RemoveAll(dir) }
+		url = registry.OwnScheme + ":" + filepath.Join(dir, "isolation.db")
+	}
+	database, err = registry.Open(ctx, url, isolations...)
+	if err == nil && registry.IsVolatile(database) {
+		err = errors.Join(exit.Usagef("%s keeps nothing, so that there is nothing to isolate: name another database", scenario.Redact(url)), database.Close())
+	}
+	if err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return database, func() {
+		_ = database.Close()
+		remove()
+	}, nil
+}
+
+// claims are those of the levels to try.
+func (i *Isolation) claims(database db.Database) (claims []db.Claim, err error) {
+	asked := i.Levels
+	if listed, ok := database.(db.Isolated); ok && len(asked) == 0 {
+		asked = listed.IsolationNames()
+	}
+	if len(asked) == 0 {
+		asked = []string{""}
+	}
+	for _, name := range asked {
+		claim, err := database.Claim(name)
+		switch {
+		case err != nil && len(i.Levels) == 0: // this server does not have it, or not as itself
+			continue
+		case err != nil:
+			return nil, exit.With(exit.Usage, err)
+		case !slices.ContainsFunc(claims, func(c db.Claim) bool { return c.Isolation == claim.Isolation }):
+			claims = append(claims, claim)
+		}
+	}
+	return claims, nil
+}
+
+// command is what makes the matrix again.
+func (i *Isolation) command() string {
+	words := []string{"stroppy isolation"}
+	switch {
+	case i.Config.Cluster != "":
+		words = append(words, "--cluster", scenario.Quote(i.Config.Cluster))
+	case i.Config.DB != "":
+		words = append(words, "--db", i.Config.Address())
+	}
+	for _, name := range i.Levels {
+		words = append(words, "--level", scenario.Quote(name))
+	}
+	if i.SchedulesOnly {
+		words = append(words, "--schedules-only")
+		if i.Followers {
+			words = append(words, "--followers")
+		}
+		return strings.Join(words, " ")
+	}
+	for _, fault := range i.Config.Script {
+		shown, _ := scenario.RedactScript(fault.String())
+		words = append(words, "--nemesis", scenario.Quote(shown))
+	}
+	if i.Config.Named["clients"] {
+		words = append(words, "--clients", strconv.Itoa(i.Config.Clients))
+	}
+	if i.Config.Named["duration"] {
+		words = append(words, "--duration", i.Config.Duration.String())
+	}
+	words = append(words, "--seed", strconv.FormatUint(i.Config.Seed, 10))
+	return strings.Join(words, " ")
+}

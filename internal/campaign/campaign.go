@@ -1,6 +1,6 @@
-// Package campaign carries out lists of runs: a sweep, scenarios, a comparison, and the load of
-// an isolation matrix. They are one mechanism: planned runs in a directory that is locked, a book
-// of what each run came to, a dry run, and going on where an earlier call stopped.
+// Package campaign carries out lists of runs: a sweep, scenarios, a comparison, and the load of an
+// isolation matrix. They are one mechanism. It has planned runs, a locked directory, a book of the
+// results, and a dry run. A sweep goes on where an earlier call stopped.
 package campaign
 
 import (
@@ -29,7 +29,7 @@ type Campaign struct {
 	asked bool // for a verdict
 }
 
-// list is what the kinds of campaigns differ in.
+// list holds the differences between the kinds of campaigns.
 type list interface {
 	// next returns the next run; nil if there is none.
 	next() (*planned, error)
@@ -86,7 +86,8 @@ func (c *Campaign) cutOff(s *session.Session, err error, again string) error {
 	return c.verdict(errors.Join(err, c.Print(true)))
 }
 
-// complete keeps and shows a campaign whose runs are all done. err is what was missing in them.
+// complete keeps and shows a campaign whose runs are all done. err names the runs that are
+// missing.
 func (c *Campaign) complete(s *session.Session, err error) error {
 	s.Stop()
 	if failed := errors.Join(c.list.keep(), c.Print(false)); failed != nil {
@@ -95,8 +96,8 @@ func (c *Campaign) complete(s *session.Session, err error) error {
 	return c.verdict(err)
 }
 
-// take makes the directory if it does not exist, keeps others out of it until unlock is called,
-// and puts in place what is kept there.
+// take makes the directory if it does not exist, and saves the book. It keeps others out of the
+// directory until unlock is called.
 func (c *Campaign) take() (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, run.Unusable(c.Dir, err)

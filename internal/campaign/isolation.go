@@ -36,8 +36,8 @@ type Isolation struct {
 	SchedulesOnly bool
 	Followers     bool // transactions that only read are on nodes that do not lead
 
-	// ranges and sql say how the database's transactions read by predicate, and steps that
-	// clients carry them out step by step.
+	// ranges and sql are set if transactions can read by predicate, and steps if clients can carry
+	// them out step by step.
 	ranges, sql, steps bool
 
 	tried []triedLevel
@@ -146,8 +146,8 @@ func (i *Isolation) matrix(s *session.Session) (*matrix.Matrix, error) {
 	return m, nil
 }
 
-// schedules runs the schedules at all levels, on the database that is named or a cluster
-// that is started for them, or on an embedded one of their own.
+// schedules runs the schedules at all levels. The database is the one that is named, a cluster
+// that is started for them, or an embedded one.
 func (i *Isolation) schedules(s *session.Session, m *matrix.Matrix) (levels []triedLevel, err error) {
 	own := *i.Config // whose database becomes that of the cluster
 	cluster, err := i.app.OpenCluster(s, &own)
@@ -236,8 +236,8 @@ func (i *Isolation) options(ctx context.Context, c *session.Cluster, table sched
 	return o, nil
 }
 
-// onFollowers makes of a claim what it is where followers answer: without real time, of
-// which they promise nothing. An error says that one has no such level.
+// onFollowers weakens a claim to what followers promise, which excludes real time. It returns an
+// error if a follower does not have the level.
 func (i *Isolation) onFollowers(ctx context.Context, table schedule.Table, o schedule.Options, c *db.Claim) error {
 	if len(o.Replicas) == 0 {
 		return nil
@@ -376,7 +376,7 @@ func openEmbedded(ctx context.Context, c *session.Config, isolations ...string) 
 	}, nil
 }
 
-// claims are those of the levels to try.
+// claims returns the claims of the levels to try.
 func (i *Isolation) claims(database db.Database) (claims []db.Claim, err error) {
 	asked := i.Levels
 	if listed, ok := database.(db.Isolated); ok && len(asked) == 0 {
@@ -399,7 +399,7 @@ func (i *Isolation) claims(database db.Database) (claims []db.Claim, err error) 
 	return claims, nil
 }
 
-// command is what makes the matrix again.
+// command returns the command that makes the matrix again.
 func (i *Isolation) command() string {
 	words := []string{"stroppy isolation"}
 	switch {

@@ -64,7 +64,7 @@ func ScenariosOf(over string) (names []string, ok bool, err error) {
 	return names, true, nil
 }
 
-// named returns the scenarios of a name or a pattern: those of this program, or files.
+// named returns the scenarios of a name or a pattern: scenarios of this program, or files.
 func named(pattern string) (names []string, err error) {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
@@ -248,7 +248,7 @@ func (w *Scenarios) open() (unlock func(), err error) {
 	return w.take()
 }
 
-// settings are those of a scenario without the seed, which the campaign gives it.
+// settings returns the settings of a scenario without the seed, which the campaign gives it.
 func (w *Scenarios) settings(i int) string {
 	c := w.plans[i].config
 	c.Seed = 0

@@ -119,7 +119,7 @@ func (w *Sweep) axis() error {
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if !c.Rate.Closed() {
-			return exit.Usagef("the rate is what the sweep changes: leave --rate out")
+			return exit.Usagef("the sweep changes the rate: leave --rate out")
 		}
 		if c.Think > 0 {
 			return exit.Usagef("think-time is of a closed loop, and a sweep over the rate drives an open one: leave it out")
@@ -129,7 +129,7 @@ func (w *Sweep) axis() error {
 		}
 	case sweep.Clients:
 		if c.Named["clients"] {
-			return exit.Usagef("the number of clients is what the sweep changes: leave --clients out")
+			return exit.Usagef("the sweep changes the number of clients: leave --clients out")
 		}
 		w.fallback = []float64{1, 2, 4, 8, 16, 32, 64}
 	case sweep.Nodes:
@@ -236,7 +236,7 @@ func (w *Sweep) each(judge func(dir, verdict, objectives string)) {
 	}
 }
 
-// shared is the scenario of every step, without what the sweep changes.
+// shared returns the scenario of every step, without the settings that the sweep changes.
 func (w *Sweep) shared() string {
 	c := *w.config
 	c.Seed, c.Out, c.JSON, c.Arrival = 0, "", false, w.arrival
@@ -254,7 +254,7 @@ func resized(text string, nodes int) string {
 	return kind + ":" + strconv.Itoa(nodes) + params
 }
 
-// with is the configuration at a value of the axis.
+// with returns the configuration at a value of the axis.
 func (w *Sweep) with(value float64) (session.Config, error) {
 	c := *w.config
 	c.Named = maps.Clone(c.Named) // what a step changes repeats it
@@ -329,7 +329,7 @@ func (w *Sweep) took(_ *session.Session, p *planned, r *report.Result, dir strin
 // witnesses is how many transactions of a violation the book of a sweep has.
 const witnesses = 5
 
-// point is what a run came to as a step.
+// point returns the result of a run as a step.
 func point(value float64, dir string, r *report.Result) sweep.Point {
 	d := r.Drive
 	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Objectives: r.ObjectivesStatus(), ObjectivesText: r.ObjectivesText(), Violations: r.Findings(witnesses), Backlog: d.Backlog + d.Shed}
@@ -356,7 +356,7 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 	return p
 }
 
-// again is the command that repeats the sweep; with --out it goes on.
+// again returns the command that repeats the sweep; with --out it goes on.
 func (w *Sweep) again() string {
 	command := w.config.Command("sweep") + " --over " + scenario.Quote(w.spec.String())
 	if w.spec.Axis == sweep.Rate && w.config.Named["max-backlog"] {

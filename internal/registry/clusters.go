@@ -29,7 +29,7 @@ type ClusterKind struct {
 	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
 }
 
-// Elsewhere says that the cluster's nodes are not on this machine.
+// Elsewhere reports whether the nodes of the cluster are on other machines.
 func (k *ClusterKind) Elsewhere() bool { return strings.HasPrefix(k.Name, scenario.InKubernetes) }
 
 func ClusterKinds() (kinds []ClusterKind) {
@@ -39,8 +39,8 @@ func ClusterKinds() (kinds []ClusterKind) {
 	return kinds
 }
 
-// ParseCluster reads KIND[:N][?PARAMS]. The parameters memory, loopback and layer are
-// those of any kind (see clusterLines); the others are the kind's.
+// ParseCluster reads KIND[:N][?PARAMS]. Every kind has the parameters memory, loopback and layer.
+// The other parameters belong to the kind.
 func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 	var o cluster.Options
 	name, query, _ := strings.Cut(text, "?")

@@ -77,7 +77,7 @@ func Addresses(database string) []string {
 	return list
 }
 
-// Database is what this program knows of one kind of database.
+// Database describes one kind of database.
 type Database struct {
 	Schemes  []string // of its URL; the first is the one to use
 	About    string
@@ -119,7 +119,7 @@ func Databases() []Database {
 	return slices.Insert(list, 1, servers()...)
 }
 
-// FileSchemes are those of databases that are files.
+// FileSchemes returns the schemes of databases that are files.
 func FileSchemes() (schemes []string) {
 	for _, d := range Databases() {
 		if d.File {
@@ -129,10 +129,10 @@ func FileSchemes() (schemes []string) {
 	return schemes
 }
 
-// leftOut is what a build without databases with servers says of one.
+// leftOut explains why a build has no databases with servers.
 const leftOut = "its tag embedded leaves out all databases with servers: build it without that tag"
 
-// OwnScheme is that of the embedded database in a run's directory.
+// OwnScheme is the scheme of the embedded database in a run's directory.
 const OwnScheme = "sqlite"
 
 func openNoop(_ context.Context, url string) (*noop.Database, error) {
@@ -199,8 +199,8 @@ var foreign = []struct {
 	{regexp.MustCompile(`(?i)^[^:@]*\.(db|sqlite3?)$|^[.~]{0,2}/[^:@]*$`), OwnScheme},
 }
 
-// writtenHere says how an address is written that is written as elsewhere; empty where that
-// is not known. Nothing of the address is in it.
+// writtenHere returns the form of an address that is written as other programs write it; empty if
+// the form is not known. It contains nothing of the address.
 func writtenHere(url string) string {
 	for _, f := range foreign {
 		for _, d := range Databases() {
@@ -212,8 +212,8 @@ func writtenHere(url string) string {
 	return ""
 }
 
-// Of finds a database by the scheme of its URL. Nothing else of a URL with
-// an unknown scheme or none is shown: only its driver knows what may be.
+// Of returns the database that has the scheme of a URL. If the scheme is unknown, the error shows
+// no more of the URL, because only a driver knows which parts are secret.
 func Of(url string) (Database, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	found = found && isScheme.MatchString(scheme)
@@ -246,8 +246,8 @@ func Of(url string) (Database, error) {
 	return Database{}, exit.Usagef(unknown+"; `stroppy list databases` shows how each is written", scheme)
 }
 
-// CheckURL says what is wrong with a database's URL, as far as that is known without a
-// connection. From then on its scheme is known and may stand in a path.
+// CheckURL returns an error for a URL that is wrong, as far as this is known without a connection.
+// If there is none, the scheme is known and may stand in a path.
 func CheckURL(url string) error {
 	kind, err := Of(url)
 	if err == nil && kind.check != nil {
@@ -256,15 +256,15 @@ func CheckURL(url string) error {
 	return err
 }
 
-// NamesCluster says whether a text is written as a cluster is that this program can start.
-// Nothing of such a text is secret.
+// NamesCluster reports whether a text is written like a cluster that this program can start. Such
+// a text has no secrets.
 func NamesCluster(text string) bool {
 	name, number, counted := strings.Cut(text, ":")
 	_, err := strconv.ParseUint(number, 10, 8)
 	return (!counted || err == nil) && slices.ContainsFunc(ClusterKinds(), func(k ClusterKind) bool { return k.Name == name })
 }
 
-// Embedded says whether the database of a URL runs in this process.
+// Embedded reports whether the database of a URL runs in this process.
 func Embedded(url string) bool {
 	kind, err := Of(url)
 	return err == nil && kind.Embedded
@@ -273,7 +273,7 @@ func Embedded(url string) bool {
 // isScheme matches what RFC 3986, section 3.1, calls a scheme.
 var isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
 
-// Servants are what this program is when a cluster of it starts it once more.
+// Servants returns the commands by which a cluster starts this program once more.
 func Servants() []*cobra.Command {
 	list := clusterServants()
 	for _, d := range Databases() {

@@ -54,7 +54,7 @@ func clusterServants() []*cobra.Command {
 	}
 }
 
-// ConnectFromThose is what connectFrom returns for addresses that it has been given.
+// ConnectFromThose returns a context in which connections are made from these addresses.
 func ConnectFromThose(ctx context.Context, addresses []netip.Addr) (context.Context, error) {
 	for _, address := range addresses {
 		if err := wire.CheckLocal(address); err != nil {
@@ -162,7 +162,7 @@ func (o fdbObserver) Close() error {
 // ObjectsRemover removes a cluster in Kubernetes that a run has kept.
 func ObjectsRemover() remover { return kubernetes.Down }
 
-// Releasers are those of all clusters that have something outside of their folders.
+// Releasers returns what frees resources that clusters hold outside their folders.
 func Releasers() []cluster.Releaser { return []cluster.Releaser{postgrescluster.ReleaseMemoryBelow} }
 
 // ObjectsClearer removes what a run that was killed has left in Kubernetes.

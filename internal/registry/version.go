@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// Version is what the build recorded: a tag, or a revision.
+// Version returns the version that the build recorded: a tag, or a revision.
 func Version() string {
 	b := Build()
 	if b.Version == "" || b.Version == "(devel)" {
@@ -16,7 +16,7 @@ func Version() string {
 	return b.Version
 }
 
-// Build is what the build recorded of this program. Without a version control there is no
+// Build returns what the build recorded of this program. Without version control there is no
 // commit.
 func Build() (b report.Build) {
 	info, ok := debug.ReadBuildInfo()

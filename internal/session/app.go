@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Reasons returns the lines of an error, each once: the first is what went
-// wrong, and what follows went wrong because of it, unless another line says it too.
+// Reasons returns the lines of an error, each once. The first is the cause. A line that is part of
+// another line is left out.
 func (a *App) Reasons(err error) (lines []string) {
 	for line := range strings.FieldsFuncSeq(a.Scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if !slices.Contains(lines, line) {
@@ -28,7 +28,7 @@ func (a *App) Reasons(err error) (lines []string) {
 	return append(lines[:1:1], slices.DeleteFunc(slices.Clone(lines[1:]), said)...)
 }
 
-// App is what every command of one call shares.
+// App holds the environment, the streams and the secrets of one call.
 type App struct {
 	Environ        []string
 	Stdout, Stderr io.Writer
@@ -46,11 +46,11 @@ func (a *App) Getenv(name string) (value string) {
 	return value
 }
 
-// Terminal says whether w is a terminal that understands control sequences.
+// Terminal reports whether w is a terminal that understands control sequences.
 func (a *App) Terminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && a.Getenv("TERM") != "dumb"
 }
 
-// Colors says whether w takes colours, which NO_COLOR forbids (https://no-color.org).
+// Colors reports whether w takes colours. NO_COLOR forbids them (https://no-color.org).
 func (a *App) Colors(w io.Writer) bool { return a.Terminal(w) && a.Getenv("NO_COLOR") == "" }

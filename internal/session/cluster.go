@@ -94,7 +94,8 @@ func (c *Config) clusterOptions() (registry.ClusterKind, cluster.Options, error)
 	return kind, o, err
 }
 
-// linksOf is what joins the nodes of a cluster; nil: nothing here knows.
+// linksOf returns the network between the nodes of a cluster; nil if this program does not know
+// it.
 func linksOf(c cluster.Cluster) nemesis.Network {
 	if local, ok := c.(cluster.Local); ok {
 		return local.Network()
@@ -103,7 +104,7 @@ func linksOf(c cluster.Cluster) nemesis.Network {
 	return own
 }
 
-// eventful is what notes who leads from when on, and what else a cluster does by itself.
+// eventful is a cluster that records which node leads, and what else it does by itself.
 type eventful interface{ Events() []cluster.Event }
 
 // leaderWatch asks a cluster again and again which node leads.
@@ -230,7 +231,7 @@ func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) 
 	}
 }
 
-// names are those of the nodes by the HOST:PORT of their servers.
+// names returns a function that finds the name of a node by the HOST:PORT of its server.
 func (r *Cluster) names() func(server string) string {
 	return func(server string) string {
 		for _, n := range r.cluster.Nodes() {
@@ -242,7 +243,7 @@ func (r *Cluster) names() func(server string) string {
 	}
 }
 
-// onePrimary says that one node alone is to take writes: the nodes are not equal.
+// onePrimary reports whether only one node may take writes.
 func (r *Cluster) onePrimary() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), leaderLimit)
 	defer cancel()
@@ -322,9 +323,8 @@ func nodesAlone(w workload.Workload, nodes [][2]string) []run.Node {
 // primaryLimit bounds how long the servers of a URL are asked whether they take writes.
 const primaryLimit = 5 * time.Second
 
-// onePrimaryNamed says that of the servers of a URL one alone takes writes now. Where several
-// do, as behind proxies that lead to the same server, nothing follows from two that
-// acknowledge writes.
+// onePrimaryNamed reports whether exactly one server of a URL takes writes now. If several do,
+// they may be proxies of the same server. Then two servers that acknowledge writes prove nothing.
 func onePrimaryNamed(address string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), primaryLimit)
 	defer cancel()
@@ -353,7 +353,7 @@ func (t FaultRunner) Run(ctx context.Context, clock func() time.Duration, note f
 	t.Nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(reported(i)) })
 }
 
-// Whole waits until the cluster says that it is.
+// Whole waits until the cluster reports that it is whole.
 func (t FaultRunner) Whole(ctx context.Context) error { return t.Heal(ctx) }
 
 // reported is an injection's form in the result.
@@ -427,7 +427,7 @@ func (r *Cluster) unmetered() string {
 	return ""
 }
 
-// servers are the nodes of the cluster that are processes of this machine, or whose machine says
+// servers returns the nodes that are processes of this machine, and those whose machine reports
 // what they use.
 func (r *Cluster) servers() []resource.Group {
 	var groups []resource.Group

@@ -22,11 +22,11 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// root of the directories that runs make by default.
+// RunsRoot is the folder of the directories that runs make by default.
 const RunsRoot = "stroppy-runs"
 
-// Conduct carries out one run, shown by the session. Without a result the error says why;
-// with one it says what could not be kept.
+// Conduct carries out one run and shows its progress. An error with a result means that something
+// could not be kept.
 func (a *App) Conduct(s *Session, command string, config *Config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
 	s.Fresh()
@@ -131,8 +131,8 @@ func Discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 	return removed, err
 }
 
-// place makes the run's directory, where SQLite's default file is, and opens the
-// database. Where one of them cannot be had, nothing is left of the other.
+// place makes the run's directory, which holds the default database, and opens the database. If
+// one of them fails, nothing is left of the other.
 func (a *App) place(ctx context.Context, config *Config, started time.Time) (*run.Directory, db.Database, error) {
 	_, unknown := registry.Of(config.RunDatabase(""))
 	if err := cmp.Or(unknown, config.loadedElsewhere(), config.OneProcess()); err != nil {
@@ -191,7 +191,7 @@ func (a *App) DrawSeed(config *Config, loads bool) error {
 	return nil
 }
 
-// Again says how to make a page that could not be made.
+// Again tells the user how to make a page that could not be made.
 const Again = ": `stroppy report` makes it again"
 
 // Page makes report.html in a run's directory, below its text report. A page that

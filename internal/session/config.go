@@ -105,8 +105,8 @@ func (c *Config) measurable() error {
 	return err
 }
 
-// unlimited says that the nodes of the cluster do not get the resources that the configuration
-// names; empty where they do, or where it names none.
+// unlimited returns a note if the nodes do not get the resources that the configuration names;
+// else it is empty.
 func (c *Config) unlimited() string {
 	if c.Resources == "" || c.Cluster == "" {
 		return ""
@@ -192,7 +192,7 @@ func (c *Config) bind(database db.Database, loads bool) (workload.Workload, erro
 	return c.Config.New(database, c.Options(loads || registry.IsVolatile(database)))
 }
 
-// Options are what the configuration says to its workload.
+// Options returns the options that the configuration gives to its workload.
 func (c *Config) Options(loads bool) workload.Options {
 	o := workload.Options{Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode}
 	o.Given = func(name string) bool { return loads || c.Named[name] }

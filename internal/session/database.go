@@ -47,7 +47,7 @@ func (c *Config) ConnectFrom(ctx context.Context) (context.Context, error) {
 	return registry.ConnectFromThose(ctx, addresses)
 }
 
-// ownFiles are those of the run's own database; none if another was named.
+// ownFiles returns the files of the run's own database; none if another database was named.
 func (c *Config) ownFiles() []string {
 	if c.DB != "" || c.Live != "" {
 		return nil
@@ -82,9 +82,9 @@ func (c *Config) MustExist(url string) error {
 	return exit.With(exit.Failed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", spec.Data, url, load))
 }
 
-// RunDatabase returns the URL of the run's database: that of the cluster that
-// was started for it, the one that was named, or SQLite in the run's directory, which
-// is empty for the steps that have none in common.
+// RunDatabase returns the URL of the run's database. It is the cluster of the run, the database
+// that was named, or SQLite in the run's directory. The steps of the bank test have no directory
+// in common, and dir is empty.
 func (c *Config) RunDatabase(dir string) string {
 	switch {
 	case c.Live != "":
@@ -109,7 +109,7 @@ func (c *Config) connections(database db.Database) int {
 	return n
 }
 
-// What is done about clients that are too many: most is at least 1.
+// atMostClients is the advice for a run with too many clients; most is at least 1.
 func atMostClients(most int) string { return fmt.Sprintf("give at most %d --clients", most) }
 
 // The server is asked again where there are too few, because it may still count connections
@@ -120,8 +120,9 @@ const (
 	admitLimit = 5 * time.Second // of each question
 )
 
-// admit refuses more clients than the database has connections for; fewer says how to take
-// fewer. Where that is not known nothing is refused: then it is seen when they connect.
+// admit returns an error if the database has too few connections for the clients. fewer returns
+// the advice how to take fewer clients. If the limit is not known, the clients find out when they
+// connect.
 func (c *Config) admit(ctx context.Context, database db.Database, fewer func(most int) string) error {
 	limited, ok := database.(db.ConnectionLimited)
 	if !ok {
@@ -158,8 +159,8 @@ func (c *Config) admit(ctx context.Context, database db.Database, fewer func(mos
 		c.Clients, free.Server, needed, needed-c.Clients, free.Count, free.Limit, do, free.Remedy)
 }
 
-// AdmitFirst is admit before the first of several runs on a database that is there already.
-// Where it cannot be reached, the run says so.
+// AdmitFirst is admit before the first of several runs on a database that exists already. If the
+// database cannot be reached, the run reports it.
 func (c *Config) AdmitFirst(s *Session, fewer func(most int) string) error {
 	if c.Cluster != "" || registry.Embedded(c.RunDatabase("")) {
 		return nil

@@ -37,8 +37,8 @@ func (a *App) ClearLeftovers(ctx context.Context) error {
 // objectsLimit bounds how long what an earlier run has left in Kubernetes may take to go.
 const objectsLimit = time.Minute
 
-// keeper is a cluster that can stay when its run has ended, and says then what it is called and
-// by which labels it is found.
+// keeper is a cluster that can stay when its run has ended. Keep returns its name, its namespace,
+// and the labels by which it is found.
 type keeper interface {
 	Keep() (name, namespace, selector string, err error)
 }
@@ -57,7 +57,8 @@ func Keepable(text string) error {
 	return nil
 }
 
-// keep has a cluster stay, and returns the lines that say how it is used again and removed.
+// keep makes a cluster stay. It returns the lines that show how the cluster is used again and
+// removed.
 func keep(c cluster.Cluster, text string) ([]string, error) {
 	k, ok := c.(keeper)
 	if !ok {

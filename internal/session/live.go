@@ -27,8 +27,8 @@ type liveServers struct {
 	serving sync.WaitGroup
 }
 
-// OpenLive listens where the configuration says. It is called before anything
-// is started, so that an address that cannot be had costs nothing.
+// OpenLive listens where the configuration asks for it. It is called before anything is started,
+// so that an address in use costs nothing.
 func (a *App) OpenLive(c *Config) (*liveServers, error) {
 	wanted, err := wantedServers(c)
 	if err != nil {
@@ -149,8 +149,8 @@ func fit(lead string, parts []part, width int) string {
 	return string(runes[:min(len(runes), max(width, 0))])
 }
 
-// driveParts are what is known of a load phase, in the order in which they are shown.
-// rate is what it committed a second of late.
+// driveParts returns the parts of the line of a load phase, in their order. rate is the number of
+// transactions that were committed in the last second.
 func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.Duration) []part {
 	var parts []part
 	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }

@@ -29,7 +29,7 @@ const (
 	openFaults  = 3  // of each line of a script, where the run's length is not known
 )
 
-// Outline is what a run would do, by name and value, or why it would be refused.
+// Outline returns what a run would do, by name and value, or the error that the run would return.
 func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][2]string, err error) {
 	if config.JSON {
 		return nil, exit.Usagef("--json prints result.json, and a dry run has none: leave it out")
@@ -162,8 +162,8 @@ func (c *Config) DatabaseKind() (registry.Database, error) {
 	})], nil
 }
 
-// unopened is a key-value store that is not open. What a workload makes of one asks it for its
-// limits and its claim alone.
+// unopened is a key-value store that is not open. A workload that is bound to it asks only for its
+// limits and its claim.
 type unopened struct {
 	db.KV
 	isolations db.Isolations
@@ -224,7 +224,7 @@ func (c *Config) rehearse(loads bool) (claim db.Claim, err error) {
 	return database.Claim(c.Isolation)
 }
 
-// Pace says how the clients send.
+// Pace describes how the clients send.
 func (c *Config) Pace() string {
 	switch {
 	case !c.Rate.Closed():
@@ -301,7 +301,7 @@ func (c *Config) checkNames() (names []string) {
 	return names
 }
 
-// claimed says what the verdict is about.
+// claimed describes the level that the verdict is about.
 func (c *Config) claimed(claim db.Claim) string {
 	switch {
 	case c.Expect != isolation.Unknown:
@@ -315,7 +315,7 @@ func (c *Config) claimed(claim db.Claim) string {
 	return fmt.Sprintf("what the database claims for its isolation level %q", c.Isolation)
 }
 
-// objectives are the limits that a run is held to besides the checks.
+// objectives returns the limits of a run besides its checks.
 func (c *Config) objectives() (rows [][2]string) {
 	var list []string
 	if c.MaxOutage > 0 {

@@ -21,7 +21,7 @@ const (
 	lineEvery   = 10 * time.Second
 )
 
-// usualWidth is that of a terminal that does not report its own.
+// usualWidth is the width of a terminal that does not report its own.
 const usualWidth = 80
 
 // progress shows a person how far a run is. On a terminal it redraws one line,
@@ -38,7 +38,7 @@ type progress struct {
 	drawn string // the line that stands on the terminal, unfinished
 }
 
-// sample is what a phase had done at one time.
+// sample is the work that a phase had done at one time.
 type sample struct {
 	phase, at time.Time // the phase by its beginning
 	done      uint64
@@ -93,8 +93,8 @@ func (p *progress) erase() {
 	}
 }
 
-// draw shows the line. On a terminal it is written over the one that stands
-// there, whose rest is cleared after that, so that there is always one to read.
+// draw shows the line. On a terminal it overwrites the previous line and then clears the rest, so
+// that a line is always visible.
 func (p *progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *progress) draw(now time.Time) {
 	}
 }
 
-// line is what is known of the phase, in at most so many characters. Its rate is what
-// was done since the line before.
+// line returns the text for a phase, in at most width characters. Its rate covers the time since
+// the previous line.
 func (p *progress) line(of *live.Snapshot, now time.Time, width int) string {
 	s, elapsed := of.Latest, now.Sub(of.Since)
 	lead := fmt.Sprintf("%-9s", of.Phase)
@@ -161,7 +161,7 @@ func (p *progress) line(of *live.Snapshot, now time.Time, width int) string {
 	return fit(lead, parts, width)
 }
 
-// left is what is left of the phase's duration, or of its work at the pace so far.
+// left returns the rest of the phase's duration, or of its work at the pace so far.
 func left(s run.State, elapsed time.Duration) (time.Duration, bool) {
 	switch {
 	case s.Of > 0:

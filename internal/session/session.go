@@ -24,15 +24,15 @@ import (
 // ErrInterrupted is the cause of a call that a person ended.
 var ErrInterrupted = errors.New("interrupted: " + RecordsLeft)
 
-// What is there after a call that a person ended.
+// RecordsLeft, NothingLeft and halfLeft describe the state after a call that a person ended.
 const (
 	RecordsLeft = "what was recorded until then is kept"
 	NothingLeft = "nothing was recorded"
 	HalfLeft    = "the load is not finished"
 )
 
-// interruption is the error of a call that a person ended. What failed then is no
-// reason that anybody asks for, and is wrapped.
+// interruption is the error of a call that a person ended. It wraps the failure that followed,
+// which is not a reason.
 type interruption struct {
 	left string
 	err  error
@@ -92,10 +92,10 @@ func (s *Session) unnamed(dir string) {
 	}
 }
 
-// Begin starts a session of a feed: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
-// closed) during the load phase ends that phase and lets the check go on, and so does a
-// SIGHUP after it, when nothing but the report is left to be made; any other ends everything. That nobody reads what is printed any more is no reason to
-// leave a cluster behind, so that SIGPIPE ends nothing.
+// Begin starts a session. The first SIGINT, SIGTERM or SIGHUP during the load phase ends that
+// phase, and the check follows. A SIGHUP after the load phase (a closed terminal) ends nothing,
+// because only the report is left. Every other signal ends everything. SIGPIPE ends nothing,
+// because a closed pipe is no reason to leave a cluster behind.
 func (a *App) Begin(feed *live.Feed) *Session {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &Session{Context: ctx, interrupt: make(chan struct{}), Feed: feed, progress: newProgress(a.notes(), a.Terminal(a.notes()), feed.Snapshot)}
@@ -151,9 +151,9 @@ func (s *Session) reportOverwrite(w workload.Workload, url string) {
 	s.loaded[url] = true
 }
 
-// checkable adds to the error of a run that a person ended, and that left a recording, the
-// command that checks it, and notes that command where the database went away. What runs
-// outside this process is named, because its end state can still be downloaded.
+// checkable adds the command that checks a recording to the error of a run that a person ended. If
+// the database went away, it shows the command as a note. A database outside this process is
+// named, because its end state can still be downloaded.
 func (s *Session) checkable(err error, config *Config, dir string) error {
 	command := "stroppy check " + scenario.Quote(dir)
 	if config.DB != "" && !registry.Embedded(config.DB) {

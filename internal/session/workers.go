@@ -124,8 +124,8 @@ func (r *Cluster) podsFor() (pods podCluster, url string, err error) {
 	return nil, "", exit.Usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
 }
 
-// startPods has the workers started as pods, which join this program where they reach it. What
-// keeps them from it ends the wait for them by fail.
+// startPods starts the workers as pods, which join this program at an address that they reach. An
+// error of the start ends the wait for them by fail.
 func (a *App) startPods(ctx context.Context, fail context.CancelCauseFunc, config *Config, pods podCluster, o *workers.Options) (err error) {
 	if config.WorkersListen != "" {
 		o.Listen, err = live.Address(config.WorkersListen)
@@ -182,7 +182,7 @@ func (c *Config) assign(url string) assigned {
 // notAssigned are the settings that concern the run alone.
 var notAssigned = []string{"db", "cluster", "kubernetes", "node-resources", "keep", "nemesis", "max-outage", "max-degradation", "threshold", "workers", "workers-on", "workers-listen", "workers-token-file", "workers-wait", "workers-lost", "expect", "no-load", "no-check"}
 
-// config is what assign has made an assignment of.
+// config returns the configuration of an assignment.
 func (l *assigned) config() (c Config, err error) {
 	var given []scenario.Setting
 	for _, s := range l.Settings {
@@ -275,8 +275,8 @@ func OpenPart(ctx context.Context, a *workers.Assignment) (_ *workers.Opened, er
 // WorkerCommand is the name of the command by which this program is a worker.
 const WorkerCommand = "worker"
 
-// letJoin lets workers join from other machines, and says how. What it returns removes what was
-// made for that and is needed no more once they have.
+// letJoin lets workers join from other machines, and shows the command. remove deletes the token
+// file, which is not needed once they have joined.
 func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (remove func() error, err error) {
 	remove = func() error { return nil }
 	if o.Listen, err = live.Address(config.WorkersListen); err != nil {
@@ -345,7 +345,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// joinText says what a person types on the other machines.
+// joinText returns the command that a person types on the other machines.
 func joinText(count int, address, file string) string {
 	host, port, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

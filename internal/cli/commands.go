@@ -61,7 +61,7 @@ func (a *app) payCommand(name string) *cobra.Command {
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
-			err = config.InSteps("pay")
+			err = onlySteps(&config, "pay")
 		}
 		if err == nil {
 			config.DB = config.RunDatabase("")
@@ -79,6 +79,15 @@ func (a *app) payCommand(name string) *cobra.Command {
 		return a.drive("pay", &config, run.Steps{})
 	}
 	return c
+}
+
+// onlySteps returns an error for a workload, which a variable or a file has named, that single
+// commands cannot load, drive and check.
+func onlySteps(c *session.Config, command string) error {
+	if c.WorkloadSpec().Steps {
+		return nil
+	}
+	return exit.Usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
 }
 
 // drive carries out run and pay.
@@ -171,7 +180,7 @@ func (a *app) popCommand(name string) *cobra.Command {
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
-			err = config.InSteps("pop")
+			err = onlySteps(&config, "pop")
 		}
 		if err == nil {
 			err = a.DrawSeed(&config, true)

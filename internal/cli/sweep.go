@@ -74,18 +74,23 @@ func (a *app) sweepCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if *dry {
-			return a.printPlan(w.Plan())
-		}
-		w.Print = func(partial bool) error {
-			if partial && (config.JSON || len(w.Book.Points) == 0) {
-				return nil
-			}
-			return a.printSweep(w.Book, w.Dir, config.JSON)
-		}
-		return w.Run()
+		return a.sweep(w, config.JSON, *dry)
 	}
 	return c
+}
+
+// sweep carries out a sweep, or prints its plan.
+func (a *app) sweep(w *campaign.Sweep, asJSON, dry bool) error {
+	if dry {
+		return a.printPlan(w.Plan())
+	}
+	w.Print = func(partial bool) error {
+		if partial && (asJSON || len(w.Book.Points) == 0) {
+			return nil
+		}
+		return a.printSweep(w.Book, w.Dir, asJSON)
+	}
+	return w.Run()
 }
 
 // reportSweep shows a sweep and makes its page again, whose path it returns.

@@ -70,7 +70,7 @@ func (a *App) Conduct(s *Session, command string, config *Config, steps run.Step
 	}
 	url := config.RunDatabase(dir.Path)
 	options := run.Options{
-		Spec: config.spec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
+		Spec: config.WorkloadSpec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
 		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: registry.Embedded(url),
 		Stroppy: registry.Version(), Command: command, Unchecked: "Nothing was checked, as asked.",
 		Progress: s, Interrupt: s.interrupt, Scrub: a.Scrub, Where: run.Environment{Build: registry.Build()},

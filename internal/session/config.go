@@ -27,7 +27,7 @@ import (
 // Recorded makes the workload of a recording on a database: whatever it holds is
 // checked against the recording. One that keeps nothing holds what was recorded.
 func (c *Config) Recorded(database db.Database, h history.Header) (w workload.Workload, err error) {
-	spec := c.spec()
+	spec := c.WorkloadSpec()
 	held := Config{Plan: scenario.Plan{Scenario: c.Scenario}}
 	held.Config = spec.Config()
 	if registry.IsVolatile(database) {
@@ -202,17 +202,8 @@ func (c *Config) Options(loads bool) workload.Options {
 	return o
 }
 
-// spec is the configuration's workload, which was checked with its settings.
-func (c *Config) spec() workload.Spec {
+// WorkloadSpec returns the configuration's workload, which was checked with its settings.
+func (c *Config) WorkloadSpec() workload.Spec {
 	spec, _ := registry.Workloads().Find(c.Workload)
 	return spec
-}
-
-// InSteps refuses a workload, which a variable or a file has named, that cannot be
-// loaded, driven and checked by single commands.
-func (c *Config) InSteps(command string) error {
-	if c.spec().Steps {
-		return nil
-	}
-	return exit.Usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
 }

@@ -75,7 +75,7 @@ func (c *Config) MustExist(url string) error {
 	if !c.Missing(url) {
 		return nil
 	}
-	spec, load := c.spec(), "stroppy run "+c.Workload
+	spec, load := c.WorkloadSpec(), "stroppy run "+c.Workload
 	if spec.Steps {
 		load = "stroppy pop"
 	}
@@ -83,8 +83,8 @@ func (c *Config) MustExist(url string) error {
 }
 
 // RunDatabase returns the URL of the run's database. It is the cluster of the run, the database
-// that was named, or SQLite in the run's directory. The steps of the bank test have no directory
-// in common, and dir is empty.
+// that was named, or SQLite in the run's directory. Commands that have no directory in common
+// give an empty dir.
 func (c *Config) RunDatabase(dir string) string {
 	switch {
 	case c.Live != "":

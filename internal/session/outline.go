@@ -59,7 +59,7 @@ func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][
 	if err != nil {
 		return nil, err
 	}
-	spec := config.spec()
+	spec := config.WorkloadSpec()
 	say := func(name, format string, args ...any) {
 		rows = append(rows, [2]string{name, fmt.Sprintf(format, args...)})
 	}
@@ -288,7 +288,7 @@ func (c *Config) faults() (rows [][2]string) {
 }
 
 func (c *Config) checkNames() (names []string) {
-	list := c.spec().Checks
+	list := c.WorkloadSpec().Checks
 	if c.Cluster != "" {
 		list = append(list[:len(list):len(list)], run.Checks()...)
 	}

@@ -124,7 +124,7 @@ func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) 
 	if !ok || !strings.Contains(reported.Error(), "another load of this database began before this one was done") || strings.Contains(reported.Error(), "seed") {
 		t.Errorf("the first load: %v", err)
 	}
-	if loaded, err := second.Attach(t.Context()); err != nil || loaded.Accounts != 500 {
+	if loaded, err := second.Attach(t.Context()); err != nil || loaded.Size != 500 {
 		t.Errorf("the second load: %+v, %v", loaded, err)
 	}
 }

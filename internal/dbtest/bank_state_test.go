@@ -138,7 +138,7 @@ func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := b.Header()
-			if h.Run != want || h.Seed != 7 || h.Objects != 200 || loaded.Accounts != 200 || h.Total == 0 {
+			if h.Run != want || h.Seed != 7 || h.Objects != 200 || loaded.Size != 200 || h.Total == 0 {
 				t.Fatalf("attach %d finds %+v, %+v", want, h, loaded)
 			}
 		}

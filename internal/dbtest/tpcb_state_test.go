@@ -41,7 +41,7 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 			}
 			w := newTPCB(t, database, c)
 			loaded, err := w.Load(t.Context(), nil)
-			if err != nil || (loaded.Resumed > 0) != strings.HasPrefix(name, "keys") || loaded.Accounts != 30030 {
+			if err != nil || (loaded.Resumed > 0) != strings.HasPrefix(name, "keys") || loaded.Size != 30030 {
 				t.Fatalf("the load that goes on came to %+v, %v", loaded, err)
 			}
 			o := runTPCB(t, database, c, 200, false)

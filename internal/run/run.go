@@ -297,15 +297,15 @@ func (c *conductor) load(ctx context.Context) error {
 		return err
 	}
 	c.result.Load = Loaded(loaded)
-	c.log.Info("loaded", "accounts", loaded.Accounts, "total", loaded.Total, "resumed", loaded.Resumed)
+	c.log.Info("loaded", "accounts", loaded.Size, "total", loaded.Total, "resumed", loaded.Resumed)
 	return nil
 }
 
 // Loaded turns what a load came to into its form in the result.
 func Loaded(l workload.Loaded) *report.Load {
-	r := &report.Load{Accounts: l.Accounts, Things: l.Things, Total: l.Total, Resumed: l.Resumed}
+	r := &report.Load{Accounts: l.Size, Things: l.Things, Total: l.Total, Resumed: l.Resumed}
 	if s := l.Took.Seconds(); s > 0 {
-		perSecond := float64(l.Accounts-min(l.Resumed, l.Accounts)) / s
+		perSecond := float64(l.Size-min(l.Resumed, l.Size)) / s
 		r.Seconds, r.RowsPerSecond = &s, &perSecond
 	}
 	return r

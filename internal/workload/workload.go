@@ -76,11 +76,11 @@ type Removed struct {
 
 // Loaded describes the initial data.
 type Loaded struct {
-	Accounts uint64        // or whatever Things says
-	Things   string        // what Accounts counts; empty: accounts
-	Total    string        // decimal text; empty where nothing is added up
-	Took     time.Duration // zero from Attach
-	Resumed  uint64        // accounts that an interrupted load had left and this one kept
+	Size    uint64        // how many things were loaded
+	Things  string        // what Size counts; empty: accounts
+	Total   string        // decimal text; empty where nothing is added up
+	Took    time.Duration // zero from Attach
+	Resumed uint64        // how many of them an interrupted load had left and this one kept
 }
 
 // Table is what a workload adds to the report.

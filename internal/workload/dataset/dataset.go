@@ -236,7 +236,7 @@ func (s *Set) Adopt(other *Set) error {
 
 // loaded describes the data of m.
 func (s *Set) loaded(m *Metadata) workload.Loaded {
-	return workload.Loaded{Accounts: m.Size, Things: cmp.Or(s.kind.Unit, s.kind.Things), Total: m.Facts[s.kind.Total]}
+	return workload.Loaded{Size: m.Size, Things: cmp.Or(s.kind.Unit, s.kind.Things), Total: m.Facts[s.kind.Total]}
 }
 
 // Load implements workload.Workload. Data of this program that are there already are

@@ -26,7 +26,7 @@ func opened(t testing.TB, database db.Database, c Config) *Workload {
 	if _, err := w.Load(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if loaded, err := w.Attach(t.Context()); err != nil || loaded.Accounts != c.Records || loaded.Things != "records" {
+	if loaded, err := w.Attach(t.Context()); err != nil || loaded.Size != c.Records || loaded.Things != "records" {
 		t.Fatalf("attached to %+v: %v", loaded, err)
 	}
 	return w

@@ -149,7 +149,7 @@ func (i *Isolation) matrix(s *session.Session) (*matrix.Matrix, error) {
 // schedules runs the schedules at all levels. The database is the one that is named, a cluster
 // that is started for them, or an embedded one.
 func (i *Isolation) schedules(s *session.Session, m *matrix.Matrix) (levels []triedLevel, err error) {
-	own := *i.Config // whose database becomes that of the cluster
+	own := *i.Config // its database becomes the cluster
 	cluster, err := i.app.OpenCluster(s, &own)
 	if err != nil {
 		return nil, err

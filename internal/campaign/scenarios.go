@@ -176,7 +176,7 @@ func (w *Scenarios) Plan() (list []Outline, err error) {
 		if err != nil {
 			rows = [][2]string{{"could not run", w.app.Reasons(err)[0]}}
 		} else {
-			rows = rows[:len(rows)-2] // directory and command are those of the campaign
+			rows = rows[:len(rows)-2] // the campaign has its own directory and command
 		}
 		list = append(list, Outline{"Plan of " + w.Book.Over[i], rows})
 	}

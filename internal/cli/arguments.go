@@ -21,7 +21,7 @@ func oneWorkload(c *cobra.Command, args []string) error {
 		if registry.NamesCluster(arg) {
 			return exit.Usagef("%s is a cluster and no workload: give it with --cluster", arg)
 		}
-		if _, err := registry.Of(arg); err == nil {
+		if _, err := registry.Find(arg); err == nil {
 			return exit.Usagef("%s is a database and no workload: give it with --db", scenario.Redact(arg))
 		}
 		if form, found := registry.WorkloadOf(arg); found && form != arg {

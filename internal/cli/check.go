@@ -160,7 +160,7 @@ func (a *app) checkDatabase(config *session.Config) error {
 	if err := config.MustExist(config.DB); err != nil {
 		return err
 	}
-	kind, err := registry.Of(config.DB)
+	kind, err := registry.Find(config.DB)
 	if err != nil {
 		return err
 	}

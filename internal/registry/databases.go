@@ -32,7 +32,7 @@ func (d Database) PrimaryAlone(query url.Values) bool { return d.primary != nil 
 // ServersOf are the servers of a database's URL, each HOST:PORT with the URL by which how
 // asks for it alone; none where it cannot.
 func ServersOf(address string, how func(Database, url.Values) bool) (list [][2]string) {
-	kind, err := Of(address)
+	kind, err := Find(address)
 	hosts := Addresses(address)
 	if err != nil || len(hosts) < 2 {
 		return nil
@@ -61,7 +61,7 @@ func ServersOf(address string, how func(Database, url.Values) bool) (list [][2]s
 // Addresses are the HOST:PORT of a database's address, with commas between them.
 func Addresses(database string) []string {
 	_, rest, ok := strings.Cut(database, "://")
-	kind, err := Of(database)
+	kind, err := Find(database)
 	if !ok || err != nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C,
 // error of usage; a database that cannot be reached is not. Opening makes no database for
 // isolations that it would not have.
 func Open(ctx context.Context, url string, isolations ...string) (db.Database, error) {
-	kind, err := Of(url)
+	kind, err := Find(url)
 	if err != nil {
 		return nil, err
 	}
@@ -212,9 +212,9 @@ func writtenHere(url string) string {
 	return ""
 }
 
-// Of returns the database that has the scheme of a URL. If the scheme is unknown, the error shows
+// Find returns the database that has the scheme of a URL. If the scheme is unknown, the error shows
 // no more of the URL, because only a driver knows which parts are secret.
-func Of(url string) (Database, error) {
+func Find(url string) (Database, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	found = found && isScheme.MatchString(scheme)
 	if NamesCluster(url) {
@@ -249,7 +249,7 @@ func Of(url string) (Database, error) {
 // CheckURL returns an error for a URL that is wrong, as far as this is known without a connection.
 // If there is none, the scheme is known and may stand in a path.
 func CheckURL(url string) error {
-	kind, err := Of(url)
+	kind, err := Find(url)
 	if err == nil && kind.check != nil {
 		err = kind.check(url)
 	}
@@ -266,7 +266,7 @@ func NamesCluster(text string) bool {
 
 // Embedded reports whether the database of a URL runs in this process.
 func Embedded(url string) bool {
-	kind, err := Of(url)
+	kind, err := Find(url)
 	return err == nil && kind.Embedded
 }
 

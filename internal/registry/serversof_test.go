@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestServersOf: each server of a URL is asked for alone with the same account, database and
-// parameters; one server, Sentinels, and what has no servers give none.
+// TestServersOf checks that each server of a URL gets a URL with the same account, database and
+// parameters. One server, Sentinels, and a file give none.
 func TestServersOf(t *testing.T) {
 	for address, want := range map[string][]string{
 		"postgres://u:p%40@h1,h2:5433/bank?target_session_attrs=read-write&sslmode=disable": {
@@ -29,7 +29,7 @@ func TestServersOf(t *testing.T) {
 		var got []string
 		for _, s := range ServersOf(address, Database.ReadsAlone) {
 			got = append(got, s[0]+" "+s[1])
-			if kind, err := Of(s[1]); err != nil || kind.alone == nil {
+			if kind, err := Find(s[1]); err != nil || kind.alone == nil {
 				t.Errorf("%s: %v", s[1], err)
 			}
 		}

@@ -263,8 +263,8 @@ func eventsOf(e eventful) func(since time.Time) []report.Event {
 	}
 }
 
-// Followers are the addresses of the nodes that do not lead, each by itself and so that it
-// answers from what it has; none where the nodes are equal.
+// Followers returns the addresses of the nodes that do not lead. Such an address reaches one node,
+// which answers from its own data. There are none if the nodes are equal.
 func (r *Cluster) Followers(ctx context.Context) (urls []string, err error) {
 	leader, err := r.cluster.Leader(ctx)
 	if errors.Is(err, cluster.ErrNoLeader) {
@@ -278,7 +278,7 @@ func (r *Cluster) Followers(ctx context.Context) (urls []string, err error) {
 		if n.Number() == leader || address == "" {
 			continue
 		}
-		kind, err := registry.Of(address)
+		kind, err := registry.Find(address)
 		if err != nil {
 			return nil, err
 		}

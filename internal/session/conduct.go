@@ -134,7 +134,7 @@ func Discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place makes the run's directory, which holds the default database, and opens the database. If
 // one of them fails, nothing is left of the other.
 func (a *App) place(ctx context.Context, config *Config, started time.Time) (*run.Directory, db.Database, error) {
-	_, unknown := registry.Of(config.RunDatabase(""))
+	_, unknown := registry.Find(config.RunDatabase(""))
 	if err := cmp.Or(unknown, config.loadedElsewhere(), config.OneProcess()); err != nil {
 		return nil, nil, err
 	}

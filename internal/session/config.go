@@ -111,11 +111,11 @@ func (c *Config) unlimited() string {
 	if c.Resources == "" || c.Cluster == "" {
 		return ""
 	}
-	return c.Resources + " is what a node gets in Kubernetes (--kubernetes): here the nodes share this machine without limits"
+	return c.Resources + " per node need Kubernetes (--kubernetes): here the nodes share this machine without limits"
 }
 
-// scaled says by what the scenario's sizes were divided, and what became of each; empty if
-// by nothing.
+// scaled returns the divisor of the scenario's sizes, and what became of each; empty if they were
+// not divided.
 func (c *Config) scaled() string {
 	switch s := c.Scale; {
 	case s.By == 0:

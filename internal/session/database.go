@@ -37,7 +37,7 @@ func (c *Config) ConnectFrom(ctx context.Context) (context.Context, error) {
 	if err != nil || len(addresses) == 0 {
 		return ctx, err
 	}
-	kind, err := registry.Of(c.DB)
+	kind, err := registry.Find(c.DB)
 	if err != nil {
 		return ctx, err
 	}

@@ -60,8 +60,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestLineFits holds that no line is longer than its room, whatever it reports,
-// and that none loses what matters most while there is room for it.
+// TestLineFits checks that no line is longer than its room. A line loses the least important
+// parts first.
 func TestLineFits(t *testing.T) {
 	fault := report.Fault{Injection: report.Injection{Fault: strings.Repeat("very long fault ", 10)}}
 	for width := range 200 {

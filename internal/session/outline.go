@@ -74,7 +74,7 @@ func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][
 	if config.Seed != 0 {
 		say("seed", "%d", config.Seed)
 	} else {
-		say("seed", "that of what is loaded")
+		say("seed", "the seed of the loaded data")
 	}
 	say("clients", "%d, %s", config.Clients, config.Pace())
 	switch {
@@ -95,8 +95,8 @@ func (a *App) Outline(command string, config *Config, steps run.Steps) (rows [][
 	return rows, nil
 }
 
-// WhereRun says which database a run is on, and how its directory calls that. What the
-// cluster would refuse by itself is an error.
+// WhereRun returns a description of the run's database, and its name in the run's directory. It
+// returns an error that the cluster itself would return.
 func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 	if c.Cluster != "" {
 		kind, o, err := c.clusterOptions()
@@ -132,7 +132,7 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 		return fmt.Sprintf("a cluster %s of %s, %s", kind.Name, report.Counted(uint64(o.Nodes), "node"), how), kind.Name, nil
 	}
 	url := c.RunDatabase("")
-	kind, err := registry.Of(url)
+	kind, err := registry.Find(url)
 	if err != nil {
 		return "", "", err
 	}
@@ -150,7 +150,7 @@ func (c *Config) WhereRun(environ []string) (where, scheme string, err error) {
 // DatabaseKind is the kind of the run's database, or of its cluster's nodes.
 func (c *Config) DatabaseKind() (registry.Database, error) {
 	if c.Cluster == "" {
-		return registry.Of(c.RunDatabase(""))
+		return registry.Find(c.RunDatabase(""))
 	}
 	kind, _, err := registry.ParseCluster(c.Cluster)
 	if err != nil {

@@ -42,7 +42,7 @@ type runWorkers struct {
 
 // OneProcess refuses workers on a database that is in the memory of one process.
 func (c *Config) OneProcess() error {
-	kind, err := registry.Of(c.RunDatabase(""))
+	kind, err := registry.Find(c.RunDatabase(""))
 	if c.Workers == 0 || err != nil || !kind.InMemory {
 		return c.oneMachine()
 	}
@@ -285,7 +285,7 @@ func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (remove fu
 	file := config.WorkersTokenFile
 	switch given := a.Getenv(scenario.TokenVariable); {
 	case given != "" && file != "":
-		return remove, exit.Usagef("both %s and --workers-token-file say what the workers join by: leave one of them out", scenario.TokenVariable)
+		return remove, exit.Usagef("both %s and --workers-token-file give the token of the workers: leave one of them out", scenario.TokenVariable)
 	case given != "":
 		if err := workers.CheckToken(given); err != nil {
 			return remove, exit.Usagef("%s is no token: %w", scenario.TokenVariable, err)

@@ -169,8 +169,9 @@ kubernetes)
 		/usr/lib/cni/bridge:containernetworking-plugins ipset:ipset iptables:iptables stress-ng:stress-ng
 	kubernetes node
 	export STROPPY_TEST_KUBERNETES_NODE=on
-	[ $# -gt 0 ] || set -- -run 'Kubernetes|Chart|kubernetes/'
-	tests "./internal/cluster/kubernetes/... ./internal/cli" -count 1 -p 1 "$@"
+	tests ./internal/cluster/kubernetes/... -count 1 -p 1 "$@"
+	[ $# -gt 0 ] || set -- -run 'Kubernetes|Chart'
+	tests ./internal/cli -count 1 "$@"
 	;;
 versions)
 	install

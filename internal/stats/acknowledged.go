@@ -10,15 +10,15 @@ import (
 	"stroppy/internal/history"
 )
 
-// Move is a client's change to another server, from a time on. Servers have numbers from
-// 0; -1 is a server that is not known.
+// Move is a client's change to another server at a time. Servers are numbered from 0; -1 is an unknown
+// server.
 type Move struct {
 	Client uint64
 	At     int64 // nanoseconds since the run's start
 	Server int
 }
 
-// Acknowledging is a time in which a server acknowledged writes.
+// Acknowledging is a period in which a server acknowledged writes.
 type Acknowledging struct {
 	Server       int
 	From, To     time.Duration // the first and the last acknowledgement
@@ -29,14 +29,14 @@ type Acknowledging struct {
 }
 
 const (
-	// silence ends an interval: no write was acknowledged for so long.
+	// silence is the time without an acknowledged write that ends a period.
 	silence = time.Second
 	// acknowledgedBin is the resolution in which acknowledgements are counted.
 	acknowledgedBin = int64(100 * time.Millisecond)
 )
 
-// Acknowledgements are the acknowledged writes of each server over time. Every write is
-// counted for the server with which its client had its session when it ended.
+// Acknowledgements counts the acknowledged writes of each server over time. A write counts for the server of
+// its client's session at the end of the write.
 type Acknowledgements struct {
 	moves [][]Move // by client, in order
 	bins  []map[int64]*Acknowledging
@@ -45,7 +45,7 @@ type Acknowledgements struct {
 	during   [][2]Acknowledging // what the two servers of each overlap acknowledged in it
 }
 
-// NewAcknowledgements takes the moves of all clients, those of one client in order.
+// NewAcknowledgements returns an empty count. The moves of each client must be in order.
 func NewAcknowledgements(servers int, moves []Move) *Acknowledgements {
 	a := &Acknowledgements{bins: make([]map[int64]*Acknowledging, servers)}
 	for i := range a.bins {
@@ -63,8 +63,8 @@ func NewAcknowledgements(servers int, moves []Move) *Acknowledgements {
 	return a
 }
 
-// server is that of a client's transaction which ended at a time; -1: it is not known.
-// Those of one client are asked for in their order.
+// server returns the server of a client's transaction that ended at a time, or -1 if it is not known. The
+// transactions of each client must be queried in order.
 func (a *Acknowledgements) server(client uint64, end int64) int {
 	if client >= uint64(len(a.moves)) {
 		return -1
@@ -80,9 +80,8 @@ func (a *Acknowledgements) server(client uint64, end int64) int {
 	return moves[0].Server
 }
 
-// Add counts a transaction, if it is a write that its server acknowledged. What a look-up
-// found was acknowledged by nobody. kept says whether a write is in the end state; nil:
-// that is not known.
+// Add counts a transaction if it is a write that its server acknowledged. A write found by a look-up was not
+// acknowledged. kept reports whether a write is in the end state; nil: not known.
 func (a *Acknowledgements) Add(tx *history.Transaction, kept func(history.ID) bool) {
 	if tx.Outcome != history.Committed || tx.LookedUp || tx.Kind.ReadOnly() {
 		return
@@ -104,8 +103,7 @@ func (a *Acknowledgements) Add(tx *history.Transaction, kept func(history.ID) bo
 	}
 }
 
-// CountDuring has Add count what the two servers of each overlap acknowledged in it, from its
-// first nanosecond to its last.
+// CountDuring makes Add count what the two servers of each overlap acknowledged during it, to the nanosecond.
 func (a *Acknowledgements) CountDuring(overlaps []Overlap) {
 	a.overlaps, a.during = overlaps, make([][2]Acknowledging, len(overlaps))
 	for i, o := range overlaps {
@@ -113,7 +111,7 @@ func (a *Acknowledgements) CountDuring(overlaps []Overlap) {
 	}
 }
 
-// During is what the two servers of each overlap of CountDuring acknowledged in it.
+// During returns what the two servers of each overlap of CountDuring acknowledged during it.
 func (a *Acknowledgements) During() [][2]Acknowledging { return a.during }
 
 func (a *Acknowledgements) addDuring(one *Acknowledging) {
@@ -131,7 +129,7 @@ func (a *Acknowledgements) addDuring(one *Acknowledging) {
 	}
 }
 
-// join adds what another part of the same interval has.
+// join adds the counts of another part of the same period.
 func (a *Acknowledging) join(b *Acknowledging) {
 	if b.Lost > 0 && (a.Lost == 0 || b.LostFrom < a.LostFrom) {
 		a.LostFrom = b.LostFrom
@@ -140,8 +138,8 @@ func (a *Acknowledging) join(b *Acknowledging) {
 	a.Acknowledged, a.Lost = a.Acknowledged+b.Acknowledged, a.Lost+b.Lost
 }
 
-// Intervals are the times in which each server acknowledged writes, in their order. One
-// ends where for a second no write was acknowledged.
+// Intervals returns the periods in which each server acknowledged writes, in order. A period ends if no write
+// was acknowledged for a second.
 func (a *Acknowledgements) Intervals() (list []Acknowledging) {
 	for _, bins := range a.bins {
 		first := len(list)
@@ -158,17 +156,15 @@ func (a *Acknowledgements) Intervals() (list []Acknowledging) {
 	return list
 }
 
-// Overlap is a time in which two servers took writes.
+// Overlap is a period in which two servers accepted writes.
 type Overlap struct {
 	From, To time.Duration
-	Servers  [2]int // the one that took writes before is the first
+	Servers  [2]int // the first one is the earlier server
 }
 
-// Overlaps are the times in which two servers took writes, by the intervals of
-// Intervals: one of them acknowledged a write that was sent after the other had
-// acknowledged one, which shows it whatever the delay of an answer is. leads are the
-// servers that became the leader, with the time: from then on a server takes writes
-// whether or not one came.
+// Overlaps returns the periods in which two servers accepted writes. One server acknowledged a write that was
+// sent after the other had acknowledged one, so delays of replies cannot explain it. leads lists the servers
+// that became leader, with the times: from then on, a server accepts writes even if none came.
 func Overlaps(intervals []Acknowledging, leads []Move) (list []Overlap) {
 	for i, a := range intervals {
 		for _, b := range intervals[i+1:] {
@@ -181,7 +177,7 @@ func Overlaps(intervals []Acknowledging, leads []Move) (list []Overlap) {
 			if n+1 < len(leads) {
 				to = min(to, time.Duration(leads[n+1].At))
 			}
-			// A server whose interval begins later was made the leader again, and seen late.
+			// A server whose interval begins later became leader again, which was observed late.
 			if lead.Server >= 0 && lead.Server != a.Server && a.From < time.Duration(lead.At) && to-from >= time.Duration(acknowledgedBin) {
 				list = append(list, Overlap{from, to, [2]int{a.Server, lead.Server}})
 			}
@@ -190,7 +186,7 @@ func Overlaps(intervals []Acknowledging, leads []Move) (list []Overlap) {
 	return united(list)
 }
 
-// united joins the overlaps of the same two servers that overlap.
+// united merges overlapping overlaps of the same two servers.
 func united(list []Overlap) (joined []Overlap) {
 	slices.SortStableFunc(list, func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
 	for _, o := range list {
@@ -206,10 +202,10 @@ func united(list []Overlap) (joined []Overlap) {
 	return joined
 }
 
-// mostKept bounds the memory of Kept: a bit for each transaction.
+// mostKept limits the memory of Kept: one bit for each transaction.
 const mostKept = 1 << 32
 
-// Kept is which transactions of a run have left rows in the ledger.
+// Kept is the set of a run's transactions that left rows in the ledger.
 type Kept struct {
 	run   uint64
 	bits  [][]uint64 // by client: a bit a sequence number
@@ -217,8 +213,8 @@ type Kept struct {
 	some  bool
 }
 
-// KeptOf reads the ledger of an end state; nil where it does not say what is kept of the
-// run, because it has no row of it.
+// KeptOf reads the ledger of an end state. It returns nil if the ledger has no row of the run, because
+// nothing is known then.
 func KeptOf(rows iter.Seq2[history.Row, error], run uint64) (*Kept, error) {
 	k := &Kept{run: run}
 	for row, err := range rows {
@@ -238,7 +234,7 @@ func KeptOf(rows iter.Seq2[history.Row, error], run uint64) (*Kept, error) {
 	return k, nil
 }
 
-// add returns false where there is no room.
+// add adds a row. It returns false if there is no room.
 func (k *Kept) add(row history.Row) bool {
 	if row.Mark != 0 {
 		return true
@@ -258,7 +254,7 @@ func (k *Kept) add(row history.Row) bool {
 	return true
 }
 
-// Has says whether a transaction of the run is in the ledger.
+// Has reports whether a transaction of the run is in the ledger.
 func (k *Kept) Has(id history.ID) bool {
 	client, word := id.Client(), id.Sequence()/64
 	return client < uint64(len(k.bits)) && word < uint64(len(k.bits[client])) && k.bits[client][word]>>(id.Sequence()%64)&1 == 1

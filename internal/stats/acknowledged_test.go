@@ -11,7 +11,7 @@ import (
 
 const acknowledgedKind = 1 * history.Numbered
 
-// write is a write of a client that was sent and acknowledged at these times.
+// write returns a client's write with these times.
 func write(client, sequence uint64, sent, end time.Duration) *history.Transaction {
 	return &history.Transaction{
 		ID: history.NewID(1, client, sequence), Kind: acknowledgedKind, Outcome: history.Committed,
@@ -19,7 +19,7 @@ func write(client, sequence uint64, sent, end time.Duration) *history.Transactio
 	}
 }
 
-// every is a write of the client each interval from one time to another.
+// every adds a write of the client at each interval.
 func every(a *Acknowledgements, client uint64, from, to, interval time.Duration, kept func(history.ID) bool) {
 	for n := uint64(1); from <= to; n++ {
 		a.Add(write(client, uint64(from/time.Millisecond), from-time.Millisecond, from), kept)
@@ -29,9 +29,9 @@ func every(a *Acknowledgements, client uint64, from, to, interval time.Duration,
 
 const ms, s = time.Millisecond, time.Second
 
-// TestAcknowledgements: a write counts for the server of its client's session, and only
-// where the server itself acknowledged it.
-func TestAcknowledgements(t *testing.T) {
+// TestAcknowledgedWritesCountForTheirServer checks that a write counts for the server of its client's
+// session, and only if the server itself acknowledged it.
+func TestAcknowledgedWritesCountForTheirServer(t *testing.T) {
 	a := NewAcknowledgements(2, []Move{{0, 0, 0}, {1, 0, 0}, {0, int64(5 * s), 1}, {2, int64(s), -1}, {1 << 40, 0, 0}})
 	lost := func(id history.ID) bool { return id.Client() != 1 || id.Sequence() < 3000 }
 	every(a, 0, s, 2*s, 50*ms, lost)
@@ -57,8 +57,8 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestCountDuring: what two servers acknowledged in an overlap is counted to the nanosecond.
-func TestCountDuring(t *testing.T) {
+// TestCountDuringIsExact checks that acknowledgements in an overlap are counted to the nanosecond.
+func TestCountDuringIsExact(t *testing.T) {
 	a := NewAcknowledgements(3, []Move{{0, 0, 0}, {1, 0, 1}, {2, 0, 2}})
 	a.CountDuring([]Overlap{{3 * s, 3*s + 100*ms, [2]int{0, 1}}, {5 * s, 6 * s, [2]int{1, 2}}})
 	for client := range uint64(2) {
@@ -76,8 +76,8 @@ func TestCountDuring(t *testing.T) {
 	}
 }
 
-// TestOverlaps: only what shows that two servers took writes is one.
-func TestOverlaps(t *testing.T) {
+// TestOverlapsNeedEvidence checks that only evidence of two servers that accept writes is an overlap.
+func TestOverlapsNeedEvidence(t *testing.T) {
 	span := func(server int, from, to time.Duration) Acknowledging {
 		return Acknowledging{Server: server, From: from, To: to, LastBegun: to - 10*ms}
 	}
@@ -114,8 +114,8 @@ func rowsOf(list ...history.Row) iter.Seq2[history.Row, error] {
 	}
 }
 
-// TestKept: what is not in the ledger is lost only where the ledger is of this run.
-func TestKept(t *testing.T) {
+// TestKeptNeedsRowsOfTheRun checks that a missing transaction is lost only if the ledger has rows of its run.
+func TestKeptNeedsRowsOfTheRun(t *testing.T) {
 	id := func(run, client, sequence uint64) history.ID { return history.NewID(run, client, sequence) }
 	other, own := history.Row{Transaction: id(1, 0, 5)}, history.Row{Transaction: id(2, 70, 129)}
 	kept, err := KeptOf(rowsOf(other, own, history.Row{Transaction: id(2, 3, 4), Mark: history.Tombstone}), 2)

@@ -7,20 +7,20 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostColumns bounds the columns of time of a Breakdown.
+// mostColumns limits the time columns of a Breakdown.
 const mostColumns = 720
 
-// Breakdown gathers the committed transactions of a run by kind and by columns of time, in
-// any order, in one pass. A column is a second wide, or twice that each time a run is too
-// long for its columns. What ran in the background does not count; the warm-up counts in
-// the columns and not in the Summary of a kind. It takes some 5 kB for each column and
-// kind, and so 20 MB at most for five kinds. The zero Breakdown has nothing in it.
+// Breakdown collects the committed transactions of a run by kind and time column, in any order and in one
+// pass. A column is one second wide; the width doubles when a run has too many columns. Background
+// transactions are ignored. The warm-up counts in the columns but not in the Summary of a kind.
+//
+// It needs about 5 kB for each column and kind, at most 20 MB for five kinds. The zero Breakdown is empty.
 type Breakdown struct {
 	doubled uint // how often the width was
 	kinds   map[history.Kind]*kindCounts
 }
 
-// kindCounts are the transactions of one kind.
+// kindCounts holds the transactions of one kind.
 type kindCounts struct {
 	measured distribution
 	columns  []*column // nil where nothing committed
@@ -58,7 +58,7 @@ func (b *Breakdown) Add(tx *history.Transaction) {
 	c.counts.add(twoDigits.index(min(latency, highest)))
 }
 
-// at returns a column, which it makes.
+// at returns a column, and creates it if necessary.
 func (k *kindCounts) at(n int) *column {
 	if more := n + 1 - len(k.columns); more > 0 {
 		k.columns = append(k.columns, make([]*column, more)...)
@@ -69,7 +69,7 @@ func (k *kindCounts) at(n int) *column {
 	return k.columns[n]
 }
 
-// widen joins each two neighbouring columns.
+// widen merges pairs of adjacent columns.
 func (b *Breakdown) widen() {
 	b.doubled++
 	for _, k := range b.kinds {
@@ -91,10 +91,10 @@ func (b *Breakdown) widen() {
 	}
 }
 
-// Width is that of a column.
+// Width returns the width of a column.
 func (b *Breakdown) Width() time.Duration { return time.Second << b.doubled }
 
-// Kinds are those of which one committed, ascending.
+// Kinds returns the kinds with a committed transaction, in ascending order.
 func (b *Breakdown) Kinds() (kinds []history.Kind) {
 	for k := range b.kinds {
 		kinds = append(kinds, k)
@@ -103,8 +103,7 @@ func (b *Breakdown) Kinds() (kinds []history.Kind) {
 	return kinds
 }
 
-// Measured describes the latencies of a kind's committed transactions, without what was due
-// in the warm-up.
+// Measured returns the latencies of a kind's committed transactions without the warm-up.
 func (b *Breakdown) Measured(kind history.Kind) Summary {
 	if k := b.kinds[kind]; k != nil {
 		return k.measured.summary()
@@ -112,7 +111,7 @@ func (b *Breakdown) Measured(kind history.Kind) Summary {
 	return Summary{}
 }
 
-// Column is what committed in a column of time. Latencies are to two digits, Max is exact.
+// Column describes the transactions that committed in a time column. Latencies have two digits; Max is exact.
 type Column struct {
 	From                     time.Duration
 	Committed                uint64
@@ -120,7 +119,7 @@ type Column struct {
 	Buckets                  []Bucket // ascending, without the empty ones
 }
 
-// Columns returns those of some kinds together in which one committed.
+// Columns returns the non-empty columns of the given kinds together.
 func (b *Breakdown) Columns(kinds ...history.Kind) (list []Column) {
 	longest := 0
 	for _, kind := range kinds {

@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// TestBreakdown holds that a breakdown in any order, however often its columns were
-// joined, has what a plain count of each column has.
+// TestBreakdown compares a breakdown in any order, with merged columns, with a plain count of each column.
 func TestBreakdown(t *testing.T) {
 	tier.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(7, 8))
@@ -86,7 +85,6 @@ func TestBreakdown(t *testing.T) {
 	}
 }
 
-// TestBreakdownOfNothing has neither kinds nor columns.
 func TestBreakdownOfNothing(t *testing.T) {
 	var b Breakdown
 	b.Add(&history.Transaction{Kind: kindTransfer, Outcome: history.Committed, End: -1})

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Sample is what one run brings to a comparison.
+// Sample holds the measurements of one run in a comparison.
 type Sample struct {
-	// TPS is the committed transactions of each second that counts; see Throughput.
+	// TPS holds the committed transactions of each second that counts; see Throughput.
 	TPS []float64
-	// Latency is in any unit that both sides share, by name, such as "p99".
-	// What did not come to be is left out.
+	// Latency holds latencies by name, such as "p99", in any unit that both sides share. Missing measurements
+	// are absent.
 	Latency map[string]float64
 }
 
-// Difference says whether two sides differ, as a table has it.
+// Difference states whether two sides differ, as shown in tables.
 type Difference string
 
-// Whether B differs from A.
+// These constants state whether B differs from A.
 const (
 	DifferenceUnknown Difference = ""
 	DifferenceNone    Difference = "no difference shown" // that does not prove that there is none
@@ -28,10 +28,10 @@ const (
 
 // Ratio compares one measurement of two sides.
 type Ratio struct {
-	A, B       *float64 // the mean over each side's runs; nil where a run has no such measurement
-	Ratio      Interval // of B to A; Value is 0 where A is 0 or a side is not known
+	A, B       *float64 // the mean over each side's runs; nil: a run lacks the measurement
+	Ratio      Interval // of B to A; Value is 0 if A is 0 or a side is not known
 	Difference Difference
-	Detail     string // one sentence: what the interval allows for, or why there is none
+	Detail     string // one sentence: what the interval covers, or why there is none
 }
 
 // Comparison compares two runs, or two groups of repeated runs.
@@ -42,24 +42,22 @@ type Comparison struct {
 
 const throughput = "throughput"
 
-// Maximum is the name of the largest latency in Sample.Latency. Its ratio has no interval: a maximum
-// grows with the length of the run and comes from one transaction, so means over a few runs say
-// nothing about the next one (extreme values do not follow the central limit theorem).
+// Maximum is the name of the largest latency in Sample.Latency. Its ratio has no interval. A maximum grows
+// with the length of the run and comes from one transaction, so means over a few runs do not predict the next
+// run (the central limit theorem does not hold for extreme values).
 const Maximum = "max"
 
 // Compare compares two sides of one or more runs each.
 //
-// With repeats the run is the unit: the interval comes from how much the runs of a side
-// differ (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
-// https://doi.org/10.1145/2464157.2464160), and never from less than MeanInterval finds
-// within them, because two may be alike by chance. Of one run of each side only what
-// varies within it is known, and only of the throughput. A single run of one side is
-// taken to vary as the other side's runs do.
+// With repetitions, the unit is the run. The interval follows from the differences between the runs of a side
+// (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
+// https://doi.org/10.1145/2464157.2464160), but is at least as wide as MeanInterval finds within the runs,
+// because two runs may be equal by chance. With one run of each side, only the variation of the throughput
+// within it is known. A side with a single run is assumed to vary like the other side.
 //
-// The interval is that of the logarithm of the ratio, by the delta method, with
-// Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,
-// https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the same.
-// Runs are not paired: pairs would halve the few degrees of freedom.
+// The interval is for the logarithm of the ratio, by the delta method, with Student's t and Welch's degrees
+// of freedom (B. L. Welch, Biometrika 34, 1947, https://doi.org/10.1093/biomet/34.1-2.28). So A to B and B to
+// A are consistent. Runs are not paired, because pairs would halve the few degrees of freedom.
 func Compare(a, b []Sample) Comparison {
 	of := func(name string) Ratio { return compareSides(newSide(a, name), newSide(b, name), name) }
 	c := Comparison{TPS: of(throughput), Latency: map[string]Ratio{}}
@@ -75,16 +73,16 @@ func Compare(a, b []Sample) Comparison {
 type side struct {
 	runs float64  // how many
 	mean *float64 // over the runs; nil where there is none, or one without the measurement
-	// variance is that of a run's measurement, divided by the square of the mean, with
-	// its degrees of freedom; known is false where it is not known.
+	// variance is the variance of a run's measurement divided by the square of the mean. freedom is its
+	// degrees of freedom.
 	variance, freedom float64
 	known             bool
 }
 
-// latencyResolution is that of a histogram of three digits, as a part of the latency.
+// latencyResolution is the relative resolution of a histogram with three digits.
 const latencyResolution = 1e-3
 
-// newSide gathers the throughput of the runs, or their latency of that name.
+// newSide collects the throughput of the runs, or their latency with the given name.
 func newSide(samples []Sample, name string) side {
 	s := side{runs: float64(len(samples)), known: name == throughput}
 	var values []float64
@@ -117,7 +115,7 @@ func newSide(samples []Sample, name string) side {
 		if name != throughput {
 			s.variance = max(s.variance, latencyResolution*latencyResolution)
 		}
-		// Runs that are equal to the last digit do not show that they never vary.
+		// Runs that are equal to the last digit do not prove that there is no variation.
 		s.known = s.known || s.variance > 0
 	}
 	return s
@@ -170,8 +168,8 @@ func compareSides(a, b side, name string) Ratio {
 	return r
 }
 
-// variation returns the variance of the logarithm of the ratio of both sides'
-// means, its degrees of freedom, 0 where it is not known, and what it allows for.
+// variation returns the variance of the logarithm of the ratio of the two means, its degrees of freedom (0:
+// not known), and a description of what it covers.
 func variation(a, b side) (variance, freedom float64, kind string) {
 	if (a.runs == 1) != (b.runs == 1) {
 		single, several, names := a, b, [2]string{"A", "B"}

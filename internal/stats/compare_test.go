@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/tier"
 )
 
-// runsOf returns repeated runs of a side: their means vary by between (as a part
-// of the mean), their seconds by a fifth with neighbours alike.
+// runsOf returns repeated runs of a side. Their means vary by the factor between. Their seconds vary by a
+// fifth, and adjacent seconds are correlated.
 func runsOf(r *rand.Rand, count, seconds int, rho, mean, between float64) []Sample {
 	samples := make([]Sample, count)
 	for i := range samples {
@@ -67,8 +67,8 @@ func TestCompareCoverage(t *testing.T) {
 	}
 }
 
-// TestCompareShowsDifference: what differs by more than it varies is shown, what
-// does not differ is seldom said to.
+// TestCompareShowsDifference checks that large differences are shown, and that equal sides are rarely
+// reported as different.
 func TestCompareShowsDifference(t *testing.T) {
 	tier.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(9, 9))
@@ -85,8 +85,8 @@ func TestCompareShowsDifference(t *testing.T) {
 	}
 }
 
-// TestCompareTurnedAround: B to A says the inverse of A to B.
-func TestCompareTurnedAround(t *testing.T) {
+// TestCompareIsSymmetric checks that B to A is the inverse of A to B.
+func TestCompareIsSymmetric(t *testing.T) {
 	r := rand.New(rand.NewPCG(10, 9))
 	for range 200 {
 		a := runsOf(r, 1+r.IntN(4), 30+r.IntN(100), 0.5, 1000, 0.05)
@@ -101,7 +101,7 @@ func TestCompareTurnedAround(t *testing.T) {
 	}
 }
 
-func TestCompareSays(t *testing.T) {
+func TestCompareDetails(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 9))
 	run := func(n int) []Sample { return runsOf(r, n, 60, 0, 1000, 0.02) }
 	still := func(tps float64) []Sample {
@@ -155,8 +155,8 @@ func TestCompareSays(t *testing.T) {
 	}
 }
 
-// TestMaximumHasNoInterval holds that no number of repeats gives a maximum an interval or a
-// difference.
+// TestMaximumHasNoInterval checks that a maximum has no interval and no difference, for any number of
+// repetitions.
 func TestMaximumHasNoInterval(t *testing.T) {
 	side := func(max float64) (runs []Sample) {
 		for i := range 10 {

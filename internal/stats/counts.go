@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The range of every histogram, in nanoseconds. Values below 2^unit share one count
+// These constants are the range of every histogram, in nanoseconds. Values below 2^unit share one count
 // (HdrHistogram's unit magnitude of a microsecond).
 const (
 	highest = 3_600_000_000_000 // an hour
@@ -18,7 +18,8 @@ const (
 	mostFew    = 16 // values that are listed before a page is made
 )
 
-// precision is in decimal digits, as HdrHistogram's magnitude of half the sub-buckets.
+// precision is the number of significant decimal digits, encoded as HdrHistogram's magnitude of half the
+// sub-buckets.
 type precision uint
 
 const (
@@ -26,8 +27,8 @@ const (
 	threeDigits precision = 10
 )
 
-// index returns the bucket of v, from 0 to highest, in the dense histogram's order:
-// HdrHistogram's getBucketIndex, getSubBucketIdx and countsIndex in one.
+// index returns the bucket of v, from 0 to highest, in the order of the dense histogram. It combines
+// HdrHistogram's getBucketIndex, getSubBucketIdx and countsIndex.
 func (p precision) index(v int64) int {
 	half := uint(p)
 	mask := uint64(2<<half-1) << unit
@@ -41,12 +42,12 @@ func (p precision) value(index int) int64 {
 	return int64(index-bucket<<p) << (uint(bucket) + unit)
 }
 
-// size returns the number of buckets, those of the dense histogram up to highest.
+// size returns the number of buckets of the dense histogram.
 func (p precision) size() int { return p.index(highest) + 1 }
 
-// quantile returns the highest value of the bucket that holds the nearest-rank quantile
-// q of total values (definition 1 of Hyndman and Fan, 1996); 0 of none. HdrHistogram for
-// Go rounds the rank: it takes the sixth of seven values for their 90th percentile.
+// quantile returns the highest value of the bucket with the nearest-rank quantile q of total values
+// (definition 1 of Hyndman and Fan, 1996), and 0 for no values. HdrHistogram for Go rounds the rank: its 90th
+// percentile of seven values is the sixth.
 func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
 	want := max(rank(q, total), 1)
 	var seen uint64
@@ -58,13 +59,13 @@ func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
 	return 0
 }
 
-// Bucket is a range of durations and how many fell into it.
+// Bucket is a range of durations with the number of values in it.
 type Bucket struct {
 	Lower, Upper time.Duration // its end belongs to the next one
 	Count        uint64
 }
 
-// buckets returns those of the dense histogram that are not empty, ascending.
+// buckets returns the non-empty buckets of the dense histogram in ascending order.
 func (p precision) buckets(dense []uint64) (list []Bucket) {
 	for index, count := range dense {
 		if count > 0 {
@@ -74,8 +75,8 @@ func (p precision) buckets(dense []uint64) (list []Bucket) {
 	return list
 }
 
-// rank returns the smallest whole number that is at least q×n, where a product
-// that floating point puts a hair above a whole number counts as that.
+// rank returns the smallest integer that is at least q×n. A product slightly above an integer because of
+// rounding counts as that integer.
 func rank(q float64, n uint64) uint64 {
 	product := q * float64(n)
 	r := uint64(product)
@@ -85,13 +86,12 @@ func rank(q float64, n uint64) uint64 {
 	return min(r, n)
 }
 
-// counts is a sparse HdrHistogram, from which the dense one is made without loss. That
-// takes 196 kB for three digits over an hour, and a recorder needs several: 10,000
-// clients would take gigabytes. A client's latencies lie in some thousands of
-// neighbouring buckets, most of which it meets less than 256 times. So the first values
-// are only listed; then counts are single bytes, in pages made at first use, and each
-// 256th recording in one bucket is carried into a map. Once its pages exist, recording
-// allocates nothing.
+// counts is a sparse HdrHistogram that converts to the dense one without loss. A dense one takes 196 kB for
+// three digits over an hour, and a recorder needs several, so 10,000 clients would need gigabytes.
+//
+// The latencies of a client lie in a few thousand adjacent buckets, most with fewer than 256 values. So the
+// first values are only listed. Later counts are single bytes in pages that are created on first use; every
+// 256th value of a bucket is carried into a map. After its pages exist, recording allocates nothing.
 type counts struct {
 	few    []uint16 // the buckets of the first values
 	place  []uint16 // by index/pageSize: the page's place in chunks; 0 is a page without counts
@@ -123,7 +123,7 @@ func (c *counts) carryOver(index int, times uint64) {
 	c.carry[uint16(index)] += times
 }
 
-// join adds all counts of another one.
+// join adds all counts of another histogram.
 func (c *counts) join(o *counts) {
 	for _, index := range o.few {
 		c.add(int(index))
@@ -157,7 +157,7 @@ func (c *counts) newPage(n int) {
 	c.place[n] = c.pages
 }
 
-// addTo adds all counts to dense, which has one for each of the size buckets.
+// addTo adds all counts to dense, which has one element for each of the size buckets.
 func (c *counts) addTo(dense []uint64) {
 	for _, index := range c.few {
 		dense[index]++

@@ -8,16 +8,16 @@ import (
 	"stroppy/internal/history"
 )
 
-// ended records n transactions of one outcome that took so long.
+// ended records n transactions with one outcome and duration.
 func ended(r *Recorder, n int, o history.Outcome, took time.Duration) {
 	for range n {
 		r.Record(&history.Transaction{Kind: kindTransfer, Outcome: o, Attempts: 1, End: int64(took)})
 	}
 }
 
-// TestDue: what did not commit, or was never sent, counts with what is known of
-// it, and what it makes uncertain is said to be a lower bound.
-func TestDue(t *testing.T) {
+// TestUnfinishedTransactionsCountAsDue checks that transactions that did not commit or were never sent count
+// with their known latency, and that affected figures are marked as lower bounds.
+func TestUnfinishedTransactionsCountAsDue(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	roughly := func(got, want time.Duration) bool { return got >= want && got <= want+want/500 }
 	r := new(Recorder)
@@ -38,7 +38,7 @@ func TestDue(t *testing.T) {
 	if want := (900*ms + 120*ms + 20*s + 60*s) / 1000; d.Mean < want-time.Microsecond || d.Mean > want {
 		t.Errorf("mean %v, want %v", d.Mean, want)
 	}
-	// Bounds below all that ended: the median of what is known is far from sure.
+	// The bounds are below the latencies of all that ended, so the median is uncertain.
 	never = Waits{}
 	never.Add(0, 970)
 	if d = f.Due(never); !slices.Contains(d.AtLeast, "p50") || d.Count != 1950 {

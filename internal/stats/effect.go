@@ -12,21 +12,21 @@ import (
 	"stroppy/internal/history"
 )
 
-// FaultInterval is the time of one fault, since the run's start.
+// FaultInterval holds the times of one fault, relative to the run's start.
 type FaultInterval struct {
 	At      time.Duration // it was injected
 	Healing time.Duration // the heal was begun; 0: not known
 	Healed  time.Duration // the heal was done; of one that never was, the end of the load phase
 }
 
-// Phase is what was done in one part of a run.
+// Phase describes the transactions in one part of a run.
 type Phase struct {
 	From, To  time.Duration
 	Committed uint64
 	P99       time.Duration // of committed transactions, from when they were due; 0 of none
 }
 
-// TPS returns committed transactions a second; 0 of an empty phase.
+// TPS returns the committed transactions per second, and 0 for an empty phase.
 func (p Phase) TPS() float64 {
 	if p.To <= p.From {
 		return 0
@@ -34,68 +34,68 @@ func (p Phase) TPS() float64 {
 	return float64(p.Committed) / (p.To - p.From).Seconds()
 }
 
-// Effect is how the database took one fault.
+// Effect describes the effect of one fault on the database.
 //
-// A fault's span goes from its injection to the next one, or to the end of the load
-// phase. Undisturbed is the load phase before the first fault, and after a fault from
-// when it is healed and the throughput is back.
+// The span of a fault is from its injection to the next injection, or to the end of the load phase. The
+// undisturbed time is the load phase before the first fault, and after a fault the time from its heal and the
+// recovery of the throughput.
 type Effect struct {
-	// Before is the undisturbed time that ends with the injection, ten seconds at most;
-	// empty if it is less than a second or has no commit. Where the throughput was not
-	// back from an earlier fault it is the time since the last heal, and nothing is
-	// compared with it. During is from the injection to the heal. After is the rest of the
-	// span from when all is healed and, where it came back, the throughput is back.
+	// Before is the undisturbed time before the injection, at most ten seconds. It is empty if that is less
+	// than a second or has no commit. If the throughput had not recovered from an earlier fault, Before is
+	// the time since the last heal and is not used for comparison. During is from the injection to the heal.
+	// After is the rest of the span, from the heal and the recovery, if there was one.
 	Before, During, After Phase
-	// Silent is the time within During in which nothing committed for longer than Noise, and for
-	// 50 ms at least. The latencies of During show little of it.
+	// Silent is the total time within During that belongs to gaps without a commit longer than Noise and at
+	// least 50 ms. The latencies of During hardly show it.
 	Silent time.Duration
 
-	// Longest is the longest time with no commit that began in the span, from the injection
-	// at the earliest and to its true end, or the load phase's. One that the next injection
-	// finds no longer than the noise belongs to that fault.
+	// Longest is the longest gap without a commit that began in the span. It is counted from the injection to
+	// the gap's end, or to the end of the load phase. If a gap is not longer than the noise at the next
+	// injection, it belongs to that fault.
 	Longest Gap
-	// Noise is twice the longest time between two commits in the undisturbed time
-	// before the injection, and 50 ms at least; 0 where there is no such time.
+	// Noise is twice the longest gap between two commits in the undisturbed time before the injection, and at
+	// least 50 ms. It is 0 if there is no such time.
 	Noise time.Duration
-	// Outage is Longest where it is longer than Noise, and else empty.
+	// Outage is Longest if that is longer than Noise, and empty otherwise.
 	Outage Gap
 
-	// Recovered is when the throughput was back to stay: at the start of the first second
-	// that has 90 % of the mean of Before, as have more than half of the five seconds from
-	// it on, or at its first commit if it begins in a gap longer than Noise. It is looked for
-	// after the fall. A second has fallen that has less than 90 % of the slowest undisturbed
-	// second before. The fall ends with the last three fallen seconds of five, or with one
-	// that begins within a second after the injection, or from when the heal was begun to a
-	// second after it was done, or with an outage that begins until then or lasts a second: a
-	// shorter fall at another time is not the fault's.
-	// It is the injection where nothing fell, and -1 where it was not back within the span,
-	// or cannot be known.
+	// Recovered is the time from which the throughput was permanently back. It is the start of the first
+	// second with 90 % of the mean of Before, if more than half of the five seconds from it on have that too.
+	// If that second begins in a gap longer than Noise, it is the first commit.
+	//
+	// The search starts after the fall. A second has fallen if it has less than 90 % of the slowest
+	// undisturbed second before. The fall ends with the last three fallen seconds of five. A shorter fall
+	// counts if it begins within a second after the injection, between the beginning of the heal and a second
+	// after its end, or with an outage that begins until then or lasts a second.
+	//
+	// Recovered is the injection if nothing fell. It is -1 if the throughput did not recover within the span,
+	// or if that is not known.
 	Recovered time.Duration
-	// Uncompared says why the throughput could not be compared; empty if it was.
+	// Uncompared states why the throughput could not be compared; empty if it was.
 	Uncompared string
 
-	// Unknown transactions ended in doubt within the span; look-ups decided some.
+	// Unknown counts the transactions without a known outcome that ended within the span. Look-ups decided
+	// some of them.
 	Unknown, FoundCommitted, FoundAborted uint64
 }
 
-// Effects are those of all faults of a run.
+// Effects holds the effects of all faults of a run.
 type Effects struct {
 	Faults []Effect // as the intervals were given
-	// First is the load phase before the first fault, and Last all of it after the last
-	// heal, whether or not the throughput came back: a database that takes lasting
-	// damage is slower in the last.
+	// First is the load phase before the first fault. Last is all of it after the last heal, whether or not
+	// the throughput recovered: lasting damage makes the database slower there.
 	First, Last Phase
-	// Around are the commits around the faults, in order and apart from each other.
+	// Around holds the commits around the faults, in order and without overlap.
 	Around []Stretch
 }
 
-// Stretch is how many transactions committed in each FineStep from From on.
+// Stretch holds the number of commits in each FineStep from From on.
 type Stretch struct {
 	From      time.Duration
 	Committed []uint32
 }
 
-// FineStep is the time in which throughput is counted about faults.
+// FineStep is the resolution of the throughput around faults.
 const FineStep = 100 * time.Millisecond
 
 const (
@@ -108,14 +108,14 @@ const (
 	leastNoise = 50 * time.Millisecond
 )
 
-// commitTimeline is what the effects are read from: commits by time.
+// commitTimeline holds the commits by time, from which the effects are computed.
 type commitTimeline struct {
 	faults []FaultInterval
 	end    time.Duration // of the load phase
 	gaps   commits
 	steps  []uint32 // committed in each step since the run's start
 
-	// As far as the faults have been gone through:
+	// The following fields cover the faults that have been processed.
 	undisturbed []Phase         // in order
 	unrecovered Phase           // the latest time without a fault in which the throughput was not back
 	mean        float64         // commits a window in the latest time before a fault
@@ -124,15 +124,15 @@ type commitTimeline struct {
 	lastHeal    time.Duration
 }
 
-// MeasureEffects reads a recorded history twice and reports what each fault did.
-// The measured part goes from from to to, since the run's start; intervals are in
-// the order of their injection. What ran in the background does not count.
+// MeasureEffects reads a recorded history twice and returns the effect of each fault. The measured part is
+// from from to to, relative to the run's start. The intervals must be in the order of their injection.
+// Background transactions are ignored.
 func MeasureEffects(transactions func() iter.Seq2[history.Record, error], intervals []FaultInterval, from, to time.Duration) (Effects, error) {
 	if len(intervals) == 0 {
 		return Effects{}, nil
 	}
 	if to >= maxSeconds*time.Second || from < 0 {
-		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is none that was ever made", from, to)
+		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is impossible", from, to)
 	}
 	c := &commitTimeline{faults: intervals, end: to, steps: make([]uint32, to/FineStep+2)}
 	for rec, err := range transactions() {
@@ -159,12 +159,12 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	return e, c.fill(&e, transactions())
 }
 
-// latest returns the last fault that was injected by then; -1 if none was.
+// latest returns the last fault injected until then, or -1.
 func (c *commitTimeline) latest(then time.Duration) int {
 	return sort.Search(len(c.faults), func(i int) bool { return c.faults[i].At > then }) - 1
 }
 
-// effect finds the times of one fault's effect. The faults before it are done.
+// effect determines the times of one fault's effect. The earlier faults must be done.
 func (c *commitTimeline) effect(e *Effect, i int) {
 	s := c.faults[i]
 	until := max(c.end, s.At)
@@ -213,8 +213,8 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	}
 }
 
-// before returns what of the latest time of its sort lies before an injection;
-// nothing where it ended earlier, is too short or had no commit.
+// before returns the part of a phase before an injection. It is empty if the phase ended earlier, is too
+// short or had no commit.
 func (c *commitTimeline) before(at time.Duration, last Phase) Phase {
 	p := Phase{From: max(last.From, at-mostBefore), To: at}
 	first, end := c.whole(p.From, p.To)
@@ -224,8 +224,7 @@ func (c *commitTimeline) before(at time.Duration, last Phase) Phase {
 	return p
 }
 
-// compare takes the time before a fault, and the slowest second of all undisturbed
-// time, as what the throughput is compared with.
+// compare sets the baseline: the time before a fault, and the slowest second of all undisturbed time.
 func (c *commitTimeline) compare(before Phase) {
 	first, end := c.whole(before.From, before.To)
 	c.mean, c.slowest = float64(c.total(first, end))*float64(window)/float64(end-first), math.MaxUint64
@@ -237,12 +236,12 @@ func (c *commitTimeline) compare(before Phase) {
 	}
 }
 
-// whole returns the steps wholly between two times: from first to before end.
+// whole returns the steps that lie completely between two times: from first to end-1.
 func (c *commitTimeline) whole(from, to time.Duration) (first, end int) {
 	return int((from + FineStep - 1) / FineStep), min(int(to/FineStep), len(c.steps))
 }
 
-// total returns what was committed from step first to before end.
+// total returns the number of commits in the steps from first to end-1.
 func (c *commitTimeline) total(first, end int) (sum uint64) {
 	for _, count := range c.steps[first:end] {
 		sum += uint64(count)
@@ -250,7 +249,7 @@ func (c *commitTimeline) total(first, end int) (sum uint64) {
 	return sum
 }
 
-// silent returns how much of a phase lies in gaps that are longer than noise.
+// silent returns the total time of a phase in gaps longer than noise.
 func (c *commitTimeline) silent(p Phase, noise time.Duration) (sum time.Duration) {
 	for from, to := range c.gaps.between(c.end) {
 		if to-from > noise {
@@ -260,7 +259,7 @@ func (c *commitTimeline) silent(p Phase, noise time.Duration) (sum time.Duration
 	return sum
 }
 
-// longest returns the longest gap that is fault i's; see Effect.Longest.
+// longest returns the longest gap of fault i; see Effect.Longest.
 func (c *commitTimeline) longest(i int) (g Gap) {
 	last := i+1 == len(c.faults)
 	for from, to := range c.gaps.between(c.end) {
@@ -283,8 +282,8 @@ func (c *commitTimeline) longest(i int) (g Gap) {
 	return g
 }
 
-// recovered finds when the throughput was back to stay, by the latest baseline; -1 if it
-// was not, and not known where it cannot be known. See Effect.Recovered.
+// recovered returns the time from which the throughput was permanently back, relative to the latest baseline,
+// and -1 if it did not recover or if that is not known. See Effect.Recovered.
 func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effect) (back time.Duration, known bool) {
 	first, end := c.whole(s.At, until)
 	if c.mean == 0 || end-first < window {
@@ -315,8 +314,8 @@ func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effe
 	return -1, true
 }
 
-// compareHeld counts how many of the seconds from step n on, as many as decide, reach a
-// number of commits, and how many do not. Those that do not end before end are in neither.
+// compareHeld counts the deciding seconds from step n on that reach a number of commits, and those that do
+// not. Seconds that end after end are ignored.
 func (c *commitTimeline) compareHeld(n, end int, commits float64) (reached, fallen int) {
 	for range held {
 		if n+window > end {
@@ -332,8 +331,8 @@ func (c *commitTimeline) compareHeld(n, end int, commits float64) (reached, fall
 	return reached, fallen
 }
 
-// around returns the steps that lie wholly within the load phase, from some seconds before
-// each injection to some seconds after all is over.
+// around returns the steps within the load phase from some seconds before each injection to some seconds
+// after the recovery.
 func (c *commitTimeline) around(faults []Effect) (list []Stretch) {
 	from, to := 0, 0
 	add := func() {
@@ -355,8 +354,8 @@ func (c *commitTimeline) around(faults []Effect) (list []Stretch) {
 	return list
 }
 
-// fill counts what the phases hold, in a second pass. Phases may overlap, so it counts in
-// the stretches between all their ends, and then adds up those of each phase.
+// fill counts the transactions of the phases in a second pass. Phases may overlap, so it counts in the
+// intervals between all their ends and then sums up each phase.
 func (c *commitTimeline) fill(e *Effects, transactions iter.Seq2[history.Record, error]) error {
 	phases := []*Phase{&e.First, &e.Last}
 	for i := range e.Faults {
@@ -379,7 +378,7 @@ func (c *commitTimeline) fill(e *Effects, transactions iter.Seq2[history.Record,
 			continue
 		}
 		at := time.Duration(tx.End)
-		// What its client had to ask for, or never learned, is the fault's in whose time it ended.
+		// A look-up or an unknown outcome belongs to the fault during which the transaction ended.
 		if tx.Outcome == history.Unknown || tx.LookedUp {
 			if i := c.latest(at); i >= 0 {
 				e.Faults[i].Unknown++

@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// steady commits one transaction each interval in [from, to), each with the
-// given latency.
+// steady adds one commit at each interval in [from, to), each with the given latency.
 func steady(list []history.Transaction, from, to, interval, latency time.Duration) []history.Transaction {
 	for at := from; at < to; at += interval {
 		list = append(list, history.Transaction{
@@ -43,8 +42,8 @@ func measure(t *testing.T, list []history.Transaction, intervals []FaultInterval
 
 func near(got, want float64) bool { return math.Abs(got-want) <= want/50 }
 
-// A fault at 10 s: nothing for 2 s, a quarter of the throughput for 3 s with
-// five times the latency, then all of it. Healed at 13 s.
+// TestEffectOfOneFault injects a fault at 10 s: no commits for 2 s, a quarter of the throughput with five
+// times the latency for 3 s, then normal. The heal is at 13 s.
 func TestEffectOfOneFault(t *testing.T) {
 	list := steady(nil, 0, 10*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 12*time.Second, 15*time.Second, 40*time.Millisecond, 5*time.Millisecond)
@@ -64,7 +63,7 @@ func TestEffectOfOneFault(t *testing.T) {
 	if got := f.Outage; got.From != 10*time.Second || got.To != 12*time.Second {
 		t.Errorf("outage %v to %v", got.From, got.To)
 	}
-	// 90 of 100 are there in the second from 14.9 s on: 2 or 3 of the old, 90 of the new.
+	// The second from 14.9 s on has 90 of 100 commits: 2 or 3 old and 90 new ones.
 	if f.Recovered < 14700*time.Millisecond || f.Recovered > 15100*time.Millisecond {
 		t.Errorf("recovered at %v", f.Recovered)
 	}
@@ -93,8 +92,8 @@ func TestEffectThatNeverEnds(t *testing.T) {
 	}
 }
 
-// Two faults: what comes before the second begins when the first was healed, and
-// each has its own outage.
+// TestEffectsOfTwoFaults checks that the time before the second fault begins at the heal of the first, and
+// that each has its own outage.
 func TestEffectsOfTwoFaults(t *testing.T) {
 	list := steady(nil, 0, 4*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 10*time.Second, 10*time.Millisecond, time.Millisecond)
@@ -110,7 +109,7 @@ func TestEffectsOfTwoFaults(t *testing.T) {
 	if a.Recovered < 5*time.Second || a.Recovered > 5100*time.Millisecond || b.Recovered != -1 {
 		t.Errorf("recovered %v and %v", a.Recovered, b.Recovered)
 	}
-	// Of the nine seconds after the last heal seven have half the throughput.
+	// Seven of the nine seconds after the last heal have half the throughput.
 	if !near(e.First.TPS(), 100) || e.Last.From != 11*time.Second || !near(e.Last.TPS(), 350.0/9) {
 		t.Errorf("first %v, last %v", e.First.TPS(), e.Last)
 	}
@@ -122,8 +121,8 @@ func TestNoFaultsNoEffects(t *testing.T) {
 	}
 }
 
-// TestLastingDamage: a database that stays at a quarter of its throughput is
-// compared although it never comes back.
+// TestLastingDamage checks that a database with permanently reduced throughput is compared although it never
+// recovers.
 func TestLastingDamage(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 18*time.Second, 4*time.Millisecond, time.Millisecond)
@@ -137,8 +136,7 @@ func TestLastingDamage(t *testing.T) {
 	}
 }
 
-// TestHarmlessFault: the pauses that a database makes without a fault too are no
-// effect of one.
+// TestHarmlessFault checks that pauses that also occur without a fault are not an effect.
 func TestHarmlessFault(t *testing.T) {
 	pauses := map[time.Duration]time.Duration{ // the longest of them is after the fault
 		3 * time.Second: 60 * time.Millisecond, 7 * time.Second: 30 * time.Millisecond,
@@ -158,9 +156,9 @@ func TestHarmlessFault(t *testing.T) {
 	}
 }
 
-// TestFallAndComeBack: it counts when the throughput was back for good, and from
-// the injection, not from some pause later.
-func TestFallAndComeBack(t *testing.T) {
+// TestFallAfterRecovery checks that the recovery counts when it is permanent, and from the injection rather
+// than a later pause.
+func TestFallAfterRecovery(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 10*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 10*s, 13*s, 2*time.Millisecond, time.Millisecond)                   // half of it
@@ -177,8 +175,8 @@ func TestFallAndComeBack(t *testing.T) {
 	}
 }
 
-// TestNothingToCompareWith: without a second of commits before the injection
-// nobody knows when the throughput was back.
+// TestNothingToCompareWith checks that the recovery is unknown without a second of commits before the
+// injection.
 func TestNothingToCompareWith(t *testing.T) {
 	const s = time.Second
 	whole := steady(nil, 0, 20*s, time.Millisecond, time.Millisecond)
@@ -198,9 +196,9 @@ func TestNothingToCompareWith(t *testing.T) {
 	}
 }
 
-// TestBeforeBeginsWhereAllIsBack: the time in which an earlier fault did its work
-// after its heal is no time to compare with.
-func TestBeforeBeginsWhereAllIsBack(t *testing.T) {
+// TestBeforeBeginsAfterRecovery checks that the time in which an earlier fault still had an effect is not
+// used for comparison.
+func TestBeforeBeginsAfterRecovery(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 8*s, 20*s, time.Millisecond, time.Millisecond)
@@ -215,9 +213,9 @@ func TestBeforeBeginsWhereAllIsBack(t *testing.T) {
 	}
 }
 
-// TestWhoseOutage: a gap belongs to the fault in whose span it began, to its true
-// end, and one that had hardly begun at the next injection to that one.
-func TestWhoseOutage(t *testing.T) {
+// TestOutageBelongsToItsFault checks that a gap belongs to the fault in whose span it began, up to its end. A
+// gap that had just begun at the next injection belongs to that one.
+func TestOutageBelongsToItsFault(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	for name, c := range map[string]struct {
 		stops  time.Duration // the last commit before 14 s
@@ -246,9 +244,9 @@ func TestWhoseOutage(t *testing.T) {
 	}
 }
 
-// TestAFaultOnAHurtDatabase: where the throughput is not back from one fault, that
-// before the next is reported, and nothing is compared with it.
-func TestAFaultOnAHurtDatabase(t *testing.T) {
+// TestFaultBeforeRecovery checks that, without recovery from one fault, the time before the next is reported
+// but not used for comparison.
+func TestFaultBeforeRecovery(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*s, 20*s, 2*time.Millisecond, time.Millisecond)
@@ -258,9 +256,8 @@ func TestAFaultOnAHurtDatabase(t *testing.T) {
 	}
 }
 
-// TestBackIsRobust: single slow seconds, which a database has without a fault too, do
-// not decide when the throughput was back, wherever they are; a fall of the fault does,
-// however short.
+// TestBackIsRobust checks that single slow seconds, which also occur without faults, do not decide the
+// recovery. A fall caused by the fault does, however short it is.
 func TestBackIsRobust(t *testing.T) {
 	tier.SkipUnderRace(t)
 	const s, ms = time.Second, time.Millisecond
@@ -310,10 +307,10 @@ func TestBackIsRobust(t *testing.T) {
 	}
 }
 
-// TestAround: an outage of half a second touches zero in the steps around its fault, which
-// begin five seconds before it and end five seconds after all is over; those of faults close
-// to each other are in one stretch.
-func TestAround(t *testing.T) {
+// TestAroundShowsShortOutages checks that an outage of half a second shows zero commits in the steps around
+// its fault. The steps begin five seconds before the fault and end five seconds after the recovery; close
+// faults share one stretch.
+func TestAroundShowsShortOutages(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	list := steady(nil, 0, 20*s+1, ms, ms)
 	list = steady(list, 20*s+500*ms, 99*s+950*ms, ms, ms)

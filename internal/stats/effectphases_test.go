@@ -9,8 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestPhasesHoldWhatEndedInThem counts every phase of overlapping faults again,
-// one transaction after the other.
+// TestPhasesHoldWhatEndedInThem recounts every phase of overlapping faults, transaction by transaction.
 func TestPhasesHoldWhatEndedInThem(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {

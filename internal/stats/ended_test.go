@@ -7,9 +7,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestEndedGoesByTheEnd: a transaction that was due in the warm-up and done after
-// it counts as done, and one that was done in the warm-up does not, whatever the
-// latencies are made of.
+// TestEndedGoesByTheEnd checks that a transaction that ended after the warm-up counts as done, even if it was
+// due in the warm-up, and that one that ended in the warm-up does not.
 func TestEndedGoesByTheEnd(t *testing.T) {
 	const s = int64(time.Second)
 	list := []history.Transaction{
@@ -44,7 +43,7 @@ func TestEndedGoesByTheEnd(t *testing.T) {
 	}
 }
 
-// The kinds of the transactions of these tests.
+// These are the kinds of transactions in the tests.
 const (
 	kindTransfer = 1 * history.Numbered
 	kindInquiry  = 2*history.Numbered | history.ReadOnly

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Gap is a time in which nothing committed, between two commits. Its ends are
-// since the run's start. The zero Gap is that of less than two commits.
+// Gap is a time without commits between two commits, relative to the run's start. The zero Gap stands for
+// fewer than two commits.
 //
-// A Gap of at least the resolution is exact to the nanosecond; a shorter one says
-// that there is none as long as the resolution, which is a millisecond in a run of up
-// to 17 minutes, and twice that each time the run is twice as long.
+// A Gap of at least the resolution is exact to the nanosecond. A shorter one only shows that no gap reaches
+// the resolution. The resolution is a millisecond for runs up to 17 minutes, and doubles each time the run is
+// twice as long.
 type Gap struct{ From, To time.Duration }
 
-// Length returns how long the gap is.
+// Length returns the length of the gap.
 func (g Gap) Length() time.Duration { return g.To - g.From }
 
 const (
@@ -23,21 +23,21 @@ const (
 	maxCells   = 1 << 20
 )
 
-// commits keeps the first and the last commit of each cell of time. This finds a gap
-// of a cell's width or more exactly, in whatever order the commits come, because it
-// lies between two cells (the linear-time maximum gap, Gonzalez 1975).
+// commits keeps the first and the last commit of each time cell. A gap of at least a cell's width lies
+// between two cells, so it is found exactly, whatever the order of the commits (the linear-time maximum gap,
+// Gonzalez 1975).
 type commits struct {
 	cells   []cell
 	doubled uint // how often the width was
 }
 
-// width is that of a cell, in nanoseconds.
+// width returns the width of a cell in nanoseconds.
 func (c *commits) width() int64 { return firstWidth << c.doubled }
 
-// cell holds times, of which 1 is the run's start and 0 is none.
+// cell holds the times of two commits, where 1 is the run's start and 0 means none.
 type cell struct{ first, last int64 }
 
-// add takes one commit at t ≥ 0.
+// add adds one commit at t ≥ 0.
 func (c *commits) add(t int64) {
 	for t/c.width() >= maxCells {
 		c.widen()
@@ -53,7 +53,7 @@ func (c *commits) add(t int64) {
 	cell.last = max(cell.last, t+1)
 }
 
-// widen joins each two neighbouring cells.
+// widen merges pairs of adjacent cells.
 func (c *commits) widen() {
 	for i, half := range c.cells {
 		if i%2 == 0 {
@@ -69,7 +69,7 @@ func (c *commits) widen() {
 	c.doubled++
 }
 
-// longestOf returns the longest time between two commits of one of the phases, in order.
+// longestOf returns the longest time between two commits within one of the phases, which must be in order.
 func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
 	first := true // the gap before the first commit
 	for from, to := range c.between(0) {
@@ -84,7 +84,7 @@ func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
 	return longest
 }
 
-// after returns t, or the end of the gap longer than noise in which t lies.
+// after returns t, or the end of the gap longer than noise that contains t.
 func (c *commits) after(t, noise time.Duration) time.Duration {
 	for from, to := range c.between(0) {
 		if from <= t && t < to && to-from > noise {
@@ -97,8 +97,8 @@ func (c *commits) after(t, noise time.Duration) time.Duration {
 	return t
 }
 
-// between yields the gaps in order: from the run's start to the first commit,
-// those between two commits, and from the last commit to end if that is later.
+// between yields the gaps in order: from the run's start to the first commit, between commits, and from the
+// last commit to end if that is later.
 func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Duration] {
 	return func(yield func(from, to time.Duration) bool) {
 		last := time.Duration(0)

@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// autoregression returns n values of a first-order autoregression of known mean
-// and standard deviation.
+// autoregression returns n values of a first-order autoregression with known mean and standard deviation.
 func autoregression(r *rand.Rand, n int, rho, mean, deviation float64) []float64 {
 	values := make([]float64, n)
 	state := r.NormFloat64()
@@ -25,7 +24,7 @@ func autoregression(r *rand.Rand, n int, rho, mean, deviation float64) []float64
 	return values
 }
 
-// naive is the interval of one who takes the seconds for independent.
+// naive returns the interval under the wrong assumption that the seconds are independent.
 func naive(values []float64) Interval {
 	n := float64(len(values))
 	mean := stat.Mean(values, nil)
@@ -33,8 +32,7 @@ func naive(values []float64) Interval {
 	return Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: 0.95}
 }
 
-// coverage returns how often, in per cent, intervals of 1,000 series hold the
-// true mean.
+// coverage returns the percentage of intervals over 1,000 series that contain the true mean.
 func coverage(n int, rho float64, interval func([]float64) Interval) float64 {
 	r := rand.New(rand.NewPCG(uint64(n), math.Float64bits(rho)))
 	held := 0
@@ -56,11 +54,11 @@ func TestMeanIntervalCoverage(t *testing.T) {
 		{300, 0, 92, 98.5}, {600, 0, 92, 98.5}, {3600, 0, 92, 98.5},
 		{300, 0.5, 92, 98}, {600, 0.5, 92, 98}, {3600, 0.5, 92, 98},
 		{600, 0.9, 92, 98}, {3600, 0.9, 92, 98},
-		// Worth 15 independent seconds or a few more.
+		// These series are worth 15 or a few more independent seconds.
 		{15, 0, 90, 99.5}, {60, 0.5, 90, 98.5}, {300, 0.9, 90, 98},
-		// Worth three and a few more: never below 84 %.
+		// These are worth three or a few more: never below 84 %.
 		{10, 0.5, 84, 99.5}, {60, 0.9, 84, 98}, {120, 0.9, 84, 98},
-		// Neighbours that balance each other cost width, not truth.
+		// Negative correlation costs width, not correctness.
 		{60, -0.4, 95, 100}, {600, -0.4, 95, 100},
 	} {
 		got := coverage(c.seconds, c.rho, MeanInterval)
@@ -70,9 +68,8 @@ func TestMeanIntervalCoverage(t *testing.T) {
 	}
 }
 
-// TestNaiveIntervalFails shows that the bounds of TestMeanIntervalCoverage are
-// not met by the interval that takes seconds for independent, however long the
-// run.
+// TestNaiveIntervalFails shows that an interval for independent seconds does not satisfy the bounds of
+// TestMeanIntervalCoverage, for any length of the run.
 func TestNaiveIntervalFails(t *testing.T) {
 	tier.SkipUnderRace(t)
 	for _, n := range []int{60, 600, 3600} {
@@ -84,8 +81,8 @@ func TestNaiveIntervalFails(t *testing.T) {
 	}
 }
 
-// TestMeanIntervalSlowDrift: noise above a slow drift hides the correlation from
-// one who looks at neighbouring seconds alone.
+// TestMeanIntervalSlowDrift uses noise above a slow drift, which hides the correlation between adjacent
+// seconds.
 func TestMeanIntervalSlowDrift(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	held, fooled := 0, 0
@@ -149,7 +146,7 @@ func TestMeanIntervalDegenerate(t *testing.T) {
 	}
 }
 
-// TestMeanIntervalScales: the unit of the series does not matter.
+// TestMeanIntervalScales checks that the unit of the series does not matter.
 func TestMeanIntervalScales(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 13))
 	for range 100 {

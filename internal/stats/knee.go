@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Step is one step of a sweep over the rate; one that is repeated is one of its own.
+// Step is one measurement in a sweep over the rate. A repetition is a separate Step.
 type Step struct {
 	Offered float64 // transactions a second asked for; 0 where as many were sent as could be
 	Kept    bool    // the step is known to have done what was due
@@ -16,62 +16,56 @@ type Step struct {
 	Samples uint64  // that the percentile is of; 0: not known
 }
 
-// Knee is where the latency of a throughput-latency curve bends up.
+// Knee is the point from which the latency of a throughput-latency curve rises.
 type Knee struct {
 	Found  bool    // claimed: repeating the steps beside the bend gave the same
-	Step   Step    // the last one before the bend, its latency the median; the knee
+	Step   Step    // the last step before the bend, with the median latency
 	Flat   float64 // latency of the flat part; 0: not known
-	Repeat float64 // the rate to be measured once more before a knee is claimed; 0: none
-	Detail string  // one sentence for a person
+	Repeat float64 // a rate to measure again before a knee is claimed; 0: none
+	Detail string  // one sentence for the report
 }
 
 const (
 	bend       = 2 // the latency beyond the knee is more than so many times the flat one
 	leastSteps = 4 // in which a knee is looked for
 
-	// The steps on both sides of a knee are measured three times, and five where they
-	// differ. Of noise that doubles a latency or not, six measurements agree by chance in
-	// one sweep of 64.
+	// The steps on both sides of a knee are measured three times, or five times if they differ. If noise
+	// randomly doubles a latency, six measurements agree by chance in one sweep of 64.
 	confirming, disputed = 3, 5
 	mostDissent          = 0.2 // the share of a step's measurements that may differ
 )
 
-// LeastSamples is how many samples a quantile q takes: the least n whose largest value
-// is the upper end of a 95 % confidence interval, 1-qⁿ ≥ 0.975. Of fewer there is no
-// such interval without a model of the distribution, and the quantile is too low as a
-// rule, because it is never more than the largest sample (H. A. David and H. N. Nagaraja,
-// Order Statistics, 3rd ed., 7.1). For q = 0.99 it is 368.
+// LeastSamples returns the number of samples needed for quantile q: the least n whose largest value is the
+// upper end of a 95 % confidence interval, 1-qⁿ ≥ 0.975. For q = 0.99 it is 368. With fewer samples, there is
+// no such interval without a model of the distribution. The sample quantile is then usually too low, because
+// it cannot exceed the largest sample (H. A. David and H. N. Nagaraja, Order Statistics, 3rd ed., 7.1).
 func LeastSamples(q float64) uint64 {
 	return uint64(math.Ceil(math.Log((1-Confidence)/2) / math.Log(q)))
 }
 
-// rated are the measurements at one rate.
+// rated holds the measurements at one rate.
 type rated struct {
 	Step // medians
 	all  []Step
 }
 
-// FindKnee names the knee of a throughput-latency curve: the last step, in the order of
-// the rate, before the latency is more than twice that of the flat part, or the rate is
-// not kept, in every further step. The flat part is the third of the
-// steps with the lowest rates, two at least, and its latency their median, so that one
-// step with a hiccup moves neither end. A step that was measured several times has the
-// median of its latencies, and kept its rate where most did.
+// FindKnee finds the knee of a throughput-latency curve: the last step, by rate, after which every step has
+// more than twice the latency of the flat part or does not keep its rate. The flat part is the third of the
+// steps with the lowest rates, at least two; its latency is their median, so that a single outlier has no
+// effect. A step that was measured several times has the median of its latencies, and kept its rate if most
+// measurements did.
 //
-// That there is no knee is claimed only where no measurement at any rate was beyond the bend.
+// The absence of a knee is claimed only if no measurement at any rate was beyond the bend. A knee is claimed
+// if the steps on both sides of the bend were each measured three times with consistent results, or five
+// times with four consistent results.
 //
-// A knee is claimed where the step before the bend and the one after it were each
-// measured three times, and came out on their side of the bend each time, or four
-// times of five.
+// The factor of two has a reason: a single queue has twice its idle latency at half its capacity, where its
+// power, throughput divided by latency, is greatest (L. Kleinrock, ICC 1979). Curvature is not used: the
+// point where a hyperbola bends most depends on how far the sweep went beyond saturation (N. J. Gunther,
+// MeasureIT 7.08, 2009, https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/).
 //
-// Twice the latency of an idle single queue is where it is at half its capacity
-// and its power, throughput by latency, is greatest (L. Kleinrock, ICC 1979). A rule
-// by curvature is not used: where a hyperbola bends most depends on how far beyond
-// saturation the sweep went. N. J. Gunther, MeasureIT 7.08, 2009,
-// https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/
-//
-// Steps without an offered rate, as the first one of a sweep, or without a latency are
-// left out, and those that kept their rate with fewer samples than their 99th percentile takes.
+// Some steps are left out: those without an offered rate, such as the first one of a sweep, those without a
+// latency, and those that kept their rate with too few samples for a 99th percentile.
 func FindKnee(steps []Step) Knee {
 	sorted, few := byRate(steps)
 	if len(sorted) < leastSteps {
@@ -104,8 +98,8 @@ func FindKnee(steps []Step) Knee {
 	return k
 }
 
-// unbent says that no knee was found where the highest rate is not beyond the bend. That
-// there is none is claimed only if no measurement at any rate was.
+// unbent returns the sentence for a sweep whose highest rate is not beyond the bend. It claims that there is
+// no knee only if no measurement at any rate was beyond it.
 func (k *Knee) unbent(sorted []rated, few int) string {
 	var slow, late []string
 	highest := rate(sorted[len(sorted)-1].Offered)
@@ -130,7 +124,8 @@ func (k *Knee) unbent(sorted []rated, few int) string {
 		highest, strings.Join(why, ", and "), confirming)
 }
 
-// share names the rate if some of its measurements are so, and how many where not all are.
+// share describes the measurements at the rate for which is returns true, with their number if they are not
+// all.
 func (r rated) share(is func(Step) bool) []string {
 	n := 0
 	for _, s := range r.all {
@@ -147,8 +142,7 @@ func (r rated) share(is func(Step) bool) []string {
 	return []string{fmt.Sprintf("%s (%d of %d times)", rate(r.Offered), n, len(r.all))}
 }
 
-// byRate puts the measurements of each rate together, ascending, and counts those with
-// too few samples.
+// byRate groups the measurements by rate in ascending order, and counts those with too few samples.
 func byRate(steps []Step) (sorted []rated, few int) {
 	for _, s := range steps {
 		switch i := slices.IndexFunc(sorted, func(r rated) bool { return r.Offered == s.Offered }); {
@@ -190,11 +184,10 @@ func howMany(n int) string {
 	return fmt.Sprintf("%d steps", n)
 }
 
-// above says that the step lies beyond the bend.
+// above reports whether the step lies beyond the bend.
 func (s Step) above(latency float64) bool { return s.Latency > latency || !s.Kept }
 
-// dissent is the share of the measurements that lie on the other side of the bend than
-// all together.
+// dissent returns the share of the measurements that disagree with the majority about the side of the bend.
 func (r rated) dissent(latency float64) float64 {
 	differ := 0
 	for _, s := range r.all {
@@ -205,7 +198,7 @@ func (r rated) dissent(latency float64) float64 {
 	return float64(differ) / float64(len(r.all))
 }
 
-// confirm claims the knee between two neighbours, or says what it takes.
+// confirm claims the knee between two neighbors, or states what is needed for that.
 func (k *Knee) confirm(knee, next rated) {
 	sure := true
 	for _, side := range []rated{knee, next} {

@@ -52,8 +52,8 @@ func TestFindKnee(t *testing.T) {
 	}
 }
 
-// TestKneeOfAQueue: a single queue's latency is 1/(1-load); the knee is where it
-// is at about half its capacity (the flat part is not quite idle), whatever the unit and however far the sweep went.
+// TestKneeOfAQueue uses a queue with latency 1/(1-load). The knee must be at about half its capacity,
+// whatever the unit and the extent of the sweep.
 func TestKneeOfAQueue(t *testing.T) {
 	for _, last := range []float64{0.7, 0.9, 0.99} {
 		for _, unit := range []float64{1, 1000} {
@@ -70,10 +70,10 @@ func TestKneeOfAQueue(t *testing.T) {
 	}
 }
 
-// TestKneeIsRepeated: of single measurements no knee is claimed; both sides of the bend are
-// measured three times, and a slow step that is fast when it is measured again is none.
-func TestKneeIsRepeated(t *testing.T) {
-	// 22.9/s was called the knee, because 45.8/s was slow once, and 189/s was kept up.
+// TestKneeNeedsRepetition checks that single measurements do not make a knee. Both sides of the bend are
+// measured three times, and a step that is slow only once is not a knee.
+func TestKneeNeedsRepetition(t *testing.T) {
+	// In an earlier version, 22.9/s was the knee, because 45.8/s was slow once, although 189/s was kept.
 	steps := []Step{{11.4, true, 4, 400}, {22.9, true, 4, 400}, {45.8, true, 30, 400}, {91.7, true, 11, 400}, {189, true, 11, 400}, {236, false, 900, 400}}
 	slow := func(rate float64) Step {
 		s := steps[slices.IndexFunc(steps, func(s Step) bool { return s.Offered == rate })]
@@ -96,7 +96,7 @@ func TestKneeIsRepeated(t *testing.T) {
 	if k := FindKnee(all); !k.Found || k.Step.Offered != 189 || len(all) <= len(steps) || !strings.Contains(k.Detail, "measured 5 and 3 times") {
 		t.Errorf("after %d measurements: %+v", len(all), k)
 	}
-	// One that comes out differently each time is not claimed.
+	// A result that differs each time is not claimed.
 	for i := range 4 {
 		all = append(all, Step{189, i%2 == 0, 5, 400}, Step{236, i%2 == 1, 5, 400})
 	}
@@ -105,9 +105,9 @@ func TestKneeIsRepeated(t *testing.T) {
 	}
 }
 
-// TestNoKneeIsClaimedOfAllRatesAlone: where a lower rate was slow or not kept, and higher ones
-// were not, it is not said that the latency stays low.
-func TestNoKneeIsClaimedOfAllRatesAlone(t *testing.T) {
+// TestSlowLowerRatePreventsTheClaimOfNoKnee checks that a low latency at all rates is not claimed if a lower
+// rate was slow or not kept.
+func TestSlowLowerRatePreventsTheClaimOfNoKnee(t *testing.T) {
 	low := []Step{{300, true, 54, 400}, {400, true, 54.3, 400}, {589, true, 60, 400}, {900, true, 60, 400}, {1900, true, 80, 400}, {2020, true, 90, 400}}
 	none := "there is no knee up to 2,020/s: the latency stays below twice that of the low rates"
 	for _, c := range []struct {
@@ -132,8 +132,8 @@ func TestNoKneeIsClaimedOfAllRatesAlone(t *testing.T) {
 	}
 }
 
-// TestKneeTakesSamples: steps with too few samples are left out and named.
-func TestKneeTakesSamples(t *testing.T) {
+// TestKneeNeedsSamples checks that steps with too few samples are left out and named.
+func TestKneeNeedsSamples(t *testing.T) {
 	var steps []Step
 	for i, latency := range []float64{2, 2, 2, 2, 9} {
 		steps = append(steps, Step{float64(i + 1), true, latency, 367})
@@ -149,8 +149,8 @@ func TestKneeTakesSamples(t *testing.T) {
 	}
 }
 
-// TestLeastSamples: of so many samples the largest is below the true quantile in one
-// sample of forty, and of half as many far more often.
+// TestLeastSamples checks that the largest of this number of samples is below the true quantile in one of
+// forty cases, and far more often for half as many.
 func TestLeastSamples(t *testing.T) {
 	if n := LeastSamples(0.99); n != 368 || math.Pow(0.99, 368) > 0.025 || math.Pow(0.99, 367) <= 0.025 {
 		t.Errorf("%d samples", n)

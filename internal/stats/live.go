@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// The number of pages that two digits need, which a test holds, and how many of
-// neighbouring durations are in one group: a client has one group or two.
+// These constants are the number of pages for two digits, which a test verifies, and the number of adjacent
+// pages in a group. A client needs one or two groups.
 const (
 	livePages  = 54
 	groupPages = 8
 )
 
-// Live is the distribution of what one client has done so far, for others to
-// read while it runs. One goroutine adds, and shares no cache line with
-// another one that adds; any goroutine reads. It is never reset: what came in a
-// time is the difference of two readings.
+// Live is the distribution of one client's durations, which other goroutines may read during the run. One
+// goroutine adds values, without sharing a cache line with another one that adds. It is never reset: a period
+// is the difference of two readings.
 type Live struct {
 	groups [(livePages + groupPages - 1) / groupPages]atomic.Pointer[liveGroup]
 }
 
 type liveGroup [groupPages]atomic.Pointer[livePage]
 
-// livePage takes eight cache lines. Only the one goroutine that adds stores.
+// livePage takes eight cache lines. Only the goroutine that adds stores values.
 type livePage [pageSize]atomic.Uint64
 
-// Add counts one duration in nanoseconds, at the nearest end of the histograms' range.
-// It allocates nothing but the page of neighbouring durations, and its group.
+// Add counts one duration in nanoseconds, clipped to the histograms' range. It allocates only new pages and
+// groups.
 func (l *Live) Add(ns int64) {
 	at := uint(twoDigits.index(min(max(ns, 0), highest)))
 	group := l.groups[at/pageSize/groupPages].Load()
@@ -44,13 +43,13 @@ func (l *Live) Add(ns int64) {
 	count.Store(count.Load() + 1)
 }
 
-// Reading is what some Live distributions held at one time, or how that changed
-// between two times. The zero Reading is empty.
+// Reading is the content of several Live distributions at one time, or the change between two times. The zero
+// Reading is empty.
 type Reading struct {
 	counts []uint64 // by bucket of two digits; nil where there is nothing
 }
 
-// Read adds what l holds now.
+// Read adds the current content of l.
 func (r *Reading) Read(l *Live) {
 	if r.counts == nil {
 		r.counts = make([]uint64, twoDigits.size())
@@ -68,7 +67,7 @@ func (r *Reading) Read(l *Live) {
 	}
 }
 
-// addPage adds what the page of that number holds.
+// addPage adds the content of the page with that number.
 func (r *Reading) addPage(n int, page *livePage) {
 	into := r.counts[n*pageSize : min((n+1)*pageSize, len(r.counts))]
 	for i := range into {
@@ -76,7 +75,7 @@ func (r *Reading) addPage(n int, page *livePage) {
 	}
 }
 
-// Joined returns what several readings hold together.
+// Joined returns the sum of several readings.
 func Joined[K comparable](of map[K]*Reading) *Reading {
 	all := new(Reading)
 	for _, r := range of {
@@ -85,7 +84,7 @@ func Joined[K comparable](of map[K]*Reading) *Reading {
 	return all
 }
 
-// Since returns what came after an earlier reading of the same distributions.
+// Since returns the change since an earlier reading of the same distributions.
 func (r *Reading) Since(earlier *Reading) *Reading {
 	d := &Reading{counts: slices.Clone(r.counts)}
 	for i, n := range earlier.counts {
@@ -94,7 +93,7 @@ func (r *Reading) Since(earlier *Reading) *Reading {
 	return d
 }
 
-// Count returns how many durations there are.
+// Count returns the number of durations.
 func (r *Reading) Count() (n uint64) {
 	for _, count := range r.counts {
 		n += count
@@ -102,11 +101,11 @@ func (r *Reading) Count() (n uint64) {
 	return n
 }
 
-// Buckets returns the distribution, ascending, without the empty buckets.
+// Buckets returns the non-empty buckets in ascending order.
 func (r *Reading) Buckets() []Bucket { return twoDigits.buckets(r.counts) }
 
-// Quantile returns the nearest-rank quantile q as the upper end of its bucket;
-// 1 is the largest of all, and of nothing it is 0.
+// Quantile returns the nearest-rank quantile q as the upper end of its bucket. For q = 1 it returns the
+// maximum, and for an empty reading 0.
 func (r *Reading) Quantile(q float64) time.Duration {
 	return time.Duration(twoDigits.quantile(r.counts, q, r.Count()))
 }

@@ -55,8 +55,7 @@ func TestLiveEqualsNaiveDistribution(t *testing.T) {
 	}
 }
 
-// checkBuckets holds that the buckets are those of the sorted values and have
-// two digits.
+// checkBuckets checks that the buckets match the sorted values and have two digits.
 func checkBuckets(t *testing.T, got []Bucket, values []int64) {
 	t.Helper()
 	at := 0

@@ -6,10 +6,10 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Of gonum these functions use package mathext alone: its packages stat, distuv and mat
-// have the same, and with them come LAPACK and BLAS, which a first build would wait for.
+// Of gonum, these functions use only package mathext. Its packages stat, distuv and mat would add LAPACK and
+// BLAS to the first build.
 
-// meanOf returns the arithmetic mean; NaN of no values.
+// meanOf returns the arithmetic mean, and NaN for no values.
 func meanOf(values []float64) float64 {
 	var sum float64
 	for _, v := range values {
@@ -18,9 +18,9 @@ func meanOf(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// squaresOf returns the mean and the sum of the squared deviations from it, with the
-// correction for the rounding of the mean (T. F. Chan, G. H. Golub and R. J. LeVeque, The
-// American Statistician 37(3), 1983, https://doi.org/10.1080/00031305.1983.10483115, (1.7)).
+// squaresOf returns the mean and the sum of squared deviations from it, corrected for the rounding of the
+// mean (T. F. Chan, G. H. Golub and R. J. LeVeque, The American Statistician 37(3), 1983,
+// https://doi.org/10.1080/00031305.1983.10483115, (1.7)).
 func squaresOf(values []float64) (center, sum float64) {
 	center = meanOf(values)
 	var left float64
@@ -31,7 +31,7 @@ func squaresOf(values []float64) (center, sum float64) {
 	return center, max(0, sum-left*left/float64(len(values)))
 }
 
-// varianceOf returns the estimate from a sample; NaN of less than two values.
+// varianceOf returns the sample variance, and NaN for fewer than two values.
 func varianceOf(values []float64) float64 {
 	_, sum := squaresOf(values)
 	return sum / float64(len(values)-1)
@@ -43,8 +43,8 @@ func populationVarianceOf(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// fitLine fits a line to values at 0, 1, 2, ... by least squares. left is the part of
-// their variation that the line does not explain.
+// fitLine fits a line to values at 0, 1, 2, ... by least squares. left is the share of the variation that the
+// line does not explain.
 func fitLine(values []float64) (intercept, slope, left float64) {
 	center, all := squaresOf(values)
 	middle := float64(len(values)-1) / 2
@@ -58,22 +58,21 @@ func fitLine(values []float64) (intercept, slope, left float64) {
 	return center - slope*middle, slope, 1 - slope*products/all
 }
 
-// normalTail returns how probable a standard normal number above z is.
+// normalTail returns the probability that a standard normal variable exceeds z.
 func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 
-// quantileT returns how many standard errors an interval of Confidence reaches to either
-// side, by Student's t (M. Abramowitz and I. A. Stegun, Handbook of Mathematical
-// Functions, 26.7.1: of more than t in absolute value with the probability I_x(f/2, 1/2),
-// x = f/(f+t*t)).
+// quantileT returns the half-width in standard errors of an interval of Confidence by Student's t. |T|
+// exceeds t with probability I_x(f/2, 1/2), where x = f/(f+t*t) (M. Abramowitz and I. A. Stegun, Handbook of
+// Mathematical Functions, 26.7.1).
 func quantileT(freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 1-Confidence)
 	return math.Sqrt(freedom * (1 - x) / x)
 }
 
-// leastSquares returns the factors by which the columns, which it changes, come nearest
-// to y; false where a column is a combination of others. It is the modified Gram-Schmidt
-// method, which is as stable as Householder's where y is reduced like the columns
-// (Å. Björck, BIT 7, 1967, https://doi.org/10.1007/BF01934122).
+// leastSquares returns the coefficients of the columns that best approximate y, and false if the columns are
+// linearly dependent. It modifies columns and y. It uses the modified Gram-Schmidt method, which is as stable
+// as Householder's if y is reduced like the columns (Å. Björck, BIT 7, 1967,
+// https://doi.org/10.1007/BF01934122).
 func leastSquares(columns [][]float64, y []float64) ([]float64, bool) {
 	const negligible = 1e-14
 	n := len(columns)
@@ -112,7 +111,7 @@ func dot(a, b []float64) (sum float64) {
 	return sum
 }
 
-// subtract takes factor times b from a.
+// subtract subtracts factor times b from a.
 func subtract(a []float64, factor float64, b []float64) {
 	for i := range a {
 		a[i] -= factor * b[i]

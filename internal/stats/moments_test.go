@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// agree reports whether two numbers agree to so many parts of the larger one, or of 1.
+// agree reports whether two numbers agree to the given part of the larger one, or of 1.
 func agree(a, b, part float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= part*max(math.Abs(a), math.Abs(b), 1)
 }

@@ -1,7 +1,6 @@
-// Package stats turns recorded transactions into measurements: latency distributions,
-// outcomes, and their timeline. Latency is End-Due, from when the work was due
-// (no coordinated omission); service time is End-Sent. The measurements are those of
-// committed transactions unless they say otherwise.
+// Package stats computes measurements from recorded transactions: latency distributions, outcomes, and their
+// development over time. Latency is End-Due, measured from the intended start time (no coordinated omission);
+// service time is End-Sent. Unless stated otherwise, measurements are of committed transactions.
 package stats
 
 import (
@@ -11,14 +10,13 @@ import (
 	"stroppy/internal/history"
 )
 
-// Recorder takes the measurements of one client. One goroutine uses it at a time. The
-// zero Recorder has none, takes next to nothing and grows with the spread of its
-// latencies, to about 20 kB; see counts for why.
+// Recorder collects the measurements of one client. It must be used by one goroutine at a time. The zero
+// Recorder is empty and small, and grows with the spread of its latencies to about 20 kB; see counts.
 type Recorder struct {
 	retries, clipped uint64
 
-	// In a closed loop latency and service time nearly always fall into the same
-	// bucket; such pairs are counted once, in both.
+	// In a closed loop, latency and service time nearly always fall into the same bucket. Such pairs are
+	// counted once, for both.
 	both  counts
 	times [timesRetried]timed
 	rare  [timeKinds - timesRetried]*timed // nil until there is one
@@ -42,8 +40,8 @@ const (
 	timeKinds
 )
 
-// Record counts tx, and keeps nothing of it, unless it was due in the warm-up. What was
-// done in the measured part, whenever it was due, is reported by Ended.
+// Record counts tx, unless it was due in the warm-up, and keeps no reference to it. Ended counts what was
+// done in the measured part, whenever it was due.
 func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Warmup {
 		return
@@ -79,9 +77,9 @@ func (r *Recorder) recordCommitted(latency, service int64, retried bool) {
 	}
 }
 
-// RecordSent counts how late a transaction was sent that came at a rate or after
-// a pause, unless it belongs to the warm-up. free says that its client had
-// nothing else to do when it was due, so that the delay is the tool's own.
+// RecordSent counts the delay between the intended and the actual start of a transaction with a rate or a
+// pause, unless it belongs to the warm-up. free means that the client was idle at the intended start, so that
+// the delay is the tool's own.
 func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
 	if free && !tx.Warmup {
 		r.time(timesPaced, tx.Sent-tx.Due)
@@ -92,7 +90,7 @@ func (r *Recorder) time(what int, ns int64) {
 	r.seldom(what).record(ns, threeDigits.index(r.clip(ns)))
 }
 
-// seldom returns one of those distributions that a client may have nothing of.
+// seldom returns a distribution that a client may not need, and creates it if necessary.
 func (r *Recorder) seldom(what int) *timed {
 	t := &r.rare[what-timesRetried]
 	if *t == nil {
@@ -106,7 +104,7 @@ func (t *timed) record(ns int64, index int) {
 	t.counts.add(index)
 }
 
-// clip brings ns into the histograms' range, and counts where it had to.
+// clip limits ns to the histograms' range and counts a limited value.
 func (r *Recorder) clip(ns int64) int64 {
 	if uint64(ns) <= highest {
 		return ns
@@ -115,7 +113,7 @@ func (r *Recorder) clip(ns int64) int64 {
 	return min(max(ns, 0), highest)
 }
 
-// exact keeps what a histogram knows roughly; 128 bits of sum last for any run.
+// exact holds the values that a histogram has only approximately. The sum has 128 bits.
 type exact struct {
 	count  uint64
 	max    int64 // ns
@@ -139,7 +137,7 @@ func (e *exact) merge(o exact) {
 	e.hi, _ = bits.Add64(e.hi, o.hi, carry)
 }
 
-// mean is rounded down to a nanosecond; 0 of nothing.
+// mean returns the mean rounded down to a nanosecond, and 0 for no values.
 func (e *exact) mean() time.Duration {
 	if e.count == 0 {
 		return 0
@@ -148,11 +146,11 @@ func (e *exact) mean() time.Duration {
 	return time.Duration(mean)
 }
 
-// Ended counts the transactions that ended From or later, since the run's start,
-// whenever they were due, by what became of them, without the background. A throughput is
-// made of it, as the seconds of a Series are, and not of Measurements: where more is due
-// than is done, the warm-up's fill the measured part, and what was due in that may never
-// come to its turn.
+// Ended counts, by outcome, the transactions that ended From or later, whenever they were due, without
+// background transactions.
+//
+// Throughput follows from it, as from the seconds of a Series, and not from Measurements: in an overload,
+// transactions due in the warm-up fill the measured part, and those due in it may never be sent.
 type Ended struct {
 	From                        time.Duration
 	Committed, Aborted, Unknown uint64
@@ -162,7 +160,7 @@ type Ended struct {
 	Background                  uint64                  // committed beside them, by background clients
 }
 
-// NewEnded returns an Ended with nothing in it.
+// NewEnded returns an empty Ended.
 func NewEnded(from time.Duration) *Ended {
 	return &Ended{From: from, Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
 }
@@ -193,7 +191,7 @@ func (e *Ended) Add(tx *history.Transaction) {
 	}
 }
 
-// Measurements are those of all clients together, without what was due in the warm-up.
+// Measurements holds the measurements of all clients without what was due in the warm-up.
 type Measurements struct {
 	Retries uint64 // attempts beyond the first, of all transactions
 
@@ -204,19 +202,18 @@ type Measurements struct {
 	LatencyAborted  Summary
 	LatencyUnknown  Summary // until they were given up
 
-	// Pacing is from due to sent where the client was free when the transaction was due:
-	// the tool's own error, over all outcomes. In a closed loop without pauses it is empty.
+	// Pacing is the time from due to sent, over all outcomes, if the client was idle when the transaction was
+	// due: the tool's own error. It is empty in a closed loop without pauses.
 	Pacing Summary
 
-	// Clipped counts the values that lie outside the histograms' range of up to
-	// an hour and were taken as its nearest end. Mean and Max have them as they are.
+	// Clipped counts the values outside the histograms' range of an hour, which were counted at its nearest
+	// end. Mean and Max use the exact values.
 	Clipped uint64
 }
 
-// Summary describes a distribution of durations. Mean (rounded down to a nanosecond)
-// and Max are exact. A percentile is the nearest-rank one, as the upper end of its
-// bucket: at most a thousandth or half a microsecond too high, and never above Max.
-// Without values all are zero.
+// Summary describes a distribution of durations. Mean (rounded down to a nanosecond) and Max are exact.
+// Percentiles are nearest-rank and the upper end of their bucket: at most a thousandth or half a microsecond
+// too high, and never above Max. Without values, all fields are zero.
 type Summary struct {
 	Count                               uint64
 	Mean, P50, P90, P95, P99, P999, Max time.Duration
@@ -224,8 +221,8 @@ type Summary struct {
 	all distribution
 }
 
-// Buckets returns the whole distribution with two significant digits, ascending,
-// without the empty buckets. It is nil where there is nothing.
+// Buckets returns the distribution with two significant digits, in ascending order without empty buckets. It
+// returns nil if there are no values.
 func (s *Summary) Buckets() []Bucket {
 	if s.Count == 0 {
 		return nil
@@ -239,7 +236,7 @@ func (s *Summary) Buckets() []Bucket {
 	return twoDigits.buckets(coarse)
 }
 
-// Merge adds up recorders whose clients have ended; a nil one counts nothing.
+// Merge adds up recorders whose clients have ended. Nil recorders are ignored.
 func Merge(recorders ...*Recorder) *Measurements {
 	f := new(Measurements)
 	var all [timeKinds]distribution
@@ -265,7 +262,7 @@ func Merge(recorders ...*Recorder) *Measurements {
 	return f
 }
 
-// distribution is one of all clients.
+// distribution is the distribution over all clients.
 type distribution struct {
 	dense []uint64 // by bucket of three digits; nil where there is nothing
 	exact
@@ -296,7 +293,7 @@ func (d *distribution) join(o *distribution) {
 	}
 }
 
-// quantile is never above the largest duration.
+// quantile returns a quantile that is at most the largest duration.
 func (d *distribution) quantile(q float64) time.Duration {
 	return time.Duration(min(threeDigits.quantile(d.dense, q, d.count), d.max))
 }
@@ -308,11 +305,11 @@ func (d *distribution) summary() Summary {
 	}
 }
 
-// Waits are transactions that were due and never sent. Of each it is only known
-// how long it had waited at least when the load phase ended. The zero Waits has none.
+// Waits counts transactions that were due but never sent. For each, only a lower bound of its waiting time is
+// known. The zero Waits is empty.
 type Waits struct{ all distribution }
 
-// Add counts n of them that had waited as long or longer.
+// Add counts n transactions that waited at least this long.
 func (w *Waits) Add(atLeast time.Duration, n uint64) {
 	if ns := max(int64(atLeast), 0); n > 0 {
 		w.all.counting()[threeDigits.index(min(ns, highest))] += n
@@ -321,16 +318,16 @@ func (w *Waits) Add(atLeast time.Duration, n uint64) {
 	}
 }
 
-// Due is the distribution of all that was due, from when it was due until its end.
-// Unknown ones end when they were given up, and those that were never sent with the load
-// phase: of these two only a lower bound is known.
+// Due is the distribution of all transactions that were due, from the intended start to the end. A
+// transaction of unknown outcome ends when it was given up, and one that was never sent ends with the load
+// phase; for both, the duration is a lower bound.
 type Due struct {
 	Summary
 	AtLeast []string // those that are lower bounds of mean, p50, p90, p95, p99, p999 and max
 }
 
-// Due returns the distribution of all that was due. A percentile is a lower bound
-// if it were more than a hundredth higher had those without an end never ended.
+// Due returns the distribution of all transactions that were due. A percentile is marked as a lower bound if
+// it would be more than 1 % higher had the unfinished transactions never ended.
 func (f *Measurements) Due(never Waits) Due {
 	var ended, all distribution
 	for _, s := range []*Summary{&f.Latency, &f.LatencyRejected, &f.LatencyAborted} {

@@ -16,12 +16,12 @@ import (
 	"stroppy/internal/history"
 )
 
-// lowest is what the buckets of the histograms begin with: a microsecond.
+// lowest is the start of the histograms' buckets: a microsecond.
 const lowest = 1_000
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
-// randomNS is a duration of any magnitude up to an hour and now and then beyond.
+// randomNS returns a duration of any magnitude up to an hour, and sometimes longer.
 func randomNS(r *rand.Rand) int64 {
 	switch r.IntN(30) {
 	case 0:
@@ -94,7 +94,7 @@ func checkSummary(t *testing.T, what string, got Summary, values []int64) {
 	}
 }
 
-// equalCounts compares counts by bucket; buckets that only one of them has are empty.
+// equalCounts compares counts by bucket. A bucket that only one side has must be empty.
 func equalCounts(want []int64, got []uint64) bool {
 	for i := range max(len(want), len(got)) {
 		var w, g uint64
@@ -176,7 +176,7 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 	}
 }
 
-// TestBucketsAreThoseOfHdrHistogram tries the ends of every bucket.
+// TestBucketsAreThoseOfHdrHistogram compares the ends of every bucket.
 func TestBucketsAreThoseOfHdrHistogram(t *testing.T) {
 	h, c := hdrhistogram.New(lowest, highest, 3), threeDigits
 	dense := h.Export().Counts
@@ -220,7 +220,7 @@ func TestCountsBeyondAByteAreCarried(t *testing.T) {
 	}
 }
 
-func TestNothingIsClippedSilently(t *testing.T) {
+func TestClippedValuesAreCounted(t *testing.T) {
 	r := new(Recorder)
 	hour := int64(time.Hour)
 	for _, v := range []int64{hour, hour + 1, 5 * hour} {
@@ -232,8 +232,7 @@ func TestNothingIsClippedSilently(t *testing.T) {
 	}
 }
 
-// manyRecorders records n transactions each into as many recorders as asked for.
-// Latencies spread from about 30 µs to 300 ms.
+// manyRecorders returns recorders with n transactions each. Latencies spread from about 30 µs to 300 ms.
 func manyRecorders(r *rand.Rand, recorders, n int, openLoop bool) []*Recorder {
 	all := make([]*Recorder, recorders)
 	for i := range all {
@@ -253,7 +252,7 @@ func manyRecorders(r *rand.Rand, recorders, n int, openLoop bool) []*Recorder {
 	return all
 }
 
-func TestARecorderIsSmall(t *testing.T) {
+func TestRecorderIsSmall(t *testing.T) {
 	for _, openLoop := range []bool{false, true} {
 		var before, after runtime.MemStats
 		runtime.GC()

@@ -7,9 +7,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestGapAtTheEndsOfTheDrive: a database that stops committing for good, or that
-// begins late, had its longest gap there.
-func TestGapAtTheEndsOfTheDrive(t *testing.T) {
+// TestGapAtTheEndsOfTheLoadPhase checks a database that stops committing permanently or begins late.
+func TestGapAtTheEndsOfTheLoadPhase(t *testing.T) {
 	line := new(Timeline)
 	for at := 2 * time.Second; at <= 10*time.Second; at += 10 * time.Millisecond {
 		tx := history.Transaction{Kind: kindTransfer, Outcome: history.Committed, Due: int64(at), End: int64(at)}
@@ -22,7 +21,7 @@ func TestGapAtTheEndsOfTheDrive(t *testing.T) {
 		11 * time.Second: {0, 2 * time.Second},
 	} {
 		if got := line.LongestGapUntil(end); got != want {
-			t.Errorf("drive of %v: %+v, want %+v", end, got, want)
+			t.Errorf("load phase of %v: %+v, want %+v", end, got, want)
 		}
 	}
 	if got, want := new(Timeline).LongestGapUntil(time.Minute), (Gap{0, time.Minute}); got != want {

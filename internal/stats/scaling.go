@@ -7,31 +7,30 @@ import (
 	"strings"
 )
 
-// Size is the throughput X of N clients or nodes; a repeated run is one of its own.
+// Size is the throughput X of N clients or nodes. A repetition is a separate Size.
 type Size struct{ N, X float64 }
 
 // Scaling is the Universal Scalability Law fitted to measured throughput:
 //
 //	X(N) = λN / (1 + σ(N-1) + κN(N-1))
 //
-// with Lambda the throughput of one, Sigma the contention for what is shared and
-// Kappa the delay of keeping each pair coherent. N. J. Gunther, Guerrilla Capacity
-// Planning, Springer 2007, https://doi.org/10.1007/978-3-540-31010-5; with λ
-// fitted too: http://www.perfdynamics.com/Manifesto/USLscalability.html
+// Lambda is the throughput of one, Sigma the contention for shared resources, and Kappa the cost of coherence
+// between pairs. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007,
+// https://doi.org/10.1007/978-3-540-31010-5; with λ fitted too:
+// http://www.perfdynamics.com/Manifesto/USLscalability.html
 type Scaling struct {
 	Lambda, Sigma, Kappa Interval
 
-	// Sound says that the curve may be shown: it goes through enough measurements and
-	// explains most of their variation. Without it nothing is concluded from the curve.
+	// Sound reports whether the curve may be shown: it is based on enough measurements and explains most of
+	// their variation. Otherwise nothing is concluded from it.
 	Sound bool
 
-	// PeakN is the N of the highest throughput, √((1-σ)/κ) and 1 at least, and
-	// PeakX that throughput. Both are 0 where the data show no peak.
+	// PeakN is the N of the highest throughput, √((1-σ)/κ) but at least 1, and PeakX is that throughput. Both
+	// are 0 if the data show no peak.
 	PeakN, PeakX float64
-	// Extrapolated says that the peak lies beyond every N that was measured.
+	// Extrapolated reports whether the peak is beyond every measured N.
 	Extrapolated bool
-	// Limit is what the throughput approaches without a peak, λ/σ; 0 where the data
-	// do not show it.
+	// Limit is the asymptotic throughput λ/σ if there is no peak; 0 if the data do not show it.
 	Limit float64
 
 	bends bool // κ is above 0, whether the errors are equal or grow with the throughput
@@ -42,23 +41,23 @@ type Scaling struct {
 }
 
 const (
-	// leastSizes is how many different N a fit takes.
+	// leastSizes is the number of different N that a fit needs.
 	leastSizes = 4
-	// leastMeasured is how many measurements a claim takes. Three coefficients leave three
-	// degrees of freedom of six; with fewer the F quantile of an interval is 18.5 or 161,
-	// and R² is high of noise alone.
+	// leastMeasured is the number of measurements that a claim needs. With three coefficients, six
+	// measurements leave three degrees of freedom. With fewer, the F quantile of an interval is 18.5 or 161,
+	// and noise alone gives a high R².
 	leastMeasured = 6
-	// leastR2 is what the curve must explain for a claim: then its residuals have at most
-	// a third of the standard deviation of the throughputs. TestNoiseIsNoPeak shows how
-	// seldom noise alone passes this and an interval of κ above 0.
+	// leastR2 is the R² that a claim needs: the standard deviation of the residuals is then at most a third
+	// of the throughputs'. TestNoiseIsNoPeak shows how rarely noise alone satisfies this and an interval of κ
+	// above 0.
 	leastR2 = 0.9
-	// mostBeyond is how far beyond the largest N a peak, and beyond the best
-	// measured throughput a limit, is still claimed, as a multiple.
+	// mostBeyond is the largest factor by which a claimed peak may exceed the largest N, or a claimed limit
+	// the best measured throughput.
 	mostBeyond = 2
 )
 
-// Efficiency returns X/(N X(1)) of each size, X(1) being the mean of what was measured at
-// N = 1; nil where that was not measured.
+// Efficiency returns X/(N X(1)) for each size, where X(1) is the mean measurement at N = 1. It returns nil if
+// there is none.
 func Efficiency(sizes []Size) []float64 {
 	sum, count := 0.0, 0.0
 	for _, s := range sizes {
@@ -76,22 +75,22 @@ func Efficiency(sizes []Size) []float64 {
 	return shares
 }
 
-// coefficients are λ, σ, κ.
+// coefficients holds λ, σ and κ.
 type coefficients [3]float64
 
 const none, lambda, sigma, kappa = -1, 0, 1, 2
 
-// ceiling are their physical upper bounds: no more than all of the work can wait in line.
+// ceiling holds the physical upper bounds: at most all of the work can be serialized.
 var ceiling = coefficients{math.Inf(1), 1, math.Inf(1)}
 
-// at returns the throughput of n.
+// at returns the throughput at n.
 func (c coefficients) at(n float64) float64 { return c[lambda] * n / c.divisor(n) }
 
 func (c coefficients) divisor(n float64) float64 {
 	return 1 + c[sigma]*(n-1) + c[kappa]*n*(n-1)
 }
 
-// without sets those to 0 that change no measured throughput by more than rounding.
+// without sets those coefficients to 0 that change no measured throughput by more than rounding.
 func (c coefficients) without(most float64) coefficients {
 	const rounding = 1e-9
 	if c[sigma]*most < rounding {
@@ -103,33 +102,32 @@ func (c coefficients) without(most float64) coefficients {
 	return c
 }
 
-// gradient returns the derivatives of the throughput of n.
+// gradient returns the derivatives of the throughput at n.
 func (c coefficients) gradient(n float64) coefficients {
 	d := c.divisor(n)
 	slope := -c[lambda] * n * (n - 1) / (d * d)
 	return coefficients{n / d, slope, slope * n}
 }
 
-// At returns the throughput that the law predicts of n.
+// At returns the throughput that the law predicts for n.
 func (s Scaling) At(n float64) float64 {
 	return coefficients{s.Lambda.Value, s.Sigma.Value, s.Kappa.Value}.at(n)
 }
 
-// FitScaling fits the law to the sizes by least squares of X, with λ > 0, 0 ≤ σ ≤ 1 and κ ≥ 0.
-// It takes four different N, because three coefficients pass exactly through three points.
-// What N counts, such as clients, is said in errors and in Detail.
+// FitScaling fits the law to the sizes by least squares of X, with λ > 0, 0 ≤ σ ≤ 1 and κ ≥ 0. It needs four
+// different N, because three coefficients pass exactly through three points. what names the unit of N, such
+// as clients, in errors and in Detail.
 //
-// An interval is where the sum of squares, with that coefficient held and the
-// others fitted again within their bounds, stays below the minimum times
-// 1+F/(points-3), F being the quantile of the F distribution with 1 and points-3
-// degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
-// Regression Analysis and Its Applications, Wiley 1988, ch. 6,
-// https://doi.org/10.1002/9780470316757). One without an upper end is not known.
+// An interval contains the values of a coefficient for which the sum of squares, with the other coefficients
+// fitted again within their bounds, is below the minimum times 1+F/(points-3). F is the quantile of the F
+// distribution with 1 and points-3 degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts,
+// Nonlinear Regression Analysis and Its Applications, Wiley 1988, ch. 6,
+// https://doi.org/10.1002/9780470316757). An interval without an upper end is not known.
 func FitScaling(what string, sizes []Size) (Scaling, error) {
 	if err := checkSizes(what, sizes); err != nil {
 		return Scaling{}, err
 	}
-	// As parts of the highest throughput, sums of squares are comparable to 1.
+	// Relative to the highest throughput, sums of squares are comparable to 1.
 	unit, most, each := 0.0, 0.0, 0.0 // the highest throughput, N, and throughput per N
 	for _, s := range sizes {
 		unit, most, each = max(unit, s.X), max(most, s.N), max(each, s.X/s.N)
@@ -142,7 +140,7 @@ func FitScaling(what string, sizes []Size) (Scaling, error) {
 	bent := coefficients{each / unit, 0.1 / most, 0.1 / (most * most)} // a little, from the straight line
 	c, squares, ok := bestFit(scaled, bent, none)
 	if !ok {
-		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape comes near them", len(sizes))
+		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape is close to them", len(sizes))
 	}
 	c = c.without(most)
 	s := Scaling{
@@ -179,8 +177,7 @@ func checkSizes(what string, sizes []Size) error {
 	return nil
 }
 
-// conclude sets what the coefficients of so many measurements show; most is the largest N
-// and best the highest throughput measured.
+// conclude sets what the coefficients show. most is the largest N, and best the highest measured throughput.
 func (s *Scaling) conclude(what string, measured int, most, best float64) {
 	const more = "measure each step several times (--repeat 3)"
 	switch {
@@ -207,7 +204,7 @@ func (s *Scaling) conclude(what string, measured int, most, best float64) {
 	}
 }
 
-// peak claims the peak of a κ that is above 0.
+// peak claims the peak if κ is above 0.
 func (s *Scaling) peak(what string, most, best float64) {
 	n := max(1, math.Sqrt(max(0, 1-s.Sigma.Value)/s.Kappa.Value))
 	if n > mostBeyond*most {
@@ -225,7 +222,7 @@ func (s *Scaling) peak(what string, most, best float64) {
 	s.above(s.PeakX, best, "the curve's peak")
 }
 
-// limit claims what the throughput approaches where κ is 0.
+// limit claims the asymptotic throughput if κ is 0.
 func (s *Scaling) limit(what string, most, best float64) {
 	limit := s.Lambda.Value / s.Sigma.Value
 	switch {
@@ -240,22 +237,21 @@ func (s *Scaling) limit(what string, most, best float64) {
 	}
 }
 
-// above says where the best measurement is above what the curve claims.
+// above describes a best measurement that exceeds the claim.
 func (s *Scaling) above(claim, best float64, what string) {
 	if best > claim {
 		s.Detail += fmt.Sprintf("; the highest measured, %s, is above %s", rate(best), what)
 	}
 }
 
-// sample is a size and what its residual is multiplied by.
+// sample is a size with the weight of its residual.
 type sample struct {
 	Size
 	weight float64
 }
 
-// bendsRelatively says that κ's interval is above 0, too, where each residual counts by
-// its share of the throughput. Of throughputs whose errors are such shares, least
-// squares of X alone claims a peak in one of nine where there is none.
+// bendsRelatively reports whether κ's interval is also above 0 with residuals relative to the throughput. If
+// errors are relative, least squares of X alone claims a false peak in one of nine cases.
 func bendsRelatively(sizes []sample, c coefficients) bool {
 	shares := slices.Clone(sizes)
 	for i := range shares {
@@ -268,7 +264,7 @@ func bendsRelatively(sizes []sample, c coefficients) bool {
 	return profile(shares, best, squares, kappa).Low > 0
 }
 
-// residue returns the sum of squares that c leaves; false where c is no curve.
+// residue returns the sum of squares for c, and false if c is not a curve.
 func residue(sizes []sample, c coefficients) (float64, bool) {
 	var sum float64
 	for _, s := range sizes {
@@ -281,10 +277,9 @@ func residue(sizes []sample, c coefficients) (float64, bool) {
 	return sum, c[lambda] > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// bestFit searches from c for the coefficients of the least sum of squares within their bounds,
-// by the method of Levenberg and Marquardt with steps scaled by each coefficient's own
-// curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700. The one that is held
-// keeps its value.
+// bestFit finds, starting from c, the coefficients with the least sum of squares within their bounds. It uses
+// the Levenberg-Marquardt method with steps scaled by each coefficient's curvature (J. J. Moré, 1978,
+// https://doi.org/10.1007/BFb0067700). The coefficient held keeps its value.
 func bestFit(sizes []sample, c coefficients, held int) (coefficients, float64, bool) {
 	squares, ok := residue(sizes, c)
 	const (
@@ -312,11 +307,11 @@ func bestFit(sizes []sample, c coefficients, held int) (coefficients, float64, b
 	return c, squares, ok
 }
 
-// stepped returns the coefficients after one step; they are the same where there is none.
+// stepped returns the coefficients after one step, or the same coefficients if no step is possible.
 func (c coefficients) stepped(sizes []sample, held int, damping float64) coefficients {
 	free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held })
 	for len(free) > 0 {
-		// Least squares of the residuals, and below them of the damped step itself.
+		// The least-squares problem contains the residuals and the damped step itself.
 		left := make([]float64, len(sizes)+len(free))
 		slopes := make([][]float64, len(free))
 		for column := range slopes {
@@ -389,7 +384,7 @@ func profile(sizes []sample, best coefficients, squares float64, which int) Inte
 	return i
 }
 
-// boundary returns where outside begins between a value inside and one outside.
+// boundary returns the point between inside and out at which outside becomes true.
 func boundary(inside, out float64, outside func(float64) bool) float64 {
 	for range 20 {
 		middle := (inside + out) / 2

@@ -11,13 +11,12 @@ import (
 
 func within(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance }
 
-// The published examples of N. J. Gunther, Guerrilla Capacity Planning, Springer
-// 2007, as the R package usl ships them; its documentation prints the fits:
-// https://www.rdocumentation.org/packages/usl
+// These are the published examples of N. J. Gunther, Guerrilla Capacity Planning, Springer 2007, from the R
+// package usl, whose documentation prints the fits: https://www.rdocumentation.org/packages/usl
 var (
-	// Sun SPARCcenter 2000, SPEC SDM91: scripts an hour by users.
+	// A Sun SPARCcenter 2000, SPEC SDM91: scripts per hour by users.
 	sparc = []Size{{1, 64.9}, {18, 995.9}, {36, 1652.4}, {72, 1853.2}, {108, 1828.9}, {144, 1775.0}, {216, 1702.2}}
-	// A ray tracer on an SGI Origin 2000: operations a second by processors.
+	// A ray tracer on an SGI Origin 2000: operations per second by processors.
 	tracer = []Size{{1, 20}, {4, 78}, {8, 130}, {12, 170}, {16, 190}, {20, 200}, {24, 210}, {28, 230}, {32, 260}, {48, 280}, {64, 310}}
 )
 
@@ -42,8 +41,7 @@ func TestFitScalingPublished(t *testing.T) {
 	if s.PeakN != 0 || s.PeakX != 0 || !within(s.Limit, 378.2, 0.1) || s.Kappa.Low != 0 || s.Kappa.High <= 0 || !strings.Contains(s.Detail, "no peak is seen up to 64 clients: the throughput approaches 378/s") {
 		t.Errorf("ray tracer: %+v", s)
 	}
-	// The package's intervals, from standard errors, are 0.0337 to 0.0819 and
-	// 17.9 to 25.8.
+	// The package's intervals, from standard errors, are 0.0337 to 0.0819 and 17.9 to 25.8.
 	if !within(s.Sigma.Low, 0.0337, 0.012) || !within(s.Sigma.High, 0.0819, 0.012) || !within(s.Lambda.Low, 17.9, 2) || !within(s.Lambda.High, 25.8, 2) {
 		t.Errorf("ray tracer: σ %v, λ %v", s.Sigma, s.Lambda)
 	}
@@ -68,7 +66,7 @@ func TestFitScalingCoverage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, c := range []Interval{s.Lambda, s.Sigma, s.Kappa} {
-				// A bound that the truth lies on is found to the bisection's step.
+				// A bound on which the true value lies is found to the precision of the bisection.
 				if c.Holds(truth[i]) || c.Known() && within(c.Low, truth[i], 1e-9) {
 					held[i]++
 				}
@@ -85,8 +83,7 @@ func TestFitScalingCoverage(t *testing.T) {
 	}
 }
 
-// TestFitScalingExact: points on a curve give its coefficients, whatever the unit
-// of the throughput.
+// TestFitScalingExact checks that points on a curve return its coefficients, for any unit of the throughput.
 func TestFitScalingExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 31))
 	for range 300 {
@@ -163,9 +160,9 @@ func TestFitScalingDegenerate(t *testing.T) {
 	}
 }
 
-// TestNothingIsClaimedOfABadFit: a best measured throughput of 119,692/s and a fit with an
-// R² of 0.21, whose peak would be below that.
-func TestNothingIsClaimedOfABadFit(t *testing.T) {
+// TestBadFitClaimsNothing uses a best measurement of 119,692/s and a fit with an R² of 0.21, whose peak would
+// be below that.
+func TestBadFitClaimsNothing(t *testing.T) {
 	s, err := FitScaling("clients", []Size{{1, 87_000}, {2, 119_692}, {4, 96_000}, {8, 104_000}, {16, 101_000}, {32, 92_000}, {64, 103_000}})
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +172,7 @@ func TestNothingIsClaimedOfABadFit(t *testing.T) {
 	}
 }
 
-// TestBestAboveTheCurve: a measurement above the claim is reported.
+// TestBestAboveTheCurve checks that a measurement above the claim is reported.
 func TestBestAboveTheCurve(t *testing.T) {
 	truth := coefficients{1000, 0.05, 0.001}
 	var sizes []Size
@@ -189,8 +186,8 @@ func TestBestAboveTheCurve(t *testing.T) {
 	}
 }
 
-// TestEfficiency: one client is 100 % of itself; without one there is none.
-func TestEfficiency(t *testing.T) {
+// TestEfficiencyNeedsOne checks that the efficiency is relative to N = 1 and absent without it.
+func TestEfficiencyNeedsOne(t *testing.T) {
 	got := Efficiency([]Size{{1, 90}, {2, 150}, {1, 110}, {4, 200}})
 	for i, want := range []float64{0.9, 0.75, 1.1, 0.5} {
 		if !within(got[i], want, 1e-12) {
@@ -205,8 +202,8 @@ func TestEfficiency(t *testing.T) {
 	}
 }
 
-// TestNoiseIsNoPeak: of throughputs that do not depend on N, or that only level off, a peak
-// is claimed in at most one of twenty, as the intervals say.
+// TestNoiseIsNoPeak checks that constant or saturating throughputs lead to a claimed peak in at most one of
+// twenty cases, in agreement with the intervals.
 func TestNoiseIsNoPeak(t *testing.T) {
 	tier.SkipUnderRace(t)
 	const trials = 120
@@ -227,8 +224,7 @@ func TestNoiseIsNoPeak(t *testing.T) {
 	}
 }
 
-// TestPhysicalBounds: whatever was measured, no coefficient and no end of its interval
-// leaves its bounds.
+// TestPhysicalBounds checks that no coefficient or interval exceeds its bounds, for any measurements.
 func TestPhysicalBounds(t *testing.T) {
 	tier.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(3, 5))

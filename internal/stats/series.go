@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// Second is one second of a run: what ended in it, and the latency of what committed.
+// Second describes one second of a run: what ended in it, and the latency of what committed.
 type Second struct {
 	Second                                int // whole seconds since the run's start: [Second, Second+1)
 	Committed, Rejected, Aborted, Unknown uint64
@@ -17,13 +17,12 @@ type Second struct {
 	Waiting                               uint64        // transactions that were due and not sent at its end
 }
 
-// maxSeconds is the longest run that a series is made of, 60 days.
+// maxSeconds limits a series to a run of 60 days.
 const maxSeconds = 60 * 24 * 60 * 60
 
-// Timeline gathers a run second by second from its transactions, in any order, in one
-// pass. It takes about 2 kB for each second of the run, and at most 24 MB for the gaps.
-// What ran in the background does not count; the warm-up does. The zero Timeline has
-// nothing in it.
+// Timeline collects a run second by second from its transactions, in any order and in one pass. It takes
+// about 2 kB for each second of the run, and at most 24 MB for the gaps. Background transactions are ignored;
+// the warm-up counts. The zero Timeline is empty.
 type Timeline struct {
 	seconds  []*bin // nil where nothing ended
 	gaps     commits
@@ -31,29 +30,29 @@ type Timeline struct {
 	waiting  []int64 // by second: how many more wait at its end than at the end before
 }
 
-// bin is one second while it is being gathered.
+// bin is one second while it is being collected.
 type bin struct {
 	Second
 	latency counts
 	max     int64
 }
 
-// Add counts one transaction. One that did not end within 60 days after the
-// run's start is an error: no run does that.
+// Add counts one transaction. A transaction that did not end within 60 days after the run's start is an
+// error.
 func (t *Timeline) Add(tx *history.Transaction) error {
 	if tx.Kind.Background() {
 		return nil
 	}
 	n := tx.End / int64(time.Second)
 	if tx.End < 0 || n >= maxSeconds {
-		return fmt.Errorf("make the series of the run: transaction %s ended %v after the run's start, which no run does: the history is wrong",
+		return fmt.Errorf("make the series of the run: transaction %s ended %v after the run's start, which is beyond the limit: the history is damaged",
 			tx.ID, time.Duration(tx.End))
 	}
 	if n >= int64(len(t.seconds)) {
 		t.seconds = slices.Grow(t.seconds, int(n)+1-len(t.seconds))[:n+1]
 	}
-	// It waits at the end of each second from the one in which it was due to the last
-	// one before it was sent.
+	// The transaction waits at the end of each second from the one in which it was due to the last one before
+	// it was sent.
 	sent := min(max(tx.Sent/int64(time.Second), 0), n)
 	if due := min(max(tx.Due/int64(time.Second), 0), sent); due < sent {
 		t.waitFrom(due, 1)
@@ -82,7 +81,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 	return nil
 }
 
-// waitFrom changes by more how many wait at the ends of the seconds from n on.
+// waitFrom adds more to the number of waiting transactions at the ends of the seconds from n on.
 func (t *Timeline) waitFrom(n, more int64) {
 	if n >= int64(len(t.waiting)) {
 		t.waiting = slices.Grow(t.waiting, int(n)+1-len(t.waiting))[:n+1]
@@ -90,12 +89,11 @@ func (t *Timeline) waitFrom(n, more int64) {
 	t.waiting[n] += more
 }
 
-// AddUnsent counts transactions that were due and never sent, which no history holds,
-// by the second in which they were due. They wait to the last second of byDue, in which
-// the load phase ended.
+// AddUnsent counts transactions that were due but never sent, which no history contains, by the second in
+// which they were due. They wait until the last second of byDue, in which the load phase ended.
 func (t *Timeline) AddUnsent(byDue []uint64) error {
 	if len(byDue) > maxSeconds {
-		return fmt.Errorf("make the series of the run: a load phase of %d seconds is none that was ever made", len(byDue))
+		return fmt.Errorf("make the series of the run: a load phase of %d seconds is impossible", len(byDue))
 	}
 	var all int64
 	for n, count := range byDue {
@@ -110,8 +108,8 @@ func (t *Timeline) AddUnsent(byDue []uint64) error {
 	return nil
 }
 
-// Series returns every second from the run's start to the last one in which a
-// transaction ended, or at whose end one waited.
+// Series returns every second from the run's start to the last one in which a transaction ended or at whose
+// end one waited.
 func (t *Timeline) Series() []Second {
 	series := make([]Second, max(len(t.seconds), len(t.waiting)-1))
 	dense := make([]uint64, twoDigits.size())
@@ -137,8 +135,8 @@ func (t *Timeline) Series() []Second {
 	return series
 }
 
-// LongestGapUntil returns the longest time in which nothing committed; see Gap. The
-// run's start and the end of its load phase are ends of a gap as well.
+// LongestGapUntil returns the longest time without a commit; see Gap. The run's start and the end of its load
+// phase limit gaps too.
 func (t *Timeline) LongestGapUntil(end time.Duration) (g Gap) {
 	for from, to := range t.gaps.between(end) {
 		if gap := (Gap{From: from, To: min(to, end)}); gap.Length() > g.Length() {
@@ -148,11 +146,11 @@ func (t *Timeline) LongestGapUntil(end time.Duration) (g Gap) {
 	return g
 }
 
-// Adder gathers transactions: an Ended, a Breakdown.
+// Adder collects transactions; examples are Ended and Breakdown.
 type Adder interface{ Add(tx *history.Transaction) }
 
-// Read gathers all transactions of a recorded history, and adds them to the others too.
-// After an error it holds what came before.
+// Read adds all transactions of a recorded history, also to the others. After an error it contains the
+// earlier transactions.
 func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], others ...Adder) error {
 	for rec, err := range transactions {
 		if err != nil {
@@ -168,8 +166,7 @@ func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], others ..
 	return nil
 }
 
-// TPS returns the median and the most of the Throughput; nil of fewer than two seconds, of
-// which one is in the middle of none and best of none.
+// TPS returns the median and the maximum of the Throughput. Both are nil for fewer than two seconds.
 func TPS(series []Second, from, to int) (middle, most *float64) {
 	committed := Throughput(series, from, to)
 	if len(committed) < 2 {
@@ -178,7 +175,8 @@ func TPS(series []Second, from, to int) (middle, most *float64) {
 	return new(Median(committed)), new(slices.Max(committed))
 }
 
-// Median sorts the values, one at least; of an even number it is the mean of the middle two.
+// Median sorts values, which must not be empty, and returns their median. For an even number it is the mean
+// of the middle two.
 func Median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// recorded yields txs as a history does: one Transaction, used again and again.
+// recorded yields txs like a history, reusing one Transaction.
 func recorded(txs []history.Transaction, end error) iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
 		var tx history.Transaction
@@ -30,7 +30,7 @@ func recorded(txs []history.Transaction, end error) iter.Seq2[history.Record, er
 	}
 }
 
-// randomRun has clients whose blocks come one after the other, with pauses.
+// randomRun returns the transactions of clients whose blocks follow each other, with pauses.
 func randomRun(r *rand.Rand) (txs []history.Transaction) {
 	span := int64(time.Second) * int64(1+r.IntN(20))
 	pause := r.Int64N(span)
@@ -120,8 +120,8 @@ func checkSecond(t *testing.T, i int, got, want Second, latencies []int64) {
 	}
 }
 
-// TestUnsentTransactionsWait: what was never sent is in no history, and waited
-// until the end of the load phase.
+// TestUnsentTransactionsWait checks that a transaction that was never sent waits until the end of the load
+// phase.
 func TestUnsentTransactionsWait(t *testing.T) {
 	line := new(Timeline)
 	late := history.Transaction{Outcome: history.Committed, Due: 5e8, Sent: 22e8, End: 29e8}
@@ -253,8 +253,8 @@ func TestTPS(t *testing.T) {
 	}
 }
 
-// TestAnHourTakesLittleMemory keeps the time line of an hour at 50 commits a
-// second; more of them only make the counts higher.
+// TestAnHourTakesLittleMemory keeps the timeline of an hour at 50 commits per second; a higher rate only
+// increases the counts.
 func TestAnHourTakesLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -298,8 +298,7 @@ func BenchmarkTimeline(b *testing.B) {
 	}
 }
 
-// seriesOf returns a recorded history second by second. With an error comes what was
-// read before it.
+// seriesOf returns a recorded history second by second. With an error, it returns what was read before.
 func seriesOf(transactions iter.Seq2[history.Record, error]) ([]Second, error) {
 	t := new(Timeline)
 	err := t.Read(transactions)

@@ -2,29 +2,29 @@ package stats
 
 import "time"
 
-// LeastSilence is the shortest time without a request that counts as silence: every database makes
-// shorter pauses.
+// LeastSilence is the shortest time without a request that counts as silence. Every database has shorter
+// pauses.
 const LeastSilence = leastNoise
 
-// longAgainst is how many times the latency a silence must last.
+// longAgainst is the factor by which a silence must exceed the latency.
 const longAgainst = 10
 
-// SilenceFrom returns from which length on a time without a request is long against the 99th
-// percentile of the latency.
+// SilenceFrom returns the time without a request that counts as long, given the 99th percentile of the
+// latency.
 func SilenceFrom(p99 time.Duration) time.Duration { return max(LeastSilence, longAgainst*p99) }
 
-// Silence is the time in which clients that waited for the database sent nothing. The requests that
-// they would have sent are in no percentile (coordinated omission). Its lengths are exact to two
-// cells; see silences. The zero Silence is none.
+// Silence is the time in which clients that waited for the database sent nothing. The requests that they
+// would have sent are in no percentile (coordinated omission). Its lengths are exact to two cells; see
+// silences. The zero Silence means none.
 type Silence struct {
 	Total   time.Duration
 	Longest Gap
 	Count   int
 }
 
-// silences counts, by cell of time, the requests that were sent and those that began and stopped
-// to wait for an answer. A cell is a millisecond in a run of up to 17 minutes, and twice that each
-// time the run is twice as long. It takes 8 MB at most.
+// silences counts, for each time cell, the requests that were sent, and those that began and stopped waiting
+// for a reply. A cell is a millisecond wide in a run of up to 17 minutes; the width doubles each time the run
+// is twice as long. It takes at most 8 MB.
 type silences struct {
 	cells   []request
 	doubled uint  // how often the width was
@@ -38,10 +38,10 @@ type request struct {
 
 func (s *silences) width() int64 { return firstWidth << s.doubled }
 
-// cell is the number of the cell of a time. A division by a constant is cheap.
+// cell returns the number of the cell of a time. Division by a constant is cheap.
 func (s *silences) cell(at int64) int { return int(at / firstWidth >> s.doubled) }
 
-// add counts one request: when its client wanted to send it, when it was sent, and when it ended.
+// add counts one request with its intended start, its actual start and its end.
 func (s *silences) add(due, sent, end int64) {
 	for s.cell(end) >= maxCells {
 		s.widen()
@@ -61,7 +61,7 @@ func (s *silences) add(due, sent, end int64) {
 	s.cells[min(max(s.cell(sent), 0), last)].sent++
 }
 
-// widen joins each two neighboring cells.
+// widen merges pairs of adjacent cells.
 func (s *silences) widen() {
 	for i, half := range s.cells {
 		if i%2 == 0 {
@@ -77,12 +77,12 @@ func (s *silences) widen() {
 	s.doubled++
 }
 
-// LastSent returns when the last request was sent, since the run's start.
+// LastSent returns when the last request was sent, relative to the run's start.
 func (t *Timeline) LastSent() time.Duration { return time.Duration(t.requests.last) }
 
-// Silence returns the silence of a closed loop from from to to that lasts at least so long at a
-// time. If the clients pause between two transactions, only time in which one waits for an answer
-// counts; otherwise they always wait.
+// Silence returns the silence of a closed loop in [from, to], counting periods of at least least. If the
+// clients pause between transactions, only time in which one waits for a reply counts; otherwise they always
+// wait.
 func (t *Timeline) Silence(from, to, least time.Duration, pauses bool) (s Silence) {
 	w := t.requests.width()
 	var waiting int64

@@ -17,8 +17,8 @@ func (t *Timeline) request(test *testing.T, due, sent, end time.Duration) {
 	}
 }
 
-// loop adds the transactions of one client that sends each when the last one was answered, or after
-// a pause.
+// loop adds the transactions of one client, which sends each after the reply to the last one, or after a
+// pause.
 func (t *Timeline) loop(test *testing.T, from, to, latency, pause time.Duration) {
 	for at := from; at < to; at += latency + pause {
 		t.request(test, at, at, at+latency)
@@ -44,8 +44,8 @@ func TestSilenceOfAnOutage(t *testing.T) {
 	}
 }
 
-// TestSilenceNeedsThatNobodySends: refused requests that end at once are requests, and so is a
-// client that another one's outage does not stop.
+// TestSilenceNeedsThatNobodySends checks that rejected requests count as requests, and so do requests of a
+// client outside the outage.
 func TestSilenceNeedsThatNobodySends(t *testing.T) {
 	line := new(Timeline)
 	line.request(t, 0, 0, 5*time.Second)
@@ -55,7 +55,7 @@ func TestSilenceNeedsThatNobodySends(t *testing.T) {
 	}
 }
 
-// TestSilenceOfALostSession: a client that waits for a new session has nothing in flight.
+// TestSilenceOfALostSession checks a client that waits for a new session, with no request in progress.
 func TestSilenceOfALostSession(t *testing.T) {
 	line := new(Timeline)
 	line.loop(t, 0, 2*time.Second, milli, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// SteadyState says whether a throughput is in a steady state, as a result holds it.
+// SteadyState states whether a throughput is in a steady state, as results record it.
 type SteadyState string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Unsteady      SteadyState = "unsteady"
 )
 
-// Steadiness says whether the throughput and the latency of a run are in a steady state.
+// Steadiness is the assessment of whether the throughput and the latency of a run are in a steady state.
 type Steadiness struct {
 	State  SteadyState `json:"status"`
 	From   int         `json:"from_s"`       // where it is steady: the second from which on, since the run's start
@@ -26,33 +26,34 @@ type Steadiness struct {
 	Of     string      `json:"of,omitempty"` // what is not steady: OfLatency; empty: the throughput
 }
 
-// OfLatency is Steadiness.Of if the throughput was steady and the latency was not.
+// OfLatency is Steadiness.Of if the throughput was steady but the latency was not.
 const OfLatency = "latency"
 
 const (
-	// LeastSteady is the fewest seconds without a fault that are assessed.
+	// LeastSteady is the minimal number of seconds without a fault for an assessment.
 	LeastSteady = 30
-	// mserBatch is the length of a batch in MSER-5, of which there are at least and at most so many.
+	// mserBatch is the length of a batch in MSER-5; leastMSER and mostMSER limit the number of batches.
 	mserBatch, leastMSER, mostMSER = 5, 20, 360
-	// mostWarming is the part of the run that may pass before the steady state.
+	// mostWarming is the share of the run that may pass before the steady state.
 	mostWarming = 1. / 3
-	// trendBatches are those of the test of a trend: neighbours in 15 batches hardly
-	// know of each other; among single seconds the test finds too many trends.
+	// trendBatches is the number of batches in the test for a trend. Neighbors among 15 batches are nearly
+	// independent; with single seconds, the test finds too many trends.
 	trendBatches = 15
-	// trendChance is how rarely a trend may be found where there is none; trendSize is
-	// the change, as a part of the mean, below which a trend does not matter.
+	// trendChance is the allowed probability of a false trend. trendSize is the relative change below which a
+	// trend does not matter.
 	trendChance, trendSize = 0.01, 0.05
-	// levelSize is how far the mean of a quarter may be from that of the whole,
-	// and levelNoise how many standard errors of its seconds' noise it must be.
+	// levelSize is the allowed relative distance of a quarter's mean from the total mean. levelNoise is the
+	// number of standard errors that it must exceed too.
 	levelSize, levelNoise = 0.10, 3
-	// leastPart is the fewest seconds of such a part of the load phase.
+	// leastPart is the minimal number of seconds in such a part of the load phase.
 	leastPart = 10
-	// latencyTrend and latencyLevel are the factors of the latency that matter as trendSize and
-	// levelSize do of the throughput: single seconds of a percentile vary more.
+	// latencyTrend and latencyLevel are the factors of the latency that correspond to trendSize and
+	// levelSize. They are larger because the percentiles of single seconds vary more.
 	latencyTrend, latencyLevel = 1.25, 1.5
-	// mostUncertain is how exactly the mean must be known for steady to be said.
+	// mostUncertain is the relative error of the mean up to which a run may be called steady.
 	mostUncertain = 0.10
-	// The start differs from the rest by more than so many standard errors, and this part.
+	// The start differs from the rest if the difference exceeds this number of standard errors and this
+	// share.
 	shownDifference, leastDifference = 3, 0.02
 )
 
@@ -123,8 +124,8 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	return steady
 }
 
-// warming returns how many values belong to the start that is unlike the rest;
-// late says that they are more than a third.
+// warming returns the number of values in the start that differs from the rest. late reports whether they are
+// more than a third.
 func warming(values []float64) (cut int, late bool) {
 	n := len(values)
 	size := min(max(n/leastMSER, 1), mserBatch)
@@ -143,7 +144,7 @@ func warming(values []float64) (cut int, late bool) {
 	return cut, float64(cut) > mostWarming*float64(n)
 }
 
-// mser returns how many batches at the start to leave out, half of them at most.
+// mser returns the number of batches to cut off at the start, at most half of them.
 func mser(batches []float64) (cut int) {
 	best := math.Inf(1)
 	for d := range len(batches)/2 + 1 {
@@ -155,15 +156,15 @@ func mser(batches []float64) (cut int) {
 	return cut
 }
 
-// hasTrend reports whether there is a trend that matters over trendBatches values or more.
+// hasTrend reports whether trendBatches or more values have a relevant trend.
 func hasTrend(values []float64) bool {
 	y := batchMeans(values, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
 	return math.Abs(change) >= trendSize*meanOf(y) && trendProbability(y) < trendChance
 }
 
-// senSlope returns the median of the slopes between all pairs of two or more.
-// P. K. Sen, JASA 63, 1968, https://doi.org/10.1080/01621459.1968.10480934
+// senSlope returns the median of the slopes between all pairs of two or more values. P. K. Sen, JASA 63,
+// 1968, https://doi.org/10.1080/01621459.1968.10480934
 func senSlope(y []float64) float64 {
 	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
 	for i := range y {
@@ -174,8 +175,8 @@ func senSlope(y []float64) float64 {
 	return Median(slopes)
 }
 
-// trendProbability returns how probable a Mann-Kendall statistic at least this
-// far from zero is without a trend, by the test of Hamed and Rao.
+// trendProbability returns the probability of a Mann-Kendall statistic at least this far from zero without a
+// trend, by the test of Hamed and Rao.
 func trendProbability(y []float64) float64 {
 	n := float64(len(y))
 	var s float64
@@ -200,9 +201,9 @@ func trendProbability(y []float64) float64 {
 	return 2 * normalTail(z)
 }
 
-// rankCorrection returns n/n* of Hamed and Rao: by how much the autocorrelation
-// of the ranks, of the values without their trend, makes the variance of the
-// statistic larger, and 1 at least. Only correlations significant at 5 % count.
+// rankCorrection returns n/n* of Hamed and Rao, at least 1: the factor by which the autocorrelation of the
+// ranks of the detrended values increases the variance of the statistic. Only correlations significant at 5 %
+// count.
 func rankCorrection(y []float64) float64 {
 	slope := senSlope(y)
 	free := make([]float64, len(y))
@@ -221,7 +222,7 @@ func rankCorrection(y []float64) float64 {
 	return max(1, 1+2/(n*(n-1)*(n-2))*sum)
 }
 
-// ranked returns the rank of each value, equal ones sharing their mean rank.
+// ranked returns the rank of each value. Equal values share their mean rank.
 func ranked(y []float64) []float64 {
 	ranks := make([]float64, len(y))
 	for i, v := range y {
@@ -234,8 +235,8 @@ func ranked(y []float64) []float64 {
 	return ranks
 }
 
-// strayLevel returns the part of the values whose mean is furthest from the
-// whole's, where it is too far; otherwise length is 0.
+// strayLevel returns the quarter whose mean is furthest from the total mean, if it is too far; otherwise
+// length is 0.
 func strayLevel(values []float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
 	whole := meanOf(values)
@@ -252,9 +253,8 @@ func strayLevel(values []float64) (level float64, at, length int) {
 	return level, at, length
 }
 
-// stepNoise returns the variance of the noise from one value to the next, to which slow changes
-// hardly add: J. von Neumann and others, Annals of Mathematical Statistics 12, 1941,
-// https://doi.org/10.1214/aoms/1177731746
+// stepNoise returns the variance of the noise between adjacent values, to which slow changes add little: J.
+// von Neumann and others, Annals of Mathematical Statistics 12, 1941, https://doi.org/10.1214/aoms/1177731746
 func stepNoise(values []float64) (variance float64) {
 	for i := 1; i < len(values); i++ {
 		variance += (values[i] - values[i-1]) * (values[i] - values[i-1])
@@ -262,7 +262,7 @@ func stepNoise(values []float64) (variance float64) {
 	return variance / (2 * float64(len(values)-1))
 }
 
-// describe says how values changed, as what fits it better: a step or a slow change.
+// describe states how values changed: as a step or slowly, whichever fits better.
 func describe(values []float64, seconds []int) string {
 	n := len(values)
 	intercept, slope, leftByLine := fitLine(values)
@@ -279,7 +279,7 @@ func describe(values []float64, seconds []int) string {
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
 }
 
-// bestStep returns where one step fits best, and the part of the variation that it leaves.
+// bestStep returns the position at which one step fits best, and the unexplained share of the variation.
 func bestStep(values []float64) (at int, left float64) {
 	var all, squares, before float64
 	for _, v := range values {

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// course of throughput over a load phase, in committed transactions a second.
+// drive returns the throughput of a load phase, in committed transactions per second.
 func drive(seconds int, at func(second int) float64) []Second {
 	series := make([]Second, seconds)
 	for i := range series {
@@ -74,8 +74,8 @@ func TestSteadiness(t *testing.T) {
 	}
 }
 
-// TestSteadinessLeavesFaultsOut: a database that is slower while it is hurt, and
-// only then, is steady; the time since the run's start is kept.
+// TestSteadinessLeavesFaultsOut checks that a database that is slower only during faults is steady, and that
+// times remain relative to the run's start.
 func TestSteadinessLeavesFaultsOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 4))
 	series := drive(120, func(s int) float64 {
@@ -101,8 +101,8 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 	}
 }
 
-// TestSteadinessFalseAlarms: a load phase that is at rest, with neighbours alike, is
-// seldom reported not to be; one that declines by a fifth seldom escapes.
+// TestSteadinessFalseAlarms checks that a steady load phase with correlated neighbors is rarely reported as
+// unsteady, and that a decline by a fifth is rarely missed.
 func TestSteadinessFalseAlarms(t *testing.T) {
 	tier.SkipUnderRace(t)
 	const trials = 200
@@ -131,9 +131,8 @@ func TestSteadinessFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestTrendChance compares the test of the trend with its meaning: without a
-// trend it finds one at 1 % in about 1 % of independent series, and in hardly more
-// where neighbours are alike.
+// TestTrendChance checks that the test for a trend at 1 % finds one in about 1 % of independent series
+// without a trend, and in few more if neighbors are correlated.
 func TestTrendChance(t *testing.T) {
 	for rho, most := range map[float64]int{0: 18, 0.5: 18, 0.9: 35} {
 		r := rand.New(rand.NewPCG(8, 8))

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// unsteadyLatency returns how the latency changed over these seconds of a series, as the end of a
-// sentence; empty if it did not, or if fewer than LeastSteady of them have a latency. It tests the
-// logarithm, so that a factor counts alike in both directions.
+// unsteadyLatency describes how the latency changed over these seconds, as the end of a sentence. It returns
+// an empty string if it did not change, or if fewer than LeastSteady seconds have a latency. The test uses
+// the logarithm, so that a factor counts equally in both directions.
 func unsteadyLatency(series []Second, seconds []int) string {
 	for _, p := range []struct {
 		name string
@@ -28,8 +28,7 @@ func unsteadyLatency(series []Second, seconds []int) string {
 	return ""
 }
 
-// logLatency returns the logarithms of the latency of those seconds in which something committed,
-// and the seconds.
+// logLatency returns the logarithms of the latency of the seconds with commits, and these seconds.
 func logLatency(series []Second, seconds []int, of func(Second) time.Duration) (logs []float64, at []int) {
 	by := make(map[int]time.Duration, len(series))
 	for _, s := range series {
@@ -43,8 +42,8 @@ func logLatency(series []Second, seconds []int, of func(Second) time.Duration) (
 	return logs, at
 }
 
-// latencyChange returns the trend or the stray level of logarithms of latencies; empty if there is
-// none.
+// latencyChange describes the trend or the stray level of logarithms of latencies. It returns an empty string
+// if there is none.
 func latencyChange(logs []float64, seconds []int) string {
 	y := batchMeans(logs, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
@@ -72,7 +71,7 @@ func latencyChange(logs []float64, seconds []int) string {
 	return ""
 }
 
-// milliseconds writes a latency of which the logarithm is given, in nanoseconds.
+// milliseconds formats a latency given as the logarithm of its nanoseconds.
 func milliseconds(log float64) string {
 	return fmt.Sprintf("%.3g ms", math.Exp(log)/float64(time.Millisecond))
 }

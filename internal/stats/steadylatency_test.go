@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// paced is a run at a fixed rate whose median and 99th percentile, in milliseconds, are given by
-// second.
+// paced returns a run at a fixed rate with the given median and 99th percentile of each second, in
+// milliseconds.
 func paced(seconds int, p50, p99 func(second int) float64) []Second {
 	series := drive(seconds, func(int) float64 { return 500 })
 	for i := range series {
@@ -51,8 +51,8 @@ func TestSteadinessCountsLatency(t *testing.T) {
 	}
 }
 
-// TestSteadyLatencyFalseAlarms holds that a latency that only varies, with neighbors alike, is
-// seldom called unsteady.
+// TestSteadyLatencyFalseAlarms checks that a latency that only varies, with correlated neighbors, is rarely
+// called unsteady.
 func TestSteadyLatencyFalseAlarms(t *testing.T) {
 	const trials = 200
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestSteadyLatencyFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestFaultsDoNotMakeLatencyUnsteady holds that the seconds of a fault do not count.
+// TestFaultsDoNotMakeLatencyUnsteady checks that the seconds of a fault are ignored.
 func TestFaultsDoNotMakeLatencyUnsteady(t *testing.T) {
 	slow := func(s int) float64 {
 		if s >= 40 && s < 70 {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// Join adds what other clients measured. Nothing is lost: the distributions are added up
-// bucket by bucket.
+// Join adds the measurements of other clients. The distributions are added bucket by bucket, without loss.
 func (f *Measurements) Join(o *Measurements) {
 	f.Retries, f.Clipped = f.Retries+o.Retries, f.Clipped+o.Clipped
 	theirs := o.summaries()
@@ -20,7 +19,7 @@ func (f *Measurements) summaries() [timeKinds]*Summary {
 	return [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing}
 }
 
-// MarshalBinary implements encoding.BinaryMarshaler: all of it, for another process.
+// MarshalBinary encodes the complete measurements for another process.
 func (f *Measurements) MarshalBinary() ([]byte, error) {
 	b := binary.AppendUvarint(binary.AppendUvarint(nil, f.Retries), f.Clipped)
 	for _, s := range f.summaries() {
@@ -29,7 +28,7 @@ func (f *Measurements) MarshalBinary() ([]byte, error) {
 	return b, nil
 }
 
-// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (f *Measurements) UnmarshalBinary(data []byte) error {
 	d := transferred{b: data}
 	f.Retries, f.Clipped = d.number(), d.number()
@@ -42,20 +41,20 @@ func (f *Measurements) UnmarshalBinary(data []byte) error {
 	return d.end("measurements")
 }
 
-// Join adds what else was never sent.
+// Join adds other waiting transactions.
 func (w *Waits) Join(o *Waits) { w.all.join(&o.all) }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
+// MarshalBinary encodes the waiting transactions.
 func (w *Waits) MarshalBinary() ([]byte, error) { return w.all.append(nil), nil }
 
-// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (w *Waits) UnmarshalBinary(data []byte) error {
 	d := transferred{b: data}
 	d.distribution(&w.all)
 	return d.end("waiting times")
 }
 
-// Join adds what other clients' distributions held.
+// Join adds the distributions of other clients.
 func (r *Reading) Join(o *Reading) {
 	if r.counts == nil {
 		r.counts = make([]uint64, twoDigits.size())
@@ -65,17 +64,17 @@ func (r *Reading) Join(o *Reading) {
 	}
 }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
+// MarshalBinary encodes the reading.
 func (r *Reading) MarshalBinary() ([]byte, error) { return appendCounts(nil, r.counts), nil }
 
-// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+// UnmarshalBinary decodes the result of MarshalBinary.
 func (r *Reading) UnmarshalBinary(data []byte) error {
 	d := transferred{b: data}
 	r.counts, _ = d.counts(twoDigits)
 	return d.end("latencies")
 }
 
-// append adds the distribution: what is exact of it, then its counts.
+// append appends the encoded distribution: its exact values, then its counts.
 func (d *distribution) append(b []byte) []byte {
 	for _, n := range []uint64{d.count, uint64(d.max), d.hi, d.lo} {
 		b = binary.AppendUvarint(b, n)
@@ -83,8 +82,8 @@ func (d *distribution) append(b []byte) []byte {
 	return appendCounts(b, d.dense)
 }
 
-// appendCounts adds how many buckets are not empty, and of each how many empty ones are
-// before it and its count.
+// appendCounts appends the number of non-empty buckets and, for each, the number of empty buckets before it
+// and its count.
 func appendCounts(b []byte, dense []uint64) []byte {
 	used := uint64(0)
 	for _, n := range dense {
@@ -103,7 +102,7 @@ func appendCounts(b []byte, dense []uint64) []byte {
 	return b
 }
 
-// transferred reads what another process has sent.
+// transferred decodes data from another process.
 type transferred struct {
 	b   []byte
 	bad bool
@@ -126,7 +125,7 @@ func (d *transferred) distribution(into *distribution) {
 	d.bad = d.bad || sum != into.count || into.max < 0 || into.count > 0 && into.hi >= into.count || into.count == 0 && into.exact != exact{}
 }
 
-// counts returns the counts by bucket, nil where all are 0, and their sum.
+// counts returns the counts by bucket (nil if all are 0) and their sum.
 func (d *transferred) counts(p precision) (dense []uint64, sum uint64) {
 	next := uint64(0)
 	for used := d.number(); used > 0 && !d.bad; used-- {

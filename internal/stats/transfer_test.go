@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// recorders have taken some transactions of each outcome.
+// recorders returns recorders with transactions of each outcome.
 func recorders(t testing.TB, count int) (list []*Recorder) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(7, uint64(count)))
@@ -30,8 +30,8 @@ func recorders(t testing.TB, count int) (list []*Recorder) {
 	return list
 }
 
-// TestMeasurementsJoined: what is merged of parts, which went from process to process,
-// equals what is merged of all at once, bucket by bucket.
+// TestMeasurementsJoined checks that merged parts from several processes equal the merge of all recorders,
+// bucket by bucket.
 func TestMeasurementsJoined(t *testing.T) {
 	all := recorders(t, 7)
 	want := Merge(all...)
@@ -91,7 +91,7 @@ func TestReadingsAndWaitsJoined(t *testing.T) {
 	}
 }
 
-// FuzzTransferred: what another process sends is understood as it was meant, or refused.
+// FuzzTransferred checks that data of another process is decoded correctly or refused.
 func FuzzTransferred(f *testing.F) {
 	f.Add(must(Merge(recorders(f, 3)...).MarshalBinary()))
 	f.Add(must(new(Measurements).MarshalBinary()))

@@ -2,7 +2,7 @@ package isolation
 
 import "strings"
 
-// definition is what the literature says of a level.
+// definition describes a level according to the literature.
 type definition struct {
 	name    string // as --expect takes it
 	short   string // in the literature
@@ -108,7 +108,7 @@ type Definition struct {
 	Source  string // who defined it
 }
 
-// Definitions returns the table of all levels, each after those that it includes.
+// Definitions returns the table of all levels, each after the levels that it includes.
 func Definitions() (list []Definition) {
 	for _, l := range Levels() {
 		d := definitions[l]
@@ -125,8 +125,8 @@ func (l Level) Short() string {
 	return l.String()
 }
 
-// Literature returns the name of the level in the literature in words that cannot be taken for
-// a vendor's level: PL-2.99 (the literature's repeatable read).
+// Literature returns the name of the level in the literature, in a form that differs from vendors' names:
+// PL-2.99 (the literature's repeatable read).
 func (l Level) Literature() string {
 	if l >= levels || definitions[l].meaning == "" {
 		return l.Short()
@@ -134,9 +134,9 @@ func (l Level) Literature() string {
 	return definitions[l].short + " (" + definitions[l].meaning + ")"
 }
 
-// ForbiddenBy says which levels forbid something, if these are the weakest ones that do:
-// "forbidden by PL-2.99 (the literature's repeatable read) and stronger". Unknown levels are
-// left out; without any other the text is empty.
+// ForbiddenBy describes the levels that forbid something, given the weakest ones: "forbidden by PL-2.99 (the
+// literature's repeatable read) and stronger". Unknown levels are ignored. Without known levels, the text is
+// empty.
 func ForbiddenBy(weakest ...Level) string {
 	var names []string
 	stronger := false

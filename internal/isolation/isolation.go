@@ -16,12 +16,12 @@ package isolation
 
 import "fmt"
 
-// Level is an isolation level; the zero value is unknown and satisfies nothing.
+// Level is an isolation level. The zero value is unknown and satisfies nothing.
 type Level uint8
 
-// The levels. Each stands after all that are weaker. Only some are comparable: ask with
-// Includes. Among ReadUncommitted, ReadCommitted, SnapshotIsolation, Serializable and
-// StrictSerializable, each includes those before it, and comparing them with < is meant.
+// These are the levels, each after all weaker ones. Levels are only partially ordered; use Includes to
+// compare them. Among ReadUncommitted, ReadCommitted, SnapshotIsolation, Serializable and StrictSerializable,
+// each includes the ones before it, so these may be compared with <.
 const (
 	Unknown Level = iota
 	ReadUncommitted
@@ -43,8 +43,8 @@ const (
 	levels
 )
 
-// Includes says that l forbids everything that m forbids. Every level includes itself, and
-// Unknown includes and is included by nothing else.
+// Includes reports whether l forbids everything that m forbids. Every level includes itself. Unknown includes
+// only itself, and only Unknown includes it.
 func (l Level) Includes(m Level) bool {
 	if l == m {
 		return true
@@ -60,7 +60,7 @@ func (l Level) Includes(m Level) bool {
 	return false
 }
 
-// Levels returns all levels, each after those that it includes.
+// Levels returns all levels, each after the levels that it includes.
 func Levels() []Level {
 	var list []Level
 	for l := ReadUncommitted; l < levels; l++ {
@@ -69,7 +69,7 @@ func Levels() []Level {
 	return list
 }
 
-// Strongest returns the levels of the list that no other one of it includes.
+// Strongest returns the levels of the list that no other level of the list includes.
 func Strongest(list []Level) []Level {
 	var most []Level
 next:
@@ -84,7 +84,7 @@ next:
 	return most
 }
 
-// String returns the level as --expect takes it.
+// String returns the name for --expect.
 func (l Level) String() string {
 	if l < levels {
 		return definitions[l].name
@@ -92,7 +92,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// Parse reads a level as --expect takes it; "unknown" is no level to expect.
+// Parse parses a name for --expect. "unknown" is an error.
 func Parse(name string) (Level, error) {
 	var names []string
 	for _, l := range Levels() {
@@ -104,10 +104,10 @@ func Parse(name string) (Level, error) {
 	return Unknown, fmt.Errorf("no isolation level is called %q: take one of %v", name, names)
 }
 
-// MarshalText and UnmarshalText carry a level through JSON and YAML by name.
+// MarshalText returns the name of the level.
 func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote, "unknown" included.
+// UnmarshalText parses the result of MarshalText, including "unknown".
 func (l *Level) UnmarshalText(text []byte) (err error) {
 	if string(text) == Unknown.String() {
 		*l = Unknown

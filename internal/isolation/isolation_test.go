@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestIncludes holds that the levels are a partial order, each after what it includes.
-func TestIncludes(t *testing.T) {
+// TestIncludesIsAPartialOrder also checks that each level comes after the levels that it includes.
+func TestIncludesIsAPartialOrder(t *testing.T) {
 	for _, a := range Levels() {
 		if !a.Includes(a) || !StrictSerializable.Includes(a) || !a.Includes(ReadUncommitted) || a.Includes(Unknown) || Unknown.Includes(a) {
 			t.Errorf("%v is not between the weakest level and the strongest", a)
@@ -41,9 +41,9 @@ func TestStrongest(t *testing.T) {
 	}
 }
 
-// TestDefinitions holds that each level has a name of its own in both vocabularies, and that no
-// name of the literature is one that vendors use for another level.
-func TestDefinitions(t *testing.T) {
+// TestDefinitionsHaveUniqueNames checks that each level has a unique name in both vocabularies, and that no
+// literature name is a vendor's name for another level.
+func TestDefinitionsHaveUniqueNames(t *testing.T) {
 	vendors := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
 	names := map[string]bool{}
 	for _, d := range Definitions() {

@@ -9,9 +9,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestAbort: after an interrupt a transaction has the grace to finish, unless
-// the load phase is aborted.
-func TestAbort(t *testing.T) {
+// TestAbortEndsRunningTransactions checks that a transaction may finish within the grace after an interrupt,
+// unless the load phase is aborted.
+func TestAbortEndsRunningTransactions(t *testing.T) {
 	for _, when := range []time.Duration{0, 9 * time.Second, 11 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			stuck := &standIn{attempt: func(ctx context.Context, _ *history.Transaction) error {

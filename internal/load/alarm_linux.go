@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes its goroutine precisely. The runtime's own timers are rounded to the
-// millisecond of epoll_wait(2); a timerfd(2) wakes the poller itself, some 50 µs late.
+// alarm wakes its goroutine precisely. The runtime's timers are rounded to the milliseconds of epoll_wait(2);
+// a timerfd(2) wakes the poller about 50 µs late.
 type alarm struct {
 	file *os.File
 	fd   int // of file, to set the timer; valid until close
 	buf  [8]byte
 }
 
-// spinBelow is the longest wait that is spent yielding: about the processor time
-// that sleeping and waking cost.
+// spinBelow is the longest wait that is spent yielding. It is about the processor time of sleeping and
+// waking.
 const spinBelow = 50 * time.Microsecond
 
-// newAlarm returns nil if the system gives no timer.
+// newAlarm returns nil if the system provides no timer.
 func newAlarm() *alarm {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -34,7 +34,7 @@ func newAlarm() *alarm {
 	return a
 }
 
-// wait returns after d, or false when it was cancelled.
+// wait returns true after d, or false if it was cancelled.
 func (a *alarm) wait(d time.Duration) bool {
 	if d < spinBelow {
 		for start := time.Now(); time.Since(start) < d; {
@@ -50,7 +50,7 @@ func (a *alarm) wait(d time.Duration) bool {
 	return err == nil
 }
 
-// cancel ends the wait that is under way and all to come. Any goroutine may call it.
+// cancel ends the current wait and all later ones. Any goroutine may call it.
 func (a *alarm) cancel() { _ = a.file.SetReadDeadline(time.Unix(1, 0)) }
 
 func (a *alarm) close() { _ = a.file.Close() }

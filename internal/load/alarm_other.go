@@ -4,8 +4,7 @@ package load
 
 import "time"
 
-// alarm is a precise timer, which only Linux gives us; elsewhere the runtime's
-// own timers are used.
+// alarm is a precise timer, which exists only on Linux. Other platforms use the runtime's timers.
 type alarm struct{}
 
 func newAlarm() *alarm { return nil }

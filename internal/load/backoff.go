@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of the waits. A conflict is over when the other transaction is, in
-// a millisecond or so; a server that restarts takes seconds, and must not meet
-// all its clients at once.
+// These constants limit the waits. A conflict lasts as long as the other transaction, about a millisecond. A
+// server restart takes seconds, and the server must not meet all its clients at once.
 const (
 	conflictBase = 500 * time.Microsecond
 	conflictCap  = 100 * time.Millisecond
@@ -16,13 +15,12 @@ const (
 	outageCap    = time.Second
 )
 
-// flushBefore is the wait before which a client hands its records over, so that
-// no record stays in memory alone for much longer than a second.
+// flushBefore is the wait before which a client delivers its records, so that no record stays in its buffer
+// for much longer than a second.
 const flushBefore = 250 * time.Millisecond
 
-// fullJitter is the n-th wait, from 0: evenly distributed in (0, min(most,
-// base*2^n)], as in Brooker, "Exponential Backoff And Jitter", AWS Architecture
-// Blog, 2015.
+// fullJitter returns the n-th wait, from 0: uniformly distributed in (0, min(most, base*2^n)] (Brooker,
+// "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 func fullJitter(r *rand.Rand, base, most time.Duration, n int) time.Duration {
 	limit := most
 	if n < 32 && base<<n < most {
@@ -31,7 +29,7 @@ func fullJitter(r *rand.Rand, base, most time.Duration, n int) time.Duration {
 	return 1 + time.Duration(r.Int64N(int64(limit)))
 }
 
-// sleep returns after d, or false as soon as ctx is done.
+// sleep returns true after d, or false as soon as ctx is done.
 func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

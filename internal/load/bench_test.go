@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// quick is a client whose database takes no time: two accounts are observed and
-// changed.
+// quick is a client whose database takes no time. It reads and changes two accounts.
 type quick struct {
 	number, made uint64
 }
@@ -40,7 +39,7 @@ func (*quick) ResolveUnknown(context.Context, *history.Transaction) error { retu
 func (*quick) Reset(context.Context) error                                { return nil }
 func (*quick) Close() error                                               { return nil }
 
-// drive runs o with so many quick clients.
+// drive runs quick clients with the given options.
 func drive(b *testing.B, o Options, clients int) *Result {
 	b.Helper()
 	for i := range clients {
@@ -64,8 +63,8 @@ func drive(b *testing.B, o Options, clients int) *Result {
 	return r
 }
 
-// BenchmarkTransaction is what the harness costs for each transaction, history
-// and histograms included: the clients do next to nothing.
+// BenchmarkTransaction measures the cost of the load generator for each transaction, including history and
+// histograms.
 func BenchmarkTransaction(b *testing.B) {
 	for _, clients := range []int{1, 2, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
@@ -76,8 +75,8 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenLoop reports how late transactions are sent, and what waiting
-// costs: each iteration is one transaction.
+// BenchmarkOpenLoop measures how late transactions are sent and what waiting costs. Each iteration is one
+// transaction.
 func BenchmarkOpenLoop(b *testing.B) {
 	for _, c := range []struct {
 		clients int
@@ -94,8 +93,8 @@ func BenchmarkOpenLoop(b *testing.B) {
 	}
 }
 
-// A load phase must not allocate by the transaction: a hundred times as many may
-// allocate no more, history buffers aside.
+// TestTransactionsAllocateNothing checks that a load phase with a hundred times as many transactions
+// allocates no more, except for history buffers.
 func TestTransactionsAllocateNothing(t *testing.T) {
 	tier.SkipUnderRace(t)
 	run := func(count uint64) float64 {

@@ -1,6 +1,5 @@
-// Package load is the load generator: it decides when each transaction is due, tries
-// it until its outcome is known or the retries are used up, times it, and records it.
-// It knows neither workloads nor databases.
+// Package load generates load: it decides when each transaction is due, runs it until its outcome is known or
+// its retries are used up, measures it and records it. It is independent of workloads and databases.
 package load
 
 import (
@@ -11,43 +10,40 @@ import (
 	"stroppy/internal/history"
 )
 
-// Client makes and tries the transactions of one client. It is used by one
-// goroutine at a time, and allocates nothing per transaction.
+// Client makes and runs the transactions of one client. It is used by one goroutine at a time and must not
+// allocate for each transaction.
 type Client interface {
-	// Next chooses the client's next transaction and fills in ID, Kind and
-	// Ops (Object, Write, Amount); it uses the memory of Ops and Elements again. It is a
-	// function of the seed, the client's number and how often it was called: outcomes never
-	// change the choice.
+	// Next chooses the client's next transaction and sets ID, Kind and Ops (Object, Write, Amount). It reuses
+	// the memory of Ops and Elements. The choice depends only on the seed, the client's number and the number
+	// of calls, never on outcomes.
 	Next(tx *history.Transaction)
 
-	// Attempt tries it once. With nil it has set Outcome to Committed or to
-	// Rejected with its Reason, and what it observed in Ops; otherwise the
-	// error's class says what happened. Errors are values that exist already or
-	// come from the driver.
+	// Attempt runs the transaction once. If it returns nil, it has set Outcome to Committed or to Rejected
+	// with its Reason, and what it read in Ops. Otherwise the class of the error states what happened. Errors
+	// must be existing values or come from the driver.
 	Attempt(ctx context.Context, tx *history.Transaction) error
 
-	// ResolveUnknown looks up by ID a transaction whose outcome is unknown, in such a way
-	// that the answer stays true: it sets Outcome to Committed, or closes the ID
-	// for ever and sets Aborted. Nothing that only reads is ever unknown.
+	// ResolveUnknown looks up a transaction of unknown outcome by ID, with an answer that stays true: it sets
+	// Outcome to Committed, or closes the ID permanently and sets Aborted. It is not called for read-only
+	// transactions.
 	ResolveUnknown(ctx context.Context, tx *history.Transaction) error
 
-	// Reset drops the connection and opens a new one, once.
+	// Reset closes the connection and opens a new one, with one attempt.
 	Reset(ctx context.Context) error
 
 	Close() error
 }
 
-// Background is a client that runs one transaction each interval during the load phase
-// and does not count in the measurements. It runs one at least, unless the load phase is
-// ended before: the first outlasts the clients until it meets no conflict any more.
+// Background is a client that runs one transaction in each interval of the load phase and is not measured. It
+// runs at least one, unless the load phase is interrupted: its first transaction may continue after the
+// clients have ended, until it meets no conflict.
 type Background struct {
 	Client Client
 	Every  time.Duration
 	After  time.Duration // from the start of the load phase to the first one
 }
 
-// ErrAlreadyApplied is what Attempt returns, wrapped or not, when it finds the
-// transaction's own ID in the ledger although every earlier try was reported as
-// surely not applied. The transaction is then recorded as Aborted, which is what
-// the database said, so that the check no-ghost can name the lie.
+// ErrAlreadyApplied is returned by Attempt, possibly wrapped, if it finds the transaction's own ID in the
+// ledger although every earlier try was reported as not applied. The transaction is recorded as Aborted, as
+// the database reported, so that the check no-ghost finds the violation.
 var ErrAlreadyApplied = errors.New("the transaction is in the ledger although the database had reported it as not applied")

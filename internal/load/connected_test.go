@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestConnected: a new session's server is reported with its client and the time, before
-// the transaction ends for which it was opened.
-func TestConnected(t *testing.T) {
+// TestNewSessionsAreReported checks that the server of a new session is reported with its client and time,
+// before the transaction ends for which it was opened.
+func TestNewSessionsAreReported(t *testing.T) {
 	lost := false
 	c := &standIn{attempt: func(_ context.Context, tx *history.Transaction) error {
 		if !lost {

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// decide tries the transaction until its outcome is known or nothing more can be
-// done, and reads the clock then.
+// decide runs the transaction until its outcome is known or nothing more can be done, and then reads the
+// clock.
 func (w *worker) decide() {
 	tx := &w.tx
 	for {
@@ -36,8 +36,7 @@ func (w *worker) decide() {
 	}
 }
 
-// again reports whether a try that ended in err is to be followed by another;
-// otherwise it has set the outcome.
+// again reports whether another try must follow one that ended with err. If not, it has set the outcome.
 func (w *worker) again(err error) bool {
 	kind, final := classify(err)
 	if errors.Is(err, ErrAlreadyApplied) {
@@ -77,7 +76,7 @@ func (w *worker) alreadyApplied(kind errorKind, err error) {
 	w.tx.Outcome = history.Aborted
 }
 
-// retry waits before the next try after a conflict, the first time not at all.
+// retry waits before the next try after a conflict, except for the first retry.
 func (w *worker) retry() bool {
 	add(&w.counters.conflicts)
 	if w.retried == w.driver.options.Retries || w.open.Err() != nil {
@@ -97,8 +96,8 @@ func (w *worker) retry() bool {
 	return true
 }
 
-// unknown ends a transaction that may have been applied: what only reads was
-// not, and anything else is looked up unless that is forbidden.
+// unknown ends a transaction that may have been applied. A read-only one counts as not applied; any other is
+// looked up, unless final is set.
 func (w *worker) unknown(final bool) {
 	w.lost()
 	switch {
@@ -110,7 +109,7 @@ func (w *worker) unknown(final bool) {
 	}
 }
 
-// resolve looks the transaction up until there is an answer, or the time is over.
+// resolve looks the transaction up until there is an answer or the time is over.
 func (w *worker) resolve() {
 	ctx, cancel := context.WithTimeout(w.aborting, resolveLimit)
 	defer cancel()
@@ -143,8 +142,7 @@ func (w *worker) resolve() {
 	}
 }
 
-// repair opens a new session where the old one is broken, again and again with
-// growing waits until there is one; false if ctx is done before.
+// repair replaces a broken session. It retries with growing waits, and returns false if ctx ends first.
 func (w *worker) repair(ctx context.Context) bool {
 	for w.broken {
 		if !w.sleep(ctx, fullJitter(w.random, outageBase, outageCap, w.outage)) {
@@ -167,8 +165,7 @@ func (w *worker) repair(ctx context.Context) bool {
 	return true
 }
 
-// watched is ctx, in which the server of a new connection is reported where that is asked
-// for.
+// watched returns ctx with a hook that reports the server of a new connection, if requested.
 func (w *worker) watched(ctx context.Context) context.Context {
 	connected := w.driver.options.Connected
 	if connected == nil {
@@ -177,8 +174,8 @@ func (w *worker) watched(ctx context.Context) context.Context {
 	return db.WithConnected(ctx, func(server string) { connected(w.number, w.clock(), server) })
 }
 
-// repairBetween is repair before a transaction, of which none is started at or
-// after the clock until.
+// repairBetween is repair before a transaction. It stops at the clock until, from which no transaction is
+// started.
 func (w *worker) repairBetween(until int64) {
 	ctx := w.stopping
 	if until < math.MaxInt64 {
@@ -190,8 +187,8 @@ func (w *worker) repairBetween(until int64) {
 	w.last = w.clock()
 }
 
-// lost notes that the session is of no use until Reset. From the first time on
-// the client counts as reconnecting, until the database answers again.
+// lost records that the session is unusable until Reset. From then on, the client counts as reconnecting
+// until the database answers again.
 func (w *worker) lost() {
 	w.broken = true
 	if !w.down {
@@ -200,8 +197,7 @@ func (w *worker) lost() {
 	}
 }
 
-// reached notes an answer of the database, which came at the latest reading of
-// the clock.
+// reached records an answer of the database at the latest reading of the clock.
 func (w *worker) reached() {
 	w.answer = w.last
 	if w.down {
@@ -210,7 +206,7 @@ func (w *worker) reached() {
 	}
 }
 
-// fail ends the whole run because of an error that no new try can help.
+// fail ends the whole run because of an error that no retry can resolve.
 func (w *worker) fail(doing string, err error) {
 	w.driver.fail(fmt.Errorf("client %d, %s: %w", w.number, doing, err))
 }

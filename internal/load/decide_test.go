@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// resetScript is script for Reset.
+// resetScript is like script, for Reset.
 func resetScript(errs ...error) func(context.Context) error {
 	next := script(history.Unknown, errs...)
 	return func(ctx context.Context) error { return next(ctx, new(history.Transaction)) }
@@ -51,7 +51,7 @@ type ended struct {
 	err        error
 }
 
-// The load phase of these has three retries.
+// These endings have three retries.
 var triedEndings = []ending{
 	{name: "committed", answer: committed, want: ended{outcome: committed, attempts: 1}},
 	{name: "rejected", answer: rejected, want: ended{outcome: rejected, attempts: 1}},

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	// grace is how long running transactions may take to learn their outcome after no
-	// new ones are started and Options.Ended has returned; then they are cancelled.
+	// grace is the time in which running transactions may learn their outcome after no new ones are started
+	// and Options.Ended has returned. Then they are cancelled.
 	grace        = 10 * time.Second
 	resolveLimit = 30 * time.Second       // of the look-up of one transaction
 	watchEvery   = 100 * time.Millisecond // for the health of the history and the clients
 )
 
-// ErrUnreachable ends a load phase whose database was gone for longer than
-// Options.GiveUp.
+// ErrUnreachable ends a load phase whose database was unreachable for longer than Options.GiveUp.
 var ErrUnreachable = errors.New("no client could reach the database")
 
 // Driver runs the clients once.
@@ -37,9 +36,9 @@ type Driver struct {
 
 	threads int // see Result.Threads
 
-	// Three contexts end the load phase in three ways. stopping: the clients begin no
-	// transaction, retry nothing and wait for no server. stoppingBackground: the same
-	// for the background clients. aborting: every call is cancelled.
+	// These contexts end the load phase in three ways. After stopping, clients begin no transaction, retry
+	// nothing and wait for no server. stoppingBackground does the same for background clients. aborting
+	// cancels every call.
 	stopping, stoppingBackground, aborting context.Context
 	stop, stopBackground, abort            context.CancelFunc
 
@@ -58,7 +57,7 @@ type Driver struct {
 	stoppedAt int64 // clock when stopping was done; math.MaxInt64 before
 }
 
-// New returns a driver for one Run, which is what reports wrong options.
+// New returns a driver for one Run. Run reports invalid options.
 func New(options Options) *Driver {
 	d := &Driver{options: options, precise: true, stoppedAt: math.MaxInt64, poll: watchEvery}
 	d.abortAsked, d.requestAbort = context.WithCancel(context.Background())
@@ -75,11 +74,11 @@ func New(options Options) *Driver {
 	return d
 }
 
-// Run runs the clients until the duration has passed or the count is done, ctx is
-// cancelled, or something fails that no new try can help. Running transactions finish,
-// everything done is recorded, and the clients stay open. A cancelled ctx is no error:
-// Result.Interrupted says so. With an error the result holds what was measured until
-// then; it is nil only for wrong options.
+// Run runs the clients until the duration or the count is reached, ctx is cancelled, or an error occurs that
+// no retry can resolve. Running transactions finish, everything is recorded, and the clients stay open.
+//
+// A cancelled ctx is not an error; see Result.Interrupted. With an error, the result holds the measurements
+// until then; it is nil only for invalid options.
 func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	if err := d.options.validate(); err != nil {
 		return nil, err
@@ -105,16 +104,16 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	return d.result(ctx, cpu, finish)
 }
 
-// Abort ends the load phase at once, now or as soon as Run begins: transactions that
-// run are recorded as unknown. Any goroutine may call it at any time.
+// Abort ends the load phase immediately, or as soon as Run begins. Running transactions are recorded as
+// unknown. Any goroutine may call it at any time.
 func (d *Driver) Abort() { d.requestAbort() }
 
-// warm is the clock from which the measurements count.
+// warm returns the clock from which measurements count.
 func (d *Driver) warm() int64 { return d.begin + int64(d.options.Warmup) }
 
 func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
 
-// runWorkers runs all workers and returns the clock when the last client ended.
+// runWorkers runs all workers and returns the clock at which the last client ended.
 func (d *Driver) runWorkers() (finish int64) {
 	clients := len(d.options.Clients)
 	d.timers.end, d.timers.grace = time.NewTimer(time.Duration(d.end-d.clock())), time.NewTimer(math.MaxInt64)
@@ -143,7 +142,7 @@ func (d *Driver) runWorkers() (finish int64) {
 	return finish
 }
 
-// over calls Options.Ended, once, when nothing new is started any more.
+// over calls Options.Ended once, after nothing new is started.
 func (d *Driver) over() {
 	if d.ended != nil {
 		return
@@ -171,8 +170,7 @@ func start(workers []*worker) <-chan struct{} {
 	return ended
 }
 
-// watch returns when the workers have ended, and sees in the meantime that they do
-// when they must.
+// watch waits for the workers, and stops them when the load phase must end.
 func (d *Driver) watch(workers <-chan struct{}) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
@@ -206,7 +204,7 @@ func (d *Driver) watch(workers <-chan struct{}) {
 	}
 }
 
-// markStopped notes when stopping was done.
+// markStopped records when stopping was done.
 func (d *Driver) markStopped() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +214,7 @@ func (d *Driver) markStopped() {
 	}
 }
 
-// fail ends the load phase with err, unless something else has ended it before.
+// fail ends the load phase with err, unless it has ended already.
 func (d *Driver) fail(err error) {
 	d.mu.Lock()
 	if d.failure == nil {
@@ -226,13 +224,13 @@ func (d *Driver) fail(err error) {
 	d.stop()
 }
 
-// failNow is fail where nothing is won by letting transactions finish.
+// failNow is like fail, but does not let transactions finish.
 func (d *Driver) failNow(err error) {
 	d.fail(err)
 	d.abort()
 }
 
-// contact is when the database was last seen to answer anyone.
+// contact records when the database last answered any client.
 type contact struct {
 	answers uint64
 	at      int64
@@ -266,7 +264,7 @@ func (d *Driver) checkHealth(c *contact) {
 	}
 }
 
-// result gathers what the workers, which have all ended, have counted.
+// result collects the counts of the workers, which must have ended.
 func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result, error) {
 	if err := d.options.History.Err(); err != nil {
 		d.fail(err)

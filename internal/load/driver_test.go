@@ -63,7 +63,7 @@ func TestFewerTransactionsThanClients(t *testing.T) {
 	}
 }
 
-func TestOneSeedGivesOneDrive(t *testing.T) {
+func TestOneSeedGivesOneLoadPhase(t *testing.T) {
 	drive := func(seed uint64) (list []history.Transaction) {
 		synctest.Test(t, func(t *testing.T) {
 			var clients []*standIn
@@ -154,8 +154,8 @@ func TestOpenLoopArrivals(t *testing.T) {
 	})
 }
 
-// A server that stalls for a second must show in the latency of all that was
-// due in the meantime, and in the service time of one transaction alone.
+// TestNoCoordinatedOmission checks that a stall of one second appears in the latency of all transactions that
+// were due meanwhile, but in the service time of only one.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -179,8 +179,8 @@ func TestNoCoordinatedOmission(t *testing.T) {
 				slowService++
 			}
 		}
-		// The queue of 99 drains at 1 ms each while one more comes each 10 ms: the
-		// k-th waits 1 s - 9 ms*k, which is above 20 ms for the first 108 of them.
+		// The queue of 99 drains at 1 ms each while one arrives every 10 ms. The k-th waits 1 s - 9 ms*k,
+		// which is above 20 ms for the first 108.
 		if slowService != 1 || slowLatency < 105 || slowLatency > 112 {
 			t.Errorf("%d slow by latency, %d by service time", slowLatency, slowService)
 		}
@@ -218,9 +218,9 @@ func TestFatalStopsAll(t *testing.T) {
 	})
 }
 
-func TestGiveUp(t *testing.T) {
+func TestGiveUpEndsAnUnreachableDatabase(t *testing.T) {
 	away := func(context.Context) error { return errAway }
-	// The database answers for ten seconds and is away for the time that follows.
+	// The database answers for ten seconds and is then unreachable.
 	flaky := func(away time.Duration) *standIn {
 		start := time.Now()
 		return &standIn{attempt: func(ctx context.Context, tx *history.Transaction) error {
@@ -270,7 +270,7 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-func TestInterrupt(t *testing.T) {
+func TestInterruptLetsTransactionsFinish(t *testing.T) {
 	after := func(d time.Duration, t *testing.T) context.Context {
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)
@@ -373,9 +373,9 @@ func TestBackgroundStopsWithTheCount(t *testing.T) {
 	})
 }
 
-// TestShortDriveHasItsAudit: the clients are done before the first audit has met its
-// last conflict, and no second one begins after them.
-func TestShortDriveHasItsAudit(t *testing.T) {
+// TestShortLoadPhaseHasItsAudit checks that the first audit completes although the clients have ended during
+// its conflicts, and that no second one begins.
+func TestShortLoadPhaseHasItsAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		audit := &standIn{kind: kindAudit, number: 1, attempt: script(committed, repeat(errAborted, 8)...)}
 		o := Options{Count: 10, Retries: 10, Background: []Background{{Client: audit, Every: time.Second}}}
@@ -393,7 +393,7 @@ func TestShortDriveHasItsAudit(t *testing.T) {
 	})
 }
 
-func TestWrongOptions(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	w, err := history.Create(t.TempDir(), history.Header{Run: 1}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -432,7 +432,7 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 	}
 }
 
-// The alarm knows no virtual time.
+// TestOpenLoopByTheRealClock uses the real clock because the alarm does not support virtual time.
 func TestOpenLoopByTheRealClock(t *testing.T) {
 	d := newDrill(t, Options{Plan: constant(4000), Count: 800}, &standIn{}, &standIn{}, &standIn{})
 	d.driver.precise = true

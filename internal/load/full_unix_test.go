@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// limitFiles lets no file grow beyond size until the test ends, as a full disk.
+// limitFiles limits the size of all files until the test ends, like a full disk.
 func limitFiles(t *testing.T, size uint64) {
 	t.Helper()
 	signal.Ignore(syscall.SIGXFSZ) // so that the write fails with EFBIG
@@ -34,8 +34,8 @@ func limitFiles(t *testing.T, size uint64) {
 	})
 }
 
-func TestFullDiskEndsTheDriveAndKeepsWhatIsThere(t *testing.T) {
-	// The second client never comes back by itself.
+func TestFullDiskEndsTheLoadPhaseAndKeepsRecords(t *testing.T) {
+	// The second client never returns by itself.
 	stuck := &standIn{attempt: func(ctx context.Context, _ *history.Transaction) error {
 		<-ctx.Done()
 		return errUnknown

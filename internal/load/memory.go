@@ -2,18 +2,19 @@ package load
 
 import "runtime/debug"
 
-// SaveMemory is for so many clients, and sets the garbage collector's percentage (GOGC).
+// SaveMemory applies from this number of clients on, and sets this percentage of the garbage collector
+// (GOGC).
 const (
 	many    = 1000
 	sparing = 50
 )
 
-// SaveMemory has the garbage collector run when the heap has grown by a half, and not when it
-// has doubled, until what it returns is called: for the time in which many clients are opened
-// and run. What is left over of making ten thousand connections would else be the most memory
-// that the process ever takes, and a load phase leaves little to be collected. Of few clients it
-// is little, and what runs beside them, such as a database in this process, keeps its speed. A
-// lower percentage of the user's stays, and so does one that is off.
+// SaveMemory makes the garbage collector run when the heap has grown by half instead of doubling, until the
+// returned function is called. It is meant for the time in which many clients are opened and run: otherwise
+// the garbage of ten thousand new connections would be the peak of the process's memory.
+//
+// For few clients it does nothing, so that a database in this process keeps its speed. A lower percentage of
+// the user, or a disabled collector, is kept.
 func SaveMemory(clients int) (restore func()) {
 	if clients < many {
 		return func() {}

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSaveMemory: the user's percentage comes back, and stays where it saves more, is off, or
-// there are few clients.
-func TestSaveMemory(t *testing.T) {
+// TestSaveMemoryRespectsTheUsersSetting checks that the user's percentage is restored, and kept if it saves
+// more, if the collector is off, or if there are few clients.
+func TestSaveMemoryRespectsTheUsersSetting(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	for _, test := range []struct{ clients, user, meanwhile int }{{many, 100, sparing}, {many, 400, sparing}, {many, 20, 20}, {many, -1, -1}, {many - 1, 100, 100}} {
 		debug.SetGCPercent(test.user)

@@ -12,80 +12,74 @@ import (
 	"stroppy/internal/pace"
 )
 
-// DefaultBacklog is the most transactions that an open loop keeps waiting unless
-// asked otherwise. Each takes eight bytes.
+// DefaultBacklog is the default limit for waiting transactions of an open loop. Each takes eight bytes.
 const DefaultBacklog = 1_000_000
 
-// Options are the clients, their rate, the length of the load phase and its time-outs.
+// Options holds the clients, their rate, the length of the load phase and its time-outs.
 type Options struct {
-	// Clients run the transactions; client i records as history client First+i.
+	// Clients run the transactions. Client i is history client First+i.
 	Clients []Client
-	// The i-th of the Background records as history client All+i.
+	// Background client i is history client All+i.
 	Background []Background
 
-	// First is the number of the first of the Clients among All of the load phase, where
-	// other processes have the others: rate, count and backlog are those of all together,
-	// of which each client has its part whichever process it is in. All is at least
-	// First+len(Clients); 0 is len(Clients), and then First is 0.
+	// First is the number of the first of Clients among All clients of the load phase, if other processes
+	// have the others. Rate, count and backlog are totals over all clients, and each client has its share in
+	// whichever process it runs. All must be at least First+len(Clients). If All is 0, it defaults to
+	// len(Clients), and First must be 0.
 	First, All int
 
-	// Kinds are those of the transactions, which are counted apart.
+	// Kinds declares the kinds of transactions, which are counted separately.
 	Kinds []history.Declared
 
-	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's
-	// next transaction is due when its last one ended, or a pause of Think after
-	// that. Otherwise the loop is open: each client has arrivals of its own (see
-	// pace.NewArrivals). One that is late is still done, its latency counted from when
-	// it was due.
+	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's next transaction is
+	// due when its last one ended, plus a pause of Think. Otherwise the loop is open and each client has its
+	// own arrivals (see pace.NewArrivals). A late transaction is still run, and its latency counts from its
+	// intended start time.
 	Plan    pace.Plan
 	Arrival pace.Arrival // of an open loop; also how the pauses are distributed
 	Think   time.Duration
 
-	// MaxBacklog bounds the transactions of an open loop that are due and not
-	// sent; 0 is DefaultBacklog. Each client has an even part of it, at least one.
-	// What becomes due while its client's part is full is never sent: it is shed,
-	// counted, and part of Count.
+	// MaxBacklog limits the transactions of an open loop that are due but not sent; 0 is DefaultBacklog. Each
+	// client has an equal share, at least one. A transaction that becomes due while the share is full is
+	// shed: it is never sent, but counted, also in Count.
 	MaxBacklog int
 
-	// One of Duration and Count is set. Count is the number of transactions of
-	// all clients together, those that are shed included. It is split as evenly as
-	// can be, and so that no client's share depends on timing.
+	// Either Duration or Count must be set. Count is the number of transactions of all clients, including
+	// shed ones. It is divided as evenly as possible, independent of timing.
 	Duration time.Duration
 	Count    uint64
 
-	// Warmup marks the transactions that are due before it has passed.
+	// Warmup is the initial time whose transactions are marked as warm-up.
 	Warmup time.Duration
 
-	// Retries bounds the tries after the first of a transaction whose tries end
-	// as db.Aborted. A try that met no server is repeated without a bound.
+	// Retries limits the further tries of a transaction whose tries end as db.Aborted. Tries that reached no
+	// server are repeated without limit.
 	Retries int
 
-	// GiveUp ends the load phase with ErrUnreachable when no client could reach the
-	// database for so long. Zero never gives up.
+	// GiveUp is the time without any contact to the database after which the load phase ends with
+	// ErrUnreachable. 0 means never.
 	GiveUp time.Duration
 
-	// Seed is for arrivals, pauses, and the jitter of back-off. Each client derives
-	// its own generators.
+	// Seed determines arrivals, pauses, and the jitter of back-off. Each client derives its own generators
+	// from it.
 	Seed uint64
 
-	// History takes the record of every transaction. It is not closed.
+	// History receives the record of every transaction. Run does not close it.
 	History *history.Writer
 
-	// Ended, which may be nil, is called once when nothing new is started any more. What
-	// hurts the database stops there: the grace in which running transactions may learn
-	// their outcome begins when it returns, and Run does not return before.
+	// Ended, if not nil, is called once after nothing new is started. Faults must stop there: the grace of
+	// running transactions begins when it returns, and Run waits for it.
 	Ended func()
 
-	// Connected, which may be nil, is called when a client has a new session: by its
-	// number, when, and the HOST:PORT of its server where that is known. The client's
-	// goroutine calls it.
+	// Connected, if not nil, is called when a client has a new session, with the client's number, the time,
+	// and the HOST:PORT of the server if known. The client's goroutine calls it.
 	Connected func(client int, at int64, server string)
 
-	// Alone says that this process does nothing else of weight, so that the number of
-	// its threads is chosen for the clients. No other Driver may run in it meanwhile.
+	// Alone states that this process does no other substantial work, so that the number of its threads is
+	// chosen for the clients. No other Driver may run in it at the same time.
 	Alone bool
 
-	// Start is the zero of all times in the history, as time.Now returned it.
+	// Start is the zero of all times in the history.
 	Start time.Time
 }
 
@@ -116,15 +110,15 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// all is how many clients the load phase has, in all processes.
+// all returns the number of clients of the load phase in all processes.
 func (o *Options) all() int { return cmp.Or(o.All, len(o.Clients)) }
 
-// room is how many transactions may be due and not sent at the client of a number.
+// room returns the maximal number of waiting transactions of a client.
 func (o *Options) room(number int) int {
 	return int(max(part(uint64(cmp.Or(o.MaxBacklog, DefaultBacklog)), o.all(), number), 1))
 }
 
-// share is how many of the transactions the client of a number does.
+// share returns the number of transactions of a client.
 func (o *Options) share(number int) uint64 {
 	if o.Count == 0 {
 		return math.MaxUint64
@@ -132,7 +126,7 @@ func (o *Options) share(number int) uint64 {
 	return part(o.Count, o.all(), number)
 }
 
-// part is the i-th of n parts of a number, which differ by one at most.
+// part returns the i-th of n parts of a number. The parts differ by at most one.
 func part(all uint64, n, i int) uint64 {
 	share := all / uint64(n)
 	if uint64(i) < all%uint64(n) {

@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/pace"
 )
 
-// TestQueueEqualsNaiveQueue holds the queue, which looks at its arrivals only now
-// and then and has a ring, against one that takes the arrivals one by one.
+// TestQueueEqualsNaiveQueue compares the queue, which polls its arrivals and uses a ring, with one that takes
+// arrivals one by one.
 func TestQueueEqualsNaiveQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for round := range 300 {
@@ -68,8 +68,7 @@ func TestQueueEqualsNaiveQueue(t *testing.T) {
 	}
 }
 
-// TestStagesAndRamps: the arrivals are those of the plan, whoever has to serve
-// them.
+// TestStagesAndRamps checks that the arrivals follow the plan, independent of the clients.
 func TestStagesAndRamps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := plan("100 for 2s, 300 for 2s, 0 for 1s, 100..300 for 2s")
@@ -126,8 +125,8 @@ func before(clocks []int64, at int64) (n uint64) {
 	return n
 }
 
-// TestFullQueueSheds: what finds no room is counted and not sent, and what is
-// sent has the latency of its own due time.
+// TestFullQueueSheds checks that transactions without room are counted but not sent, and that sent ones have
+// the latency from their own intended start time.
 func TestFullQueueSheds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stalls := func() *standIn {
@@ -143,9 +142,9 @@ func TestFullQueueSheds(t *testing.T) {
 		var during Counters
 		time.AfterFunc(2200*time.Millisecond, func() { during = d.driver.Live() })
 		r, list, err := d.run(t.Context())
-		// Each client has 100 arrivals a second and sends the 50th 490 ms (495 ms)
-		// after the begin; of the 200 that are due in the meantime 31 (30) find room. The
-		// queue drains at 1 ms each after that, while no more come than it sends.
+		// Each client has 100 arrivals per second and sends the 50th 490 ms (495 ms) after the beginning. Of
+		// the 200 that are due meanwhile, 31 (30) find room. The queue then drains at 1 ms each, faster than
+		// transactions arrive.
 		if err != nil || r.Shed != 169+170 || len(list) != 1000-339 || r.Backlog != 0 {
 			t.Fatalf("%d transactions, %d shed, backlog %d, %v", len(list), r.Shed, r.Backlog, err)
 		}
@@ -176,8 +175,8 @@ func TestSheddingCountsInTheCount(t *testing.T) {
 	})
 }
 
-// TestRateHoldsThroughReconnects: a server that is away for two seconds, for all
-// clients, changes nothing of what is due, and all of it is sent.
+// TestRateHoldsThroughReconnects checks that a server that is away for two seconds does not change what is
+// due, and that all of it is sent.
 func TestRateHoldsThroughReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -257,7 +256,7 @@ func TestThink(t *testing.T) {
 	})
 }
 
-// TestUnsentAreReportedBySecond: what was due and never sent, for the series.
+// TestUnsentAreReportedBySecond checks that transactions that were due but never sent are counted by second.
 func TestUnsentAreReportedBySecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _, err := newDrill(t, Options{Plan: constant(100), Duration: 5 * time.Second}, &standIn{attempt: takes(20 * time.Millisecond)}).run(t.Context())

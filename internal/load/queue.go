@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/pace"
 )
 
-// never is the clock of what does not come.
+// never is the clock of an event that does not happen.
 const never = math.MaxInt64
 
 // source yields the arrivals of one client of an open loop, one by one.
@@ -29,14 +29,14 @@ func newSource(o *Options, number int, begin, end int64) source {
 	return s
 }
 
-// set sets when the next one is due, as the arrivals have it.
+// set sets the time of the next arrival.
 func (s *source) set(due time.Duration, ok bool) {
 	if s.next = s.begin + int64(due); !ok || s.left == 0 || s.next >= s.end {
 		s.next = never
 	}
 }
 
-// skip passes over all that are due by now, and returns how many.
+// skip skips all arrivals that are due by now, and returns their number.
 func (s *source) skip(now int64) uint64 {
 	if s.next > now {
 		return 0
@@ -47,8 +47,8 @@ func (s *source) skip(now int64) uint64 {
 	return 1 + more
 }
 
-// queue is what is due at one client of an open loop and not sent. It belongs to
-// the client's goroutine.
+// queue holds the due transactions of one client of an open loop that are not sent yet. It belongs to the
+// client's goroutine.
 type queue struct {
 	source
 	room int
@@ -57,7 +57,7 @@ type queue struct {
 	size int
 }
 
-// admit takes in what is due by now, and returns how many found no room.
+// admit adds the transactions due by now, and returns the number that found no room.
 func (q *queue) admit(now int64) (shed uint64) {
 	for q.next <= now {
 		if q.size == q.room {
@@ -81,7 +81,7 @@ func (q *queue) grow() {
 	q.due, q.head = larger, 0
 }
 
-// first returns the clock when the transaction to send next is due, or never.
+// first returns the clock at which the next transaction to send is due, or never.
 func (q *queue) first() int64 {
 	if q.size > 0 {
 		return q.due[q.head]
@@ -89,14 +89,14 @@ func (q *queue) first() int64 {
 	return q.next
 }
 
-// take removes the first one, which waits.
+// take removes the first waiting transaction.
 func (q *queue) take() {
 	q.head = (q.head + 1) % len(q.due)
 	q.size--
 }
 
-// sheds are the transactions that found no room, of all clients, by the second
-// of the clock in which that was seen. The lock is taken only while there are some.
+// sheds counts the transactions of all clients that found no room, by the second in which that was detected.
+// The lock is taken only if there are any.
 type sheds struct {
 	mu       sync.Mutex
 	bySecond []uint64
@@ -110,9 +110,9 @@ func (s *sheds) add(now int64, n uint64) {
 	s.bySecond[second] += n
 }
 
-// unsent counts those that wait and were due before stopped into the second of
-// their due time, and returns how many were due from warm on, and before. Of the
-// former it adds how long they had waited. They have been admitted before.
+// unsent counts the waiting transactions that were due before stopped, by the second in which they were due.
+// It returns the number due from warm on and the number due earlier, and records the waiting time of the
+// former. All of them must have been admitted.
 func (q *queue) unsent(warm, stopped int64, r *Result) (n, early uint64) {
 	for i := range q.size {
 		due := q.due[(q.head+i)%len(q.due)]

@@ -9,11 +9,11 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Result is what a load phase came to. Background clients count in Errors alone.
+// Result is the result of a load phase. Background clients count only in Errors.
 type Result struct {
-	// Elapsed is the time of the measured part: from the end of the warm-up until no new
-	// transaction was started any more, or until the database's last answer to one that
-	// had been started before. What this program gave up moves it by nothing.
+	// Elapsed is the length of the measured part. It runs from the end of the warm-up until no new
+	// transaction was started, or until the database's last answer to an earlier one. Transactions that this
+	// program gave up do not extend it.
 	Elapsed      time.Duration
 	Measurements *stats.Measurements
 	Never        stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
@@ -35,8 +35,7 @@ type Result struct {
 	Interrupted bool // the context was cancelled before the load phase's end
 }
 
-// ErrorCount is how often one kind of error came back, from tries, look-ups and
-// new connections alike.
+// ErrorCount counts one kind of error from tries, look-ups and new connections.
 type ErrorCount struct {
 	Class   db.Class
 	Code    string // the vendor's own
@@ -45,7 +44,7 @@ type ErrorCount struct {
 	Example string // the text of one of them
 }
 
-// Counters are the state of a running load phase, without background clients.
+// Counters is the state of a running load phase, without background clients.
 type Counters struct {
 	Done         uint64 // transactions recorded: committed, rejected, aborted and unknown
 	Committed    uint64
@@ -60,7 +59,7 @@ type Counters struct {
 	Shed         uint64 // of an open loop: those that were due while there was no room for more, and are never sent
 }
 
-// counters belong to one worker: only it stores, and others load.
+// counters belongs to one worker: only that worker stores, and others load.
 type counters struct {
 	outcomes   [4]atomic.Uint64 // by history.Outcome
 	conflicts  atomic.Uint64
@@ -73,20 +72,19 @@ type counters struct {
 	kinds      [][4]atomic.Uint64 // by Driver.slots and history.Outcome
 }
 
-// classes is how many classes of errors there are.
+// classes is the number of error classes.
 const classes = int(db.Fatal) + 1
 
-// add is an increment by the only goroutine that stores, which is cheaper than
-// an atomic addition.
+// add increments a counter that only the calling goroutine stores. It is cheaper than an atomic addition.
 func add(c *atomic.Uint64) { c.Store(c.Load() + 1) }
 
-// errorKind is what errors are counted by.
+// errorKind is the key by which errors are counted.
 type errorKind struct {
 	class    db.Class
 	code, op string
 }
 
-// classify is db.ClassOf with what else the loop needs to know.
+// classify returns the kind of an error, and whether the transaction must not be looked up.
 func classify(err error) (kind errorKind, final bool) {
 	e, ok := errors.AsType[*db.Error](err)
 	if !ok {

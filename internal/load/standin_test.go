@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/pace"
 )
 
-// standIn stands in for a client of a workload: its tries, look-ups and new
-// sessions end as its functions say, and a missing function means success.
+// standIn replaces a client of a workload. Its functions determine how tries, look-ups and new sessions end;
+// a missing function means success.
 type standIn struct {
 	number   uint64
 	kind     history.Kind // Transfer unless set
@@ -67,7 +67,7 @@ func (c *standIn) Reset(ctx context.Context) error {
 
 func (c *standIn) Close() error { return nil }
 
-// The errors of the stand-ins' database.
+// These are the errors of the stand-ins' database.
 var (
 	errText     = errors.New("what happened")
 	errAborted  = &db.Error{Class: db.Aborted, Code: "40001", Op: "commit", Err: errText}
@@ -81,7 +81,7 @@ var (
 	errLostDone = &db.Error{Class: db.Unknown, Op: "insert", Err: ErrAlreadyApplied}
 )
 
-// drill is a load phase of stand-ins with its history in a folder of its own.
+// drill is a load phase of stand-ins with its own history folder.
 type drill struct {
 	t       *testing.T
 	dir     string
@@ -89,7 +89,7 @@ type drill struct {
 	driver  *Driver
 }
 
-// newDrill makes a drill whose Start is now. Its clients are numbered.
+// newDrill returns a drill that starts now, with numbered clients.
 func newDrill(t *testing.T, o Options, clients ...*standIn) *drill {
 	t.Helper()
 	for i, c := range clients {
@@ -108,7 +108,7 @@ func newDrill(t *testing.T, o Options, clients ...*standIn) *drill {
 	return d
 }
 
-// run drives, and returns what was recorded too, in the order of Sent.
+// run runs the load phase. It also returns the recorded transactions in the order of Sent.
 func (d *drill) run(ctx context.Context) (*Result, []history.Transaction, error) {
 	d.t.Helper()
 	result, err := d.driver.Run(ctx)
@@ -140,8 +140,7 @@ func (d *drill) read() (list []history.Transaction) {
 	return list
 }
 
-// script returns a function that returns the errors one by one, and then none.
-// On success the outcome is ok.
+// script returns a function that returns the errors one by one, and then nil with the outcome ok.
 func script(ok history.Outcome, errs ...error) func(context.Context, *history.Transaction) error {
 	return func(_ context.Context, tx *history.Transaction) error {
 		tx.Outcome = history.Committed // must count for nothing beside an error
@@ -155,7 +154,7 @@ func script(ok history.Outcome, errs ...error) func(context.Context, *history.Tr
 	}
 }
 
-// plan returns the plan that a test writes, which is a right one.
+// plan returns the parsed plan, which must be valid.
 func plan(text string) pace.Plan {
 	p, err := pace.Parse(text)
 	if err != nil {
@@ -174,7 +173,7 @@ func constant(rate float64) pace.Plan {
 
 func repeat(err error, n int) []error { return slices.Repeat([]error{err}, n) }
 
-// The kinds of the transactions of these tests.
+// These are the kinds of transactions in the tests.
 const (
 	kindTransfer = 1 * history.Numbered
 	kindInquiry  = 2*history.Numbered | history.ReadOnly

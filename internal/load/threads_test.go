@@ -9,9 +9,8 @@ import (
 	"stroppy/internal/pace"
 )
 
-// TestThreads holds how many threads there are after intervals in which so many
-// processors were busy.
-func TestThreads(t *testing.T) {
+// TestThreadsFollowUsage checks the number of threads after intervals of given usage.
+func TestThreadsFollowUsage(t *testing.T) {
 	times := func(n int, busy float64) []float64 { return slices.Repeat([]float64{busy}, n) }
 	for _, test := range []struct {
 		name string
@@ -40,10 +39,10 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestChooseThreads: the number follows the usage in the window and stays after it,
-// and the process gets all its threads back. The test runs alone because the number is
-// the process's.
-func TestChooseThreads(t *testing.T) {
+// TestChooseThreadsKeepsTheNumber checks that the number follows the usage in the window and stays
+// afterwards, and that all threads are restored. The test runs alone because the number belongs to the
+// process.
+func TestChooseThreadsKeepsTheNumber(t *testing.T) {
 	const most = 4
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(most))
 	const busyAll, halves, idle = 4.0, 1.0, 0.1 // processors
@@ -93,8 +92,7 @@ func TestChooseThreads(t *testing.T) {
 	}
 }
 
-// TestChooseThreadsEndsEarly: a load phase that ends within the window has the number
-// that was in force, which is one at the beginning.
+// TestChooseThreadsEndsEarly checks that a load phase that ends within the window reports the current number.
 func TestChooseThreadsEndsEarly(t *testing.T) {
 	most := runtime.GOMAXPROCS(0)
 	restore := chooseThreads(time.Hour, nil, func() usageAt { return usageAt{time.Now(), 1} })
@@ -103,7 +101,7 @@ func TestChooseThreadsEndsEarly(t *testing.T) {
 	}
 }
 
-// blocker is a stand-in of a client that says whether it waits in system calls.
+// blocker is a stand-in client that states whether it waits in system calls.
 type blocker struct {
 	quick
 	blocks bool

@@ -8,21 +8,19 @@ import (
 	"stroppy/internal/stats"
 )
 
-// keptSeconds is how many of the last whole seconds are kept for those who look
-// on: an hour of them.
+// keptSeconds is the number of recent seconds that are kept for observers: one hour.
 const keptSeconds = 3600
 
-// Timeline is what was done in each whole second of a running load phase, as it is seen
-// from outside. The zero Timeline has none.
+// Timeline holds what was done in each whole second of a running load phase, as seen from outside. The zero
+// Timeline is empty.
 type Timeline struct {
 	seconds []stats.Second // of the last hour, ascending
 	last    Counters       // at the end of the latest one
 	held    stats.Reading  // latencies then
 }
 
-// Add adds the whole second that has just passed, by what the clients had done in all at
-// its end; latencies is called where anything was committed. If the machine stood still
-// for longer, what was done in the meantime counts in that one.
+// Add adds the second that has just passed, from the totals at its end. It calls latencies only if a
+// transaction committed. If the machine stood still, everything done meanwhile counts in this second.
 func (t *Timeline) Add(second int, now Counters, latencies func() *stats.Reading) {
 	s := stats.Second{
 		Second:    second,
@@ -42,13 +40,13 @@ func (t *Timeline) Add(second int, now Counters, latencies func() *stats.Reading
 	t.last = now
 }
 
-// Since returns the seconds from the given one on, ascending.
+// Since returns the seconds from the given one on, in order.
 func (t *Timeline) Since(from int) []stats.Second {
 	first, _ := slices.BinarySearchFunc(t.seconds, from, func(s stats.Second, from int) int { return s.Second - from })
 	return slices.Clone(t.seconds[first:])
 }
 
-// Last returns the latest second; false before one has passed.
+// Last returns the latest second. It reports false before the first second has passed.
 func (t *Timeline) Last() (s stats.Second, passed bool) {
 	if n := len(t.seconds); n > 0 {
 		return t.seconds[n-1], true
@@ -56,9 +54,8 @@ func (t *Timeline) Last() (s stats.Second, passed bool) {
 	return s, false
 }
 
-// EachSecond calls take whenever a whole second since start has passed, with that second's
-// number from 0, until end is called, which waits for a call under way. If the machine stood
-// still, the seconds that passed meanwhile are left out but the last.
+// EachSecond calls take after each whole second since start, with the second's number from 0. end stops it
+// and waits for a running call. If the machine stood still, only the last of the missed seconds is reported.
 func EachSecond(start time.Time, take func(second int)) (end func()) {
 	ended := make(chan struct{})
 	var group sync.WaitGroup

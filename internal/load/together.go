@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Snapshot is what the clients of one process have done so far, the warm-up included.
+// Snapshot holds what the clients of one process have done so far, including the warm-up.
 type Snapshot struct {
 	Counters  Counters
 	Kinds     []KindCount
@@ -16,12 +16,12 @@ type Snapshot struct {
 	Latencies map[string]*stats.Reading // by kind
 }
 
-// Snapshot may be called by any goroutine at any time.
+// Snapshot returns the current state. Any goroutine may call it at any time.
 func (d *Driver) Snapshot() Snapshot {
 	return Snapshot{Counters: d.Live(), Kinds: d.Kinds(), Errors: d.Errors(), Latencies: d.KindLatencies()}
 }
 
-// Join adds what the clients of another process have done.
+// Join adds the counts of another process's clients.
 func (s *Snapshot) Join(o *Snapshot) {
 	c, more := &s.Counters, &o.Counters
 	for _, both := range [][2]*uint64{
@@ -59,8 +59,8 @@ func (s *Snapshot) Join(o *Snapshot) {
 	}
 }
 
-// Join adds what another process's clients of the same load phase came to. The time is
-// that of the one that measured longest, and the memory is that of both together.
+// Join adds the result of another process's clients in the same load phase. Elapsed is the maximum, and the
+// memory is the sum.
 func (r *Result) Join(o *Result) {
 	r.Elapsed = max(r.Elapsed, o.Elapsed)
 	if r.Measurements == nil {
@@ -87,8 +87,7 @@ func (r *Result) Join(o *Result) {
 	r.Interrupted = r.Interrupted || o.Interrupted
 }
 
-// joinErrors counts errors of the same class, code and operation together, most frequent
-// first.
+// joinErrors merges errors of equal class, code and operation, the most frequent first.
 func joinErrors(lists ...[]ErrorCount) []ErrorCount {
 	merged := map[errorKind]ErrorCount{}
 	for _, list := range lists {

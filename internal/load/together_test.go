@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestPartsOfOneLoadPhase: clients that are spread over processes do what they do in one,
-// each at the times that it has there.
+// TestPartsOfOneLoadPhase checks that clients in several processes do the same at the same times as in one
+// process.
 func TestPartsOfOneLoadPhase(t *testing.T) {
 	const clients = 7
 	for _, o := range []Options{
@@ -72,8 +72,8 @@ func TestPartsOfOneLoadPhase(t *testing.T) {
 	}
 }
 
-// TestPartsRefused: there are as many clients as the load phase has, and no more.
-func TestPartsRefused(t *testing.T) {
+// TestPartsMustFitTheLoadPhase checks that the number of clients cannot exceed the load phase's.
+func TestPartsMustFitTheLoadPhase(t *testing.T) {
 	for _, wrong := range []Options{{First: -1, All: 3}, {First: 2, All: 3}, {First: 1}} {
 		wrong.Count = 1
 		d := newDrill(t, wrong, &standIn{}, &standIn{})
@@ -83,7 +83,7 @@ func TestPartsRefused(t *testing.T) {
 	}
 }
 
-// TestResultsJoined: what several processes came to is their sum, and a snapshot likewise.
+// TestResultsJoined checks that the results and snapshots of several processes add up.
 func TestResultsJoined(t *testing.T) {
 	run := func(clients int) (*Result, Snapshot) {
 		var some []*standIn

@@ -2,5 +2,5 @@
 
 package load
 
-// Usage is not known on this platform.
+// Usage returns zeros because usage is not known on this platform.
 func Usage() (cpuSeconds float64, maxRSSBytes int64) { return 0, 0 }

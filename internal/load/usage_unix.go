@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// Usage returns the seconds of user and system time that this process has used,
-// and its largest resident memory so far in bytes. getrusage(2) counts the
-// latter in kibibytes, but in bytes on Darwin.
+// Usage returns the user and system time of this process in seconds, and its largest resident memory so far
+// in bytes. getrusage(2) reports the latter in KiB, but in bytes on Darwin.
 func Usage() (cpuSeconds float64, maxRSSBytes int64) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/stats"
 )
 
-// view is a running load phase as others see it. What clients count is read where it
-// stands, so that a client that hangs hides nothing.
+// view is the state of a running load phase for observers. It reads the clients' counters directly, so that a
+// hanging client hides nothing.
 type view struct {
 	mu      sync.Mutex
 	started bool
@@ -37,19 +37,19 @@ func (v *view) begin(d *Driver) {
 	}
 }
 
-// stop is called when nothing new is started any more.
+// stop must be called when nothing new is started.
 func (v *view) stop(at int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stopped = min(v.stopped, at)
 }
 
-// queued returns how many transactions are due and not sent, and how many were
-// shed, with what a client that hangs will find.
+// queued returns the numbers of waiting and of shed transactions, including those that a hanging client has
+// not seen yet.
 func (v *view) queued(d *Driver) (backlog, shed uint64) {
 	now := min(d.clock(), v.stopped)
 	for i := range v.arrived {
-		// What has arrived is read last, so that it is never less than what was sent.
+		// Arrivals are read last, so that their number is never less than the number sent.
 		c := &d.workers[i].counters
 		lost, sent := c.shed.Load(), c.sent.Load()
 		a := &v.arrived[i]
@@ -60,7 +60,7 @@ func (v *view) queued(d *Driver) (backlog, shed uint64) {
 	return backlog, shed
 }
 
-// Live returns the counters of a load phase; any goroutine may call it at any time.
+// Live returns the counters of a load phase. Any goroutine may call it at any time.
 func (d *Driver) Live() Counters {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
@@ -88,15 +88,14 @@ func (d *Driver) counters() (c Counters) {
 	return c
 }
 
-// KindCount counts the transactions of one kind by their outcomes.
+// KindCount counts the transactions of one kind by outcome.
 type KindCount struct {
 	Kind                                  string // empty: of no declared kind
 	Committed, Rejected, Aborted, Unknown uint64
 }
 
-// Kinds returns what the clients have done so far by kind, the warm-up included; what is
-// declared and does not run beside the clients is there also where it is 0. Any goroutine may
-// call it at any time.
+// Kinds returns the counts so far by kind, including the warm-up. Declared foreground kinds are present even
+// if their counts are 0. Any goroutine may call it at any time.
 func (d *Driver) Kinds() []KindCount {
 	list := make([]KindCount, len(d.options.Kinds)+1)
 	for i, declared := range d.options.Kinds {
@@ -120,8 +119,8 @@ func (d *Driver) Kinds() []KindCount {
 	return shown
 }
 
-// Errors returns how many errors there were so far, by the name of their class, of background clients too.
-// Any goroutine may call it at any time.
+// Errors returns the number of errors so far by class name, including background clients. Any goroutine may
+// call it at any time.
 func (d *Driver) Errors() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, w := range d.workers {
@@ -132,15 +131,14 @@ func (d *Driver) Errors() map[string]uint64 {
 	return all
 }
 
-// Latencies returns the latencies of all transactions committed so far, from
-// when they were due, the warm-up's included. Any goroutine may call it at any
-// time.
+// Latencies returns the latencies from the intended start time of all transactions committed so far,
+// including the warm-up. Any goroutine may call it at any time.
 func (d *Driver) Latencies() *stats.Reading {
 	return stats.Joined(d.KindLatencies())
 }
 
-// KindLatencies returns the same by kind, of those that committed some. Empty is the kind of
-// what was not declared.
+// KindLatencies returns the latencies by kind, for kinds with commits. The empty kind stands for undeclared
+// kinds.
 func (d *Driver) KindLatencies() map[string]*stats.Reading {
 	by := map[string]*stats.Reading{}
 	for i := range len(d.options.Kinds) + 1 {
@@ -158,28 +156,27 @@ func (d *Driver) KindLatencies() map[string]*stats.Reading {
 	return by
 }
 
-// Seconds returns the whole seconds of the load phase, counted from Options.Start, from
-// the given one on that have passed, ascending: what the clients did in each, the
-// warm-up included, and how many transactions waited at its end. Only the last hour is
-// kept. Any goroutine may call it at any time.
+// Seconds returns the whole seconds of the load phase that have passed, counted from Options.Start, from the
+// given one on. Each holds what the clients did, including the warm-up, and the number of transactions that
+// waited at its end. Only the last hour is kept. Any goroutine may call it at any time.
 //
-// They are read from the running clients when a second has passed, some milliseconds
-// late on a busy machine, and to two digits; the series of the history is exact.
+// The values are read from the running clients after each second, some milliseconds late on a busy machine,
+// and have two digits. The series of the history is exact.
 func (d *Driver) Seconds(from int) []stats.Second {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
 	return d.view.Since(from)
 }
 
-// Second returns the last whole second, as Seconds does; false before one has passed.
+// Second returns the last whole second, like Seconds. It reports false before the first second has passed.
 func (d *Driver) Second() (s stats.Second, passed bool) {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
 	return d.view.Last()
 }
 
-// takeSecond adds the second that has just passed. If the machine stood still for
-// longer, what was done in the meantime counts in that one.
+// takeSecond adds the second that has just passed. If the machine stood still, everything done meanwhile
+// counts in this second.
 func (d *Driver) takeSecond(second int) {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/tier"
 )
 
-// TestSecondsOfARunningDrive: what others see of it is what the history has, and
-// a client that hangs hides nothing.
-func TestSecondsOfARunningDrive(t *testing.T) {
+// TestSecondsMatchTheHistory checks that observers see what the history contains, and that a hanging client
+// hides nothing.
+func TestSecondsMatchTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := func(n, at int) *standIn {
 			return &standIn{attempt: func(ctx context.Context, tx *history.Transaction) error {
@@ -84,7 +84,7 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 // apart reports whether two numbers differ by more than slack.
 func apart(a, b, slack uint64) bool { return max(a, b)-min(a, b) > slack }
 
-// TestOnlyAnHourIsKept bounds what a long drive keeps for those who look on.
+// TestOnlyAnHourIsKept checks that a long load phase keeps a limited number of seconds.
 func TestOnlyAnHourIsKept(t *testing.T) {
 	tier.SkipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -98,8 +98,8 @@ func TestOnlyAnHourIsKept(t *testing.T) {
 	})
 }
 
-// TestKindsAndErrors: what others see by kind and by class is all that was counted.
-func TestKindsAndErrors(t *testing.T) {
+// TestKindsAndErrorsAreComplete checks that observers see all counts by kind and class.
+func TestKindsAndErrorsAreComplete(t *testing.T) {
 	const other = 7 * history.Numbered
 	synctest.Test(t, func(t *testing.T) {
 		aborts := 0

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// hangs returns an Attempt that commits after a millisecond until the clock says
-// so, and then only ends when its call is cancelled.
+// hangs returns an Attempt that commits after a millisecond until the given time, and then returns only when
+// its call is cancelled.
 func hangs(after time.Duration) func(context.Context, *history.Transaction) error {
 	begin := time.Now()
 	return func(ctx context.Context, tx *history.Transaction) error {
@@ -24,8 +24,8 @@ func hangs(after time.Duration) func(context.Context, *history.Transaction) erro
 	}
 }
 
-// TestTheGraceIsNotMeasured: what this program gave up does not make the measured
-// part longer, whatever kind of transaction it was.
+// TestTheGraceIsNotMeasured checks that transactions that this program gave up do not extend the measured
+// part.
 func TestTheGraceIsNotMeasured(t *testing.T) {
 	for _, kind := range []history.Kind{kindTransfer, kindInquiry} {
 		synctest.Test(t, func(t *testing.T) {
@@ -44,8 +44,7 @@ func TestTheGraceIsNotMeasured(t *testing.T) {
 	}
 }
 
-// TestTheMeasuredPartEndsWithTheLastAnswer: what the database did answer counts,
-// and so does the time until then.
+// TestTheMeasuredPartEndsWithTheLastAnswer checks that the database's last answers and their time count.
 func TestTheMeasuredPartEndsWithTheLastAnswer(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -76,9 +75,9 @@ func TestTheMeasuredPartEndsWithTheLastAnswer(t *testing.T) {
 	}
 }
 
-// TestEnded: Ended is called once, when nothing new is started any more, and the
+// TestEndedIsCalledBeforeTheGrace checks that Ended is called once, when nothing new is started, and that the
 // grace begins when it returns.
-func TestEnded(t *testing.T) {
+func TestEndedIsCalledBeforeTheGrace(t *testing.T) {
 	const s, heal = time.Second, 30 * time.Second
 	for name, c := range map[string]struct {
 		options   Options
@@ -135,9 +134,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverSentHasWaited: a database that stops for good leaves its mark on
-// the distribution of all that was due.
-func TestWhatWasNeverSentHasWaited(t *testing.T) {
+// TestUnsentTransactionsCountAsWaiting checks that a database that stops permanently affects the distribution
+// of all that was due.
+func TestUnsentTransactionsCountAsWaiting(t *testing.T) {
 	for _, room := range []int{1000, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			stuck := &standIn{attempt: hangs(5 * time.Second)}
@@ -149,8 +148,7 @@ func TestWhatWasNeverSentHasWaited(t *testing.T) {
 			if due.Count != 1000 || slices.Contains(due.AtLeast, "p50") || !slices.Contains(due.AtLeast, "p90") || !slices.Contains(due.AtLeast, "p99") {
 				t.Errorf("room for %d: %+v", room, due)
 			}
-			// They came evenly over the last five seconds; those that were shed are known
-			// to a second.
+			// They arrived evenly over the last five seconds; the times of shed ones are known to a second.
 			low := 3900 * time.Millisecond
 			if room < 499 {
 				low = 0
@@ -165,8 +163,8 @@ func TestWhatWasNeverSentHasWaited(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverSentInTheWarmup: it is counted, and apart.
-func TestWhatWasNeverSentInTheWarmup(t *testing.T) {
+// TestUnsentWarmupIsCountedSeparately checks transactions that were due in the warm-up and never sent.
+func TestUnsentWarmupIsCountedSeparately(t *testing.T) {
 	for _, room := range []int{1000, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			stuck := &standIn{attempt: hangs(5 * time.Second)}

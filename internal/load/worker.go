@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// worker is the loop of one client. All of it belongs to one goroutine, except
-// counters, which others read.
+// worker is the loop of one client. It belongs to one goroutine, except for counters, which others read.
 type worker struct {
 	driver   *Driver
 	client   Client
@@ -29,13 +28,13 @@ type worker struct {
 	pauses   *pace.Pauses // of a closed loop whose clients think
 	errors   errorCounts
 
-	// The driver's contexts, each through a child of its own, so that a database
-	// library that registers with its context for every call locks nothing that
-	// another client locks.
+	// These contexts are children of the driver's contexts. A database library that registers with its
+	// context for every call then takes no lock that other clients take.
 	stopping, aborting context.Context
 
-	// In which a transaction may be begun, and repeated after a conflict: stopping, but the
-	// driver's for the first of a background client, so that a short load phase has one.
+	// A transaction may be begun, and repeated after a conflict, while open is not done. It is stopping, but
+	// the driver's context for the first transaction of a background client, so that a short load phase has
+	// one.
 	open context.Context
 
 	tx      history.Transaction
@@ -71,7 +70,7 @@ func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	return w
 }
 
-// pace makes the pacing of a client ready.
+// pace prepares the pacing of a client.
 func (w *worker) pace() {
 	o := &w.driver.options
 	switch {
@@ -119,12 +118,12 @@ func (w *worker) run() {
 	}
 }
 
-// start makes the next transaction ready and returns when it is to be sent, or
-// false when no more is. It sets all of the transaction that is not the client's.
+// start prepares the next transaction and returns when it must be sent, or returns false if there are no
+// more. It sets all fields that the client does not set.
 //
-// In a closed loop one reading of the clock is the End of one transaction and Due, Sent
-// and Try of the next, so that choosing and recording count as part of what follows.
-// Due equals Sent there, unless a lost session had to be replaced first.
+// In a closed loop, one reading of the clock is the End of one transaction and the Due, Sent and Try of the
+// next, so choosing and recording count as part of the next. Due equals Sent, unless a lost session had to be
+// replaced first.
 func (w *worker) start() bool {
 	if w.sent == w.share {
 		return false
@@ -174,7 +173,7 @@ func (w *worker) due() int64 {
 	return w.last
 }
 
-// admit lets into the queue what is due by now.
+// admit adds the transactions due by now to the queue.
 func (w *worker) admit() {
 	warm := w.driver.warm()
 	if w.last >= warm && !w.warm {
@@ -192,7 +191,7 @@ func (w *worker) admit() {
 
 func (w *worker) shed(n uint64) { w.counters.shed.Store(w.counters.shed.Load() + n) }
 
-// wait returns when due has come, or false when the load phase is over.
+// wait returns true at due, or false when the load phase is over.
 func (w *worker) wait(due int64) bool {
 	for w.last = w.clock(); w.last < due; w.last = w.clock() {
 		d := time.Duration(due - w.last)
@@ -212,8 +211,8 @@ func (w *worker) wait(due int64) bool {
 	return true
 }
 
-// record writes down the transaction, whose outcome became known, or was given
-// up, at the latest reading of the clock.
+// record records the transaction, whose outcome became known or which was given up at the latest reading of
+// the clock.
 func (w *worker) record() {
 	tx := &w.tx
 	tx.End = w.last

@@ -33,8 +33,8 @@ func Append(dst []byte, cents int64) []byte {
 // Format returns cents as decimal text with two places, such as -12.05.
 func Format(cents int64) string { return string(Append(nil, cents)) }
 
-// Text returns cents as a sentence has them, with a comma between thousands, such as
-// -1,234.05. Parse does not read it.
+// Text returns cents for a sentence, with commas between thousands, such as -1,234.05. Parse does not accept
+// it.
 func Text(cents int64) string {
 	plain := Format(cents)
 	for i := len(plain) - len(".00") - 3; i > 0 && plain[i-1] != '-'; i -= 3 {

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Arrival is how the arrivals lie within the rate of a plan.
+// Arrival is the distribution of arrivals for a given rate.
 type Arrival uint8
 
 const (
 	// Uniform arrivals have equal distances, over all clients together.
 	Uniform Arrival = iota
-	// Poisson arrivals are independent of each other: each client has a Poisson
-	// process of its own, with its part of the rate.
+	// Poisson arrivals are independent: each client has its own Poisson process with its share of the rate.
 	Poisson
 )
 
-// ParseArrival reads the name of an Arrival; no name means Uniform.
+// ParseArrival parses the name of an Arrival. An empty name means Uniform.
 func ParseArrival(name string) (Arrival, error) {
 	switch name {
 	case "", "uniform":
@@ -36,14 +35,14 @@ func (a Arrival) String() string {
 	return "uniform"
 }
 
-// The streams of random numbers that one seed gives one client.
+// These constants select the random streams that a client derives from the seed.
 const (
 	arrivalStream = 0x61727269 << 32
 	pauseStream   = 0x70617573 << 32
 )
 
-// Arrivals are those of one client, in order. They are a function of what
-// NewArrivals is given and of nothing else. One goroutine uses them at a time.
+// Arrivals yields the arrivals of one client in order. They depend only on the arguments of NewArrivals. It
+// must be used by one goroutine at a time.
 type Arrivals struct {
 	plan    Plan
 	clients float64
@@ -68,8 +67,8 @@ func NewArrivals(p Plan, a Arrival, clients, client int, seed uint64) *Arrivals 
 	return s
 }
 
-// Next returns when the next one is due, since the load phase's start; false if none
-// comes any more.
+// Next returns when the next arrival is due, relative to the load phase's start. It returns false if there
+// are no more.
 func (a *Arrivals) Next() (time.Duration, bool) {
 	if a.random != nil {
 		a.work += a.random.ExpFloat64()
@@ -102,8 +101,7 @@ func (a *Arrivals) Skip(t time.Duration, most uint64) (skipped uint64, next time
 	return skipped, next, ok
 }
 
-// before returns how many uniform arrivals are due before t, from the first one
-// of all.
+// before returns the number of uniform arrivals due before t, over all clients.
 func (a *Arrivals) before(t time.Duration) uint64 {
 	due := func(n uint64) bool { at, ok := a.nth(n); return ok && at < t }
 	n := uint64(max(0, (a.plan.Expected(t)-a.client)/a.clients))
@@ -116,17 +114,16 @@ func (a *Arrivals) before(t time.Duration) uint64 {
 	return n
 }
 
-// Pauses are the times for which one client thinks between two transactions.
-// They are a function of what NewPauses is given. One goroutine uses them.
+// Pauses yields the think times of one client between transactions. They depend only on the arguments of
+// NewPauses. It must be used by one goroutine.
 type Pauses struct {
 	mean   time.Duration
 	first  time.Duration
 	random *rand.Rand // nil: all alike
 }
 
-// NewPauses returns the pauses of one of so many clients. Poisson pauses are
-// exponentially distributed; Uniform ones are all alike, but for the one before
-// the first transaction, which spreads the clients evenly over one pause.
+// NewPauses returns the pauses of one client. Poisson pauses are exponentially distributed. Uniform pauses
+// are equal, except the one before the first transaction, which spreads the clients evenly over one pause.
 func NewPauses(mean time.Duration, a Arrival, clients, client int, seed uint64) *Pauses {
 	p := &Pauses{mean: mean, first: time.Duration(float64(mean) * float64(client) / float64(clients))}
 	if a == Poisson {
@@ -139,7 +136,7 @@ func NewPauses(mean time.Duration, a Arrival, clients, client int, seed uint64) 
 // First returns the pause before the first transaction.
 func (p *Pauses) First() time.Duration { return p.first }
 
-// Next returns the pause before another one.
+// Next returns the pause before the next transaction.
 func (p *Pauses) Next() time.Duration {
 	if p.random == nil {
 		return p.mean

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// all returns the arrivals of all clients before end, and how many each has.
+// all returns the arrivals of all clients before end, and the number of each client.
 func all(p Plan, a Arrival, clients int, seed uint64, end time.Duration) (list []time.Duration, each []int) {
 	each = make([]int, clients)
 	for i := range clients {
@@ -22,7 +22,7 @@ func all(p Plan, a Arrival, clients int, seed uint64, end time.Duration) (list [
 	return list, each
 }
 
-func TestUniformArrivals(t *testing.T) {
+func TestUniformArrivalsHaveEqualDistances(t *testing.T) {
 	for _, clients := range []int{1, 3, 7} {
 		list, each := all(parse(t, "100 for 2s, 50..150 for 4s"), Uniform, clients, 1, time.Hour)
 		if len(list) != 600 || slices.Max(each)-slices.Min(each) > 1 {
@@ -41,10 +41,9 @@ func TestUniformArrivals(t *testing.T) {
 	}
 }
 
-// TestPoissonArrivals holds two properties of a Poisson process that uniform
-// arrivals do not have: the number in an interval varies as much as its mean, and
-// the gaps are exponentially distributed. The bounds are five standard deviations
-// and the 0.1 % point of the Kolmogorov-Smirnov statistic.
+// TestPoissonArrivals checks two properties of a Poisson process: the variance of the number in an interval
+// equals its mean, and the gaps are exponentially distributed. The bounds are five standard deviations and
+// the 0.1 % point of the Kolmogorov-Smirnov statistic.
 func TestPoissonArrivals(t *testing.T) {
 	const rate, seconds = 2000.0, 100
 	list, each := all(parse(t, "2000"), Poisson, 8, 42, seconds*time.Second)
@@ -118,7 +117,7 @@ func TestArrivalsAreAFunctionOfSeedAndClient(t *testing.T) {
 	}
 }
 
-// TestSkipEqualsNext: to pass over arrivals is to take them one by one.
+// TestSkipEqualsNext checks that skipping arrivals equals taking them one by one.
 func TestSkipEqualsNext(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	for round := range 400 {
@@ -154,7 +153,7 @@ func TestSkipEqualsNext(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
+func TestPausesHaveTheirMean(t *testing.T) {
 	for client := range 4 {
 		p := NewPauses(time.Second, Uniform, 4, client, 1)
 		if p.First() != time.Duration(client)*250*time.Millisecond || p.Next() != time.Second || p.Next() != time.Second {

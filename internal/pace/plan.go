@@ -1,5 +1,5 @@
-// Package pace says when work is due: a rate over time, the arrivals of each
-// client that follow from it, and the pauses of clients that think.
+// Package pace computes when work is due: a rate over time, the resulting arrivals of each client, and the
+// think times of clients.
 package pace
 
 import (
@@ -12,24 +12,22 @@ import (
 	"time"
 )
 
-// The bounds of a plan: MaxRate is one transaction a nanosecond, the clock's own
-// resolution.
+// These constants limit a plan. MaxRate is one transaction per nanosecond, the resolution of the clock.
 const (
 	MaxRate   = 1e9
 	MaxLength = 365 * 24 * time.Hour
 	maxStages = 1000
 )
 
-// Plan is the rate of arrivals over a load phase, all clients together: stages one
-// after the other, each with one rate or with a ramp from one to another. The
-// zero Plan is a closed loop, in which no rate is asked for.
+// Plan is the total rate of arrivals over a load phase. It consists of consecutive stages, each with a
+// constant rate or a linear ramp. The zero Plan is a closed loop without a rate.
 //
-// Its text is that of Parse. A Plan does not change once it is made.
+// Parse describes its text form. A Plan is immutable.
 type Plan struct {
 	stages []stage
 }
 
-// stage is from begin until the next stage's begin.
+// stage lasts from begin to the beginning of the next stage.
 type stage struct {
 	from, to float64       // transactions a second, at its begin and its end
 	length   time.Duration // 0: until the load phase's end
@@ -38,14 +36,14 @@ type stage struct {
 	after    float64       // expected arrivals until its end, where it has one
 }
 
-// Constant returns the plan of one rate for the whole load phase; 0 is a closed loop.
+// Constant returns the plan with one rate for the whole load phase; 0 is a closed loop.
 func Constant(rate float64) (Plan, error) {
 	return Parse(number(rate))
 }
 
-// Parse reads a plan: stages with commas between, each RATE, RATE for TIME, or
-// RATE..RATE for TIME, which is a linear ramp. Only the last one may lack its
-// time, and then lasts until the load phase's end. "0" alone is the zero Plan.
+// Parse parses a plan: stages separated by commas, each RATE, RATE for TIME, or RATE..RATE for TIME, which is
+// a linear ramp. Only the last stage may omit its time; it then lasts until the end of the load phase. "0" is
+// the zero Plan.
 func Parse(text string) (Plan, error) {
 	var stages []stage
 	for part := range strings.SplitSeq(text, ",") {
@@ -103,7 +101,7 @@ func parseRate(text string) (float64, error) {
 	return math.Abs(rate), nil // of -0
 }
 
-// build sets where the stages begin.
+// build computes the beginnings of the stages.
 func build(stages []stage) (Plan, error) {
 	if len(stages) > maxStages {
 		return Plan{}, fmt.Errorf("it has %d stages: at most %d are possible", len(stages), maxStages)
@@ -133,7 +131,7 @@ func build(stages []stage) (Plan, error) {
 	return Plan{stages}, nil
 }
 
-// String returns the text that Parse reads back to the same plan.
+// String returns the text form, which Parse converts back to the same plan.
 func (p Plan) String() string {
 	if p.Closed() {
 		return "0"
@@ -152,8 +150,8 @@ func (p Plan) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Divided returns the plan with its rates and the times of its stages divided, both by 1 or
-// more. A rate above 0 that would come below least becomes that, or stays if it is less.
+// Divided returns the plan with its rates and stage times divided by factors of at least 1. A positive rate
+// is not reduced below least, unless it is below already.
 func (p Plan) Divided(rates, times, least float64) (Plan, error) {
 	var stages []stage
 	for _, s := range p.stages {
@@ -170,7 +168,7 @@ func (p Plan) Divided(rates, times, least float64) (Plan, error) {
 	return build(stages)
 }
 
-// Closed reports whether this is the zero Plan, which asks for no rate.
+// Closed reports whether this is the zero Plan without a rate.
 func (p Plan) Closed() bool { return len(p.stages) == 0 }
 
 // Fixed returns the rate of a plan that has one rate for the whole load phase.
@@ -181,8 +179,8 @@ func (p Plan) Fixed() (rate float64, ok bool) {
 	return p.stages[0].from, true
 }
 
-// Length returns how long the stages last; false if they last until the load phase's
-// end, or in a closed loop.
+// Length returns the total length of the stages. It returns false for a closed loop, and if the last stage
+// lasts until the end of the load phase.
 func (p Plan) Length() (time.Duration, bool) {
 	if p.Closed() {
 		return 0, false
@@ -191,8 +189,8 @@ func (p Plan) Length() (time.Duration, bool) {
 	return last.begin + last.length, last.length > 0
 }
 
-// Expected returns how many arrivals are expected in [0, t), t being the time
-// since the load phase's start. After the last stage no more come.
+// Expected returns the expected number of arrivals in [0, t), relative to the load phase's start. No arrivals
+// are expected after the last stage.
 func (p Plan) Expected(t time.Duration) float64 {
 	if p.Closed() || t <= 0 {
 		return 0
@@ -208,8 +206,8 @@ func (p Plan) Expected(t time.Duration) float64 {
 	return min(s.before+s.from*passed+s.slope()*passed*passed/2, s.after)
 }
 
-// At returns the rate at t, the time since the load phase's start; 0 in a closed loop and
-// after the last stage.
+// At returns the rate at t, relative to the load phase's start. It is 0 in a closed loop and after the last
+// stage.
 func (p Plan) At(t time.Duration) float64 {
 	if p.Closed() || t < 0 {
 		return 0
@@ -258,7 +256,7 @@ func (p Plan) When(x float64) (time.Duration, bool) {
 	return s.begin + time.Duration(t), true
 }
 
-// at returns the stage before the first one that is past what is looked for.
+// at returns the stage before the first one for which past returns true.
 func (p Plan) at(past func(*stage) bool) *stage {
 	n := len(p.stages)
 	if n > 1 {
@@ -267,10 +265,10 @@ func (p Plan) at(past func(*stage) bool) *stage {
 	return &p.stages[max(n, 1)-1]
 }
 
-// slope is the change of the rate, per second and second.
+// slope returns the change of the rate per second.
 func (s *stage) slope() float64 { return (s.to - s.from) / s.length.Seconds() }
 
 func number(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) }
 
-// briefly takes the parts of a time that are zero away: 1m and not 1m0s.
+// briefly removes the zero parts of a time: 1m instead of 1m0s.
 var briefly = strings.NewReplacer("h0m0s", "h", "m0s", "m")

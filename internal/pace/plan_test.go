@@ -138,7 +138,7 @@ func TestRateAt(t *testing.T) {
 	}
 }
 
-// randomPlan has stages of all forms.
+// randomPlan returns a plan with stages of all forms.
 func randomPlan(r *rand.Rand) Plan {
 	n := 1 + r.IntN(6)
 	var parts []string
@@ -192,8 +192,8 @@ func TestWhenIsTheInverseOfExpected(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no text makes the parser panic, and that what it accepts
-// is printed as what it reads back.
+// FuzzParse checks that no text makes the parser panic, and that an accepted text is printed in a form that
+// parses to the same plan.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{"1000", "1000 for 30s, 2000 for 30s", "1000..5000 for 1m", "0..1e9 for 1ns, 5", "1...5 for 1s", ",", "1 for 1s,", "0x1p-2", "-0", "1_0"} {
 		f.Add(text)

@@ -1,5 +1,5 @@
-// Package setting describes one setting of a run: the name that flag, variable and
-// file call it by, its bounds, its help, and the variable that it sets.
+// Package setting describes one setting of a run: its name in flags, variables and files, its bounds, its
+// help, and the variable that it sets.
 package setting
 
 import (
@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Group is what a setting is about; the help shows the settings in groups.
+// Group is the topic of a setting. The help shows the settings in groups.
 type Group string
 
-// The groups, in the order in which the help shows them.
+// These are the groups, in the order of the help.
 const (
 	Workload Group = "Workload"
 	Load     Group = "Load"
@@ -45,32 +45,32 @@ type Setting struct {
 	Choices []string // the only values that a text may have; none: any
 	Aliases []Alias  // further names
 
-	// Set reads the value. Its error completes the sentence "NAME is VALUE: …".
+	// Set parses the value. Its error completes the sentence "NAME is VALUE: …".
 	Set func(text string) error
-	// Get returns the value as text that Set reads; empty where there is none.
+	// Get returns the value as text that Set accepts, or an empty string if there is none.
 	Get func() string
-	// Check says what is wrong with the value; nil: every value that Set reads is right.
+	// Check returns an error if the value is invalid. A nil Check accepts every value that Set accepts.
 	Check func() error
-	// Idle says why nothing would read the value, and what to give with it, to stand
-	// in a sentence; empty where something does. Nil: something always does.
+	// Idle returns a clause that explains why the value has no effect and what is missing, or an empty string
+	// if it has an effect. A nil Idle means that it always has one.
 	Idle func() string
-	// Fit returns the smallest value of n or more that a size can have beside the other
-	// settings. Nil: it is no size, and stays where a scenario is scaled down.
+	// Fit returns the smallest size of at least n that fits the other settings. A nil Fit means that the
+	// setting is not a size and is kept when a scenario is scaled down.
 	Fit func(n uint64) uint64
 }
 
-// Alias is a further name of a setting.
+// Alias is another name of a setting.
 type Alias struct {
 	Name string
 	Help string // of an alias that the help shows; empty for an old name
-	// Values are the setting's values for true and false of a switch; nil: its own.
+	// Values maps true and false of a switch to values of the setting; nil: the value is passed on.
 	Values map[string]string
-	// Says is what the alias and the setting both say, in a sentence about a file or
-	// a command that gives both; empty: the same.
+	// Says describes the common meaning of the alias and the setting, for the error if both are given; empty:
+	// the same setting.
 	Says string
 }
 
-// Translate returns the value of the setting that a value of the alias stands for.
+// Translate converts a value of the alias to a value of the setting.
 func (a *Alias) Translate(text string) (string, error) {
 	if a.Values == nil {
 		return text, nil
@@ -78,11 +78,11 @@ func (a *Alias) Translate(text string) (string, error) {
 	return a.Values[text], trueOrFalse(text)
 }
 
-// Switch says that the setting is on or off, so that its flag needs no value.
+// Switch reports whether the setting is a switch, whose flag needs no value.
 func (s *Setting) Switch() bool { return s.Value == "" }
 
-// Variable returns the environment variable of a setting of this name, such as
-// STROPPY_PAYROLL_SHARE with the prefix STROPPY_.
+// Variable returns the environment variable for a setting, such as STROPPY_PAYROLL_SHARE with the prefix
+// STROPPY_.
 func Variable(prefix, name string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -99,37 +99,37 @@ func Check(list []Setting) error {
 	return nil
 }
 
-// In puts the setting into a group.
+// In returns the setting in a group.
 func (s Setting) In(g Group) Setting {
 	s.Group = g
 	return s
 }
 
-// OfData makes it a setting of what is loaded.
+// OfData returns the setting marked as a property of the loaded data.
 func (s Setting) OfData() Setting {
 	s.Data = true
 	return s
 }
 
-// LocalOnly makes it a setting of one run on one machine.
+// LocalOnly returns the setting marked as belonging to one run on one machine.
 func (s Setting) LocalOnly() Setting {
 	s.Local = true
 	return s
 }
 
-// Formerly adds an old name.
+// Formerly returns the setting with an old name.
 func (s Setting) Formerly(name string) Setting {
 	s.Aliases = append(slices.Clone(s.Aliases), Alias{Name: name})
 	return s
 }
 
-// Short gives the flag a letter.
+// Short returns the setting with a letter for its flag.
 func (s Setting) Short(letter string) Setting {
 	s.Letter = letter
 	return s
 }
 
-// Also adds names that other tools have for the setting.
+// Also returns the setting with names that other tools use for it.
 func (s Setting) Also(names ...string) Setting {
 	for _, name := range names {
 		s = s.Formerly(name)
@@ -137,18 +137,18 @@ func (s Setting) Also(names ...string) Setting {
 	return s
 }
 
-// IdleIf sets Idle.
+// IdleIf returns the setting with Idle.
 func (s Setting) IdleIf(why func() string) Setting {
 	s.Idle = why
 	return s
 }
 
-// tooLarge is the error of a number that is above the largest that can be read.
+// tooLarge is the error of a number above the largest supported one.
 type tooLarge uint64
 
 func (n tooLarge) Error() string { return fmt.Sprintf("it may be at most %d", uint64(n)) }
 
-// Between bounds a number.
+// Between returns the setting with bounds for a number.
 func (s Setting) Between(low, high float64) Setting {
 	set := s.Set
 	s.Set = func(text string) error {
@@ -168,7 +168,7 @@ func (s Setting) Between(low, high float64) Setting {
 	return s
 }
 
-// Sized makes it a size, which is 1 at least where fit is nil.
+// Sized returns the setting as a size, which is at least 1 if fit is nil.
 func (s Setting) Sized(fit func(n uint64) uint64) Setting {
 	if s.Fit = fit; fit == nil {
 		s.Fit = func(n uint64) uint64 { return max(n, 1) }
@@ -176,7 +176,7 @@ func (s Setting) Sized(fit func(n uint64) uint64) Setting {
 	return s
 }
 
-// OneOf bounds a text; empty is always right.
+// OneOf returns the setting with a list of allowed texts; empty is always allowed.
 func (s Setting) OneOf(names ...string) Setting {
 	s.Choices = names
 	s.Check = func() error {
@@ -188,7 +188,7 @@ func (s Setting) OneOf(names ...string) Setting {
 	return s
 }
 
-// Or lists names as a sentence does: a, b or c.
+// Or formats names for a sentence: a, b or c.
 func Or(names []string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -197,7 +197,7 @@ func Or(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// Number writes a number as a sentence does.
+// Number formats a number for a sentence.
 func Number(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 		return fmt.Sprintf("%.0f", v)
@@ -205,7 +205,7 @@ func Number(v float64) string {
 	return fmt.Sprintf("%g", v)
 }
 
-// Of is a setting of any type, which parse reads and format writes.
+// Of returns a setting of any type with functions to parse and format it.
 func Of[T any](to *T, name, value, help string, parse func(string) (T, error), format func(T) string) Setting {
 	return Setting{Name: name, Help: help, Value: value,
 		Set: func(t string) (err error) { *to, err = parse(t); return err },
@@ -213,13 +213,13 @@ func Of[T any](to *T, name, value, help string, parse func(string) (T, error), f
 	}
 }
 
-// Text is any text.
+// Text returns a setting for any text.
 func Text(to *string, name, value, help string) Setting {
 	same := func(t string) string { return t }
 	return Of(to, name, value, help, func(t string) (string, error) { return t, nil }, same)
 }
 
-// Lines is a text of any number of lines, of which empty ones do not count.
+// Lines returns a setting for any number of lines. Empty lines are ignored.
 func Lines(to *string, name, value, help string) Setting {
 	s := Of(to, name, value, help, func(t string) (string, error) {
 		kept := strings.FieldsFunc(t, func(r rune) bool { return r == '\n' })
@@ -232,12 +232,12 @@ func Lines(to *string, name, value, help string) Setting {
 	return s
 }
 
-// Whole is a whole number of at most 64 bits.
+// Whole returns a setting for an unsigned integer of 64 bits.
 func Whole(to *uint64, name, help string) Setting {
 	return Of(to, name, "N", help, ParseWhole, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
-// Small is a whole number of at most 31 bits.
+// Small returns a setting for an unsigned integer of 31 bits.
 func Small(to *int, name, help string) Setting {
 	return Of(to, name, "N", help, func(t string) (int, error) {
 		n, err := ParseWhole(t)
@@ -248,7 +248,7 @@ func Small(to *int, name, help string) Setting {
 	}, strconv.Itoa)
 }
 
-// Real is a number.
+// Real returns a setting for a number.
 func Real(to *float64, name, help string) Setting {
 	return Of(to, name, "X", help, func(t string) (float64, error) {
 		x, err := strconv.ParseFloat(t, 64)
@@ -259,7 +259,7 @@ func Real(to *float64, name, help string) Setting {
 	}, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }
 
-// Share is a number from 0 to 1, which may be written in per cent.
+// Share returns a setting for a number from 0 to 1, which may be given in per cent.
 func Share(to *float64, name, help string) Setting {
 	s := Real(to, name, help)
 	s.Value = "SHARE"
@@ -277,7 +277,7 @@ func Share(to *float64, name, help string) Setting {
 	return s.Between(0, 1)
 }
 
-// Switch is on or off.
+// Switch returns a setting that is on or off.
 func Switch(to *bool, name, help string) Setting {
 	return Of(to, name, "", help, func(t string) (bool, error) { return t == "true", trueOrFalse(t) }, strconv.FormatBool)
 }
@@ -289,13 +289,13 @@ func trueOrFalse(text string) error {
 	return nil
 }
 
-// maxDuration bounds every time.
+// maxDuration limits every duration.
 const maxDuration = 365 * 24 * time.Hour
 
-// longTime matches a time that is too long for a time.Duration where that cannot read it.
+// longTime matches a valid duration that exceeds time.Duration.
 var longTime = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// Duration is a time with its unit, of at most a year.
+// Duration returns a setting for a duration with its unit, of at most a year.
 func Duration(to *time.Duration, name, help string) Setting {
 	s := Of(to, name, "TIME", help, func(t string) (time.Duration, error) {
 		d, err := time.ParseDuration(t)
@@ -318,7 +318,7 @@ func Duration(to *time.Duration, name, help string) Setting {
 	return s
 }
 
-// Bytes is a number of bytes, or a range from which each is drawn, within bounds.
+// Bytes returns a setting for a number of bytes, or a range from which each is drawn, within bounds.
 func Bytes(from, to *uint64, least, most uint64, name, help string) Setting {
 	return Setting{Name: name, Value: "BYTES", Help: help,
 		Set: func(t string) error {
@@ -349,7 +349,7 @@ func Bytes(from, to *uint64, least, most uint64, name, help string) Setting {
 	}
 }
 
-// Range writes a range as Bytes reads it.
+// Range formats a range in the form that Bytes accepts.
 func Range(low, high uint64) string {
 	if low == high {
 		return strconv.FormatUint(low, 10)
@@ -357,7 +357,7 @@ func Range(low, high uint64) string {
 	return fmt.Sprintf("%d..%d", low, high)
 }
 
-// ParseWhole reads a whole number. Of one that is too large the error comes with the largest.
+// ParseWhole parses an unsigned integer. If it is too large, it returns the largest number with the error.
 func ParseWhole(t string) (uint64, error) {
 	n, err := strconv.ParseUint(t, 10, 64)
 	switch {

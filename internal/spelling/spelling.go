@@ -1,4 +1,4 @@
-// Package spelling finds what a person may have meant by a word that is not known.
+// Package spelling suggests known names for an unknown word.
 package spelling
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// leastStart is the length from which on the beginning of a name is near it.
+// leastStart is the length from which on a prefix of a name is close to the name.
 const leastStart = 3
 
-// short is the length of a word up to which two letters make another one of it.
+// short is the length up to which a word with two different letters is another word.
 const short = 5
 
-// longest is the length of a word in characters above which nothing is near it.
+// longest is the length in characters above which no suggestion is made.
 const longest = 100
 
 // Near returns the name that is spelt most like word, the first of several, if it may be what
@@ -39,9 +39,8 @@ func Near(word string, names []string) (name string, found bool) {
 	return name, apart <= min(max(2, length/3), length/2) && alike
 }
 
-// Hint is the part of a sentence that says what there is in place of a word that is not known:
-// the name that is near it in meaning, as meanings has it, or in spelling, or else list.
-// Meanings without a name among names do not count.
+// Hint returns a clause with the alternatives to an unknown word: the name close to it in meaning (see
+// meanings) or spelling, or otherwise list. Entries of meanings that are not in names are ignored.
 func Hint(word string, names []string, meanings map[string]string, list string) string {
 	name, found := meanings[strings.ToLower(word)]
 	if !found || !slices.Contains(names, name) {

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// transfer queues a transfer of two legs, each with a look at what it made.
+// transfer queues a transfer of two legs, each followed by a read of its result.
 type transfer struct{ args [6][7]db.Value }
 
 func (x *transfer) queue(ctx context.Context, s db.SQLSession, id, from, to, cents int64) error {

@@ -15,18 +15,17 @@ import (
 	"stroppy/internal/money"
 )
 
-// insertBytes is about how long an INSERT is where LOAD DATA LOCAL is not
-// allowed, below the smallest max_allowed_packet of a default server, 4 MiB.
+// insertBytes is the approximate length of an INSERT if LOAD DATA LOCAL is not allowed. It is below the
+// smallest default max_allowed_packet, 4 MiB.
 const insertBytes = 1 << 20
 
-// BulkLoad loads rows with LOAD DATA LOCAL INFILE, or with long INSERTs where the
-// server does not allow that, in one transaction.
+// BulkLoad loads rows in one transaction, with LOAD DATA LOCAL INFILE or, if the server does not allow that,
+// with long INSERTs.
 //
-// DDL ends a transaction and cannot be undone
-// (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html), so Before and
-// After are not in it. To keep the promise of all or nothing, the table is dropped
-// after a failure if it was not there before. Only if this program or the server
-// dies, or the outcome of the COMMIT is unknown, can it be left behind.
+// DDL ends a transaction and cannot be undone (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html),
+// so Before and After are outside of it. To load all or nothing, a failure drops the table if it did not
+// exist before. The table may remain only if this program or the server dies, or if the outcome of the COMMIT
+// is unknown.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := d.op("load the table " + load.Table)
 	if len(load.Columns) != len(load.Types) {
@@ -64,7 +63,7 @@ func (c *control) has(table string) (bool, error) {
 	return err == nil && row[0] != "0", err
 }
 
-// run runs statements of a load, which their errors name.
+// run runs statements of a load. Errors name the statement.
 func (d *Database) run(ctx context.Context, c *control, statements ...string) error {
 	for _, statement := range statements {
 		sent := c.out
@@ -103,13 +102,11 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	return taken, nil
 }
 
-// loads numbers the loads of this process, for the library knows the sources of
-// rows by names.
+// loads numbers the loads of this process, because the library registers row sources by name.
 var loads atomic.Int64
 
-// loadData sends the rows as a file. For a file of the client the server makes
-// warnings of what would be errors, so none may be there
-// (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
+// loadData sends the rows as a file. For such a file, the server turns errors into warnings, so no warning is
+// accepted (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
 func (c *control) loadData(op string, load *db.BulkLoad, source *wire.Rows) (int64, error) {
 	name := "stroppy" + strconv.FormatInt(loads.Add(1), 10)
 	client.RegisterReaderHandler(name, func() io.Reader { return source })
@@ -130,7 +127,7 @@ func (c *control) loadData(op string, load *db.BulkLoad, source *wire.Rows) (int
 	return taken, err
 }
 
-// warned is the error for a warning: its level, number and text.
+// warned returns the error for a warning, which consists of level, number and text.
 func warned(op string, maker product, warning []string) error {
 	if len(warning) != 3 {
 		return db.Fatalf(op, "the server warns: %s", strings.Join(warning, " "))
@@ -175,9 +172,8 @@ func (c *control) insert(load *db.BulkLoad, source *wire.Rows) (taken int64, err
 	return taken, nil
 }
 
-// appendRow returns what writes a row as LOAD DATA reads it: tabs between the
-// columns and a line feed after each row, with a backslash before any of these
-// and before itself, and \N for NULL.
+// appendRow returns a function that writes a row for LOAD DATA. Columns are separated by tabs and rows end
+// with a line feed; these characters and backslashes are escaped with a backslash, and NULL is \N.
 func appendRow(types []db.Type) func([]byte, []db.Value) ([]byte, error) {
 	return func(dst []byte, row []db.Value) ([]byte, error) {
 		for i, t := range types {

@@ -11,7 +11,7 @@ import (
 
 const thingsTable = `CREATE TABLE things (id BIGINT NOT NULL, small SMALLINT, mid INTEGER, m DECIMAL(20,2) CHECK (m > -5), s VARCHAR(20)) ENGINE=InnoDB`
 
-// text is every row's, for its number: quotes, a tab, a backslash and a line feed.
+// text is the text of each row, formatted with its number: quotes, a tab, a backslash and a line feed.
 const text = "'%[1]d'\t\\N\n\\%[1]d"
 
 // eachLoad runs a test with both ways of loading.

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-func TestURLs(t *testing.T) {
+func TestURLParameters(t *testing.T) {
 	for _, url := range []string{
 		"postgres://u:" + secret + "@h/d",
 		"mysql://u:" + secret + "@h",
@@ -205,11 +205,10 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	sqltest.WantError(t, "no server", err, db.Unavailable, "")
 }
 
-// host is the address of a server in a URL.
+// host returns the address of a server for a URL.
 func host(m *mariadb.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
 
-// TestSeveralHosts: two servers that know nothing of each other stand for a
-// primary and its replica.
+// TestSeveralHosts uses two independent servers as a primary and its replica.
 func TestSeveralHosts(t *testing.T) {
 	a, b := start(t, map[string]string{"server-id": "1"}), start(t, map[string]string{"server-id": "2"})
 	url := "mysql://plain:" + secret + "@" + host(a) + "," + host(b) + "/test?timeout=1s"
@@ -304,7 +303,7 @@ func TestTLSAndCompression(t *testing.T) {
 	}
 }
 
-// TestGalera: a cluster of one node is distinguished from a plain server.
+// TestGalera checks that a cluster of one node is distinguished from a plain server.
 func TestGalera(t *testing.T) {
 	const library = "/usr/lib/galera/libgalera_smm.so"
 	if _, err := os.Stat(library); err != nil {
@@ -342,7 +341,7 @@ func TestGalera(t *testing.T) {
 		if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 			t.Fatal(err)
 		}
-		// A node that is not ready refuses a COMMIT as it does all else.
+		// A node that is not ready refuses a COMMIT like any other command.
 		if err := s.Begin(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}

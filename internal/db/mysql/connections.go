@@ -11,16 +11,15 @@ import (
 	"stroppy/internal/db"
 )
 
-// FreeConnections implements db.ConnectionLimited: max_connections, the one connection above
-// it that is kept for administrators not counted, and max_user_connections
+// FreeConnections implements db.ConnectionLimited. It considers max_connections, without the extra connection
+// for administrators, and max_user_connections
 // (https://dev.mysql.com/doc/refman/8.4/en/too-many-connections.html,
-// https://dev.mysql.com/doc/refman/8.4/en/user-resources.html). The own connection is not
-// counted, for it ends now.
+// https://dev.mysql.com/doc/refman/8.4/en/user-resources.html). Its own connection is not counted, because it
+// ends now.
 //
-// It is not known where sessions go to several servers, and behind a proxy: the number of the
-// connection that the handshake names is then not the one that the server gives. Before
-// servers that replicate each other a proxy may spread connections and leave the handshake
-// as it is, so that the connection must come from our own port there.
+// The number is not known if sessions use several servers, and behind a proxy, which is recognized by a
+// different connection number in the handshake. A proxy before replicating servers may spread connections
+// without changing the handshake, so there the connection must come from our own port.
 func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
 	if d.address.spread && len(d.address.hosts) > 1 {
 		return free, nil
@@ -55,18 +54,17 @@ func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections
 	return free, err
 }
 
-// limitsQuery asks for max_connections, for max_user_connections, which in a session is that
-// of the account where the account has one, for how many connections it counts at least,
-// which are those from this machine, and whether an administrator is not bound by the
-// server's value.
+// limitsQuery asks for max_connections and for max_user_connections, whose session value is the account's if
+// it has one. It also asks for the known number of connections, at least those from this machine, and whether
+// the user is an administrator whom the server's value does not bind.
 const limitsQuery = `SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections,
 	(SELECT COUNT(*) FROM information_schema.PROCESSLIST p, information_schema.PROCESSLIST me
 		WHERE me.ID = CONNECTION_ID() AND p.USER = me.USER AND SUBSTRING_INDEX(p.HOST, ':', 1) = SUBSTRING_INDEX(me.HOST, ':', 1)),
 	@@SESSION.max_user_connections = @@GLOBAL.max_user_connections AND EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES
 		WHERE GRANTEE = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''') AND PRIVILEGE_TYPE IN ('SUPER', 'CONNECTION ADMIN', 'CONNECTION_ADMIN'))`
 
-// direct says whether no proxy is known to stand between; spread asks for more than what the
-// handshake shows.
+// direct reports whether no proxy is known to be between client and server. spread requires more evidence
+// than the handshake.
 func (c *control) direct(spread bool) (bool, error) {
 	row, err := c.row("SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()")
 	if err != nil {
@@ -78,11 +76,10 @@ func (c *control) direct(spread bool) (bool, error) {
 	return known && row[0] == strconv.FormatUint(uint64(number), 10) && (!spread || own == seen), nil
 }
 
-// greetingBytes is as much of a server's first packet as is kept.
+// greetingBytes is the number of bytes that are kept of a server's first packet.
 const greetingBytes = 128
 
-// greetedNumber reads the number of the connection from the beginning of the first packet
-// that a server sends, of which 4 bytes are the number of a thread
+// greetedNumber parses the connection number, a thread number of 4 bytes, from the server's first packet
 // (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_connection_phase_packets_protocol_handshake_v10.html).
 func greetedNumber(packet []byte) (number uint32, ok bool) {
 	const head, protocol = 4, 10

@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFreeConnections: the tightest of the limits that the server has for a user is found, and
-// sessions that open take from it.
+// TestFreeConnections checks that the tightest limit for a user is found, and that open sessions reduce it.
 func TestFreeConnections(t *testing.T) {
 	server := start(t, map[string]string{"max-connections": "60", "max-user-connections": "30"})
 	for _, sql := range []string{
@@ -69,8 +68,8 @@ func TestFreeConnections(t *testing.T) {
 	})
 }
 
-// TestFreeConnectionsProxied: behind a proxy that numbers connections itself nothing is
-// known; behind one that hands all on as it is, the server's figures hold.
+// TestFreeConnectionsProxied checks that nothing is known behind a proxy with its own connection numbers, and
+// that the server's figures hold behind a transparent one.
 func TestFreeConnectionsProxied(t *testing.T) {
 	server := start(t, nil)
 	for _, renumber := range []bool{false, true} {

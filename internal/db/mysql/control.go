@@ -11,15 +11,13 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// control is a connection that one call makes for itself. Its statements may take
-// any time.
+// control is a connection for a single call. Its statements are not limited in time.
 type control struct {
 	*link
 	phase wire.Phase // how far the call has gone, for its errors
 }
 
-// control makes a connection, hands it to do, closes it, and turns the error into
-// one of ours.
+// control opens a connection, passes it to do, closes it, and converts the error to a *db.Error.
 func (d *Database) control(ctx context.Context, op string, do func(*control) error) error {
 	l, err := d.connect(ctx, op, "", d.first())
 	if err != nil {
@@ -43,7 +41,7 @@ func (d *Database) control(ctx context.Context, op string, do func(*control) err
 	return nil
 }
 
-// pairs runs a query of two columns, a name and a value.
+// pairs runs a query with two columns, a name and a value.
 func (c *control) pairs(text string) (map[string]string, error) {
 	rows, err := c.table(text)
 	if err != nil {
@@ -59,8 +57,8 @@ func (c *control) pairs(text string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// guard returns a context that ends when the server stops answering. It makes
-// another connection, of which any answer will do.
+// guard returns a context that ends when the server stops answering. It opens another connection, for which
+// any answer counts.
 func (d *Database) guard(ctx context.Context, host int) (context.Context, func()) {
 	return wire.Guard(ctx, d.limit, func(ctx context.Context) error {
 		l, err := d.dial(ctx, "probe", host)
@@ -75,8 +73,8 @@ func (d *Database) guard(ctx context.Context, host int) (context.Context, func()
 	})
 }
 
-// first is the host that a connection begins with, which worked last or, with
-// spread, is the next, round robin.
+// first returns the host with which a connection starts: the last one that worked or, with spread, the next
+// one in turn.
 func (d *Database) first() int {
 	if d.address.spread {
 		return int((d.host.Add(1) - 1) % int64(len(d.address.hosts)))

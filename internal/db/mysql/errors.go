@@ -15,8 +15,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// meaning is what errors say about the transaction that they ended: before COMMIT was
-// sent, and once it was.
+// meaning is the effect of an error on its transaction, before COMMIT was sent and afterwards.
 type meaning struct {
 	before, atCommit db.Class
 	kind             db.ConstraintKind
@@ -27,32 +26,30 @@ type meaning struct {
 
 // meanings is the table of the servers' error numbers. Names and texts are in
 // https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html and
-// https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference;
-// MariaDB and MySQL share the numbers below 1900; those of TiDB are in
-// https://docs.pingcap.com/tidb/stable/error-codes. A number that is not here means
-// what the class of its SQLSTATE means.
+// https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference. MariaDB and MySQL share
+// the numbers below 1900. TiDB's numbers are in https://docs.pingcap.com/tidb/stable/error-codes. For other
+// numbers, the class of the SQLSTATE decides.
 //
-// An error leaves the transaction open unless it is a deadlock: InnoDB undoes
-// only the statement (https://dev.mysql.com/doc/refman/8.4/en/innodb-error-handling.html;
-// 1205 too, unless innodb_rollback_on_timeout). Session.fail therefore rolls back
-// after every error.
+// An error leaves the transaction open unless it is a deadlock, because InnoDB undoes only the statement
+// (https://dev.mysql.com/doc/refman/8.4/en/innodb-error-handling.html). This includes 1205, unless
+// innodb_rollback_on_timeout is set. Session.fail therefore rolls back after every error.
 //
-// While COMMIT is under way,
-//   - 1213 is how Galera says that certification failed or that a replicated
+// During COMMIT,
+//   - 1213 of Galera means that certification failed or that a replicated
 //     transaction took the locks: rolled back on all nodes
 //     (https://mariadb.com/docs/galera-cluster/galera-architecture/certification-based-replication);
-//   - 1020 is the same within one node with innodb_snapshot_isolation, 3101 that
-//     of Group Replication;
+//   - 1020 means the same within one node with innodb_snapshot_isolation, and 3101
+//     for Group Replication;
 //   - 1205 comes from the wait for the commit lock, and 1290 and 1836 from a
-//     server that was made read-only meanwhile, both followed by a rollback
+//     server that became read-only; both are followed by a rollback
 //     (sql/handler.cc, ha_commit_trans);
 //   - 1047 comes from a node outside the primary component, which refuses every
-//     command before it looks at it (sql/sql_parse.cc, do_command);
-//   - 1180, 3100 and 1026 come after something may have been written or sent:
-//     unknown, as is the end of the connection and of the server.
+//     command before examining it (sql/sql_parse.cc, do_command);
+//   - 1180, 3100 and 1026 come after something may have been written or sent, so
+//     the outcome is unknown, as after the end of the connection or the server.
 //
-// A full disk is Aborted before COMMIT: space can come back, so a later try may
-// succeed, and the run shall show the outage rather than end with it.
+// A full disk is Aborted before COMMIT: space can become free, so a later try may succeed, and the run should
+// show the outage rather than end.
 var meanings = [...]meaning{
 	{before: db.Aborted, atCommit: db.Aborted, states: []string{"40"}, numbers: []uint16{ // transaction rollback
 		1213 /* ER_LOCK_DEADLOCK */, 1205 /* ER_LOCK_WAIT_TIMEOUT */, 1020, /* ER_CHECKREAD */
@@ -105,7 +102,8 @@ var meanings = [...]meaning{
 	{before: db.Unavailable, atCommit: db.Unknown, only: mariaDB, numbers: []uint16{1927 /* ER_CONNECTION_KILLED */}},
 	{before: db.Unavailable, atCommit: db.Unknown, only: mySQL, numbers: []uint16{
 		4031, // ER_CLIENT_INTERACTION_TIMEOUT
-		// Of Group Replication, where a transaction waits as it begins, for the group or for a new primary.
+		// For Group Replication, where a transaction waits at its beginning for the group or for a new
+		// primary.
 		3781 /* ER_GR_HOLD_WAIT_TIMEOUT */, 3782 /* ER_GR_HOLD_KILLED */, 3783, /* ER_GR_HOLD_MEMBER_STATUS_ERROR */
 		3796 /* ER_GRP_TRX_CONSISTENCY_NOT_ALLOWED */, 3797, /* ER_GRP_TRX_CONSISTENCY_BEFORE */
 		3798 /* ER_GRP_TRX_CONSISTENCY_AFTER_ON_TRX_BEGIN */, 3799, /* ER_GRP_TRX_CONSISTENCY_BEGIN_NOT_ALLOWED */
@@ -126,7 +124,7 @@ var meanings = [...]meaning{
 	}},
 }
 
-// classify gives the meaning of an error that a server reported.
+// classify returns the meaning of an error that a server reported.
 func classify(p product, number uint16, state string, at wire.Phase) (db.Class, db.ConstraintKind) {
 	m := &meaning{before: db.Fatal, atCommit: db.Unknown}
 	for i := range meanings {
@@ -145,10 +143,10 @@ func classify(p product, number uint16, state string, at wire.Phase) (db.Class, 
 	return m.before, m.kind
 }
 
-// withoutPassword ends what the server says of a login that gave none (ER_ACCESS_DENIED_ERROR).
+// withoutPassword ends the server's message for a login without a password (ER_ACCESS_DENIED_ERROR).
 const withoutPassword = "(using password: NO)"
 
-// denials are the errors that say what is wrong with the user of the URL.
+// denials maps errors to what is wrong with the user of the URL.
 var denials = map[uint16]wire.Refusal{
 	1045: wire.WrongUser, 1698: wire.WrongUser,
 	1049: wire.NoDatabase,
@@ -156,7 +154,7 @@ var denials = map[uint16]wire.Refusal{
 	3159: wire.NeedsTLS, // ER_SECURE_TRANSPORT_REQUIRED of MySQL
 }
 
-// advice says what to do about errors of which something can be said in general.
+// advice maps errors to a recommended action.
 var advice = map[uint16]string{
 	1040: fewerClients, 1203: fewerClients, 1226: fewerClients,
 	1193: checkParameters, 1229: checkParameters, 1231: checkParameters, 1232: checkParameters, 1238: checkParameters, 1298: checkParameters,
@@ -170,8 +168,7 @@ const (
 	checkParameters = "check the parameters in the URL"
 )
 
-// reported is the error for something that the server reported, in its own words, and
-// what to do about it.
+// reported returns the error for a message of the server, with the server's text and advice.
 func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Error {
 	class, kind := classify(p, e.Number, string(e.SQLState[:]), at)
 	text := strings.ReplaceAll(e.Message, "\n", " ")
@@ -188,14 +185,13 @@ func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Err
 	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: db.MessageError{Text: text, Cause: e}}
 }
 
-// unusable are the errors of the client library that say that it and the server
-// will never agree.
+// unusable lists the errors of the client library after which it can never use the server.
 var unusable = []error{
 	client.ErrOldProtocol, client.ErrOldPassword, client.ErrCleartextPassword,
 	client.ErrNativePassword, client.ErrUnknownPlugin,
 }
 
-// connectError is the error for a connection that was not made.
+// connectError returns the error for a failed connection.
 func connectError(ctx context.Context, op string, p product, err error) *db.Error {
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)

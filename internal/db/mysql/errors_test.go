@@ -70,9 +70,9 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestTable: every number is there once, each constraint has its kind, and an
-// error that is sure before COMMIT is never turned into another sure class by it.
-func TestTable(t *testing.T) {
+// TestErrorTableIsConsistent checks that every number occurs once, that each constraint has its kind, and
+// that COMMIT does not turn a certain outcome into another certain one.
+func TestErrorTableIsConsistent(t *testing.T) {
 	seen := map[uint16]bool{}
 	for _, m := range meanings {
 		for _, number := range m.numbers {

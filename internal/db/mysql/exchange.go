@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// execute runs one statement alone, prepared if the protocol can: what CALL
-// returns has no place in the answer to a prepared statement of this library.
+// execute runs one statement, prepared if possible: this library cannot return the results of a prepared
+// CALL.
 func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db.Error {
 	if p.call {
 		s.clear()
@@ -37,8 +37,8 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 	return nil
 }
 
-// one runs a prepared statement, which an error of class Fatal names. Its rows go to
-// the buffer as read says. The connection is armed.
+// one runs a prepared statement. An error of class Fatal names the statement. Rows go to the buffer as for
+// read. The connection must be armed.
 func (s *session) one(ctx context.Context, what string, at wire.Phase, p *prepared, args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, *db.Error) {
 	sent := s.out
 	affected, err := int64(0), s.prepare(p)
@@ -65,7 +65,7 @@ func (s *session) one(ctx context.Context, what string, at wire.Phase, p *prepar
 	return 0, own
 }
 
-// prepare makes the server's form of a statement, once a connection.
+// prepare creates the server's form of a statement, once for each connection.
 func (s *session) prepare(p *prepared) (err error) {
 	if p.handle == nil {
 		p.handle, err = s.conn.(driver.ConnPrepareContext).PrepareContext(never, p.text())
@@ -73,8 +73,7 @@ func (s *session) prepare(p *prepared) (err error) {
 	return err
 }
 
-// run executes the server's form and returns how many rows a statement without rows
-// has affected.
+// run executes the server's form. It returns the number of affected rows for a statement without rows.
 func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, error) {
 	if len(p.statement.Columns) == 0 {
 		done, err := p.handle.(driver.StmtExecContext).ExecContext(never, p.bind(args))
@@ -94,7 +93,7 @@ func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error
 	return 0, err
 }
 
-// settle makes a result of the values from start on.
+// settle builds a result from the values from start on.
 func (s *session) settle(r *db.Result, p *prepared, start int) {
 	r.Columns = len(p.statement.Columns)
 	r.Values = s.values[start:len(s.values):len(s.values)]
@@ -103,17 +102,17 @@ func (s *session) settle(r *db.Result, p *prepared, start int) {
 	}
 }
 
-// The marker is a query whose result set says by its only column that everything sent
-// before it was answered. A CALL with other statements needs one, because it may return
-// any number of result sets. Other packets do without, at a twentieth less work for the
-// server: every answer but that to the last statement says that more follow
-// (SERVER_MORE_RESULTS_EXISTS, https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_sp.html).
+// The marker is a query whose result set, recognized by its only column, shows that everything before it was
+// answered. A CALL with other statements needs one, because it may return any number of result sets. Other
+// packets do without it, which saves the server a twentieth of the work: every answer except the last
+// announces another one (SERVER_MORE_RESULTS_EXISTS,
+// https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_sp.html).
 const (
 	ended  = "stroppy_ended"
 	marker = ";SELECT 1 AS " + ended
 )
 
-// queue is the statements that were not sent.
+// queue holds the statements that were not sent yet.
 type queue struct {
 	texts  []byte // with semicolons between them
 	rows   bool   // some may return rows
@@ -123,9 +122,8 @@ type queue struct {
 
 func (q *queue) clear() { *q = queue{texts: q.texts[:0]} }
 
-// fits says that a statement can travel with those in the queue: the library returns
-// affected rows only of a packet without rows, and the end of a CALL shows by the
-// marker or the packet's end.
+// fits reports whether a statement can be sent with the queued ones. The library returns affected rows only
+// for a packet without rows, and the end of a CALL is recognized only by the marker or the end of the packet.
 func (q *queue) fits(p *prepared) bool {
 	return !(p.rows && (q.counts || q.calls) || q.rows && p.statement.Counted)
 }
@@ -138,9 +136,8 @@ func (q *queue) add(p *prepared, args []db.Value) {
 	q.rows, q.calls, q.counts = q.rows || p.rows, q.calls || p.call, q.counts || p.statement.Counted
 }
 
-// send sends everything that is queued as one packet, with the beginning before
-// it unless the server has it and with COMMIT after it if at is committing, and
-// reads the answers.
+// send sends everything queued as one packet and reads the answers. It puts the beginning of the transaction
+// first, unless it was sent, and COMMIT last if at is committing.
 func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Error {
 	if err := s.arm(ctx, true); err != nil {
 		return wire.Lost(s.op(what), err, wire.Before)
@@ -181,8 +178,8 @@ type packet struct {
 	answers int         // how many are due, without the marker's
 	marked  bool        // the marker is at the end, and was not answered
 	sets    driver.Rows // the answers that have rows; nil until the packet is sent
-	// The server is at one of the statements [from, to) of the batch, behind which
-	// COMMIT has a number.
+	// The server is at one of the statements [from, to) of the batch; COMMIT has the number after the last
+	// one.
 	from, to int
 }
 
@@ -204,13 +201,13 @@ func (x *packet) assemble(begins, commits bool) {
 	}
 }
 
-// Why an answer cannot belong to what was sent.
+// These errors mean that an answer does not belong to what was sent.
 var (
 	errUnanswered = errors.New("the server left statements unanswered")
 	errUnasked    = errors.New("the server answered what nobody asked")
 )
 
-// receive sends the packet and reads all answers to it.
+// receive sends the packet and reads all answers.
 func (x *packet) receive() (err error) {
 	if !x.rows {
 		return x.count()
@@ -229,7 +226,7 @@ func (x *packet) receive() (err error) {
 	return err
 }
 
-// count sends a packet in which nothing returns rows, and keeps the affected rows.
+// count sends a packet without rows, and keeps the numbers of affected rows.
 func (x *packet) count() error {
 	done, err := x.exec(string(x.text))
 	if err != nil {
@@ -245,7 +242,7 @@ func (x *packet) count() error {
 	return nil
 }
 
-// next sends the packet, and goes to the next answer with rows; errUnanswered if
+// next sends the packet if necessary, and moves to the next answer with rows. It returns errUnanswered if
 // there is none.
 func (x *packet) next() (err error) {
 	if x.sets == nil {
@@ -260,7 +257,7 @@ func (x *packet) next() (err error) {
 	return err
 }
 
-// atMarker says whether the answer that next went to is that of the marker.
+// atMarker reports whether the current answer is the marker's.
 func (x *packet) atMarker() bool {
 	columns := x.sets.Columns()
 	if x.marked && len(columns) == 1 && columns[0] == ended {
@@ -298,7 +295,7 @@ func (x *packet) take(i int, p *prepared) error {
 	return nil
 }
 
-// finish sees to it that the rest of the packet was answered, and nothing else.
+// finish checks that the rest of the packet was answered, and nothing else.
 func (x *packet) finish() error {
 	x.to = len(x.batch) + 1
 	err := x.next()

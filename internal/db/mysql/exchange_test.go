@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestCounts has Counted statements alone, together, and beside statements that return
-// rows, from which they are sent apart.
-func TestCounts(t *testing.T) {
+// TestAffectedRowsAreCounted runs Counted statements alone, together, and with statements that return rows,
+// from which they must be sent separately.
+func TestAffectedRowsAreCounted(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
 	sqltest.Execute(t, d, "CREATE PROCEDURE touch(IN n BIGINT) BEGIN UPDATE accounts SET version = version + 1; SELECT n; END")
@@ -63,8 +63,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCalls has a CALL first, in the middle, last and twice, and counts the markers.
-func TestCalls(t *testing.T) {
+// TestCallsAmongStatements has a CALL first, in the middle, last and twice, and counts the markers.
+func TestCallsAmongStatements(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	sqltest.Execute(t, d, "CREATE PROCEDURE three(IN n BIGINT) BEGIN SELECT n; UPDATE accounts SET version = n; SELECT n + 1; SELECT n + 2; END",
@@ -106,9 +106,9 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestRefused: an error says what is sure of its transaction. The server may have come
-// to COMMIT unless rows that did not come stand between.
-func TestRefused(t *testing.T) {
+// TestRefusedStatementsDecideTheOutcome checks the class of an error. The server may have reached COMMIT
+// unless missing rows show otherwise.
+func TestRefusedStatementsDecideTheOutcome(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	refuse := func(number int) sqltest.Statement {
@@ -157,8 +157,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUndeclaredRows: a statement that returns rows and has no columns is no success
-// where its rows would be those of another.
+// TestUndeclaredRows checks that a statement without declared columns fails if its rows could be mistaken for
+// another statement's.
 func TestUndeclaredRows(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
@@ -179,8 +179,8 @@ func TestUndeclaredRows(t *testing.T) {
 type editor struct {
 	net.Listener
 	server string
-	// edit, if it is there, sees each packet of the server with its four bytes of
-	// header. It may change it. False ends the connection.
+	// edit, if set, receives each packet of the server with its four-byte header and may change it. False
+	// ends the connection.
 	edit atomic.Pointer[func(packet []byte) bool]
 }
 
@@ -231,15 +231,14 @@ func (e *editor) serve(conn net.Conn) {
 	}
 }
 
-// TestAnswersThatEnd: where the answers end before all was answered, a commit is
-// unknown, even one that was done.
+// TestAnswersThatEnd checks that a commit is unknown if the answers end early, even if it was done.
 func TestAnswersThatEnd(t *testing.T) {
 	m, url := fresh(t)
 	direct := drivertest.Open(t, Open, url)
 	bank.Make(t, direct, 2)
 	proxy := edited(t, host(m))
 	d := drivertest.Open(t, Open, strings.Replace(url, host(m), proxy.Addr().String(), 1))
-	// last makes the n-th OK packet the last of the answers
+	// last makes the n-th OK packet the last answer
 	// (https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_basic_ok_packet.html).
 	last := func(n int) func([]byte) bool {
 		const moreResultsExist = 8
@@ -254,7 +253,7 @@ func TestAnswersThatEnd(t *testing.T) {
 			return true
 		}
 	}
-	// hangsUp ends the connection in place of the n-th OK packet.
+	// hangsUp ends the connection instead of the n-th OK packet.
 	hangsUp := func(n int) func([]byte) bool {
 		return func(packet []byte) bool {
 			if packet[4] == 0 {

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// product is whose engine a server has.
+// product identifies the engine of a server.
 type product uint8
 
 const (
@@ -27,8 +27,8 @@ func (p product) String() string {
 	return "MySQL"
 }
 
-// productOf reads what VERSION() says: 11.8.3-MariaDB, 8.0.11-TiDB-v8.5.1, or a number
-// and anything of MySQL and of Percona Server.
+// productOf parses the result of VERSION(): 11.8.3-MariaDB, 8.0.11-TiDB-v8.5.1, or a number with any suffix
+// for MySQL and Percona Server.
 func productOf(version string) product {
 	switch lower := strings.ToLower(version); {
 	case strings.Contains(lower, "mariadb"):
@@ -39,11 +39,11 @@ func productOf(version string) product {
 	return mySQL
 }
 
-// versionComment is where builds from MySQL's source name themselves: "Percona Server (GPL), …"
-// and "Percona XtraDB Cluster (GPL), …".
+// versionComment is the variable in which builds from MySQL's source name themselves: "Percona Server (GPL),
+// …" and "Percona XtraDB Cluster (GPL), …".
 const versionComment = "version_comment"
 
-// name is what people call the server, with how it replicates.
+// name returns the product name of the server, with its kind of replication.
 func (s *server) name() string {
 	name := s.product.String()
 	percona := s.product == mySQL && strings.Contains(s.variables[versionComment], "Percona")
@@ -61,9 +61,8 @@ func (s *server) name() string {
 	return name
 }
 
-// check refuses a server that reads CHECK constraints and ignores them, which
-// MySQL did before 8.0.16, MariaDB before 10.2.1 and TiDB before 7.2, and later TiDBs where
-// they are not switched on
+// check refuses a server that ignores CHECK constraints: MySQL before 8.0.16, MariaDB before 10.2.1, TiDB
+// before 7.2, and later TiDB versions if the constraints are off
 // (https://dev.mysql.com/doc/refman/8.0/en/create-table-check-constraints.html,
 // https://mariadb.com/docs/server/reference/sql-statements/data-definition/constraint,
 // https://docs.pingcap.com/tidb/stable/constraints).
@@ -87,27 +86,26 @@ func (s *server) check() error {
 	return nil
 }
 
-// What TiDB's transactions depend on.
+// These variables determine the behavior of TiDB's transactions.
 const (
 	transactionMode  = "tidb_txn_mode" // pessimistic, or optimistic, which the empty text is too
 	checkConstraints = "tidb_enable_check_constraint"
 	noAutoRetry      = "tidb_disable_txn_auto_retry" // OFF: an optimistic transaction is tried again by the server
 )
 
-// Where TiDB's promises are written.
+// These pages document TiDB's promises.
 const (
 	sourceTiDB            = "TiDB documentation, Transaction Isolation Levels, https://docs.pingcap.com/tidb/stable/transaction-isolation-levels"
 	sourceTiDBPessimistic = "TiDB documentation, Pessimistic Transaction Mode, https://docs.pingcap.com/tidb/stable/pessimistic-transaction"
 	sourceTiDBRetry       = "TiDB documentation, Optimistic Transaction Model, https://docs.pingcap.com/tidb/stable/optimistic-transaction"
 )
 
-// claimTiDB gives the level of an isolation on TiDB. What it calls REPEATABLE READ is snapshot
-// isolation for an optimistic transaction, whose commit fails with a write conflict; where
-// the server tries such a one again by itself an update may be lost. A pessimistic
-// transaction, the default, reads from its snapshot and writes to the newest version, as
-// InnoDB's does. READ COMMITTED is for pessimistic ones alone, and optimistic ones keep their
-// snapshot. The other two are refused unless tidb_skip_isolation_level_check is on, and are
-// REPEATABLE READ then.
+// claimTiDB returns the level of an isolation on TiDB. For optimistic transactions, REPEATABLE READ is
+// snapshot isolation: a conflicting commit fails. If the server retries such a transaction itself, an update
+// may be lost. Pessimistic transactions, the default, read from their snapshot and write to the newest
+// version, like InnoDB. READ COMMITTED exists only for pessimistic transactions; optimistic ones keep their
+// snapshot. The other two isolations are refused unless tidb_skip_isolation_level_check is on, and are then
+// REPEATABLE READ.
 func (s *server) claimTiDB(name string) (isolation.Level, string) {
 	switch mode := strings.ToLower(s.variables[transactionMode]); {
 	case name == readUncommitted:
@@ -120,8 +118,8 @@ func (s *server) claimTiDB(name string) (isolation.Level, string) {
 	return isolation.SnapshotIsolation, sourceTiDB
 }
 
-// shareLock returns what stands after a SELECT that takes a shared lock. FOR SHARE is of MySQL
-// 8.0 and not of MariaDB. TiDB refuses both forms, because it has no such lock
+// shareLock returns the clause of a SELECT with a shared lock. FOR SHARE exists in MySQL 8.0 but not in
+// MariaDB. TiDB refuses both forms, because it has no such lock
 // (https://docs.pingcap.com/tidb/stable/system-variables#tidb_enable_noop_functions-new-in-v40).
 func (s *server) shareLock() string {
 	if s.product == tiDB {

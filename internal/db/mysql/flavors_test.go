@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// TestFlavors distinguishes servers by what they say of themselves. What Percona Server and TiDB
-// say is from their documents, for the tests have neither.
+// TestFlavors checks that servers are distinguished by their descriptions. The descriptions of Percona Server
+// and TiDB come from their documentation.
 func TestFlavors(t *testing.T) {
 	for _, tc := range []struct{ version, comment, replication, name string }{
 		{"9.7.4-2", "(Debian)", "", "MySQL"},
@@ -34,7 +34,7 @@ func TestFlavors(t *testing.T) {
 	}
 }
 
-// TestTiDB holds what TiDB's documents say of its levels, its constraints and its errors.
+// TestTiDB checks the documented levels, constraints and errors of TiDB.
 func TestTiDB(t *testing.T) {
 	const rc, si = isolation.ReadCommitted, isolation.SnapshotIsolation
 	for _, tc := range []struct {

@@ -12,14 +12,13 @@ const (
 	serializable    = "serializable"
 )
 
-// Isolations are the names of SET TRANSACTION in lower case; what a server promises of
-// them depends on what it is.
+// Isolations lists the names of SET TRANSACTION in lower case. Their promises depend on the server.
 var Isolations = db.Isolations{
 	Product: "InnoDB",
 	Levels:  []db.NamedLevel{{Name: readUncommitted}, {Name: readCommitted}, {Name: repeatableRead}, {Name: serializable}},
 }
 
-// Where the promises are written.
+// These pages document the promises.
 const (
 	sourceMySQL    = "MySQL Reference Manual, InnoDB Transaction Isolation Levels, https://dev.mysql.com/doc/refman/8.4/en/innodb-transaction-isolation-levels.html"
 	sourceMariaDB  = "MariaDB documentation, SET TRANSACTION, https://mariadb.com/docs/server/reference/sql-statements/administrative-sql-statements/set-commands/set-transaction"
@@ -31,7 +30,7 @@ const (
 // IsolationNames implements db.Isolated.
 func (*Database) IsolationNames() []string { return Isolations.IsolationNames() }
 
-// Claim says what the documents of the server that was found at Open promise.
+// Claim returns the documented promise of the server that was found at Open.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.isolation
@@ -46,23 +45,18 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return d.server.claim(own), nil
 }
 
-// claim gives the level of an isolation.
+// claim returns the level of an isolation.
 //
-// At REPEATABLE READ InnoDB reads from one snapshot and writes to the newest
-// version whatever the snapshot shows: a value that was read and written back
-// overwrites what another transaction has committed meanwhile. So it promises no
-// more than read committed of the levels here, unless innodb_snapshot_isolation
-// makes such a write fail with error 1020; then it is snapshot isolation by the
-// documents. Versions break it, which is a finding: some lose about one update in 150,000
-// (MDEV-39263), and a locking statement by an index passes over a row that left its predicate
-// (MDEV-40092).
+// At REPEATABLE READ, InnoDB reads from one snapshot but writes to the newest version: writing back a value
+// that was read overwrites concurrent commits. So it promises only read committed, unless
+// innodb_snapshot_isolation makes such a write fail with error 1020; then it is documented as snapshot
+// isolation. Some versions break that: some lose about one update in 150,000 (MDEV-39263), and a locking
+// statement by an index skips a row that left its predicate (MDEV-40092).
 //
-// In Galera a level holds between the nodes as far as it holds on each, and
-// SERIALIZABLE only between transactions of one node. Between nodes the first
-// committer wins, within a node only with innodb_snapshot_isolation. Group
-// Replication refuses SERIALIZABLE or does not keep it between its members; how new what a
-// transaction reads there has to be is said by group_replication_consistency, which stands
-// beside the source.
+// In Galera, a level holds between nodes as far as it holds on each, and SERIALIZABLE only between
+// transactions of one node. Between nodes, the first committer wins; within a node, only with
+// innodb_snapshot_isolation. Group Replication refuses SERIALIZABLE or does not enforce it between members.
+// There, group_replication_consistency determines how recent reads are; it is shown with the source.
 func (s *server) claim(name string) db.Claim {
 	c := db.Claim{Isolation: name, Level: isolation.ReadCommitted, Source: sourceMySQL}
 	if s.product == mariaDB {

@@ -26,28 +26,27 @@ type link struct {
 	prepared map[*db.Statement]*prepared
 }
 
-// never is the context of all calls of the library: the connection below it ends them.
+// never is the context for all calls of the library. Deadlines on the connection below end them.
 var never = context.Background()
 
-// exec runs a text of one or more statements that return no rows.
+// exec runs a text of one or more statements without rows.
 func (l *link) exec(text string) (driver.Result, error) {
 	return l.conn.(driver.ExecerContext).ExecContext(never, text, nil)
 }
 
-// query runs a text of one or more statements and returns the first of the results
-// that have rows.
+// query runs a text of one or more statements and returns the first result with rows.
 func (l *link) query(text string) (driver.Rows, error) {
 	return l.conn.(driver.QueryerContext).QueryContext(never, text, nil)
 }
 
-// drop ends the connection without a word.
+// drop closes the connection without a message.
 func (l *link) drop() {
 	_ = l.socket.Close() // an error of a connection that is given up changes nothing
 	_ = l.conn.Close()   // what it says cannot reach the server
 	l.Disarm()
 }
 
-// end ends the connection in good order.
+// end closes the connection with a message to the server.
 func (l *link) end() {
 	l.Disarm()
 	if l.SetDeadline(time.Now().Add(time.Second)) == nil {
@@ -56,8 +55,8 @@ func (l *link) end() {
 	l.drop()
 }
 
-// connect makes a connection to the first host, beginning with the given one,
-// that answers and takes writes, and sets its isolation unless that is empty.
+// connect opens a connection to the first host that answers and accepts writes, starting with the given one.
+// It sets the isolation unless that is empty.
 func (d *Database) connect(ctx context.Context, op, isolation string, first int) (*link, error) {
 	hosts := d.address.hosts
 	var failed []*db.Error
@@ -113,7 +112,7 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 	return &link{counted: w, conn: conn, host: host, product: d.server.product, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}, nil
 }
 
-// prepareLink makes a new connection fit for sessions.
+// prepareLink prepares a new connection for sessions.
 func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *link) *db.Error {
 	if err := l.arm(ctx, true); err != nil {
 		return wire.Lost(op, err, wire.Before)
@@ -134,15 +133,15 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 	return nil
 }
 
-// errReadOnly and errNotReady are why a host is passed over.
+// These errors are reasons to skip a host.
 var (
 	errReadOnly = errors.New("it is read-only")
 	errNotReady = errors.New("it is outside the primary component of its cluster")
 	errApart    = errors.New("it is in no group of which it sees a majority")
 )
 
-// takesWrites asks a server whether it does. What a variable of two values is
-// called differs: 0 or 1, OFF or ON, and in MariaDB 12 one of several words.
+// takesWrites returns an error if the server accepts no writes. The values of the variable differ: 0 or 1,
+// OFF or ON, and in MariaDB 12 one of several words.
 func (l *link) takesWrites(galera bool) error {
 	row, err := l.row("SELECT @@GLOBAL.read_only")
 	if err != nil {
@@ -163,9 +162,8 @@ func (l *link) takesWrites(galera bool) error {
 	return l.catchUp()
 }
 
-// catchUp waits until the node has applied all that its cluster has committed so
-// far, so that a new session sees what an older one did on another node; what the
-// session then does is left as the server has it
+// catchUp waits until the node has applied everything that its cluster has committed, so that a new session
+// sees what an older one did on another node. Later transactions of the session follow the server's setting
 // (https://galeracluster.com/library/documentation/mysql-wsrep-options.html#wsrep-sync-wait).
 func (l *link) catchUp() error {
 	row, err := l.row("SELECT @@SESSION.wsrep_sync_wait")
@@ -182,15 +180,14 @@ func (l *link) catchUp() error {
 	return err
 }
 
-// consistency is the variable that says what a transaction of Group Replication waits for.
+// consistency is the variable that determines what a transaction of Group Replication waits for.
 const consistency = "group_replication_consistency"
 
-// catchUpGroup is catchUp of a member of Group Replication. A transaction that begins at
-// the level BEFORE waits for all that the group has committed before it
-// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html);
-// own is the level that the session has otherwise. A member that sees no majority would
-// wait until one is back, and one that has left its group does not wait. Versions before
-// 8.0.14 have no levels.
+// catchUpGroup is catchUp for a member of Group Replication. A transaction at level BEFORE waits for all
+// earlier commits of the group
+// (https://dev.mysql.com/doc/refman/8.4/en/group-replication-configuring-consistency-guarantees.html). own is
+// the session's normal level. A member without a majority would wait for one, and a member that has left its
+// group does not wait. Versions before 8.0.14 have no levels.
 func (l *link) catchUpGroup(own string) error {
 	if own == "" {
 		return nil
@@ -222,7 +219,7 @@ func (l *link) row(text string) ([]string, error) {
 	return rows[0], nil
 }
 
-// table runs a query and returns its rows as text; NULL is empty.
+// table runs a query and returns its rows as text. NULL becomes an empty string.
 func (l *link) table(text string) ([][]string, error) {
 	rows, err := l.query(text)
 	if err != nil {
@@ -252,9 +249,8 @@ func (l *link) table(text string) ([][]string, error) {
 	}
 }
 
-// failure is the error for what a call of the library ended with. out is how many
-// bytes had been sent before the call: if no more were, nothing can have been
-// done.
+// failure returns the error for a failed call of the library. out is the number of bytes sent before the
+// call: if it has not changed, nothing was done.
 func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase, out int64) *db.Error {
 	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, l.product, e, at)
@@ -274,17 +270,15 @@ func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase,
 	return wire.Lost(op, l.Because(ctx, err), at)
 }
 
-// socket lets the client library check whether the server has ended a connection at
-// rest.
+// socket lets the client library check whether the server has ended an idle connection.
 type socket interface {
 	net.Conn
 	syscall.Conn
 }
 
-// counted is the connection below the client library, which knows what the library
-// does not show: how many bytes went out, why the connection ended, and when to
-// give up waiting. The library's own time-outs and its goroutine for contexts are
-// not used.
+// counted is the connection below the client library. It knows what the library does not show: the number of
+// bytes sent, the error that ended the connection, and the deadline. The library's own time-outs and its
+// goroutine for contexts are not used.
 type counted struct {
 	socket // the same as in Deadlines
 	wire.Deadlines
@@ -316,7 +310,7 @@ func (c *counted) note(err error) {
 	}
 }
 
-// arm makes the next answer end with ctx, or with the limit if bounded.
+// arm sets the deadline of the next answer: the end of ctx and, if bounded, the limit.
 func (c *counted) arm(ctx context.Context, bounded bool) error {
 	return c.Arm(ctx, time.Now(), bounded)
 }

@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// measurement is a metric and the status variable that has it. What a product or version
-// does not have is not known
+// measurement is a metric with its status variable. Metrics that a product or version lacks are not known
 // (https://dev.mysql.com/doc/refman/8.4/en/server-status-variables.html,
 // https://mariadb.com/docs/server/ha-and-performance/optimization-and-tuning/system-variables/innodb-status-variables).
 type measurement struct {
@@ -19,7 +18,7 @@ type measurement struct {
 	db.Metric
 }
 
-// The charts of MySQL's metrics.
+// These are the charts of MySQL's metrics.
 const (
 	chartThreads = "Threads and row locks"
 	chartLocks   = "Waits for row locks, deadlocks and rollbacks per second"
@@ -50,7 +49,7 @@ var measurements = []measurement{
 	{"innodb_checkpoint_age", db.Metric{Name: "checkpoint_age_bytes", Label: "redo log since the checkpoint"}},
 }
 
-// ofGalera are those that only a node of Galera has
+// ofGalera lists the metrics that only a Galera node has
 // (https://galeracluster.com/library/documentation/galera-status-variables.html).
 var ofGalera = []measurement{
 	{"wsrep_local_recv_queue", db.Metric{Name: "galera_receive_queue", Label: "to apply", Chart: chartQueue}},
@@ -60,15 +59,15 @@ var ofGalera = []measurement{
 	{"wsrep_local_bf_aborts", db.Metric{Name: "galera_aborts_per_s", Label: "by a write of another node", Chart: chartGalera, Counter: true}},
 }
 
-// monitor is a connection of its own to the server that takes writes.
+// monitor is a separate connection to the server that accepts writes.
 type monitor struct {
 	database     *Database
 	measurements []measurement
 	link         *link // nil: there is none now
 }
 
-// Monitor implements db.Monitored: threads, row locks, the redo log and the buffer pool, and
-// of Galera its flow control, from SHOW GLOBAL STATUS, which needs no right.
+// Monitor implements db.Monitored. It reads threads, row locks, the redo log, the buffer pool and Galera's
+// flow control from SHOW GLOBAL STATUS, which needs no privilege.
 func (d *Database) Monitor() db.Monitor {
 	m := &monitor{database: d, measurements: measurements}
 	if d.server.galera {
@@ -89,7 +88,7 @@ func (m *monitor) Metrics() (all []db.Metric) {
 func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	d, op := m.database, m.database.op("ask for its status")
 	if s.Fresh = m.link == nil; s.Fresh {
-		// Not d.first, whose turn is the sessions'.
+		// d.first is not used, because it would advance the sessions' turn.
 		if m.link, err = d.connect(ctx, op, "", int(d.host.Load())%len(d.address.hosts)); err != nil {
 			m.link = nil
 			return s, err

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestMonitor holds that what sessions do is in the samples, that a lock which one waits for
-// is seen, and that a monitor whose connection was killed connects again.
+// TestMonitor checks that samples show the work of sessions and a waiting lock, and that a monitor reconnects
+// after its connection was killed.
 func TestMonitor(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT) ENGINE=InnoDB", "INSERT INTO counter VALUES (1, 0)")

@@ -76,12 +76,11 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// decimalType is how money is stored.
+// decimalType is the column type for money.
 const decimalType = "DECIMAL(20,2)"
 
-// Database is one database on one server, or on several that hold the same. It
-// holds no connection: each session has its own, and everything else makes one
-// for as long as it needs it.
+// Database is one database on one server, or on several that hold the same data. It holds no connection: each
+// session has its own, and other calls open one temporarily.
 type Database struct {
 	address   *address
 	server    *server // as it was at Open
@@ -99,13 +98,13 @@ var (
 	_ db.ConnectionLimited = (*Database)(nil)
 )
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error with which Open would refuse a URL without connecting.
 func CheckURL(url string) error {
 	_, err := parseURL(url)
 	return err
 }
 
-// Open connects to a URL and asks the server what it is.
+// Open connects to a URL and determines the kind of server.
 func Open(ctx context.Context, url string) (*Database, error) {
 	a, err := parseURL(url)
 	if err != nil {
@@ -133,9 +132,9 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, nil
 }
 
-// demandsTLS is the error of an Open that ended with err. A server denies access in the words
-// of a wrong password where the account, or MariaDB's require_secure_transport, demands TLS:
-// it does where the same user is let in with TLS.
+// demandsTLS returns the error of an Open that failed with err. If the account, or MariaDB's
+// require_secure_transport, demands TLS, a server reports a wrong password. The same user is then accepted
+// with TLS.
 func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	var denied *db.Error
 	if !errors.As(err, &denied) || denied.Code != "1045" || d.address.hosts[0].TLSConfig != "" && d.address.hosts[0].TLSConfig != "false" {
@@ -159,18 +158,16 @@ func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: wire.NeedsTLS.Text("", "tls=true"), Cause: err}}
 }
 
-// Close has nothing to close: sessions are closed by whoever opened them.
+// Close does nothing: sessions are closed by their users.
 func (d *Database) Close() error { return nil }
 
-// maxText leaves room for other columns in a row, which has at most 65,535 bytes as
-// declared, a VARCHAR with its whole length
-// (https://dev.mysql.com/doc/refman/8.4/en/column-count-limit.html).
+// maxText leaves room for other columns in a row, whose declared size is at most 65,535 bytes including each
+// VARCHAR's full length (https://dev.mysql.com/doc/refman/8.4/en/column-count-limit.html).
 const maxText = 65_000
 
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxText} }
 
-// Dialect is that of InnoDB. Text is compared byte by byte, as Stroppy's keys are
-// made to be.
+// Dialect returns InnoDB's dialect. Text is compared bytewise, which Stroppy's keys require.
 func (d *Database) Dialect() *db.Dialect {
 	return &db.Dialect{
 		Placeholder: func(int) string { return "?" },
@@ -195,7 +192,7 @@ func (d *Database) Dialect() *db.Dialect {
 	}
 }
 
-// Info names the product and the settings on which durability and isolation turn.
+// Info returns the product and the settings that affect durability and isolation.
 func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 	err = d.control(ctx, d.op("ask for its version"), func(c *control) error {
 		s, err := c.ask()
@@ -211,18 +208,17 @@ func (d *Database) op(what string) string {
 	return what + ", " + d.server.product.String() + " at " + d.address.where()
 }
 
-// Footprint is the size of the files of the database's tables, with their indexes
-// and what is free in them. Redo and undo logs and the binary log belong to the
-// whole server and are not in it. A user without the right PROCESS gets the
-// server's estimate.
+// Footprint returns the size of the files of the database's tables, including indexes and free space. Redo,
+// undo and binary logs belong to the whole server and are not included. A user without the PROCESS privilege
+// gets the server's estimate.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	files := "information_schema.INNODB_TABLESPACES"
 	if d.server.product == mariaDB {
 		files = "information_schema.INNODB_SYS_TABLESPACES"
 	}
 	err = d.control(ctx, d.op("ask for its size"), func(c *control) error {
-		// The names there are encoded as those of files, so that a database with a
-		// special character in its name has no match and is estimated too.
+		// Names are encoded like file names there, so a database with a special character in its name has no
+		// match and is estimated too.
 		row, err := c.row("SELECT COUNT(*), COALESCE(SUM(FILE_SIZE), 0) FROM " + files +
 			" WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()")
 		if err == nil && row[0] != "0" {
@@ -239,7 +235,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Exec runs one statement on a connection of its own.
+// Exec runs one statement on a temporary connection.
 func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.control(ctx, d.op("execute "+db.Shorten(statement)), func(c *control) error {
 		c.phase = wire.Committing

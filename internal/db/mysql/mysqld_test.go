@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// startMySQL starts a server of MySQL's own mysqld for one test and returns its URL.
+// startMySQL starts one mysqld server for a test and returns its URL.
 func startMySQL(t *testing.T, settings map[string]string) string {
 	t.Helper()
 	params := url.Values{"flush": {"2"}}
@@ -28,8 +28,8 @@ func startMySQL(t *testing.T, settings map[string]string) string {
 	return startServers(t, 1, params).URL()
 }
 
-// startServers starts so many servers of MySQL's own mysqld for one test, of the one that
-// scripts/versions.sh has fetched where it has.
+// startServers starts mysqld servers for a test, preferably of the version that scripts/versions.sh has
+// fetched.
 func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	t.Helper()
 	maps.Copy(params, clustertest.Fetched("mysql"))
@@ -42,8 +42,8 @@ func startServers(t *testing.T, nodes int, params url.Values) cluster.Local {
 	return c
 }
 
-// TestMySQL opens a server of MySQL with settings that are words, reserved ones too, and
-// defines a procedure twice.
+// TestMySQL opens a MySQL server with settings that are words, including reserved ones, and defines a
+// procedure twice.
 func TestMySQL(t *testing.T) {
 	server := startMySQL(t, nil)
 	d := drivertest.Open(t, Open, server+"?transaction_isolation=READ-COMMITTED&time_zone=SYSTEM&innodb_strict_mode=OFF&max_sort_length=4*512")
@@ -57,8 +57,8 @@ func TestMySQL(t *testing.T) {
 	sqltest.Procedures(t, d, &bank)
 }
 
-// TestGroupReplication runs a group of one member, which asks of its clients what one of
-// several primaries does.
+// TestGroupReplication runs a group of one member, which has the requirements of a group with several
+// primaries.
 func TestGroupReplication(t *testing.T) {
 	port, err := cluster.FreePort(t.Context())
 	drivertest.Must(t, err)
@@ -82,7 +82,7 @@ func TestGroupReplication(t *testing.T) {
 	if err != nil || info.Name != "MySQL Group Replication" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	// A table without a key can be made, and takes no row.
+	// A table without a key can be created but accepts no row.
 	sqltest.Execute(t, d, "CREATE TABLE keyless (n BIGINT)")
 	err = d.Exec(t.Context(), "INSERT INTO keyless VALUES (1)")
 	sqltest.WantError(t, "a row without a key", err, db.Fatal, "3098")
@@ -107,8 +107,8 @@ func TestGroupReplication(t *testing.T) {
 	}
 }
 
-// TestGroupSessionWaits holds up what a member has to apply: a new session there waits for
-// it, at a consistency at which a transaction does not, and then sees it.
+// TestGroupSessionWaits delays what a member must apply: a new session waits for it, although transactions at
+// its consistency do not.
 func TestGroupSessionWaits(t *testing.T) {
 	c := startServers(t, 2, url.Values{"consistency": {"EVENTUAL"}})
 	leader, err := c.Leader(t.Context())
@@ -139,7 +139,7 @@ func TestGroupSessionWaits(t *testing.T) {
 	if err != nil || !strings.HasSuffix(claim.Source, "with group_replication_consistency EVENTUAL") {
 		t.Errorf("the claim is %+v, %v", claim, err)
 	}
-	// A member outside of the group takes no session.
+	// A member outside of the group accepts no session.
 	holding(t, secondary, func(c *control) {
 		drivertest.Must(t, cluster.Retry(t.Context(), func() error { // while it is being started it cannot be stopped
 			_, err := c.exec("STOP GROUP_REPLICATION")
@@ -152,7 +152,7 @@ func TestGroupSessionWaits(t *testing.T) {
 	})
 }
 
-// holding runs statements on one connection that is there before.
+// holding runs statements on one connection that exists before.
 func holding(t *testing.T, d *Database, do func(*control)) {
 	t.Helper()
 	drivertest.Must(t, d.control(t.Context(), "hold a member up", func(c *control) error { do(c); return nil }))

@@ -42,8 +42,7 @@ func TestConflicts(t *testing.T) {
 	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 		sqltest.Deadlock(t, d, &bank, mode, "1213")
 
-		// InnoDB ends only the statement that waited in vain, so that what the
-		// transaction did before must be undone by the driver.
+		// InnoDB undoes only the statement that waited in vain, so the driver must roll back the transaction.
 		impatient := drivertest.Open(t, Open, url+"?innodb_lock_wait_timeout=1")
 		holder, waiter := newSession(t, d, mode, ""), newSession(t, impatient, mode, "")
 		before := bank.Balance(t, waiter, 0)
@@ -65,8 +64,7 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// killed runs what a session does until it is at a place that find knows, and then
-// sends KILL.
+// killed runs a session up to a place that find recognizes, and then sends KILL.
 func killed(t *testing.T, s *session, d *Database, kill string, run func() error) error {
 	t.Helper()
 	row, err := s.row("SELECT CONNECTION_ID()")
@@ -99,7 +97,7 @@ func TestKilledInATransaction(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSession(t, d, tc.mode, "")
 			err := killed(t, s, d, "KILL CONNECTION", func() error { return sqltest.Transact(t.Context(), s, false, tc.flush, tc.work...) })
-			// The server may report before it hangs up, and then it has not come to COMMIT.
+			// The server may report before it closes the connection; then it has not reached COMMIT.
 			var own *db.Error
 			want := db.Unavailable
 			if errors.As(err, &own); own == nil || own.Code == "" && tc.mode == db.Pipelined && !tc.flush {
@@ -125,8 +123,8 @@ func TestKilledInATransaction(t *testing.T) {
 	}
 }
 
-// TestInterruptedCommits makes commits wait, once before and once after they are
-// done, and kills the server meanwhile.
+// TestInterruptedCommits makes commits wait, once before and once after they are done, and kills the server
+// meanwhile.
 func TestInterruptedCommits(t *testing.T) {
 	m := start(t, map[string]string{"log-bin": "binlog", "rpl-semi-sync-master-timeout": "600000"})
 	d := drivertest.Open(t, Open, m.URL())
@@ -208,7 +206,7 @@ func TestSlowStatementsOutsideTransactions(t *testing.T) {
 	sqltest.Slow(t, d, &db.Statement{SQL: "SELECT SLEEP(0.3)", Columns: []db.Type{db.Integer}}, impatient(d))
 }
 
-// TestServerMadeReadOnly: a commit that is refused for it is surely not done.
+// TestServerMadeReadOnly checks that a commit refused for this reason was not done.
 func TestServerMadeReadOnly(t *testing.T) {
 	m := start(t, nil)
 	d := drivertest.Open(t, Open, m.URL())

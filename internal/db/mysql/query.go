@@ -11,9 +11,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Query streams the rows of one statement. The time between two rows is not
-// limited, for a sort can take long; a server that stops answering altogether is
-// noticed.
+// Query streams the rows of one statement. The time between two rows is not limited, because a sort can take
+// long. A server that stops answering is detected.
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
 	const what = "query"
 	switch {
@@ -41,7 +40,7 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	return nil
 }
 
-// rowError is an error of the function that takes the rows.
+// rowError is an error of the function that receives the rows.
 type rowError struct{ error }
 
 // unreadable is an answer of the server that this driver cannot read.
@@ -53,8 +52,8 @@ type rowBuffer struct {
 	columns []driver.Value // of the row that arrives
 }
 
-// read reads the rows of one result set: keeps them all, or only hands each on to row
-// unless that is nil. The caller closes rows.
+// read reads the rows of one result set. It keeps them all or, if row is not nil, passes each to row. The
+// caller closes rows.
 func (b *rowBuffer) read(rows driver.Rows, types []db.Type, row func([]db.Value) error) error {
 	n := len(rows.Columns())
 	if n != len(types) {

@@ -16,9 +16,8 @@ type server struct {
 	status    map[string]string // of a Galera node
 }
 
-// shown are the variables that a reader must know to trust the measurements:
-// durability first, then what is written where, isolation, and sizes. Each server
-// has some of them.
+// shown lists the variables that matter for trust in the measurements: durability, logging, isolation, and
+// sizes. Each server has some of them.
 var shown = []string{
 	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format", "innodb_doublewrite", "innodb_flush_method",
 	"transaction_isolation", "tx_isolation", "innodb_snapshot_isolation", "innodb_rollback_on_timeout",
@@ -30,10 +29,10 @@ var shown = []string{
 	"innodb_buffer_pool_size", "innodb_log_file_size", "max_connections",
 }
 
-// needed are further variables that this driver itself asks for.
+// needed lists further variables that this driver uses.
 var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_primary_key", versionComment}
 
-// statuses are those of a Galera node that are shown.
+// statuses lists the shown status variables of a Galera node.
 var statuses = []string{"wsrep_provider_version", "wsrep_cluster_size", "wsrep_cluster_status", "wsrep_ready"}
 
 func (c *control) ask() (*server, error) {
@@ -52,18 +51,18 @@ func (c *control) ask() (*server, error) {
 	return s, err
 }
 
-// on says whether a variable is there and switched on.
+// on reports whether a variable exists and is on.
 func (s *server) on(name string) bool {
 	value := strings.ToUpper(s.variables[name])
 	return value == "ON" || value == "1"
 }
 
-// everywhere is the variable of a group whose members are all primaries, with which they check
-// what only one server can keep.
+// everywhere is the variable of a group with only primaries. It makes the members check for what only a
+// single server can guarantee.
 const everywhere = "group_replication_enforce_update_everywhere_checks"
 
-// refuses says why the server takes no writes at an isolation; nil if it does. It reports a
-// write at SERIALIZABLE as it does one to a table without a primary key (3098,
+// refuses returns the reason why the server accepts no writes at an isolation, or nil. The server itself
+// reports a write at SERIALIZABLE like a write to a table without a primary key (3098,
 // https://dev.mysql.com/doc/refman/8.4/en/group-replication-limitations.html).
 func (s *server) refuses(isolation string) error {
 	if isolation == serializable && s.grouped() && s.on(everywhere) {
@@ -75,11 +74,11 @@ func (s *server) refuses(isolation string) error {
 
 func (s *server) grouped() bool { return s.variables["group_replication_group_name"] != "" }
 
-// replicates says that several servers take writes and certify each other's, so
-// that another server's transaction can roll back one that is under way here.
+// replicates reports whether several servers accept writes and certify each other's, so that another server's
+// transaction can roll back a running one.
 func (s *server) replicates() bool { return s.galera || s.grouped() }
 
-// isolation is the default isolation of its sessions, as SET TRANSACTION names it.
+// isolation returns the default isolation of the server's sessions, as named by SET TRANSACTION.
 func (s *server) isolation() (string, error) {
 	value := cmp.Or(s.variables["transaction_isolation"], s.variables["tx_isolation"])
 	if value == "" {
@@ -88,13 +87,13 @@ func (s *server) isolation() (string, error) {
 	return Isolations.Name(value)
 }
 
-// keyless says that a table may be without a primary key until it is loaded. The
-// replication of Galera and of Group Replication needs one in every table.
+// keyless reports whether a table may lack a primary key until it is loaded. Galera and Group Replication
+// need one in every table.
 func (s *server) keyless() bool {
 	return !s.replicates() && !s.on("sql_require_primary_key") && !s.on("innodb_force_primary_key")
 }
 
-// keyColumn gives a table without a key of its own one where it needs one.
+// keyColumn returns a key column for a table without one, if the server needs it.
 func (s *server) keyColumn() string {
 	if s.keyless() {
 		return ""
@@ -120,7 +119,7 @@ func (s *server) info() db.Info {
 	return info
 }
 
-// durability completes an Info by what the server promises of acknowledged commits.
+// durability adds to an Info what the server promises about acknowledged commits.
 func (s *server) durability(info *db.Info) {
 	const manual = "https://dev.mysql.com/doc/refman/8.4/en/"
 	info.Durable = manual + "mysql-acid.html"

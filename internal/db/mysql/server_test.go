@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers run without the cost of fsync: no test pulls a plug. What is committed is
-// written to the file all the same, so that it outlives kill -9.
+// servers run without fsync, because no test cuts the power. Commits are still written to files, so they
+// survive kill -9.
 var servers = drivertest.Servers[*mariadb.Server]{
 	Launch: func(ctx context.Context, settings map[string]string) (*mariadb.Server, error) {
 		all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "32M", "innodb-flush-method": "nosync"}
@@ -33,7 +33,7 @@ var servers = drivertest.Servers[*mariadb.Server]{
 	},
 }
 
-// start starts a server of the test's own.
+// start starts a server for the test.
 func start(t testing.TB, settings map[string]string) *mariadb.Server {
 	t.Helper()
 	return servers.Start(t, settings)
@@ -61,7 +61,7 @@ func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *sess
 	return sqltest.Session(t, d, mode, isolation).(*session)
 }
 
-// impatient makes a session, or without one the database, wait so long.
+// impatient returns a function that sets the time-out of a session or, for nil, of the database.
 func impatient(d *Database) func(db.SQLSession, time.Duration) {
 	return func(s db.SQLSession, limit time.Duration) {
 		if s == nil {
@@ -72,8 +72,7 @@ func impatient(d *Database) func(db.SQLSession, time.Duration) {
 	}
 }
 
-// ask returns the first row of a query, run as somebody else, with spaces between
-// its columns.
+// ask returns the first row of a query on another connection, with spaces between the columns.
 func ask(t testing.TB, d *Database, sql string) string {
 	t.Helper()
 	var answer string
@@ -90,7 +89,7 @@ func ask(t testing.TB, d *Database, sql string) string {
 	return answer
 }
 
-// until asks the same again and again until the answer is not empty.
+// until repeats a query until the answer is not empty.
 func until(t testing.TB, d *Database, sql string) string {
 	t.Helper()
 	for t.Context().Err() == nil {
@@ -103,7 +102,7 @@ func until(t testing.TB, d *Database, sql string) string {
 	return ""
 }
 
-// bank is the schema, and statements on it.
+// bank holds the schema, and statements on it.
 var (
 	bank = sqltest.Bank{Update: updateAccount, Read: readAccount, Schema: []string{
 		`CREATE TABLE accounts (

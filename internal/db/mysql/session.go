@@ -9,11 +9,11 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// largeBatch is the length of queued statements from which they are sent without
-// being asked for, far below any max_allowed_packet.
+// largeBatch is the length of queued statements from which they are sent without a request. It is far below
+// any max_allowed_packet.
 const largeBatch = 1 << 20
 
-// session is one connection and at most one transaction on it.
+// session is one connection with at most one transaction.
 type session struct {
 	database *Database
 	options  db.SessionOptions
@@ -86,7 +86,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// drop gives the connection up, and with it the transaction.
+// drop gives up the connection and its transaction.
 func (s *session) drop() {
 	if s.link != nil {
 		s.link.drop()
@@ -116,8 +116,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// wake makes the connection ready for what begins now. One that rested may have been
-// ended by the server.
+// wake prepares the connection for the next operation. The server may have ended an idle connection.
 func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	err := s.arm(ctx, bounded)
 	now := time.Now()
@@ -131,8 +130,8 @@ func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	return nil
 }
 
-// beginning is the statement that begins the transaction. A snapshot that is
-// asked for is made at once, where the isolation has one.
+// beginning returns the statement that begins the transaction. If the isolation has a snapshot and one is
+// requested, it is taken immediately.
 func (s *session) beginning() string {
 	switch {
 	case !s.readOnly:
@@ -143,7 +142,7 @@ func (s *session) beginning() string {
 	return "START TRANSACTION READ ONLY"
 }
 
-// say sends a statement that returns nothing and belongs to nobody.
+// say sends an internal statement without results.
 func (s *session) say(ctx context.Context, what, text string, at wire.Phase) error {
 	if err := s.arm(ctx, true); err != nil {
 		return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
@@ -191,7 +190,7 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	return i, nil
 }
 
-// known returns the session's own form of a statement.
+// known returns the session's form of a statement.
 func (s *session) known(statement *db.Statement) (*prepared, *db.Error) {
 	p := s.prepared[statement]
 	if p == nil {
@@ -264,9 +263,8 @@ func (s *session) undo(ctx context.Context) *db.Error {
 	return nil
 }
 
-// fail ends the transaction after an error: it is rolled back, or the connection
-// is dropped, which rolls back too. To begin the next one without either would
-// commit what this one has done so far
+// fail ends the transaction after an error: it is rolled back, or the connection is closed, which rolls back
+// too. Otherwise the next beginning would commit the earlier statements
 // (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html).
 func (s *session) fail(ctx context.Context, err *db.Error) error {
 	switch {

@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestResultsAreTheSame runs the same transactions one by one, in one round trip,
-// and in two.
+// TestResultsAreTheSame runs the same transactions one by one, in one round trip, and in two.
 func TestResultsAreTheSame(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
@@ -52,7 +51,7 @@ func TestResultsAreTheSame(t *testing.T) {
 	}
 }
 
-// moneyValues are amounts at and around every power of ten and of two.
+// moneyValues returns amounts at and around every power of ten and of two.
 func moneyValues() []int64 {
 	values := []int64{0, math.MinInt64, math.MaxInt64}
 	for p := int64(1); p <= math.MaxInt64/10; p *= 10 {
@@ -65,8 +64,7 @@ func moneyValues() []int64 {
 	return values
 }
 
-// TestDecimalsAreExact sends money both ways, through arithmetic, and lets the
-// server print it.
+// TestDecimalsAreExact sends money in both directions, through arithmetic, and lets the server print it.
 func TestDecimalsAreExact(t *testing.T) {
 	d := openFresh(t)
 	echo := &db.Statement{
@@ -93,8 +91,7 @@ func TestDecimalsAreExact(t *testing.T) {
 	})
 }
 
-// TestTextIsExact sends every character of ASCII, whatever quotes and backslashes
-// mean to the server.
+// TestTextIsExact sends every ASCII character, for any meaning of quotes and backslashes.
 func TestTextIsExact(t *testing.T) {
 	_, url := fresh(t)
 	echo := &db.Statement{SQL: "SELECT ?, CHAR_LENGTH(?)", Params: []db.Type{db.Text, db.Text}, Columns: []db.Type{db.Text, db.Integer}}
@@ -171,7 +168,7 @@ func TestRollbackAndReadOnly(t *testing.T) {
 	})
 }
 
-// TestLargeTransactions sends more than one packet takes, too.
+// TestLargeTransactions includes transactions larger than one packet.
 func TestLargeTransactions(t *testing.T) {
 	d := openFresh(t)
 	echo := &db.Statement{SQL: "SELECT ?", Params: []db.Type{db.Text}, Columns: []db.Type{db.Text}}

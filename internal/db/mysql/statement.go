@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/money"
 )
 
-// prepared is a statement as one session has it.
+// prepared is one session's form of a statement.
 type prepared struct {
 	statement *db.Statement
 	parts     []string // of its text, around the parameters
@@ -23,8 +23,7 @@ type prepared struct {
 	args      []driver.NamedValue
 }
 
-// newPrepared takes a statement's text apart. Its parameters are question marks,
-// and no other question mark may be in it.
+// newPrepared parses a statement. Its parameters are question marks; it must contain no others.
 func newPrepared(s *db.Statement) (*prepared, error) {
 	p := &prepared{statement: s, parts: strings.Split(s.SQL, "?")}
 	if found := len(p.parts) - 1; found != len(s.Params) {
@@ -40,7 +39,7 @@ func newPrepared(s *db.Statement) (*prepared, error) {
 	return p, nil
 }
 
-// text is what the server prepares: text that stands for a decimal becomes one.
+// text returns the text that the server prepares, with text parameters converted to decimals.
 func (p *prepared) text() string {
 	var b strings.Builder
 	for i, part := range p.parts {
@@ -75,7 +74,7 @@ func (p *prepared) bind(args []db.Value) []driver.NamedValue {
 	return p.args
 }
 
-// append appends the statement with its arguments written into it.
+// append appends the statement with its arguments as literals.
 func (p *prepared) append(dst []byte, args []db.Value) []byte {
 	for i, part := range p.parts {
 		dst = append(dst, part...)
@@ -86,8 +85,7 @@ func (p *prepared) append(dst []byte, args []db.Value) []byte {
 	return dst
 }
 
-// appendLiteral appends a value as SQL, whatever sql_mode says about quotes and
-// backslashes.
+// appendLiteral appends a value as an SQL literal that is valid for every sql_mode.
 func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
 	switch {
 	case v.Null:
@@ -109,8 +107,8 @@ func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
 	return append(dst, '\'')
 }
 
-// decode reads one column. The library gives integers as such and everything else
-// as text, which is valid until the next row.
+// decode decodes one column. The library returns integers as such and everything else as text, which is valid
+// until the next row.
 func decode(t db.Type, column driver.Value) (v db.Value, text []byte, err error) {
 	switch c := column.(type) {
 	case nil:

@@ -28,15 +28,13 @@ type address struct {
 	spread  bool             // sessions begin with different hosts
 }
 
-// parameters of the client library that a URL may name. All others of the
-// library's would change what this driver relies on, such as multiStatements, or
-// let a server read this machine's files.
+// parameters lists the parameters of the client library that a URL may set. The others would break
+// assumptions of this driver, such as multiStatements, or let a server read local files.
 var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
 
-// settings are the session variables that this driver's statements rely on, as
-// https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
-// describes them. A URL may name others, and other values.
-// A further one is innodb_lock_wait_timeout: see configure.
+// settings holds the session variables that this driver's statements rely on; see
+// https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables. A URL may
+// set others, and other values. innodb_lock_wait_timeout is set in configure.
 var settings = map[string]string{
 	"autocommit":         "1",
 	"completion_type":    "'NO_CHAIN'",
@@ -45,19 +43,19 @@ var settings = map[string]string{
 	"sql_mode":           "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
 }
 
-// variable is the name of a session variable.
+// variable matches the name of a session variable.
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// word is a value that is text by its looks: words and what joins them in names, such as
-// BEFORE, READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin; the offset of a time zone,
-// such as -05:00; and nothing, as sql_mode may be.
+// word matches a value that is text: words and the characters that join them in names, such as BEFORE,
+// READ-COMMITTED, ANSI,STRICT_ALL_TABLES and Europe/Berlin; the offset of a time zone, such as -05:00; and an
+// empty text, which sql_mode allows.
 var word = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_,:./-]*|[+-][0-9]{1,2}:[0-9]{2})?$`)
 
-// bare are words that SET reads without quotes, as DEFAULT in its grammar
+// bare lists words that SET accepts only without quotes, such as DEFAULT
 // (https://dev.mysql.com/doc/refman/8.4/en/set-variable.html).
 var bare = []string{"DEFAULT", "NULL", "TRUE", "FALSE", "ON", "OFF"}
 
-// quoted is a value for SET. Words get quotes, for some are reserved, as BEFORE is.
+// quoted returns a value for SET. Words are quoted, because some are reserved, such as BEFORE.
 func quoted(value string) string {
 	if !word.MatchString(value) || slices.Contains(bare, strings.ToUpper(value)) {
 		return value
@@ -65,7 +63,7 @@ func quoted(value string) string {
 	return "'" + value + "'"
 }
 
-// parseURL reads mysql://user:password@host:port,host2:port2/database?name=value.
+// parseURL parses mysql://user:password@host:port,host2:port2/database?name=value.
 func parseURL(text string) (*address, error) {
 	a, err := readURL(text)
 	if err != nil {
@@ -81,8 +79,8 @@ func readURL(text string) (*address, error) {
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	unescaped := &addresses.UnescapedError{Form: style.Form}
-	// A / and a ? in the password leave the hosts and the database in what was taken for
-	// the parameters. A variable's value may have an @.
+	// A / and a ? in the password move the hosts and the database into the apparent parameters. A variable's
+	// value may contain an @.
 	if _, after, found := strings.Cut(query, "@"); found && strings.Contains(after, "/") {
 		return nil, style.Errorf("%w", unescaped)
 	}
@@ -111,7 +109,7 @@ func readURL(text string) (*address, error) {
 	return a, nil
 }
 
-// configure makes a configuration of what a query says and of what is always so.
+// configure builds a configuration from the query and the constant settings.
 func (a *address) configure(query string) (*client.Config, error) {
 	options := addresses.Options{
 		"answer_timeout": addresses.Time(&a.answer, time.Millisecond),
@@ -139,8 +137,8 @@ func (a *address) configure(query string) (*client.Config, error) {
 		return nil, err
 	}
 	if _, given := variables["innodb_lock_wait_timeout"]; !given {
-		// The wait shall end with the server's own error, which says that the statement
-		// was surely not done, before this driver's deadline does.
+		// The wait must end with the server's own error, which shows that the statement was not done, before
+		// this driver's deadline.
 		variables["innodb_lock_wait_timeout"] = strconv.Itoa(max(1, int((a.answer * 4 / 5).Seconds())))
 	}
 	config, err := client.ParseDSN("/?" + library.Encode())
@@ -155,7 +153,7 @@ func (a *address) configure(query string) (*client.Config, error) {
 	return config, nil
 }
 
-// where names the hosts, for errors.
+// where returns the hosts for errors.
 func (a *address) where() string {
 	names := make([]string, len(a.hosts))
 	for i, c := range a.hosts {

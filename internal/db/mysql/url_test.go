@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-func TestNoPieceOfThePassword(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	drivertest.Passwords(t, "mysql", "h:3306", []string{"/d", "/d?timeout=3s"}, "/?#", func(url string) (drivertest.Account, error) {
 		a, err := parseURL(url)
 		if err != nil {

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// endedCheck returns what says, without waiting, whether the server has closed a
-// connection or announced it. It is nil for a connection that cannot be checked, such as
-// one with TLS, whose first byte says nothing.
+// endedCheck returns a function that reports, without waiting, whether the server has closed a connection or
+// announced that it will. It returns nil for a connection that cannot be checked, such as one with TLS, whose
+// first byte has no meaning.
 func endedCheck(conn net.Conn) func() bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
@@ -21,7 +21,7 @@ func endedCheck(conn net.Conn) func() bool {
 	over := false
 	peek := func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		// An ErrorResponse that nobody asked for announces the end of the session.
+		// An unrequested ErrorResponse announces the end of the session.
 		over = err == nil && (n == 0 || first[0] == 'E') || err == syscall.ECONNRESET
 		return true
 	}

@@ -4,6 +4,6 @@ package pgwire
 
 import "net"
 
-// endedCheck is only made on Linux; elsewhere an ended connection is noticed when
-// its answer is missing.
+// endedCheck returns nil. Only Linux has the check; elsewhere an ended connection is noticed by its missing
+// answer.
 func endedCheck(net.Conn) func() bool { return nil }

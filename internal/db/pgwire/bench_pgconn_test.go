@@ -15,8 +15,8 @@ import (
 	"stroppy/internal/money"
 )
 
-// BenchmarkTransferPgconn is BenchmarkTransfer over pgconn.Pipeline and over
-// pgconn.Batch: the alternatives that a session was measured against.
+// BenchmarkTransferPgconn is BenchmarkTransfer with pgconn.Pipeline and with pgconn.Batch, the alternatives
+// to this package's session.
 func BenchmarkTransferPgconn(b *testing.B) {
 	for _, way := range []struct {
 		name string
@@ -68,7 +68,7 @@ func BenchmarkTransferPgconn(b *testing.B) {
 	}
 }
 
-// pgTransfer is a transfer encoded as well as pgconn lets a caller do it.
+// pgTransfer is a transfer, encoded as efficiently as pgconn allows.
 type pgTransfer struct {
 	conn  *pgconn.PgConn
 	texts []byte

@@ -20,8 +20,7 @@ func clientCPU(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// measure lets each of the sessions do its share of b.N transfers with all, which
-// takes the number, and reports the CPU that this process used for one.
+// measure runs b.N transfers, divided among the sessions, and reports the CPU time of this process for each.
 func measure(b *testing.B, sessions int, all func(n int)) {
 	all(10)
 	b.ReportAllocs()
@@ -32,9 +31,8 @@ func measure(b *testing.B, sessions int, all func(n int)) {
 	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(sessions*(b.N/sessions+1)), "cpu-µs/op")
 }
 
-// BenchmarkTransfer runs transfers of two legs, four statements with two results
-// of three columns each, on 16 sessions, in each way, and reports the CPU that this
-// process used for each, user and system.
+// BenchmarkTransfer runs transfers of two legs (four statements, two results of three columns each) on 16
+// sessions in each way. It reports the user and system time of this process for each transfer.
 func BenchmarkTransfer(b *testing.B) {
 	for _, w := range ways {
 		b.Run(strings.ReplaceAll(w.name, " ", "-"), func(b *testing.B) {

@@ -52,8 +52,8 @@ func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*lin
 	}, nil
 }
 
-// next is the configuration of the next connection, which the caller may change. Where
-// the servers are equal it begins with the next of them.
+// next returns the configuration of the next connection, which the caller may change. If the servers are
+// equal, it starts with the next of them.
 func (d *Database) next() *pgconn.Config {
 	config := d.config.Copy()
 	if !d.flavor.Equal || len(config.Fallbacks) == 0 {
@@ -73,9 +73,8 @@ func (d *Database) next() *pgconn.Config {
 	return config
 }
 
-// prepareSession leaves in the session what its transactions need. Behind a pooler their isolation is
-// no part of that, and named by each: the next one may be in another session of the server, and
-// somebody else's in this one.
+// prepareSession sets what the session's transactions need. Behind a pooler, the isolation is named by each
+// transaction instead, because the next transaction may be in another session of the server.
 func (d *Database) prepareSession(ctx context.Context, conn *pgconn.PgConn, isolation string) error {
 	named := ""
 	if d.pooled {
@@ -93,19 +92,19 @@ func (d *Database) prepareSession(ctx context.Context, conn *pgconn.PgConn, isol
 	return nil
 }
 
-// enableWarnings lets a session whose client_min_messages is above warning, by its
-// URL or by a setting of its user, get warnings again; others keep theirs.
+// enableWarnings restores warnings in a session whose client_min_messages hides them because of its URL or
+// its user. Other sessions keep their value.
 const (
 	enableWarnings = "SELECT set_config('client_min_messages', 'warning', false)" + whereHidden
 	hidingSession  = "SELECT 1" + whereHidden
 	whereHidden    = " WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
 )
 
-// EnableNotices makes the server send its warnings on a connection, for there is one that
-// takes the success from a commit (see warning). A server that has not what this
-// needs is not PostgreSQL and has no such warning.
+// EnableNotices makes the server send its warnings on a connection, because one of them revokes the success
+// of a commit (see Flavor.Warning). A server that does not support this is not PostgreSQL and has no such
+// warning.
 //
-// Where nothing can be left in a session, one that hides them is refused.
+// If no setting can be left in a session, a session that hides warnings is refused.
 func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error {
 	sql, keeps := enableWarnings, d.stateless == nil && !d.pooled
 	if !keeps {
@@ -121,19 +120,17 @@ func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error
 	return err
 }
 
-// Refused says that the server has answered with an error and goes on.
+// Refused reports whether the server answered with an error and continues.
 func Refused(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && !isFatal(e)
 }
 
-// keepsImplicit asks whether all statements up to one Sync, and no more, are one
-// transaction here: a setting made for the rest of the transaction must be there
-// for the statement after it, and be gone after the Sync. PostgreSQL promises it,
-// but not all that speak its protocol keep the promise, nor all that stand before
-// it, for some send a Sync of their own after each statement: a part of a transfer
-// would be committed, and the rest refused. (Seen by others: ProxySQL issue 5118,
-// CockroachDB issue 74187, Materialize pull request 37932.) No clear yes is a no.
+// keepsImplicit reports whether all statements up to one Sync, and no others, form one transaction: a setting
+// for the rest of the transaction must exist for the next statement and be gone after the Sync. PostgreSQL
+// guarantees this. Some other servers and proxies send a Sync after each statement, so a part of a transfer
+// would be committed and the rest refused (ProxySQL issue 5118, CockroachDB issue 74187, Materialize pull
+// request 37932). Without a clear yes, the answer is no.
 func (c *Control) keepsImplicit(ctx context.Context) (bool, error) {
 	const value = "one"
 	const read = "SELECT current_setting('stroppy.transaction', true)"

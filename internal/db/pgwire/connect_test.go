@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-func TestURLs(t *testing.T) {
+func TestURLParameters(t *testing.T) {
 	for _, url := range []string{
 		"mysql://u:" + secret + "@h/d",
 		"postgres://u:s3cr3t/w0rd@h/d",
@@ -47,7 +47,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestNoPieceOfThePassword(t *testing.T) {
+func TestErrorsContainNoPartOfThePassword(t *testing.T) {
 	ends := []string{"", "/d", "/d?sslmode=disable", "?sslmode=disable"}
 	drivertest.Passwords(t, "postgres", "h:1", ends, "/?#@", func(url string) (drivertest.Account, error) {
 		d, err := parseURL(url, TestFlavor)
@@ -58,9 +58,9 @@ func TestNoPieceOfThePassword(t *testing.T) {
 	})
 }
 
-// TestServers: the hosts of a URL are those that are reported, whatever stands before
-// the @, and none has an @ in it.
-func TestServers(t *testing.T) {
+// TestServersInErrors checks that the reported hosts are the hosts of the URL, whatever precedes the @, and
+// that no host contains an @.
+func TestServersInErrors(t *testing.T) {
 	for url, want := range map[string]string{
 		"postgres://u:p%40w@h1:1,h2:2/d":                  "h1:1,h2:2",
 		"postgres://u:p%40w@[::1]:1,[fe80::2]:2,10.0.0.3": "[::1]:1,[fe80::2]:2,10.0.0.3:5432",
@@ -90,9 +90,9 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestEqualServers: a product has its own port, and each connection begins with the next
-// of its servers, with TLS and without.
-func TestEqualServers(t *testing.T) {
+// TestEqualServersTakeTurns checks that a product has its own port, and that each connection starts with the
+// next server, with and without TLS.
+func TestEqualServersTakeTurns(t *testing.T) {
 	f := *TestFlavor
 	f.Port, f.Equal = "26257", true
 	for url, want := range map[string][]string{
@@ -174,7 +174,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	sqltest.WantError(t, "no mode", err, db.Fatal, "")
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestConnectionRefusedOrTimedOut(t *testing.T) {
 	port, err := cluster.FreePort(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestNobodyListens(t *testing.T) {
 	_, err = openURL(t.Context(), fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", secret, port))
 	sqltest.WantError(t, "refused", err, db.Unavailable, "")
 
-	// A listener that never answers: the connection time-out ends it.
+	// A listener that never answers is ended by the connection time-out.
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +196,8 @@ func TestNobodyListens(t *testing.T) {
 	sqltest.WantError(t, "no answer until the context ends", err, db.Unavailable, "")
 }
 
-// refuser is a server that refuses TLS and then resets what comes without, as
-// one that is just stopping does.
+// refuser starts a server that refuses TLS and then resets connections without TLS, like a server that is
+// stopping.
 func refuser(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -255,8 +255,8 @@ func TestRefusedTLS(t *testing.T) {
 	}
 }
 
-// TestRestartUnderPrefer: while a server restarts, a session that asks for TLS
-// first finds it unavailable and nothing worse, and connects when it is back.
+// TestRestartUnderPrefer checks that, during a restart, a session that prefers TLS is unavailable, and that
+// it connects afterwards.
 func TestRestartUnderPrefer(t *testing.T) {
 	pg := start(t, nil)
 	d := drivertest.Open(t, openURL, strings.Replace(pg.URL(), "sslmode=disable", "sslmode=prefer", 1))

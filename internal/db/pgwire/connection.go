@@ -7,10 +7,9 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// largeWrite is the size from which a write runs beside the reading: a server
-// that waits until its results are read does not read either, and then a client
-// that only writes would wait forever. Below it, the buffers of the two sockets
-// hold what is written.
+// largeWrite is the size from which a write runs concurrently with reading. A server that waits for its
+// results to be read does not read, so a client that only writes would block forever. Smaller writes fit into
+// the socket buffers.
 const largeWrite = 32 << 10
 
 // connection is a hijacked connection with its time limits.
@@ -23,7 +22,7 @@ type connection struct {
 	writing chan error // of a large write under way
 }
 
-// arm makes the next answer end with ctx, or with the time-out if bounded.
+// arm sets the deadline of the next answer: the end of ctx and, if bounded, the time-out.
 func (b *connection) arm(ctx context.Context, bounded bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -36,8 +35,8 @@ func (b *connection) arm(ctx context.Context, bounded bool) error {
 	return b.Arm(ctx, now, bounded)
 }
 
-// send writes messages, whose answers the caller alone reads next, and returns how many
-// bytes went out at least. buf must not change until sent has returned.
+// send writes messages and returns the minimal number of bytes sent. Only the caller may read the answers.
+// buf must not change until sent returns.
 func (b *connection) send(buf []byte) (int, error) {
 	if len(buf) < largeWrite {
 		return wire.RoundTrip(b.Conn, buf)
@@ -50,7 +49,7 @@ func (b *connection) send(buf []byte) (int, error) {
 	return 0, nil
 }
 
-// sent waits for the end of a large write, which the server has answered.
+// sent waits for the end of a large write that the server has answered.
 func (b *connection) sent() error {
 	if b.writing == nil {
 		return nil
@@ -60,14 +59,14 @@ func (b *connection) sent() error {
 	return err
 }
 
-// close drops the connection without a word, and waits until nothing uses it.
+// close closes the connection without a message, and waits until it is unused.
 func (b *connection) close() {
 	_ = b.Conn.Close() // an error of a connection that is given up changes nothing
 	_ = b.sent()
 	b.Disarm()
 }
 
-// terminate ends the session in good order.
+// terminate ends the session with a Terminate message.
 func (b *connection) terminate() {
 	if b.Conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
 		_, _ = b.Conn.Write([]byte(framed('X', ""))) // a courtesy: the server notices the end of the connection too

@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Control is a connection that one call makes for itself.
+// Control is a connection for a single call.
 type Control struct {
 	Conn    *pgconn.PgConn
 	flavor  *Flavor
@@ -23,8 +23,7 @@ type Control struct {
 	warning error      // what took the success from a commit
 }
 
-// Control makes a connection, hands it to do, closes it, and turns the error
-// into one of ours.
+// Control opens a connection, passes it to do, closes it, and converts the error to a *db.Error.
 func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
 	c := &Control{flavor: d.flavor, phase: wire.Connecting}
 	config := d.next()
@@ -62,7 +61,7 @@ func (d *Database) Control(ctx context.Context, op string, do func(context.Conte
 	return nil
 }
 
-// Row runs a query and returns its only row as text; NULL is empty.
+// Row runs a query and returns its only row as text. NULL becomes an empty string.
 func (c *Control) Row(ctx context.Context, sql string) ([]string, error) {
 	results, err := c.Conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *Control) Row(ctx context.Context, sql string) ([]string, error) {
 	return row, nil
 }
 
-// Run runs statements, each by itself.
+// Run runs statements one by one.
 func (c *Control) Run(ctx context.Context, statements ...string) error {
 	for _, s := range statements {
 		if _, err := c.Conn.Exec(ctx, s).ReadAll(); err != nil {
@@ -88,7 +87,7 @@ func (c *Control) Run(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// Commit commits; only COMMIT in the answer, without a warning, is a success.
+// Commit commits. It succeeds only if the server answers COMMIT without a relevant warning.
 func (c *Control) Commit(ctx context.Context) error {
 	c.phase = wire.Committing
 	results, err := c.Conn.Exec(ctx, "COMMIT").ReadAll()
@@ -103,10 +102,9 @@ func (c *Control) Commit(ctx context.Context) error {
 	return nil
 }
 
-// guard returns a context that ends when the server at that address stops
-// answering. It asks the server whether it speaks TLS, which needs neither a
-// password nor a session (PostgreSQL documentation 55.2.11, "SSL Session
-// Encryption").
+// guard returns a context that ends when the server at the address stops answering. It asks whether the
+// server supports TLS, which needs neither a password nor a session (PostgreSQL documentation 55.2.11, "SSL
+// Session Encryption").
 func (d *Database) guard(ctx context.Context, address net.Addr) (context.Context, func()) {
 	return wire.Guard(ctx, d.timeout, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, d.config.ConnectTimeout)

@@ -39,8 +39,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Flavor is what one database adds to the protocol: data, and functions over what a
-// server has said. It is made once and never changed.
+// Flavor describes what one database adds to the protocol: data, and functions of server responses. It is
+// immutable.
 type Flavor struct {
 	Name    string   // of the product, for errors
 	Schemes []string // of its URLs, the usual one first
@@ -48,58 +48,56 @@ type Flavor struct {
 	Dialect *db.Dialect
 	Limits  db.Limits
 
-	// Isolations are what its documentation promises; the default is the server's.
+	// Isolations holds the documented promises. The default is the server's.
 	Isolations db.Isolations
 
-	// Codes are the SQLSTATE codes of each meaning, and the first two characters of those
-	// that are not among them. OpenAtCommit are those after which a transaction may have
-	// been applied where the commit itself was under way; nil: an error that leaves the
-	// session alive has rolled it back.
+	// Codes lists the SQLSTATE codes of each meaning, and two-character classes for codes that are not
+	// listed. OpenAtCommit lists the codes after which a transaction may have been applied if they arrive
+	// during the commit. If it is nil, an error that leaves the session alive has rolled the transaction
+	// back.
 	Codes        map[Meaning][]string
 	OpenAtCommit []string
 
-	// Warning says whether a notice that came while a commit was under way takes its
-	// success away, and why; nil: none does.
+	// Warning returns an error if a notice during a commit revokes its success. If it is nil, no notice does.
 	Warning func(routine, code, message, detail string) error
 
-	// Asked: a server is asked for its version(), and refused where it is of another product.
+	// Asked means that a server is asked for its version(), and refused if it is another product.
 	Asked bool
 
-	// Explicit: the statements up to one Sync are never taken for one transaction.
+	// Explicit means that the statements up to one Sync are never treated as one transaction.
 	Explicit bool
-	// Equal: all servers of a URL take writes, so that connections begin with different
-	// ones.
+	// Equal means that all servers of a URL accept writes, so connections start with different ones.
 	Equal bool
 
-	// Pooler reads an error message that a pooler between client and server has made up
-	// itself; nil: there are no poolers, and none is looked for.
+	// Pooler interprets an error message that a pooler created itself. If it is nil, poolers are not
+	// supported and not detected.
 	Pooler func(code, message string) PoolerError
 
-	// Product returns name and version for Info, of version() and server_version.
+	// Product returns name and version for Info, from version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
 	Settings []string // that Info shows
 
-	// Durability completes an Info by what the database promises of acknowledged writes, of one
-	// server or of several; nil: that is not known.
+	// Durability adds to an Info what the database promises about acknowledged writes, with one server or
+	// several. If it is nil, that is not known.
 	Durability func(info *db.Info, several bool)
 }
 
-// PoolerError is what an error of a pooler means. The zero value: it is none that is known.
+// PoolerError is the meaning of a pooler's error. The zero value means that the error is not known.
 type PoolerError struct {
 	Code    string // SQLSTATE with which a server would say the same; empty: none would
 	NotSent bool   // nothing of the transaction has come to a server, its commit included
 	Advice  string // what to do about it; may be empty
 }
 
-// Meaning is what an error code means before the commit was sent.
+// Meaning is the meaning of an error code before the commit was sent.
 type Meaning struct {
 	Class      db.Class
 	Constraint db.ConstraintKind
 }
 
-// Database is one database, or several servers of one of which the URL's
-// target_session_attrs chooses the primary. It holds no connection: each session has
-// its own, and everything else makes one for as long as it needs it.
+// Database is one database on one server, or on several servers from which target_session_attrs in the URL
+// selects the primary. It holds no connection: each session has its own, and other calls open one
+// temporarily.
 type Database struct {
 	flavor *Flavor
 	*operations
@@ -115,32 +113,31 @@ type Database struct {
 	pooled    bool           // a pooler stands between
 }
 
-// stateless is what all sessions have in common in which nothing is left, so that each
-// statement is sent whole. What is in it stays until the database is closed.
+// stateless holds what sessions share if nothing may be left in them, so that each statement is sent
+// completely. Its content remains until the database is closed.
 type stateless struct {
 	controls  sync.Map // isolation → *controls
 	described sync.Map // *db.Statement → *prepared
 }
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error with which Open would refuse a URL without connecting.
 func CheckURL(url string, flavor *Flavor) error {
 	_, err := parseURL(url, flavor)
 	return err
 }
 
-// Open connects to a URL such as postgres://user:password@host:5432/database,
-// with several hosts and all the parameters that libpq documents ("Connection
-// URIs"), asks for the version and the default isolation, and sees whether statements
-// that are sent together are one transaction. Two more parameters are
+// Open connects to a URL such as postgres://user:password@host:5432/database, with several hosts and all
+// parameters that libpq documents ("Connection URIs"). It asks for the version and the default isolation, and
+// checks whether statements that are sent together form one transaction. Two more parameters are
 //
-//	answer_timeout  how long a transaction waits for an answer, such as 10s, after
-//	                which its outcome is unknown if its commit was sent. What is no
-//	                transaction, such as a load or a download, may take any time
-//	                while the server works
+//	answer_timeout  how long a transaction waits for an answer, such as 10s; after
+//	                that its outcome is unknown if its commit was sent. Other
+//	                work, such as a load or a download, is not limited while
+//	                the server works
 //	prepare         false: nothing is left in a session, neither a statement nor its
-//	                isolation, because a pooler lends each transaction another one.
-//	                Without it this is so where a pooler is seen. true: statements are
-//	                prepared all the same, which is for a pooler that knows them
+//	                isolation, because a pooler assigns another session to each
+//	                transaction. This is the default if a pooler is detected.
+//	                true: statements are prepared, for a pooler that supports it
 func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	d, err := parseURL(url, flavor)
 	if err != nil {
@@ -170,7 +167,7 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	return d, nil
 }
 
-// recognize asks the server what it is, and refuses another product.
+// recognize asks the server for its product, and refuses another one.
 func (d *Database) recognize(ctx context.Context, c *Control) error {
 	if !d.flavor.Asked {
 		return nil
@@ -188,15 +185,13 @@ func (d *Database) recognize(ctx context.Context, c *Control) error {
 	return nil
 }
 
-// Version is what the server answered to version() when it was opened; empty if it was not
-// asked.
+// Version returns the server's answer to version() at Open, or an empty string if it was not asked.
 func (d *Database) Version() string { return d.version }
 
-// Where names the product and its servers, for errors.
+// Where returns the product and its servers for errors.
 func (d *Database) Where() string { return d.flavor.Name + " at " + d.where }
 
-// parseURL reads a URL. Nothing of it is in the error, for it may be a piece of
-// the password.
+// parseURL parses a URL. The error contains no part of it, because that may be a part of the password.
 func parseURL(url string, flavor *Flavor) (*Database, error) {
 	const op = "read the database URL"
 	unescaped := &address.UnescapedError{Form: flavor.Schemes[0] + "://USER:PASSWORD@HOST:PORT/DATABASE"}
@@ -204,7 +199,7 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	if !ok || !slices.Contains(flavor.Schemes, scheme) {
 		return nil, db.Fatalf(op, "it does not begin with %s://", flavor.Schemes[0])
 	}
-	// pgconn ends the password at the first @: what follows would be a host.
+	// pgconn ends the password at the first @; the rest would be taken for a host.
 	authority, end := rest, strings.IndexAny(rest, "/?#")
 	if end >= 0 {
 		authority = rest[:end]
@@ -259,11 +254,10 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	return d, nil
 }
 
-// applicationName is the setting by which an administrator distinguishes connections
-// (pg_stat_activity).
+// applicationName is the setting that identifies connections for administrators (pg_stat_activity).
 const applicationName = "application_name"
 
-// withPorts gives the servers of a URL that have no port the product's own.
+// withPorts adds the product's port to servers of a URL without a port.
 func (f *Flavor) withPorts(authority string) string {
 	user := strings.LastIndexByte(authority, '@') + 1
 	if f.Port == "" || user == len(authority) {
@@ -278,7 +272,7 @@ func (f *Flavor) withPorts(authority string) string {
 	return authority[:user] + strings.Join(servers, ",")
 }
 
-// Close has nothing to close: sessions are closed by whoever opened them.
+// Close does nothing: sessions are closed by their users.
 func (d *Database) Close() error { return nil }
 
 func (d *Database) Limits() db.Limits { return d.flavor.Limits }
@@ -295,7 +289,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return d.flavor.Isolations.Claim(name)
 }
 
-// Info names the product and the settings on which durability turns.
+// Info returns the product and the settings that affect durability.
 func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 	err = d.Control(ctx, "ask "+d.Where()+" for its version", func(ctx context.Context, c *Control) error {
 		query := "SELECT version(), current_setting('server_version')"
@@ -321,7 +315,7 @@ func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 	return info, err
 }
 
-// Exec runs one statement on a connection of its own.
+// Exec runs one statement on a temporary connection.
 func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.Control(ctx, "execute "+db.Shorten(statement), func(ctx context.Context, c *Control) error {
 		if err := d.EnableNotices(ctx, c.Conn); err != nil {

@@ -13,15 +13,12 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// classify gives the meaning of an error that the server reported. ended says
-// that the session is over: the severity was FATAL or PANIC, or the connection
-// ended right after.
+// classify returns the meaning of an error that the server reported. ended means that the session is over:
+// the severity was FATAL or PANIC, or the connection ended right after.
 //
-// An error that leaves the session alive has rolled the transaction back, also
-// when it comes from the commit itself: PostgreSQL cannot fail with less than a
-// PANIC once the commit record is written (src/backend/access/transam/xact.c,
-// RecordTransactionCommit is a critical section). A flavor for which this does not
-// hold lists the codes.
+// An error that leaves the session alive has rolled the transaction back, even during the commit: after the
+// commit record is written, PostgreSQL can fail only with a PANIC (src/backend/access/transam/xact.c,
+// RecordTransactionCommit is a critical section). A flavor for which this does not hold lists the codes.
 func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	m, known := f.meaning(code)
 	if !known && len(code) == 5 {
@@ -33,7 +30,7 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	case !known:
 		m.Class = db.Fatal
 	}
-	// What a server refuses as a write is a statement before the commit.
+	// A refused write is a statement before the commit.
 	sure := m.Class != db.Unavailable || code == readOnly
 	if p == wire.Committing && (ended || !sure || f.openAtCommit(code)) {
 		return Meaning{Class: db.Unknown}
@@ -47,17 +44,16 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	return m
 }
 
-// readOnly is read_only_sql_transaction: a statement is refused before it does anything
-// (PreventCommandIfReadOnly of src/backend/tcop/utility.c, ExecCheckXactReadOnly of
-// executor/execMain.c), and its transaction is rolled back. On a server that has become a
-// standby the session lives, and is of no use.
+// readOnly is read_only_sql_transaction: a statement is refused before it has an effect
+// (PreventCommandIfReadOnly in src/backend/tcop/utility.c, ExecCheckXactReadOnly in executor/execMain.c), and
+// its transaction is rolled back. If the server became a standby, the session lives but is useless.
 const readOnly = "25006"
 
 func (f *Flavor) openAtCommit(code string) bool {
 	return slices.ContainsFunc(f.OpenAtCommit, func(open string) bool { return strings.HasPrefix(code, open) })
 }
 
-// meaning finds a code, or the first two characters of one, in the flavor's table.
+// meaning looks up a code, or its first two characters, in the flavor's table.
 func (f *Flavor) meaning(code string) (Meaning, bool) {
 	for m, codes := range f.Codes {
 		if slices.Contains(codes, code) {
@@ -67,18 +63,18 @@ func (f *Flavor) meaning(code string) (Meaning, bool) {
 	return Meaning{}, false
 }
 
-// wrongPassword is invalid_password, which a server says of one that is missing, too.
+// wrongPassword is invalid_password, which a server also reports for a missing password.
 const wrongPassword = "28P01"
 
-// demandsTLS is what CockroachDB says to a connection without TLS (pkg/sql/pgwire/server.go,
+// demandsTLS is CockroachDB's message for a connection without TLS (pkg/sql/pgwire/server.go,
 // ErrSSLRequired).
 const demandsTLS = "node is running secure mode, SSL connection required"
 
-// refusal is what an error means for the user of the URL; 0: nothing of that kind. Which of
-// the cases of 28000 it is, which a connection alone has, is known by the function of the
-// server that reports it, whose name is not translated: ClientAuthentication of auth.c finds
-// no entry in pg_hba.conf, and InitializeSessionUserId of miscinit.c no such role. In the
-// first the server may demand TLS where it says so of a connection without.
+// refusal returns the meaning of an error for the user of the URL, or 0. The cases of 28000, which only a
+// connection can have, are distinguished by the server function that reports them, whose name is not
+// translated. ClientAuthentication in auth.c found no entry in pg_hba.conf; InitializeSessionUserId in
+// miscinit.c found no such role. In the first case, the server may require TLS if it mentions a connection
+// without TLS.
 func refusal(e *pgconn.PgError, code string, p wire.Phase) wire.Refusal {
 	switch {
 	case code == "42501":
@@ -97,8 +93,8 @@ func refusal(e *pgconn.PgError, code string, p wire.Phase) wire.Refusal {
 	return 0
 }
 
-// withoutTLS says that the server found no entry for a connection because, maybe, it had no
-// TLS: in the words of version 14 and later, and of those before.
+// withoutTLS reports whether the server may have found no entry for a connection because it had no TLS. It
+// recognizes the messages of version 14 and later, and of earlier versions.
 func withoutTLS(e *pgconn.PgError) bool {
 	return e.Code == "28000" && e.Routine == "ClientAuthentication" &&
 		(strings.HasSuffix(e.Message, ", no encryption") || strings.HasSuffix(e.Message, ", SSL off"))
@@ -111,8 +107,7 @@ func allWithoutTLS(tries []error) bool {
 	})
 }
 
-// advice says what to do about an error of a code; empty where nothing can be
-// said in general.
+// advice returns the recommended action for an error code, or an empty string.
 func advice(code string, p wire.Phase) string {
 	switch {
 	case code == "42704" && p == wire.Connecting: // a parameter that libpq does not know goes to the server
@@ -133,8 +128,8 @@ func isFatal(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// codeOf is the SQLSTATE of an error, which for one that a pooler has made up is that of the
-// server's error that means the same.
+// codeOf returns the SQLSTATE of an error. For a pooler's error, it returns the code of the server error with
+// the same meaning.
 func (f *Flavor) codeOf(e *pgconn.PgError) (string, PoolerError) {
 	if f.Pooler == nil || !isFatal(e) {
 		return e.Code, PoolerError{}
@@ -143,8 +138,7 @@ func (f *Flavor) codeOf(e *pgconn.PgError) (string, PoolerError) {
 	return cmp.Or(by.Code, e.Code), by
 }
 
-// reported is the error for something that the server reported, in its own words, and
-// what to do about it.
+// reported returns the error for a message of the server, with the server's text and advice.
 func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool) *db.Error {
 	code, by := f.codeOf(e)
 	m := f.classify(code, p, ended || isFatal(e))
@@ -167,7 +161,7 @@ func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool
 		Err: db.MessageError{Text: strings.ReplaceAll(text, "\n", " "), Cause: e}}
 }
 
-// fromPgconn turns an error of package pgconn into one of ours.
+// fromPgconn converts an error of package pgconn.
 func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Phase) *db.Error {
 	if p == wire.Connecting {
 		return f.connectError(op, err, context.Cause(ctx))
@@ -181,17 +175,16 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 	return wire.Lost(op, err, p)
 }
 
-// connectError is the error for a connection that was not made; cause is why the
-// context ended, if it did. What pgconn says about the user and the database is
-// left out, for a mangled URL may carry a part of the password there.
+// connectError returns the error for a failed connection. cause is the reason why the context ended, if it
+// did. The user and the database are omitted, because a malformed URL may contain a part of the password
+// there.
 func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	withoutPassword := false
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		withoutPassword = c.Config != nil && c.Config.Password == "" // nor in PGPASSWORD, nor in a file
 		err = c.Unwrap()
 	}
-	// pgconn joins one error for each address, and under sslmode=prefer or allow two,
-	// with TLS and without.
+	// pgconn joins one error for each address, and two under sslmode=prefer or allow, with and without TLS.
 	tries := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		tries = joined.Unwrap()
@@ -199,7 +192,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	class, answer := f.judge(tries)
 	switch {
 	case answer != nil && allWithoutTLS(tries):
-		// None of the attempts had TLS, so that it is not known whether one with it is let in.
+		// None of the attempts used TLS, so it is not known whether one with TLS would be accepted.
 		text := wire.NeedsTLS.Reason() + ", or lets nobody in from here: " + answer.Message + ": " +
 			wire.NeedsTLS.Advice("sslmode=require") + ", or add an entry to the server's pg_hba.conf"
 		return &db.Error{Class: class, Code: answer.Code, Op: op, Err: db.MessageError{Text: text, Cause: answer}}
@@ -242,11 +235,10 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: db.MessageError{Text: text, Cause: err}}
 }
 
-// judge gives the class of a connection that no attempt made, and the server's
-// answer that decides it, if one does. Only where every attempt failed for what
-// another try cannot help is it Fatal: a server that restarts may refuse TLS or
-// the lack of it in one attempt and reset the other. What a server says of the
-// password, the database and the right to it holds for all of them.
+// judge returns the class of a failed connection, and the server's answer that decides it, if any. The class
+// is Fatal only if every attempt failed for a reason that a retry cannot change: a server that restarts may
+// refuse TLS in one attempt and reset another. An answer about the password, the database or the right to use
+// it holds for all attempts.
 func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 	class := db.Fatal
 	var passing, refusing, deciding *pgconn.PgError
@@ -275,13 +267,13 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 	return class, cmp.Or(passing, deciding)
 }
 
-// refusedTLS says that a server answered an attempt that it does not speak TLS.
+// refusedTLS reports whether the server answered an attempt that it does not support TLS.
 func refusedTLS(try error) bool {
 	return strings.HasSuffix(try.Error(), "server refused TLS connection")
 }
 
-// triedPlain says whether the address that refused TLS was tried without too,
-// so that the reason is how that went.
+// triedPlain reports whether the address that refused TLS was also tried without TLS. Then that attempt gives
+// the reason.
 func triedPlain(tries []error, refused error) bool {
 	address, _, _ := strings.Cut(refused.Error(), " (")
 	return slices.ContainsFunc(tries, func(other error) bool {
@@ -289,10 +281,9 @@ func triedPlain(tries []error, refused error) bool {
 	})
 }
 
-// attempt returns one line of pgconn's about an attempt to connect without its
-// jargon, such as "db:5432 (db): dial error: timeout: context deadline exceeded",
-// and without an address that op names already. why is put in place of its reason unless it
-// is empty.
+// attempt returns a line of pgconn about a connection attempt in plain form, without an address that op
+// contains already. An example of a line is "db:5432 (db): dial error: timeout: context deadline exceeded".
+// why replaces the reason unless it is empty.
 func attempt(op, line, why string) string {
 	line = jargon.Replace(strings.TrimPrefix(line, "hostname resolving error: "))
 	if name, found := strings.CutPrefix(line, "lookup "); found {

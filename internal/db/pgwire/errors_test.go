@@ -55,8 +55,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// TestOpenAtCommit: a product whose errors do not all roll back says which of them leave a
-// commit open.
+// TestOpenAtCommit checks that a product can list the errors that leave the outcome of a commit open.
 func TestOpenAtCommit(t *testing.T) {
 	f := *TestFlavor
 	f.OpenAtCommit = []string{"57", "XX"}
@@ -88,8 +87,8 @@ func TestEveryConstraintHasItsKind(t *testing.T) {
 	}
 }
 
-// TestOnlyAllAttemptsTogetherAreFatal: what pgconn joins is Fatal where no attempt
-// can be mended by another try, and a server that comes back is waited for.
+// TestOnlyAllAttemptsTogetherAreFatal checks that joined errors are Fatal only if no retry can help, and that
+// a restarting server is waited for.
 func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
 	try := func(host, what string, err error) error {
 		return fmt.Errorf("%s:5432 (%s): %w", host, host, fmt.Errorf("%s: %w", what, err))

@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// exchange is one round trip of a session: messages up to a Sync, and the
-// answers up to ReadyForQuery.
+// exchange is one round trip of a session: messages up to a Sync, and the answers up to ReadyForQuery.
 type exchange struct {
 	op         string
 	phase      wire.Phase
@@ -21,7 +20,7 @@ type exchange struct {
 	control    int  // answers awaited of statements that are not the caller's
 	want       byte // the state that ReadyForQuery must report; 0: any
 
-	// What belongs to no transaction has no results.
+	// An exchange outside of transactions has no results.
 	aside bool
 	rows  func(row [][]byte) error // takes the rows, which may come at any time
 	types []uint32                 // of the columns that the server has described
@@ -53,9 +52,8 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 	return err
 }
 
-// receive reads the answers into the session's results, up to ReadyForQuery, and
-// judges them. cut is why they ended before. last says that nothing is sent that they
-// are not the answer of.
+// receive reads the answers up to ReadyForQuery into the session's results, and judges them. cut is the
+// reason if the answers ended earlier. last means that nothing else was sent.
 func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) {
 	for {
 		message, err := s.reader.Receive()
@@ -90,7 +88,7 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 	}
 }
 
-// other takes the messages that carry no result.
+// other handles messages without results.
 func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 	switch m := message.(type) {
 	case *pgproto3.RowDescription:
@@ -157,7 +155,7 @@ func (s *session) complete(x *exchange, tag []byte) {
 	}
 }
 
-// interrupted is the error for answers that ended before ReadyForQuery.
+// interrupted returns the error for answers that ended before ReadyForQuery.
 func (s *session) interrupted(ctx context.Context, x *exchange, err error) *db.Error {
 	switch {
 	case x.warning != nil:
@@ -202,5 +200,5 @@ func (s *session) settle(x *exchange) *db.Error {
 	return nil
 }
 
-// errRolledBack is why a COMMIT that the server answered is no success.
+// errRolledBack is the error of a COMMIT that the server answered with ROLLBACK.
 var errRolledBack = errors.New("the server answered COMMIT with ROLLBACK: an earlier statement had failed")

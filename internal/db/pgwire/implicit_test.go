@@ -16,8 +16,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// recorder keeps what is written to a connection: a line for each write, with the
-// names of the statements that it executes and S for a Sync.
+// recorder records what is written to a connection: for each write a line with the names of the executed
+// statements, and S for a Sync.
 type recorder struct {
 	net.Conn
 	lines []string
@@ -53,7 +53,7 @@ func (r *recorder) take() string {
 	return text
 }
 
-// TestTraffic holds what each way sends, and in how many round trips.
+// TestTraffic checks what each way sends, and in how many round trips.
 func TestTraffic(t *testing.T) {
 	d := openFresh(t)
 	if !d.implicit {
@@ -86,8 +86,7 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
-// TestOneTransaction lets the server say which transaction each statement is in,
-// and at which isolation.
+// TestOneTransaction asks the server for the transaction and the isolation of each statement.
 func TestOneTransaction(t *testing.T) {
 	_, name, url := fresh(t)
 	sqltest.Execute(t, drivertest.Open(t, openURL, url), "ALTER DATABASE "+name+" SET default_transaction_isolation = 'repeatable read'")
@@ -119,7 +118,7 @@ func TestOneTransaction(t *testing.T) {
 	})
 }
 
-// gate is an advisory lock that a transaction waits for in its middle.
+// gate is an advisory lock that a transaction waits for.
 type gate struct{ holder *session }
 
 var (
@@ -140,8 +139,7 @@ func (g gate) query(t *testing.T, s *db.Statement) (n int64) {
 	return n
 }
 
-// meanwhile runs do while the other transaction waits at the gate, and returns how
-// that one ended.
+// meanwhile runs do while the other transaction waits at the gate, and returns that transaction's error.
 func (g gate) meanwhile(t *testing.T, other func() error, do func()) error {
 	t.Helper()
 	g.query(t, lockGate)
@@ -159,8 +157,8 @@ func (g gate) meanwhile(t *testing.T, other func() error, do func()) error {
 	return <-done
 }
 
-// TestIsolationOfStatementsTogether lets another transaction commit between two
-// statements, and lets the commit find that a transaction cannot be serialized.
+// TestIsolationOfStatementsTogether lets another transaction commit between two statements, and lets a commit
+// fail because of serialization.
 func TestIsolationOfStatementsTogether(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 4)
@@ -196,8 +194,8 @@ func TestIsolationOfStatementsTogether(t *testing.T) {
 	})
 }
 
-// TestStandby sends transactions to a server in recovery.
-func TestStandby(t *testing.T) {
+// TestStandbyRefusesWrites sends transactions to a server in recovery.
+func TestStandbyRefusesWrites(t *testing.T) {
 	servers.Shared(t) // skips without PostgreSQL
 	c, err := server.StartCluster(t.Context(), cluster.Options{Nodes: 2, Loopback: true})
 	drivertest.Must(t, err)
@@ -219,7 +217,7 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// TestTransactionLeftOpen: ReadyForQuery must say that no transaction is open.
+// TestTransactionLeftOpen checks that ReadyForQuery must report that no transaction is open.
 func TestTransactionLeftOpen(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
@@ -233,7 +231,7 @@ func TestTransactionLeftOpen(t *testing.T) {
 	}
 }
 
-// cut is a connection that ends in its next write, of which it leaves a part out.
+// cut is a connection that ends during its next write, without the last bytes.
 type cut struct {
 	net.Conn
 	without  int  // bytes at the end
@@ -250,8 +248,8 @@ func (c *cut) Write(b []byte) (int, error) {
 	return n, errors.Join(err, c.Conn.SetReadDeadline(time.Unix(1, 0)))
 }
 
-// TestConnectionLostAtTheEnd loses the connection before any byte went out, before
-// the Sync, and before its answer.
+// TestConnectionLostAtTheEnd loses the connection before the first byte, before the Sync, and before the
+// answer.
 func TestConnectionLostAtTheEnd(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
@@ -295,8 +293,7 @@ func TestConnectionLostAtTheEnd(t *testing.T) {
 	}
 }
 
-// settled returns once the server has ended all other sessions, so that whatever
-// reached it is done.
+// settled waits until the server has ended all other sessions, so that everything that reached it is done.
 func settled(t *testing.T, ctx context.Context, observer *session) {
 	t.Helper()
 	others := &db.Statement{

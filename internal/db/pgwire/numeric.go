@@ -2,10 +2,9 @@ package pgwire
 
 import "encoding/binary"
 
-// The binary format of numeric is that of numeric_send and numeric_recv in
-// src/backend/utils/adt/numeric.c: four 16-bit numbers, namely the count of
-// digits, the weight of the first digit, the sign and the display scale, and
-// then the digits to the base of 10 000, the first one times 10 000^weight.
+// The binary format of numeric is defined by numeric_send and numeric_recv in
+// src/backend/utils/adt/numeric.c. It has four 16-bit numbers: the count of digits, the weight of the first
+// digit, the sign and the display scale. The digits in base 10,000 follow, the first one times 10,000^weight.
 const (
 	numericBase     = 10_000
 	numericPositive = 0x0000
@@ -13,15 +12,14 @@ const (
 	numericScale    = 2 // digits after the point: cents
 )
 
-// appendNumeric appends cents as a numeric with two places in binary format,
-// without the length before it.
+// appendNumeric appends cents as a numeric with two places in binary format, without its length.
 func appendNumeric(dst []byte, cents int64) []byte {
 	sign, u := uint16(numericPositive), uint64(cents)
 	if cents < 0 {
 		sign, u = numericNegative, -u
 	}
-	// The last digit is the one after the point, whose upper half the cents are.
-	// 2^63 cents have 17 decimal digits before the point: five digits of the base.
+	// The last digit is the one after the point; the cents are its upper half. 2^63 cents have 17 decimal
+	// digits before the point, which is five digits of the base.
 	var digits [6]uint16
 	last := len(digits)
 	first := last - 1

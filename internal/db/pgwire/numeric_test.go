@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// exact reads the binary format by its definition, with numbers of any size.
+// exact decodes the binary format by its definition, with numbers of any size.
 func exact(src []byte) *big.Rat {
 	sum := new(big.Rat)
 	weight := int(int16(binary.BigEndian.Uint16(src[2:])))
@@ -52,8 +52,8 @@ func TestAppendNumeric(t *testing.T) {
 	}
 }
 
-// TestNumericsThatAreNoMoney: what a server may write of a numeric is read exactly, or
-// refused. Package money's tests have more of it.
+// TestNumericsThatAreNoMoney checks that any numeric is read exactly or refused. The tests of package money
+// cover more cases.
 func TestNumericsThatAreNoMoney(t *testing.T) {
 	for text, want := range map[string]struct{ cents, number int64 }{
 		"0": {0, 0}, "7.00": {700, 7}, "-12.0000": {-1200, -12}, "-92233720368547757.00": {math.MinInt64 + 108, -92233720368547757},

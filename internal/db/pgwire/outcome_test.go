@@ -15,8 +15,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestBlocking: a session waits in the system call where it is asked to and the system is Linux,
-// also after it was opened again.
+// TestBlocking checks that a session waits in the system call if that is requested and the system is Linux,
+// also after Reset.
 func TestBlocking(t *testing.T) {
 	d := openFresh(t)
 	for _, blocking := range []bool{true, false} {
@@ -134,7 +134,7 @@ func TestServerSideTimeouts(t *testing.T) {
 	}
 }
 
-// raw runs a statement on a session's connection behind its back.
+// raw runs a statement directly on a session's connection.
 func raw(t *testing.T, s *session, sql string) {
 	t.Helper()
 	message, err := (&pgproto3.Query{String: sql}).Encode(nil)
@@ -188,8 +188,7 @@ func TestCommitThatAnswersOtherwise(t *testing.T) {
 	})
 }
 
-// waiting returns once a backend waits for the synchronous standby, and its
-// process number.
+// waiting waits until a backend waits for the synchronous standby, and returns its process number.
 func waiting(t *testing.T, observer *session) int64 {
 	t.Helper()
 	find := &db.Statement{SQL: "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'", Columns: []db.Type{db.Integer}}
@@ -207,7 +206,7 @@ func waiting(t *testing.T, observer *session) int64 {
 	}
 }
 
-// signal calls a function with the number of a server process.
+// signal returns a function that calls a server function with a process number.
 func signal(function string) func(*testing.T, *session, int64) {
 	send := &db.Statement{SQL: "SELECT " + function + "($1::int)", Params: []db.Type{db.Integer}, Columns: []db.Type{db.Integer}}
 	return func(t *testing.T, observer *session, pid int64) {
@@ -226,8 +225,7 @@ func wantLocalOnly(t *testing.T, err error) {
 	}
 }
 
-// alone starts a server on which each commit of the second database waits for a
-// standby that does not exist.
+// alone starts a server on which each commit of the second database waits for a standby that does not exist.
 func alone(t *testing.T) (pg *server.Server, d, waits *Database) {
 	t.Helper()
 	pg = start(t, nil)
@@ -240,7 +238,7 @@ func alone(t *testing.T) (pg *server.Server, d, waits *Database) {
 	return pg, d, drivertest.Open(t, openURL, pg.URL()+"&synchronous_commit=on")
 }
 
-// TestInterruptedCommits does things to the server process of a commit that waits.
+// TestInterruptedCommits interrupts the server process of a waiting commit in several ways.
 func TestInterruptedCommits(t *testing.T) {
 	pg, d, waits := alone(t)
 	for _, tc := range []struct {
@@ -286,7 +284,7 @@ func TestInterruptedCommits(t *testing.T) {
 	}
 }
 
-// TestWarningsAreHeard cancels commits that wait, whatever client_min_messages is.
+// TestWarningsAreHeard cancels waiting commits for any client_min_messages.
 func TestWarningsAreHeard(t *testing.T) {
 	pg, d, waits := alone(t)
 	sqltest.Execute(t, d, "CREATE ROLE hidden SUPERUSER LOGIN", "ALTER ROLE hidden SET client_min_messages = 'error'")

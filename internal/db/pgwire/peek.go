@@ -9,21 +9,20 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Peek is a connection that is kept for questions of one row, and made when it is needed.
-// One goroutine uses it at a time.
+// Peek is a connection for queries of one row, opened on demand. It must be used by one goroutine at a time.
 type Peek struct {
 	database *Database
 	conn     *pgconn.PgConn // nil: there is none now
 }
 
-// Peek returns one without a connection.
+// Peek returns a Peek without a connection.
 func (d *Database) Peek() *Peek { return &Peek{database: d} }
 
-// Connected says that the next question goes over the connection of the last one.
+// Connected reports whether the next query uses the connection of the last one.
 func (p *Peek) Connected() bool { return p.conn != nil && !p.conn.IsClosed() }
 
-// Row asks for the one row of the query that a connection is given, as text; NULL is empty.
-// The connection is dropped after an error.
+// Row returns the only row of a query as text; NULL becomes an empty string. query returns the text for a
+// connection. After an error, the connection is closed.
 func (p *Peek) Row(ctx context.Context, op string, query func(*pgconn.PgConn) string) ([]string, error) {
 	flavor := p.database.flavor
 	if !p.Connected() {
@@ -42,7 +41,7 @@ func (p *Peek) Row(ctx context.Context, op string, query func(*pgconn.PgConn) st
 	return row, nil
 }
 
-// Close drops the connection; a question makes another one.
+// Close closes the connection; a later query opens another one.
 func (p *Peek) Close() {
 	if p.conn == nil {
 		return

@@ -9,14 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// seePooler sees whether a pooler stands between, and leaves nothing in sessions then, unless
-// the URL says what to do. A pooler that lends a session for one transaction cannot be distinguished
-// by a few questions from one that lends it for as long as the client is there, for it may
-// have lent the same one again; what works with the first works with both.
+// seePooler detects a pooler. If there is one, nothing is left in sessions, unless the URL says otherwise. A
+// pooler that assigns a session for one transaction cannot be distinguished by a few queries from one that
+// assigns it for the whole connection. What works with the first works with both.
 //
-// The key with which a session is cancelled names its process (PostgreSQL documentation,
-// 55.2.1). Where the process that answers is another one, a pooler has made up a key of its
-// own.
+// The key for cancelling a session contains the number of its process (PostgreSQL documentation, 55.2.1). If
+// another process answers, a pooler has invented the key.
 func (d *Database) seePooler(ctx context.Context, c *Control) error {
 	row, err := c.Row(ctx, "SELECT pg_backend_pid()")
 	if err != nil {
@@ -28,15 +26,14 @@ func (d *Database) seePooler(ctx context.Context, c *Control) error {
 	return nil
 }
 
-// Pooled says whether a pooler stands between client and server. It is known once the
-// database is open.
+// Pooled reports whether there is a pooler between client and server. It is valid after Open.
 func (d *Database) Pooled() bool { return d.pooled }
 
-// consoleSettings are those of PgBouncer that a reader of measurements needs.
+// consoleSettings lists the settings of PgBouncer that matter for measurements.
 var consoleSettings = []string{"pool_mode", "default_pool_size", "max_client_conn", "query_wait_timeout"}
 
-// namePooler asks the pooler for its name and settings on the console that PgBouncer has
-// ("Admin console" in its documentation), to which not everybody has the right.
+// namePooler asks PgBouncer's console ("Admin console" in its documentation) for its name and settings, which
+// not every user may do.
 func (d *Database) namePooler(ctx context.Context) string {
 	const unnamed = "there is one, which does not let this user see its name and settings"
 	config := d.next()

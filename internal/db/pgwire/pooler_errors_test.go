@@ -17,8 +17,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// pooled starts a pooler with settings before the server that tests share, and opens a new
-// database of it through the pooler, which has a table. The URL is that without the pooler.
+// pooled starts a pooler with settings before the shared server, and opens a new database with a table
+// through it. The URL is the one without the pooler.
 func pooled(t *testing.T, settings map[string]string) (url string, p *pgbouncer.Pooler, d *Database) {
 	t.Helper()
 	server, name, url := fresh(t)
@@ -30,7 +30,7 @@ func pooled(t *testing.T, settings map[string]string) (url string, p *pgbouncer.
 
 var keep = &db.Statement{SQL: "INSERT INTO kept VALUES ($1)", Params: []db.Type{db.Integer}}
 
-// begun is an interactive transaction that has inserted a row and is not committed.
+// begun returns an interactive transaction that has inserted a row and is not committed.
 func begun(t *testing.T, d *Database, id int64) *session {
 	t.Helper()
 	s := newSession(t, d, db.Interactive, "")
@@ -50,7 +50,7 @@ func whole(t *testing.T, s *session, id int64) error {
 	return s.Commit(t.Context())
 }
 
-// held says whether the database has a row.
+// held reports whether the database has a row.
 func held(t *testing.T, url, id string) bool {
 	t.Helper()
 	return query(t, url, "SELECT count(*)::text FROM kept WHERE id = "+id) == "1"
@@ -70,8 +70,8 @@ func query(t *testing.T, url, sql string) (text string) {
 	return text
 }
 
-// TestPoolerIsSeen: without a word in the URL nothing is left in sessions behind a pooler of
-// any mode, which is named with its settings; before a server there is none.
+// TestPoolerIsSeen checks that nothing is left in sessions behind a pooler of any mode, and that it is named
+// with its settings.
 func TestPoolerIsSeen(t *testing.T) {
 	server := servers.Shared(t)
 	for _, mode := range []string{"transaction", "session"} {
@@ -96,8 +96,7 @@ func TestPoolerIsSeen(t *testing.T) {
 	}
 }
 
-// TestQueryWaitTimeout: what waited for a session in vain did not happen, its commit
-// included.
+// TestQueryWaitTimeout checks that a transaction that waited in vain for a session did not happen.
 func TestQueryWaitTimeout(t *testing.T) {
 	url, _, d := pooled(t, map[string]string{"default_pool_size": "1", "query_wait_timeout": "1"})
 	waits := newSession(t, d, db.Pipelined, "")
@@ -116,7 +115,7 @@ func TestQueryWaitTimeout(t *testing.T) {
 	drivertest.Must(t, whole(t, waits, 4))
 }
 
-// TestMaxClientConn: a client that is one too many can come later.
+// TestMaxClientConn checks that a client above the limit can connect later.
 func TestMaxClientConn(t *testing.T) {
 	_, _, d := pooled(t, map[string]string{"max_client_conn": "2"})
 	newSession(t, d, db.Pipelined, "")
@@ -128,8 +127,7 @@ func TestMaxClientConn(t *testing.T) {
 	}
 }
 
-// TestClientIdleTimeout: a client that the pooler has ended because it rested has lost
-// nothing.
+// TestClientIdleTimeout checks that a client whose idle connection the pooler ended loses nothing.
 func TestClientIdleTimeout(t *testing.T) {
 	url, _, d := pooled(t, map[string]string{"client_idle_timeout": "1"})
 	s := newSession(t, d, db.Pipelined, "")
@@ -141,14 +139,14 @@ func TestClientIdleTimeout(t *testing.T) {
 	}
 }
 
-// TestTerminatedBehindPooler: the end of the server's session in a transaction has rolled it
-// back, and the client can go on.
+// TestTerminatedBehindPooler checks that the end of the server's session rolls back its transaction and that
+// the client can continue.
 func TestTerminatedBehindPooler(t *testing.T) {
 	url, _, d := pooled(t, nil)
 	s := begun(t, d, 1)
 	query(t, url, "SELECT bool_or(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = current_database()")
 	err := s.Commit(t.Context())
-	// Whether the end of the connection is seen before the commit is sent is a matter of time.
+	// The client may or may not notice the end of the connection before it sends the commit.
 	if class := db.ClassOf(err); class != db.Unknown && class != db.Unavailable {
 		t.Errorf("the commit is %v: %v", class, err)
 	}
@@ -164,8 +162,8 @@ func TestTerminatedBehindPooler(t *testing.T) {
 	}
 }
 
-// TestPoolerKilledAtCommit: a commit whose answer the pooler lost is unknown, whether the
-// server has it or not. The server's answer waits for a lock that another session holds.
+// TestPoolerKilledAtCommit checks that a commit whose answer was lost in the pooler is unknown. The server's
+// answer waits for a lock of another session.
 func TestPoolerKilledAtCommit(t *testing.T) {
 	url, p, d := pooled(t, nil)
 	s := newSession(t, d, db.Pipelined, "")
@@ -204,14 +202,14 @@ func TestPoolerKilledAtCommit(t *testing.T) {
 	drivertest.Must(t, whole(t, s, 4))
 }
 
-// TestRefusedByPooler: what is wrong in a URL is the user's to change.
+// TestRefusedByPooler checks errors that the user must resolve by changing the URL.
 func TestRefusedByPooler(t *testing.T) {
 	p := poolWith(t, servers.Shared(t), nil)
 	_, err := openURL(t.Context(), p.URL("anybody", "nowhere", ""))
 	sqltest.WantError(t, "a database that is not there", err, db.Fatal, "08P01")
 }
 
-// TestStatementPooling: a pooler that lends a session for one statement carries no transaction.
+// TestStatementPooling checks that a pooler that assigns sessions to single statements is refused.
 func TestStatementPooling(t *testing.T) {
 	_, _, d := pooled(t, map[string]string{"pool_mode": "statement"})
 	s := newSession(t, d, db.Interactive, "")

@@ -13,16 +13,15 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// pool starts a pooler before a server, which lends a session for one transaction and
-// has size of them.
+// pool starts a pooler before a server with the given number of sessions, each assigned for one transaction.
 func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Pooler {
 	t.Helper()
 	return poolWith(t, s, map[string]string{"default_pool_size": size})
 }
 
-// TestPooled: sessions that share two of the server's, which change hands after each
-// transaction, keep their own isolation, and no transfer is torn.
-func TestPooled(t *testing.T) {
+// TestPooledSessionsKeepTheirIsolation checks sessions that share two of the server's: they keep their own
+// isolation, and no transfer is torn.
+func TestPooledSessionsKeepTheirIsolation(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "2")
 	direct := drivertest.Open(t, openURL, url)
@@ -64,9 +63,9 @@ func TestPooled(t *testing.T) {
 	})
 }
 
-// TestPreparedBehindPooler: with prepare=true transactions have their own isolation in whatever session
-// of the server they get, and leave none there. With one session no pooler has to know what is
-// prepared in which.
+// TestPreparedBehindPooler checks that, with prepare=true, transactions have their own isolation in any
+// session of the server, and leave none there. With one session, the pooler need not track prepared
+// statements.
 func TestPreparedBehindPooler(t *testing.T) {
 	server, name, url := fresh(t)
 	p := pool(t, server, "1")
@@ -97,8 +96,7 @@ func TestPreparedBehindPooler(t *testing.T) {
 	}
 }
 
-// touchAt touches an account of its own in a transaction that also says at which
-// isolation it runs.
+// touchAt changes an account in a transaction that also returns its isolation.
 func touchAt(t *testing.T, w way, s *session, isolation string, account int64) error {
 	ctx := t.Context()
 	if err := s.Begin(ctx, false); err != nil {
@@ -125,7 +123,7 @@ func touchAt(t *testing.T, w way, s *session, isolation string, account int64) e
 
 var showIsolation = &db.Statement{SQL: "SELECT current_setting('transaction_isolation')", Columns: []db.Type{db.Text}}
 
-// TestPooledStreams: what several streams send together works through a pooler too.
+// TestPooledStreams checks that transactions of several streams sent together work through a pooler.
 func TestPooledStreams(t *testing.T) {
 	server, name, _ := fresh(t)
 	d := drivertest.Open(t, openURL, pool(t, server, "2").URL("anybody", name, "prepare=false"))
@@ -148,9 +146,9 @@ func TestPooledStreams(t *testing.T) {
 	}
 }
 
-// TestPooledWrongly: statements that are left in a session because the URL demands it do not
-// come along, and the error says what to write.
-func TestPooledWrongly(t *testing.T) {
+// TestPreparedStatementsLostByPooler checks that the error says what to change if the URL demands prepared
+// statements and the pooler loses them.
+func TestPreparedStatementsLostByPooler(t *testing.T) {
 	server, name, _ := fresh(t)
 	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", name, "prepare=true"))
 	bank.Make(t, d, 1)
@@ -164,9 +162,9 @@ func TestPooledWrongly(t *testing.T) {
 	}
 }
 
-// TestPooledDeaf: where nothing can be left in a session, one that hides warnings is
-// refused, for a commit that no standby has is reported by a warning.
-func TestPooledDeaf(t *testing.T) {
+// TestHiddenWarningsAreRefusedBehindPooler covers sessions in which nothing can be left and that hide
+// warnings: a warning reports a commit that no standby has.
+func TestHiddenWarningsAreRefusedBehindPooler(t *testing.T) {
 	_, name, url := fresh(t)
 	direct := drivertest.Open(t, openURL, url)
 	sqltest.Execute(t, direct, "ALTER DATABASE "+name+" SET client_min_messages = 'error'")
@@ -175,8 +173,8 @@ func TestPooledDeaf(t *testing.T) {
 	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
 }
 
-// TestDescribedOnce: where nothing is left in a session, the second one knows the columns
-// of what the first one asked for, and needs one round trip where that needed more.
+// TestDescribedOnce checks that a second session reuses the column types that the first one asked for, and so
+// needs one round trip.
 func TestDescribedOnce(t *testing.T) {
 	_, _, url := fresh(t)
 	d := drivertest.Open(t, openURL, url+"&prepare=false")

@@ -5,11 +5,10 @@ import (
 	"regexp"
 )
 
-// products are servers that speak the protocol, by what their version() says, as in
-// "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by …",
-// "CockroachDB OSS v20.1.5 (x86_64-unknown-linux-gnu, built …)" or "PostgreSQL
-// 11.2-YB-2.20.1.0-b0 on …". The first that fits counts: many begin with the name of
-// PostgreSQL, whose claims and errors are not theirs.
+// products lists servers of this protocol by their version(), such as "PostgreSQL 15.18 (Debian
+// 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by …", "CockroachDB OSS v20.1.5
+// (x86_64-unknown-linux-gnu, built …)" or "PostgreSQL 11.2-YB-2.20.1.0-b0 on …". The first match counts,
+// because many begin with the name of PostgreSQL but do not share its claims and errors.
 var products = []struct {
 	says   *regexp.Regexp
 	name   string
@@ -26,9 +25,8 @@ var products = []struct {
 	{regexp.MustCompile(`^PostgreSQL \d`), "PostgreSQL", "postgres"},
 }
 
-// refuses says why a server with this version() is none of the product, in words that
-// follow its address; empty: it is one. A server that does not answer version() has the
-// empty one.
+// refuses returns the reason why a server with this version() is not the product, as a clause after its
+// address, or an empty string. A server without version() has an empty version.
 func refuses(product, version string) string {
 	for _, p := range products {
 		switch {

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// prepare prepares a statement in a round trip of its own, once a session. Where it is
-// sent whole each time it asks for its columns alone, once for all sessions.
+// prepare prepares a statement in its own round trip, once for each session. If statements are sent
+// completely each time, it only asks for the columns, once for all sessions.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
 	name, whole := "", s.database.stateless
 	if whole == nil {
@@ -37,9 +37,8 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	return first.(*prepared), nil
 }
 
-// Query streams the rows of one statement. The time between two rows is not
-// limited, for a sort can take long; a server that stops answering altogether is
-// noticed.
+// Query streams the rows of one statement. The time between two rows is not limited, because a sort can take
+// long. A server that stops answering is detected.
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
 	switch {
 	case s.link == nil || s.state != wire.Idle:

@@ -2,5 +2,5 @@
 
 package pgwire
 
-// poolForgets: under the race detector a sync.Pool forgets a quarter of what is put into it.
+// poolForgets reports whether sync.Pool drops a quarter of its content, as it does under the race detector.
 const poolForgets = true

@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// readRoom is where a session's buffer begins. pgproto3's own reader begins with
-	// 8 kB, which was a third of what each of 10,000 connections took.
+	// readRoom is the initial size of a session's buffer. pgproto3's own reader starts with 8 kB, a third of
+	// the memory of each of 10,000 connections.
 	readRoom = 1 << 10
-	// readMost is up to where it grows because much arrives at once. It grows further
-	// for a longer message alone.
+	// readMost is the size up to which the buffer grows if much data arrives at once. It grows further only
+	// for a longer message.
 	readMost = 32 << 10
-	// longest is the length that a message of a working server stays below: a field has
-	// at most 1 GB (PostgreSQL documentation, Appendix K, "PostgreSQL Limits").
+	// longest is the limit of a message's length: a field has at most 1 GB (PostgreSQL documentation,
+	// Appendix K, "PostgreSQL Limits").
 	longest = 1 << 30
 )
 
-// reader takes the messages of a server apart (PostgreSQL documentation 55.7,
-// "Message Formats"). It knows those that a session without COPY gets after its start,
-// and passes over the unneeded ones.
+// reader splits the messages of a server (PostgreSQL documentation 55.7, "Message Formats"). It supports the
+// messages of a started session without COPY, and skips unneeded ones.
 type reader struct {
 	source io.Reader
 	buf    []byte // nil at rest
@@ -37,16 +36,15 @@ type reader struct {
 	ready    pgproto3.ReadyForQuery
 }
 
-// restBuffers are those of readers at rest, so that a connection whose answer has not come
-// has none.
+// restBuffers holds the buffers of idle readers, so that a connection that waits for its answer has none.
 var restBuffers = sync.Pool{New: func() any { return new([readRoom]byte) }}
 
-// unneeded are ParseComplete, BindComplete, NoData, ParameterDescription, ParameterStatus
-// and NotificationResponse.
+// unneeded lists ParseComplete, BindComplete, NoData, ParameterDescription, ParameterStatus and
+// NotificationResponse.
 const unneeded = "12ntSA"
 
-// Receive returns the next message, which is valid until the next call. The error of
-// the source is returned as it is, and io.ErrUnexpectedEOF where a message is cut.
+// Receive returns the next message, which is valid until the next call. It returns an error of the source
+// unchanged, and io.ErrUnexpectedEOF for a truncated message.
 func (r *reader) Receive() (pgproto3.BackendMessage, error) {
 	const header = 5
 	for {
@@ -74,7 +72,7 @@ func (r *reader) Receive() (pgproto3.BackendMessage, error) {
 	}
 }
 
-// message is what a kind of message is decoded to.
+// message decodes a message of the given kind.
 func (r *reader) message(kind byte, body []byte) pgproto3.BackendMessage {
 	switch kind {
 	case 'D':
@@ -98,8 +96,7 @@ func (r *reader) message(kind byte, body []byte) pgproto3.BackendMessage {
 	return nil
 }
 
-// rest gives up the buffer, unless something in it has not been received or it has grown.
-// What Receive returned last is not valid any more.
+// rest releases the buffer, unless it contains unread data or has grown. The last message becomes invalid.
 func (r *reader) rest() {
 	if r.from == r.to && len(r.buf) == readRoom {
 		restBuffers.Put((*[readRoom]byte)(r.buf))
@@ -107,7 +104,7 @@ func (r *reader) rest() {
 	}
 }
 
-// need waits until n bytes from the next message's beginning on are there.
+// need reads until n bytes from the beginning of the next message are available.
 func (r *reader) need(n int) error {
 	for r.to-r.from < n {
 		r.makeRoom(n)
@@ -124,8 +121,8 @@ func (r *reader) need(n int) error {
 	return nil
 }
 
-// makeRoom makes room for at least one byte. The buffer grows with what has arrived,
-// never with what a length promises.
+// makeRoom makes room for at least one byte. The buffer grows with the received data, never with a claimed
+// length.
 func (r *reader) makeRoom(n int) {
 	full := r.to == len(r.buf)
 	if r.from > 0 && (full || r.from == r.to || r.from+n > len(r.buf)) {

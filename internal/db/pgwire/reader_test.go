@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// answers is a stream of all kinds of messages that a session gets, rows of many lengths
-// among them, and those of it that are needed.
+// answers returns a stream with all kinds of messages and rows of many lengths, and the needed messages of
+// it.
 func answers(t testing.TB) (messages []pgproto3.BackendMessage, stream []byte) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -51,9 +51,9 @@ func answers(t testing.TB) (messages []pgproto3.BackendMessage, stream []byte) {
 	}), stream
 }
 
-// TestReader holds that what arrives in pieces of any size is what was sent, and that
-// its end is reported.
-func TestReader(t *testing.T) {
+// TestReaderJoinsPieces checks that data in pieces of any size is read correctly, and that its end is
+// reported.
+func TestReaderJoinsPieces(t *testing.T) {
 	messages, stream := answers(t)
 	for name, source := range map[string]io.Reader{
 		"at once":       bytes.NewReader(stream),
@@ -96,8 +96,8 @@ func pieces(stream []byte, size int) (list []io.Reader) {
 	return list
 }
 
-// TestReaderFails: what is cut, no message, or another error of the connection is reported.
-func TestReaderFails(t *testing.T) {
+// TestReaderReportsErrors checks truncated data, invalid messages, and other errors of the connection.
+func TestReaderReportsErrors(t *testing.T) {
 	gone := errors.New("gone")
 	row := encoded(t, &pgproto3.DataRow{Values: [][]byte{[]byte("value")}})
 	for _, test := range []struct {
@@ -120,8 +120,7 @@ func TestReaderFails(t *testing.T) {
 	}
 }
 
-// TestReaderStaysSmall: a session whose answers are short keeps a short buffer, and
-// reading them allocates nothing.
+// TestReaderStaysSmall checks that a session with short answers keeps a short buffer and allocates nothing.
 func TestReaderStaysSmall(t *testing.T) {
 	answer := append(encoded(t, &pgproto3.DataRow{Values: [][]byte{[]byte("value"), nil}}), encoded(t, &pgproto3.ReadyForQuery{TxStatus: 'I'})...)
 	source := bytes.NewReader(nil)
@@ -138,8 +137,8 @@ func TestReaderStaysSmall(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever arrives, there is a message or an error, and the stream in one
-// piece says what it says byte by byte.
+// FuzzReader checks that any data gives messages or an error, and the same for the whole stream and byte by
+// byte.
 func FuzzReader(f *testing.F) {
 	_, stream := answers(f)
 	f.Add(stream[:2000])

@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFlavor and BulkLoader are PostgreSQL's, which the package's external tests set,
-// because the flavor's package imports this one.
+// TestFlavor and BulkLoader are those of PostgreSQL. The package's external tests set them, because the
+// flavor's package imports this one.
 var (
 	TestFlavor *Flavor
 	BulkLoader func(*Database) db.BulkLoader
@@ -23,7 +23,7 @@ var (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers run without fsync: no test pulls a plug.
+// servers run without fsync, because no test cuts the power.
 var servers = drivertest.Servers[*server.Server]{
 	Launch: func(ctx context.Context, settings map[string]string) (*server.Server, error) {
 		all := map[string]string{"fsync": "off"}
@@ -38,14 +38,13 @@ var servers = drivertest.Servers[*server.Server]{
 	},
 }
 
-// start starts a server of the test's own.
+// start starts a server for the test.
 func start(t testing.TB, settings map[string]string) *server.Server {
 	t.Helper()
 	return servers.Start(t, settings)
 }
 
-// fresh returns the server that tests share, and the name of a new, empty database on it with its
-// address.
+// fresh returns the shared server, and the name and address of a new, empty database on it.
 func fresh(t testing.TB) (shared *server.Server, name, url string) {
 	t.Helper()
 	shared, name = servers.Shared(t), servers.Name()
@@ -53,7 +52,7 @@ func fresh(t testing.TB) (shared *server.Server, name, url string) {
 	return shared, name, shared.URLFor(server.Superuser, "", name)
 }
 
-// openFresh opens such a database.
+// openFresh opens a new, empty database.
 func openFresh(t testing.TB) *Database {
 	t.Helper()
 	_, _, url := fresh(t)
@@ -67,7 +66,7 @@ func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *sess
 	return sqltest.Session(t, d, mode, isolation).(*session)
 }
 
-// way is how the statements of a transaction travel.
+// way is how the statements of a transaction are sent.
 type way struct {
 	name     string
 	mode     db.Mode
@@ -82,7 +81,7 @@ var ways = []way{
 	{"flushed", db.Pipelined, true, true},
 }
 
-// together says that the commit travels with the statements.
+// together reports whether the commit is sent with the statements.
 func (w way) together() bool { return w.mode == db.Pipelined && !w.flush }
 
 func eachWay(t *testing.T, test func(*testing.T, way)) {
@@ -91,7 +90,7 @@ func eachWay(t *testing.T, test func(*testing.T, way)) {
 	}
 }
 
-// on is the database as a session that goes this way sees it.
+// on returns the database for sessions of this way.
 func (w way) on(d *Database) *Database {
 	own := *d
 	own.implicit = w.implicit
@@ -107,7 +106,7 @@ func (w way) transact(ctx context.Context, s *session, statements ...sqltest.Sta
 	return sqltest.Transact(ctx, s, false, w.flush, statements...)
 }
 
-// impatient makes a session, or without one the database, wait so long.
+// impatient returns a function that sets the time-out of a session or, for nil, of the database.
 func impatient(d *Database) func(db.SQLSession, time.Duration) {
 	return func(s db.SQLSession, limit time.Duration) {
 		if s == nil {
@@ -118,7 +117,7 @@ func impatient(d *Database) func(db.SQLSession, time.Duration) {
 	}
 }
 
-// bank is the schema, and statements on it.
+// bank holds the schema, and statements on it.
 var (
 	bank = sqltest.Bank{Update: updateAccount, Read: readAccount, Schema: []string{
 		`CREATE TABLE accounts (

@@ -7,10 +7,10 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// operations are what a session does, as its errors say it.
+// operations names the operations of a session in errors.
 type operations struct{ opConnect, opBegin, opExecute, opCommit, opRollback, opQuery string }
 
-// operationsOn are those on a product.
+// operationsOn returns the operations for a product.
 func operationsOn(product string) *operations {
 	return &operations{
 		opConnect: "open a session on " + product, opBegin: "begin a transaction on " + product,
@@ -19,8 +19,7 @@ func operationsOn(product string) *operations {
 	}
 }
 
-// session is one connection, or a stream of one that several share, and at most one
-// transaction on it.
+// session is a connection, or one of several streams on a shared connection, with at most one transaction.
 type session struct {
 	database *Database
 	*operations
@@ -84,8 +83,8 @@ func (d *Database) session(options db.SessionOptions) *session {
 	return s
 }
 
-// Reset drops the connection and opens a new one. Of streams the first that comes opens
-// it, and the others find it.
+// Reset closes the connection and opens a new one. For streams, the first caller opens it, and the others use
+// it.
 func (s *session) Reset(ctx context.Context) error {
 	s.drop()
 	to := &s.link
@@ -121,7 +120,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// drop gives up the connection, if it is the session's own now, and the transaction.
+// drop gives up the transaction and, if the session owns it, the connection.
 func (s *session) drop() {
 	if s.link != nil && s.owns() {
 		s.close()
@@ -227,8 +226,7 @@ func (s *session) undo(ctx context.Context) *db.Error {
 	return err
 }
 
-// fail ends the transaction after an error: it is rolled back, or the connection
-// is dropped.
+// fail ends the transaction after an error: it is rolled back, or the connection is closed.
 func (s *session) fail(ctx context.Context, err *db.Error) error {
 	s.state = wire.Idle
 	switch {
@@ -244,8 +242,7 @@ func (s *session) fail(ctx context.Context, err *db.Error) error {
 	return err
 }
 
-// run sends everything that is queued, with BEGIN before it and COMMIT after it
-// as x says, and reads the answers.
+// run sends everything queued, with BEGIN before and COMMIT after it as x specifies, and reads the answers.
 func (s *session) run(ctx context.Context, x exchange) error {
 	start := len(s.controls.begin)
 	x.want = 'T'

@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/tier"
 )
 
-// TestResultsAreTheSame runs the same transactions one by one, in one round
-// trip, and in two.
+// TestResultsAreTheSame runs the same transactions one by one, in one round trip, and in two.
 func TestResultsAreTheSame(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 10)
@@ -49,7 +48,7 @@ func TestResultsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestDecimalsAreExact sends money both ways and lets the server print it.
+// TestDecimalsAreExact sends money in both directions and lets the server print it.
 func TestDecimalsAreExact(t *testing.T) {
 	d := openFresh(t)
 	s := newSession(t, d, db.Pipelined, "")
@@ -140,7 +139,7 @@ func TestQueryStreams(t *testing.T) {
 	})
 }
 
-// TestNoAllocations: a transaction costs no garbage.
+// TestNoAllocations checks that a transaction allocates nothing.
 func TestNoAllocations(t *testing.T) {
 	tier.SkipUnderRace(t)
 	d := openFresh(t)

@@ -12,9 +12,9 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// split stands before the server at a URL, as poolers do, and sends a Sync of its
-// own after each statement, so that each is a transaction. With lasting, settings
-// for one transaction outlast it. It returns the URL at which it answers.
+// split starts a proxy before the server at a URL that, like some poolers, sends its own Sync after each
+// statement, so that each becomes a transaction. If lasting is set, settings for one transaction persist. It
+// returns the proxy's URL.
 func split(t *testing.T, server string, lasting bool) string {
 	t.Helper()
 	return drivertest.Relay(t, server, func(client, backend net.Conn) {
@@ -24,7 +24,7 @@ func split(t *testing.T, server string, lasting bool) string {
 	})
 }
 
-// message reads one message after a type of so many bytes: 0 in a session's first.
+// message reads one message with a type of kind bytes, which is 0 for the first message of a session.
 func message(r io.Reader, kind int) ([]byte, error) {
 	b := make([]byte, kind+4)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -76,8 +76,8 @@ func toClient(client, backend net.Conn, asked <-chan bool) {
 	}
 }
 
-// TestStatementsThatAreTornApart: behind something that makes a transaction of each
-// statement, a transfer is whole all the same.
+// TestStatementsThatAreTornApart checks that a transfer is complete behind a proxy that makes each statement
+// a transaction.
 func TestStatementsThatAreTornApart(t *testing.T) {
 	_, _, url := fresh(t)
 	bank.Make(t, drivertest.Open(t, openURL, url), 2)
@@ -104,7 +104,7 @@ func TestStatementsThatAreTornApart(t *testing.T) {
 			}
 			drivertest.Must(t, sqltest.Transact(ctx, s, false, false, back...))
 
-			// What stands here tears indeed: a driver that trusted it would be wrong.
+			// This proxy does tear transactions apart: a driver that trusted it would fail.
 			trusting := newSession(t, way{implicit: true}.on(d), db.Pipelined, "")
 			sqltest.WantError(t, "a transfer that overdraws", sqltest.Transact(ctx, trusting, false, false, over...), db.Constraint, "23514")
 			if cents := bank.Balance(t, s, 0); cents != before+100 {

@@ -11,22 +11,22 @@ import (
 	"stroppy/internal/money"
 )
 
-// The messages of the extended query protocol that never change (PostgreSQL
-// documentation 55.7, "Message Formats").
+// These messages of the extended query protocol are constant (PostgreSQL documentation 55.7, "Message
+// Formats").
 const (
 	execute = "E\x00\x00\x00\x09\x00\x00\x00\x00\x00" // the unnamed portal, all rows
 	syncAll = "S\x00\x00\x00\x04"
 )
 
-// controls are the messages that begin and end a transaction.
+// controls holds the messages that begin and end a transaction. begin and beginReader have equal lengths.
 type controls struct{ begin, beginReader, commit, rollback string } // the first two have one length
 
-// preparedControls are statements that a session has prepared, by names of one letter.
+// preparedControls execute statements that a session has prepared under names of one letter.
 var preparedControls = controls{
 	begin: runNamed("b"), beginReader: runNamed("r"), commit: runNamed("c"), rollback: runNamed("a"),
 }
 
-// controlStatements are the statements behind preparedControls; isolation is that which they name.
+// controlStatements returns the statements of preparedControls with the given isolation.
 func controlStatements(isolation string) [4]struct{ name, sql string } {
 	begin := beginAt(isolation)
 	return [...]struct{ name, sql string }{{"b", begin}, {"r", begin + onlyReads}, {"c", "COMMIT"}, {"a", "ROLLBACK"}}
@@ -34,7 +34,8 @@ func controlStatements(isolation string) [4]struct{ name, sql string } {
 
 const onlyReads = " READ ONLY"
 
-// beginAt begins a transaction at an isolation; empty: at the session's.
+// beginAt returns the statement that begins a transaction at an isolation, or at the session's if it is
+// empty.
 func beginAt(isolation string) string {
 	if isolation == "" {
 		return "BEGIN"
@@ -42,8 +43,8 @@ func beginAt(isolation string) string {
 	return "BEGIN ISOLATION LEVEL " + isolation
 }
 
-// runNamed is the execution of a statement without parameters; the one without a name
-// is the one that was parsed last.
+// runNamed returns the message that executes a statement without parameters. An empty name is the statement
+// that was parsed last.
 func runNamed(name string) string {
 	const portal, none = "\x00", "\x00\x00\x00\x00\x00\x00"
 	return framed('B', portal+name+"\x00"+none) + execute
@@ -57,8 +58,8 @@ func framed(kind byte, body string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))) + body
 }
 
-// wholeControls are statements that are sent whole, each time. They name the
-// isolation, if there is one to be named, because nothing is left in the session.
+// wholeControls returns statements that are sent completely each time. They name the isolation, if there is
+// one, because nothing is left in the session.
 func wholeControls(isolation string) *controls {
 	begin := beginAt(isolation)
 	reader := begin + onlyReads
@@ -85,7 +86,7 @@ func parseMessage(name string, s *db.Statement) string {
 	return framed('P', string(body))
 }
 
-// Object identifiers of types, from src/include/catalog/pg_type.dat.
+// These are the object identifiers of types, from src/include/catalog/pg_type.dat.
 const (
 	OIDBool    = 16
 	OIDInt8    = 20
@@ -97,7 +98,7 @@ const (
 	OIDNumeric = 1700
 )
 
-// decoder says how a column arrives.
+// decoder is the format of a column.
 type decoder uint8
 
 const (
@@ -108,8 +109,7 @@ const (
 	asNumericNumber                // a numeric in text format, and a whole number is wanted
 )
 
-// prepared is a statement that the server has prepared, with all of its
-// messages that do not depend on arguments.
+// prepared is a prepared statement with all its messages that do not depend on arguments.
 type prepared struct {
 	statement *db.Statement
 	parse     string // where it is sent whole each time
@@ -118,8 +118,7 @@ type prepared struct {
 	columns   []decoder
 }
 
-// newPrepared builds the messages once the server has described the columns that
-// it returns.
+// newPrepared builds the messages after the server has described the columns.
 func newPrepared(name string, s *db.Statement, fields []uint32) (*prepared, error) {
 	if len(s.Columns) > 0 && len(fields) != len(s.Columns) {
 		return nil, fmt.Errorf("it returns %d columns, not %d", len(fields), len(s.Columns))
@@ -169,7 +168,7 @@ func decoderFor(t db.Type, oid uint32) (decoder, bool) {
 	return 0, false
 }
 
-// append appends the statement's Bind and Execute with these arguments.
+// append appends the statement's Bind and Execute messages with these arguments.
 func (p *prepared) append(dst []byte, args []db.Value) []byte {
 	dst = append(dst, p.parse...)
 	start := len(dst)
@@ -184,8 +183,8 @@ func (p *prepared) append(dst []byte, args []db.Value) []byte {
 	return append(dst, p.formats[formats:]...)
 }
 
-// AppendValue appends a value with its length before it, as Bind and COPY want
-// it: integers and numerics in binary format, text as it is.
+// AppendValue appends a value after its length, as for Bind and COPY: integers and numerics in binary format,
+// text unchanged.
 func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
 	switch {
 	case v.Null:
@@ -204,7 +203,7 @@ func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
 	return append(dst, v.Text...)
 }
 
-// decode reads one column. Text is appended to texts, which is returned.
+// decode decodes one column. It appends text to texts and returns it.
 func (how decoder) decode(src []byte, v *db.Value, texts []byte) ([]byte, error) {
 	*v = db.Value{}
 	if src == nil {
@@ -251,8 +250,8 @@ func parseInteger(src []byte) (int64, error) {
 	return 0, fmt.Errorf("read an integer of %d bytes", len(src))
 }
 
-// affected reads the number of rows at the end of a command's tag, such as
-// "INSERT 0 1"; a tag without a number says 0.
+// affected parses the number of rows at the end of a command tag, such as "INSERT 0 1". It is 0 for a tag
+// without a number.
 func affected(tag []byte) int64 {
 	var n int64
 	for i := bytes.LastIndexByte(tag, ' ') + 1; i < len(tag); i++ {

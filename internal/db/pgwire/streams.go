@@ -8,13 +8,12 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// Streams implements db.Multiplexer[db.SQLSession]. Transactions that ask for nothing before their
-// end are sent together, each with a Sync of its own, by the first stream that finds the
-// connection free; it reads all their answers. So one system call carries several of
-// them, and the server does one after the other. A transaction that asks for a result
-// before its end has the connection to itself until then.
+// Streams implements db.Multiplexer[db.SQLSession]. Transactions that need no result before their end are
+// sent together, each with its own Sync, by the first stream that finds the connection free; it reads all
+// answers. So one system call carries several of them, and the server runs them in sequence. A transaction
+// that needs an earlier result owns the connection until its end.
 //
-// Mode must be Pipelined: what waits for each statement leaves nothing to share.
+// Mode must be Pipelined, because a session that waits for each statement has nothing to share.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.SQLSession, error) {
 	if options.Mode != db.Pipelined {
 		return nil, db.Fatalf(d.opConnect, "transactions that wait for each of their statements cannot share a connection: take mode pipelined, or leave in-flight out")
@@ -36,14 +35,12 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	return list, nil
 }
 
-// sharedConn is a connection that streams share. Whoever owns it may use link and
-// streams, and nobody else.
+// sharedConn is a connection that streams share. Only its current owner may use link and streams.
 type sharedConn struct {
 	*wire.Multiplexer[*session]
 
-	// What streams send together ends with this and not with the context of one of them,
-	// for an end of that would be the end of all: a stream waits for its answer, or for
-	// the time-out of the connection.
+	// The exchange of several streams ends with this context and not with one stream's, because that would
+	// end all. A stream waits for its answer or for the connection's time-out.
 	context context.Context
 	end     context.CancelFunc
 
@@ -52,7 +49,7 @@ type sharedConn struct {
 	out     []byte // of the batch
 }
 
-// stream is what a session has of a connection that it shares.
+// stream is a session's part of a shared connection.
 type stream struct {
 	conn   *sharedConn
 	handle *wire.Stream[*session]
@@ -66,11 +63,11 @@ type stream struct {
 	err     error // how the transaction ended
 }
 
-// owns says that nobody else uses the session's connection now.
+// owns reports whether no other session uses the session's connection now.
 func (s *session) owns() bool { return s.stream == nil || s.stream.owned }
 
-// acquire makes the session the owner of its connection until release, or refuses it
-// because the connection that it knows is gone.
+// acquire makes the session the owner of its connection until release. It fails if the connection that the
+// session knows is gone.
 func (s *session) acquire(op string) error {
 	if s.owns() {
 		return nil
@@ -85,8 +82,7 @@ func (s *session) acquire(op string) error {
 	return nil
 }
 
-// release hands a shared connection on unless the server has a transaction of the
-// session open, with the link if there still is one.
+// release passes on a shared connection, unless the server has an open transaction of the session.
 func (s *session) release() {
 	if t := s.stream; t != nil && t.owned && s.state != wire.Open {
 		t.owned = false
@@ -97,8 +93,8 @@ func (s *session) release() {
 	}
 }
 
-// preparedFor returns a statement that is prepared on the session's connection. A
-// stream has a list of its own, because the connection's is for the owner alone.
+// preparedFor returns a statement that is prepared on the session's connection. Each stream has its own list,
+// because only the owner may use the connection's.
 func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*prepared, error) {
 	known := s.link.statements
 	if t := s.stream; t != nil {
@@ -125,8 +121,7 @@ func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*pr
 	return p, nil
 }
 
-// commitTogether commits a transaction of which the server knows nothing in one
-// exchange with those of other streams.
+// commitTogether commits a transaction that was not sent yet, in one exchange with those of other streams.
 func (s *session) commitTogether(ctx context.Context) error {
 	s.state = wire.Idle
 	if ctx.Err() != nil {
@@ -148,8 +143,8 @@ func (s *session) commitTogether(ctx context.Context) error {
 	return err
 }
 
-// takes puts a session's transaction into the batch: as much as the buffers of the
-// sockets surely hold. A message alone is shorter than that.
+// takes adds a session's transaction to the batch, as long as the socket buffers certainly hold it. A single
+// message is always shorter.
 func (t *sharedConn) takes(s *session) bool {
 	switch {
 	case s.link == nil || s.link != t.link:
@@ -162,7 +157,7 @@ func (t *sharedConn) takes(s *session) bool {
 	return true
 }
 
-// exchange sends what the batch has to send and gives every transaction of it its end.
+// exchange sends the batch and sets the result of each of its transactions.
 func (t *sharedConn) exchange(batch []*session) {
 	defer func() { t.out = t.out[:0] }()
 	last := -1
@@ -210,7 +205,7 @@ func (t *sharedConn) exchange(batch []*session) {
 	}
 }
 
-// leave takes a stream from its connection, which the last one closes.
+// leave removes a stream from its connection. The last one closes it.
 func (s *session) leave() {
 	s.drop()
 	s.stream.handle.Acquire()

@@ -32,7 +32,7 @@ func openStreams(t testing.TB, d *Database, n int) []*session {
 	return list
 }
 
-// together runs one function a stream, all at once.
+// together runs one function for each stream, all concurrently.
 func together(streams []*session, do func(i int, l *session)) {
 	var group sync.WaitGroup
 	for i, l := range streams {
@@ -41,9 +41,8 @@ func together(streams []*session, do func(i int, l *session)) {
 	group.Wait()
 }
 
-// TestStreamsAreTransactionsOfTheirOwn: streams of one connection each get the results of
-// their own statements, a refused transaction takes no other with it, and one that
-// asks for results before its end is not torn apart by others.
+// TestStreamsAreTransactionsOfTheirOwn checks that streams of one connection get their own results, that a
+// refused transaction affects no other, and that a transaction with early results is not torn apart.
 func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 	d := openFresh(t)
 	const count = 12
@@ -128,7 +127,7 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStreamsTravelTogether: what waits while the connection is in use goes in one write.
+// TestStreamsTravelTogether checks that transactions that wait for the connection are sent in one write.
 func TestStreamsTravelTogether(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 16)
@@ -161,8 +160,8 @@ func TestStreamsTravelTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsSurviveTheirConnection: when the server ends it, every stream gets an error, what
-// was under way is unknown, and what was reported as applied is there.
+// TestStreamsSurviveTheirConnection checks that after the server ends the connection, every stream gets an
+// error, running transactions are unknown, and acknowledged ones exist.
 func TestStreamsSurviveTheirConnection(t *testing.T) {
 	d := openFresh(t)
 	const count = 8
@@ -218,8 +217,8 @@ func TestStreamsSurviveTheirConnection(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime: a stream whose context has ended sends nothing, and one that
-// waits for each statement is refused.
+// TestStreamsEndWithTheirTime checks that a stream whose context has ended sends nothing, and that a stream
+// that waits for each statement is refused.
 func TestStreamsEndWithTheirTime(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 1)
@@ -240,7 +239,7 @@ func TestStreamsEndWithTheirTime(t *testing.T) {
 	}
 }
 
-// TestStreamsAllocateNothing: a transaction on a stream costs no garbage either.
+// TestStreamsAllocateNothing checks that a transaction on a stream allocates nothing.
 func TestStreamsAllocateNothing(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 1)
@@ -262,8 +261,7 @@ func TestStreamsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestMisusedStream: a call that a stream must not make harms neither the transaction of
-// another stream nor its own.
+// TestMisusedStream checks that an invalid call harms no transaction.
 func TestMisusedStream(t *testing.T) {
 	d, ctx := openFresh(t), t.Context()
 	bank.Make(t, d, 2)

@@ -11,14 +11,14 @@ import (
 	"stroppy/internal/history"
 )
 
-// joiner is who wants to be a worker.
+// joiner is a process that wants to join as a worker.
 type joiner struct {
 	*channel
 	*hello
 }
 
-// accept takes connections until the listener is closed. One that does not prove itself is
-// closed, and keeps nobody waiting.
+// accept accepts connections until the listener is closed. A connection that does not prove itself is closed
+// and delays no other.
 func (c *Coordinator) accept(joined chan<- joiner) {
 	for {
 		conn, err := c.listener.Accept()
@@ -47,14 +47,14 @@ func (c *Coordinator) accept(joined chan<- joiner) {
 	}
 }
 
-// refuse says why, and ends the connection.
+// refuse reports the reason and ends the connection.
 func (c *channel) refuse(err error) {
 	_ = c.send(&message{Refused: err.Error()}) // who does not hear it sees the end
 	_ = c.Close()
 }
 
-// awaitAll lets workers join until there are enough. One that is gone again makes room for
-// another, and one that is refused ends nothing.
+// awaitAll lets workers join until there are enough. If one leaves, another may join; a refused one has no
+// effect.
 func (c *Coordinator) awaitAll(ctx context.Context, joined <-chan joiner) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.options.Wait, fmt.Errorf("waited %v for them", c.options.Wait))
 	defer cancel()
@@ -83,7 +83,7 @@ func (c *Coordinator) awaitAll(ctx context.Context, joined <-chan joiner) error 
 	return nil
 }
 
-// drop forgets a worker that had joined.
+// drop removes a worker that had joined.
 func (c *Coordinator) drop(w *member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,10 +95,10 @@ func (c *Coordinator) drop(w *member) {
 	}
 }
 
-// admit takes a worker in.
+// admit admits a worker.
 func (c *Coordinator) admit(j joiner) error {
 	if j.Version != c.options.Version {
-		return fmt.Errorf("it is version %s and this is %s: use the same program", j.Version, c.options.Version)
+		return fmt.Errorf("it has version %s and this is %s: use the same program", j.Version, c.options.Version)
 	}
 	apart := j.Clock == "" || j.Clock != c.clock.name
 	w, err := c.seat(j.hello)
@@ -131,7 +131,7 @@ func (c *Coordinator) admit(j joiner) error {
 	return nil
 }
 
-// comparisonOf is that of a worker's clock: workers on one clock have one.
+// comparisonOf returns the comparison for a worker's clock. Workers on one clock share it.
 func (c *Coordinator) comparisonOf(w *member) *comparison {
 	for _, m := range c.members {
 		if m != w && m.apart != nil && m.clock != "" && m.clock == w.clock {
@@ -141,8 +141,7 @@ func (c *Coordinator) comparisonOf(w *member) *comparison {
 	return newComparison()
 }
 
-// seat is the place of a worker: that of a process which was started, or the number that it wants,
-// or the first that is free.
+// seat returns the place of a worker: that of a started process, the requested number, or the first free one.
 func (c *Coordinator) seat(h *hello) (*member, error) {
 	if c.options.Command != nil {
 		i := slices.IndexFunc(c.members, func(w *member) bool { return w.process.pid() == h.PID && w.channel == nil })
@@ -165,14 +164,14 @@ func (c *Coordinator) seat(h *hello) (*member, error) {
 	return c.newMember(number, nil), nil
 }
 
-// attach gives a worker a further connection.
+// attach adds a connection to a worker.
 func (c *Coordinator) attach(ch *channel, h *hello) {
 	c.mu.Lock()
 	w := c.keys[h.Key]
 	c.mu.Unlock()
 	switch {
 	case w == nil:
-		ch.refuse(errors.New("it is none of this run's workers"))
+		ch.refuse(errors.New("it is not a worker of this run"))
 	case h.For == exchanges && w.apart != nil:
 		_ = w.apart.ask(ch, func() int64 { return c.read(time.Now()) }, c.done) // without it the error grows
 		_ = ch.Close()
@@ -187,7 +186,7 @@ func (c *Coordinator) attach(ch *channel, h *hello) {
 	}
 }
 
-// zeroOf is where the zero of the history, t, is on a worker's clock, as far as it is known yet.
+// zeroOf returns the position of the history's zero t on a worker's clock, as far as it is known.
 func (c *Coordinator) zeroOf(w *member, t time.Time) int64 {
 	zero := c.read(t)
 	if w.apart == nil {
@@ -197,7 +196,7 @@ func (c *Coordinator) zeroOf(w *member, t time.Time) int64 {
 	return zero - o.offset[len(o.offset)-1]
 }
 
-// onAxis puts a time of a worker on the clock of the run, as far as it is known yet.
+// onAxis converts a worker's time to the run's clock, as far as it is known.
 func (c *Coordinator) onAxis(w *member, at int64, zero time.Time) int64 {
 	if w.apart == nil {
 		return at
@@ -206,8 +205,8 @@ func (c *Coordinator) onAxis(w *member, at int64, zero time.Time) int64 {
 	return w.zero + at + o.of(w.zero+at) - c.read(zero)
 }
 
-// Clocks are those of the clients: none where all are of one and no worker may be lost. The errors,
-// and who was lost, are known once all is collected.
+// Clocks returns the clocks of the clients, or nil if there is one clock and no worker may be lost. Errors
+// and losses are known only after everything was collected.
 func (c *Coordinator) Clocks() (list []history.ClockError) {
 	numbers, apart := map[*comparison]int{}, c.options.Lost > 0
 	for _, w := range c.members {

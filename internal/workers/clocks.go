@@ -22,20 +22,20 @@ import (
 // Clock Synchronization, Distributed Computing 3, 1989; the four timestamps of NTP, RFC 5905
 // section 8). Between two exchanges the offset changes by drift at most.
 
-// exchangeEvery is how often clocks are compared.
+// exchangeEvery is the interval of clock comparisons.
 const exchangeEvery = 50 * time.Millisecond
 
-// drift is how fast two clocks can go apart at most, in millionths: each is off by no more than the
-// 500 that a kernel corrects for NTP (MAXFREQ in sys/timex.h; adjtimex(2)).
+// drift is the maximal relative drift of two clocks, in millionths. Each is off by at most 500, which is the
+// kernel's limit for NTP corrections (MAXFREQ in sys/timex.h; adjtimex(2)).
 const drift = 1000
 
 func drifted(ns int64) int64 { return (max(ns, -ns)*drift + 999_999) / 1_000_000 }
 
-// Clock reads the clock that all processes of this machine share, in nanoseconds, as t is
-// on it, and names that clock; false where the system does not say.
+// Clock returns the name of the clock that all processes of this machine share, and its value at t in
+// nanoseconds. It reports false if the system does not name it.
 type Clock func(t time.Time) (name string, at int64, known bool)
 
-// ownClock is the clock of a process as it compares it with others.
+// ownClock is the clock of a process for comparisons.
 type ownClock struct {
 	name string // empty: nobody else's
 	base time.Time
@@ -52,11 +52,11 @@ func (c Clock) own() ownClock {
 
 func (c *ownClock) read(t time.Time) int64 { return c.at + int64(t.Sub(c.base)) }
 
-// exchange is what one comparison says: the offset was between low and high when the worker's
-// clock showed at.
+// exchange is the result of one comparison: the offset was between low and high when the worker's clock
+// showed at.
 type exchange struct{ at, low, high int64 }
 
-// comparison is what is known of one clock beside the coordinator's.
+// comparison holds what is known of one clock relative to the coordinator's.
 type comparison struct {
 	mu   sync.Mutex
 	list []exchange
@@ -66,14 +66,14 @@ type comparison struct {
 	settled *offsets
 }
 
-// settle returns the offsets by which recordings are put on the coordinator's clock: for all that
-// were taken with this one the same.
+// settle returns the offsets that convert recordings to the coordinator's clock. All recordings of one clock
+// get the same.
 func (c *comparison) settle() *offsets {
 	c.once.Do(func() { c.settled = c.offsets() })
 	return c.settled
 }
 
-// enoughExchanges is after how many the load phase may begin.
+// enoughExchanges is the number of comparisons after which the load phase may begin.
 const enoughExchanges = 8
 
 func newComparison() *comparison { return &comparison{some: make(chan struct{})} }
@@ -117,7 +117,7 @@ func (c *comparison) ask(conn net.Conn, now func() int64, done <-chan struct{}) 
 	}
 }
 
-// answer answers with the clock of a worker until the connection ends.
+// answer answers comparisons with the worker's clock until the connection ends.
 func (c *ownClock) answer(conn net.Conn) error {
 	var question [8]byte
 	var answer [16]byte
@@ -133,17 +133,16 @@ func (c *ownClock) answer(conn net.Conn) error {
 	}
 }
 
-// offsets are the offset of a clock over time: between two exchanges it lies on a line, which
-// nowhere is wrong by more than worst, as far as drift bounds the clocks.
+// offsets is the offset of a clock over time. Between two exchanges it is linear, with an error of at most
+// worst, given the maximal drift.
 type offsets struct {
 	at, offset []int64
 	error      []int64 // at each
 	worst      int64
 }
 
-// offsets narrows each exchange by what the others say of that time, and takes the middle. Both
-// bounds change by drift at most then, and so does the middle: the times of one clock keep their
-// order.
+// offsets tightens each exchange by the others and takes the middle of its bounds. Both bounds, and thus the
+// middle, change by at most drift, so the order of times on one clock is preserved.
 func (c *comparison) offsets() *offsets {
 	c.mu.Lock()
 	list := slices.Clone(c.list)
@@ -177,14 +176,14 @@ func (c *comparison) offsets() *offsets {
 	return o
 }
 
-// narrow takes up what another exchange says.
+// narrow tightens the bounds by another exchange.
 func (e *exchange) narrow(by exchange) {
 	apart := drifted(e.at - by.at)
 	e.low, e.high = max(e.low, by.low-apart), min(e.high, by.high+apart)
 }
 
-// of returns the offset when the clock showed at. Where that is not between two exchanges, worst
-// takes it in.
+// of returns the offset when the clock showed at. Outside of the exchanges, worst includes the additional
+// error.
 func (o *offsets) of(at int64) int64 {
 	i := sort.Search(len(o.at), func(i int) bool { return o.at[i] > at })
 	switch n := len(o.at); {

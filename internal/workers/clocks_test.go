@@ -7,8 +7,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// wandering is a clock beside the coordinator's: by true time in ms, what each shows, in ns. How
-// fast they go apart changes, up to a bound.
+// wandering returns the values in ns of a worker's and the coordinator's clocks for each ms of true time.
+// Their relative speed varies within a bound.
 func wandering(rng *rand.Rand, ms int, most float64) (worker, coordinator []float64) {
 	ahead, rate := float64(rng.Int64N(4e8)-2e8), 0.0
 	for t := range ms {
@@ -21,9 +21,9 @@ func wandering(rng *rand.Rand, ms int, most float64) (worker, coordinator []floa
 	return worker, coordinator
 }
 
-// TestOffsets: whatever the network delays and however the clocks go apart within the bound, a
-// time that is put on the other clock is wrong by no more than is said, and times keep their order.
-func TestOffsets(t *testing.T) {
+// TestOffsetsStayWithinTheirErrors checks that converted times are wrong by at most the stated error and keep
+// their order, for any network delays and drift within the bound.
+func TestOffsetsStayWithinTheirErrors(t *testing.T) {
 	widest := int64(0)
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 41))
@@ -56,8 +56,8 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestOffsetsThatCannotBe: of clocks that go apart faster than any should nothing is said.
-func TestOffsetsThatCannotBe(t *testing.T) {
+// TestImpossibleDriftIsUnbounded checks that nothing is claimed for clocks that drift faster than the bound.
+func TestImpossibleDriftIsUnbounded(t *testing.T) {
 	c := newComparison()
 	if o := c.offsets(); o.worst != history.Unbounded || o.of(5) != 0 {
 		t.Errorf("without an exchange the error is %d", o.worst)

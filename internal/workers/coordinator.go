@@ -18,42 +18,42 @@ import (
 	"stroppy/internal/load"
 )
 
-// startLimit bounds how long workers on this machine take to join.
+// startLimit limits the time for workers on this machine to join.
 const startLimit = 30 * time.Second
 
-// Options are the workers of one run.
+// Options describes the workers of one run.
 type Options struct {
 	Count   int
 	Version string // of the program, which the workers' has to be
 	Clock   Clock
-	// Folder has the workers' recordings until they are in that of the run. It is made, and
-	// removed in the end.
+	// Folder holds the workers' recordings until they are copied to the run's. It is created, and removed at
+	// the end.
 	Folder string
-	// Settings are those of the run, for the workers.
+	// Settings is the configuration of the run for the workers.
 	Settings []byte
-	// Token is what the workers join with.
+	// Token is the secret for joining.
 	Token string
-	// Lost is how many workers may be lost during the load phase: the others go on.
+	// Lost is the number of workers that may be lost during the load phase without ending it.
 	Lost int
-	// OnLost is called with each that was, and why; it may be nil.
+	// OnLost, if not nil, is called for each lost worker with the reason.
 	OnLost func(why error)
 
-	// Command is that of a worker with this number on this machine: it joins the run at the
-	// address, and records in the folder. Nil: the workers join by themselves.
+	// Command returns the command of a worker on this machine, which joins the run at the address and records
+	// in the folder. If it is nil, workers join by themselves.
 	Command func(number int, address, folder string) Command
 
-	// Of workers that join by themselves.
+	// These fields are for workers that join by themselves.
 	Listen    string               // where; port 0 is any
 	Wait      time.Duration        // for all of them
 	Listening func(address string) // called once where they can join
 	Joined    func(worker string)  // called with each that has
 
-	// Of a test: the coordinator's clock, and after what silence a worker is lost.
+	// These fields are for tests: the coordinator's clock, and the silence after which a worker is lost.
 	read    func(t time.Time) int64
 	silence time.Duration
 }
 
-// Coordinator is the process of the run as its workers know it.
+// Coordinator is the run's process as its workers see it.
 type Coordinator struct {
 	options  Options
 	identity *identity
@@ -73,7 +73,7 @@ type Coordinator struct {
 	keys map[string]*member
 }
 
-// member is a worker as the coordinator knows it.
+// member is a worker as the coordinator sees it.
 type member struct {
 	number  int
 	first   int // of its clients
@@ -94,7 +94,7 @@ type member struct {
 	result *load.Result
 }
 
-// String names a worker to people.
+// String returns the name of a worker for messages.
 func (w *member) String() string {
 	if w.host != "" && w.process == nil {
 		return fmt.Sprintf("worker %d (%s)", w.number+1, w.host)
@@ -102,7 +102,7 @@ func (w *member) String() string {
 	return fmt.Sprintf("worker %d", w.number+1)
 }
 
-// event is a message of a worker, or that it is lost.
+// event is a message of a worker, or its loss.
 type event struct {
 	from *member
 	message
@@ -183,8 +183,8 @@ func (c *Coordinator) newMember(number int, p *process) *member {
 
 func (c *Coordinator) folder(n int) string { return filepath.Join(c.options.Folder, strconv.Itoa(n)) }
 
-// Connect has each worker open its part of the clients, which are header's, on the data that
-// it describes, and returns the clients' servers (HOST:PORT; empty: not known).
+// Connect lets each worker open its share of header's clients on the described data. It returns the clients'
+// servers (HOST:PORT; empty: not known).
 func (c *Coordinator) Connect(ctx context.Context, header history.Header) ([]string, error) {
 	share, more := header.Clients/len(c.members), header.Clients%len(c.members)
 	first := 0
@@ -237,7 +237,7 @@ func (c *Coordinator) compareClocks(ctx context.Context) error {
 	return nil
 }
 
-// refused is why a worker has not opened its clients; nil where it has.
+// refused returns the reason why a worker has not opened its clients, or nil.
 func (e *event) refused() error {
 	switch {
 	case e.lost != nil:
@@ -250,7 +250,7 @@ func (e *event) refused() error {
 	return nil
 }
 
-// sameRun refuses a worker that has found other data than the run.
+// sameRun returns an error if a worker has found other data than the run.
 func sameRun(ours, theirs history.Header) error {
 	ours.Started, theirs.Started, ours.Database, theirs.Database = 0, 0, "", ""
 	a, failed := json.Marshal(ours)
@@ -264,7 +264,7 @@ func sameRun(ours, theirs history.Header) error {
 	return nil
 }
 
-// listen hands on what a worker says, until it is lost.
+// listen passes on a worker's messages until the worker is lost.
 func (c *Coordinator) listen(w *member, ch *channel) {
 	for {
 		_ = ch.SetReadDeadline(time.Now().Add(c.silence))
@@ -295,7 +295,7 @@ func (c *Coordinator) deliver(e event) {
 	}
 }
 
-// lost says that a worker is gone, and what it said last.
+// lost returns the error for a lost worker, with its last output.
 func (w *member) lost(err error) error {
 	said := ""
 	if w.process != nil {
@@ -308,7 +308,7 @@ func (w *member) lost(err error) error {
 	return fmt.Errorf("%v is lost (%w)%s: what its clients did last is not recorded", w, err, said)
 }
 
-// PIDs are those of the workers that this program has started.
+// PIDs returns the processes of the workers that this program has started.
 func (c *Coordinator) PIDs() (list []int) {
 	for _, w := range c.members {
 		if w.process != nil {
@@ -318,8 +318,8 @@ func (c *Coordinator) PIDs() (list []int) {
 	return list
 }
 
-// Close ends the workers that are left and removes their recordings. It returns when nothing
-// of them is left on this machine.
+// Close ends the remaining workers and removes their recordings. When it returns, nothing of them is left on
+// this machine.
 func (c *Coordinator) Close() error {
 	var err error
 	c.closed.Do(func() {
@@ -345,7 +345,7 @@ func (c *Coordinator) Close() error {
 	return err
 }
 
-// byNumber puts the workers in the order of their numbers.
+// byNumber sorts the workers by number.
 func (c *Coordinator) byNumber() {
 	slices.SortFunc(c.members, func(a, b *member) int { return a.number - b.number })
 }

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// startIn is how long after the order to start the load phase begins: long enough that
-	// every worker has the order, and too short to show.
+	// startIn is the time between the order to start and the beginning of the load phase. It is long enough
+	// for every worker to receive the order.
 	startIn = 5 * time.Millisecond
-	// abortLimit bounds how long workers that have to end at once may take.
+	// abortLimit limits the time for workers to end after an abort.
 	abortLimit = 30 * time.Second
 )
 
-// Generator is the load phase of all workers, as load.Driver is that of one process.
+// Generator runs the load phase of all workers, like load.Driver for one process.
 type Generator struct {
 	coordinator *Coordinator
 	options     load.Options
@@ -34,18 +34,18 @@ type Generator struct {
 	timeline load.Timeline
 }
 
-// Generator returns the load phase of the workers that Connect has connected: of the options
-// it uses Start, History, Ended and Connected.
+// Generator returns the load phase of the connected workers. It uses Start, History, Ended and Connected of
+// the options.
 func (c *Coordinator) Generator(o load.Options) *Generator {
 	g := &Generator{coordinator: c, options: o}
 	g.abort, g.cancel = context.WithCancel(context.Background())
 	return g
 }
 
-// Abort implements what load.Driver does.
+// Abort is like load.Driver.Abort.
 func (g *Generator) Abort() { g.cancel() }
 
-// phase is what is known of the load phase while it goes on, and until all is collected.
+// phase is the state of the load phase until everything was collected.
 type phase struct {
 	g       *Generator
 	left    map[*member]bool // workers that are not lost
@@ -56,8 +56,8 @@ type phase struct {
 	failure error            // the first
 }
 
-// Run begins the load phase and returns when all workers have ended it. One that is lost
-// ends it with an error. Collect has to follow in any case.
+// Run runs the load phase and returns when all workers have ended it. A lost worker ends it with an error.
+// Collect must be called in any case.
 func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 	defer g.cancel()
 	cpu, _ := load.Usage()
@@ -95,8 +95,8 @@ func (g *Generator) Run(ctx context.Context) (*load.Result, error) {
 	return result, p.failure
 }
 
-// Collect puts the recordings of all workers into Options.History, which stays incomplete
-// where one is not whole, and then ends the workers. It follows Run.
+// Collect copies the recordings of all workers to Options.History, which stays incomplete if one of them is,
+// and then ends the workers. Call it after Run.
 func (g *Generator) Collect() error {
 	p := g.phase
 	if p == nil { // Run was not called
@@ -132,7 +132,7 @@ func (g *Generator) Collect() error {
 	return lacking
 }
 
-// loseIdle gives up the workers whose uploads stand still.
+// loseIdle gives up workers whose uploads make no progress.
 func (p *phase) loseIdle(since time.Time) {
 	for w := range p.left {
 		if !w.upload.is().Whole && w.upload.stoodStill(since) > p.g.coordinator.resume {
@@ -141,7 +141,7 @@ func (p *phase) loseIdle(since time.Time) {
 	}
 }
 
-// waiting says whether a worker has to say yet what it came to.
+// waiting reports whether a worker has not reported its result yet.
 func (p *phase) waiting() bool {
 	for w := range p.left {
 		if w.result == nil {
@@ -151,7 +151,7 @@ func (p *phase) waiting() bool {
 	return false
 }
 
-// watch handles what the workers say until each has ended the load phase.
+// watch handles the workers' messages until each has ended the load phase.
 func (p *phase) watch(ctx context.Context) {
 	stop, abort := ctx.Done(), p.g.abort.Done()
 	var limit <-chan time.Time
@@ -181,11 +181,11 @@ func (p *phase) watch(ctx context.Context) {
 	}
 }
 
-// take handles what one worker has said.
+// take handles one message of a worker.
 func (p *phase) take(e *event) {
 	w := e.from
 	if e.lost != nil {
-		// One that has joined by itself may go on with its upload over another connection.
+		// A worker that joined by itself may continue its upload on another connection.
 		if w.process != nil || w.result == nil || !w.resumes(e.lost) {
 			p.lose(w, e.lost)
 		}
@@ -209,11 +209,10 @@ func (p *phase) take(e *event) {
 	}
 }
 
-// resumes says that a worker whose connection has ended may join again: nothing was wrong with
-// what it sent.
+// resumes reports whether a worker whose connection ended may join again: it had sent nothing invalid.
 func (w *member) resumes(lost error) bool { return !errors.Is(lost, errPiece) }
 
-// lose gives a worker up: nothing more comes of it. The load phase ends with more than may be lost.
+// lose gives a worker up. The load phase ends if too many are lost.
 func (p *phase) lose(w *member, err error) {
 	if !p.left[w] {
 		return
@@ -232,7 +231,7 @@ func (p *phase) lose(w *member, err error) {
 	}
 }
 
-// fail has the load phase end with an error.
+// fail ends the load phase with an error.
 func (p *phase) fail(err error) {
 	if p.failure == nil {
 		p.failure = err
@@ -247,15 +246,14 @@ func (p *phase) stop() {
 	}
 }
 
-// order sends a message to all workers that are left. One that does not take it is found lost
-// by who listens to it.
+// order sends a message to all remaining workers. If one does not accept it, its listener reports the loss.
 func (p *phase) order(m *message) {
 	for w := range p.left {
 		_ = w.channel.send(m)
 	}
 }
 
-// over calls Options.Ended, once.
+// over calls Options.Ended once.
 func (p *phase) over() {
 	if p.ended != nil {
 		return
@@ -269,7 +267,7 @@ func (p *phase) over() {
 	}()
 }
 
-// takeSecond notes what was done in a whole second that has passed.
+// takeSecond records a whole second that has passed.
 func (g *Generator) takeSecond(second int) {
 	all := g.snapshot()
 	g.mu.Lock()
@@ -277,7 +275,7 @@ func (g *Generator) takeSecond(second int) {
 	g.timeline.Add(second, all.Counters, func() *stats.Reading { return stats.Joined(all.Latencies) })
 }
 
-// snapshot is what all workers have said that they have done.
+// snapshot returns the sum of what the workers have reported.
 func (g *Generator) snapshot() *load.Snapshot {
 	all := &load.Snapshot{Errors: map[string]uint64{}, Latencies: map[string]*stats.Reading{}}
 	for _, w := range g.coordinator.members {
@@ -288,8 +286,8 @@ func (g *Generator) snapshot() *load.Snapshot {
 	return all
 }
 
-// Live, Kinds, Errors, KindLatencies, Seconds and Second are those of load.Driver, as the workers
-// have last said them, a tenth of a second ago or less.
+// Live, Kinds, Errors, KindLatencies, Seconds and Second are like those of load.Driver, from the workers'
+// last reports, which are at most about a tenth of a second old.
 func (g *Generator) Live() load.Counters { return g.snapshot().Counters }
 
 func (g *Generator) Kinds() []load.KindCount { return g.snapshot().Kinds }
@@ -317,7 +315,7 @@ type Member struct {
 	MaxRSSBytes           int64
 }
 
-// Members are the workers whose results have come, after Run.
+// Members returns the workers whose results have arrived. Call it after Run.
 func (g *Generator) Members() (list []Member) {
 	for _, w := range g.coordinator.members {
 		if r := w.result; r != nil {

@@ -12,14 +12,14 @@ import (
 	"stroppy/internal/cluster/system"
 )
 
-// Command starts a worker on this machine.
+// Command is the command line of a worker on this machine.
 type Command struct {
 	Path string
 	Args []string
 	Env  []string
 }
 
-// endLimit bounds how long a worker whose run has ended may take to end.
+// endLimit limits the time for a worker to end after its run.
 const endLimit = 5 * time.Second
 
 // process is a worker that this program has started.
@@ -30,8 +30,8 @@ type process struct {
 	output  tail
 }
 
-// startProcess starts a worker that no signal of the terminal reaches: an interrupt ends the
-// load phase through the coordinator.
+// startProcess starts a worker that receives no signals of the terminal, because an interrupt ends the load
+// phase through the coordinator.
 func startProcess(c Command) (*process, error) {
 	p := &process{command: exec.Command(c.Path, c.Args...), ended: make(chan struct{})}
 	p.command.Env, p.command.Stderr = c.Env, &p.output
@@ -49,7 +49,7 @@ func startProcess(c Command) (*process, error) {
 
 func (p *process) pid() int { return p.command.Process.Pid }
 
-// said is how the process ended and what it printed last. It has ended.
+// said returns how the process ended and its last output. The process must have ended.
 func (p *process) said() string {
 	how := "it ended by itself"
 	if p.err != nil {
@@ -61,7 +61,7 @@ func (p *process) said() string {
 	return how
 }
 
-// end returns when the process has ended, by itself where it does soon.
+// end returns when the process has ended. It kills the process if that does not happen soon.
 func (p *process) end() {
 	select {
 	case <-p.ended:
@@ -71,8 +71,8 @@ func (p *process) end() {
 	}
 }
 
-// tail keeps the end of what a process prints, and the line by which Go's runtime says why it
-// crashed, which the goroutines' stacks follow.
+// tail keeps the last output of a process and, if Go's runtime crashed, the line with the reason, which
+// precedes the stacks.
 type tail struct {
 	mu    sync.Mutex
 	line  []byte // that is not at its end
@@ -80,7 +80,7 @@ type tail struct {
 	crash string // first line of a crash
 }
 
-// mostLine bounds what is kept of a line, in bytes.
+// mostLine limits the part of a line that is kept, in bytes.
 const mostLine = 1 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -97,7 +97,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// endLine takes the line that is at its end.
+// endLine processes a completed line.
 func (t *tail) endLine() {
 	line := string(bytes.TrimSpace(t.line))
 	t.line = t.line[:0]
@@ -110,7 +110,7 @@ func (t *tail) endLine() {
 	}
 }
 
-// String is the first line of a crash, or else the last line.
+// String returns the first line of a crash, or otherwise the last line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,24 +16,24 @@ import (
 	"stroppy/internal/history"
 )
 
-// pieceSize is how much of a recording goes into one message.
+// pieceSize is the size of the part of a recording in one message.
 const pieceSize = 1 << 20
 
-// window is how many pieces are sent before the first of them is acknowledged.
+// window is the number of pieces sent before the first is acknowledged.
 const window = 8
 
-// resumeLimit bounds how long the upload of a recording may stand still, connected or not.
+// resumeLimit limits the time without progress of an upload, connected or not.
 const resumeLimit = time.Minute
 
-// resumeEvery is how long a worker waits before it connects again.
+// resumeEvery is the time that a worker waits before it reconnects.
 const resumeEvery = 200 * time.Millisecond
 
-// growEvery is how often a worker looks for more of its recording while it records.
+// growEvery is the interval in which a worker looks for more of its growing recording.
 const growEvery = time.Second
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// upload is a recording that arrives in pieces, on one connection after another.
+// upload is a recording that arrives in pieces, over one connection after another.
 type upload struct {
 	path string
 
@@ -45,14 +45,14 @@ type upload struct {
 	last    time.Time // when something came; zero: nothing has
 }
 
-// is says what has come.
+// is returns what has arrived.
 func (u *upload) is() ack {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.ack
 }
 
-// stoodStill is how long nothing has come.
+// stoodStill returns the time since the last progress.
 func (u *upload) stoodStill(since time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,11 +73,11 @@ func (u *upload) close() {
 	}
 }
 
-// errPiece says that what came cannot be a part of the recording.
+// errPiece means that received data cannot belong to the recording.
 var errPiece = errors.New("a piece of it was altered, lost or sent twice")
 
-// take takes what a connection brings until that ends; only what is wrong with a piece is an
-// error. It ends the connection before, and is ended by the next.
+// take receives the pieces of a connection until it ends. Only an invalid piece is an error. It ends the
+// previous connection; the next one ends it.
 func (u *upload) take(ch *channel) error {
 	u.mu.Lock()
 	if u.channel != nil {
@@ -115,7 +115,7 @@ func (u *upload) take(ch *channel) error {
 	return nil
 }
 
-// add takes the next piece. One that is missing, doubled or altered is an error.
+// add adds the next piece. A missing, repeated or altered piece is an error.
 func (u *upload) add(p *piece) (err error) {
 	if u.ack.Whole {
 		return fmt.Errorf("%w: it came after the last one", errPiece)
@@ -165,10 +165,10 @@ type sender struct {
 	acked   ack
 }
 
-// errDisagree ends an upload: sending again does not help.
+// errDisagree ends an upload for which a retry does not help.
 var errDisagree = errors.New("the run has something else than was sent")
 
-// run returns when the coordinator has all, or cannot be reached for so long.
+// run returns when the coordinator has everything, or was unreachable for too long.
 func (s *sender) run(ctx context.Context) (err error) {
 	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest)); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s *sender) run(ctx context.Context) (err error) {
 	}
 }
 
-// once goes on from what the coordinator has, on a new connection.
+// once continues from the coordinator's state on a new connection.
 func (s *sender) once(ctx context.Context) error {
 	ch, err := s.connect(ctx)
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *sender) once(ctx context.Context) error {
 	return s.pieces(ctx, ch, acks, failed)
 }
 
-// agree takes up what the coordinator has, which has to be a beginning of the recording.
+// agree verifies the coordinator's state, which must be a beginning of the recording.
 func (s *sender) agree(m *message) error {
 	if m.Refused != "" {
 		return fmt.Errorf("%w: %s", errDisagree, m.Refused)
@@ -264,7 +264,7 @@ func (s *sender) closed() bool {
 	}
 }
 
-// sending is how far a sender is on one connection.
+// sending is the progress of a sender on one connection.
 type sending struct {
 	at     ack   // that all of what was sent would have
 	sent   []ack // that are to come, in order
@@ -272,7 +272,7 @@ type sending struct {
 	buffer []byte
 }
 
-// pieces sends what the coordinator does not have. It acknowledges piece by piece.
+// pieces sends what the coordinator lacks. Each piece is acknowledged.
 func (s *sender) pieces(ctx context.Context, ch *channel, acks <-chan *message, failed <-chan error) error {
 	now := sending{at: s.acked, buffer: make([]byte, pieceSize)}
 	for !s.acked.Whole {
@@ -293,7 +293,7 @@ func (s *sender) pieces(ctx context.Context, ch *channel, acks <-chan *message, 
 	return nil
 }
 
-// read returns the next piece to send; nil is none yet.
+// read returns the next piece to send, or nil if there is none yet.
 func (s *sender) read(now *sending) (*piece, error) {
 	closed := s.closed() // before the file is read
 	if len(now.sent) == window || now.at.Whole || !closed && time.Now().Before(now.next) {
@@ -319,7 +319,7 @@ func (s *sender) read(now *sending) (*piece, error) {
 	return p, nil
 }
 
-// await waits for an acknowledgement, or for more to send.
+// await waits for an acknowledgement or for more data.
 func (s *sender) await(ctx context.Context, now *sending, acks <-chan *message, failed <-chan error) error {
 	var grown <-chan time.Time
 	var complete <-chan struct{}
@@ -347,7 +347,7 @@ func (s *sender) await(ctx context.Context, now *sending, acks <-chan *message, 
 	return nil
 }
 
-// copyTo adds the recording in a folder to that of the run.
+// copyTo adds the recording in a folder to the run's.
 func (c *Coordinator) copyTo(into *history.Writer, w *member, folder string, zero time.Time) error {
 	reader, err := history.Open(folder)
 	if err != nil {

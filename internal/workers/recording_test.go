@@ -18,8 +18,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// TestPieces: of a recording nothing can be left out, doubled, altered or added on its way.
-func TestPieces(t *testing.T) {
+// TestAlteredUploadsAreRefused checks that no piece of a recording can be omitted, repeated, altered or
+// added.
+func TestAlteredUploadsAreRefused(t *testing.T) {
 	encoder, err := zstd.NewWriter(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// uploading sends a file over pipes to a coordinator's end, which is serve.
+// uploading sends a file over pipes to serve, the coordinator's end.
 func uploading(t *testing.T, path string, complete chan struct{}, serve func(n int, ch *channel), cuts ...int) error {
 	t.Helper()
 	n := 0
@@ -101,7 +102,7 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// recordedFile is a file of so many random bytes.
+// recordedFile returns a file with random bytes.
 func recordedFile(t *testing.T, size int) (path string, data []byte) {
 	t.Helper()
 	data = make([]byte, size)
@@ -178,7 +179,7 @@ func drain(ch *channel) {
 	}
 }
 
-// TestLyingCoordinator: a worker does not believe that something was kept which it has not sent.
+// TestLyingCoordinator checks that a worker refuses an acknowledgement of data that it has not sent.
 func TestLyingCoordinator(t *testing.T) {
 	path, data := recordedFile(t, 3*pieceSize)
 	sum := func(n int) uint32 { return crc32.Checksum(data[:n], castagnoli) }
@@ -220,7 +221,7 @@ func TestLyingCoordinator(t *testing.T) {
 	}
 }
 
-// TestLyingWorker: what is no piece ends the upload, and the worker hears why.
+// TestLyingWorker checks that an invalid message ends the upload and that the worker learns why.
 func TestLyingWorker(t *testing.T) {
 	for name, m := range map[string]*message{
 		"replayed": {Recording: &piece{Offset: 5, Sum: 1}}, "no piece": {Over: true}, "without a checksum": {Recording: &piece{Data: []byte("plain")}},

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/run"
 )
 
-// elsewhere is a clock of another machine: its name, and how far it is ahead.
+// elsewhere is the clock of another machine, with its name and its lead.
 type elsewhere struct {
 	name  string
 	ahead time.Duration
@@ -27,7 +27,7 @@ func (e elsewhere) clock(t time.Time) (string, int64, bool) {
 	return e.name, at + int64(e.ahead), known
 }
 
-// joint is a coordinator whose workers join by themselves, and what became of these.
+// joint is a coordinator with workers that join by themselves, and their results.
 type joint struct {
 	c       *Coordinator
 	token   string
@@ -35,7 +35,7 @@ type joint struct {
 	ended   []chan error
 }
 
-// joining starts a worker, whose index is -1 for any.
+// joining starts a worker; index -1 means any.
 func (f *joint) joining(t *testing.T, e elsewhere, index int) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -69,7 +69,7 @@ func gathering(t *testing.T, settings string, read func(time.Time) int64, clocks
 	return f
 }
 
-// recordsOf are the transactions of a history by client.
+// recordsOf returns the transactions of a history by client.
 func recordsOf(t *testing.T, dir string) (map[uint64][]history.Transaction, history.Header) {
 	t.Helper()
 	r, err := history.Open(dir)
@@ -87,10 +87,9 @@ func recordsOf(t *testing.T, dir string) (map[uint64][]history.Transaction, hist
 	return all, r.Header()
 }
 
-// TestFromElsewhere: workers with other clocks take part; their times are put on the clock of the
-// run, in order and as exactly as is said, whatever those clocks show, and however fast that of the
-// run goes within the bound.
-func TestFromElsewhere(t *testing.T) {
+// TestWorkersOfOtherMachines checks that times of workers with other clocks are converted in order and within
+// the stated error, for any clocks and drift within the bound.
+func TestWorkersOfOtherMachines(t *testing.T) {
 	began := time.Now()
 	drifting := func(t time.Time) int64 {
 		since := int64(t.Sub(began))
@@ -156,7 +155,7 @@ func TestFromElsewhere(t *testing.T) {
 	}
 }
 
-// of is which worker has a client.
+// of returns the worker of a client.
 func (f *joint) of(client uint64) int {
 	for i, w := range f.c.members {
 		if int(client) >= w.first && int(client) < w.first+w.clients {
@@ -166,8 +165,9 @@ func (f *joint) of(client uint64) int {
 	return 0
 }
 
-// TestRefused: who may not join hears why, and the run waits for others.
-func TestRefused(t *testing.T) {
+// TestRefusedWorkersLearnWhy checks that a refused process gets the reason, and that the run waits for
+// others.
+func TestRefusedWorkersLearnWhy(t *testing.T) {
 	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
 	joined := make(chan string, 4)
@@ -218,8 +218,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTooFew: a run whose workers do not come says how many did, and what to do.
-func TestTooFew(t *testing.T) {
+// TestTooFewWorkers checks the error if workers do not join: it contains their number and advice.
+func TestTooFewWorkers(t *testing.T) {
 	_, err := Start(t.Context(), Options{Count: 2, Version: "test", Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Wait: 100 * time.Millisecond})
 	if err == nil || !strings.Contains(err.Error(), "0 of 2 workers have joined: waited 100ms") || !strings.Contains(err.Error(), "--workers-wait") {
 		t.Errorf("it ends with %v", err)
@@ -232,7 +232,7 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
-// relay passes connections on, and cuts all of them off when it is asked to.
+// relay forwards connections and can cut them all.
 type relay struct {
 	l    net.Listener
 	to   string
@@ -291,8 +291,8 @@ func (r *relay) cut() {
 	r.live = nil
 }
 
-// TestCutOffWhileCollecting: a worker whose connections all end while its recording is collected
-// joins again, and nothing is missing.
+// TestCutOffWhileCollecting checks that a worker whose connections end during the collection joins again, and
+// that nothing is missing.
 func TestCutOffWhileCollecting(t *testing.T) {
 	f := &joint{token: NewToken()}
 	listening, started := make(chan string, 1), make(chan error, 1)
@@ -327,9 +327,9 @@ func TestCutOffWhileCollecting(t *testing.T) {
 	}
 }
 
-// TestLostElsewhere: of a worker that is gone during the load phase nearly all is recorded, because
-// it has sent it already, and the run says which it was.
-func TestLostElsewhere(t *testing.T) {
+// TestLostWorkerHasSentItsRecords checks that most records of a worker lost during the load phase exist, and
+// that the run names it.
+func TestLostWorkerHasSentItsRecords(t *testing.T) {
 	f := gathering(t, "endless", nil, elsewhere{"east", 0}, elsewhere{"west", 0})
 	g, dir := loadPhase(t, f.c, 4, nil)
 	time.AfterFunc(4500*time.Millisecond, func() { _ = f.c.members[1].channel.Close() })
@@ -347,9 +347,9 @@ func TestLostElsewhere(t *testing.T) {
 	}
 }
 
-// TestMayBeLost: as many workers as may be lost end nothing; the recording says whose is cut off, and
-// has all of the others.
-func TestMayBeLost(t *testing.T) {
+// TestAllowedLossesDoNotEndTheRun checks that losses within the limit do not end the run, that the recording
+// marks them, and that it is complete otherwise.
+func TestAllowedLossesDoNotEndTheRun(t *testing.T) {
 	c := gathered(t, 3, "endless")
 	c.options.Lost = 1
 	var lost []error

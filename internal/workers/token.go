@@ -19,27 +19,27 @@ import (
 	"time"
 )
 
-// A token is what a run and its workers know each other by: whoever has it may join, and knows
-// the key of the coordinator, which follows from it. It is never sent.
+// A token authenticates a run and its workers to each other. Its holder may join and knows the coordinator's
+// key, which is derived from it. It is never sent.
 
-// The bounds of a token's length. What its key follows from can be tried out by whoever sees the
-// certificate, so that a token has to be random: half of the least length is enough of that.
+// These constants limit the length of a token. A reader of the certificate can test guesses, so a token must
+// be random; half of the minimal length is sufficient for that.
 const (
 	leastToken = 32
 	mostToken  = 1024
 )
 
-// joinLimit bounds how long a connection may take to prove itself.
+// joinLimit limits the time for a connection to prove itself.
 const joinLimit = 10 * time.Second
 
-// NewToken draws a token.
+// NewToken returns a random token.
 func NewToken() string {
 	token := make([]byte, 32)
 	_, _ = rand.Read(token) // which never fails (crypto/rand)
 	return base64.RawURLEncoding.EncodeToString(token)
 }
 
-// CheckToken says what is wrong with a token that somebody else has made.
+// CheckToken returns an error if a user's token is invalid.
 func CheckToken(token string) error {
 	switch {
 	case token == "":
@@ -54,8 +54,8 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// identity is what follows from a token, by HKDF (RFC 5869): the coordinator's key, with a
-// certificate for it, and what a worker proves by that it has the token.
+// identity holds what is derived from a token with HKDF (RFC 5869): the coordinator's key with its
+// certificate, and a worker's proof of the token.
 type identity struct {
 	certificate tls.Certificate
 	key         ed25519.PublicKey
@@ -81,7 +81,7 @@ func identityOf(token string) (*identity, error) {
 	return &identity{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, public, proof}, nil
 }
 
-// admit makes a channel of a connection whose other side has the token.
+// admit returns a channel for a connection whose other side has the token.
 func (i *identity) admit(conn net.Conn) (*channel, error) {
 	secured := tls.Server(conn, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate}})
 	proof := make([]byte, len(i.proof))
@@ -90,7 +90,7 @@ func (i *identity) admit(conn net.Conn) (*channel, error) {
 		_, err = io.ReadFull(secured, proof)
 	}
 	if err == nil && subtle.ConstantTimeCompare(proof, i.proof) != 1 {
-		err = errors.New("its token is another run's")
+		err = errors.New("its token belongs to another run")
 	}
 	if err == nil {
 		err = secured.SetDeadline(time.Time{})
@@ -102,10 +102,10 @@ func (i *identity) admit(conn net.Conn) (*channel, error) {
 	return newChannel(secured), nil
 }
 
-// errOther says that whoever answers does not have the token.
+// errOther means that the other side does not have the token.
 var errOther = errors.New("whoever answers there has another token than this worker: give the run's own")
 
-// join connects to the coordinator that has the same token.
+// join connects to the coordinator with the same token.
 func (i *identity) join(ctx context.Context, address string) (*channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOthersDoNotJoin: who has not the token is not let in, keeps nobody waiting, and a worker takes
-// no other program for its run.
+// TestOthersDoNotJoin checks that a process without the token is refused without delaying others, and that a
+// worker refuses other programs.
 func TestOthersDoNotJoin(t *testing.T) {
 	token := NewToken()
 	ours, err := identityOf(token)
@@ -72,7 +72,7 @@ func TestOthersDoNotJoin(t *testing.T) {
 	_ = conn.Close()
 }
 
-// TestCheckToken: what is too short, too long or not to be typed is no token.
+// TestCheckToken checks tokens that are too short, too long or contain invalid characters.
 func TestCheckToken(t *testing.T) {
 	for token, want := range map[string]string{"": "empty", "abc": "3 characters", strings.Repeat("a", 2000): "2000 characters", strings.Repeat("a b", 20): "spaces", strings.Repeat("é", 20): "letters"} {
 		if err := CheckToken(token); err == nil || !strings.Contains(err.Error(), want) {

@@ -13,13 +13,13 @@ import (
 	"stroppy/internal/load"
 )
 
-// statusEvery is how often a worker says what it has done.
+// statusEvery is the interval of a worker's progress reports.
 const statusEvery = 100 * time.Millisecond
 
-// hereEvery is how often a worker says that it is there.
+// hereEvery is the interval of a worker's signs of life.
 const hereEvery = time.Second
 
-// Worker is what a process needs to be a worker.
+// Worker holds what a process needs to be a worker.
 type Worker struct {
 	Version string // of the program, which is the coordinator's too
 	Clock   Clock
@@ -27,12 +27,12 @@ type Worker struct {
 	Host    string        // what people call this machine
 	Index   int           // the number that it is to have, from 0; -1: any
 	Wait    time.Duration // for the run to be there; 0: it is
-	// Open opens a part of the clients.
+	// Open opens a share of the clients.
 	Open   func(ctx context.Context, a *Assignment) (*Opened, error)
 	Joined func(number int) // called once it has joined; may be nil
 }
 
-// errEnded ends a worker whose coordinator is gone, or ends it.
+// errEnded ends a worker whose coordinator is gone or ends it.
 var errEnded = errors.New("the run has ended without this worker")
 
 // session is a worker that has joined a run.
@@ -50,8 +50,8 @@ type session struct {
 	lost     chan struct{}
 }
 
-// Join takes part in the run at address, and returns when that has all that was done. An
-// error was reported to the run, where it could be.
+// Join takes part in the run at address, and returns when the run has all results. Errors are reported to the
+// run if possible.
 func (w *Worker) Join(ctx context.Context, address, token string) error {
 	identity, err := identityOf(token)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *Worker) Join(ctx context.Context, address, token string) error {
 	return nil
 }
 
-// enter joins the run, as soon as it is there.
+// enter joins the run as soon as it is reachable.
 func (s *session) enter(ctx context.Context) error {
 	until := time.Now().Add(s.Wait)
 	for {
@@ -98,7 +98,7 @@ func (s *session) enter(ctx context.Context) error {
 	}
 }
 
-// introduce says who joins, and hears whether it may.
+// introduce introduces the worker and waits for the answer.
 func (s *session) introduce() error {
 	err := s.send(&message{Hello: &hello{Version: s.Version, PID: os.Getpid(), Host: s.Host, Clock: s.clock.name, Index: s.Index}})
 	var m *message
@@ -120,7 +120,7 @@ func (s *session) introduce() error {
 	return fmt.Errorf("join the run at %s: %w", s.address, err)
 }
 
-// further is one more connection to the run.
+// further opens another connection to the run.
 func (s *session) further(ctx context.Context, purpose purpose) (*channel, error) {
 	ch, err := s.identity.join(ctx, s.address)
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *session) further(ctx context.Context, purpose purpose) (*channel, error
 	return ch, nil
 }
 
-// compareClock has the worker's clock compared until ctx ends.
+// compareClock answers clock comparisons until ctx ends.
 func (s *session) compareClock(ctx context.Context) {
 	for ctx.Err() == nil {
 		if ch, err := s.further(ctx, exchanges); err == nil {
@@ -149,7 +149,7 @@ func (s *session) compareClock(ctx context.Context) {
 	}
 }
 
-// hear takes orders. The end of the connection is the end of the run, but for an upload.
+// hear receives orders. The end of the connection is the end of the run, except during an upload.
 func (s *session) hear(ctx context.Context, cancel context.CancelCauseFunc) {
 	for {
 		m, err := s.receive()
@@ -167,8 +167,8 @@ func (s *session) hear(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// sayHere says that the worker is there until ctx ends: one that stands still, or whose
-// machine does, is found by its silence.
+// sayHere sends signs of life until ctx ends. A worker or machine that has stopped is detected by its
+// silence.
 func sayHere(ctx context.Context, c *channel) {
 	ticker := time.NewTicker(hereEvery)
 	defer ticker.Stop()
@@ -235,12 +235,12 @@ func (s *session) work(ctx context.Context) (err error) {
 	return s.finish(ctx)
 }
 
-// startSending begins the upload.
+// startSending starts the upload.
 func (s *session) startSending(ctx context.Context) {
 	go func() { s.sent <- s.sending.run(ctx) }()
 }
 
-// finish waits until the coordinator has all.
+// finish waits until the coordinator has everything.
 func (s *session) finish(ctx context.Context) error {
 	whole, lost := false, s.lost
 	for { // an order to stop may cross the result
@@ -270,7 +270,7 @@ func (s *session) finish(ctx context.Context) error {
 	}
 }
 
-// generate is the worker's part of the load phase.
+// generate runs the worker's part of the load phase.
 func (s *session) generate(ctx context.Context, part *Opened, begin *start) (err error) {
 	o := part.Options
 	o.Start = s.clock.base.Add(time.Duration(begin.At - s.clock.at))
@@ -301,7 +301,7 @@ func (s *session) generate(ctx context.Context, part *Opened, begin *start) (err
 	return s.send(sent)
 }
 
-// drive runs the driver, which the coordinator's orders end, and reports what it does.
+// drive runs the driver, which the coordinator's orders end, and reports its progress.
 func (s *session) drive(ctx context.Context, driver *load.Driver, release func()) (*load.Result, error) {
 	driving, stop := context.WithCancel(ctx)
 	defer stop()

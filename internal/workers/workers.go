@@ -1,8 +1,7 @@
-// Package workers spreads the clients of one load phase over several processes. A
-// coordinator, which is the process of the run, starts the workers or lets them join from
-// other machines, has each open its part of the clients, starts all at one moment, adds up what
-// they do, and collects their recordings into that of the run, with their times on its own
-// clock. It knows neither databases nor workloads.
+// Package workers spreads the clients of one load phase over several processes. The coordinator is the
+// process of the run. It starts the workers, or lets them join from other machines, assigns a share of the
+// clients to each, starts all at the same time, adds up their results, and merges their recordings with times
+// on its own clock. The package is independent of databases and workloads.
 package workers
 
 import (
@@ -16,7 +15,7 @@ import (
 	"stroppy/internal/load"
 )
 
-// Assignment is what a worker has to know to open its part of the clients.
+// Assignment is what a worker needs to open its share of the clients.
 type Assignment struct {
 	First, Clients int    // of the clients that are its own
 	All            int    // clients of all workers together
@@ -26,17 +25,16 @@ type Assignment struct {
 	Run            uint64 // the run number that the coordinator has taken
 }
 
-// Opened is a worker's part of the load phase before it begins.
+// Opened is a worker's part of the load phase before its beginning.
 type Opened struct {
-	// Options are those of the load phase but for Start, History, Ended and Connected.
+	// Options are those of the load phase without Start, History, Ended and Connected.
 	Options load.Options
 	Header  history.Header
 	Servers []string // of the clients, HOST:PORT; empty: not known
 	Close   func() error
 }
 
-// message is what goes between coordinator and worker; one field is set, or none in what only
-// says that a worker is there.
+// message is one message between coordinator and worker. One field is set, or none for a sign of life.
 type message struct {
 	Hello     *hello      // of a worker, the first one
 	Welcome   *welcome    // to a worker, the answer
@@ -58,7 +56,7 @@ type message struct {
 	Done      bool   // to a worker: all has arrived
 }
 
-// hello is what a worker says first on a connection, which has the token.
+// hello is a worker's first message on a connection that has proved the token.
 type hello struct {
 	Version string
 	PID     int
@@ -66,7 +64,7 @@ type hello struct {
 	Clock   string // on which clock Start is given; empty: the system does not say
 	Index   int    // the number that it is to have, from 0; -1: any
 
-	// Of a further connection: what it is for, and the Key of the worker's Welcome.
+	// For a further connection: its purpose, and the Key of the worker's Welcome.
 	For purpose
 	Key string
 }
@@ -79,7 +77,7 @@ const (
 	uploads           // of the recording
 )
 
-// welcome takes a worker in.
+// welcome admits a worker.
 type welcome struct {
 	Number int
 	Key    string // by which its further connections are known
@@ -92,8 +90,8 @@ type ready struct {
 	Servers []string
 }
 
-// start is the zero of the history's times, in nanoseconds on the worker's clock, and how long
-// after it the load phase begins.
+// start holds the zero of the history's times in nanoseconds on the worker's clock, and the delay until the
+// load phase begins.
 type start struct {
 	At int64
 	In time.Duration
@@ -113,14 +111,14 @@ type piece struct {
 	Last   bool
 }
 
-// ack says how much of a recording has come, and is kept.
+// ack states how much of a recording was received and kept.
 type ack struct {
 	Offset int64
 	Sum    uint32 // CRC-32C of it
 	Whole  bool   // the last piece too
 }
 
-// channel sends messages and receives them. Any goroutine may send; one receives.
+// channel sends and receives messages. Any goroutine may send; one receives.
 type channel struct {
 	net.Conn
 	mu      sync.Mutex
@@ -132,8 +130,8 @@ func newChannel(conn net.Conn) *channel {
 	return &channel{Conn: conn, encoder: gob.NewEncoder(conn), decoder: gob.NewDecoder(conn)}
 }
 
-// silence bounds how long the other side may take nothing, and a worker say nothing. Each
-// says something every second, whatever it does.
+// silence limits the time for which the other side may accept nothing, and for which a worker may send
+// nothing. Each side sends something every second.
 const silence = 30 * time.Second
 
 func (c *channel) send(m *message) error {
@@ -158,8 +156,8 @@ func (c *channel) greeting() (*message, error) {
 	return m, err
 }
 
-// OwnFolder is the folder below a worker's own in which it records.
+// OwnFolder is the subfolder of a worker's folder in which it records.
 const OwnFolder = "recorded"
 
-// errClock says why a worker that the run has started cannot take part.
+// errClock is the error of a started worker with another clock.
 var errClock = errors.New("its clock is not that of this process, so that times could not be compared: run the workers on the machine of the run")

@@ -16,10 +16,11 @@ import (
 	"stroppy/internal/run"
 )
 
-// asWorker has the folder of the process that this test's program is as a worker.
+// asWorker is the environment variable with the folder of a process that runs this test's program as a
+// worker.
 const asWorker = "TEST_WORKER_FOLDER"
 
-// TestMain is a worker where a test has started it as one.
+// TestMain runs a worker if a test has started the process as one.
 func TestMain(m *testing.M) {
 	folder := os.Getenv(asWorker)
 	if folder == "" {
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 
 const kindTransfer = 1 * history.Numbered
 
-// standIn stands in for a client of a workload: it commits after a millisecond.
+// standIn replaces a client of a workload. It commits after a millisecond.
 type standIn struct {
 	number, made uint64
 }
@@ -56,13 +57,13 @@ func (c *standIn) ResolveUnknown(context.Context, *history.Transaction) error { 
 func (c *standIn) Reset(context.Context) error                                { return nil }
 func (c *standIn) Close() error                                               { return nil }
 
-// header is that of the test's run.
+// header returns the header of the test's run.
 func header(clients int) history.Header {
 	return history.Header{Workload: "test", LoadID: "L", Run: 7, Clients: clients, Kinds: []history.Declared{history.Kind(kindTransfer).Named("transfer")}}
 }
 
-// openStandIns opens a part of the clients: the settings say how many transactions all
-// together do, 0 for until they are stopped, and what is wrong.
+// openStandIns opens a share of the clients. The settings state the total number of transactions (0: until
+// stopped) and what fails.
 func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
 	o := load.Options{First: a.First, All: a.All, Kinds: header(0).Kinds, Count: 1000}
 	part := &Opened{Header: header(a.All), Close: func() error { return nil }}
@@ -82,13 +83,13 @@ func openStandIns(_ context.Context, a *Assignment) (*Opened, error) {
 	return part, nil
 }
 
-// gathered starts workers that take the settings.
+// gathered starts workers with the settings.
 func gathered(t *testing.T, count int, settings string) *Coordinator {
 	t.Helper()
 	return gatheredBy(t, count, settings, 0)
 }
 
-// gatheredBy starts workers that are lost after a silence; 0 is the usual one.
+// gatheredBy starts workers that are lost after a silence; 0 is the default.
 func gatheredBy(t *testing.T, count int, settings string, silence time.Duration) *Coordinator {
 	t.Helper()
 	dir, token := filepath.Join(t.TempDir(), "workers"), NewToken()
@@ -117,7 +118,7 @@ func gatheredBy(t *testing.T, count int, settings string, silence time.Duration)
 	return c
 }
 
-// loadPhase connects so many clients and returns their load phase, and what it records.
+// loadPhase connects clients and returns their load phase and its recording.
 func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Generator, string) {
 	t.Helper()
 	servers, err := c.Connect(t.Context(), header(clients))
@@ -138,7 +139,7 @@ func loadPhase(t *testing.T, c *Coordinator, clients int, ended func()) (*Genera
 	return c.Generator(load.Options{Start: time.Now(), History: writer, Ended: ended}), dir
 }
 
-// recorded are the sequences by client, and whether the recording is complete.
+// recorded returns the sequence numbers by client, and whether the recording is complete.
 func recorded(t *testing.T, dir string) (map[uint64][]uint64, bool) {
 	t.Helper()
 	r, err := history.Open(dir)

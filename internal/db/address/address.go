@@ -1,7 +1,6 @@
-// Package address reads the URLs of databases that name several servers, which
-// net/url does not take: SCHEME://[user:password@]h1[:port],h2,h3[/…][?name=value].
-// No error repeats a password, nor what may be a piece of one because a special
-// character in it was taken for the end of the servers.
+// Package address parses the URLs of databases with several servers, which net/url does not support:
+// SCHEME://[user:password@]h1[:port],h2,h3[/…][?name=value]. No error contains a password, or a possible part
+// of one that was split at a special character.
 package address
 
 import (
@@ -15,7 +14,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Read returns what parse makes of a URL. Its error is a *db.Error of op that no server gave.
+// Read returns the result of parse for a URL. The error is a *db.Error of op without a server's answer.
 func Read[C any](op, url string, parse func(string) (C, error)) (C, error) {
 	c, err := parse(url)
 	if err != nil {
@@ -24,7 +23,7 @@ func Read[C any](op, url string, parse func(string) (C, error)) (C, error) {
 	return c, nil
 }
 
-// Style is how the URLs of one database are written.
+// Style describes the URLs of one database.
 type Style struct {
 	Product string // as its errors name it, such as etcd
 	Server  string // what one of the servers is called there, such as node
@@ -32,15 +31,14 @@ type Style struct {
 	Form    string // what to write, such as etcd://HOST:PORT,HOST:PORT
 }
 
-// Errorf is an error of a URL, which begins with what was being done.
+// Errorf returns an error about a URL that begins with the operation.
 func (s *Style) Errorf(format string, args ...any) error {
 	return fmt.Errorf("read the %s URL: %w", s.Product, fmt.Errorf(format, args...))
 }
 
-// UnescapedError says that a special character stands in a URL as it is, so that
-// it is not known where a name or password ends. Nothing of the URL is in it, and
-// its placeholders are in capitals: whoever takes a password out of a text must
-// not find it in these words.
+// UnescapedError reports an unescaped special character in a URL, so that the end of the name or password is
+// not known. It contains no part of the URL. Its placeholders are in capitals, so that code that removes
+// passwords from texts does not find one.
 type UnescapedError struct {
 	Form string // what to write, such as etcd://HOST:PORT,HOST:PORT
 }
@@ -49,15 +47,15 @@ func (e *UnescapedError) Error() string {
 	return "write " + e.Form + ", with each of / ? # @ % in USER or PASSWORD as %2F %3F %23 %40 %25"
 }
 
-// Unescaped says of what stands behind SCHEME:// that a special character of the
-// user or the password ended the servers early: an @ follows the first / ? or #. An
-// @ that belongs there is written as %40.
+// Unescaped reports whether a special character in the user or the password ended the servers early: an @
+// follows the first / ? or #. An @ in a user or a password must be written as %40. rest is the text after
+// SCHEME://.
 func Unescaped(rest string) bool {
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// URL is what stands in a URL between SCHEME:// and the parameters.
+// URL is the part of a URL between SCHEME:// and the parameters.
 type URL struct {
 	Account        bool // an @ stands before the servers
 	User, Password string
@@ -65,7 +63,7 @@ type URL struct {
 	Path           string   // after the first /
 }
 
-// Parse reads what stands behind SCHEME://, of which the parameters go to options.
+// Parse parses the text after SCHEME:// and passes the parameters to options.
 func (s *Style) Parse(text string, options Options) (u URL, err error) {
 	if Unescaped(text) {
 		return u, s.Errorf("%w", &UnescapedError{s.Form})
@@ -89,8 +87,7 @@ func (s *Style) Parse(text string, options Options) (u URL, err error) {
 	return u, s.Read(query, options)
 }
 
-// servers reads a list of servers with commas between them and completes each
-// with the port: host:port.
+// servers parses a list of servers separated by commas, and adds the default port to each.
 func (s *Style) servers(list string) ([]string, error) {
 	var all []string
 	for text := range strings.SplitSeq(list, ",") {

@@ -13,13 +13,13 @@ import (
 	"stroppy/internal/spelling"
 )
 
-// Option reads the value of a parameter. Its error continues the sentence "name=value".
+// Option parses the value of a parameter. Its error continues the sentence "name=value".
 type Option func(value string) error
 
-// Options are the parameters that a URL may have.
+// Options holds the parameters that a URL may have.
 type Options map[string]Option
 
-// Read reads what stands after the question mark: known names, each at most once.
+// Read parses the text after the question mark. Names must be known and occur at most once.
 func (s *Style) Read(query string, options Options) error {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -41,8 +41,7 @@ func (s *Style) Read(query string, options Options) error {
 	return nil
 }
 
-// Known says what there is in place of a name that is none of the known ones. are begins
-// their list.
+// Known returns a clause with the known names, for an unknown one. are begins the list.
 func Known(name, are string, known []string) string {
 	all := are + " " + strings.Join(known, ", ")
 	if near, found := spelling.Near(name, known); found {
@@ -51,7 +50,7 @@ func Known(name, are string, known []string) string {
 	return all
 }
 
-// Text takes any value.
+// Text returns an option for any value.
 func Text(to *string) Option {
 	return func(value string) error {
 		*to = value
@@ -59,7 +58,7 @@ func Text(to *string) Option {
 	}
 }
 
-// Time is a time from least to an hour.
+// Time returns an option for a time from least to one hour.
 func Time(to *time.Duration, least time.Duration) Option {
 	const most = time.Hour
 	return func(value string) error {
@@ -72,7 +71,7 @@ func Time(to *time.Duration, least time.Duration) Option {
 	}
 }
 
-// Choice is one of two words, of which no is the default.
+// Choice returns an option for one of two words; no is the default.
 func Choice(to *bool, no, yes string) Option {
 	return func(value string) error {
 		if value != no && value != yes {
@@ -83,7 +82,7 @@ func Choice(to *bool, no, yes string) Option {
 	}
 }
 
-// Word is one of the words, in lower or upper case.
+// Word returns an option for one of the words in lower or upper case.
 func Word(to *string, words ...string) Option {
 	return func(value string) error {
 		if *to = strings.ToLower(value); !slices.Contains(words, *to) {
@@ -93,7 +92,7 @@ func Word(to *string, words ...string) Option {
 	}
 }
 
-// Number is a whole number from least to most, which counts what.
+// Number returns an option for an integer from least to most; what names the thing that it counts.
 func Number[T int | int64 | uint64](to *T, what string, least, most T) Option {
 	return func(value string) error {
 		n, err := strconv.ParseUint(value, 10, 64)
@@ -105,7 +104,7 @@ func Number[T int | int64 | uint64](to *T, what string, least, most T) Option {
 	}
 }
 
-// Share is a number from 0 to 1.
+// Share returns an option for a number from 0 to 1.
 func Share(to *float64) Option {
 	return func(value string) error {
 		share, err := strconv.ParseFloat(value, 64)

@@ -19,25 +19,24 @@ import (
 )
 
 const (
-	// loaders is how many connections insert at once. Four were faster than one COPY
-	// by three times.
+	// loaders is the number of connections that insert concurrently. Four were three times as fast as one
+	// COPY.
 	loaders = 4
-	// insertRows and insertBytes are about what one INSERT has: more rows cost less each,
-	// and a message has at most 16 MiB.
+	// insertRows and insertBytes are the approximate limits of one INSERT. More rows cost less each, and a
+	// message has at most 16 MiB.
 	insertRows, insertBytes = 5000, 1 << 20
-	// splitRows is about how many rows of a table that is loaded in the order of its key
-	// come between two splits.
+	// splitRows is the approximate number of rows between two splits of a table that is loaded in key order.
 	splitRows = 100_000
-	// dropLimit bounds the removal of a table whose load failed: a cluster that has lost a
-	// majority answers nothing.
+	// dropLimit limits the removal of a table after a failed load, because a cluster without a majority does
+	// not answer.
 	dropLimit = 15 * time.Second
 )
 
-// BulkLoad loads rows with large INSERTs on several connections. No transaction holds all
-// of them, because one that large costs more than all of its parts, and none holds DDL
-// (https://www.cockroachlabs.com/docs/stable/online-schema-changes, "Limitations"). To keep
-// the promise of all or nothing, the table is dropped after a failure if it was not there
-// before. Only if this program or the cluster dies can it be left behind.
+// BulkLoad loads rows with large INSERTs on several connections. It uses no single transaction, because a
+// large one costs more than its parts, and no transaction contains DDL
+// (https://www.cockroachlabs.com/docs/stable/online-schema-changes, "Limitations"). To load all or nothing, a
+// failure drops the table if it did not exist before. The table may remain only if this program or the
+// cluster dies.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := "load the table " + load.Table + " on " + d.Where()
 	if len(load.Columns) != len(load.Types) {
@@ -71,7 +70,7 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 	return 0, err
 }
 
-// fill inserts the rows, and returns how many the server took.
+// fill inserts the rows and returns the number that the server accepted.
 func (d *Database) fill(ctx context.Context, c *pgwire.Control, op string, load *db.BulkLoad) (int64, error) {
 	s, err := newSplitter(ctx, c, load)
 	if err != nil {
@@ -118,7 +117,7 @@ func (d *Database) fill(ctx context.Context, c *pgwire.Control, op string, load 
 	return source.Count, nil
 }
 
-// inserts writes the rows as INSERTs, each of which send gets with its first row.
+// inserts writes the rows as INSERTs and passes each to send with its first row.
 func inserts(load *db.BulkLoad, source *wire.Rows, send func(first []db.Value, statement string) error) error {
 	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
 	text, rows := []byte(head), 0
@@ -145,7 +144,7 @@ func inserts(load *db.BulkLoad, source *wire.Rows, send func(first []db.Value, s
 	return send(first, string(text[:len(text)-1]))
 }
 
-// appendRow appends the values of a row as SQL writes them.
+// appendRow appends the values of a row as SQL literals.
 func appendRow(dst []byte, types []db.Type, row []db.Value) []byte {
 	for i, t := range types {
 		if i > 0 {
@@ -165,7 +164,7 @@ func appendRow(dst []byte, types []db.Type, row []db.Value) []byte {
 	return dst
 }
 
-// quoted is a text as SQL writes it.
+// quoted returns a text as an SQL literal.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 // names runs a query and returns the first column of its rows.
@@ -180,8 +179,8 @@ func names(ctx context.Context, c *pgwire.Control, query string) (list []string,
 	return list, nil
 }
 
-// splitter splits a table while it is loaded, so that its rows are in several ranges, which
-// several nodes can serve. The rows have to come in the order of the key.
+// splitter splits a table during the load, so that its rows are in several ranges, which several nodes can
+// serve. Rows must arrive in key order.
 type splitter struct {
 	load  *db.BulkLoad
 	key   []int // the places of the key's columns in a row; none: no splits
@@ -210,9 +209,8 @@ func newSplitter(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*sp
 	return s, nil
 }
 
-// before splits the table at the first row of an INSERT, where enough came since the last
-// split. A server that refuses it, for want of a right or because it merges ranges by
-// itself, is not asked again.
+// before splits the table at the first row of an INSERT if enough rows came since the last split. If the
+// server refuses a split, because of a missing privilege or automatic merging, it is not asked again.
 func (s *splitter) before(ctx context.Context, c *pgwire.Control, first []db.Value) error {
 	if s.rows += insertRows; len(s.key) == 0 || s.rows <= splitRows {
 		return nil

@@ -1,5 +1,4 @@
-// Package cockroach is CockroachDB: what it adds to the protocol that package pgwire
-// speaks.
+// Package cockroach is the driver for CockroachDB: its additions to the protocol of package pgwire.
 package cockroach
 
 import (
@@ -30,10 +29,10 @@ var (
 	_ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 )
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error with which Open would refuse a URL without connecting.
 func CheckURL(url string) error { return pgwire.CheckURL(url, Flavor()) }
 
-// Open connects to a URL as pgwire.Open does, and reads back what each isolation is.
+// Open connects to a URL like pgwire.Open, and reads back the level of each isolation.
 func Open(ctx context.Context, url string) (*Database, error) {
 	flavor := Flavor()
 	d, err := pgwire.Open(ctx, url, flavor)
@@ -55,10 +54,10 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return &Database{Database: d, dialect: dialectOf(d.Version()), given: given}, nil
 }
 
-// readBack begins a transaction at an isolation and returns the one that it has; empty if
-// the server refuses it. Versions to 23.1 take the weaker names without a word and stay
-// serializable, and so do later ones where a cluster setting says so
-// (https://www.cockroachlabs.com/docs/stable/read-committed, "Enable READ COMMITTED isolation").
+// readBack begins a transaction at an isolation and returns the one that it has, or an empty string if the
+// server refuses it. Versions up to 23.1 accept weaker names but stay serializable, and so do later ones with
+// a cluster setting (https://www.cockroachlabs.com/docs/stable/read-committed, "Enable READ COMMITTED
+// isolation").
 func readBack(ctx context.Context, c *pgwire.Control, name string) (string, error) {
 	results, err := c.Conn.Exec(ctx, "BEGIN ISOLATION LEVEL "+name+"; SHOW transaction_isolation; ROLLBACK").ReadAll()
 	switch {
@@ -78,9 +77,8 @@ func readBack(ctx context.Context, c *pgwire.Control, name string) (string, erro
 
 const serializable = "serializable"
 
-// Flavor is CockroachDB's. Text is compared byte by byte. Of a transaction at serializable
-// real-time order is promised key by key alone, so that strict serializability is not
-// claimed.
+// Flavor returns CockroachDB's flavor. Text is compared bytewise. At serializable, real-time order is
+// promised only for each key, so strict serializability is not claimed.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
 		Name: "CockroachDB",
@@ -121,18 +119,17 @@ func Flavor() *pgwire.Flavor {
 	}
 }
 
-// maxText is half of what one message of a client may have
-// (sql.conn.max_read_buffer_message_size, 16 MiB).
+// maxText is half of the maximal size of a client's message (sql.conn.max_read_buffer_message_size, 16 MiB).
 const maxText = 8 << 20
 
-// number is the version's number in version(); empty if it has none.
+// number returns the version number in version(), or an empty string.
 func number(version string) string { return versionNumber.FindString(version) }
 
 var versionNumber = regexp.MustCompile(`v?\d+\.\d+[^ ]*`)
 
-// dialectOf is the dialect of a version. SELECT … FOR UPDATE locks from 20.1 on
-// (https://www.cockroachlabs.com/docs/releases/v20.1, "SELECT FOR UPDATE"); a version
-// without a number is taken for one that has it.
+// dialectOf returns the dialect of a version. SELECT … FOR UPDATE locks since 20.1
+// (https://www.cockroachlabs.com/docs/releases/v20.1, "SELECT FOR UPDATE"); a version without a number is
+// assumed to support it.
 func dialectOf(version string) *db.Dialect {
 	d := *Flavor().Dialect
 	year, _, _ := strings.Cut(strings.TrimPrefix(number(version), "v"), ".")
@@ -145,8 +142,8 @@ func dialectOf(version string) *db.Dialect {
 // Dialect implements db.SQL.
 func (d *Database) Dialect() *db.Dialect { return d.dialect }
 
-// Claim implements db.Database: the promise is that of the isolation which the server
-// gives to a transaction that asks for this name.
+// Claim implements db.Database. It returns the promise of the isolation that the server actually uses for
+// this name.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	asked, err := d.Database.Claim(name)
 	if err != nil {
@@ -159,8 +156,8 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return d.Database.Claim(given)
 }
 
-// Info names the version and the settings on which durability turns. A cluster setting that
-// this user may not see is left out.
+// Info returns the version and the settings that affect durability. Cluster settings that this user may not
+// see are omitted.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info, err := d.Database.Info(ctx)
 	if err != nil {
@@ -180,9 +177,8 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, err
 }
 
-// Footprint is the sum of the keys and values of the database's ranges, indexes and old
-// versions included, of one replica of each: what they take on a disk depends on its
-// compression. It needs the rights of an admin.
+// Footprint returns the size of the keys and values in the database's ranges, including indexes and old
+// versions, for one replica of each. Their size on disk depends on compression. It needs admin rights.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	err = d.Control(ctx, "ask "+d.Where()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, rangeBytes)

@@ -22,8 +22,8 @@ const (
 	v24 = "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15 21:28:29, go1.22.2 X:nocoverageredesign)"
 )
 
-// TestWrongProduct: each of the schemes refuses the servers of the other, and both refuse
-// what they do not know, with one sentence.
+// TestWrongProduct checks that each scheme refuses the other's servers, and that both refuse unknown ones,
+// with one sentence.
 func TestWrongProduct(t *testing.T) {
 	for _, tc := range []struct{ scheme, version, says string }{
 		{"cockroach", "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu", "the server is PostgreSQL: write postgres://"},
@@ -47,7 +47,8 @@ func TestWrongProduct(t *testing.T) {
 	}
 }
 
-// TestClaimsAreReadBack: what is claimed is what a transaction gets, whatever it asks for.
+// TestClaimsAreReadBack checks that the claim is the isolation that a transaction gets, not the one
+// requested.
 func TestClaimsAreReadBack(t *testing.T) {
 	source := Flavor().Isolations.Source
 	claim := func(name string, level isolation.Level) db.Claim {
@@ -97,7 +98,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestCodesHaveOneMeaning: no code is in two rows of the table.
+// TestCodesHaveOneMeaning checks that no code is in two rows of the table.
 func TestCodesHaveOneMeaning(t *testing.T) {
 	seen := map[string]bool{}
 	for _, code := range slices.Concat(slices.Collect(maps.Values(codes))...) {
@@ -108,9 +109,8 @@ func TestCodesHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// TestErrorsOfEachPhase: what an error means depends on whether the commit was under way.
-// The statement and the COMMIT travel together in the pipelined mode, and the statement
-// that fails keeps the COMMIT behind it from being carried out.
+// TestErrorsOfEachPhase checks that the meaning of an error depends on whether the commit was in progress. In
+// pipelined mode, the statement and the COMMIT are sent together, and a failed statement prevents the COMMIT.
 func TestErrorsOfEachPhase(t *testing.T) {
 	const update = "UPDATE t SET n = n + 1"
 	for code, want := range map[string]struct{ statement, commit db.Class }{
@@ -140,7 +140,7 @@ func TestErrorsOfEachPhase(t *testing.T) {
 	}
 }
 
-// TestConnectionThatEnds at a statement or at COMMIT.
+// TestConnectionThatEnds ends the connection during a statement or during COMMIT.
 func TestConnectionThatEnds(t *testing.T) {
 	const update = "UPDATE t SET n = n + 1"
 	for _, tc := range []struct {
@@ -160,8 +160,8 @@ func TestConnectionThatEnds(t *testing.T) {
 	}
 }
 
-// TestInserts: rows become INSERTs of bounded size, each with its first row.
-func TestInserts(t *testing.T) {
+// TestInsertsAreBounded checks that rows become INSERTs of limited size, each with its first row.
+func TestInsertsAreBounded(t *testing.T) {
 	const count = 2*insertRows + 1
 	load := sqltest.Load(nil, sqltest.Some(count, "it's %d"))
 	var rows, statements int

@@ -5,13 +5,12 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// codes gives the meaning of SQLSTATE codes, and of the classes that are their first two
-// characters for the codes that are not here. Those that CockroachDB shares with
-// PostgreSQL are named in the PostgreSQL documentation, Appendix A; its own are in its
-// source, pkg/sql/pgwire/pgcode/codes.go. 40001 with its reasons (RETRY_WRITE_TOO_OLD,
-// RETRY_SERIALIZABLE, ABORT_REASON_…) is explained at
-// https://www.cockroachlabs.com/docs/stable/transaction-retry-error-reference, and 40003,
-// 08, 57 and 53 at https://www.cockroachlabs.com/docs/stable/common-errors.
+// codes maps meanings to SQLSTATE codes, and to two-character classes for codes that are not listed. Codes
+// shared with PostgreSQL are in the PostgreSQL documentation, Appendix A; CockroachDB's own are in its
+// source, pkg/sql/pgwire/pgcode/codes.go.
+// https://www.cockroachlabs.com/docs/stable/transaction-retry-error-reference explains 40001 with its reasons
+// (RETRY_WRITE_TOO_OLD, RETRY_SERIALIZABLE, ABORT_REASON_…).
+// https://www.cockroachlabs.com/docs/stable/common-errors explains 40003, 08, 57 and 53.
 var codes = map[pgwire.Meaning][]string{
 	{Class: db.Unknown}: {"08007", "40003"}, // transaction_resolution_unknown, statement_completion_unknown: "result is ambiguous"
 	{Class: db.Aborted}: {
@@ -40,8 +39,7 @@ var codes = map[pgwire.Meaning][]string{
 	},
 }
 
-// openAtCommit are what says nothing of the transaction where its COMMIT was under way:
-// the node may have asked the others to commit before it was cancelled or lost them. What
-// 40001 says there is sure ("a transaction retry error … was not committed",
-// transaction-retry-error-reference).
+// openAtCommit lists the codes that leave the outcome open during COMMIT: the node may have asked the others
+// to commit before it was cancelled or lost them. 40001 is certain ("a transaction retry error … was not
+// committed", transaction-retry-error-reference).
 var openAtCommit = []string{"53", "55", "57", "58", "XX", "25P03", "25P04"}

@@ -9,9 +9,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestCutAtCommit: a connection that ends while COMMIT is under way leaves the outcome
-// unknown, whether the server got the COMMIT or not; one that ends before is surely not
-// applied.
+// TestCutAtCommit checks that a connection that ends during COMMIT leaves the outcome unknown, and that one
+// that ends earlier does not apply the transaction.
 func TestCutAtCommit(t *testing.T) {
 	address := freshURL(t)
 	direct := drivertest.Open(t, Open, address)
@@ -38,7 +37,7 @@ func TestCutAtCommit(t *testing.T) {
 				c.Rest()
 				sqltest.WantError(t, "COMMIT", err, db.Unknown, "")
 				sqltest.WantError(t, "a broken session", s.Begin(ctx, false), db.Unavailable, "")
-				// A write of the same row waits for the transaction that was cut, if it is there yet.
+				// A write of the same row waits for the transaction that was cut, if it exists.
 				drivertest.Must(t, sqltest.Transact(ctx, observer, false, false, bank.Touch(0, 0)))
 				after := bank.Balance(t, observer, 0)
 				found := false

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// counter adds one cent to an account, all in one pipeline.
+// counter adds one cent to an account, in one pipeline.
 type counter struct {
 	db.SQLSession
 	account int64
@@ -26,8 +26,8 @@ func (c counter) Count(ctx context.Context) error {
 // failOverEvery is the time before and after a kill.
 const failOverEvery = 2 * time.Second
 
-// TestFailOver kills nodes while transactions commit: what was acknowledged is there, and
-// of the rest no more than is unknown.
+// TestFailOver kills nodes while transactions commit. Acknowledged transactions must exist, and no others
+// except unknown ones.
 func TestFailOver(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	c, err := server.Start(ctx, cluster.Options{Nodes: 3, Loopback: true, InMemory: true, Params: map[string][]string{"election_ticks": {"6"}}})

@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// fake is a server that says what it is and answers statements as a test wants it to, for
-// what no real server says at will.
+// fake is a server with configurable answers, for cases that a real server does not produce on request.
 type fake struct {
 	version string
 	levels  map[string]string // isolation that is asked for → that a transaction has; none: the same
@@ -20,7 +19,7 @@ type fake struct {
 	hangsUp string            // the statement at which it ends the connection
 }
 
-// serve returns the URL at which the fake answers.
+// serve returns the URL of the fake.
 func (f *fake) serve(t *testing.T) string {
 	t.Helper()
 	return "cockroach://root@" + drivertest.Serve(t, func(conn net.Conn) {
@@ -97,7 +96,7 @@ func (s *fakeSession) extended(message pgproto3.FrontendMessage) bool {
 	return true
 }
 
-// answer answers one statement, after which the session may be over.
+// answer answers one statement. The session may end afterwards.
 func (s *fakeSession) answer(statement string, described bool) bool {
 	code := s.fails[statement]
 	switch {

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers are each the only node of a cluster, with its data in memory.
+// servers are single-node clusters with their data in memory.
 var servers = drivertest.Servers[*cluster.Single]{
 	Launch: func(ctx context.Context, settings map[string]string) (*cluster.Single, error) {
 		o := cluster.Alone(settings)
@@ -39,8 +39,7 @@ var servers = drivertest.Servers[*cluster.Single]{
 	},
 }
 
-// sharedURL is the address of the server that tests share, or of the one that
-// STROPPY_TEST_COCKROACH names.
+// sharedURL returns the address of the shared server, or of the one named by STROPPY_TEST_COCKROACH.
 func sharedURL(t testing.TB) string {
 	t.Helper()
 	if named := os.Getenv("STROPPY_TEST_COCKROACH"); named != "" {
@@ -49,7 +48,7 @@ func sharedURL(t testing.TB) string {
 	return servers.Shared(t).URL()
 }
 
-// freshURL is the address of a new, empty database on that server.
+// freshURL returns the address of a new, empty database on that server.
 func freshURL(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(sharedURL(t))
@@ -65,7 +64,7 @@ func openFresh(t testing.TB) *Database {
 	return drivertest.Open(t, Open, freshURL(t))
 }
 
-// bank is the schema, and statements on it.
+// bank holds the schema, and statements on it.
 var bank = sqltest.Bank{
 	Schema: []string{
 		`CREATE TABLE accounts (
@@ -145,7 +144,7 @@ func TestConstraints(t *testing.T) {
 	})
 }
 
-// TestConflicts: what a transaction has read was changed, and two wait for each other.
+// TestConflicts covers a changed read and a deadlock.
 func TestConflicts(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
@@ -196,7 +195,7 @@ func TestStatementTimeout(t *testing.T) {
 	})
 }
 
-// TestPipelinedTransactionsAreWhole: statements that travel together are one transaction.
+// TestPipelinedTransactionsAreWhole checks that statements sent together form one transaction.
 func TestPipelinedTransactionsAreWhole(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 3)
@@ -306,7 +305,7 @@ func TestBulkLoad(t *testing.T) {
 	}
 }
 
-// TestBulkLoadIsAllOrNothing: of a load that fails no table is left.
+// TestBulkLoadIsAllOrNothing checks that a failed load leaves no table.
 func TestBulkLoadIsAllOrNothing(t *testing.T) {
 	d := openFresh(t)
 	for _, tc := range []struct {
@@ -335,8 +334,8 @@ func TestRestarts(t *testing.T) {
 	sqltest.Restarts(t, s, drivertest.Open(t, Open, s.URL()), &bank)
 }
 
-// TestSplits: a table that is loaded in the order of its key is in several ranges.
-func TestSplits(t *testing.T) {
+// TestTableIsSplitDuringLoad checks that a table loaded in key order has several ranges.
+func TestTableIsSplitDuringLoad(t *testing.T) {
 	d := openFresh(t)
 	const count = 3 * splitRows
 	rows, err := d.BulkLoad(t.Context(), load([]string{thingsTable}, sqltest.Some(count, "%d")))

@@ -15,14 +15,13 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// nodeCopy is what one node holds, read by SQLite itself from a copy of its files as of
-// the moment at which it was opened.
+// nodeCopy is the content of one node, read by SQLite from a copy of its files at the time of opening.
 type nodeCopy struct {
 	db.SQL // the copy
 	dir    string
 }
 
-// openCopy downloads the files of the database from one node, which need not lead.
+// openCopy downloads the database files from one node, which need not be the leader.
 func openCopy(ctx context.Context, c config) (_ db.Database, err error) {
 	unavailable := func(err error) error {
 		return &db.Error{Class: db.Unavailable, Op: "read what the dqlite node " + c.nodes[0] + " holds", Err: err}
@@ -66,7 +65,7 @@ func (n *nodeCopy) Close() error { return errors.Join(n.SQL.Close(), os.RemoveAl
 
 var errReadOnly = db.Fatalf("write to one node", "read=node in the address reads a copy: leave it out to write")
 
-// Session implements db.SQL: what is copied can be read.
+// Session implements db.SQL for reads of the copy.
 func (n *nodeCopy) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	s, err := n.SQL.Session(ctx, options)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Database is an open dqlite database. It satisfies db.SQL and db.BulkLoader.
+// Database is an open dqlite database. It implements db.SQL and db.BulkLoader.
 type Database struct {
 	config config
 	driver *driver.Driver
-	// The sessions are SQLite's: one of this process writes at a time, for dqlite refuses a
-	// second writer at once, and does not let it wait.
+	// Sessions are SQLite's: one of this process writes at a time, because dqlite refuses a second writer
+	// immediately.
 	*sqlite.Sessions
 }
 
@@ -32,14 +32,14 @@ var (
 	_ db.BulkLoader = (*Database)(nil)
 )
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error with which Open would refuse a URL without connecting.
 func CheckURL(url string) error {
 	_, err := readURL(url)
 	return err
 }
 
-// Open opens the database at url, which need not exist. Errors are of class Fatal,
-// or Unavailable if no leader is found.
+// Open opens the database at url, which need not exist. Errors are of class Fatal, or Unavailable if no
+// leader is found.
 func Open(ctx context.Context, url string) (db.Database, error) {
 	c, err := readURL(url)
 	if err != nil {
@@ -88,8 +88,8 @@ func (d *Database) connect(ctx context.Context) (sqlite.Conn, error) {
 		Err: fmt.Errorf("%w: %s", err, db.CheckServer)}
 }
 
-// Dialect implements db.SQL. It is SQLite's but for RETURNING: of such a statement that
-// a constraint refuses, dqlite 1.11 says SQLITE_ERROR and the name of a column.
+// Dialect implements db.SQL. It is SQLite's dialect without RETURNING: if a constraint refuses such a
+// statement, dqlite 1.11 reports SQLITE_ERROR with a column name.
 func (d *Database) Dialect() *db.Dialect { return dialect() }
 
 func dialect() *db.Dialect {
@@ -98,8 +98,8 @@ func dialect() *db.Dialect {
 	return d
 }
 
-// isolations: dqlite has one. It does not promise that a read sees what was committed
-// before it began.
+// isolations lists dqlite's only isolation. It does not promise that a read sees everything committed before
+// it began.
 var isolations = db.Isolations{
 	Product: "dqlite", Source: "Consistency model, https://canonical.com/dqlite/docs/explanation/consistency-model",
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
@@ -133,11 +133,11 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// BulkLoad implements db.BulkLoader: one transaction, which dqlite replicates when it
-// commits, of statements with as many rows as the parameters of its protocol allow.
+// BulkLoad implements db.BulkLoader with one transaction, which dqlite replicates when it commits. Each
+// statement has as many rows as the protocol's parameters allow.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	return d.Load(ctx, load, driver.MaxTupleParams, func(sqlite.Conn) error { return nil })
 }
 
-// Close implements db.Database. Sessions have connections of their own.
+// Close implements db.Database. Sessions have their own connections.
 func (d *Database) Close() error { return nil }

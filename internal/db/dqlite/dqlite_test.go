@@ -47,8 +47,7 @@ func sql(text string, params ...db.Type) *db.Statement {
 	return &db.Statement{SQL: text, Params: params}
 }
 
-// TestDriver holds the driver to what every driver of an SQL database has to do, on one
-// node.
+// TestDriver runs the conformance tests of SQL drivers on one node.
 func TestDriver(t *testing.T) {
 	c, err := nodes.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	clustertest.Must(t, err)
@@ -131,8 +130,7 @@ func constraints(t *testing.T, d db.SQL) {
 	sqltest.Rollbacks(t, d, bank)
 }
 
-// load loads more rows than one statement takes, and reads them by the leader and from
-// a copy of the node.
+// load loads more rows than one statement takes, and reads them from the leader and from a copy of the node.
 func load(t *testing.T, d db.SQL, c cluster.Local) {
 	const rows = 1000
 	given := int64(0)

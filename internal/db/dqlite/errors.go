@@ -15,21 +15,19 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// kinds are the kinds of constraints by how SQLite's message begins, for dqlite gives
-// the primary code alone in places.
+// kinds maps the beginnings of SQLite's messages to kinds of constraints, because dqlite sometimes reports
+// only the primary code.
 var kinds = map[string]db.ConstraintKind{
 	"CHECK": db.CheckFailed, "NOT NULL": db.NotNull, "FOREIGN KEY": db.ForeignKey, "UNIQUE": db.UniqueKey,
 }
 
-// failure makes the error of a call, which may have been COMMIT, that ended with err.
-// What SQLite's codes mean is the same as in package sqlite: nothing is replicated before
-// COMMIT (https://canonical.com/dqlite/docs/explanation/replication), and BUSY comes
-// before anything is.
+// failure returns the error of a call, possibly COMMIT, that failed with err. SQLite's codes mean the same as
+// in package sqlite: nothing is replicated before COMMIT
+// (https://canonical.com/dqlite/docs/explanation/replication), and BUSY comes before that.
 //
-// That the node leads no more (SQLITE_IOERR_NOT_LEADER, SQLITE_IOERR_LEADERSHIP_LOST)
-// the client reports as a bad connection, as it does of one that broke: before COMMIT
-// the transaction is lost, at COMMIT a later leader may have it
-// (https://canonical.com/dqlite/docs/explanation/faq, the outcomes of a write).
+// If the node lost leadership (SQLITE_IOERR_NOT_LEADER, SQLITE_IOERR_LEADERSHIP_LOST), the client reports a
+// bad connection, as for a broken one. Before COMMIT the transaction is lost; during COMMIT a later leader
+// may have it (https://canonical.com/dqlite/docs/explanation/faq, the outcomes of a write).
 func (c *conn) failure(op string, err error, committing bool) *db.Error {
 	var said driver.Error
 	if !errors.As(err, &said) {
@@ -47,7 +45,7 @@ func (c *conn) failure(op string, err error, committing bool) *db.Error {
 	if e.Class != db.Constraint {
 		return e
 	}
-	// A value that a STRICT table does not take is the statement's fault.
+	// A value that a STRICT table refuses is an error of the statement.
 	if extended := sqlite.ErrorOf(said.Code, false); extended.Class == db.Fatal || strings.HasPrefix(said.Message, "cannot store ") {
 		e.Class = db.Fatal
 	} else if e.Constraint = extended.Constraint; e.Constraint == 0 {

@@ -16,10 +16,9 @@ import (
 	"stroppy/internal/db"
 )
 
-// conn is one connection to the leader, as package sqlite's sessions use it. Every
-// statement is a round trip, because a dqlite server takes one request of a connection
-// at a time. When it is closed, its statements go with it, and the server rolls an open
-// transaction back.
+// conn is one connection to the leader, used by package sqlite's sessions. Every statement is a round trip,
+// because a dqlite server handles one request of a connection at a time. Closing it drops its statements, and
+// the server rolls back an open transaction.
 type conn struct {
 	*driver.Conn
 	timeout  time.Duration // of one call
@@ -32,8 +31,8 @@ type conn struct {
 	values    []db.Value
 }
 
-// Begin implements sqlite.Conn. A writer begins IMMEDIATE, so that it has the write lock
-// before it reads and its snapshot is never outdated.
+// Begin implements sqlite.Conn. A writer begins IMMEDIATE, so that it has the write lock before it reads and
+// its snapshot cannot become outdated.
 func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	begin := "BEGIN"
 	if !readOnly {
@@ -43,7 +42,7 @@ func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	return c.exec(ctx, "begin a transaction", begin, false)
 }
 
-// exec runs a statement without parameters; committing says that it is COMMIT.
+// exec runs a statement without parameters. committing states that it is COMMIT.
 func (c *conn) exec(ctx context.Context, op, statement string, committing bool) error {
 	if err := ctx.Err(); err != nil {
 		return &db.Error{Class: db.Aborted, Op: op, Err: err}
@@ -62,8 +61,7 @@ func (c *conn) Commit(ctx context.Context) error {
 	return err
 }
 
-// Undo implements sqlite.Conn. A connection that is not fit any more is closed, with
-// which the server rolls back.
+// Undo implements sqlite.Conn. It closes an unusable connection, which makes the server roll back.
 func (c *conn) Undo() bool {
 	if c.open && !c.broken {
 		ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
@@ -97,9 +95,8 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 	if len(statement.Columns) == 0 {
 		return c.change(limited, op, statement)
 	}
-	// Not prepared: the rows of a prepared statement panic in go-dqlite 1.11.5 when the
-	// connection breaks. A large result comes in parts, each with the connection's
-	// deadline.
+	// The statement is not prepared: the rows of a prepared statement panic in go-dqlite 1.11.5 if the
+	// connection breaks. A large result comes in parts, each with the connection's deadline.
 	rows, err := c.QueryContext(limited, statement.SQL, c.arguments)
 	if err != nil {
 		return 0, c.failure(op, err, false)
@@ -112,8 +109,7 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 	return c.read(op, statement.Columns, rows, row)
 }
 
-// change executes a statement without rows, prepared once in the life of the
-// connection.
+// change executes a statement without rows, prepared once for each connection.
 func (c *conn) change(ctx context.Context, op string, statement *db.Statement) (affected int64, err error) {
 	p := c.prepared[statement]
 	if p == nil {
@@ -134,7 +130,7 @@ func (c *conn) change(ctx context.Context, op string, statement *db.Statement) (
 	return result.RowsAffected()
 }
 
-// bind makes the arguments those of the client.
+// bind converts arguments to the client's types.
 func (c *conn) bind(op string, types []db.Type, args []db.Value) error {
 	c.arguments = c.arguments[:0]
 	for i, a := range args {
@@ -176,7 +172,7 @@ func (c *conn) read(op string, columns []db.Type, rows sqldriver.Rows, row func(
 	}
 }
 
-// value makes a column of a row a value of its type.
+// value converts a column of a row to a value of its type.
 func value(t db.Type, v any) (db.Value, error) {
 	if b, ok := v.([]byte); ok {
 		v = string(b)

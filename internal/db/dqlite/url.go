@@ -25,7 +25,7 @@ type config struct {
 	copy     bool          // read=node
 }
 
-// style is how a dqlite URL is written; 9000 is the port that dqlite's own programs take.
+// style describes the URLs of dqlite. 9000 is the port of dqlite's own programs.
 var style = address.Style{Product: "dqlite", Server: "node", Port: "9000", Form: "dqlite://HOST:PORT,HOST:PORT"}
 
 // readURL is parseURL with the error of Open.

@@ -12,15 +12,14 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// roomToSort lets the rest of the transaction build its indexes in memory: the
-// default of 64 MB is too little for a million keys, and sorting them through
-// files took a third longer. Where there is more already, it stays.
+// roomToSort lets the rest of the transaction build indexes in memory. The default of 64 MB is too small for
+// a million keys; sorting them in files took a third longer. A larger value is kept.
 const roomToSort = "SELECT set_config('maintenance_work_mem', '256MB', true) " +
 	"WHERE pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')"
 
-// BulkLoad loads rows with COPY in binary format, in one transaction. Where the
-// table is made in it, the rows are written frozen (PostgreSQL documentation,
-// COPY, FREEZE), which saves a vacuum of the whole table.
+// BulkLoad loads rows with COPY in binary format, in one transaction. If that transaction creates the table,
+// the rows are written frozen (PostgreSQL documentation, COPY, FREEZE), which saves a vacuum of the whole
+// table.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := "load the table " + load.Table + " on PostgreSQL"
 	err = d.Control(ctx, op, func(ctx context.Context, c *pgwire.Control) error {
@@ -64,10 +63,9 @@ func copyStatement(load *db.BulkLoad, options string) string {
 	return fmt.Sprintf("COPY %s (%s) FROM STDIN (%s)", load.Table, strings.Join(load.Columns, ", "), options)
 }
 
-// freeze finds out, with a COPY of no rows, whether the rows may be written
-// frozen, and returns the options of COPY. The server refuses it for a table
-// that is older than the transaction, among other reasons that depend on its
-// version; then the transaction is begun again.
+// freeze determines, with a COPY of no rows, whether the rows may be written frozen, and returns the options
+// of COPY. The server refuses that for a table older than the transaction, among other version-dependent
+// reasons; then the transaction begins again.
 func freeze(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (string, error) {
 	const plain, frozen = "FORMAT binary", "FORMAT binary, FREEZE"
 	if len(load.Before) == 0 {
@@ -80,14 +78,14 @@ func freeze(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (string, 
 	return plain, c.Run(ctx, append([]string{"ROLLBACK", "BEGIN"}, load.Before...)...)
 }
 
-// The binary format of COPY (PostgreSQL documentation, COPY, "Binary Format").
+// These constants are the binary format of COPY (PostgreSQL documentation, COPY, "Binary Format").
 const (
 	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // signature, flags, no extension
 	copyTrailer = "\xff\xff"
 )
 
-// rowsOf returns the rows as COPY reads them. COPY converts nothing in binary
-// format, so the types of the columns are asked for.
+// rowsOf returns the rows in COPY's format. COPY converts nothing in binary format, so the types of the
+// columns are needed.
 func rowsOf(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*wire.Rows, error) {
 	if len(load.Columns) != len(load.Types) {
 		return nil, fmt.Errorf("%d columns but %d types", len(load.Columns), len(load.Types))
@@ -136,7 +134,7 @@ func (c *column) fits(oid uint32) bool {
 	return false
 }
 
-// append appends a value with its length before it.
+// append appends a value after its length.
 func (c *column) append(dst []byte, v *db.Value) ([]byte, error) {
 	switch {
 	case v.Null || c.wire != db.Integer || c.size == 8:

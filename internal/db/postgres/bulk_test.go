@@ -16,7 +16,7 @@ import (
 
 const thingsTable = `CREATE TABLE things (id BIGINT NOT NULL, small SMALLINT, mid INTEGER, m NUMERIC(20,2) CHECK (m > -5), s VARCHAR(20))`
 
-// text is every row's, for its number.
+// text is the text of each row, formatted with its number.
 const text = "thing %d"
 
 // ask returns the only value of a query.
@@ -100,8 +100,8 @@ func TestBulkLoadIsAllOrNothing(t *testing.T) {
 	sqltest.WantError(t, "no table", err, db.Fatal, "42P01")
 }
 
-// BenchmarkBulkLoad loads what pgbench -i -s 10 loads, 1 000 000 accounts with
-// their primary key, and runs pgbench beside it on the same server.
+// BenchmarkBulkLoad loads the data of pgbench -i -s 10, 1,000,000 accounts with their primary key, and runs
+// pgbench on the same server for comparison.
 func BenchmarkBulkLoad(b *testing.B) {
 	const accounts = 1_000_000
 	pg, err := server.Start(b.Context(), cluster.Alone(nil))

@@ -8,14 +8,12 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// codes gives the meaning of SQLSTATE codes, and of the classes that are their first two
-// characters for the codes that are not here. The names are those of the PostgreSQL
-// documentation, Appendix A, "PostgreSQL Error Codes".
+// codes maps meanings to SQLSTATE codes, and to two-character classes for codes that are not listed. The
+// names are from the PostgreSQL documentation, Appendix A, "PostgreSQL Error Codes".
 //
-// A full disk or exhausted memory (53) and an I/O error (58) are Aborted: the
-// server answered and has surely rolled back, and space is freed by vacuum, by
-// the removal of old WAL or by an operator, so a later try may succeed and the
-// run shall show the outage, not end with it.
+// A full disk or exhausted memory (53) and an I/O error (58) are Aborted. The server answered and has rolled
+// back. Vacuum, the removal of old WAL or an operator can free space, so a later try may succeed, and the run
+// should show the outage rather than end.
 var codes = map[pgwire.Meaning][]string{
 	{Class: db.Unknown}: {"08007", "40003"}, // transaction_resolution_unknown, statement_completion_unknown
 	{Class: db.Aborted}: {
@@ -49,21 +47,19 @@ var codes = map[pgwire.Meaning][]string{
 	},
 }
 
-// errLocalOnly is why a commit whose acknowledgement has a warning is unknown.
+// errLocalOnly is the error of a commit whose acknowledgement has a warning.
 var errLocalOnly = errors.New("the server has committed the transaction on itself but may not have " +
 	"replicated it to the synchronous standby, so that a fail-over can lose it")
 
-// errNoTransaction is why a COMMIT outside any transaction is unknown.
+// errNoTransaction is the error of a COMMIT outside of a transaction, whose outcome is unknown.
 var errNoTransaction = errors.New("the server says that no transaction was open when COMMIT came: " +
 	"something between client and server has changed the connection")
 
-// warning says whether a notice that came while a commit was under way takes its
-// success away, and why.
+// warning returns an error if a notice during a commit revokes its success.
 //
-// The function that waits for the synchronous standby warns when the wait is
-// cancelled or the session is terminated (src/backend/replication/syncrep.c,
-// SyncRepWaitForLSN). The text is in the server's language, the function's name
-// in the notice is not.
+// The function that waits for the synchronous standby warns if the wait is cancelled or the session is
+// terminated (src/backend/replication/syncrep.c, SyncRepWaitForLSN). The text is in the server's language,
+// but the function name in the notice is not.
 func warning(routine, code, message, detail string) error {
 	switch {
 	case routine == "SyncRepWaitForLSN",

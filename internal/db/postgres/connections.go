@@ -44,7 +44,7 @@ func freeQuery(version int) string {
 		" WHERE r.rolname = session_user AND d.datname = current_database()"
 }
 
-// FreeConnections implements db.ConnectionLimited. Behind a pooler nothing is known.
+// FreeConnections implements db.ConnectionLimited. Behind a pooler, nothing is known.
 func (d *Database) FreeConnections(ctx context.Context) (free db.FreeConnections, err error) {
 	free.Server = d.Where()
 	if d.Pooled() {

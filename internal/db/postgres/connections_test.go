@@ -14,9 +14,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestFreeConnections: the tightest of the limits that the server has for a user is found, by
-// a superuser and by a user who does not see the sessions of others, and sessions that open
-// take from it.
+// TestFreeConnections checks that the tightest limit is found, by a superuser and by a user who does not see
+// other sessions, and that open sessions reduce it.
 func TestFreeConnections(t *testing.T) {
 	const most, reserved = 60, 3
 	pg := servers.Start(t, map[string]string{"max_connections": "60", "max_worker_processes": "2", "max_wal_senders": "3"})
@@ -35,7 +34,7 @@ func TestFreeConnections(t *testing.T) {
 		}
 		return free
 	}
-	// The server counts a connection for a moment after it has ended.
+	// The server counts a connection for a moment after its end.
 	count := func(d *Database) db.FreeConnections {
 		t.Helper()
 		for last, same := ask(d), 0; ; {
@@ -61,7 +60,7 @@ func TestFreeConnections(t *testing.T) {
 		t.Errorf("with 20 sessions more %d are free, before them %d", after.Count, before.Count)
 	}
 	teller := as("teller", "postgres")
-	// Of those that it does not see five may be no clients.
+	// Of the invisible ones, five may not be clients.
 	hidden := max(0, 20+others-5)
 	if free := count(teller); free.Count != most-reserved-hidden || free.Limit != "max_connections = 60, 3 of them reserved" {
 		t.Errorf("a user has %+v", free)
@@ -85,7 +84,7 @@ func TestFreeConnections(t *testing.T) {
 	}
 }
 
-// TestFreeConnectionsPooled: behind a pooler nothing is known.
+// TestFreeConnectionsPooled checks that nothing is known behind a pooler.
 func TestFreeConnectionsPooled(t *testing.T) {
 	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(servers.Shared(t).Port()))
 	for _, mode := range []string{"transaction", "session"} {
@@ -102,8 +101,7 @@ func TestFreeConnectionsPooled(t *testing.T) {
 	}
 }
 
-// TestApplicationName: connections have this program's name for who looks at the server, or the
-// one of the URL.
+// TestApplicationName checks that connections show this program's name, or the URL's, on the server.
 func TestApplicationName(t *testing.T) {
 	address := servers.Shared(t).URL()
 	for query, want := range map[string]string{"": "stroppy", "&application_name=teller": "teller"} {

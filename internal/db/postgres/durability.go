@@ -2,10 +2,10 @@ package postgres
 
 import "stroppy/internal/db"
 
-// manual is where PostgreSQL's documentation stands.
+// manual is the address of PostgreSQL's documentation.
 const manual = "https://www.postgresql.org/docs/current/"
 
-// durability completes an Info by what PostgreSQL promises of acknowledged commits.
+// durability adds to an Info what PostgreSQL promises about acknowledged commits.
 func durability(info *db.Info, several bool) {
 	info.Durable = manual + "wal-reliability.html"
 	if info.Setting("fsync") == "off" {

@@ -12,13 +12,13 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// measurement is a metric and the SQL that gives it, from the row that query makes.
+// measurement is a metric with its SQL expression over the row of query.
 type measurement struct {
 	db.Metric
 	sql string
 }
 
-// The charts of PostgreSQL's metrics.
+// These are the charts of PostgreSQL's metrics.
 const (
 	chartSessions = "Sessions in a transaction, by what they wait for"
 	chartWAL      = "WAL, MB per second"
@@ -36,8 +36,8 @@ func waiting(name, label, condition string) measurement {
 	}
 }
 
-// sessions are counted in one look at pg_stat_activity. It takes no lock that a transaction
-// waits for, as pg_locks would.
+// sessions lists the measurements from one read of pg_stat_activity. It takes no lock that a transaction
+// waits for, unlike pg_locks.
 var sessions = []measurement{
 	waiting("sessions_running", "running", "wait_event_type IS NULL"),
 	waiting("sessions_waiting_lock", "Lock", "wait_event_type = 'Lock'"),
@@ -52,7 +52,7 @@ var sessions = []measurement{
 	},
 }
 
-// counted are what the server counts, a column of one query each.
+// counted lists the values that the server counts, each with one column of a query.
 var counted = []measurement{
 	{db.Metric{Name: "wal_bytes_per_s", Label: "written", Chart: chartWAL, Scale: db.Megabyte},
 		"CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END - '0/0'::pg_lsn"},
@@ -68,11 +68,11 @@ var counted = []measurement{
 	{db.Metric{Name: "temporary_bytes_per_s", Label: "temporary files"}, "d.temp_bytes"},
 }
 
-// query asks a server of a major version for all measurements in
-// one row, behind the server's address.
+// query returns the query for all measurements on a server of a major version: one row, after the server's
+// address.
 func query(version int) string {
-	// Until version 16 checkpoints are counted by pg_stat_bgwriter; pg_stat_wal came with
-	// 14, and from 18 on pg_stat_io has the syncs.
+	// Until version 16, pg_stat_bgwriter counts checkpoints. pg_stat_wal exists since 14, and since 18
+	// pg_stat_io has the syncs.
 	checkpoints := "SELECT checkpoints_timed, checkpoints_req AS checkpoints_requested, buffers_checkpoint AS checkpoint_buffers FROM pg_stat_bgwriter"
 	if version >= 17 {
 		checkpoints = "SELECT num_timed AS checkpoints_timed, num_requested AS checkpoints_requested, buffers_written AS checkpoint_buffers FROM pg_stat_checkpointer"
@@ -97,13 +97,13 @@ func query(version int) string {
 		", (" + checkpoints + ") checkpoints, (" + wal + ") wal, pg_stat_database d WHERE d.datname = current_database()"
 }
 
-// monitor is a session of its own with the server that takes writes.
+// monitor is a separate session with the server that accepts writes.
 type monitor struct {
 	*pgwire.Peek
 }
 
-// Monitor implements db.Monitored: waits by class, the WAL, buffers, checkpoints, rollbacks
-// and deadlocks, from the cumulative statistics.
+// Monitor implements db.Monitored. It reads waits by class, the WAL, buffers, checkpoints, rollbacks and
+// deadlocks from the cumulative statistics.
 func (d *Database) Monitor() db.Monitor { return &monitor{d.Peek()} }
 
 func (*monitor) Interval() time.Duration { return time.Second }
@@ -136,7 +136,7 @@ func (m *monitor) Sample(ctx context.Context) (s db.Sample, err error) {
 	return s, nil
 }
 
-// major is the number that a version begins with; 0 where it begins with none.
+// major returns the number at the beginning of a version, or 0.
 func major(version string) (n int) {
 	_, _ = fmt.Sscan(version, &n)
 	return n

@@ -10,8 +10,8 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// TestMonitor holds that what sessions do is in the samples, that a lock which one waits for
-// is seen, and that a monitor whose connection was killed connects again.
+// TestMonitor checks that samples show the work of sessions and a waiting lock, and that a monitor reconnects
+// after its connection was killed.
 func TestMonitor(t *testing.T) {
 	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE TABLE counter (id BIGINT PRIMARY KEY, n BIGINT)", "INSERT INTO counter VALUES (1, 0)")
@@ -29,7 +29,7 @@ func TestMonitor(t *testing.T) {
 		return now["sessions_waiting_lock"] == 1 && now["sessions_idle_in_transaction"] == 1
 	})
 
-	// The server adds up what sessions did when they are at rest, and once a second at most.
+	// The server adds up the work of sessions when they are idle, at most once a second.
 	grown := func() bool {
 		_, now := drivertest.Sampled(t, m)
 		return now["commits_per_s"] > before["commits_per_s"] && now["buffers_hit_per_s"] > before["buffers_hit_per_s"] &&
@@ -50,7 +50,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestQueriesByVersion holds that each version is asked for the views that it has.
+// TestQueriesByVersion checks that each version is asked for its own views.
 func TestQueriesByVersion(t *testing.T) {
 	for version, views := range map[int]string{13: "pg_stat_bgwriter", 14: "pg_stat_bgwriter pg_stat_wal", 16: "pg_stat_bgwriter pg_stat_wal", 17: "pg_stat_checkpointer pg_stat_wal", 18: "pg_stat_checkpointer pg_stat_io"} {
 		var found []string

@@ -6,8 +6,8 @@ import (
 	"stroppy/internal/db/pgwire"
 )
 
-// poolerCode is the SQLSTATE of almost all errors that PgBouncer makes up, protocol_violation
-// (src/proto.c, send_pooler_error); newer versions have the server's own for some.
+// poolerCode is the SQLSTATE of almost all errors that PgBouncer creates, protocol_violation (src/proto.c,
+// send_pooler_error). Newer versions use the server's codes for some.
 const poolerCode = "08P01"
 
 const (
@@ -17,12 +17,11 @@ const (
 	checkConfig  = "check PgBouncer's configuration"
 )
 
-// poolerErrors are the messages that PgBouncer 1.18 to 1.25 sends before it ends a
-// connection, by how they begin. NotSent are those to a client that waits for a session of
-// the server or has sent nothing: what it has sent is still with the pooler, which throws it
-// away (src/janitor.c, pool_client_maint; src/objects.c, check_fast_fail). All others, such
-// as "server conn crashed?", go also to clients whose transaction is under way at a server.
-// What 1.18 has from the server's refusal of a login has no code of the server's.
+// poolerErrors lists the beginnings of the messages with which PgBouncer 1.18 to 1.25 ends a connection.
+// NotSent marks those to a client that waits for a server session or has sent nothing: the pooler discards
+// what it has (src/janitor.c, pool_client_maint; src/objects.c, check_fast_fail). Others, such as "server
+// conn crashed?", may also reach clients with a transaction in progress. For a login that the server refused,
+// 1.18 does not report the server's code.
 var poolerErrors = []struct {
 	begins string
 	pgwire.PoolerError

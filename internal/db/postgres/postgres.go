@@ -1,5 +1,4 @@
-// Package postgres is PostgreSQL: what it adds to the protocol that package pgwire
-// speaks.
+// Package postgres is the driver for PostgreSQL: its additions to the protocol of package pgwire.
 package postgres
 
 import (
@@ -25,10 +24,10 @@ var (
 	_ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 )
 
-// CheckURL says what Open refuses of a URL by itself. It connects to nothing.
+// CheckURL returns the error with which Open would refuse a URL without connecting.
 func CheckURL(url string) error { return pgwire.CheckURL(url, Flavor()) }
 
-// Open connects to a URL as pgwire.Open does.
+// Open connects to a URL like pgwire.Open.
 func Open(ctx context.Context, url string) (*Database, error) {
 	d, err := pgwire.Open(ctx, url, Flavor())
 	if err != nil {
@@ -40,13 +39,12 @@ func Open(ctx context.Context, url string) (*Database, error) {
 const repeatableRead = "repeatable read"
 
 // maxText is the longest VARCHAR that can be declared
-// (https://www.postgresql.org/docs/current/datatype-character.html: n of varchar(n) is
-// at most 10485760).
+// (https://www.postgresql.org/docs/current/datatype-character.html: n of varchar(n) is at most 10485760).
 const maxText = 10_485_760
 
-// Flavor is PostgreSQL's. Of its isolations, read uncommitted behaves as read committed,
-// and repeatable read is snapshot isolation. Text is compared byte by byte, as Stroppy's
-// keys are made to be, which is also faster than a locale's rules.
+// Flavor returns PostgreSQL's flavor. Its read uncommitted behaves like read committed, and its repeatable
+// read is snapshot isolation. Text is compared bytewise, which Stroppy's keys require and which is faster
+// than a locale's rules.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
 		Name:    "PostgreSQL",
@@ -87,7 +85,7 @@ func Flavor() *pgwire.Flavor {
 	}
 }
 
-// Footprint is the size of the database's files, indexes and dead rows included.
+// Footprint returns the size of the database's files, including indexes and dead rows.
 func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 	err = d.Control(ctx, "ask "+d.Where()+" for its size", func(ctx context.Context, c *pgwire.Control) error {
 		row, err := c.Row(ctx, "SELECT pg_database_size(current_database())")

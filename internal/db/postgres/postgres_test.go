@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers run without fsync: no test pulls a plug.
+// servers run without fsync, because no test cuts the power.
 var servers = drivertest.Servers[*server.Server]{
 	Launch: func(ctx context.Context, settings map[string]string) (*server.Server, error) {
 		all := map[string]string{"fsync": "off"}
@@ -32,7 +32,7 @@ var servers = drivertest.Servers[*server.Server]{
 	},
 }
 
-// openFresh opens a new, empty database on the server that tests share.
+// openFresh opens a new, empty database on the shared server.
 func openFresh(t testing.TB) *Database {
 	t.Helper()
 	shared, name := servers.Shared(t), servers.Name()

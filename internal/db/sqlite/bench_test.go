@@ -16,9 +16,8 @@ import (
 
 const benchAccounts = 10_000
 
-// BenchmarkTransfer measures a transfer of two legs: two guarded updates and two
-// rows of the ledger, in one transaction. Extra: transfers/s and the 99th
-// percentile of one transfer's time.
+// BenchmarkTransfer measures a transfer of two legs: two guarded updates and two rows of the ledger in one
+// transaction. It also reports transfers/s and the 99th percentile of the time of a transfer.
 func BenchmarkTransfer(b *testing.B) {
 	for _, parameters := range []string{"synchronous=full", "synchronous=normal", "synchronous=off", "synchronous=full&journal=delete"} {
 		for _, sessions := range []int{1, 16} {
@@ -69,7 +68,7 @@ func benchTransfers(b *testing.B, parameters string, mode db.Mode, sessions int)
 	b.ReportMetric(float64(all[len(all)-1].Microseconds())/1000, "max-ms")
 }
 
-// BenchmarkBulkLoad measures the load of rows of six columns.
+// BenchmarkBulkLoad measures the loading of rows with six columns.
 func BenchmarkBulkLoad(b *testing.B) {
 	d, err := sqlite.Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "bank.db"))
 	if err != nil {
@@ -104,7 +103,7 @@ func BenchmarkQuery(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
 
-// transfer makes the transfers of one client between accounts made by createBank.
+// transfer makes the transfers of one client between the accounts of createBank.
 type transfer struct {
 	client, next uint64
 	bics, bans   [2][]byte
@@ -174,7 +173,7 @@ func appendBAN(b []byte, n uint64) []byte {
 	return strconv.AppendUint(append(b, "ACCT"...), 1e12+n*7_777_777%1e12, 10)
 }
 
-// createBank makes the two tables of the bank with n accounts of 1 000.00 each.
+// createBank creates the two tables of the bank with n accounts of 1,000.00 each.
 func createBank(tb testing.TB, d *sqlite.Database, n int) {
 	tb.Helper()
 	options := d.Dialect().TableOptions

@@ -9,28 +9,27 @@ import (
 	"stroppy/internal/db"
 )
 
-// loadCacheKiB is the page cache of the load's connection: keys come in no order, and a
-// page that left the cache is written once more.
+// loadCacheKiB is the page cache of the load's connection. Keys arrive in random order, and a page that left
+// the cache is written again.
 const loadCacheKiB = 64 << 10
 
-// BulkLoad implements db.BulkLoader: one transaction on a connection of its own,
-// with one prepared INSERT of one row. An INSERT of 16 rows loaded 245,000 rows
-// of six columns a second where this loads 376,000, because SQLite runs its
-// rows through a coroutine.
+// BulkLoad implements db.BulkLoader with one transaction on its own connection and one prepared INSERT of one
+// row. INSERTs of 16 rows load 245,000 instead of 376,000 rows of six columns per second, because SQLite runs
+// their rows through a coroutine.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error) {
 	rows, err := d.Load(ctx, load, len(load.Columns), func(c Conn) error {
 		return c.(*conn).setCache(max(loadCacheKiB, d.options.cacheKiB))
 	})
 	if err == nil {
-		// The rows are durable in the WAL; emptying it now spares the first
-		// transactions that work, and whether that succeeds changes nothing for them.
+		// The rows are durable in the WAL. Emptying it now saves the first transactions that work; a failure
+		// has no consequence.
 		_ = d.withAdmin(ctx, (*conn).checkpoint)
 	}
 	return rows, err
 }
 
-// Load does load in one transaction, with so many parameters a statement at most, on a
-// connection that prepare has prepared.
+// Load loads rows in one transaction on a connection prepared by prepare. params limits the parameters of a
+// statement.
 func (a *Sessions) Load(ctx context.Context, load db.BulkLoad, params int, prepare func(Conn) error) (rows int64, err error) {
 	op := "load the table " + load.Table
 	switch {
@@ -60,7 +59,7 @@ func (a *Sessions) Load(ctx context.Context, load db.BulkLoad, params int, prepa
 	return rows, nil
 }
 
-// insertAll inserts every row that load.Next gives, so many by one statement.
+// insertAll inserts every row of load.Next, at most most rows with one statement.
 func insertAll(ctx context.Context, c Conn, load db.BulkLoad, most int) (rows int64, err error) {
 	width := len(load.Columns)
 	full := insertion(load, most)
@@ -89,7 +88,7 @@ func insertAll(ctx context.Context, c Conn, load db.BulkLoad, most int) (rows in
 	return rows, nil
 }
 
-// insertion is the statement that inserts so many rows.
+// insertion returns the statement that inserts a number of rows.
 func insertion(load db.BulkLoad, rows int) *db.Statement {
 	quote := func(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 	var names []string

@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// ladder is a load of n rows; the row at bad has a negative amount.
+// ladder returns a load of n rows; the row at bad has a negative amount.
 func ladder(n, bad int64) db.BulkLoad {
 	i := int64(0)
 	return db.BulkLoad{

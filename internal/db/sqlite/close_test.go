@@ -7,8 +7,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// TestCloseWaitsForNobody: a connection that only closes does not wait until
-// another has done with its transaction.
+// TestCloseWaitsForNobody checks that closing a connection does not wait for another one's transaction.
 func TestCloseWaitsForNobody(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "a.db") + "?busy_timeout=1h"
 	writer, err := Open(t.Context(), url)

@@ -48,9 +48,8 @@ func TestExactSums(t *testing.T) {
 	}
 }
 
-// heldUp runs a test in each mode, within one process and between two handles, of a
-// session that would write while another has begun to. After it the session must be
-// ready.
+// heldUp runs a test in each mode, within one process and between two handles, with a session that wants to
+// write while another transaction is open. Afterwards the session must be ready.
 func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSession)) {
 	for _, name := range []string{"one process", "two handles"} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +75,8 @@ func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSes
 	}
 }
 
-// A writer that another holds up is Aborted, within one process by the queue and
-// between two by SQLite itself.
+// TestWriterWaitsInVain checks that a writer that waits too long is Aborted, by the queue within one process
+// and by SQLite between two.
 func TestWriterWaitsInVain(t *testing.T) {
 	heldUp(t, "busy_timeout=30ms", func(t *testing.T, s db.SQLSession) {
 		err := transact(t, s, sql("UPDATE a SET balance = 5"))
@@ -85,7 +84,7 @@ func TestWriterWaitsInVain(t *testing.T) {
 	})
 }
 
-// A cancelled context ends every wait at once and leaves the session ready.
+// TestCancelledWait checks that a cancelled context ends every wait immediately and leaves the session ready.
 func TestCancelledWait(t *testing.T) {
 	heldUp(t, "busy_timeout=1h", func(t *testing.T, s db.SQLSession) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -118,7 +117,7 @@ func TestCancelledStatement(t *testing.T) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 
-		// Before COMMIT a transaction that was cancelled is undone.
+		// A transaction that is cancelled before COMMIT is undone.
 		ctx, cancel = context.WithCancel(t.Context())
 		defer cancel()
 		if err := s.Begin(ctx, false); err != nil {
@@ -135,7 +134,7 @@ func TestCancelledStatement(t *testing.T) {
 	})
 }
 
-// Readers see one snapshot, and neither wait for a writer nor make it wait.
+// TestSnapshot checks that readers see one snapshot, and that readers and writers do not wait for each other.
 func TestSnapshot(t *testing.T) {
 	inModes(t, "busy_timeout=0s", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		createBank(t, d, 100)
@@ -167,7 +166,7 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("after the snapshot the versions are %d", n)
 		}
 
-		// A query streams from one snapshot while writers go on between its rows.
+		// A query streams from one snapshot while writers commit between its rows.
 		rows := 0
 		all := &db.Statement{SQL: "SELECT version, bic FROM account", Columns: []db.Type{db.Integer, db.Text}}
 		err := reader.Query(t.Context(), all, nil, func(row []db.Value) error {
@@ -186,8 +185,8 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// With a rollback journal a reader holds a COMMIT up; it is then surely not
-// applied, and may be tried again.
+// TestCommitIsHeldUp checks that, with a rollback journal, a COMMIT delayed by a reader is not applied and
+// may be tried again.
 func TestCommitIsHeldUp(t *testing.T) {
 	inModes(t, "journal=delete&busy_timeout=30ms", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
@@ -213,8 +212,8 @@ func TestCommitIsHeldUp(t *testing.T) {
 	})
 }
 
-// Pipelined statements wait for COMMIT, so that an open transaction which has
-// only queued holds nobody up.
+// TestPipelinedHoldsNoLock checks that pipelined statements wait for COMMIT, so that an open transaction with
+// queued statements delays no other.
 func TestPipelinedHoldsNoLock(t *testing.T) {
 	d, _ := openNew(t, "busy_timeout=0s")
 	constrained(t, d)
@@ -236,7 +235,7 @@ func TestPipelinedHoldsNoLock(t *testing.T) {
 	}
 }
 
-// A disk that is full while statements run undoes the transaction.
+// TestDiskFull checks that a full disk undoes the transaction.
 func TestDiskFull(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)
@@ -257,8 +256,7 @@ func TestDiskFull(t *testing.T) {
 	})
 }
 
-// lateContext is cancelled between the last look that Commit takes at it and the
-// end of COMMIT.
+// lateContext is cancelled between Commit's last look at it and the end of COMMIT.
 type lateContext struct {
 	context.Context
 	looks int
@@ -271,9 +269,9 @@ func (c *lateContext) Err() error {
 	return nil
 }
 
-// A COMMIT that is under way is not interrupted. SQLite asks its progress
-// handler once in so many instructions of a statement, over all its executions,
-// and would report an interrupt even after COMMIT has done its work.
+// TestCommitIsNotInterrupted checks that a running COMMIT is not interrupted. SQLite calls its progress
+// handler after a number of instructions over all executions of a statement, and would report an interrupt
+// even after COMMIT has taken effect.
 func TestCommitIsNotInterrupted(t *testing.T) {
 	d, _ := openNew(t, "synchronous=off")
 	s := openSession(t, d, db.Interactive)

@@ -15,13 +15,12 @@ import (
 	"stroppy/internal/db"
 )
 
-// conn is one connection: a thin layer over SQLite's C interface, which
-// modernc.org/sqlite/lib translates to Go. The layer above it in that module,
-// the driver for database/sql, allocates for each row, argument and result and
-// starts a goroutine for each call whose context can end; here neither happens.
+// conn is one connection: a thin layer over SQLite's C interface, which modernc.org/sqlite/lib translates to
+// Go. That module's driver for database/sql allocates for each row, argument and result, and starts a
+// goroutine for each call with a cancellable context; this package does neither.
 //
-// A conn is used by one goroutine at a time, so it is opened with NOMUTEX. Both
-// of its callbacks run on the goroutine that made the call.
+// A conn is used by one goroutine at a time, so it is opened with NOMUTEX. Both callbacks run on the calling
+// goroutine.
 type conn struct {
 	tls     *libc.TLS
 	db      uintptr         // sqlite3*
@@ -29,11 +28,11 @@ type conn struct {
 	ctx     context.Context // ends the call under way
 	timeout time.Duration   // the longest wait for a lock of another process
 	waiting time.Time       // since when a lock is waited for
-	// committing is set while COMMIT runs: what was made durable must not be
-	// reported as interrupted, and SQLite asks its progress handler even then.
+	// committing is set while COMMIT runs. SQLite calls its progress handler even then, but a durable commit
+	// must not be reported as interrupted.
 	committing bool
 
-	// SQLite holds the addresses of these two; they are kept alive from here.
+	// SQLite holds the addresses of these functions; the fields keep them alive.
 	busy     func(*libc.TLS, uintptr, int32) int32
 	progress func(*libc.TLS, uintptr) int32
 
@@ -43,12 +42,12 @@ type conn struct {
 
 const (
 	pointerSize = unsafe.Sizeof(uintptr(0))
-	// progressOps is the number of virtual machine instructions between two looks
-	// at the context: some tens of microseconds.
+	// progressOps is the number of virtual machine instructions between two looks at the context: some tens
+	// of microseconds.
 	progressOps = 4096
 )
 
-// openConn opens the file at path. It sets nothing but the callbacks.
+// openConn opens the file at path. It sets only the callbacks.
 func openConn(ctx context.Context, path string, flags int32, timeout time.Duration) (*conn, error) {
 	const op = "open the SQLite database"
 	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout, prepared: make(map[*db.Statement]*stmt)}
@@ -78,7 +77,7 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	return c, nil
 }
 
-// Close ends the connection and with it the transaction that is open on it.
+// Close ends the connection and its open transaction.
 func (c *conn) Close() error {
 	for _, s := range c.prepared {
 		s.close()
@@ -92,7 +91,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// The statements of the connection itself.
+// These are the connection's own statements.
 var (
 	beginDeferred  = &db.Statement{SQL: "BEGIN DEFERRED"}
 	beginImmediate = &db.Statement{SQL: "BEGIN IMMEDIATE"}
@@ -100,7 +99,7 @@ var (
 	rollback       = &db.Statement{SQL: "ROLLBACK"}
 )
 
-// simple runs one of them.
+// simple runs one of these statements.
 func (c *conn) simple(ctx context.Context, op string, statement *db.Statement) error {
 	c.ctx = ctx
 	s, err := c.ready(statement)
@@ -115,9 +114,9 @@ func (c *conn) simple(ctx context.Context, op string, statement *db.Statement) e
 	return nil
 }
 
-// Begin implements Conn. A writer begins IMMEDIATE, so that its snapshot is never
-// found outdated (SQLITE_BUSY_SNAPSHOT); a reader begins DEFERRED, which waits for
-// nobody and reads one snapshot from its first read on.
+// Begin implements Conn. A writer begins IMMEDIATE, so that its snapshot cannot become outdated
+// (SQLITE_BUSY_SNAPSHOT). A reader begins DEFERRED, which never waits and reads one snapshot from its first
+// read on.
 func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	if readOnly {
 		return c.simple(ctx, opBegin, beginDeferred)
@@ -144,7 +143,7 @@ func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error)
 	return err == nil && p.readOnly, err
 }
 
-// ready prepares a statement, once in the life of the connection.
+// ready prepares a statement, once for each connection.
 func (c *conn) ready(statement *db.Statement) (p *stmt, err error) {
 	if p = c.prepared[statement]; p == nil {
 		if p, err = c.prepare(statement.SQL); err == nil {
@@ -204,7 +203,7 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
 
-// message returns SQLite's words for code, which the last call has returned.
+// message returns SQLite's text for the code of the last call.
 func (c *conn) message(code int32) string {
 	if c.db != 0 {
 		return libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
@@ -212,7 +211,7 @@ func (c *conn) message(code int32) string {
 	return libc.GoString(sqlite3.Xsqlite3_errstr(c.tls, code))
 }
 
-// failed makes the error of a call on c that ended with code.
+// failed returns the error of a call that ended with code.
 func (c *conn) failed(op string, code int32) error {
 	return failure(c.ctx, op, code, c.message(code), c.committing)
 }
@@ -223,9 +222,8 @@ func (c *conn) exec(sql string) error {
 	return err
 }
 
-// text runs one statement without parameters to its end and returns the first
-// column of its first row as text; empty if there is none. A statement that writes and is
-// not in a transaction commits itself.
+// text runs one statement without parameters to its end. It returns the first column of the first row as
+// text, or an empty string. Outside of a transaction, a statement that writes commits itself.
 func (c *conn) text(sql string) (first string, err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -246,8 +244,8 @@ func (c *conn) text(sql string) (first string, err error) {
 	return first, nil
 }
 
-// checkpoint writes the WAL into the database and empties it, unless another
-// connection is in the way. Without a WAL it does nothing.
+// checkpoint writes the WAL into the database and empties it, unless another connection prevents it. Without
+// a WAL it does nothing.
 func (c *conn) checkpoint() error {
 	err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
 	if e, ok := errors.AsType[*db.Error](err); ok && (strings.HasPrefix(e.Code, "SQLITE_BUSY") || strings.HasPrefix(e.Code, "SQLITE_LOCKED")) {
@@ -260,10 +258,9 @@ func (c *conn) setCache(kib int64) error {
 	return c.exec("PRAGMA cache_size=-" + strconv.FormatInt(kib, 10))
 }
 
-// onBusy is SQLite's busy handler: it is called for the n-th time, from 0, when
-// a lock is held by another connection, sleeps, and returns whether to try
-// again. Unlike the built-in one it ends with the context, which it sees between two
-// sleeps of 10 ms at most.
+// onBusy is SQLite's busy handler. It is called for the n-th time, from 0, if another connection holds a
+// lock. It sleeps and returns whether to try again. Unlike the built-in handler, it ends with the context,
+// which it checks at least every 10 ms.
 func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
 	now := time.Now()
 	if n == 0 {
@@ -277,8 +274,8 @@ func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
 	return 1
 }
 
-// funcPointer returns f, a function, as SQLite takes it: the address of its
-// closure. The caller keeps f alive; Go's heap does not move.
+// funcPointer returns function f in the form that SQLite needs: the address of its closure. The caller must
+// keep f alive; Go's heap does not move.
 func funcPointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 func pointerAt(p uintptr) uintptr {

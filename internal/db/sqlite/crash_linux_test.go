@@ -18,8 +18,8 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// TestMain runs the tests, or one of the child processes that they start from
-// this same binary: its name and arguments follow the flags.
+// TestMain runs the tests, or a child process that a test started from this binary; its name and arguments
+// follow the flags.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.NArg() == 0 {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// children are the child processes that tests start.
+// children holds the functions of the child processes.
 var children = map[string]func(args []string) error{
 	"transfers": childTransfers,
 	"commit":    childCommit,
@@ -39,8 +39,7 @@ var children = map[string]func(args []string) error{
 
 const crashSessions = 4
 
-// childTransfers makes transfers for ever and prints the id of each one that
-// was acknowledged.
+// childTransfers makes transfers forever and prints the ID of each acknowledged one.
 func childTransfers(args []string) error {
 	ctx := context.Background()
 	d, err := sqlite.Open(ctx, "sqlite:"+args[0])
@@ -67,8 +66,8 @@ func childTransfers(args []string) error {
 	return nil
 }
 
-// A process that is killed in the middle of committing loses nothing that it
-// had acknowledged, and leaves nothing half done.
+// TestKilledProcess checks that a process killed during commits loses nothing that was acknowledged, and
+// leaves nothing incomplete.
 func TestKilledProcess(t *testing.T) {
 	for _, parameters := range []string{"journal=wal", "journal=delete&synchronous=off"} {
 		t.Run(parameters, func(t *testing.T) {
@@ -130,9 +129,8 @@ func TestKilledProcess(t *testing.T) {
 	}
 }
 
-// childCommit makes the COMMIT of a transaction fail in the middle of writing
-// the WAL: its process may not let a file grow. It then checks what the driver
-// made of it.
+// childCommit makes a COMMIT fail while it writes the WAL, by a limit of the file size, and checks the
+// driver's result.
 func childCommit(args []string) error {
 	ctx := context.Background()
 	signal.Ignore(syscall.SIGXFSZ) // the write fails with EFBIG instead
@@ -192,7 +190,7 @@ func childCommit(args []string) error {
 	return d.Close()
 }
 
-// An I/O error in COMMIT is unknown, and breaks the session until Reset.
+// TestCommitFails checks that an I/O error in COMMIT is unknown and breaks the session until Reset.
 func TestCommitFails(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		constrained(t, d)

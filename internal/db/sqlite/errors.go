@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// meaning is what result codes say about the transaction that they ended.
+// meaning is the effect of result codes on the transaction that they ended.
 type meaning struct {
 	before, atCommit db.Class
 	kind             db.ConstraintKind
@@ -83,9 +83,8 @@ var meanings = [...]meaning{
 	}},
 }
 
-// ErrorOf makes the error of a transaction that SQLite ended with a result code, while
-// COMMIT was running or before; Op and Err are the caller's to add. Package dqlite
-// shares it.
+// ErrorOf returns the error of a transaction that SQLite ended with a result code, during COMMIT or before.
+// The caller must add Op and Err. Package dqlite uses it too.
 func ErrorOf(code int, committing bool) *db.Error {
 	found, name := meaning{before: db.Fatal, atCommit: db.Unknown}, fmt.Sprintf("SQLite %d", code)
 	for _, m := range meanings {
@@ -104,8 +103,8 @@ func ErrorOf(code int, committing bool) *db.Error {
 	return e
 }
 
-// failure makes the error of a call that ended with code, while COMMIT was running or
-// before; message is SQLite's own. If the context ended the call, the error is the context's.
+// failure returns the error of a call that ended with code, during COMMIT or before; message is SQLite's
+// text. If the context ended the call, the error is the context's.
 func failure(ctx context.Context, op string, code int32, message string, committing bool) *db.Error {
 	e := ErrorOf(int(code), committing)
 	e.Op, e.Err = op, errors.New(message)
@@ -117,14 +116,14 @@ func failure(ctx context.Context, op string, code int32, message string, committ
 	return e
 }
 
-// noTable is NoTable of the dialect. SQLite has no code for it, only its text.
+// noTable implements NoTable of the dialect. SQLite has only a text for it, no code.
 func noTable(err error) bool {
 	var e *db.Error
 	return errors.As(err, &e) && e.Code == "SQLITE_ERROR" && strings.HasPrefix(e.Err.Error(), "no such table")
 }
 
-// cancelled is the error of a transaction that its context ended before COMMIT;
-// it was rolled back and the session is ready for another.
+// cancelled returns the error of a transaction that its context ended before COMMIT. It was rolled back, and
+// the session is ready.
 func cancelled(op string, err error) *db.Error {
 	return &db.Error{Class: db.Aborted, Op: op, Err: err}
 }

@@ -41,8 +41,8 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// Of the codes in the table only those that are reported before anything is made
-// durable may say for sure that a COMMIT was not applied.
+// TestCommitIsUnknownUnlessProved checks that only codes that are reported before anything is durable state
+// with certainty that a COMMIT was not applied.
 func TestCommitIsUnknownUnlessProved(t *testing.T) {
 	seen := map[int32]bool{}
 	for _, m := range meanings {

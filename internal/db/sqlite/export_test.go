@@ -6,8 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// LimitPages makes the disk of a session's connection full at so many pages
-// more than the database has.
+// LimitPages makes the disk of a session's connection appear full after a number of further pages.
 func LimitPages(s db.SQLSession, more int) error {
 	c := s.(*session).c.(*conn)
 	have, err := c.text("PRAGMA page_count")

@@ -16,7 +16,7 @@ var (
 	modeNames = map[db.Mode]string{db.Pipelined: "pipelined", db.Interactive: "interactive"}
 )
 
-// inModes runs a test in both modes, each on a database of its own.
+// inModes runs a test in both modes, each on a new database.
 func inModes(t *testing.T, parameters string, test func(t *testing.T, d *sqlite.Database, mode db.Mode)) {
 	for _, mode := range modes {
 		t.Run(modeNames[mode], func(t *testing.T) {
@@ -26,7 +26,7 @@ func inModes(t *testing.T, parameters string, test func(t *testing.T, d *sqlite.
 	}
 }
 
-// openNew opens a new database and returns its path too.
+// openNew opens a new database and also returns its path.
 func openNew(tb testing.TB, parameters string) (*sqlite.Database, string) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "bank.db")
@@ -73,7 +73,7 @@ func transact(tb testing.TB, s db.SQLSession, statements ...*db.Statement) error
 
 func sql(text string) *db.Statement { return &db.Statement{SQL: text} }
 
-// number returns the one integer that a query brings.
+// number returns the only integer of a query.
 func number(tb testing.TB, s db.SQLSession, text string) int64 {
 	tb.Helper()
 	n, rows := int64(0), 0
@@ -87,7 +87,7 @@ func number(tb testing.TB, s db.SQLSession, text string) int64 {
 	return n
 }
 
-// wantError fails unless err is a *db.Error of the class and holds the texts.
+// wantError fails unless err is a *db.Error of the class and contains the texts.
 func wantError(tb testing.TB, err error, class db.Class, texts ...string) {
 	tb.Helper()
 	var e *db.Error

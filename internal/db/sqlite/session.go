@@ -10,27 +10,26 @@ import (
 
 // Conn is one connection as a session uses it. Its errors are *db.Error.
 type Conn interface {
-	// Begin begins a transaction. One that may write has the write lock from then on.
+	// Begin begins a transaction. If it may write, it holds the write lock from then on.
 	Begin(ctx context.Context, readOnly bool) error
 
 	// Reads reports whether a statement changes nothing.
 	Reads(ctx context.Context, statement *db.Statement) (bool, error)
 
-	// Run runs a statement to its end. Its rows are valid while row has them; an error
-	// of row's own ends it and is returned as it is.
+	// Run runs a statement to its end. Rows are valid during the call of row. An error of row ends the
+	// statement and is returned unchanged.
 	Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error)
 
 	Commit(ctx context.Context) error
 
-	// Undo rolls back whatever transaction is open, even if the context of the last call
-	// has ended, and reports whether the connection is fit for another.
+	// Undo rolls back any open transaction, even if the context of the last call has ended. It reports
+	// whether the connection can be used for another transaction.
 	Undo() bool
 
 	Close() error
 }
 
-// Sessions opens the sessions of one database, of which one writes at a time. Package
-// dqlite shares them.
+// Sessions opens the sessions of one database, of which one writes at a time. Package dqlite uses it too.
 type Sessions struct {
 	db.Isolations
 	connect    func(context.Context) (Conn, error)
@@ -38,13 +37,13 @@ type Sessions struct {
 	queueLimit time.Duration // the longest wait in the queue of writers
 }
 
-// NewSessions returns the sessions of a database to which connect connects.
+// NewSessions returns the sessions of a database. connect opens a connection.
 func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, error), queueLimit time.Duration) *Sessions {
 	return &Sessions{isolations, connect, make(queue, 1), queueLimit}
 }
 
-// Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any
-// workload writes (https://www.sqlite.org/limits.html).
+// Limits implements db.Database. A value may have 1,000,000,000 bytes, more than any workload writes
+// (https://www.sqlite.org/limits.html).
 func (a *Sessions) Limits() db.Limits { return db.Limits{} }
 
 func (a *Sessions) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
@@ -69,7 +68,7 @@ func (a *Sessions) Session(ctx context.Context, options db.SessionOptions) (db.S
 	return s, nil
 }
 
-// transact runs work in a write transaction on a session and connection of its own.
+// transact runs work in a write transaction on a new session and connection.
 func (a *Sessions) transact(ctx context.Context, work func(s db.SQLSession, c Conn) error) error {
 	s, err := a.Session(ctx, db.SessionOptions{Mode: db.Interactive})
 	if err != nil {
@@ -85,7 +84,7 @@ func (a *Sessions) transact(ctx context.Context, work func(s db.SQLSession, c Co
 	return s.Commit(ctx)
 }
 
-// Exec runs a statement without parameters in a transaction of its own.
+// Exec runs a statement without parameters in its own transaction.
 func (a *Sessions) Exec(ctx context.Context, statement string) error {
 	return a.transact(ctx, func(s db.SQLSession, _ Conn) error { return execute(ctx, s, []string{statement}) })
 }
@@ -99,12 +98,11 @@ func execute(ctx context.Context, s db.SQLSession, statements []string) error {
 	return nil
 }
 
-// session is one connection and at most one transaction on it.
+// session is one connection with at most one transaction.
 //
-// In Interactive mode Begin takes the write lock and each Do runs at once. In
-// Pipelined mode both wait for Flush or Commit, so that a transaction which asks
-// for no result before its end holds the write lock for its statements and the
-// COMMIT alone, not for whatever its client does between them.
+// In Interactive mode, Begin takes the write lock and each Do runs immediately. In Pipelined mode, both wait
+// for Flush or Commit. So a transaction without early results holds the write lock only during its statements
+// and the COMMIT, not during its client's work.
 type session struct {
 	of        *Sessions
 	c         Conn // nil: broken until Reset
@@ -138,8 +136,7 @@ const (
 	opCommit = "commit"
 )
 
-// usable refuses a call, of a statement or none, that asks for an open transaction, or
-// for none.
+// usable refuses a call that needs an open transaction, or none, in the wrong state. statement may be empty.
 func (s *session) usable(op, statement string, open bool) error {
 	if s.c != nil && s.open == open {
 		return nil
@@ -167,7 +164,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return s.start(ctx)
 }
 
-// start begins on the connection unless it has begun.
+// start begins the transaction on the connection, unless it has begun.
 func (s *session) start(ctx context.Context) error {
 	if s.started {
 		return nil
@@ -204,7 +201,7 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	return number, nil
 }
 
-// copied returns a value whose text, if it has one, is in texts.
+// copied returns a value whose text, if any, is stored in texts.
 func copied(v db.Value, texts *[]byte) db.Value {
 	if len(v.Text) > 0 {
 		at := len(*texts)
@@ -262,8 +259,7 @@ func (s *session) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Rollback implements db.SQLSession. The context does not matter: giving up
-// waits for nothing.
+// Rollback implements db.SQLSession. The context is not used, because a rollback does not wait.
 func (s *session) Rollback(context.Context) error {
 	if s.open {
 		s.abandon()
@@ -271,7 +267,7 @@ func (s *session) Rollback(context.Context) error {
 	return nil
 }
 
-// run runs one statement of the transaction that has started and keeps its result.
+// run runs one statement of a started transaction and keeps its result.
 func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Value) error {
 	if s.readOnly {
 		reads, err := s.c.Reads(ctx, statement)
@@ -294,10 +290,9 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 	return nil
 }
 
-// Query implements db.SQLSession. A statement that reads is a read transaction
-// of its own: it holds one snapshot while it hands out the rows, and writers go
-// on beside it. A statement that writes, such as INSERT … RETURNING, is a write
-// transaction: if it fails, row may have seen rows of what was rolled back.
+// Query implements db.SQLSession. A statement that reads is its own read transaction: it holds one snapshot
+// while it yields rows, and writers continue. A statement that writes, such as INSERT … RETURNING, is a write
+// transaction; if it fails, row may have received rows that were rolled back.
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
 	if err := s.usable("run ", statement.SQL, false); err != nil {
 		return err
@@ -329,8 +324,8 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	return s.Commit(ctx)
 }
 
-// fail ends the transaction because of err and returns err. If the connection
-// is no longer fit, or nobody knows what became of a COMMIT, it is dropped.
+// fail ends the transaction because of err and returns err. If the connection is unusable, or the outcome of
+// a COMMIT is unknown, the connection is closed.
 func (s *session) fail(err error) error {
 	fit := s.abandon()
 	if e, ok := errors.AsType[*db.Error](err); ok && e.Class == db.Unknown {
@@ -341,8 +336,8 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// abandon rolls the transaction back, lets the next writer in and reports
-// whether the connection is fit for another transaction; if not, it is dropped.
+// abandon rolls the transaction back and admits the next writer. It reports whether the connection can be
+// used again; if not, the connection is closed.
 func (s *session) abandon() bool {
 	fit := s.c.Undo()
 	s.finish()
@@ -352,7 +347,7 @@ func (s *session) abandon() bool {
 	return fit
 }
 
-// finish notes that no transaction is open and lets the next writer in.
+// finish records that no transaction is open and admits the next writer.
 func (s *session) finish() {
 	s.open, s.started = false, false
 	s.unqueue()
@@ -362,7 +357,7 @@ func (s *session) finish() {
 	}
 }
 
-// drop closes the connection; the session is broken until Reset.
+// drop closes the connection. The session is broken until Reset.
 func (s *session) drop() {
 	if s.c != nil {
 		_ = s.c.Close() // of a connection that is given up

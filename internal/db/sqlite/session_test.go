@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// constrained makes a table of each constraint that db knows.
+// constrained creates a table for each kind of constraint.
 func constrained(t *testing.T, d *sqlite.Database) {
 	run(t, d,
 		"CREATE TABLE bank (bic TEXT PRIMARY KEY) STRICT",
@@ -46,7 +46,7 @@ func TestConstraints(t *testing.T) {
 			if got := db.ConstraintOf(err); got != test.kind {
 				t.Errorf("%s: kind %d, want %d", test.sql, got, test.kind)
 			}
-			// All of it is undone, and the session is ready.
+			// Everything is undone, and the session is ready.
 			if n := number(t, s, "SELECT balance FROM a"); n != 100 {
 				t.Errorf("%s: half a transaction was applied: the balance is %d", test.sql, n)
 			}
@@ -189,7 +189,7 @@ func TestSessionStates(t *testing.T) {
 		wantError(t, s.Begin(ctx, false), db.Fatal, "a transaction is open")
 		wantError(t, s.Commit(ctx), db.Fatal, "no transaction is open")
 
-		// A rollback undoes what has run, and what waits never runs.
+		// A rollback undoes what has run, and queued statements never run.
 		if err := s.Begin(ctx, false); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestSessionStates(t *testing.T) {
 			t.Errorf("the balance is %d after a rollback", n)
 		}
 
-		// A read-only transaction does not write.
+		// A read-only transaction cannot write.
 		if err := s.Begin(ctx, true); err != nil {
 			t.Fatal(err)
 		}
@@ -222,14 +222,14 @@ func TestSessionStates(t *testing.T) {
 		}
 		wantError(t, err, db.Fatal, "read-only")
 
-		// A query within a transaction is refused, and ends it.
+		// A query within a transaction is refused and ends the transaction.
 		if err := s.Begin(ctx, false); err != nil {
 			t.Fatal(err)
 		}
 		one := &db.Statement{SQL: "SELECT 1", Columns: []db.Type{db.Integer}}
 		wantError(t, s.Query(ctx, one, nil, func([]db.Value) error { return nil }), db.Fatal, "a transaction is open")
 
-		// After Close nothing works until Reset.
+		// After Close, every call fails until Reset.
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Database is an open SQLite database. It satisfies db.SQL, db.BulkLoader and
-// db.Footprinter.
+// Database is an open SQLite database. It implements db.SQL, db.BulkLoader and db.Footprinter.
 type Database struct {
 	options options
 	*Sessions
@@ -47,8 +46,8 @@ var (
 	_ db.Footprinter = (*Database)(nil)
 )
 
-// Open opens the database at url, or makes an empty one. Errors are of class
-// Fatal, or Aborted if another process holds the database.
+// Open opens the database at url, or creates an empty one. Errors are of class Fatal, or Aborted if another
+// process holds the database.
 func Open(ctx context.Context, url string) (*Database, error) {
 	o, err := parseURL(url)
 	if err != nil {
@@ -67,7 +66,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 
 func (d *Database) opOpen() string { return "open the SQLite database " + d.options.path }
 
-// Place refuses the file of a URL where none can be, without opening or making it.
+// Place returns an error if the file of a URL cannot exist. It does not open or create it.
 func Place(url string) error {
 	o, err := parseURL(url)
 	if err != nil {
@@ -79,9 +78,8 @@ func Place(url string) error {
 	return nil
 }
 
-// checkPlace says in plain words what SQLite would call "unable to open database
-// file". It only looks: opening and closing the file here would drop the locks
-// that SQLite holds on it in this process
+// checkPlace returns plain errors for what SQLite calls "unable to open database file". It does not open the
+// file, because closing it would drop the locks of SQLite in this process
 // (https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
 func checkPlace(path string) error {
 	dir := filepath.Dir(path)
@@ -107,8 +105,8 @@ func checkPlace(path string) error {
 	return nil
 }
 
-// openFirst opens the first connection, which makes the file if there is none
-// and sets the journal, a property of the file.
+// openFirst opens the first connection. It creates the file if necessary and sets the journal mode, which is
+// a property of the file.
 func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 	c, err := openConn(ctx, d.options.path, sqlite3.SQLITE_OPEN_CREATE, d.options.busyTimeout)
 	if err != nil {
@@ -134,7 +132,7 @@ func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// explained is what to do about the codes that a wrong path ends with.
+// explained lists advice for the codes of invalid paths.
 var explained = []struct{ code, text string }{
 	{"SQLITE_NOTADB", "the file is no SQLite database: name another"},
 	{"SQLITE_CORRUPT", "the file is a damaged SQLite database: restore or remove it"},
@@ -143,7 +141,7 @@ var explained = []struct{ code, text string }{
 	{"SQLITE_READONLY", "this user may read the file or its directory but not write there: change their permissions"},
 }
 
-// explain puts the path and plain words into an error of Open.
+// explain adds the path and advice to an error of Open.
 func (d *Database) explain(err error) error {
 	if e, ok := errors.AsType[*db.Error](err); ok {
 		e.Op = d.opOpen()
@@ -160,10 +158,10 @@ func (d *Database) configure(c *conn) error {
 	for _, pragma := range []string{
 		"PRAGMA synchronous=" + d.options.synchronous,
 		"PRAGMA foreign_keys=ON",
-		// The pages that the WAL gathers before whoever commits next writes them to the
-		// database: SQLite's own default.
+		// The WAL collects this number of pages before a committing connection writes them to the database;
+		// it is SQLite's default.
 		"PRAGMA wal_autocheckpoint=1000",
-		// On macOS fsync leaves data in the drive's cache; elsewhere this does nothing.
+		// On macOS, fsync leaves data in the drive's cache; elsewhere this setting has no effect.
 		"PRAGMA fullfsync=" + strconv.FormatBool(d.options.synchronous == "full" || d.options.synchronous == "extra"),
 	} {
 		if err := c.exec(pragma); err != nil {
@@ -173,7 +171,7 @@ func (d *Database) configure(c *conn) error {
 	return c.setCache(d.options.cacheKiB)
 }
 
-// connect opens another connection to the file, which must be there.
+// connect opens another connection to the file, which must exist.
 func (d *Database) connect(ctx context.Context) (*conn, error) {
 	c, err := openConn(ctx, d.options.path, 0, d.options.busyTimeout)
 	if err == nil {
@@ -191,15 +189,13 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 
 func (d *Database) Dialect() *db.Dialect { return Dialect() }
 
-// Dialect is SQLite's, which package dqlite shares.
+// Dialect returns SQLite's dialect, which package dqlite uses too.
 //
-// SQLite has no exact decimal type: NUMERIC turns into a floating point number,
-// so money is whole cents in an INTEGER. STRICT makes SQLite refuse any value of
-// another type, which it would store otherwise. WITHOUT ROWID is not in the
-// table options, because it needs a primary key in every table, and a table of
-// plain history has none; it would save a B-tree where the key is no integer,
-// 14 of the 77 µs of CPU of a transfer. Readers and writers need no FOR UPDATE: a write
-// transaction has the only write lock from its BEGIN on.
+// SQLite has no exact decimal type: NUMERIC becomes a floating point number, so money is stored as whole
+// cents in an INTEGER. STRICT makes SQLite refuse values of other types. WITHOUT ROWID is not used, because
+// it needs a primary key in every table, and a plain history table has none. It would save a B-tree for keys
+// that are not integers: 14 of the 77 µs of CPU of a transfer. FOR UPDATE is not needed, because a write
+// transaction holds the only write lock from its BEGIN on.
 func Dialect() *db.Dialect {
 	return &db.Dialect{
 		Placeholder:   func(i int) string { return "?" + strconv.Itoa(i) },
@@ -216,7 +212,7 @@ func Dialect() *db.Dialect {
 	}
 }
 
-// Claim is Database.Claim of every database that Open opens.
+// Claim is Database.Claim for every database of this package.
 func Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
 var isolations = db.Isolations{
@@ -224,8 +220,8 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
 }
 
-// Info implements db.Database. The settings are what SQLite reports of a
-// connection, not what was asked for; busy_timeout alone is this driver's.
+// Info implements db.Database. The settings are those that SQLite reports for a connection, except
+// busy_timeout, which belongs to this driver.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info := db.Info{Name: "SQLite"}
 	err := d.withAdmin(ctx, func(c *conn) error {
@@ -247,7 +243,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, err
 }
 
-// durability completes an Info by what SQLite promises of acknowledged commits.
+// durability adds to an Info what SQLite promises about acknowledged commits.
 func durability(info *db.Info) {
 	info.Durable = "https://www.sqlite.org/atomiccommit.html"
 	switch info.Setting("synchronous") {
@@ -266,7 +262,7 @@ func durability(info *db.Info) {
 	}
 }
 
-// withAdmin lends the connection that belongs to no session.
+// withAdmin calls use with the connection that belongs to no session.
 func (d *Database) withAdmin(ctx context.Context, use func(*conn) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -286,8 +282,7 @@ func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.withAdmin(ctx, func(c *conn) error { return c.exec(statement) })
 }
 
-// Footprint implements db.Footprinter: the database file and what is not yet
-// checkpointed into it, or the rollback journal.
+// Footprint implements db.Footprinter. It includes the database file and the WAL or the rollback journal.
 func (d *Database) Footprint(context.Context) (int64, error) {
 	var sum int64
 	for _, suffix := range []string{"", "-wal", "-journal"} {
@@ -303,8 +298,8 @@ func (d *Database) Footprint(context.Context) (int64, error) {
 	return sum, nil
 }
 
-// Close implements db.Database. It writes the WAL back into the database, as far
-// as other connections let it; the last connection to close removes the WAL.
+// Close implements db.Database. It writes the WAL back into the database as far as other connections allow;
+// the last connection removes the WAL.
 func (d *Database) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,7 +21,7 @@ type stmt struct {
 	roomSize int
 }
 
-// prepare compiles sql, which is one statement.
+// prepare compiles sql, which must be one statement.
 func (c *conn) prepare(sql string) (*stmt, error) {
 	op := "prepare " + db.Shorten(sql)
 	text, err := libc.CString(sql)
@@ -46,7 +46,7 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	return s, nil
 }
 
-// suits checks the text of a statement against its types.
+// suits compares the text of a statement with its declared types.
 func (s *stmt) suits(statement *db.Statement) error {
 	op := "prepare " + db.Shorten(statement.SQL)
 	if n := int(sqlite3.Xsqlite3_column_count(s.c.tls, s.p)); n != len(statement.Columns) {
@@ -68,9 +68,8 @@ func (s *stmt) close() {
 	libc.Xfree(s.c.tls, s.room) // of 0 too
 }
 
-// bind gives the statement its arguments; it must have been reset. The texts
-// are copied into memory of the statement's own, so that SQLite need not copy
-// them again.
+// bind sets the arguments of a statement, which must have been reset. It copies texts into the statement's
+// own memory, so that SQLite need not copy them again.
 func (s *stmt) bind(params []db.Type, args []db.Value) int32 {
 	size := 0
 	for i := range args {
@@ -102,8 +101,7 @@ func (s *stmt) bind(params []db.Type, args []db.Value) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// grow makes room for n bytes of text. Room is never empty once a text is
-// bound: SQLite takes the address 0 for NULL.
+// grow makes room for n bytes of text. The room is never empty, because SQLite takes address 0 for NULL.
 func (s *stmt) grow(n int) bool {
 	if n < s.roomSize || n == 0 && s.room != 0 {
 		return true
@@ -118,10 +116,9 @@ func (s *stmt) step() int32 { return sqlite3.Xsqlite3_step(s.c.tls, s.p) }
 
 func (s *stmt) reset() { sqlite3.Xsqlite3_reset(s.c.tls, s.p) }
 
-// column reads column i of the row at hand. Its text is SQLite's own memory,
-// valid until the next step. A value of another type than declared is an
-// error, because SQLite would convert it silently: money must not pass through
-// a floating point number.
+// column reads column i of the current row. Its text belongs to SQLite and is valid until the next step. A
+// value of another type than declared is an error, because SQLite would convert it silently, and money must
+// not become a floating point number.
 func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 	tls, n := s.c.tls, int32(i)
 	switch kind := sqlite3.Xsqlite3_column_type(tls, s.p, n); {
@@ -142,7 +139,7 @@ func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 	return v, err
 }
 
-// kinds are the types of SQLite's values, for errors.
+// kinds holds the names of SQLite's types for errors.
 var kinds = [...]string{
 	sqlite3.SQLITE_INTEGER: "an integer", sqlite3.SQLITE_FLOAT: "a floating point number",
 	sqlite3.SQLITE_TEXT: "a text", sqlite3.SQLITE_BLOB: "a blob",

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/db/address"
 )
 
-// options are what a URL asks for, every default filled in.
+// options holds the parameters of a URL with all defaults.
 type options struct {
 	path        string // absolute
 	synchronous string
@@ -19,14 +19,13 @@ type options struct {
 	cacheKiB    int64         // page cache of each connection
 }
 
-// style is how the parameters of an SQLite URL are written.
+// style describes the URLs of SQLite.
 var style = address.Style{Product: "SQLite"}
 
-// parseURL reads sqlite:PATH[?parameter=value&…]. The path is taken as it is, up to
-// the first question mark. With journal=delete the default is synchronous=extra,
-// because there full does not sync the directory after the journal was deleted, so
-// that a power loss right after a commit can undo it:
-// https://www.sqlite.org/pragma.html#pragma_synchronous
+// parseURL parses sqlite:PATH[?parameter=value&…]. The path ends at the first question mark. With
+// journal=delete, the default is synchronous=extra: full does not sync the directory after the journal was
+// deleted, so a power failure right after a commit can undo it
+// (https://www.sqlite.org/pragma.html#pragma_synchronous).
 func parseURL(text string) (options, error) {
 	o := options{journal: "wal", busyTimeout: 10 * time.Second, cacheKiB: 8 << 10}
 	rest, ok := strings.CutPrefix(text, "sqlite:")
@@ -58,8 +57,7 @@ func parseURL(text string) (options, error) {
 	return o, nil
 }
 
-// checkName refuses what SQLite would not take for a file's name, or a person
-// would not.
+// checkName refuses names that SQLite or a person would not take for a file name.
 func checkName(path string) error {
 	switch {
 	case path == "":

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blocking is a TCP connection whose reader waits in the system call itself, on a thread of
-// its own, and not in Go's poller. The kernel wakes that thread beside the server's process
-// that has answered; the poller's answers are taken by one thread, one after the other.
+// blocking is a TCP connection whose reader waits in the system call, on its own thread, and not in Go's
+// poller. The kernel wakes that thread next to the server's process that has answered. With the poller, one
+// thread takes all answers in sequence.
 //
-// One goroutine may read while another one writes, not two of the same kind.
+// One goroutine may read while another one writes, but not two of the same kind.
 type blocking struct {
 	file          *os.File // the socket, which the poller does not know
 	raw           syscall.RawConn
@@ -27,19 +27,19 @@ type blocking struct {
 	reads, writes deadline
 	closed        atomic.Bool
 
-	// The reader's.
+	// These fields belong to the reader.
 	limit time.Duration // of one system call, the socket's SO_RCVTIMEO
 	seen  int64         // the deadline that it is for
 }
 
-// longestCall is how long one system call waits before its deadline is looked at again, which
-// another goroutine may have brought forward: the end of a wait may be late by so much.
+// longestCall is the time after which a system call looks at its deadline again, because another goroutine
+// may have moved it forward. The end of a wait may be late by this time.
 const longestCall = 100 * time.Millisecond
 
-// deadline is when waiting ends, in nanoseconds after start. Any goroutine may set it.
+// deadline is the end of waiting, in nanoseconds after start. Any goroutine may set it.
 type deadline struct{ at atomic.Int64 }
 
-// No deadline, one that had passed when it was set, and none of any connection.
+// These are special values: no deadline, one that had passed when it was set, and one that no connection has.
 const (
 	never  = 0
 	passed = -1
@@ -59,7 +59,7 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
-// left is how long the next system call may wait; 0: the deadline has passed.
+// left returns how long the next system call may wait. 0 means that the deadline has passed.
 func (d *deadline) left() time.Duration {
 	switch at := d.at.Load(); at {
 	case never:
@@ -71,11 +71,10 @@ func (d *deadline) left() time.Duration {
 	}
 }
 
-// Block returns a connection of Dial's, which nobody uses, as one whose reader waits in the
-// system call: for few connections on which short calls follow each other at once. Each
-// takes a thread while it waits, and all processors have to be free to run Go code
-// (GOMAXPROCS). Another connection, such as one with TLS, is returned as it is. conn is
-// closed with an error.
+// Block converts an unused connection of Dial to one whose reader waits in the system call. It is meant for
+// few connections with short calls in quick sequence. Each uses a thread while it waits, and all processors
+// must be available to Go code (GOMAXPROCS). Other connections, such as those with TLS, are returned
+// unchanged. After an error, conn is closed.
 func Block(conn net.Conn) (net.Conn, error) {
 	d, ok := conn.(*direct)
 	if !ok {
@@ -98,7 +97,7 @@ func Block(conn net.Conn) (net.Conn, error) {
 	return b, nil
 }
 
-// duplicate returns another descriptor of the socket, whose calls wait from then on.
+// duplicate returns another descriptor of the socket, whose calls block from then on.
 func duplicate(fd int) (*os.File, error) {
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -111,7 +110,7 @@ func duplicate(fd int) (*os.File, error) {
 	return os.NewFile(uintptr(own), "tcp"), nil
 }
 
-// Blocks says whether the reader of a connection waits in the system call.
+// Blocks reports whether the reader of a connection waits in the system call.
 func Blocks(conn net.Conn) bool {
 	_, ok := conn.(*blocking)
 	return ok
@@ -144,7 +143,7 @@ func (b *blocking) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// carryOut has a transfer made with the socket, which is not closed meanwhile.
+// carryOut performs a transfer with the socket, which is not closed meanwhile.
 func (b *blocking) carryOut(with func(func(fd uintptr) bool) error, t *transfer, p []byte) error {
 	t.rest, t.done, t.err, t.late = p, 0, 0, false
 	unused := with(t.try)
@@ -160,8 +159,7 @@ func (b *blocking) carryOut(with func(func(fd uintptr) bool) error, t *transfer,
 	return nil
 }
 
-// receive waits until something has come. The scheduler knows of the system call, and gives
-// its processor to others.
+// receive waits for data. The scheduler knows of the system call and gives its processor to others.
 func (b *blocking) receive(fd uintptr) bool {
 	t := &b.in
 	if at := b.reads.at.Load(); at != b.seen || at == passed {
@@ -185,7 +183,7 @@ func (b *blocking) receive(fd uintptr) bool {
 	}
 }
 
-// mayWait bounds the next system call, or notes that it is too late for one.
+// mayWait limits the next system call, or records that the deadline has passed.
 func (b *blocking) mayWait(fd uintptr) bool {
 	limit := b.reads.left()
 	if b.in.late = limit <= 0; b.in.late {
@@ -203,8 +201,7 @@ func (b *blocking) mayWait(fd uintptr) bool {
 	return true
 }
 
-// send waits for room where there is none. The scheduler does not know of a call that does not
-// wait, as of direct's.
+// send waits for room if there is none. The scheduler does not know of calls that do not wait, as in direct.
 func (b *blocking) send(fd uintptr) bool {
 	t := &b.out
 	if t.late = b.writes.at.Load() == passed; t.late {
@@ -224,10 +221,10 @@ func (b *blocking) send(fd uintptr) bool {
 	return true
 }
 
-// RoundTrip writes the question. The answer is waited for by who reads it.
+// RoundTrip writes the question. The reader waits for the answer.
 func (b *blocking) RoundTrip(question []byte) (int, error) { return b.Write(question) }
 
-// Close ends the calls of other goroutines that wait.
+// Close ends waiting calls of other goroutines.
 func (b *blocking) Close() error {
 	if b.closed.Swap(true) {
 		return failed(b, "close", net.ErrClosed)
@@ -253,6 +250,5 @@ func (b *blocking) SetWriteDeadline(t time.Time) error {
 func (b *blocking) LocalAddr() net.Addr  { return b.local }
 func (b *blocking) RemoteAddr() net.Addr { return b.remote }
 
-// SyscallConn gives out the socket, whose calls wait unless they are asked not to (recv(2),
-// MSG_DONTWAIT).
+// SyscallConn returns the socket, whose calls block unless MSG_DONTWAIT is given (recv(2)).
 func (b *blocking) SyscallConn() (syscall.RawConn, error) { return b.raw, nil }

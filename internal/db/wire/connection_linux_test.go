@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// kinds are the connections of this package, each of which returns both ends of one.
+// kinds holds the connections of this package; each function returns both ends.
 var kinds = map[string]func(t *testing.T) (net.Conn, *net.TCPConn){
 	"direct": pair,
 	"blocking": func(t *testing.T) (net.Conn, *net.TCPConn) {
@@ -31,7 +31,7 @@ var kinds = map[string]func(t *testing.T) (net.Conn, *net.TCPConn){
 	},
 }
 
-// closeWrite ends what is sent on a connection.
+// closeWrite closes the sending direction of a connection.
 func closeWrite(c net.Conn) error {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -48,7 +48,7 @@ func ask(c net.Conn, question []byte) (sent int, err error) {
 	return sent, err
 }
 
-// pair returns both ends of a connection, of which the first is one of Dial's.
+// pair returns both ends of a connection; the first comes from Dial.
 func pair(t *testing.T) (net.Conn, *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -71,8 +71,7 @@ func pair(t *testing.T) (net.Conn, *net.TCPConn) {
 	return ours, theirs.(*net.TCPConn)
 }
 
-// TestConnectionEchoes sends more than all buffers hold, so that both directions have
-// to wait for the other side while the other one is under way.
+// TestConnectionEchoes sends more than all buffers hold, so that both directions must wait for each other.
 func TestConnectionEchoes(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +100,7 @@ func TestConnectionEchoes(t *testing.T) {
 	}
 }
 
-// TestConnectionFails holds that what ends a call is reported as package net reports it.
+// TestConnectionFails checks that errors are reported as by package net.
 func TestConnectionFails(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -138,8 +137,8 @@ func TestConnectionFails(t *testing.T) {
 	}
 }
 
-// TestConnectionEnds: the end of what the other side sends is no failure, and a write to
-// one that is gone is.
+// TestConnectionEnds checks that the end of the other side's data is not an error, and that a write to a
+// closed connection is.
 func TestConnectionEnds(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -167,10 +166,9 @@ func TestConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestAsk: a question is written whole, however long it is, and what comes back is what
-// was asked for, even if an earlier answer is still unread. The other side answers when
-// it has the whole question, because nobody reads here until it was written.
-func TestAsk(t *testing.T) {
+// TestRoundTripWritesEverything checks that a question of any length is written, and that the right answer
+// follows, even after an unread one. The other side answers only after the complete question.
+func TestRoundTripWritesEverything(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			for _, test := range []struct {
@@ -209,8 +207,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskFails reports what went out where no answer came.
-func TestAskFails(t *testing.T) {
+// TestRoundTripReportsSentBytes checks what is reported as sent if no answer comes.
+func TestRoundTripReportsSentBytes(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			question := []byte("?")
@@ -245,9 +243,9 @@ func TestAskFails(t *testing.T) {
 	}
 }
 
-// TestAskEnds: an end that came before the question, or in place of its answer, wakes
-// the one who asks, and its next read reports.
-func TestAskEnds(t *testing.T) {
+// TestRoundTripEndsWithTheConnection checks that an end of the connection before the question or instead of
+// the answer wakes the caller, and that the next read reports it.
+func TestRoundTripEndsWithTheConnection(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
 			for _, early := range []bool{true, false} {
@@ -270,7 +268,7 @@ func TestAskEnds(t *testing.T) {
 	}
 }
 
-// TestConnectionInterrupted: a deadline that is set while a call waits ends it.
+// TestConnectionInterrupted checks that a deadline that is set during a call ends the call.
 func TestConnectionInterrupted(t *testing.T) {
 	for name, both := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -283,8 +281,7 @@ func TestConnectionInterrupted(t *testing.T) {
 	}
 }
 
-// TestConnectionWaits: a read waits as long as it may and not longer, and ends at once with
-// the connection.
+// TestConnectionWaits checks that a read waits exactly as long as allowed, and ends with the connection.
 func TestConnectionWaits(t *testing.T) {
 	const long = 250 * time.Millisecond // more than a system call
 	for name, both := range kinds {

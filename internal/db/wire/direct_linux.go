@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// direct is a TCP connection that reads and writes without telling Go's scheduler.
+// direct is a TCP connection that reads and writes without informing Go's scheduler.
 //
-// A system call through package syscall hands its processor back to the scheduler,
-// and when it takes longer than 20 µs, as a write on this machine does whose
-// receiver is run at once, a thread of the runtime wakes every 20 µs to take that
-// processor away (runtime, sysmon and retake). With eight clients this was a third
-// of what a transaction cost the client. These calls never wait, because the socket
-// is non-blocking: what cannot be done now waits in the poller, as in package net.
+// A call through package syscall returns its processor to the scheduler. If it takes longer than 20 µs, as a
+// write does when its receiver runs immediately, a thread of the runtime wakes every 20 µs to take that
+// processor away (runtime, sysmon and retake). With eight clients, this was a third of the client's cost of a
+// transaction. The calls of direct never wait, because the socket is non-blocking; waiting happens in the
+// poller, as in package net.
 //
-// One goroutine may read while another one writes, not two of the same kind.
+// One goroutine may read while another one writes, but not two of the same kind.
 type direct struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -29,9 +28,8 @@ type direct struct {
 	ask     func(fd uintptr) bool // put, bound once
 }
 
-// transfer is one direction of a direct connection. Its system calls are those of sockets,
-// recvfrom and sendto: with read and write, which serve any file, a client of PostgreSQL
-// reached 1 to 3 % fewer single reads a second.
+// transfer is one direction of a direct connection. It uses recvfrom and sendto: with read and write, which
+// work for any file, a PostgreSQL client reached 1 to 3 % fewer single reads per second.
 type transfer struct {
 	op     string
 	number uintptr               // of the system call
@@ -43,7 +41,7 @@ type transfer struct {
 	late   bool // the deadline of a blocking one had passed
 }
 
-// newDirect takes over conn, which is nobody else's from then on.
+// newDirect takes over conn, which no other code may use afterwards.
 func newDirect(conn *net.TCPConn) (net.Conn, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -56,7 +54,7 @@ func newDirect(conn *net.TCPConn) (net.Conn, error) {
 	return d, nil
 }
 
-// attempt makes the system call; false means that the socket is not ready.
+// attempt makes the system call. It returns false if the socket is not ready.
 func (t *transfer) attempt(fd uintptr) bool {
 	for {
 		n, _, err := syscall.RawSyscall6(t.number, fd, uintptr(unsafe.Pointer(unsafe.SliceData(t.rest))), uintptr(len(t.rest)), t.flags, 0, 0)
@@ -104,10 +102,9 @@ func (d *direct) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// RoundTrip writes a question and returns when its answer begins to arrive, or with what
-// ended the waiting. It is a Write and a Read of which the latter does not try first
-// what cannot be there yet: a fifth of the system calls of a round trip. Nobody may
-// read meanwhile.
+// RoundTrip writes a question, and returns when its answer begins to arrive or waiting ends. It is a Write
+// and a Read that does not first try to read, which saves a fifth of the system calls of a round trip. No
+// other goroutine may read meanwhile.
 func (d *direct) RoundTrip(question []byte) (int, error) {
 	d.out.rest, d.asked = question, false
 	d.out.done, d.out.err, d.in.err = 0, 0, 0
@@ -124,9 +121,8 @@ func (d *direct) RoundTrip(question []byte) (int, error) {
 	return 0, d.failed(&d.out, waited)
 }
 
-// put writes the question when the poller has been made ready to report what comes
-// from then on. It returns true where there is nothing to wait for: for the second
-// time, when the answer has begun, or because not all was written.
+// put writes the question after the poller was prepared to report new data. It returns true if there is
+// nothing to wait for: on the second call, after the answer has begun, or after an incomplete write.
 func (d *direct) put(fd uintptr) bool {
 	if d.asked {
 		return true
@@ -135,8 +131,7 @@ func (d *direct) put(fd uintptr) bool {
 	return !d.asked
 }
 
-// failed is the error of a transfer as package net reports it. waited is what the
-// poller said.
+// failed returns the error of a transfer as package net reports it. waited is the error of the poller.
 func (d *direct) failed(t *transfer, waited error) error {
 	if waited != nil {
 		if own, ok := errors.AsType[*net.OpError](waited); ok {
@@ -150,7 +145,7 @@ func (d *direct) failed(t *transfer, waited error) error {
 	return nil
 }
 
-// failed is what ended a call on a connection, as package net reports it.
+// failed returns the error of a call on a connection as package net reports it.
 func failed(c net.Conn, op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }

@@ -7,21 +7,19 @@ import (
 	"syscall"
 )
 
-// newDirect is only done on Linux: elsewhere a program may not make system calls of
-// its own, and conn stays what it is.
+// newDirect returns conn unchanged, because only Linux allows programs to make system calls of their own.
 func newDirect(conn *net.TCPConn) (net.Conn, error) { return conn, nil }
 
-// Block is only done on Linux: elsewhere conn stays what it is.
+// Block returns conn unchanged, because it is implemented only for Linux.
 func Block(conn net.Conn) (net.Conn, error) { return conn, nil }
 
-// Blocks says whether the reader of a connection waits in the system call, which is only so
-// on Linux.
+// Blocks returns false, because only Linux has blocking connections.
 func Blocks(net.Conn) bool { return false }
 
-// setUserTimeout is only done on Linux. Elsewhere the system's own limit counts
-// while something that was sent is unacknowledged, which is some minutes; a
-// connection that waits for an answer is probed as on Linux.
+// setUserTimeout does nothing, because it is implemented only for Linux. Elsewhere, the system's limit of
+// some minutes applies to unacknowledged data. A connection that waits for an answer is probed as on Linux.
 func setUserTimeout(*net.TCPConn) error { return nil }
 
-// bindWithoutPort is only done on Linux: elsewhere an address has each port once.
+// bindWithoutPort does nothing, because it is implemented only for Linux. Elsewhere, each port of an address
+// is used once.
 func bindWithoutPort(string, string, syscall.RawConn) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// local is the addresses that connections are made from, each the next one.
+// local holds the addresses from which connections are made in turn.
 type local struct {
 	addresses []netip.Addr
 	next      atomic.Uint32
@@ -18,17 +18,16 @@ type local struct {
 
 type localKey struct{}
 
-// ErrNoPort says that no address has a port left for another connection to a server, of
-// which there are as many as net.ipv4.ip_local_port_range has, 28,232 by default (ip(7)).
+// ErrNoPort means that no address has a free port for another connection to a server. Each has as many as
+// net.ipv4.ip_local_port_range, 28,232 by default (ip(7)).
 var ErrNoPort = errors.New("no port of this machine is left for another connection to that server: give more addresses with local-address, or widen net.ipv4.ip_local_port_range")
 
-// WithLocalAddresses returns a context in which Dial makes each connection from the next
-// one of these addresses.
+// WithLocalAddresses returns a context in which Dial makes each connection from the next of these addresses.
 func WithLocalAddresses(ctx context.Context, addresses []netip.Addr) context.Context {
 	return context.WithValue(ctx, localKey{}, &local{addresses: addresses})
 }
 
-// CheckLocal says why connections cannot be made from an address, or nil.
+// CheckLocal returns an error if connections cannot be made from an address.
 func CheckLocal(address netip.Addr) error {
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(address, 0)))
 	if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -40,7 +39,7 @@ func CheckLocal(address netip.Addr) error {
 	return l.Close()
 }
 
-// dial makes a connection from the next address that has a port left.
+// dial makes a connection from the next address with a free port.
 func (l *local) dial(ctx context.Context, dialer net.Dialer, network, address string) (net.Conn, error) {
 	dialer.Control = bindWithoutPort
 	var conn net.Conn

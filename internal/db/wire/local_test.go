@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// listen accepts connections on a port of all loopback addresses and returns from where
-// each came.
+// listen accepts connections on a port of all loopback addresses and reports the origin of each.
 func listen(t *testing.T) (address string, from <-chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -30,8 +29,7 @@ func listen(t *testing.T) (address string, from <-chan string) {
 	return l.Addr().String(), came
 }
 
-// TestLocalAddresses: connections come from each address, and from the other ones where one
-// cannot be taken.
+// TestLocalAddresses checks that connections come from each address in turn, skipping unusable ones.
 func TestLocalAddresses(t *testing.T) {
 	address, from := listen(t)
 	two, three := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")

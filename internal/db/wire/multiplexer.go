@@ -2,11 +2,10 @@ package wire
 
 import "sync"
 
-// Multiplexer is who may use a connection that several streams share, each of them a session
-// L of one goroutine. One stream owns the connection at a time, and nobody else uses it;
-// ownership is handed from stream to stream. What streams have to send at the same time is
-// sent together, by the first of them that finds the connection free, so that one
-// system call carries several transactions.
+// Multiplexer controls the use of a connection that several streams share. Each stream is a session L of one
+// goroutine. Only the stream that owns the connection uses it, and ownership passes from stream to stream.
+// Pending requests are sent together by the first stream that finds the connection free, so one system call
+// carries several transactions.
 type Multiplexer[L any] struct {
 	fits     func(L) bool
 	exchange func(batch []L)
@@ -16,29 +15,28 @@ type Multiplexer[L any] struct {
 	waiting []*Stream[L] // that want to own it, one after the other
 	queue   []*Stream[L] // whose requests are to be sent
 
-	// The owner's.
+	// These fields belong to the owner.
 	streams []L
 	handles []*Stream[L] // of streams
 }
 
-// NewMultiplexer returns a connection that nobody owns. exchange sends the requests of a
-// batch and reads their answers; its caller owns the connection. fits is asked for each
-// stream that has something to be sent whether it goes into the batch that is being made;
-// it is true at least for the first one. Neither may call the Multiplexer.
+// NewMultiplexer returns a connection without an owner. exchange sends the requests of a batch and reads
+// their answers, while its caller owns the connection. fits reports whether a stream's request fits into the
+// current batch; it must be true at least for the first one. Neither may call the Multiplexer.
 func NewMultiplexer[L any](fits func(L) bool, exchange func(batch []L)) *Multiplexer[L] {
 	return &Multiplexer[L]{fits: fits, exchange: exchange}
 }
 
-// Stream is the place of one stream at a shared connection.
+// Stream is one stream's access to a shared connection.
 type Stream[L any] struct {
 	of     *Multiplexer[L]
 	stream L
-	// turn ends its waiting: true, the connection is its own; false, its request was part
-	// of an exchange.
+	// turn ends waiting. True means that the stream owns the connection, false that its request was part of
+	// an exchange.
 	turn chan bool
 }
 
-// Stream returns the place of a stream.
+// Stream returns the access for a stream.
 func (s *Multiplexer[L]) Stream(stream L) *Stream[L] {
 	return &Stream[L]{of: s, stream: stream, turn: make(chan bool, 1)}
 }
@@ -58,8 +56,8 @@ func (p *Stream[L]) Acquire() {
 	}
 }
 
-// Release hands the connection, which the stream owns, on: to a stream that waits for it, or
-// to one that has something to be sent.
+// Release passes the connection, which the stream must own, to a waiting stream or to one with a pending
+// request.
 func (p *Stream[L]) Release() {
 	s := p.of
 	s.mu.Lock()
@@ -76,8 +74,7 @@ func (p *Stream[L]) Release() {
 	}
 }
 
-// Send returns when the stream, which does not own the connection, was part of an
-// exchange: its own with those who wait, or another one's.
+// Send returns after the stream's request was part of an exchange. The stream must not own the connection.
 func (p *Stream[L]) Send() {
 	s := p.of
 	s.mu.Lock()
@@ -90,15 +87,15 @@ func (p *Stream[L]) Send() {
 	}
 }
 
-// Queued is how many streams have something to be sent that is not under way.
+// Queued returns the number of streams with a pending request that is not being sent.
 func (s *Multiplexer[L]) Queued() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue)
 }
 
-// lead has the owner's request sent with the others that fit, and hands the connection
-// on. The owner's own is the first of the queue.
+// lead sends the owner's request, the first of the queue, with the others that fit, and passes the connection
+// on.
 func (p *Stream[L]) lead() {
 	s := p.of
 	s.mu.Lock()

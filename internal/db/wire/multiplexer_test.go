@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// request is a stream of the tests: a number of units that it has to send.
+// request is a test stream with a number of units to send.
 type request struct {
 	handle *Stream[*request]
 	units  int
 	sent   int // how often it was part of an exchange
 }
 
-// TestMultiplexer has streams send and own, in any order, and holds that one of them has the
-// connection at a time, that each request is sent once and in a batch that is not too
-// large, and that in the end nobody has it.
-func TestMultiplexer(t *testing.T) {
+// TestMultiplexerHasOneOwner lets streams send and own in any order. It checks that one stream owns the
+// connection at a time, that each request is sent once in a batch of limited size, and that there is no owner
+// at the end.
+func TestMultiplexerHasOneOwner(t *testing.T) {
 	const streams, rounds, most = 8, 2000, 5
 	var users atomic.Int32
 	use := func() func() {
@@ -81,7 +81,7 @@ func TestMultiplexer(t *testing.T) {
 	}
 }
 
-// TestMultiplexerWithoutAllocation: to send costs no memory.
+// TestMultiplexerWithoutAllocation checks that sending allocates nothing.
 func TestMultiplexerWithoutAllocation(t *testing.T) {
 	s := NewMultiplexer(func(*request) bool { return true }, func([]*request) {})
 	r := &request{}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// What Reason says of a connection that was not made.
+// These are the reasons for a failed connection.
 const (
 	RefusedReason = "connection refused"
 	NoHostReason  = "no such host"
@@ -17,9 +17,8 @@ const (
 	LateReason    = "no answer in time"
 )
 
-// Reason says in the same words for every driver why a connection was not made. It names no
-// address, because the caller's sentence does. It is empty where err is no failure of the
-// network.
+// Reason returns the reason for a failed connection in words that all drivers share. It contains no address,
+// because the caller's sentence does. It is empty if err is not a network error.
 func Reason(err error) string {
 	var name *net.DNSError
 	var number syscall.Errno
@@ -39,8 +38,8 @@ func Reason(err error) string {
 	return TextReason(err.Error())
 }
 
-// TextReason is Reason for what a library hands on as text alone: what package net says of
-// a dial or a look-up of a name. Of other texts it is empty.
+// TextReason is Reason for an error that a library reports only as text: package net's text for a dial or a
+// name look-up. For other texts it is empty.
 func TextReason(text string) string {
 	dial := max(strings.LastIndex(text, "dial tcp"), strings.LastIndex(text, "lookup "))
 	if dial < 0 {

@@ -12,8 +12,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Refusal is why a server that can be reached does not work for a user. Every driver says it
-// in the same words.
+// Refusal is the reason why a reachable server does not accept a user, in words that all drivers share.
 type Refusal uint8
 
 const (
@@ -38,10 +37,10 @@ var refusals = [...]struct{ reason, advice string }{
 	Untrusted:  {"the server's certificate is not trusted", "name the authority that signed it in the URL"},
 }
 
-// Reason is what is wrong, without what to do.
+// Reason returns what is wrong, without advice.
 func (r Refusal) Reason() string { return refusals[r].reason }
 
-// Advice is what to do; how says how that is written for this driver, and may be empty.
+// Advice returns what to do. how states how to write that for this driver, and may be empty.
 func (r Refusal) Advice(how string) string {
 	if how == "" {
 		return refusals[r].advice
@@ -49,7 +48,7 @@ func (r Refusal) Advice(how string) string {
 	return refusals[r].advice + " (" + how + ")"
 }
 
-// Text is the refusal with what the server said of it, which may be empty, in one line.
+// Text returns the refusal and the server's text, which may be empty, in one line.
 func (r Refusal) Text(said, how string) string {
 	text := r.Reason()
 	if said != "" {
@@ -58,8 +57,8 @@ func (r Refusal) Text(said, how string) string {
 	return text + ": " + r.Advice(how)
 }
 
-// Distrusts returns what is wrong with the certificate of a server; empty where err is not
-// about one.
+// Distrusts returns what is wrong with the certificate of a server, or an empty string if err concerns
+// something else.
 func Distrusts(err error) string {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -78,14 +77,14 @@ func Distrusts(err error) string {
 	return ""
 }
 
-// AnswersPlain says that a server answered a handshake of TLS in another protocol.
+// AnswersPlain reports whether a server answered a TLS handshake in another protocol.
 func AnswersPlain(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header)
 }
 
-// DemandsTLS is the error of opening a database without TLS that ended with err: one that says
-// so where a server begins TLS with whoever comes, and else err. how is as in Text.
+// DemandsTLS returns the error of opening a database without TLS that failed with err. If the server starts
+// TLS, the error says so; otherwise it is err. how is as in Text.
 func DemandsTLS(ctx context.Context, op string, err error, how string, servers ...string) error {
 	if err == nil || db.ClassOf(err) != db.Unavailable {
 		return err
@@ -98,11 +97,11 @@ func DemandsTLS(ctx context.Context, op string, err error, how string, servers .
 	return err
 }
 
-// speaksTLSLimit bounds how long a handshake may take.
+// speaksTLSLimit limits the time of a handshake.
 const speaksTLSLimit = time.Second
 
-// speaksTLS asks whether a server begins TLS at once, after a connection without it failed.
-// No certificate is looked at, and nothing is sent but the handshake.
+// speaksTLS reports whether a server starts TLS, after a connection without it failed. It verifies no
+// certificate and sends only the handshake.
 func speaksTLS(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, speaksTLSLimit)
 	defer cancel()

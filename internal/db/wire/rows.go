@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Rows are the rows of a bulk load, which Read gives as a server takes them.
+// Rows provides the rows of a bulk load to a reader in the server's format.
 type Rows struct {
 	Load            *db.BulkLoad
 	Append          func(dst []byte, row []db.Value) ([]byte, error) // writes one row
@@ -16,8 +16,7 @@ type Rows struct {
 	Count int64 // rows made so far
 	Err   error // of Append; no row follows it
 
-	// A library may read in a goroutine of its own, which it does not wait for when
-	// it is cancelled.
+	// A library may read in its own goroutine and not wait for it after a cancellation.
 	mu     sync.Mutex
 	row    []db.Value
 	opened bool
@@ -26,7 +25,7 @@ type Rows struct {
 	at     int
 }
 
-// Next makes the next row, which is valid until the next call; nil at the end.
+// Next returns the next row, which is valid until the next call, or nil at the end.
 func (r *Rows) Next() []db.Value {
 	if r.row == nil {
 		r.row = make([]db.Value, len(r.Load.Types))
@@ -40,7 +39,7 @@ func (r *Rows) Next() []db.Value {
 	return r.row
 }
 
-// Stop ends the rows, so that none is asked for any more.
+// Stop ends the rows, so that the source is not called any more.
 func (r *Rows) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +64,7 @@ func (r *Rows) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill makes the next chunk, which is empty at the end.
+// fill fetches the next chunk, which is empty at the end.
 func (r *Rows) fill() {
 	const enough = 64 << 10 // bytes
 	r.buf, r.at = r.buf[:0], 0

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout bounds how long what was sent may stay unacknowledged, by which the
-// kernel then also judges the probes of a connection at rest (tcp(7),
-// TCP_USER_TIMEOUT).
+// setUserTimeout limits the time for which sent data may stay unacknowledged. The kernel uses it also for the
+// probes of an idle connection (tcp(7), TCP_USER_TIMEOUT).
 func setUserTimeout(conn *net.TCPConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -26,8 +25,8 @@ func setUserTimeout(conn *net.TCPConn) error {
 	return err
 }
 
-// bindWithoutPort leaves the choice of a port to connect, which may take one that another
-// connection of the same address has to another server (ip(7), IP_BIND_ADDRESS_NO_PORT).
+// bindWithoutPort defers the choice of a port to connect, which may reuse a port of the same address for
+// another server (ip(7), IP_BIND_ADDRESS_NO_PORT).
 func bindWithoutPort(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {

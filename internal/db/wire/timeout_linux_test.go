@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserTimeout holds that the option is set, and that the probes of a connection
-// at rest come before it gives up.
-func TestUserTimeout(t *testing.T) {
+// TestUserTimeoutIsSet also checks that the probes of an idle connection come before its end.
+func TestUserTimeoutIsSet(t *testing.T) {
 	raw, err := silent(t).(*direct).SyscallConn()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// State is where a session's transaction stands.
+// State is the state of a session's transaction.
 type State uint8
 
 const (
@@ -15,7 +15,7 @@ const (
 	Open         // begun at the server
 )
 
-// Phase says how far the transaction had gone when an error came.
+// Phase is the progress of a transaction at the time of an error.
 type Phase uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	Committing       // COMMIT, or what ends with it, was sent
 )
 
-// Lost is the error for a connection that ended or did not answer.
+// Lost returns the error for a connection that ended or did not answer.
 func Lost(op string, err error, at Phase) *db.Error {
 	class := db.Unavailable
 	if at == Committing {
@@ -33,13 +33,12 @@ func Lost(op string, err error, at Phase) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: err}
 }
 
-// Broken is the error for a call of a session that was not Reset.
+// Broken returns the error for a call of a session that was not Reset.
 func Broken(op string) *db.Error {
 	return Lost(op, errors.New("the connection is gone: the session must be reset"), Before)
 }
 
-// Misuse is the error for a call that needs another state than the session, which may
-// be broken, is in.
+// Misuse returns the error for a call that the state of the session, which may be broken, does not allow.
 func Misuse(op string, broken bool, state State) *db.Error {
 	switch {
 	case broken:

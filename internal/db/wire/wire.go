@@ -1,5 +1,5 @@
-// Package wire is what drivers have in common that hold a bare connection: how it
-// is made, how long an answer is waited for, and when the other side is given up.
+// Package wire is shared by drivers that use a bare connection. It covers making a connection, waiting for an
+// answer, and giving up an unresponsive server.
 package wire
 
 import (
@@ -12,33 +12,30 @@ import (
 	"time"
 )
 
-// UserTimeout is how long the other side's kernel may acknowledge nothing before the
-// connection ends with an error. The sockets alone measure it, which costs a call
-// nothing. A server that computes, or whose process is frozen, is not silent: its
-// kernel still answers, so that a statement outside a transaction may take any
-// time.
+// UserTimeout is the time without any acknowledgement by the other side's kernel after which a connection
+// ends with an error. Only the sockets measure it, so it costs calls nothing. The kernel of a server that
+// computes or is frozen still answers, so a statement outside a transaction may take any time.
 const UserTimeout = 5 * time.Second
 
-// What a driver takes where its URL says nothing else.
+// These are the defaults if the URL sets nothing else.
 const (
 	ConnectTimeout = 5 * time.Second
 	AnswerTimeout  = 10 * time.Second // in a transaction, so that a frozen server does not hang a client forever
 )
 
-// RestTime is how long a connection must have been at rest to be checked before it is
-// used. What is then sent on one that the server had ended before would be lost in the
-// network, and its outcome unknown without need: such a connection ends with ErrEnded.
+// RestTime is the idle time after which a connection is checked before use. If the server had ended the
+// connection, data sent on it would be lost and its outcome unknown without need; such a connection ends with
+// ErrEnded.
 const RestTime = 10 * time.Millisecond
 
 var ErrEnded = errors.New("the server had ended the connection")
 
-// keepAlive asks a connection at rest, which has nothing to be acknowledged, so
-// that its end is noticed in the same time.
+// keepAlive probes an idle connection, which has nothing to be acknowledged, so that its end is noticed in
+// the same time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
 
-// Dial makes a connection that ends when the other side is silent, and that one
-// goroutine reads and one writes. It is what package net.Dialer's DialContext is
-// otherwise. See WithLocalAddresses for where it is made from.
+// Dial makes a connection that ends when the other side is silent, for one reading and one writing goroutine.
+// Otherwise it is like net.Dialer.DialContext. WithLocalAddresses sets its local address.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	dial := dialer.DialContext
@@ -69,9 +66,8 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// RoundTrip writes a question of which an answer is read next, by the same goroutine, on a
-// connection of Dial's or another one. It returns how much of it was written. It may have
-// waited until the answer begins to arrive.
+// RoundTrip writes a question whose answer the same goroutine reads next. The connection may come from Dial
+// or elsewhere. It returns the number of bytes written. It may have waited until the answer begins to arrive.
 func RoundTrip(conn net.Conn, question []byte) (int, error) {
 	if c, ok := conn.(interface{ RoundTrip([]byte) (int, error) }); ok {
 		return c.RoundTrip(question)
@@ -79,26 +75,23 @@ func RoundTrip(conn net.Conn, question []byte) (int, error) {
 	return conn.Write(question)
 }
 
-// Deadlines is how long the answers of one connection are waited for. It is used by
-// the one goroutine that uses the connection.
+// Deadlines limits the time for the answers on one connection. It is used by the goroutine that uses the
+// connection.
 type Deadlines struct {
 	Conn  net.Conn
 	Limit time.Duration // of an answer
 
-	// deadline is the one that is set on the connection. It is moved on only when
-	// less than the limit is left, not for each answer, because setting it costs a
-	// timer: an answer may take up to an eighth longer than the limit.
+	// deadline is the one set on the connection. It is updated only when less than the limit is left, because
+	// setting it costs a timer. So an answer may take up to an eighth longer than the limit.
 	deadline time.Time
 
-	// The watched context. A session is used with the same one again and again, so
-	// that it is registered once.
+	// The watched context. A session often uses the same one repeatedly, so it is registered once.
 	done  <-chan struct{}
 	stop  func() bool
 	fired chan struct{}
 }
 
-// Arm makes the next answer, which is asked for now, end with ctx, or with the
-// limit if bounded.
+// Arm sets the deadline of the answer requested now: the end of ctx and, if bounded, the limit.
 func (p *Deadlines) Arm(ctx context.Context, now time.Time, bounded bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -143,8 +136,7 @@ func (p *Deadlines) Disarm() {
 	p.done, p.stop, p.fired = nil, nil, nil
 }
 
-// Because says why the connection gave no answer, of which err is what reading or
-// writing ended with.
+// Because returns the reason why there was no answer. err is the error of reading or writing.
 func (p *Deadlines) Because(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -155,10 +147,9 @@ func (p *Deadlines) Because(ctx context.Context, err error) error {
 	return fmt.Errorf("the connection was lost: %w", err)
 }
 
-// Guard returns a context that ends when a server stops answering: a statement may
-// take hours, but a frozen server must not hang its client. Each time a period
-// has passed it asks probe, which returns nil for any answer. The second result
-// ends the guard.
+// Guard returns a context that ends when a server stops answering. A statement may take hours, but a frozen
+// server must not block its client. After each period it calls probe, which must return nil for any answer.
+// The second result ends the guard.
 func Guard(ctx context.Context, period time.Duration, probe func(context.Context) error) (context.Context, func()) {
 	guarded, cancel := context.WithCancelCause(ctx)
 	ticker := time.NewTicker(period)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// silent returns a connection to a listener that takes all and says nothing.
+// silent returns a connection to a listener that accepts everything and sends nothing.
 func silent(t *testing.T) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func silent(t *testing.T) net.Conn {
 	return conn
 }
 
-// wait arms p and reads until the read ends; it returns why.
+// wait arms p, reads until the read ends, and returns the reason.
 func wait(ctx context.Context, p *Deadlines, bounded bool) error {
 	if err := p.Arm(ctx, time.Now(), bounded); err != nil {
 		return err
@@ -69,7 +69,7 @@ func TestDeadlines(t *testing.T) {
 		}
 	}
 
-	// A context that ended at rest harms nothing that comes after it.
+	// A context that ended while idle does not affect later calls.
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := p.Arm(ctx, time.Now(), true); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,5 @@
-// Package exchange reads and writes histories in the forms that programs for checking
-// them share, a folder a form. What such a history is held to is decided by the
-// checkers of this project.
+// Package exchange reads and writes histories in the formats of other checkers, with one folder for each
+// format. The checkers of this project decide about such histories.
 package exchange
 
 import (
@@ -15,52 +14,49 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Format is one form of histories.
+// Format is one format of histories.
 type Format struct {
 	Name  string // as --format takes it
 	About string // a line of help
 
-	// Levels are those that a history of this form can be held to, the weakest first;
-	// Default is the one that it is held to where nobody names one.
+	// Levels lists the levels that a history of this format can be checked against, the weakest first.
+	// Default is used if none is named.
 	Levels  []isolation.Level
 	Default isolation.Level
 
-	// Check reads the history in the file, and decides one result for each level up to
-	// expect, by the level's name; with Unknown it decides all levels and holds the
-	// history to the Default. An error of the file's content is an *InputError. Nil: this
-	// form is written only.
+	// Check reads the history in a file and returns one result for each level up to expect, named after the
+	// level. With Unknown, it decides all levels and judges the history by Default. An error in the content
+	// is an *InputError. If Check is nil, the format is only written.
 	Check func(ctx context.Context, path string, expect isolation.Level) (*Checked, error)
 
-	// Export writes a recorded run, and says what of it the form has no words for and
-	// was left out. A run that it cannot express at all is an *InputError. Nil: this form
-	// is read only.
+	// Export writes a recorded run, and reports what the format cannot express. If it cannot express the run
+	// at all, the error is an *InputError. If Export is nil, the format is only read.
 	Export func(run *history.Reader, to io.Writer) (Written, error)
 
-	// Registers says that Export takes only runs whose operations know the writer of what
-	// they saw.
+	// Registers means that Export accepts only runs whose operations record the writer of what they saw.
 	Registers bool
 }
 
-// Checked is what a history holds, and what was found of it.
+// Checked is the content of a history with the results of its checks.
 type Checked struct {
 	Sessions, Transactions, Operations, Objects, Aborted int // Aborted are operations of aborted transactions
 
 	Results []check.Result // the weakest level first
 
-	// Strongest are the strongest levels that hold, where the levels are no line. Nil: it
-	// is the last one before the first result that is not valid.
+	// Strongest lists the strongest levels that hold, if the levels are only partially ordered. If it is nil,
+	// it is the last level before the first result that is not valid.
 	Strongest []string
 
 	Name func(id history.ID) string // a transaction as the file calls it
 }
 
-// Written is what an export came to.
+// Written is the result of an export.
 type Written struct {
 	Sessions, Transactions, Operations int
 	Left                               []string // what was left out, a sentence each
 }
 
-// InputError is what is wrong with a history that was given, in a sentence.
+// InputError describes an error in a given history in one sentence.
 type InputError struct {
 	Line int // from 1; 0: of no line in particular
 	What string
@@ -73,7 +69,7 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.What)
 }
 
-// Level returns the level that a text names; an empty one is Unknown.
+// Level parses the name of a level. An empty name is Unknown.
 func (f *Format) Level(text string) (isolation.Level, error) {
 	if text == "" {
 		return isolation.Unknown, nil
@@ -85,10 +81,10 @@ func (f *Format) Level(text string) (isolation.Level, error) {
 	return f.Levels[at], nil
 }
 
-// Formats is the list of the forms that a program knows.
+// Formats is the list of known formats.
 type Formats []Format
 
-// Find returns the form of a name.
+// Find returns the format with a name.
 func (l Formats) Find(name string) (*Format, error) {
 	var names []string
 	for i := range l {

@@ -9,15 +9,15 @@ import (
 	"os"
 )
 
-// gzipMagic begins every file that gzip wrote (RFC 1952).
+// gzipMagic begins every gzip file (RFC 1952).
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// packed are the beginnings of files that other programs packed.
+// packed lists the first bytes of other compressed formats.
 var packed = []struct{ magic, by string }{
 	{"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"}, {"\xfd7zXZ\x00", "xz"}, {"PK\x03\x04", "zip"}, {"\x04\x22\x4d\x18", "lz4"},
 }
 
-// File is a history's file, unpacked if gzip had packed it.
+// File is a history file, decompressed if it was a gzip file.
 type File struct {
 	io.ReaderAt
 	Size  int64
@@ -27,8 +27,8 @@ type File struct {
 // Close closes the file.
 func (f *File) Close() error { return f.close() }
 
-// Open opens a regular file. A file of gzip is unpacked into memory. What is wrong with the file's
-// content is an *InputError.
+// Open opens a regular file. A gzip file is decompressed into memory. An error in the content is an
+// *InputError.
 func Open(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func unpack(from io.Reader) ([]byte, error) {
 	return data, r.Close()
 }
 
-// ReadFile returns the content of a file, unpacked if gzip had packed it. Its errors are those of Open.
+// ReadFile returns the content of a file, decompressed if it was a gzip file. Errors are as for Open.
 func ReadFile(path string) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {

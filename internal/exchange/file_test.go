@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestGzipIsUnpacked: a file of gzip is read as what was packed; others that are packed, or cut
-// off, are refused in words.
+// TestGzipIsUnpacked checks that a gzip file is decompressed, and that truncated files and other compressed
+// formats are refused.
 func TestGzipIsUnpacked(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {

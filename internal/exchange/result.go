@@ -14,11 +14,10 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Schema is the version of the result's JSON. Keys may be added within a schema, never
-// changed.
+// Schema is the version of the result's JSON. Within a schema, keys may be added but never changed.
 const Schema = 1
 
-// Result is what the check of a history came to, as JSON.
+// Result is the JSON result of checking a history.
 type Result struct {
 	Schema       int     `json:"schema"`
 	Verdict      string  `json:"verdict"` // valid, invalid or unknown
@@ -36,7 +35,7 @@ type Result struct {
 	Stroppy      string  `json:"stroppy_version"`
 }
 
-// Check is what was found of one level.
+// Check is the result for one level.
 type Check struct {
 	Name      string    `json:"name"`
 	Status    string    `json:"status"` // valid, invalid or unknown
@@ -47,7 +46,7 @@ type Check struct {
 	Findings  []Finding `json:"findings"` // empty if the check is not invalid
 }
 
-// Finding is what was found of one kind of violation.
+// Finding describes the violations of one kind.
 type Finding struct {
 	Kind         string    `json:"kind"` // the kind of the first violation; the names never change
 	Anomaly      string    `json:"anomaly,omitempty"`
@@ -78,7 +77,7 @@ type Edge struct {
 	Text   string `json:"text"`
 }
 
-// NewResult holds what was found of the file to a level.
+// NewResult returns the result of checking a file against a level.
 func NewResult(f *Format, path string, expect isolation.Level, c *Checked, version string) *Result {
 	expect = cmp.Or(expect, f.Default)
 	r := &Result{
@@ -102,11 +101,11 @@ func NewResult(f *Format, path string, expect isolation.Level, c *Checked, versi
 	return r
 }
 
-// speaker makes the sentences about a history.
+// speaker writes the sentences about a history.
 var speaker = text.Speaker{Words: check.Words{One: "transaction"}}
 
-// reason returns the verdict in a sentence: what breaks the weakest broken level, or why the weakest
-// undecided level is not decided.
+// reason returns the verdict in one sentence: the violation of the weakest broken level, or why the weakest
+// undecided level is undecided.
 func reason(results []check.Result, expect isolation.Level) string {
 	verdict := check.Verdict(results)
 	for i := range results {
@@ -169,8 +168,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// WriteText writes the result for people: the verdict first, then what each level is and
-// why, the edges of a cycle one after the other.
+// WriteText writes the result as text: the verdict first, then each level with its reason and the edges of
+// cycles.
 func (r *Result) WriteText(w io.Writer) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s  %s, held to %s\n", strings.ToUpper(r.Verdict), r.File, r.Expect)
@@ -191,7 +190,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeText writes a check whose name has so much room.
+// writeText writes a check. room is the width of the name.
 func (c *Check) writeText(out *strings.Builder, room int) {
 	column := 2 + room + 1 + 8 + 1
 	hang(out, fmt.Sprintf("  %-*s %-8s ", room, c.Name, c.Status), c.Detail)
@@ -202,10 +201,10 @@ func (c *Check) writeText(out *strings.Builder, room int) {
 	}
 }
 
-// The text is wrapped at width.
+// Text is wrapped at this width.
 const width = 100
 
-// hang writes text behind lead, wrapped at its own beginning.
+// hang writes text after lead, with a hanging indent.
 func hang(out *strings.Builder, lead, text string) {
 	room := max(width-len(lead), 40)
 	for line := range strings.SplitSeq(text, "\n") {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Options say what a server shows.
+// Options selects what a server shows.
 type Options struct {
 	Page    bool   // the report's page at / and its data beside it
 	Metrics bool   // metrics for Prometheus at /metrics
 	Version string // of this program
 }
 
-// Address turns what a person wrote into an address to listen on: HOST:PORT, or
-// a port alone, which is then one of this machine that no other can reach.
+// Address converts a user's text to an address to listen on: HOST:PORT, or a port alone, which is opened on
+// loopback only.
 func Address(text string) (string, error) {
 	host, port := "", text
 	if strings.Contains(text, ":") {

@@ -16,8 +16,8 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// TestDashboardSchema holds the dashboard against Grafana's own schema of dashboards, panels
-// and queries: no field is missing, and none is unknown.
+// TestDashboardSchema validates the dashboard with Grafana's schema of dashboards, panels and queries: no
+// field is missing or unknown.
 func TestDashboardSchema(t *testing.T) {
 	panels := cog.NewRuntime()
 	for _, kind := range []func() variants.PanelcfgConfig{stat.VariantConfig, heatmap.VariantConfig, timeseries.VariantConfig, statetimeline.VariantConfig} {
@@ -48,7 +48,7 @@ func TestDashboardSchema(t *testing.T) {
 	}
 }
 
-// unitOf is the unit of what an expression gives.
+// unitOf returns the unit of an expression's result.
 func unitOf(expression string) string {
 	switch {
 	case strings.Contains(expression, "_duration_seconds"):
@@ -63,7 +63,7 @@ func unitOf(expression string) string {
 	return "short"
 }
 
-// TestPanelsHaveOneUnit holds that all lines of a panel are of the one unit that its axis has.
+// TestPanelsHaveOneUnit checks that all lines of a panel have the unit of its axis.
 func TestPanelsHaveOneUnit(t *testing.T) {
 	data, err := os.ReadFile(dashboard)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package live shows a running run: as the report's page in a browser, and as metrics
-// for Prometheus, both from a Feed. Watching a run does not affect the measurement.
+// Package live shows a run in progress as the report's page in a browser, and as metrics for Prometheus. Both
+// read from a Feed. Observers do not affect the measurement.
 package live
 
 import (
@@ -12,14 +12,13 @@ import (
 	"stroppy/internal/stats"
 )
 
-// PhaseDrive is the phase of a run in which transactions are sent.
+// PhaseDrive is the phase of a run that sends transactions.
 const PhaseDrive = "drive"
 
-// changeEvery is how often what a phase says of its progress counts as a change.
+// changeEvery is the interval in which a phase's progress counts as a change.
 const changeEvery = time.Second
 
-// Feed is what is known of the current run. It is a run.Progress; all of its
-// methods may be called by any goroutine.
+// Feed holds what is known of the current run. It is a run.Progress. Any goroutine may call its methods.
 type Feed struct {
 	mu      sync.Mutex
 	now     Snapshot
@@ -28,7 +27,7 @@ type Feed struct {
 	warm    bool      // the warm-up is over
 }
 
-// Snapshot is a run at one time. Neither it nor what it points to is changed.
+// Snapshot is the state of a run at one time. It and its content are immutable.
 type Snapshot struct {
 	Version uint64 // grows with every change
 	Run     string // the name of the run's directory
@@ -47,7 +46,7 @@ type Snapshot struct {
 	Latencies *stats.Reading    // of all committed transactions of the load phase; nil before it
 
 	KindLatencies map[string]*stats.Reading // the same by kind, of those that committed some
-	// What was there when the warm-up ended, which is not measured; zero: there was none.
+	// Warmup is the state at the end of the warm-up, which is not measured; zero: there was no warm-up.
 	Warmup          run.State
 	WarmupLatencies *stats.Reading
 
@@ -56,13 +55,13 @@ type Snapshot struct {
 	Broken string        // why nothing more will come, where there is no result
 }
 
-// Over says that nothing will change any more.
+// Over reports whether the snapshot is final.
 func (s *Snapshot) Over() bool { return s.Final != nil || s.Broken != "" }
 
 // NewFeed returns a feed of a run that has not begun.
 func NewFeed() *Feed { return &Feed{now: Snapshot{Version: 1}} }
 
-// Snapshot returns what is known now.
+// Snapshot returns the current state.
 func (f *Feed) Snapshot() Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +75,7 @@ func (f *Feed) update(change func(now *Snapshot)) {
 	f.now.Version++
 }
 
-// Fresh begins another run, of which nothing is known yet.
+// Fresh starts another run, of which nothing is known yet.
 func (f *Feed) Fresh() {
 	f.update(func(now *Snapshot) {
 		*now = Snapshot{Version: now.Version}
@@ -87,7 +86,7 @@ func (f *Feed) Fresh() {
 // Named sets the name of the run's directory.
 func (f *Feed) Named(name string) { f.update(func(now *Snapshot) { now.Run = name }) }
 
-// Begin names the phase that begins.
+// Begin starts a phase.
 func (f *Feed) Begin(phase string) {
 	f.update(func(now *Snapshot) {
 		if drive := now.Latest.Drive; drive != nil { // it is over
@@ -106,10 +105,10 @@ func (f *Feed) Begin(phase string) {
 	})
 }
 
-// Known keeps what is known of the result.
+// Known sets what is known of the result.
 func (f *Feed) Known(r *report.Result) { f.update(func(now *Snapshot) { now.Result = r }) }
 
-// Fault keeps a fault in place of what was known of it before.
+// Fault adds a fault, or replaces an earlier state of it.
 func (f *Feed) Fault(fault report.Fault) {
 	f.update(func(now *Snapshot) {
 		now.Faults = slices.Clone(now.Faults)
@@ -121,7 +120,7 @@ func (f *Feed) Fault(fault report.Fault) {
 	})
 }
 
-// Show keeps how far the phase is. The load phase is read once a second.
+// Show sets the progress of the phase. The load phase is read once a second.
 func (f *Feed) Show(s run.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,15 +141,15 @@ func (f *Feed) Show(s run.State) {
 	}
 }
 
-// take takes the latest state of the load phase and its fresh seconds, and notes once
-// what the warm-up has done, which is known to a second.
+// take stores the latest state of the load phase and its new seconds. It records the state at the end of the
+// warm-up once, to a second.
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
 	n.State, n.KindLatencies = n.Latest, n.Latest.Drive.KindLatencies()
 	n.Latencies = stats.Joined(n.KindLatencies)
 	n.Kinds, n.Errors = n.Latest.Drive.Kinds(), n.Latest.Drive.Errors()
 	if len(fresh) > 0 {
-		// Those who have an earlier snapshot see none of what is appended.
+		// Earlier snapshots do not see what is appended.
 		n.Seconds = append(n.Seconds, fresh...)
 		f.next = fresh[len(fresh)-1].Second + 1
 	}
@@ -169,9 +168,9 @@ func (f *Feed) End(in report.Input, notes ...string) {
 	f.update(func(now *Snapshot) { now.Final, now.Notes = &in, notes })
 }
 
-// Break reports why there is no result, and that none will come.
+// Break sets the reason why there will be no result.
 func (f *Feed) Break(why string) { f.update(func(now *Snapshot) { now.Broken = why }) }
 
-// Active says that a fault is in effect. One that could not be healed is so to
-// the end; what could not be injected, or was left out, never was.
+// Active reports whether a fault is in effect. A fault whose heal failed stays active. A fault that was
+// skipped or not injected was never active.
 func Active(f report.Fault) bool { return f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil }

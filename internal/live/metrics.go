@@ -19,22 +19,22 @@ import (
 	"stroppy/internal/stats"
 )
 
-// schema is that of the native histogram: eight buckets for each doubling.
-// Source: https://prometheus.io/docs/specs/native_histograms/#schema
+// schema is the schema of the native histogram: eight buckets for each doubling. Source:
+// https://prometheus.io/docs/specs/native_histograms/#schema
 const schema = 3
 
-// edges are the upper ends of the classic buckets in seconds, ascending from 10 µs.
+// edges holds the upper ends of the classic buckets in seconds, ascending from 10 µs.
 var edges = []float64{
 	1e-5, 1.5e-5, 2e-5, 3e-5, 5e-5, 7e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4,
 	1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 7e-3, 1e-2, 1.5e-2, 2e-2, 3e-2, 5e-2, 7e-2,
 	0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100,
 }
 
-// metrics turns the feed's snapshots into metrics. It reads the snapshot alone, so
-// that how often it is asked costs the clients nothing.
+// metrics converts the feed's snapshots to metrics. It reads only snapshots, so scraping costs the clients
+// nothing.
 type metrics struct{ feed *Feed }
 
-// numbers are the load phase's metrics of a single number; counters end in _total.
+// numbers lists the load phase's metrics with a single value. Counters end in _total.
 var numbers = []struct {
 	name, help string
 	value      func(s *run.State) uint64
@@ -48,15 +48,15 @@ var numbers = []struct {
 	{"clients_reconnecting", "Clients that have lost the database and had no answer since.", func(s *run.State) uint64 { return uint64(s.Counters.Reconnecting) }},
 }
 
-// describe describes a metric: labels of its own, and those of everything that is said of a run.
+// describe returns the description of a metric, with its own labels and the labels of the run.
 func describe(name, help string, own ...string) *prometheus.Desc {
 	return prometheus.NewDesc("stroppy_"+name, help, append(own, "workload", "database", "run"), nil)
 }
 
-// Describe sends nothing: which metrics there are depends on how far the run is.
+// Describe sends nothing, because the set of metrics depends on the progress of the run.
 func (metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends what is known of the run: nothing before its database is known.
+// Collect sends what is known of the run, and nothing before its database is known.
 func (m metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.feed.Snapshot()
 	if s.Result == nil || s.Result.Database == "" || s.Run == "" {
@@ -70,7 +70,7 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	for _, phase := range s.Phases {
 		send(phases, prometheus.GaugeValue, truth(phase == s.Phase), phase)
 	}
-	// A script may bring the same fault to the same nodes again and again.
+	// A script may inject the same fault into the same nodes repeatedly.
 	active := map[[2]string]bool{}
 	for _, f := range s.Faults {
 		if of := [2]string{f.Fault, f.Target}; f.Error == "" && f.Skipped == "" {
@@ -112,8 +112,8 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// sendChecks sends the status of each check that is known: while the clients run only that of
-// one whose violation was found beside them.
+// sendChecks sends the known status of each check. While the clients run, only checks with a violation have
+// one.
 func (s *Snapshot) sendChecks(send func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, own ...string)) {
 	status := map[string]string{}
 	if l := s.State.LiveCheck; l != nil {
@@ -150,9 +150,8 @@ type histogram struct {
 	native            prometheus.Metric
 }
 
-// newHistogram makes the metric of a reading. Each of its narrow buckets counts
-// as a whole in one bucket of the metric, so that what a bound says is right to
-// 1 % of the bound. It began to count then.
+// newHistogram returns the metric of a reading that began to count at began. Each narrow bucket of the
+// reading counts completely in one bucket of the metric, so bounds are exact to 1 %.
 func newHistogram(d *prometheus.Desc, r *stats.Reading, began time.Time, values []string) prometheus.Metric {
 	classic := make(map[float64]uint64, len(edges))
 	native := map[int]int64{}
@@ -167,7 +166,7 @@ func newHistogram(d *prometheus.Desc, r *stats.Reading, began time.Time, values 
 	for _, b := range buckets {
 		reach(b.Upper.Seconds())
 		count += b.Count
-		// A native bucket goes from 2^((index-1)/2^schema) to 2^(index/2^schema), its upper end included.
+		// A native bucket covers 2^((index-1)/2^schema) to 2^(index/2^schema), including its upper end.
 		native[int(math.Ceil(math.Log2(middle(b))*(1<<schema)))] += int64(b.Count)
 	}
 	reach(math.Inf(1))
@@ -194,12 +193,12 @@ func (h *histogram) Write(to *dto.Metric) error {
 	return nil
 }
 
-// metricsHandler answers Prometheus.
+// metricsHandler returns the handler for Prometheus.
 func metricsHandler(feed *Feed, version string) (http.Handler, error) {
 	return promhttp.HandlerFor(registry(feed, version), promhttp.HandlerOpts{EnableOpenMetrics: true}), nil
 }
 
-// registry holds everything that is exported.
+// registry returns the registry of all exported metrics.
 func registry(feed *Feed, version string) *prometheus.Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "stroppy_build_info", Help: "1; its labels say which program this is.",

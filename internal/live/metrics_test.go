@@ -20,7 +20,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// standIn is a load phase that does what a test says.
+// standIn is a load phase with configurable state.
 type standIn struct {
 	live    [2]stats.Live // by kind
 	seconds []stats.Second
@@ -54,7 +54,7 @@ func (d *standIn) Errors() map[string]uint64 {
 	return map[string]uint64{"aborted": 40, "unavailable": 5}
 }
 
-// add commits one; every fourth is an inquiry.
+// add adds a commit; every fourth is an inquiry.
 func (d *standIn) add(took time.Duration) {
 	d.all = append(d.all, took)
 	kind := 0
@@ -64,7 +64,7 @@ func (d *standIn) add(took time.Duration) {
 	d.live[kind].Add(int64(took))
 }
 
-// of are those of a kind that were committed.
+// of returns the latencies of the committed transactions of a kind.
 func (d *standIn) of(kind string) (list []time.Duration) {
 	for i, took := range d.all {
 		if (i%4 == 3) == (kind == "inquiry") {
@@ -74,8 +74,8 @@ func (d *standIn) of(kind string) (list []time.Duration) {
 	return list
 }
 
-// commit adds a second of transactions with latencies from 1 µs to a minute, one
-// in each of n equal parts of the range of their logarithms.
+// commit adds a second with n transactions, one in each of n equal parts of the logarithmic range from 1 µs
+// to a minute.
 func (d *standIn) commit(n int, random *rand.Rand) {
 	for i := range n {
 		took := time.Duration(1e3 * math.Exp((float64(i)+random.Float64())/float64(n)*math.Log(6e7)))
@@ -97,7 +97,7 @@ func (d *standIn) state() run.State {
 	}
 }
 
-// known is what a run knows of itself when its load phase begins.
+// known returns what a run knows at the beginning of its load phase.
 func known(warmup float64) *report.Result {
 	return &report.Result{
 		Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.", Workload: "bank", Database: "PostgreSQL", DatabaseVersion: "17.1",
@@ -105,8 +105,7 @@ func known(warmup float64) *report.Result {
 	}
 }
 
-// driven is the feed of a run in its load phase, in which a fault is in effect and
-// another one is not any more.
+// driven returns the feed of a run in its load phase, with one active and one past fault.
 func driven() (*Feed, *standIn) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f, d := NewFeed(), &standIn{}
@@ -126,7 +125,7 @@ func driven() (*Feed, *standIn) {
 	return f, d
 }
 
-// violated is driven, and the check beside the clients has found a violation.
+// violated is like driven, with a violation found during the run.
 func violated() (*Feed, *standIn) {
 	f, d := driven()
 	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 700, Skipped: 11}, Violations: []run.LiveViolation{{Check: "serializable", What: "a lost update", Found: report.Check{
@@ -138,7 +137,7 @@ func violated() (*Feed, *standIn) {
 	return f, d
 }
 
-// scrape asks the server as Prometheus does, and parses the answer.
+// scrape requests the metrics like Prometheus and parses them.
 func scrape(t *testing.T, feed *Feed, accept string) map[string]*dto.MetricFamily {
 	t.Helper()
 	metrics, err := metricsHandler(feed, "v0")
@@ -180,7 +179,7 @@ const (
 	asProtobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 )
 
-// labelled returns the sum of a family's metrics that have a label.
+// labelled returns the sum of a family's metrics with a label.
 func labelled(t *testing.T, family *dto.MetricFamily, label, value string) float64 {
 	t.Helper()
 	total, found := 0.0, false
@@ -253,7 +252,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// durations are the histograms by kind, one for each kind that is counted.
+// durations returns the histograms by kind.
 func durations(families map[string]*dto.MetricFamily) map[string]*dto.Histogram {
 	by := map[string]*dto.Histogram{"transfer": nil, "inquiry": nil}
 	for _, m := range families["stroppy_transaction_duration_seconds"].GetMetric() {
@@ -266,8 +265,8 @@ func durations(families map[string]*dto.MetricFamily) map[string]*dto.Histogram 
 	return by
 }
 
-// checkClassic holds that the buckets are cumulative, end with everything, and
-// say of each bound what is true to the width of a bucket of the reading.
+// checkClassic checks that the buckets are cumulative and complete, and that each bound is exact to a bucket
+// of the reading.
 func checkClassic(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	t.Helper()
 	if h.GetSampleCount() != uint64(len(all)) {
@@ -305,9 +304,8 @@ func checkClassic(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	}
 }
 
-// checkNative holds that the native buckets add up to the count, and that each
-// value lies in the bucket that the format says, or the one beside it where it
-// lies at its end.
+// checkNative checks that the native buckets add up to the count, and that each value is in its bucket or, at
+// its end, in the adjacent one.
 func checkNative(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	t.Helper()
 	if h.GetSchema() != schema || len(h.GetPositiveSpan()) == 0 {
@@ -330,7 +328,7 @@ func checkNative(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	if total+int64(h.GetZeroCount()) != int64(h.GetSampleCount()) {
 		t.Errorf("the native buckets hold %d of %d", total, h.GetSampleCount())
 	}
-	// Cumulative, within the width of a bucket of the reading.
+	// The counts are cumulative, within the width of a bucket of the reading.
 	var seen int64
 	for i := int32(-200); i < 100; i++ {
 		seen += got[i]
@@ -351,8 +349,7 @@ func checkNative(t *testing.T, h *dto.Histogram, all []time.Duration) {
 	}
 }
 
-// TestMetricsNeverFall holds that every counter and every cumulative bucket only
-// grows.
+// TestMetricsNeverFall checks that every counter and cumulative bucket only grows.
 func TestMetricsNeverFall(t *testing.T) {
 	feed, d := driven()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -370,9 +367,9 @@ func TestMetricsNeverFall(t *testing.T) {
 	}
 }
 
-// TestMetricsBeforeTheDrive: nothing is said of what is not known, and an empty
-// histogram is one.
-func TestMetricsBeforeTheDrive(t *testing.T) {
+// TestMetricsBeforeTheLoadPhase checks that unknown values are absent, and that an empty histogram is
+// present.
+func TestMetricsBeforeTheLoadPhase(t *testing.T) {
 	feed := NewFeed()
 	families := scrape(t, feed, asText)
 	if families["stroppy_phase"] != nil || families["stroppy_transactions_total"] != nil || families["stroppy_build_info"] == nil {
@@ -399,7 +396,7 @@ func TestNamesAreValid(t *testing.T) {
 	}
 }
 
-// TestMiddle holds that it lies in the bucket that the value was counted in.
+// TestMiddle checks that the middle is in the bucket of the value.
 func TestMiddle(t *testing.T) {
 	for ns := int64(1); ns < int64(time.Hour); ns += 1 + ns/17 {
 		var l stats.Live

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// input is what the report's page is made from.
+// input returns the input of the report's page.
 func (s *Snapshot) input() report.Input {
 	if s.Final != nil {
 		return *s.Final
@@ -32,7 +32,7 @@ func (s *Snapshot) data() *report.PageData {
 	}
 	d.Reason = s.reason()
 	d.Notes = append(s.warnings(), d.Notes...)
-	// What is for a paper, and what the load phase cost, is known at its end.
+	// The study and the cost of the load phase are known only at its end.
 	d.Study, d.Cost = []report.PageTable{}, []report.PageTable{}
 	if s.driving() {
 		d.Outcomes = s.outcomes()
@@ -42,7 +42,7 @@ func (s *Snapshot) data() *report.PageData {
 	return d
 }
 
-// rateNow is the throughput of the last whole second, beside what is asked for.
+// rateNow returns the throughput of the last whole second and the requested rate.
 func (s *Snapshot) rateNow() []report.PageFigure {
 	last := s.State.Second
 	if last == nil {
@@ -55,8 +55,8 @@ func (s *Snapshot) rateNow() []report.PageFigure {
 	return []report.PageFigure{report.Figure("Throughput, last second", report.RateText(float64(last.Committed)), "/s", below...)}
 }
 
-// verdictSoFar adds what the check beside the clients has found: a violation that shows stays
-// one, and that none shows decides nothing.
+// verdictSoFar adds the result of the check during the run. A violation is final, but the absence of one
+// decides nothing.
 func (s *Snapshot) verdictSoFar(d *report.PageData) {
 	l := s.State.LiveCheck
 	if l == nil || finished(s.Result) {
@@ -79,12 +79,12 @@ func (s *Snapshot) verdictSoFar(d *report.PageData) {
 	d.Title = "Invalid" + strings.TrimPrefix(d.Title, "Running")
 }
 
-// driving says that the measurements are those of a load phase that is running.
+// driving reports whether the measurements are from a load phase in progress.
 func (s *Snapshot) driving() bool {
 	return s.Phase == PhaseDrive && s.Result != nil && s.Result.Drive != nil
 }
 
-// result is the result as far as it is known, with the load phase as it is now.
+// result returns the result as far as it is known, with the current load phase.
 func (s *Snapshot) result() *report.Result {
 	r := report.Result{Schema: report.Schema, Verdict: "unknown"}
 	if s.Result != nil {
@@ -104,8 +104,8 @@ func (s *Snapshot) result() *report.Result {
 	return &r
 }
 
-// violations are the checks of which the check beside the clients has found one. The drawings
-// become files at the end of the run.
+// violations returns the checks with a violation found during the run. Drawings become files at the end of
+// the run.
 func (s *Snapshot) violations() (list []report.Check) {
 	if s.State.LiveCheck == nil {
 		return nil
@@ -121,7 +121,7 @@ func (s *Snapshot) violations() (list []report.Check) {
 	return list
 }
 
-// drive is what the load phase has come to since its warm-up.
+// drive returns the load phase since its warm-up.
 func (s *Snapshot) drive() *report.Drive {
 	d := *s.Result.Drive
 	c, w := s.State.Counters, s.Warmup.Counters
@@ -131,7 +131,7 @@ func (s *Snapshot) drive() *report.Drive {
 	}
 	d.Seconds = elapsed
 	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
-	// Which rule of the workload rejected them is known at the end.
+	// The rule that rejected a transaction is known only at the end.
 	d.Rejected = report.Rejected{report.Unsplit: c.Rejected - w.Rejected}
 	d.Conflicts, d.Reconnects = c.Conflicts, c.Reconnects // retries are among the outcomes: what they took is not known yet
 	d.Outcomes = map[string]*report.Latency{}
@@ -150,7 +150,7 @@ func (s *Snapshot) drive() *report.Drive {
 	return &d
 }
 
-// measured are the latencies since the warm-up.
+// measured returns the latencies since the warm-up.
 func (s *Snapshot) measured() *stats.Reading {
 	if s.Latencies == nil || s.WarmupLatencies == nil {
 		return s.Latencies
@@ -158,7 +158,7 @@ func (s *Snapshot) measured() *stats.Reading {
 	return s.Latencies.Since(s.WarmupLatencies)
 }
 
-// latency is a reading as the report has it; nil of nothing.
+// latency returns a reading in the form of the report, or nil if it is empty.
 func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	if r == nil || r.Count() == 0 {
 		return nil, nil
@@ -177,7 +177,7 @@ func (s *Snapshot) reason() string {
 	return s.phase() + " Nothing is decided before its end."
 }
 
-// phase returns where a run is, in a sentence.
+// phase returns a sentence about the progress of the run.
 func (s *Snapshot) phase() string {
 	st, text := s.State, fmt.Sprintf("Its phase is %s.", s.Phase)
 	switch driving := s.Phase == PhaseDrive; {
@@ -218,7 +218,7 @@ func (s *Snapshot) warnings() []report.PageNote {
 	return n.All()
 }
 
-// outcomes count what became of the transactions, the warm-up included.
+// outcomes counts the transactions by outcome, including the warm-up.
 func (s *Snapshot) outcomes() []report.PageTable {
 	c := s.State.Counters
 	t := report.NewPageTable("", "So far, the warm-up included.", []int{0, 2}, "outcome", "transactions", "of these")
@@ -231,13 +231,13 @@ func (s *Snapshot) outcomes() []report.PageTable {
 	return []report.PageTable{t}
 }
 
-// finished says that the verdict, such as it is, has been reached.
+// finished reports whether the run has a final verdict.
 func finished(r *report.Result) bool { return r != nil && r.Finished }
 
-// middle is that of a bucket in seconds.
+// middle returns the middle of a bucket in seconds.
 func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }
 
-// sum is that of all durations in seconds, as if each were in its bucket's middle.
+// sum returns the approximate sum of all durations in seconds, with each in the middle of its bucket.
 func sum(buckets []stats.Bucket) (total float64) {
 	for _, b := range buckets {
 		total += middle(b) * float64(b.Count)

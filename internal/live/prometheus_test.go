@@ -24,7 +24,7 @@ import (
 
 const dashboard = "../../dashboards/stroppy.json"
 
-// expressions are all PromQL of the dashboard, by where it stands.
+// expressions returns all PromQL expressions of the dashboard by position.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile(dashboard)
@@ -61,9 +61,9 @@ func expressions(t *testing.T) map[string]string {
 
 var metricName = regexp.MustCompile(`\b(?:stroppy|process|go)_[a-z_]+\b`)
 
-// TestDashboard holds that the dashboard names only what is exported, that all
-// of stroppy's metrics are on it, and that its panels do not overlap.
-func TestDashboard(t *testing.T) {
+// TestDashboardUsesExportedMetrics checks that the dashboard uses only exported metrics and all of stroppy's,
+// and that its panels do not overlap.
+func TestDashboardUsesExportedMetrics(t *testing.T) {
 	feed, _ := violated()
 	exported := []string{}
 	for name := range scrape(t, feed, asText) {
@@ -118,8 +118,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// startPrometheus starts a real one that scrapes an address each second, and returns
-// its own address.
+// startPrometheus starts a Prometheus server that scrapes an address every second, and returns its own
+// address.
 func startPrometheus(t *testing.T, scraped string, features ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -161,8 +161,7 @@ func startPrometheus(t *testing.T, scraped string, features ...string) string {
 	return address
 }
 
-// query asks Prometheus, and returns the value of each series of the answer; a
-// native histogram has none.
+// query returns the value of each series of a Prometheus query. A native histogram has none.
 func query(t *testing.T, address, expression string) (values []float64, histograms int, err error) {
 	t.Helper()
 	answer, err := http.Get("http://" + address + "/api/v1/query?query=" + url.QueryEscape(expression))
@@ -201,12 +200,12 @@ func query(t *testing.T, address, expression string) (values []float64, histogra
 	return values, histograms, nil
 }
 
-// variables are what Grafana puts in place of the dashboard's.
+// variables replaces the dashboard's variables like Grafana.
 var variables = strings.NewReplacer("$__rate_interval", "10s", "$workload", ".*", "$database", ".*", "$run", ".*", "$job", ".*")
 
-// TestPrometheus has real ones scrape a load phase, with native histograms and
-// without, and asks both everything that the dashboard asks.
-func TestPrometheus(t *testing.T) {
+// TestPrometheusAnswersTheDashboard lets Prometheus servers scrape a load phase, with and without native
+// histograms, and runs every query of the dashboard.
+func TestPrometheusAnswersTheDashboard(t *testing.T) {
 	feed, d := violated()
 	s, err := Listen(feed, "127.0.0.1:0", Options{Metrics: true})
 	if err != nil {
@@ -249,8 +248,8 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// checkQuantile holds that Prometheus computes a quantile that is right to the
-// ratio of a bucket's ends: of those that came during the scrapes, which are like all.
+// checkQuantile checks that Prometheus computes a quantile exact to the ratio of a bucket's ends, over the
+// values during the scrapes.
 func checkQuantile(t *testing.T, address string, q, width float64, all []time.Duration) {
 	t.Helper()
 	sorted := slices.Sorted(slices.Values(all))
@@ -271,8 +270,8 @@ func checkQuantile(t *testing.T, address string, q, width float64, all []time.Du
 	}
 }
 
-// answered waits until Prometheus has a value for an expression: on a busy machine a scrape
-// is late.
+// answered waits until Prometheus has a value for an expression, because a scrape may be late on a busy
+// machine.
 func answered(t *testing.T, address, expression string) error {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {

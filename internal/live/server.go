@@ -25,7 +25,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// lingering is how long the end is shown to browsers, which ask each second.
+// lingering is the time for which the final state is shown to browsers, which poll every second.
 const lingering = 2500 * time.Millisecond
 
 // Server shows a feed over HTTP until it is closed.
@@ -44,7 +44,7 @@ type Server struct {
 	data    []byte // the page's data as JSON
 }
 
-// Listen takes an address as Address returns it, and serves nothing before Serve.
+// Listen listens on an address returned by Address. It serves nothing before Serve.
 func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	var metrics http.Handler
 	if o.Metrics {
@@ -70,7 +70,7 @@ func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	if host, _, err := net.SplitHostPort(address); err == nil && s.Loopback() {
 		s.named = host
 	}
-	// Readers come once a second or less often.
+	// Readers poll once a second or less often.
 	s.http = http.Server{
 		Handler: s.handler(metrics), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0), // what a reader does wrong is no news of the run
@@ -78,20 +78,20 @@ func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers until the server is closed.
+// Serve answers requests until the server is closed.
 func (s *Server) Serve() { _ = s.http.Serve(s.listener) } // it always ends with an error: that it was closed
 
-// Address is the one that is listened on, with its port.
+// Address returns the listening address with its port.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Loopback says that only this machine can reach the server.
+// Loopback reports whether only this machine can reach the server.
 func (s *Server) Loopback() bool {
 	address, ok := s.listener.Addr().(*net.TCPAddr)
 	return ok && address.IP.IsLoopback()
 }
 
-// Close stops listening. Those who look at the page are shown the end before
-// that, if one has come; nobody else is waited for, and none of them for long.
+// Close stops listening. It first shows the final state, if there is one, to current readers of the page, for
+// a short time.
 func (s *Server) Close() {
 	s.close.Do(func() {
 		if now := s.feed.Snapshot(); now.Over() && time.Since(time.Unix(0, s.asked.Load())) < lingering {
@@ -106,13 +106,13 @@ func (s *Server) Close() {
 	})
 }
 
-// handler answers readers; metrics is nil where none are shown.
+// handler returns the handler for all requests; metrics is nil if they are disabled.
 func (s *Server) handler(metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if s.Page {
 		mux.HandleFunc("/{$}", s.page)
 		mux.HandleFunc("/"+report.LiveData, s.answerData)
-		// A browser asks for it by itself, and would complain of a 404.
+		// Browsers request it automatically and would report a 404.
 		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
 	if metrics != nil {
@@ -140,8 +140,8 @@ func (s *Server) handler(metrics http.Handler) http.Handler {
 	})
 }
 
-// knows says whether a reader may call the server so. A page of another site whose
-// name leads to this machine must not read what only this machine can reach.
+// knows reports whether a reader may use this host name for the server. A page of another site whose name
+// resolves to this machine must not read what only this machine can reach.
 func (s *Server) knows(host string) bool {
 	if s.named == "" {
 		return true
@@ -166,7 +166,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(page.Bytes()))
 }
 
-// answerData says to a reader that nothing has changed, or what the page shows now.
+// answerData answers with the page's current data, or states that nothing has changed.
 func (s *Server) answerData(w http.ResponseWriter, r *http.Request) {
 	s.asked.Store(time.Now().UnixNano())
 	version, data, err := s.current(r)
@@ -183,8 +183,8 @@ func (s *Server) tag(version uint64) string {
 	return `"` + s.started + "-" + strconv.FormatUint(version, 10) + `"`
 }
 
-// current makes the data once for each version, however many look. For a reader
-// that has the version already nothing is made.
+// current returns the data of the current version, which is built once for all readers. It builds nothing for
+// a reader that has the version.
 func (s *Server) current(r *http.Request) (version uint64, data []byte, err error) {
 	now := s.feed.Snapshot()
 	s.mu.Lock()

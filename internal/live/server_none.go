@@ -4,10 +4,10 @@ package live
 
 import "errors"
 
-// Server is never there in a build with the tag embedded.
+// Server does not exist in a build with the tag embedded.
 type Server struct{ Options }
 
-// Listen refuses: HTTP is left out of a build with the tag embedded.
+// Listen returns an error, because a build with the tag embedded has no HTTP.
 func Listen(*Feed, string, Options) (*Server, error) {
 	return nil, errors.New("this build serves neither pages nor metrics, which its tag embedded leaves out: build it without that tag")
 }

@@ -45,7 +45,7 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// ask sends a request as a browser would, to a name.
+// ask sends a request to a host name like a browser.
 func ask(t *testing.T, h http.Handler, method, path, host string, headers ...string) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(method, path, nil)
@@ -96,9 +96,8 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestVerdictSoFar holds that what the check beside the clients has found is said at once,
-// that nothing which it has not found decides anything, and that the last second stands
-// beside the mean.
+// TestVerdictSoFar checks that a violation found during the run is shown immediately, that nothing else is
+// decided, and that the last second is shown with the mean.
 func TestVerdictSoFar(t *testing.T) {
 	feed, d := violated()
 	shown := func() *report.PageData {
@@ -121,7 +120,7 @@ func TestVerdictSoFar(t *testing.T) {
 		!strings.HasSuffix(good.Reason, "Nothing is decided before its end. The check beside the clients has found no violation (900 transactions checked so far).") {
 		t.Errorf("without one it is %s: %q", good.Verdict, good.Reason)
 	}
-	// The run's own verdict takes its place.
+	// The run's own verdict replaces it.
 	result := known(0)
 	result.Finished, result.Verdict, result.Reason = true, "invalid", "It is."
 	result.Checks = []report.Check{{Name: "total", Status: "valid"}, {Name: "serializable", Status: "unknown"}}
@@ -135,8 +134,8 @@ func TestVerdictSoFar(t *testing.T) {
 	}
 }
 
-// TestFirstPaint holds that the page has at once, also as text, what its script shows a second
-// later, and nothing that cannot be known yet.
+// TestFirstPaint checks that the page initially contains, also as text, what its script shows a second later,
+// and nothing unknown.
 func TestFirstPaint(t *testing.T) {
 	feed, _ := violated()
 	s := &Server{feed: feed, Options: Options{Page: true}, started: "x"}
@@ -159,7 +158,7 @@ func TestFirstPaint(t *testing.T) {
 	}
 }
 
-// TestDataIsConditional: a reader with the newest data gets an answer without a body.
+// TestDataIsConditional checks that a reader with the newest data gets an empty answer.
 func TestDataIsConditional(t *testing.T) {
 	feed, d := driven()
 	h := (&Server{feed: feed, Options: Options{Page: true}, started: "x"}).handler(nil)
@@ -184,7 +183,7 @@ func TestDataIsConditional(t *testing.T) {
 	}
 }
 
-// TestPageData holds what a person sees of the load phase while it runs.
+// TestPageData checks what the page shows of the running load phase.
 func TestPageData(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
@@ -216,8 +215,8 @@ func TestPageData(t *testing.T) {
 	}
 }
 
-// TestWarmup: what the warm-up did is not in the measurements.
-func TestWarmup(t *testing.T) {
+// TestWarmupIsNotMeasured checks that the warm-up is excluded from the measurements.
+func TestWarmupIsNotMeasured(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f, d := NewFeed(), &standIn{}
 	f.Begin(PhaseDrive)
@@ -234,8 +233,9 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-// TestEnd: the last transactions count, and then the run's directory speaks.
-func TestEnd(t *testing.T) {
+// TestEndShowsTheFinalResult checks that the last transactions count and that the run's directory then
+// provides the result.
+func TestEndShowsTheFinalResult(t *testing.T) {
 	feed, d := driven()
 	d.add(time.Millisecond)
 	feed.Show(d.state()) // no whole second has passed
@@ -266,7 +266,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestManyReaders looks from many sides at a run that is running.
+// TestManyReaders reads a running run concurrently.
 func TestManyReaders(t *testing.T) {
 	feed, d := driven()
 	s, err := Listen(feed, "127.0.0.1:0", Options{Page: true, Metrics: true})
@@ -314,8 +314,8 @@ func TestManyReaders(t *testing.T) {
 	}
 }
 
-// TestRejectionsUnsplit: which rule rejected a transaction is not known while the
-// load phase goes on, and no rule is named.
+// TestRejectionsUnsplit checks that no rule is named for rejections during the load phase, when the rules are
+// not known.
 func TestRejectionsUnsplit(t *testing.T) {
 	feed, _ := driven()
 	now := feed.Snapshot()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// HostSample is the state of this machine in one interval. What is nil is not known: the system has
+// HostSample is the state of this machine in one interval. Nil values are not known, because the system has
 // no such file. Shares are from 0 to 1.
 type HostSample struct {
 	From, To   time.Duration // on the caller's clock
@@ -20,30 +20,30 @@ type HostSample struct {
 	RunQueue *float64 // tasks that ran or could have run, at the end of the interval
 	Load     *float64 // load average of one minute, at the end of the interval
 
-	// Pressure is the share of the time in which at least one task of the machine waited for a
-	// processor, and GroupPressure the same of this program's control group.
+	// Pressure is the share of the time in which at least one task of the machine waited for a processor.
+	// GroupPressure is the same for this program's control group.
 	Pressure, GroupPressure *float64
 
-	// Throttled is the share of the enforcement periods of a CPU limit in which this program's
-	// control group, or one above, was stopped; Stopped is for how long, added up over processors.
+	// Throttled is the share of a CPU limit's enforcement periods in which this program's control group, or
+	// one above, was stopped. Stopped is the total time, summed over processors.
 	Throttled *float64
 	Stopped   *time.Duration
 
-	// Waited is how long threads of the client were ready to run and had no processor, and Ran how
-	// long they had one.
+	// Waited is the time for which the client's threads were ready but had no processor, and Ran the time for
+	// which they had one.
 	Waited, Ran *time.Duration
 }
 
-// The roots of the files that a HostMeter reads.
+// These are the roots of the files that a HostMeter reads.
 const (
 	procRoot  = "/proc"
 	groupRoot = "/sys/fs/cgroup"
 )
 
-// mostThreads bounds the threads of which the waiting time is read at every sample.
+// mostThreads limits the number of threads whose waiting time is read at every sample.
 const mostThreads = 256
 
-// HostMeter samples this machine from the files of Linux. One goroutine uses it at a time.
+// HostMeter samples this machine from Linux's files. It must be used by one goroutine at a time.
 type HostMeter struct {
 	proc      string
 	pressure  []string // the cpu.pressure of this program's own control group, at most one
@@ -53,7 +53,7 @@ type HostMeter struct {
 	at        time.Duration
 }
 
-// hostCounters are those that only grow; nil: not known.
+// hostCounters holds the monotonic counters; nil: not known.
 type hostCounters struct {
 	total, idle, steal      *float64 // ticks of all processors
 	pressure, groupPressure *float64 // microseconds
@@ -65,7 +65,7 @@ type throttle struct{ periods, throttled, seconds float64 }
 
 type threadTime struct{ ran, waited time.Duration }
 
-// NewHost returns a meter whose first interval begins at now. pids are the processes of the client.
+// NewHost returns a meter whose first interval begins at now. pids returns the processes of the client.
 func NewHost(now time.Duration, pids func() []int) *HostMeter {
 	return newHost(procRoot, groupRoot, now, pids)
 }
@@ -98,7 +98,7 @@ func (m *HostMeter) Sample(now time.Duration) HostSample {
 	return s
 }
 
-// difference is nil if one of two counters is not known, or the second is smaller.
+// difference returns the difference of two counters, or nil if one is not known or the second is smaller.
 func difference(before, now *float64) *float64 {
 	if before == nil || now == nil || *now < *before {
 		return nil
@@ -113,7 +113,7 @@ func shareOf(part *float64, whole float64) *float64 {
 	return new(min(1, *part/whole))
 }
 
-// throttled takes the group that was stopped most.
+// throttled uses the group that was stopped most.
 func (s *HostSample) throttled(before, now map[string]throttle) {
 	for file, n := range now {
 		b, known := before[file]
@@ -149,7 +149,7 @@ func (s *HostSample) waited(before, now map[string]threadTime) {
 	}
 }
 
-// read reads all counters, and puts what is no counter into a sample.
+// read reads all counters, and stores other values in the sample.
 func (m *HostMeter) read(s *HostSample) (c hostCounters) {
 	m.readStat(s, &c)
 	if load, _, _ := strings.Cut(line(filepath.Join(m.proc, "loadavg")), " "); load != "" {
@@ -169,8 +169,8 @@ func (m *HostMeter) read(s *HostSample) (c hostCounters) {
 	return c
 }
 
-// readStat reads /proc/stat, see proc_stat(5). Waiting for a disk is idle time; guests' time is
-// part of user time.
+// readStat reads /proc/stat; see proc_stat(5). Waiting for a disk is idle time, and guest time is part of
+// user time.
 func (m *HostMeter) readStat(s *HostSample, c *hostCounters) {
 	const idle, wait, steal, last = 3, 4, 7, 7
 	data, err := os.ReadFile(filepath.Join(m.proc, "stat"))
@@ -196,8 +196,8 @@ func (m *HostMeter) readStat(s *HostSample, c *hostCounters) {
 	}
 }
 
-// readThreads reads for each thread of the client how long it ran and waited, in nanoseconds
-// (https://docs.kernel.org/scheduler/sched-stats.html); nil if that is not known.
+// readThreads returns for each thread of the client its running and waiting times in nanoseconds
+// (https://docs.kernel.org/scheduler/sched-stats.html), or nil if they are not known.
 func (m *HostMeter) readThreads() map[string]threadTime {
 	threads := map[string]threadTime{}
 	for _, pid := range m.pids() {
@@ -225,8 +225,8 @@ func (m *HostMeter) readThreads() map[string]threadTime {
 	return threads
 }
 
-// pressure reads the microseconds in which at least one task waited, of a file of pressure stall
-// information (https://docs.kernel.org/accounting/psi.html); nil if there is none.
+// pressure returns the microseconds for which at least one task waited, from a file of pressure stall
+// information (https://docs.kernel.org/accounting/psi.html), or nil if there is none.
 func pressure(file string) *float64 {
 	some := line(file)
 	if !strings.HasPrefix(some, "some ") {
@@ -239,8 +239,8 @@ func pressure(file string) *float64 {
 	return number(total)
 }
 
-// readThrottle reads cpu.stat of a control group, of version 2 or 1; it is not known without a
-// limit's periods.
+// readThrottle reads cpu.stat of a control group of version 1 or 2. It reports false without the periods of a
+// limit.
 func readThrottle(file string) (t throttle, known bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -274,8 +274,8 @@ func number(text string) *float64 {
 	return &n
 }
 
-// cpuFiles returns the pressure file of the control group that this process is in, as the file of
-// them says, and cpu.stat of that group and of those above, as far as these files exist. See limits.
+// cpuFiles returns the pressure file of this process's control group, given the file that lists the groups,
+// and the existing cpu.stat files of that group and those above. See limits.
 func cpuFiles(groups, root string) (pressures, stats []string) {
 	data, err := os.ReadFile(groups)
 	if err != nil {
@@ -317,8 +317,8 @@ func cpuFiles(groups, root string) (pressures, stats []string) {
 	return pressures, stats
 }
 
-// Outside returns how many processors were kept busy by processes that are in none of the groups,
-// which are all of this machine; nil if that is not known.
+// Outside returns the number of processors used by processes outside of the groups, which must be all of this
+// machine, or nil if that is not known.
 func (s *HostSample) Outside(groups []Usage) *float64 {
 	took := (s.To - s.From).Seconds()
 	if s.Busy == nil || took <= 0 {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// hostFiles are those of a machine with two processors whose counters are given: idle, steal and other
-// ticks, milliseconds of pressure, and what a container's limit did.
+// hostFiles describes the files of a machine with two processors: idle, steal and other ticks, milliseconds
+// of pressure, and the effect of a container's limit.
 type hostFiles struct {
 	user, idle, steal      int
 	pressure, group        string
@@ -48,9 +48,9 @@ func (f hostFiles) in(t *testing.T, root string) {
 
 func client() []int { return []int{42} }
 
-// TestHostCounters holds that every value of a sample is the difference of two readings of the
-// files that Linux has, over the time between them.
-func TestHostCounters(t *testing.T) {
+// TestHostCountersBecomeRates checks that every value of a sample is the difference of two readings of
+// Linux's files, divided by the time.
+func TestHostCountersBecomeRates(t *testing.T) {
 	root := t.TempDir()
 	at := func(total string) string {
 		return "some avg10=37.58 avg60=20.30 avg300=12.37 total=" + total + "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0"
@@ -89,7 +89,7 @@ func deref(x *float64) any {
 	return *x
 }
 
-// TestHostVersion1 holds that the limit of a control group of version 1 is read.
+// TestHostVersion1 checks the limit of a control group of version 1.
 func TestHostVersion1(t *testing.T) {
 	files := func(throttled, ns string) map[string]string {
 		return map[string]string{
@@ -110,8 +110,7 @@ func TestHostVersion1(t *testing.T) {
 	}
 }
 
-// TestHostWithoutFiles holds that what has no file, or one that does not parse, is not known, and
-// not zero.
+// TestHostWithoutFiles checks that values of missing or invalid files are unknown rather than zero.
 func TestHostWithoutFiles(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"no files": {"fs/x": ""},
@@ -132,8 +131,8 @@ func TestHostWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestHostCountersThatFall holds that a counter that began anew, as after a move to another control
-// group, is not known for that interval.
+// TestHostCountersThatFall checks that a counter that restarted, for example after a move to another control
+// group, is unknown for that interval.
 func TestHostCountersThatFall(t *testing.T) {
 	root := t.TempDir()
 	hostFiles{user: 1000, idle: 2000, pressure: "some total=900", group: "some total=900", periods: "50", throttled: "5", us: "1", ran: "9", waited: "9"}.in(t, root)
@@ -144,7 +143,7 @@ func TestHostCountersThatFall(t *testing.T) {
 	}
 }
 
-// TestThisHost holds the samples of this machine against what a busy process does to it.
+// TestThisHost compares samples of this machine with the effect of a busy process.
 func TestThisHost(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has these files")

@@ -9,11 +9,10 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Listeners are the servers on this machine that listen at addresses, HOST:PORT: of
-// each the process that holds the socket, and its descendants. They are found now, and
-// their descendants at every sample. An address is left out that is none of this
-// machine's, at which nobody listens, or of which the system does not report who does:
-// that takes the same user, or root. All sockets of the machine are read, once.
+// Listeners returns the servers on this machine that listen on addresses, HOST:PORT: for each, the process
+// that holds the socket, and its descendants. The listening processes are found now, and the descendants at
+// every sample. An address is omitted if it is not local, if no process listens there, or if the system does
+// not show the process, which requires the same user or root. All sockets of the machine are read once.
 func Listeners(addresses ...string) (groups []Group) {
 	first := map[int]int32{}             // by port: of the processes that hold the socket, as children do too
 	ports := make([]int, len(addresses)) // 0: none of this machine's
@@ -43,7 +42,7 @@ func Listeners(addresses ...string) (groups []Group) {
 	return groups
 }
 
-// localPort is the port of an address of this machine, 0 if it is none.
+// localPort returns the port of a local address, or 0.
 func localPort(address string) int {
 	host, text, _ := net.SplitHostPort(address) // both are empty after an error
 	port, err := strconv.Atoi(text)
@@ -56,8 +55,8 @@ func localPort(address string) int {
 	return port
 }
 
-// Local says whether a host is this machine, and whether that is known: it is not of a name
-// without an address. Addresses of other network namespaces are not this machine's.
+// Local reports whether a host is this machine, and whether that is known. It is not known for a name without
+// an address. Addresses of other network namespaces are not local.
 func Local(host string) (here, known bool) {
 	ips, unknown := net.LookupIP(host)
 	own, err := net.InterfaceAddrs()
@@ -73,15 +72,15 @@ func Local(host string) (here, known bool) {
 	return here, true
 }
 
-// family is a process and its descendants.
+// family is a process with its descendants.
 type family struct {
 	root int32
-	// parents has those of all processes of the machine that were there at the last
-	// look: to read each of them again at every sample cost more than the samples.
+	// parents holds the parents of all processes that existed at the last look. Reading them again at every
+	// sample would cost more than the samples.
 	parents map[int32]int32
 }
 
-// pids returns the processes of the family as they are now.
+// pids returns the current processes of the family.
 func (f *family) pids() []int {
 	all := []int{int(f.root)}
 	now, err := process.Pids()

@@ -14,8 +14,8 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Machine is what measurements depend on of the machine that this program runs on. What is
-// zero is not known, or is not there.
+// Machine describes the properties of this machine that affect measurements. Zero values are not known or do
+// not exist.
 type Machine struct {
 	Processor   string  // its model
 	Cores       int     // of all processors
@@ -29,7 +29,7 @@ type Machine struct {
 	MemoryLimit int64   // bytes that the container may have; 0: there is no limit
 }
 
-// ThisMachine looks at the machine.
+// ThisMachine returns the description of this machine.
 func ThisMachine() Machine {
 	m := Machine{Usable: runtime.NumCPU()}
 	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
@@ -46,7 +46,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// governor is that of all processors, with commas between them where they differ.
+// governor returns the governor of all processors, or several separated by commas.
 func governor(cpus string) string {
 	files, _ := filepath.Glob(filepath.Join(cpus, "cpu[0-9]*", "cpufreq", "scaling_governor")) // the pattern is right
 	var found []string
@@ -59,7 +59,7 @@ func governor(cpus string) string {
 	return strings.Join(found, ", ")
 }
 
-// line is the first line of a file; empty where it cannot be read.
+// line returns the first line of a file, or an empty string if it cannot be read.
 func line(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -69,10 +69,9 @@ func line(file string) string {
 	return strings.TrimSpace(first)
 }
 
-// limits are the smallest of the control groups that this process is in, as the file of
-// them says, and of those above
-// (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1). In a container, whose
-// files begin at its own group, the path is not there, and its root is asked.
+// limits returns the smallest limits of this process's control groups, given the file that lists them, and of
+// those above (https://docs.kernel.org/admin-guide/cgroup-v2.html, and cgroup-v1). In a container, whose
+// files begin at its own group, the path does not exist, and the root is read.
 func limits(groups, root string) (processors float64, memory int64) {
 	data, err := os.ReadFile(groups)
 	if err != nil {
@@ -85,7 +84,7 @@ func limits(groups, root string) (processors float64, memory int64) {
 	}
 	leastMemory := func(text string) {
 		n, err := strconv.ParseInt(text, 10, 64)
-		// Version 1 has the largest number of whole pages where there is no limit.
+		// Version 1 uses the largest number of whole pages for no limit.
 		if err == nil && n > 0 && n < 1<<60 && (memory == 0 || n < memory) {
 			memory = n
 		}
@@ -123,7 +122,7 @@ func limits(groups, root string) (processors float64, memory int64) {
 	return processors, memory
 }
 
-// ratio of two numbers; 0 where one is none, as of a quota that is "max" or -1.
+// ratio returns a/b, and 0 if one is not a number, as for a quota of "max" or -1.
 func ratio(a, b string) float64 {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
@@ -133,7 +132,7 @@ func ratio(a, b string) float64 {
 	return x / y
 }
 
-// Storage is what holds a folder. What is empty is not known.
+// Storage describes the storage of a folder. Empty values are not known.
 type Storage struct {
 	FileSystem string // its type, such as ext4
 	Device     string // such as /dev/sda1
@@ -141,7 +140,7 @@ type Storage struct {
 	Rotating   *bool  // as the kernel knows it
 }
 
-// StorageOf looks at what holds a folder, which may be one that is not there yet.
+// StorageOf returns the storage of a folder, which need not exist yet.
 func StorageOf(dir string) (s Storage, known bool) {
 	path, err := filepath.Abs(dir)
 	for err == nil {

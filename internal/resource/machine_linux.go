@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is the distribution by its name for people, and the kernel's version. gopsutil would
-// start the program lsb_release for the name.
+// system returns the display name of the distribution and the kernel's version. gopsutil would run
+// lsb_release for the name.
 func system() (name, kernel string) {
 	if name = prettyName("/etc/os-release"); name == "" {
 		name = prettyName("/usr/lib/os-release")
@@ -22,7 +22,7 @@ func system() (name, kernel string) {
 	return name, kernel
 }
 
-// prettyName is that of a file of os-release(5), whose values may have quotes around them.
+// prettyName returns the name in a file of os-release(5), whose values may be quoted.
 func prettyName(file string) string {
 	data, _ := os.ReadFile(file) // one that is not there names nothing
 	for text := range strings.Lines(string(data)) {
@@ -33,8 +33,8 @@ func prettyName(file string) string {
 	return ""
 }
 
-// blockDevice is what the kernel says of the disk that a file is on; nothing where it is on
-// none, or on several.
+// blockDevice returns the kernel's description of a file's disk, or nothing if the file is on none or on
+// several.
 func blockDevice(path string) (model string, rotating *bool) {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {

@@ -16,5 +16,5 @@ func system() (name, kernel string) {
 	return name, kernel
 }
 
-// blockDevice is not known on this system.
+// blockDevice returns nothing, because this system does not report it.
 func blockDevice(string) (model string, rotating *bool) { return "", nil }

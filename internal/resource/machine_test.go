@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// write makes files below a folder, by their paths.
+// write creates files below a folder, by path.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -60,7 +60,7 @@ func TestGovernor(t *testing.T) {
 	}
 }
 
-// TestThisMachine holds what every Linux machine says of itself against its files.
+// TestThisMachine compares the description of this machine with its files.
 func TestThisMachine(t *testing.T) {
 	m := ThisMachine()
 	if release, err := os.ReadFile("/etc/os-release"); err == nil && (m.System == "" || !strings.Contains(string(release), m.System)) {

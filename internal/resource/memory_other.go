@@ -4,7 +4,7 @@ package resource
 
 import "github.com/shirou/gopsutil/v4/process"
 
-// residentMemory says nothing of what is shared: only Linux does.
+// residentMemory returns no shared memory, because only Linux reports it.
 func residentMemory(p *process.Process) (resident, shared int64, err error) {
 	info, err := p.MemoryInfo()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Peak looks at the resident memory of this process until the function that it returns is
-// called, which returns the highest of all that was seen, in bytes; 0 is not known.
+// Peak polls the resident memory of this process until the returned function is called. That function returns
+// the maximum in bytes; 0: not known.
 func Peak(every time.Duration) (end func() int64) {
 	self, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {
@@ -45,8 +45,8 @@ func Peak(every time.Duration) (end func() int64) {
 	}
 }
 
-// Free returns how many bytes of memory this process can still have: what the machine has
-// available, or what the limit of the container leaves of it; 0 is not known.
+// Free returns the number of bytes that this process can still allocate: the machine's available memory, or
+// the rest of the container's limit; 0: not known.
 func Free() int64 {
 	memory, err := mem.VirtualMemory()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPeakSeesMemoryThatIsGone: memory that was used and given back counts.
+// TestPeakSeesMemoryThatIsGone checks that memory that was released counts.
 func TestPeakSeesMemoryThatIsGone(t *testing.T) {
 	const size = 200 << 20
 	before := Peak(time.Millisecond)()

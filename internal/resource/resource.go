@@ -1,8 +1,6 @@
-// Package resource measures what processes of this machine cost, second by
-// second: processor time and memory. It looks from outside, through the
-// operating system, so that it measures databases as well as this program.
-// Of processes elsewhere it takes what their machine reads, whenever it does:
-// that may be what they receive, send and store too.
+// Package resource measures the processor time and memory of this machine's processes, second by second. It
+// uses the operating system, so that it measures databases like this program. For processes elsewhere, it
+// uses readings from their machines, which may include received, sent and stored bytes.
 package resource
 
 import (
@@ -12,14 +10,12 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Group is processes that are reported as one, such as those of one server.
+// Group is a set of processes that are reported together, such as those of one server.
 type Group struct {
 	Name string
-	// PIDs are the processes as they are now. It is asked at every sample, so
-	// that a server that was started again is found again.
+	// PIDs returns the current processes. It is called at every sample, so that a restarted server is found.
 	PIDs func() []int
-	// Read is, in place of PIDs, the last reading of processes on another machine; false: there
-	// is none.
+	// Read replaces PIDs for processes on another machine. It returns the last reading; false: there is none.
 	Read func() (Reading, bool)
 }
 
@@ -29,35 +25,35 @@ type Reading struct {
 	At  time.Time // of the reading, by any clock that does not jump
 	CPU float64   // seconds of user and system time
 	RSS int64     // memory in bytes then
-	// Traffic is what they have received and sent, nil where that is not known.
+	// Traffic is what they have received and sent; nil: not known.
 	Traffic *Traffic
 	Stored  *int64 // bytes on their volumes then; nil where that is not known
 }
 
-// Traffic is what processes have received and sent since they began, in bytes.
+// Traffic is the number of bytes that processes have received and sent since they began.
 type Traffic struct {
 	At             time.Time // of the reading, which may not be that of the processor time
 	Received, Sent int64
 }
 
-// Rate is traffic in bytes a second.
+// Rate is traffic in bytes per second.
 type Rate struct{ Received, Sent float64 }
 
-// Self is this program, with processes of its own that generate load for it.
+// Self returns the group of this program and its worker processes.
 func Self(workers ...int) Group {
 	pids := append([]int{os.Getpid()}, workers...)
 	return Group{Name: "client", PIDs: func() []int { return pids }}
 }
 
-// Usage is what a group cost in one interval. The zero value is not known.
+// Usage is what a group used in one interval. The zero value is not known.
 type Usage struct {
 	Known bool
 	CPU   float64 // seconds of user and system time
-	// Over is the time in which CPU was used, where that is not the interval: a reading covers
-	// the time since the one before it, and intervals without a reading know nothing.
+	// Over is the time in which CPU was used, if it is not the interval: a reading covers the time since the
+	// previous one, and intervals without a reading have no value.
 	Over time.Duration
-	// RSS is resident memory at the interval's end in bytes: what each process
-	// has for itself, and of what they share the largest share once.
+	// RSS is the resident memory at the end of the interval in bytes: the private memory of each process,
+	// plus the largest shared memory once.
 	RSS     int64
 	Traffic *Rate  // over about the same time; nil where it is not known
 	Stored  *int64 // bytes on volumes at the interval's end; nil where that is not known
@@ -69,21 +65,21 @@ type Sample struct {
 	Groups   []Usage       // in the order of New
 }
 
-// Total is what a group cost over all samples.
+// Total is what a group used over all samples.
 type Total struct {
 	Name   string
 	Known  bool // at least one sample saw it
 	CPU    float64
 	MaxRSS int64
-	// Traffic is what was received and sent in all, without a time; nil where it is not known.
+	// Traffic is the total received and sent; nil: not known.
 	Traffic   *Traffic
 	MaxStored *int64
 }
 
-// Meter measures groups. One goroutine uses it at a time.
+// Meter measures groups. It must be used by one goroutine at a time.
 //
-// A process that ends takes along what it had used since the last sample, so
-// that totals are too small by less than one interval's use of those that ended.
+// What a process used between its last sample and its end is lost, so totals are too small by less than one
+// interval of the ended processes.
 type Meter struct {
 	groups []Group
 	last   []map[int]used // what the processes of each group had used at the last sample
@@ -132,8 +128,8 @@ func (m *Meter) Sample(now time.Duration) Sample {
 	return s
 }
 
-// reading is what a group has used since its reading before, if there is a new one. What was
-// used until the first reading of all is not known; what another one has used by its first is.
+// reading returns what a group used since its previous reading, if there is a new one. The use before the
+// very first reading is not known. For a replacement, the use before its first reading counts.
 func (m *Meter) reading(i int) (u Usage) {
 	before := m.read[i]
 	now, known := m.groups[i].Read()
@@ -157,8 +153,8 @@ func (m *Meter) reading(i int) (u Usage) {
 	return u
 }
 
-// since adds what was received and sent between two readings of the same processes, and returns
-// it as a rate; nil where it is not known.
+// since adds the traffic between two readings of the same processes, and returns it as a rate, or nil if it
+// is not known.
 func (t *Total) since(before, now *Traffic) *Rate {
 	if before == nil || now == nil || !now.At.After(before.At) || now.Received < before.Received || now.Sent < before.Sent {
 		return nil
@@ -182,11 +178,11 @@ func (t *Total) store(bytes *int64) {
 	}
 }
 
-// Totals are those of all samples until now, in the order of New.
+// Totals returns the totals of all samples so far, in the order of New.
 func (m *Meter) Totals() []Total { return append([]Total(nil), m.totals...) }
 
-// measure adds up the processes of a group. One that was not there at the last
-// sample began since then, so that all it has used counts.
+// measure adds up the processes of a group. A process that did not exist at the last sample counts with all
+// that it has used.
 func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 	var usage Usage
 	var shared int64
@@ -210,8 +206,8 @@ func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 	return usage, processes
 }
 
-// another says whether a process is not the one that had the number before. When
-// a process started is known by the wall clock, which may be set in the meantime.
+// another reports whether a process number now belongs to another process. Start times use the wall clock,
+// which may be adjusted.
 func another(before, now used) bool {
 	const clockSet = 5_000
 	return now.cpu < before.cpu || now.started-before.started > clockSet || before.started-now.started > clockSet

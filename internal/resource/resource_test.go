@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// busy starts a shell that keeps one processor busy, as the child of another.
+// busy starts a shell that keeps one processor busy, as the grandchild of this process.
 func busy(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `sh -c 'echo ready; while :; do :; done'; :`)
@@ -33,8 +33,8 @@ func busy(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// TestMeter: the time that a child of the group's process burns is counted, once.
-func TestMeter(t *testing.T) {
+// TestChildrenAreCountedOnce checks that the time of a child process counts exactly once.
+func TestChildrenAreCountedOnce(t *testing.T) {
 	cmd := busy(t)
 	group := family{root: int32(cmd.Process.Pid)}
 	for range 2 { // the second time by what the first one has read
@@ -66,8 +66,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestNewProcess: what a process used before its first sample counts, unless it
-// was there when the meter began.
+// TestNewProcess checks that the time before a process's first sample counts, unless it existed when the
+// meter began.
 func TestNewProcess(t *testing.T) {
 	var pids []int
 	m := New(0, Group{Name: "late", PIDs: func() []int { return pids }})

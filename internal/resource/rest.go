@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// WithRest returns the groups and, behind them, one of all processes that this program has started,
-// or they in turn, and that are in none of the groups: programs that keep a cluster, or that take
-// processors up as a fault. They belong to the run, and nobody reports them. A Meter must sample the
-// groups in this order.
+// WithRest returns the groups and one more with all descendants of this program that are in none of them:
+// programs that support a cluster, or that use processors as a fault. They belong to the run but to no other
+// group. A Meter must sample the groups in this order.
 func WithRest(groups ...Group) []Group {
 	return withRest(int32(os.Getpid()), groups)
 }

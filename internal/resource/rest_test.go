@@ -2,8 +2,7 @@ package resource
 
 import "testing"
 
-// TestRestIsWhatNoGroupHas holds that a process which this program started counts once: in its group
-// or in the rest.
+// TestRestIsWhatNoGroupHas checks that a descendant of this program counts once: in its group or in the rest.
 func TestRestIsWhatNoGroupHas(t *testing.T) {
 	one, other := busy(t), busy(t)
 	server := family{root: int32(one.Process.Pid)}

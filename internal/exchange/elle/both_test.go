@@ -15,7 +15,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// twoForms draws a history of registers as text of Plume and as EDN.
+// twoForms returns a random history of registers as text of Plume and as EDN.
 func twoForms(r *rand.Rand, invoked bool) (text, edn string) {
 	var lines, forms strings.Builder
 	keys, sessions := 1+r.IntN(3), 1+r.IntN(4)
@@ -55,8 +55,8 @@ func twoForms(r *rand.Rand, invoked bool) (text, edn string) {
 	return lines.String(), forms.String()
 }
 
-// TestBothFormsAgree: the same history in Plume's form and in EDN has the same verdict at every
-// level that both forms define in the same way, and both are decided.
+// TestBothFormsAgree checks that a history has the same verdict in both formats, at every level that both
+// define equally.
 func TestBothFormsAgree(t *testing.T) {
 	rounds := uint64(1500)
 	if testing.Short() {

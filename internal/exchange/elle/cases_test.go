@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// cases are small histories, most of them reduced from reports, with what each level is.
+// cases holds small histories, mostly reduced from reports, with the status of each level.
 var cases = map[string]struct {
 	levels string
 	names  string // an anomaly that is named
@@ -58,7 +58,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestJSONErrorsHaveTheirLine: in an array too.
+// TestJSONErrorsHaveTheirLine includes errors in an array.
 func TestJSONErrorsHaveTheirLine(t *testing.T) {
 	data, err := os.ReadFile("testdata/cases/array.json")
 	if err != nil {
@@ -71,8 +71,8 @@ func TestJSONErrorsHaveTheirLine(t *testing.T) {
 	}
 }
 
-// TestOrderOfLinesIsNoDuration: without :time the lines say what came first, and not by how long; with
-// it the time between is what the file has.
+// TestOrderOfLinesIsNoDuration checks that, without :time, lines define an order but no durations, and that
+// durations come from :time otherwise.
 func TestOrderOfLinesIsNoDuration(t *testing.T) {
 	for _, operations := range []string{"[:append 1 1]|[:r 1 []]", "[:w 1 1]|[:r 1 nil]"} {
 		write, read, _ := strings.Cut(operations, "|")
@@ -96,7 +96,7 @@ func TestOrderOfLinesIsNoDuration(t *testing.T) {
 	}
 }
 
-// hot is a register that 8 processes read and write one after another.
+// hot returns a register that 8 processes read and write in turn.
 func hot(n int) []byte {
 	var out strings.Builder
 	previous := "nil"
@@ -108,7 +108,7 @@ func hot(n int) []byte {
 	return []byte(out.String())
 }
 
-// TestMemoryIsLinear: twice as many writes of one register need twice as much memory.
+// TestMemoryIsLinear checks that twice as many writes of one register need twice as much memory.
 func TestMemoryIsLinear(t *testing.T) {
 	allocated := func(n int) float64 {
 		data := hot(n)
@@ -132,8 +132,8 @@ func TestMemoryIsLinear(t *testing.T) {
 	}
 }
 
-// TestProcessThatWentOn: a process that did not learn an outcome and went on has that transaction
-// behind the earlier ones, and before none.
+// TestProcessThatWentOn checks that a transaction of unknown outcome follows the earlier transactions of its
+// process, and precedes none.
 func TestProcessThatWentOn(t *testing.T) {
 	text := `{:type :invoke, :process 0, :value [[:w 1 1]]}
 {:type :ok, :process 0, :value [[:w 1 1]]}
@@ -146,7 +146,7 @@ func TestProcessThatWentOn(t *testing.T) {
 `
 	_, c := checked(t, fmt.Appendf(nil, text, "2"))
 	compareLevels(t, c, []string{"holds", "strict-serializable"})
-	// It comes behind the first of its process: who saw it sees that one overwritten.
+	// It follows the first transaction of its process: a reader of it sees that one overwritten.
 	_, c = checked(t, fmt.Appendf(nil, strings.Replace(text, "[:w 1 2] [:w 2 2]", "[:w 2 2]", 2), "nil"))
 	compareLevels(t, c, []string{"holds", "serializable", "broken", "causal", "broken", "strong-snapshot-isolation"})
 }

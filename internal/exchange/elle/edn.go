@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/exchange"
 )
 
-// value is a value of EDN or of JSON.
+// value is a value of EDN or JSON.
 type value struct {
 	kind kind
 	text string  // of a word, a keyword (without its colon) and a string
@@ -30,7 +30,7 @@ const (
 	mapping
 )
 
-// String is the value as the file has it, for messages; long ones are cut.
+// String returns the value as in the file, truncated if it is long.
 func (v value) String() string {
 	switch v.kind {
 	case null:
@@ -58,7 +58,7 @@ func (v value) String() string {
 	return v.text
 }
 
-// get returns what a map has for a key.
+// get returns the value of a key in a map.
 func (v value) get(key string) (value, bool) {
 	for i := 0; i+1 < len(v.list); i += 2 {
 		if k := v.list[i]; (k.kind == keyword || k.kind == text) && k.text == key {
@@ -68,7 +68,7 @@ func (v value) get(key string) (value, bool) {
 	return value{}, false
 }
 
-// deepest is how far values may be nested.
+// deepest is the maximal nesting of values.
 const deepest = 100
 
 // ednReader reads values of EDN (https://github.com/edn-format/edn).
@@ -82,7 +82,7 @@ func (r *ednReader) fail(format string, args ...any) error {
 	return &exchange.InputError{Line: r.line, What: fmt.Sprintf(format, args...)}
 }
 
-// space goes on to the next value, and says whether there is one.
+// space skips to the next value, and reports whether there is one.
 func (r *ednReader) space() bool {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; {
@@ -102,7 +102,7 @@ func (r *ednReader) space() bool {
 	return false
 }
 
-// next reads a value; false is the end of the data.
+// next reads a value. It returns false at the end of the data.
 func (r *ednReader) next(depth int) (value, bool, error) {
 	for {
 		if !r.space() {
@@ -177,7 +177,7 @@ func (r *ednReader) items(v *value, closing byte, depth int) error {
 	}
 }
 
-// tagged reads what follows a #: a set, or a value with a tag, which is left out.
+// tagged reads what follows a #: a set, or a tagged value, whose tag is dropped.
 func (r *ednReader) tagged(depth int) (value, bool, error) {
 	r.at++
 	if r.at < len(r.data) && r.data[r.at] == '{' {

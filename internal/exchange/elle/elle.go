@@ -29,11 +29,10 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Recorded turns a recorded run into transactions. An error says that the run is of another
-// kind.
+// Recorded converts a recorded run to transactions. It returns an error for a run of another kind.
 type Recorded func(run *history.Reader) (iter.Seq2[*lists.Transaction, error], error)
 
-// Format returns the form. Recorded says how a run is written; with nil it is read only.
+// Format returns the format. recorded converts runs for writing; with nil, the format is only read.
 func Format(recorded Recorded) exchange.Format {
 	var export func(run *history.Reader, to io.Writer) (exchange.Written, error)
 	if recorded != nil {
@@ -79,7 +78,7 @@ func (h *History) check(ctx context.Context, expect isolation.Level) (*exchange.
 	return c, decide(ctx, expect, c)
 }
 
-// nothing is what is wrong with a history of which nothing took effect.
+// nothing returns the error of a history in which nothing took effect.
 func nothing() error {
 	return &exchange.InputError{What: "it has no transaction that is known to have taken effect, and so nothing to check"}
 }
@@ -130,7 +129,7 @@ func (h *History) checkLists(ctx context.Context, expect isolation.Level, c *exc
 	return nil
 }
 
-// withCausal adds what follows for causal consistency, which the checker of lists does not decide.
+// withCausal adds the result for causal consistency, which the checker of lists does not decide.
 func withCausal(levels []lists.LevelResult) []lists.LevelResult {
 	causal := check.Result{Name: isolation.Causal.String(), Why: fact.ListCausalOpen{}}
 	at := len(levels)
@@ -148,7 +147,7 @@ func withCausal(levels []lists.LevelResult) []lists.LevelResult {
 	return slices.Insert(slices.Clone(levels), at, lists.LevelResult{Level: isolation.Causal, Result: causal})
 }
 
-// input is what the checker of lists is given.
+// input returns the input of the checker of lists.
 func (h *History) input() lists.Input {
 	return lists.Input{
 		Expect: isolation.StrictSerializable, Complete: true, RealTime: h.Times,
@@ -164,5 +163,5 @@ func (h *History) input() lists.Input {
 	}
 }
 
-// who names a transaction by its place among those of the file, from 1.
+// who names a transaction by its position in the file, from 1.
 func who(id history.ID) string { return fmt.Sprintf("T%d", uint64(id)) }

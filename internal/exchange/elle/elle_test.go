@@ -31,9 +31,9 @@ func checked(t *testing.T, data []byte) (*History, *exchange.Checked) {
 	return h, c
 }
 
-// TestNamed checks the smallest history of each named anomaly. Which levels it keeps is in its
-// third line.
-func TestNamed(t *testing.T) {
+// TestNamedAnomalies checks the smallest history of each named anomaly. Its third line lists the levels that
+// it satisfies.
+func TestNamedAnomalies(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.edn")
 	if err != nil || len(files) < 20 {
 		t.Fatal(err, files)
@@ -58,7 +58,7 @@ func TestNamed(t *testing.T) {
 			if h.Register {
 				return
 			}
-			// Ours in this form is read as the same history.
+			// The history that was written is read as the same history.
 			var out bytes.Buffer
 			if _, err := Write(&out, h.input().Transactions); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// compareLevels compares a report with a list of: holds, broken or open, and a level.
+// compareLevels compares a report with a list of claims: holds, broken or open, and a level.
 func compareLevels(t *testing.T, r *exchange.Checked, claims []string) {
 	t.Helper()
 	for i := 0; i+1 < len(claims); i += 2 {
@@ -93,8 +93,8 @@ func compareLevels(t *testing.T, r *exchange.Checked, claims []string) {
 	}
 }
 
-// expectNamed holds that an anomaly of the file's name is reported, at least one of its words
-// being the short name.
+// expectNamed checks that an anomaly with the file's name is reported; at least one of its words must be the
+// short name.
 func expectNamed(t *testing.T, r *exchange.Checked, name string) {
 	t.Helper()
 	var all []string
@@ -113,8 +113,8 @@ func expectNamed(t *testing.T, r *exchange.Checked, name string) {
 	t.Errorf("no %q is reported, but %q", name, all)
 }
 
-// TestJSON reads a register history in JSON.
-func TestJSON(t *testing.T) {
+// TestJSONRegisters reads a register history in JSON.
+func TestJSONRegisters(t *testing.T) {
 	data, err := os.ReadFile("testdata/stale-read-of-a-register.json")
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestJSON(t *testing.T) {
 	compareLevels(t, r, []string{"holds", "serializable", "broken", "strong-snapshot-isolation"})
 }
 
-// TestBadInput: a sentence that names the line, and never a verdict.
-func TestBadInput(t *testing.T) {
+// TestBadInputNamesTheLine checks that invalid input gives a sentence with the line, and never a verdict.
+func TestBadInputNamesTheLine(t *testing.T) {
 	ok := "{:type :invoke, :f :txn, :process 0, :value [[:append 1 1]]}\n"
 	for _, c := range []struct {
 		name, data, want string
@@ -163,8 +163,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestWriteReads writes random histories, and reads them back as the same.
-func TestWriteReads(t *testing.T) {
+// TestWrittenHistoryIsReadBack writes random histories and reads them back.
+func TestWrittenHistoryIsReadBack(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var list []lists.Transaction
@@ -221,7 +221,7 @@ func TestWriteReads(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is in a file, there is a history or a sentence.
+// FuzzRead checks that any input gives a history or a sentence.
 func FuzzRead(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.*")
 	cases, _ := filepath.Glob("testdata/cases/*.*")

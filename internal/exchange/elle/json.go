@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/exchange"
 )
 
-// jsonReader reads values of JSON, one after another, with the line of each.
+// jsonReader reads a sequence of JSON values with their lines.
 type jsonReader struct {
 	*json.Decoder
 	data []byte
@@ -38,7 +38,7 @@ func (r *jsonReader) here() int {
 	return r.line
 }
 
-// next reads a value; false is the end of the data.
+// next reads a value. It returns false at the end of the data.
 func (r *jsonReader) next() (value, bool, error) {
 	line := r.here()
 	token, err := r.Token()
@@ -52,7 +52,7 @@ func (r *jsonReader) next() (value, bool, error) {
 	return v, err == nil, err
 }
 
-// wrong says what is wrong with a value that begins in a line.
+// wrong returns the error of a value that begins in a line.
 func (r *jsonReader) wrong(began int, err error) error {
 	var input *exchange.InputError
 	switch {

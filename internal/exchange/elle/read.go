@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// History is what a file has: the transactions of its clients, in the order of their ends. Their
-// times are places in the order of the lines.
+// History is the content of a file: the clients' transactions in the order of their ends. Their times are
+// positions in the order of the lines.
 type History struct {
 	Transactions []lists.Transaction
 	Register     bool // it is of registers: to append is to write, and a list has one value
@@ -26,7 +26,7 @@ type History struct {
 	numbers    map[string]uint64
 }
 
-// operation is one line: what a client did.
+// operation is one line: an operation of a client.
 type operation struct {
 	line    int
 	kind    string // invoke, ok, fail or info
@@ -36,7 +36,7 @@ type operation struct {
 	time    int64 // ns; -1: none
 }
 
-// Read reads a history in EDN or in JSON: maps one after another, or all in one vector.
+// Read reads a history in EDN or JSON: a sequence of maps, or one vector of maps.
 func Read(data []byte) (*History, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	b := &builder{History: &History{names: map[uint64]string{}, numbers: map[string]uint64{}}, open: map[string]*operation{}}
@@ -68,7 +68,7 @@ func Read(data []byte) (*History, error) {
 	return b.finish()
 }
 
-// isJSON says that the first map of a history is one of JSON: its first key is a string.
+// isJSON reports whether the first map of a history is JSON: its first key is a string.
 func isJSON(data []byte) bool {
 	rest := bytes.TrimLeft(data, " \t\r\n[")
 	rest, isMap := bytes.CutPrefix(rest, []byte{'{'})
@@ -89,7 +89,7 @@ type builder struct {
 	places  int64
 }
 
-// add takes the next line.
+// add adds the next line.
 func (b *builder) add(v value) error {
 	op, client, err := operationOf(v)
 	if err != nil || !client {
@@ -117,7 +117,7 @@ func (b *builder) add(v value) error {
 	return b.ended(began, op)
 }
 
-// operationOf reads a map; false is one that no client did.
+// operationOf parses a map. It returns false for an operation that no client did.
 func operationOf(v value) (*operation, bool, error) {
 	if v.kind != mapping {
 		return nil, false, &exchange.InputError{Line: v.line, What: fmt.Sprintf("%v is no operation: a history is of maps with :type, :process and :value", v)}
@@ -147,8 +147,7 @@ func operationOf(v value) (*operation, bool, error) {
 	return op, true, nil
 }
 
-// ended adds a transaction that has begun, and whose end is another operation, or the same if
-// it has none.
+// ended adds a transaction with its beginning and its end; without an end, both are the same operation.
 func (b *builder) ended(began, ended *operation) error {
 	t := lists.Transaction{
 		ID: history.ID(len(b.Transactions) + 1), Client: uint64(began.process.n), Begin: began.at, End: ended.at,
@@ -182,7 +181,7 @@ func (b *builder) ended(began, ended *operation) error {
 	return nil
 }
 
-// step reads one operation of a transaction: [:append k v], [:r k [v …]], [:w k v] or [:r k v].
+// step parses one operation of a transaction: [:append k v], [:r k [v …]], [:w k v] or [:r k v].
 func (b *builder) step(m value, known bool) (lists.Op, error) {
 	if m.kind == vector && len(m.list) == 2 && !known && m.list[0].text == "r" { // what it read is not known
 		m.list = append(slices.Clone(m.list), value{line: m.line})
@@ -233,10 +232,10 @@ func (b *builder) step(m value, known bool) (lists.Op, error) {
 	return op, nil
 }
 
-// noProcess is the first number of the clients of transactions without a :process.
+// noProcess is the first client number for transactions without a :process.
 const noProcess = 1 << 62
 
-// named is the first number of keys and elements that are no whole numbers.
+// named is the first number for keys and elements that are not integers.
 const named = 1 << 63
 
 // number returns a number for a key or an element.
@@ -258,7 +257,7 @@ func (h *History) number(v value) (uint64, error) {
 	return n, nil
 }
 
-// name writes a key or an element as the file has it.
+// name returns a key or an element as in the file.
 func (h *History) name(n uint64) string {
 	if text, ok := h.names[n]; ok {
 		return text
@@ -266,7 +265,7 @@ func (h *History) name(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-// list names a list or a register.
+// list returns the name of a list or a register.
 func (h *History) list(key uint64) string {
 	if h.Register {
 		return "register " + h.name(key)
@@ -274,13 +273,14 @@ func (h *History) list(key uint64) string {
 	return "list " + h.name(key)
 }
 
-// lasted returns how long after the end of a transaction another began, if the file has both times.
+// lasted returns the time between the end of one transaction and the beginning of another, if the file has
+// both times.
 func (h *History) lasted(ended, began int) (time.Duration, bool) {
 	from, to := h.end[ended], h.began[began]
 	return time.Duration(to - from), from >= 0 && to > from
 }
 
-// finish adds what was begun and has no end.
+// finish adds the operations without an end.
 func (b *builder) finish() (*History, error) {
 	var rest []*operation
 	for _, op := range b.open {
@@ -299,7 +299,7 @@ func (b *builder) finish() (*History, error) {
 	return b.History, b.elementsOnce()
 }
 
-// elementsOnce says which element was appended twice to a list, if one was.
+// elementsOnce returns an error if an element was appended twice to a list.
 func (h *History) elementsOnce() error {
 	type written struct{ key, element uint64 }
 	seen := map[written]int{}

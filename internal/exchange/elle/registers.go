@@ -10,12 +10,12 @@ import (
 	"stroppy/internal/history"
 )
 
-// number64 is how the checker of registers is given a value: 0 is that of what nobody has written.
+// number64 converts a value for the checker of registers, where 0 is the value of an unwritten key.
 func number64(v uint64) int64 { return int64(v + 1) }
 
-// registers returns the transactions that took effect as a history of registers. One of unknown
-// outcome did if somebody read what it wrote, and what it read itself is not known. Else it may
-// have been aborted just as well, and leaving it out makes no other history wrong or right.
+// registers returns the effective transactions as a history of registers. A transaction of unknown outcome is
+// effective if its write was read; its own reads are not known. Otherwise it may have been aborted, and
+// omitting it does not change whether the history is correct.
 func (h *History) registers() *sessions.History {
 	b := &registers{History: h, to: &sessions.History{}, place: make([]int, len(h.Transactions))}
 	observed := h.observed()
@@ -54,7 +54,7 @@ func (h *History) registers() *sessions.History {
 	return b.to
 }
 
-// observed are the transactions of unknown outcome of which somebody has read a write.
+// observed returns the transactions of unknown outcome whose writes were read.
 func (h *History) observed() map[int]bool {
 	type write struct{ key, value uint64 }
 	by, observed := map[write]int{}, map[int]bool{}
@@ -90,7 +90,7 @@ type registers struct {
 	place []int // by transaction of the history, which of to's it is, from 1
 }
 
-// aborted takes the writes of a transaction that was aborted.
+// aborted adds the writes of an aborted transaction.
 func (b *registers) aborted(t *lists.Transaction, at int) {
 	for _, op := range t.Ops {
 		if op.Kind == lists.Append {
@@ -101,8 +101,8 @@ func (b *registers) aborted(t *lists.Transaction, at int) {
 	}
 }
 
-// process takes the transactions of a process. Each is behind those before it whose outcome the
-// process had learned.
+// process adds the transactions of a process. Each follows the earlier ones whose outcomes the process had
+// learned.
 func (b *registers) process(process uint32, list []int) {
 	var apart []int
 	for i, t := range list {
@@ -158,7 +158,7 @@ func (b *registers) add(t int) {
 	b.place[t] = len(b.of)
 }
 
-// times takes the places of the transactions in the order of the lines.
+// times computes the positions of the transactions in the order of the lines.
 func (b *registers) times() {
 	times := &sessions.Times{Real: b.Times}
 	for _, t := range b.of {

@@ -15,17 +15,17 @@ import (
 	"stroppy/internal/history"
 )
 
-// mostOfRange bounds the lists of one range, which are written one by one.
+// mostOfRange limits the lists of a range, which are written one by one.
 const mostOfRange = 1 << 12
 
-// event is the begin or the end of a transaction.
+// event is the beginning or the end of a transaction.
 type event struct {
 	at  int64
 	of  uint32
 	end bool
 }
 
-// written is a transaction as it is kept until it is written.
+// written is a transaction that waits to be written.
 type written struct {
 	process     uint64
 	outcome     history.Outcome
@@ -47,8 +47,8 @@ type writer struct {
 	waiting map[uint64]event // by process, what begins at the instant at which its last one ends
 }
 
-// Write writes transactions as a history in EDN. Of a client that did not learn an outcome
-// it makes another process, as Jepsen does: nothing is known to be behind that transaction.
+// Write writes transactions as a history in EDN. After a transaction of unknown outcome, a client continues
+// as another process, as in Jepsen, because nothing is known to follow that transaction.
 func Write(to io.Writer, transactions iter.Seq2[*lists.Transaction, error]) (exchange.Written, error) {
 	w := &writer{to: bufio.NewWriterSize(to, 1<<16), process: map[uint64]uint64{}, busy: map[uint64]bool{}, waiting: map[uint64]event{}}
 	done := exchange.Written{}
@@ -60,7 +60,7 @@ func Write(to io.Writer, transactions iter.Seq2[*lists.Transaction, error]) (exc
 			return done, err
 		}
 	}
-	// Ended at the instant at which another began is at the same time.
+	// An end at the time of another's beginning is simultaneous with it.
 	slices.SortStableFunc(w.events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), boolean(a.end)-boolean(b.end))
 	})
@@ -122,7 +122,7 @@ func (w *writer) take(t *lists.Transaction) error {
 	return nil
 }
 
-// step writes an operation, and returns how many it is in this form.
+// step writes an operation, and returns the number of operations in this format.
 func (w *writer) step(op *lists.Op, done, behind bool) (int, error) {
 	if behind {
 		w.text = append(w.text, ' ')
@@ -175,7 +175,7 @@ func (w *writer) read(key uint64, list []uint64, known bool) {
 	w.text = append(w.text, "]]"...)
 }
 
-// write writes an event. A process begins when its last transaction has ended.
+// write writes an event. A process begins after its last transaction has ended.
 func (w *writer) write(e event) {
 	x := &w.all[e.of]
 	if !e.end && w.busy[x.process] {

@@ -10,13 +10,13 @@ import (
 	"stroppy/internal/history"
 )
 
-// export writes a recorded run whose operations know the writer of what they saw. A client
-// is a session. The value that a transaction wrote is its own number, the client and its
-// sequence number, and 0 is what was there before the run.
+// export writes a recorded run whose operations record the writer of what they saw. A client is a session.
+// The value that a transaction wrote is its number, made of the client and the sequence number; 0 is the
+// value before the run.
 //
-// A transaction whose outcome nobody learned may have taken effect at any later time: one
-// that was read has a session of its own, and one that was not is left out. Of a rejected
-// one the reads are written, because they are why it was rejected.
+// A transaction of unknown outcome may have taken effect at any later time. If it was read, it becomes its
+// own session; otherwise it is omitted. The reads of a rejected transaction are written, because they are the
+// reason of the rejection.
 func export(run *history.Reader, to io.Writer) (exchange.Written, error) {
 	e := exporter{run: run.Header().Run, earlier: map[uint64]history.ID{}, lines: lineWriter{to: to}, sessions: map[uint64]bool{}}
 	doubtful, err := e.inDoubt(run)
@@ -53,7 +53,7 @@ type exporter struct {
 	reads, unread, broken int
 }
 
-// inDoubt returns the unknown transactions that wrote, and whether they were read.
+// inDoubt returns the transactions of unknown outcome that wrote, and whether their writes were read.
 func (e *exporter) inDoubt(run *history.Reader) (map[history.ID]bool, error) {
 	found := map[history.ID]bool{}
 	for record, err := range run.Transactions() {
@@ -82,8 +82,8 @@ func (e *exporter) inDoubt(run *history.Reader) (map[history.ID]bool, error) {
 	return found, nil
 }
 
-// saw says whether what an operation read counts: whatever an aborted or unknown
-// transaction read decided nothing.
+// saw reports whether the read of an operation counts. Reads of aborted or unknown transactions decided
+// nothing.
 func saw(tx *history.Transaction, op *history.Op) bool {
 	return op.Observed && (tx.Outcome == history.Committed || tx.Outcome == history.Rejected)
 }
@@ -115,7 +115,7 @@ func (e *exporter) transaction(tx *history.Transaction) error {
 	return e.lines.err
 }
 
-// operation writes what a transaction read of an object, and then what it wrote.
+// operation writes a transaction's read of an object, and then its write.
 func (e *exporter) operation(tx *history.Transaction, op *history.Op, session, number int64) error {
 	if saw(tx, op) {
 		switch op.State {
@@ -141,11 +141,11 @@ func (e *exporter) line(op sessions.Op, session, number int64) {
 	e.lines.operation(&op, session, number)
 }
 
-// number is that of a transaction of this run, and the value that it wrote.
+// number returns the number of a transaction of this run, which is also the value that it wrote.
 func (e *exporter) number(id history.ID) int64 { return int64(id - history.NewID(e.run, 0, 0)) }
 
-// seen is the value that an operation read. What other runs wrote was there before, and
-// of each object only one such value can have been.
+// seen returns the value that an operation read. Values of other runs existed before, at most one for each
+// object.
 func (e *exporter) seen(op *history.Op) (int64, error) {
 	if op.Writer == 0 || op.Writer.Run() == e.run {
 		if op.Writer == 0 {
@@ -160,7 +160,7 @@ func (e *exporter) seen(op *history.Op) (int64, error) {
 	return 0, nil
 }
 
-// leave notes what was left out.
+// leave records what was omitted.
 func (e *exporter) leave(n int, noun, what string) {
 	if n > 0 {
 		e.written.Left = append(e.written.Left, check.Plural(n, noun)+" "+what)

@@ -7,8 +7,7 @@ import (
 	"stroppy/internal/exchange"
 )
 
-// gather puts the parts of a file together: the operations by session, each session's in
-// the order of the file.
+// gather combines the parts of a file: operations by session, in the order of the file.
 func gather(parts []part) (*sessions.History, error) {
 	g := gathering{known: map[int64]uint32{}, history: &sessions.History{}}
 	total := g.count(parts)
@@ -27,8 +26,8 @@ type gathering struct {
 	counts  []int      // of each session
 }
 
-// count numbers the sessions of all parts and counts their operations. Those of aborted
-// transactions are taken out: what they read says nothing of those that were committed.
+// count numbers the sessions of all parts and counts their operations. It removes operations of aborted
+// transactions, whose reads show nothing about committed ones.
 func (g *gathering) count(parts []part) (total int) {
 	base := uint32(0)
 	for i := range parts {
@@ -58,7 +57,7 @@ func (g *gathering) count(parts []part) (total int) {
 	return total
 }
 
-// place puts the operations where those of their sessions are.
+// place stores the operations at the positions of their sessions.
 func (g *gathering) place(parts []part, total int) error {
 	next := make([]int, len(g.names))
 	at := 0
@@ -109,7 +108,7 @@ func (g *gathering) place(parts []part, total int) error {
 	return nil
 }
 
-// names is a set of transactions' names: bits where they are small, as they mostly are.
+// names is a set of transaction names: a bit set for small ones, which are most.
 type names struct {
 	small []uint64
 	large map[int64]bool
@@ -119,7 +118,7 @@ func newNames(operations int) *names {
 	return &names{small: make([]uint64, operations/16+1), large: map[int64]bool{}}
 }
 
-// add says whether the name is a new one.
+// add adds a name and reports whether it is new.
 func (n *names) add(name int64) bool {
 	if at := uint64(name) / 64; at < uint64(len(n.small)) {
 		if n.small[at]>>(name%64)&1 == 1 {

@@ -12,9 +12,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// named are the smallest histories of the named anomalies, whose form has no room for
-// remarks: of each where it is defined, and which levels it keeps. Anomalies of predicates
-// cannot be said in it.
+// named holds the smallest histories of the named anomalies with their sources and the levels that they
+// satisfy, because the format has no comments. It cannot express anomalies of predicates.
 var named = map[string]struct{ source, levels string }{
 	"healthy":                   {"a serial order of three transactions", "holds serializable"},
 	"aborted-read":              {"Adya, Weak Consistency (MIT 1999), G1a", "broken read-committed"},
@@ -30,9 +29,9 @@ var named = map[string]struct{ source, levels string }{
 	"unordered-writes":          {"two versions whose order no read shows", "holds causal"},
 }
 
-// TestNamed checks the smallest history of each named anomaly, and what is written of it
-// and read again.
-func TestNamed(t *testing.T) {
+// TestNamedAnomalies checks the smallest history of each named anomaly, also after it was written and read
+// again.
+func TestNamedAnomalies(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) != len(named) {
 		t.Fatalf("%d files of %d: %v", len(files), len(named), err)
@@ -60,7 +59,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// compare compares results with a list of: holds or broken, and a level.
+// compare compares results with a list of claims: holds or broken, and a level.
 func compare(t *testing.T, name string, claims []string, results []check.Result) {
 	t.Helper()
 	for i := 0; i+1 < len(claims); i += 2 {
@@ -75,8 +74,8 @@ func compare(t *testing.T, name string, claims []string, results []check.Result)
 				t.Fatal(err)
 			}
 			seen = seen || of == level
-			// The weak levels are defined with the order of sessions, which the two strong ones
-			// leave out: they may hold where a weak one does not.
+			// The weak levels include the order of sessions, which the two strong ones do not: these may hold
+			// if a weak one does not.
 			apart := (of == isolation.SnapshotIsolation || of == isolation.Serializable) && !level.Includes(isolation.SnapshotIsolation)
 			switch {
 			case claims[i] == "holds" && level.Includes(of) && r.Status != check.Valid,

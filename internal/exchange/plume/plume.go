@@ -19,7 +19,7 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// Format returns the form.
+// Format returns the format.
 func Format() exchange.Format {
 	return exchange.Format{
 		Name: "plume", About: "reads and writes of registers as text, a line each: w(KEY,VALUE,SESSION,TRANSACTION), r(…); of Plume, PolySI and AWDIT",

@@ -22,7 +22,7 @@ type operation struct {
 	write                   bool
 }
 
-// part is what was read of a part of the file.
+// part is the content of a part of the file.
 type part struct {
 	operations []operation
 	sessions   []int64 // by name, as they were met
@@ -35,14 +35,14 @@ type part struct {
 	met   bool
 }
 
-// readBuffer is how many bytes are read at once; no line may be longer.
+// readBuffer is the number of bytes that are read together. No line may be longer.
 const readBuffer = 1 << 18
 
-// mostLines is how many lines a file may have: what their numbers have room for.
+// mostLines is the maximal number of lines that can be numbered.
 const mostLines = math.MaxUint32
 
-// Read reads the history in a file, each core a part of it. What is wrong with it is an
-// *exchange.InputError with the first line that is wrong.
+// Read reads the history in a file, with one part for each processor. An error in the content is an
+// *exchange.InputError with the first wrong line.
 func Read(ctx context.Context, path string) (*sessions.History, error) {
 	file, err := exchange.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func Read(ctx context.Context, path string) (*sessions.History, error) {
 	return readParts(ctx, file, file.Size, int(min(int64(runtime.GOMAXPROCS(0)), 1+file.Size/readBuffer)))
 }
 
-// readParts reads in parts of about the same size, each in its own goroutine.
+// readParts reads parts of about equal size, each in its own goroutine.
 func readParts(ctx context.Context, from io.ReaderAt, size int64, count int) (*sessions.History, error) {
 	parts := make([]part, count)
 	var group sync.WaitGroup
@@ -79,7 +79,7 @@ func readParts(ctx context.Context, from io.ReaderAt, size int64, count int) (*s
 	return gather(parts)
 }
 
-// read reads the lines that begin at from or later and before to.
+// read reads the lines that begin in [from, to).
 func (p *part) read(ctx context.Context, file io.ReaderAt, from, to, size int64) {
 	p.known = map[int64]uint32{}
 	p.operations = make([]operation, 0, (to-from)/16)
@@ -113,8 +113,8 @@ func (p *part) read(ctx context.Context, file io.ReaderAt, from, to, size int64)
 	}
 }
 
-// lined reads the lines of a text that begins at an offset, and returns what is left of
-// its last one. It is done with the first that begins at to or later.
+// lined reads the lines of a text that begins at an offset, and returns the incomplete last line. It is done
+// at the first line that begins at to or later.
 func (p *part) lined(text []byte, begin, to int64, last bool, skip *bool) (rest []byte, done bool) {
 	for len(text) > 0 {
 		end := bytes.IndexByte(text, '\n')
@@ -173,10 +173,10 @@ func (p *part) line(text []byte) error {
 	return nil
 }
 
-// abortedTransaction is that of operations whose transaction was aborted.
+// abortedTransaction is the number of all aborted transactions.
 const abortedTransaction = -1
 
-// notALine says what a line should be. What it is instead is cut short.
+// notALine describes an invalid line and the expected form. It truncates a long line.
 func notALine(text []byte) string {
 	const most = 60
 	if len(text) > most {
@@ -185,8 +185,8 @@ func notALine(text []byte) string {
 	return fmt.Sprintf("%q is no operation: one is w(KEY,VALUE,SESSION,TRANSACTION) or r(…), four whole numbers of 64 bits", text)
 }
 
-// number reads a whole number at the beginning of a text that does not end with a digit,
-// and returns how long it is; 0 is none that is one of 64 bits.
+// number parses an integer at the beginning of a text that does not end with a digit, and returns its length.
+// The length is 0 if there is no integer of 64 bits.
 func number(text []byte) (value int64, length int) {
 	negative := text[0] == '-'
 	if negative {

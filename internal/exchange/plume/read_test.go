@@ -14,14 +14,14 @@ import (
 	"stroppy/internal/exchange"
 )
 
-// parse reads a text in so many parts.
+// parse reads a text in a number of parts.
 func parse(text string, parts int) (*sessions.History, error) {
 	return readParts(context.Background(), strings.NewReader(text), int64(len(text)), parts)
 }
 
-// TestParts: in how many parts a file is read changes nothing, wherever they end, and
-// neither does how the sessions' lines lie among each other.
-func TestParts(t *testing.T) {
+// TestPartsDoNotMatter checks that the result depends neither on the parts of a file nor on the interleaving
+// of sessions.
+func TestPartsDoNotMatter(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	var text strings.Builder
 	value := 0
@@ -49,7 +49,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveTheirLine: the first wrong line is named, in however many parts.
+// TestErrorsHaveTheirLine checks that the first wrong line is named, for any number of parts.
 func TestErrorsHaveTheirLine(t *testing.T) {
 	var lines []string
 	for i := range 50 {
@@ -73,8 +73,8 @@ func TestErrorsHaveTheirLine(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is given, it is read or refused, and what is read and written again
-// is the same.
+// FuzzRead checks that any input is read or refused, and that a history is equal after it was written and
+// read again.
 func FuzzRead(f *testing.F) {
 	f.Add("w(1,1,0,0)\nr(1,1,1,1)\n", 1)
 	f.Add("w(1,1,0,0)\r\nr(1,0,1,1)\r\nw(2,9223372036854775807,1,-1)", 2)

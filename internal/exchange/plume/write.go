@@ -24,7 +24,7 @@ func write(to io.Writer, h *sessions.History) error {
 	return w.flush()
 }
 
-// lineWriter writes lines; its first error is kept.
+// lineWriter writes lines and keeps its first error.
 type lineWriter struct {
 	to   io.Writer
 	line []byte

@@ -257,8 +257,8 @@ func TestACursorAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestVarints compares the fast decoder with a bytewise one.
-func TestVarints(t *testing.T) {
+// TestVarintsAgainstBytewiseDecoder compares the fast decoder with a bytewise one.
+func TestVarintsAgainstBytewiseDecoder(t *testing.T) {
 	r := newRandom(6)
 	b := make([]byte, 12)
 	for range 200_000 {

@@ -186,7 +186,7 @@ func (h *histogram) Write(to *dto.Metric) error {
 	if err := h.Metric.Write(&classic); err != nil {
 		return err
 	}
-	if len(to.Histogram.GetPositiveSpan()) == 0 { // one of no length says that it is native although it is empty
+	if len(to.Histogram.GetPositiveSpan()) == 0 { // an empty span marks an empty histogram as native
 		to.Histogram.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32), Length: new(uint32)}}
 	}
 	to.Histogram.Bucket = classic.GetHistogram().GetBucket()

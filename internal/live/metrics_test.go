@@ -197,7 +197,7 @@ func labelled(t *testing.T, family *dto.MetricFamily, label, value string) float
 	return math.NaN()
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsMatchTheFeed(t *testing.T) {
 	feed, d := violated()
 	for _, accept := range []string{asText, asProtobuf} {
 		families := scrape(t, feed, accept)
@@ -396,8 +396,8 @@ func TestNamesAreValid(t *testing.T) {
 	}
 }
 
-// TestMiddle checks that the middle is in the bucket of the value.
-func TestMiddle(t *testing.T) {
+// TestMiddleIsInItsBucket checks that the middle is in the bucket of the value.
+func TestMiddleIsInItsBucket(t *testing.T) {
 	for ns := int64(1); ns < int64(time.Hour); ns += 1 + ns/17 {
 		var l stats.Live
 		l.Add(ns)

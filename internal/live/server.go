@@ -123,7 +123,7 @@ func (s *Server) handler(metrics http.Handler) http.Handler {
 		for name, value := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
-			"Content-Security-Policy": "frame-ancestors 'none'", // the page says by itself what it may do
+			"Content-Security-Policy": "frame-ancestors 'none'", // the page sets its own policy
 			"Cache-Control":           "no-cache",
 		} {
 			h.Set(name, value)

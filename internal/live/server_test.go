@@ -19,7 +19,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-func TestAddress(t *testing.T) {
+func TestAddressDefaultsToLoopback(t *testing.T) {
 	for text, want := range map[string]string{
 		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0": "127.0.0.1:0", "127.0.0.1:8080": "127.0.0.1:8080",
 		"0.0.0.0:1": "0.0.0.0:1", "[::1]:65535": "[::1]:65535", "localhost:08080": "localhost:8080", "[::]:9": "[::]:9",

@@ -206,7 +206,7 @@ func TestTryIsTheDecidingOne(t *testing.T) {
 	})
 }
 
-func TestResolveLimit(t *testing.T) {
+func TestLookUpEndsAfterItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &standIn{attempt: script(history.Committed, errUnknown)}
 		client.resolve = func(ctx context.Context, tx *history.Transaction) error {

@@ -96,7 +96,7 @@ func TestOneSeedGivesOneLoadPhase(t *testing.T) {
 	}
 }
 
-func TestClosedLoop(t *testing.T) {
+func TestClosedLoopHasNoGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDrill(t, Options{Duration: 10 * time.Second, Warmup: 3 * time.Second},
 			&standIn{attempt: takes(400 * time.Millisecond)}, &standIn{attempt: takes(time.Second)})

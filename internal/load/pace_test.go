@@ -225,7 +225,7 @@ func TestRateHoldsThroughReconnects(t *testing.T) {
 	})
 }
 
-func TestThink(t *testing.T) {
+func TestThinkTimesDelayTransactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := Options{Think: time.Second, Duration: 10 * time.Second}
 		r, list, err := newDrill(t, o, &standIn{attempt: takes(250 * time.Millisecond)}, &standIn{attempt: takes(250 * time.Millisecond)}).run(t.Context())

@@ -18,7 +18,7 @@ func parse(t testing.TB, text string) Plan {
 	return p
 }
 
-func TestParse(t *testing.T) {
+func TestPlansAreParsedAndPrinted(t *testing.T) {
 	for _, c := range []struct {
 		text, printed string
 		length        time.Duration
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestInvalidPlansAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "transactions per second",
 		"fast":                                  "transactions per second",
@@ -118,7 +118,7 @@ func TestExpectedAndWhen(t *testing.T) {
 	}
 }
 
-func TestRateAt(t *testing.T) {
+func TestRateAtEachTime(t *testing.T) {
 	s := time.Second
 	for _, c := range []struct {
 		plan string

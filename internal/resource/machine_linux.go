@@ -49,7 +49,7 @@ func blockDevice(path string) (model string, rotating *bool) {
 		device = filepath.Dir(device)
 	}
 	if model = line(filepath.Join(device, "device", "model")); model == "" {
-		return "", nil // a virtual disk, of which the kernel says that it rotates
+		return "", nil // a virtual disk, which the kernel reports as rotating
 	}
 	switch line(filepath.Join(device, "queue", "rotational")) {
 	case "0":

@@ -24,7 +24,7 @@ func write(t *testing.T, files map[string]string) string {
 	return root
 }
 
-func TestLimits(t *testing.T) {
+func TestSmallestLimitOfTheGroupsCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		files      map[string]string
 		processors float64
@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestGovernor(t *testing.T) {
+func TestGovernorsOfAllProcessors(t *testing.T) {
 	root := write(t, map[string]string{"cpu0/cpufreq/scaling_governor": "performance", "cpu1/cpufreq/scaling_governor": "powersave", "cpu12/cpufreq/scaling_governor": "performance", "cpufreq/boost": "1"})
 	if got := governor(root); got != "performance, powersave" {
 		t.Errorf("it is %q", got)
@@ -77,7 +77,7 @@ func TestThisMachine(t *testing.T) {
 	}
 }
 
-func TestStorageOf(t *testing.T) {
+func TestStorageOfMissingFolders(t *testing.T) {
 	here, known := StorageOf(t.TempDir())
 	if !known || here.FileSystem == "" {
 		t.Errorf("it is %+v, %v", here, known)

@@ -189,7 +189,7 @@ func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 	processes := make(map[int]used, len(pids))
 	for _, pid := range pids {
 		u, err := look(pid)
-		if err != nil { // it has ended, or nobody may look at it
+		if err != nil { // it has ended, or may not be read
 			continue
 		}
 		usage.Known = true

@@ -84,7 +84,7 @@ func TestNewProcess(t *testing.T) {
 	}
 }
 
-func TestListeners(t *testing.T) {
+func TestListenersAreFoundByAddress(t *testing.T) {
 	var addresses []string
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

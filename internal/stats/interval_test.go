@@ -162,7 +162,7 @@ func TestMeanIntervalScales(t *testing.T) {
 	}
 }
 
-func TestThroughput(t *testing.T) {
+func TestThroughputOfWholeSeconds(t *testing.T) {
 	series := []Second{{Second: 0, Committed: 1}, {Second: 1, Committed: 2}, {Second: 3, Committed: 4}, {Second: 4, Committed: 5}}
 	at := func(from, to float64) FaultInterval {
 		return FaultInterval{At: time.Duration(from * 1e9), Healed: time.Duration(to * 1e9)}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestFindKnee(t *testing.T) {
+func TestFindKneeOfEachCurve(t *testing.T) {
 	followed := func(latencies ...float64) []Step {
 		var steps []Step
 		for i, l := range latencies {

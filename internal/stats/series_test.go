@@ -225,7 +225,7 @@ func TestSeriesReportsErrors(t *testing.T) {
 	}
 }
 
-func TestTPS(t *testing.T) {
+func TestMedianAndMaximumThroughput(t *testing.T) {
 	series := []Second{{Second: 0, Committed: 100}, {Second: 1, Committed: 4}, {Second: 2}, {Second: 3, Committed: 9}, {Second: 4, Committed: 1}}
 	for _, c := range []struct {
 		from, to     int

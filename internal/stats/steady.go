@@ -137,7 +137,7 @@ func warming(values []float64) (cut int, late bool) {
 	}
 	start, after := meanOf(values[:cut]), meanOf(values[cut:])
 	_, variance, _, ok := meanError(values[cut:])
-	variance *= 1 + float64(n-cut)/float64(cut) // that of the rest, scaled to the length of the start
+	variance *= 1 + float64(n-cut)/float64(cut) // the variance of the rest, scaled to the length of the start
 	if gap := math.Abs(start - after); !ok || gap <= leastDifference*after || gap <= shownDifference*math.Sqrt(variance) {
 		return 0, false
 	}

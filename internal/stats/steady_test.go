@@ -19,7 +19,7 @@ func drive(seconds int, at func(second int) float64) []Second {
 	return series
 }
 
-func TestSteadiness(t *testing.T) {
+func TestSteadinessOfEachCourse(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	noise := func() float64 { return 40 * r.NormFloat64() }
 	constant := func(int) float64 { return 1000 + noise() }
@@ -155,7 +155,7 @@ func TestTrendChance(t *testing.T) {
 	}
 }
 
-func TestMSER(t *testing.T) {
+func TestMSERCutsTheStart(t *testing.T) {
 	for _, c := range []struct {
 		batches []float64
 		want    int

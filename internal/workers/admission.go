@@ -49,7 +49,7 @@ func (c *Coordinator) accept(joined chan<- joiner) {
 
 // refuse reports the reason and ends the connection.
 func (c *channel) refuse(err error) {
-	_ = c.send(&message{Refused: err.Error()}) // who does not hear it sees the end
+	_ = c.send(&message{Refused: err.Error()}) // if the message is lost, the other side sees the end of the connection
 	_ = c.Close()
 }
 

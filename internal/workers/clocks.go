@@ -37,7 +37,7 @@ type Clock func(t time.Time) (name string, at int64, known bool)
 
 // ownClock is the clock of a process for comparisons.
 type ownClock struct {
-	name string // empty: nobody else's
+	name string // empty: no other process shares it
 	base time.Time
 	at   int64 // of base
 }

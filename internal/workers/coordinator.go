@@ -64,8 +64,8 @@ type Coordinator struct {
 	events   chan event
 	silence  time.Duration // after which a worker is lost
 	resume   time.Duration // within which one has to go on with its upload
-	gathered chan struct{} // closed when nobody may join any more
-	done     chan struct{} // closed when nobody asks for events any more
+	gathered chan struct{} // closed when no more workers may join
+	done     chan struct{} // closed when no more events are read
 	whole    bool          // all is collected
 	closed   sync.Once
 

@@ -110,7 +110,7 @@ func (i *identity) join(ctx context.Context, address string) (*channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{
-		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, // its key says who it is
+		MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, // its key identifies it
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey); !ok || subtle.ConstantTimeCompare(key, i.key) != 1 {
 				return errOther

@@ -158,8 +158,9 @@ func recorded(t *testing.T, dir string) (map[uint64][]uint64, bool) {
 	return all, r.Complete()
 }
 
-// TestLoadPhase: three processes do what one was asked for, and their recordings are one.
-func TestLoadPhase(t *testing.T) {
+// TestProcessesShareOneLoadPhase checks that three processes do the work of one, and that their recordings
+// are merged.
+func TestProcessesShareOneLoadPhase(t *testing.T) {
 	const clients = 7
 	var ended atomic.Int32
 	g, dir := loadPhase(t, gathered(t, 3, ""), clients, func() { ended.Add(1) })
@@ -193,8 +194,9 @@ func TestLoadPhase(t *testing.T) {
 	}
 }
 
-// TestStopped: a load phase that is stopped or aborted ends soon, says so, and is recorded.
-func TestStopped(t *testing.T) {
+// TestStoppedLoadPhaseEndsSoon checks that a stopped or aborted load phase ends soon, reports it, and is
+// recorded.
+func TestStoppedLoadPhaseEndsSoon(t *testing.T) {
 	for name, end := range map[string]func(g *Generator, cancel func()){
 		"stopped": func(_ *Generator, cancel func()) { cancel() }, "aborted": func(g *Generator, _ func()) { g.Abort() },
 	} {
@@ -220,9 +222,9 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestWorkerKilled: the load phase ends with an error that names the worker; what all have
-// recorded is kept, and counts as cut off.
-func TestWorkerKilled(t *testing.T) {
+// TestKilledWorkerEndsTheLoadPhase checks that the error names the killed worker, and that everything
+// recorded is kept and counts as cut off.
+func TestKilledWorkerEndsTheLoadPhase(t *testing.T) {
 	c := gathered(t, 2, "endless")
 	var ended atomic.Int32
 	g, dir := loadPhase(t, c, 4, func() { ended.Add(1) })
@@ -246,8 +248,8 @@ func TestWorkerKilled(t *testing.T) {
 	}
 }
 
-// TestWorkerStandsStill: a worker that says nothing is lost, and keeps nobody waiting.
-func TestWorkerStandsStill(t *testing.T) {
+// TestSilentWorkerIsLost checks that a worker that sends nothing is lost, and that it delays no other.
+func TestSilentWorkerIsLost(t *testing.T) {
 	c := gatheredBy(t, 2, "endless", 3*hereEvery)
 	g, _ := loadPhase(t, c, 4, nil)
 	time.AfterFunc(500*time.Millisecond, func() { _ = syscall.Kill(c.PIDs()[0], syscall.SIGSTOP) })
@@ -260,8 +262,9 @@ func TestWorkerStandsStill(t *testing.T) {
 	}
 }
 
-// TestNotOpened: what a worker cannot open is the error of the run.
-func TestNotOpened(t *testing.T) {
+// TestFailedOpenIsTheErrorOfTheRun checks that the run reports the error of a worker that cannot open its
+// clients.
+func TestFailedOpenIsTheErrorOfTheRun(t *testing.T) {
 	for settings, want := range map[string]string{"refused": "closed on Sundays", "other data": "it has found other data than the run"} {
 		if _, err := gathered(t, 2, settings).Connect(t.Context(), header(4)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "worker ") {
 			t.Errorf("%s: the clients are open, or %v", settings, err)
@@ -269,8 +272,9 @@ func TestNotOpened(t *testing.T) {
 	}
 }
 
-// TestNotStarted: a worker that ends before it joins is named with what it said.
-func TestNotStarted(t *testing.T) {
+// TestWorkerThatEndsEarlyIsNamed checks that the error names a worker that ended before it joined, with its
+// output.
+func TestWorkerThatEndsEarlyIsNamed(t *testing.T) {
 	o := Options{Count: 1, Clock: run.SharedClock, Folder: t.TempDir(), Token: NewToken(), Command: func(int, string, string) Command {
 		return Command{Path: "/bin/sh", Args: []string{"-c", "echo no money left >&2; exit 7"}}
 	}}

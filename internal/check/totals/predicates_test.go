@@ -316,9 +316,9 @@ func TestCorrectBranchIsValid(t *testing.T) {
 	}
 }
 
-// TestPhantom is the smallest phantom: each of two openings did not see the other's account. One of them
+// TestSmallestPhantom is the smallest phantom: each of two openings did not see the other's account. One of them
 // alone is no phantom.
-func TestPhantom(t *testing.T) {
+func TestSmallestPhantom(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
 	first := b.opened()[0]
@@ -370,10 +370,10 @@ func TestClosedAccounts(t *testing.T) {
 	}
 }
 
-// TestEarlierStay covers an account that is low twice. A read of the first period proves nothing about the
+// TestEarlierStayProvesNothing covers an account that is low twice. A read of the first period proves nothing about the
 // second. Here the withdrawal from the other account, which read the first period, precedes the top-up. The
 // reader follows the top-up and missed both.
-func TestEarlierStay(t *testing.T) {
+func TestEarlierStayProvesNothing(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
 	b.open(0, 3)
@@ -439,9 +439,9 @@ var lowMissed = one(func(f fact.Cycle) bool {
 	return slices.ContainsFunc(f.Steps, func(d fact.Dependency) bool { return d.Kind == "predicate" && d.Low == 10 })
 })
 
-// TestCover is the smallest phantom of balances: two withdrawals do not see the other's low account, so that
+// TestSmallestPhantomOfBalances is the smallest phantom of balances: two withdrawals do not see the other's low account, so that
 // the total shortfall exceeds the limit.
-func TestCover(t *testing.T) {
+func TestSmallestPhantomOfBalances(t *testing.T) {
 	b := newBranch(1, 0)
 	b.open(0, 2)
 	b.open(0, 3)

@@ -12,7 +12,7 @@ import (
 
 var style = Style{Product: "Bank", Server: "teller", Port: "77", Form: "bank://HOST:PORT"}
 
-func TestServers(t *testing.T) {
+func TestServersGetTheDefaultPort(t *testing.T) {
 	for list, want := range map[string][]string{
 		"h1":                  {"h1:77"},
 		"h1,h2:1,10.0.0.3":    {"h1:77", "h2:1", "10.0.0.3:77"},
@@ -33,7 +33,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-func TestAccount(t *testing.T) {
+func TestUserAndPasswordAreUnescaped(t *testing.T) {
 	for text, want := range map[string]URL{
 		"u:p%40%3A@h1,h2": {true, "u", "p@:", []string{"h1:77", "h2:77"}, ""},
 		":p@@h/d/e":       {true, "", "p@", []string{"h:77"}, "d/e"},
@@ -52,7 +52,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-func TestUnescaped(t *testing.T) {
+func TestUnescapedCharactersAreDetected(t *testing.T) {
 	for text, want := range map[string]bool{
 		"h": false, "u:p@h": false, "u:p@h/d?a=b": false, "u:p@@h": false, "u:p@h/d?a=%40": false, "h/": false,
 		"u:p/w@h": true, "u:p?w@h": true, "u:p#w@h": true, "h/d@": true, "h?a=@": true, "u:p@h/d?a=b@c": true,
@@ -70,7 +70,7 @@ func TestUnescaped(t *testing.T) {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestOptionsParseTheirValues(t *testing.T) {
 	got := struct {
 		text, word string
 		time       time.Duration

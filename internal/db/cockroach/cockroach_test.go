@@ -79,7 +79,7 @@ func TestClaimsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionsSelectTheDialect(t *testing.T) {
 	for version, want := range map[string]struct {
 		number  string
 		locking bool
@@ -193,7 +193,7 @@ func TestInsertsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRowAsText(t *testing.T) {
+func TestRowsAreQuotedAsText(t *testing.T) {
 	got := string(appendRow(nil, []db.Type{db.Integer, db.Decimal, db.Text, db.Text},
 		[]db.Value{{Int: math.MinInt64}, {Int: -105}, {Text: []byte(`a 'b' \c`)}, {Null: true}}))
 	if want := `-9223372036854775808,-1.05,'a ''b'' \c',NULL`; got != want {

@@ -216,7 +216,7 @@ func TestPipelinedTransactionsAreWhole(t *testing.T) {
 	}
 }
 
-func TestSessions(t *testing.T) {
+func TestSessionsOfOneNode(t *testing.T) {
 	address := freshURL(t)
 	d := drivertest.Open(t, Open, address)
 	bank.Make(t, d, 3)
@@ -329,7 +329,7 @@ func TestBulkLoadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestRestarts(t *testing.T) {
+func TestSessionsSurviveRestarts(t *testing.T) {
 	s := servers.Start(t, nil)
 	sqltest.Restarts(t, s, drivertest.Open(t, Open, s.URL()), &bank)
 }

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/db"
 )
 
-func TestMissing(t *testing.T) {
+func TestBuildWithoutLibrariesIsExplained(t *testing.T) {
 	_, err := Open(t.Context(), "dqlite://h1")
 	if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "libdqlite-dev") {
 		t.Errorf("without dqlite: %v", err)

@@ -25,7 +25,7 @@ func eachLoad(t *testing.T, test func(t *testing.T, d *Database)) {
 	}
 }
 
-func TestBulkLoad(t *testing.T) {
+func TestBulkLoadKeepsTextExact(t *testing.T) {
 	eachLoad(t, func(t *testing.T, d *Database) {
 		for _, tc := range []struct {
 			name           string

@@ -57,7 +57,7 @@ func TestURLParameters(t *testing.T) {
 	}
 }
 
-func TestInfo(t *testing.T) {
+func TestInfoReportsSettings(t *testing.T) {
 	_, url := fresh(t)
 	d := drivertest.Open(t, Open, url+"?tx_isolation='SERIALIZABLE'")
 	info, err := d.Info(t.Context())
@@ -89,7 +89,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-func TestFootprint(t *testing.T) {
+func TestFootprintGrowsWithTheData(t *testing.T) {
 	m, url := fresh(t)
 	d := drivertest.Open(t, Open, url)
 	size := func(d *Database) int64 {

@@ -150,7 +150,7 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-func TestDirtyRead(t *testing.T) {
+func TestDirtyReadsOnlyAtReadUncommitted(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 2)
 	ctx := t.Context()
@@ -176,7 +176,7 @@ func TestDirtyRead(t *testing.T) {
 	}
 }
 
-func TestClaims(t *testing.T) {
+func TestClaimsOfEachProduct(t *testing.T) {
 	with := func(p product, galera bool, variables ...string) *server {
 		s := &server{product: p, galera: galera, variables: map[string]string{}}
 		for _, v := range variables {
@@ -227,7 +227,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestOldVersionsAreRefused(t *testing.T) {
 	for version, fine := range map[string]bool{
 		"8.0.16": true, "8.4.2-log": true, "9.0.1": true, "8.0.15": false, "5.7.44": false, "strange": false, "": false,
 	} {

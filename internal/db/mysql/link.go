@@ -42,7 +42,7 @@ func (l *link) query(text string) (driver.Rows, error) {
 // drop closes the connection without a message.
 func (l *link) drop() {
 	_ = l.socket.Close() // an error of a connection that is given up changes nothing
-	_ = l.conn.Close()   // what it says cannot reach the server
+	_ = l.conn.Close()   // its message cannot reach the server
 	l.Disarm()
 }
 

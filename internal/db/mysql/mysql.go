@@ -1,8 +1,6 @@
-// Package mysql is MySQL with Group Replication, MariaDB and Galera as a database of the SQL
-// model.
+// Package mysql is the driver for MySQL, also with Group Replication, and for MariaDB, also with Galera.
 //
-// An address is mysql://user:password@host:port,host2:port2/database?name=value,
-// with the parameters
+// An address is mysql://user:password@host:port,host2:port2/database?name=value, with the parameters
 //
 //	timeout         the limit of one attempt to connect; 5s by default
 //	answer_timeout  how long a transaction waits for an answer, after which its
@@ -14,53 +12,47 @@
 //	allowCleartextPasswords
 //
 // and any session variable of the server, such as innodb_snapshot_isolation=ON or
-// group_replication_consistency=BEFORE; a value that is no word is sent as it is, so that it
-// may be an expression, with text in quotes. Of several hosts a connection takes the next if
-// one does not answer, is read-only, or is a Galera node outside the primary
-// component. A member of Group Replication that sees no majority of its group is passed
-// over too. A new session waits until its node has what the cluster has committed.
+// group_replication_consistency=BEFORE. A value that is not a single word is sent unchanged, so it may be an
+// expression, with text in quotes. With several hosts, a connection skips a host that does not answer, is
+// read-only, is a Galera node outside the primary component, or is a member of Group Replication without a
+// majority. A new session waits until its node has everything that the cluster has committed.
 //
 // # Connections
 //
-// Package github.com/go-sql-driver/mysql makes the connections and speaks the
-// protocol, but database/sql is not used: its pool sends a statement again on
-// another connection when the driver says that the first was bad. A session is
-// one connection of the library, and what ends it ends the session. Below the
-// library is a wire, which counts what was sent, so that a COMMIT that never left
-// this machine is known to be surely not done.
+// Package github.com/go-sql-driver/mysql makes the connections and speaks the protocol. Package database/sql
+// is not used, because its pool repeats a statement on another connection if the driver reports a bad
+// connection. A session is one connection of the library and ends with it. The connection below the library
+// counts the bytes sent, so that a COMMIT that never left this machine is known not to be done.
 //
 // # Modes
 //
-// Interactive prepares every statement once and sends each execution alone.
+// Interactive prepares every statement once and sends each execution separately.
 //
-// The protocol has no pipelining: a client may send the next command only after
-// the answer to the last, and a server that got several at once would go on after
-// one that failed, COMMIT included. Pipelined instead sends START TRANSACTION, all
-// statements and COMMIT as one text with semicolons, with the arguments written
-// into it. The server runs them in order and stops at the first error
-// (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so that
-// COMMIT is reached only if everything before it was done.
+// The protocol has no pipelining: a client may send a command only after the answer to the previous one. A
+// server that received several at once would continue after a failed one, including COMMIT. Pipelined instead
+// sends START TRANSACTION, all statements and COMMIT as one text, with semicolons and literal arguments. The
+// server runs them in order and stops at the first error
+// (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so it reaches COMMIT only if
+// everything before was done.
 //
-// The library returns affected rows only of a text that returns no rows, and passes over
-// answers without rows in any other. Statements that are Counted are therefore sent
-// apart from those with rows. Which statement was refused is known only up to those between the last rows that came
-// and the next: where COMMIT is among them, the error is one that came at COMMIT.
+// The library returns affected rows only for a text without rows, and skips answers without rows in any other
+// text. Counted statements are therefore sent separately from those with rows. The refused statement is known
+// only within the range between the last rows that arrived and the next. If COMMIT is in that range, the
+// error counts as one of COMMIT.
 //
-// On Galera that does not hold, so that Pipelined is Interactive there, and on
-// Group Replication, where nothing says that it does: when a transaction of
-// another node takes the locks of one that is between two statements of a text,
-// MariaDB 10.11 with Galera 4 rolls it back, goes on with the next statement in a
-// transaction of its own, and commits half a transfer. Sent one by one, the next
-// statement is refused with error 1213.
+// On Galera the server does not stop at the first error, so Pipelined is Interactive there. The same applies
+// to Group Replication, whose documentation promises nothing. If a transaction of another node takes the
+// locks of one that is between two statements of a text, MariaDB 10.11 with Galera 4 rolls it back, runs the
+// next statement in a new transaction, and commits half a transfer. If the statements are sent one by one,
+// the next one is refused with error 1213.
 //
-// UPDATE returns no rows. A SELECT after it in the same transaction shows what it
-// made: the row is locked, and its newest version is the transaction's own, which
-// it sees at every isolation.
+// UPDATE returns no rows. A SELECT after it in the same transaction shows the result: the row is locked, and
+// its newest version belongs to the transaction, which sees it at every isolation.
 //
 // # Money
 //
-// A decimal is bound as text in a CAST, or written as a decimal literal: both are
-// exact. Bare text in arithmetic would become a floating point number
+// A decimal is bound as text in a CAST, or written as a decimal literal; both are exact. Plain text in
+// arithmetic would become a floating point number
 // (https://dev.mysql.com/doc/refman/8.4/en/type-conversion.html).
 package mysql
 
@@ -152,7 +144,7 @@ func (d *Database) demandsTLS(ctx context.Context, op string, err error) error {
 	switch {
 	case failed == nil:
 		l.end()
-	case failed.Code != "1044" && failed.Code != "1049": // those are of a user who was let in
+	case failed.Code != "1044" && failed.Code != "1049": // these are errors of a user who was admitted
 		return err
 	}
 	return &db.Error{Class: db.Fatal, Code: denied.Code, Op: op, Err: db.MessageError{Text: wire.NeedsTLS.Text("", "tls=true"), Cause: err}}

@@ -32,7 +32,7 @@ func (d *Database) connect(ctx context.Context, options db.SessionOptions) (*lin
 		h, err = conn.Hijack()
 	}
 	if err != nil {
-		_ = conn.Close(ctx) // the error that led here says more
+		_ = conn.Close(ctx) // the first error is more informative
 		own, ok := errors.AsType[*db.Error](err)
 		if !ok {
 			own = d.flavor.fromPgconn(ctx, op, err, wire.Before)

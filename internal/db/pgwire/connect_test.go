@@ -230,7 +230,7 @@ func refuser(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func TestRefusedTLS(t *testing.T) {
+func TestRefusedTLSIsExplained(t *testing.T) {
 	host := refuser(t)
 	for mode, want := range map[string]struct {
 		class db.Class

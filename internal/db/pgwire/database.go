@@ -1,25 +1,21 @@
-// Package pgwire is a database of the SQL model that speaks PostgreSQL's extended
-// query protocol. How the servers of the protocol differ is a Flavor.
+// Package pgwire is the driver for servers that speak PostgreSQL's extended query protocol. A Flavor
+// describes how a server differs.
 //
 // # Protocol
 //
-// Connections are made by pgconn, which knows URLs, several hosts, passwords and
-// TLS. A session then takes the bare connection from it (Hijack) and speaks the
-// extended query protocol itself: Do appends Bind and Execute to a buffer that
-// is kept, and Flush or Commit writes it with one system call and reads until
-// ReadyForQuery. BenchmarkTransfer and BenchmarkTransferPgconn measure why: a
-// transfer of four statements on PostgreSQL 15, 16 sessions, two cores, took 16
-// to 24 µs of client CPU and no allocation; pgconn.Pipeline took 33 µs and 34
-// allocations, pgconn.Batch 35 µs and 27, for their readers, contexts and
-// command tags.
+// Package pgconn makes the connections: it supports URLs, several hosts, passwords and TLS. A session then
+// takes over the bare connection (Hijack) and speaks the extended query protocol itself. Do appends Bind and
+// Execute to a reused buffer; Flush or Commit writes it with one system call and reads until ReadyForQuery.
+// BenchmarkTransfer and BenchmarkTransferPgconn show the reason. A transfer of four statements on PostgreSQL
+// 15, with 16 sessions on two cores, took 16 to 24 µs of client CPU and no allocation. It took 33 µs and 34
+// allocations with pgconn.Pipeline, and 35 µs and 27 with pgconn.Batch, because of their readers, contexts
+// and command tags.
 //
-// A transaction that is still wholly queued when it is committed travels in one
-// round trip without BEGIN and COMMIT: all statements up to one Sync are one
-// transaction (PostgreSQL documentation 55.2.3 and 55.2.4, "Extended Query" and
-// "Pipelining"), at the isolation of the session. It is committed when
-// ReadyForQuery arrives and no error came before it, and only then. Open sees
-// whether the server keeps this promise; where it does not, BEGIN and COMMIT travel
-// along in the same round trip.
+// A transaction that is completely queued when it is committed takes one round trip without BEGIN and COMMIT:
+// all statements up to one Sync are one transaction at the isolation of the session (PostgreSQL documentation
+// 55.2.3 and 55.2.4, "Extended Query" and "Pipelining"). It is committed only if ReadyForQuery arrives
+// without an earlier error. Open verifies that the server keeps this promise; otherwise, BEGIN and COMMIT are
+// sent in the same round trip.
 package pgwire
 
 import (

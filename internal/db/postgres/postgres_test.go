@@ -40,7 +40,7 @@ func openFresh(t testing.TB) *Database {
 	return drivertest.Open(t, Open, shared.URLFor(server.Superuser, "", name))
 }
 
-func TestDescription(t *testing.T) {
+func TestDescriptionOfTheServer(t *testing.T) {
 	claimSource := Flavor().Isolations.Source
 	pg := servers.Start(t, map[string]string{"default_transaction_isolation": "repeatable read", "synchronous_commit": "local"})
 	d := drivertest.Open(t, Open, pg.URL())
@@ -87,7 +87,7 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-func TestWarning(t *testing.T) {
+func TestWarningRevokesTheCommit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		routine, code, message, detail string
 		want                           error

@@ -32,7 +32,7 @@ func ladder(n, bad int64) db.BulkLoad {
 	}
 }
 
-func TestBulkLoad(t *testing.T) {
+func TestBulkLoadLoadsAllRows(t *testing.T) {
 	d, _ := openNew(t, "")
 	rows, err := d.BulkLoad(t.Context(), ladder(5000, 0))
 	if err != nil || rows != 5000 {

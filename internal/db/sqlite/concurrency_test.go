@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-func TestExactSums(t *testing.T) {
+func TestConcurrentTransfersKeepTheSum(t *testing.T) {
 	for _, parameters := range []string{"synchronous=off", "synchronous=off&journal=delete"} {
 		t.Run(parameters, func(t *testing.T) {
 			inModes(t, parameters, func(t *testing.T, d *sqlite.Database, mode db.Mode) {

@@ -88,7 +88,7 @@ func TestOpenDamaged(t *testing.T) {
 	})
 }
 
-func TestInfo(t *testing.T) {
+func TestInfoReportsSettings(t *testing.T) {
 	for _, test := range []struct{ parameters, journal, synchronous, timeout string }{
 		{"", "wal", "2 (full)", "10s"},
 		{"journal=delete", "delete", "3 (extra)", "10s"},
@@ -118,7 +118,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-func TestClaim(t *testing.T) {
+func TestClaimIsSerializable(t *testing.T) {
 	d, _ := openNew(t, "")
 	for _, name := range []string{"", "serializable", "SERIALIZABLE"} {
 		claim, err := d.Claim(name)

@@ -38,7 +38,7 @@ func TestQueueIsFair(t *testing.T) {
 	})
 }
 
-func TestQueueEnds(t *testing.T) {
+func TestWaitInQueueEndsWithContextAndTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := make(queue, 1)
 		timer := stoppedTimer()

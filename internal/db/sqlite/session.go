@@ -307,7 +307,7 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 			return err
 		}
 	}
-	var stopped error // by row, which says nothing of this session
+	var stopped error // the error of row, which is not an error of this session
 	_, err = s.c.Run(ctx, statement, args, func(r []db.Value) error {
 		stopped = row(r)
 		return stopped

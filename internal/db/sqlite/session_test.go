@@ -98,7 +98,7 @@ func TestFatalStatements(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
+func TestResultsOfStatements(t *testing.T) {
 	inModes(t, "", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 		dialect := d.Dialect()
 		run(t, d, "CREATE TABLE m (n "+dialect.IntegerType+" PRIMARY KEY, name "+dialect.TextType(34)+", money "+dialect.DecimalType+")"+dialect.TableOptions)

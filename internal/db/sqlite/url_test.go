@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestParseURL(t *testing.T) {
+func TestURLParameters(t *testing.T) {
 	for _, test := range []struct {
 		url  string
 		want options

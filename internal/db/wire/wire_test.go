@@ -46,7 +46,7 @@ func wait(ctx context.Context, p *Deadlines, bounded bool) error {
 	return p.Because(ctx, err)
 }
 
-func TestDeadlines(t *testing.T) {
+func TestDeadlinesEndReads(t *testing.T) {
 	p := &Deadlines{Conn: silent(t), Limit: time.Hour}
 	if err := p.Arm(t.Context(), time.Now(), true); err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
+func TestGuardEndsWhenTheServerIsSilent(t *testing.T) {
 	gone := errors.New("gone")
 	asked := 0
 	ctx, release := Guard(t.Context(), time.Millisecond, func(context.Context) error {

@@ -31,7 +31,7 @@ var cases = map[string]struct {
 	"info-short-read.edn":      {"holds strict-serializable", ""},
 }
 
-func TestCases(t *testing.T) {
+func TestSmallHistoriesHaveTheirLevels(t *testing.T) {
 	files, err := filepath.Glob("testdata/cases/*.edn")
 	if err != nil || len(files) != len(cases) {
 		t.Fatalf("%d files of %d: %v", len(files), len(cases), err)

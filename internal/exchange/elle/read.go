@@ -153,10 +153,10 @@ func (b *builder) ended(began, ended *operation) error {
 		ID: history.ID(len(b.Transactions) + 1), Client: uint64(began.process.n), Begin: began.at, End: ended.at,
 		Outcome: map[string]history.Outcome{"ok": history.Committed, "fail": history.Aborted}[ended.kind],
 	}
-	if began.process.kind != number { // nobody knows what its client had seen
+	if began.process.kind != number { // it is not known what its client had seen
 		t.Client = noProcess + uint64(t.ID)
 	}
-	from := began // what is known of one that did not answer is what it was to do
+	from := began // without an answer, only the intention is known
 	if ended.kind == "ok" {
 		from = ended
 	}

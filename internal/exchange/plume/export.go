@@ -44,8 +44,8 @@ func export(run *history.Reader, to io.Writer) (exchange.Written, error) {
 // exporter is the state of export.
 type exporter struct {
 	run      uint64
-	doubtful map[history.ID]bool   // the unknown ones that wrote; true: somebody read from them
-	earlier  map[uint64]history.ID // who had written each object before the run, as far as it was seen
+	doubtful map[history.ID]bool   // the unknown ones that wrote; true: their write was read
+	earlier  map[uint64]history.ID // the writer of each object before the run, as far as it was seen
 	sessions map[uint64]bool
 	lines    lineWriter
 	written  exchange.Written

@@ -80,14 +80,14 @@ func SameData(paths []string, headers []history.Header) error {
 		first := headers[0]
 		switch {
 		case h.Workload != first.Workload:
-			return fmt.Errorf("%s is of the workload %s and %s of %s: recordings are checked together if they are of the same data set", paths[0], first.Workload, paths[i], h.Workload)
+			return fmt.Errorf("%s has the workload %s and %s has %s: check only recordings of one data set together", paths[0], first.Workload, paths[i], h.Workload)
 		case h.Seed != first.Seed || h.Objects != first.Objects || h.Total != first.Total:
 			return fmt.Errorf("%s and %s are of different data sets: one was loaded with seed %d and size %d, the other with seed %d and %d",
 				paths[0], paths[i], first.Seed, first.Objects, h.Seed, h.Objects)
 		case h.LoadID != first.LoadID:
 			return fmt.Errorf("%s and %s are of different loads of one data set, loaded anew between them: check them one by one", paths[0], paths[i])
 		case h.Database != first.Database:
-			return fmt.Errorf("%s was recorded on %s and %s on %s: recordings are checked together if they are of the same data set", paths[0], first.Database, paths[i], h.Database)
+			return fmt.Errorf("%s was recorded on %s and %s on %s: check only recordings of one data set together", paths[0], first.Database, paths[i], h.Database)
 		}
 		same := func(other history.Header) bool { return Driven(other) && other.Run == h.Run }
 		if n := slices.IndexFunc(headers[:i], same); Driven(h) && n >= 0 {

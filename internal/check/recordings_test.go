@@ -20,7 +20,7 @@ func TestSameDataRefusesDifferentDataSets(t *testing.T) {
 		"load":         {func(h *history.Header) { h.LoadID = "B" }, "different loads"},
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "different loads"},
 		"database":     {func(h *history.Header) { h.Database = "etcd" }, "recorded on SQLite"},
-		"the workload": {func(h *history.Header) { h.Workload = "tpcb" }, "of the workload"},
+		"the workload": {func(h *history.Header) { h.Workload = "tpcb" }, "has the workload"},
 	} {
 		other := one
 		other.Run = 2

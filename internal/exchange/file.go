@@ -36,7 +36,7 @@ func Open(path string) (*File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &InputError{What: "it is no regular file"}
+		err = &InputError{What: "it is not a regular file"}
 	}
 	if err != nil {
 		_ = file.Close()

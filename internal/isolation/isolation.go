@@ -101,7 +101,7 @@ func Parse(name string) (Level, error) {
 		}
 		names = append(names, l.String())
 	}
-	return Unknown, fmt.Errorf("no isolation level is called %q: take one of %v", name, names)
+	return Unknown, fmt.Errorf("unknown isolation level %q: use one of %v", name, names)
 }
 
 // MarshalText returns the name of the level.

@@ -229,7 +229,7 @@ func (c *Coordinator) compareClocks(ctx context.Context) error {
 		select {
 		case <-w.apart.some:
 		case <-time.After(joinLimit):
-			return fmt.Errorf("compare the clock of %v: it has not answered after %v: see to the network between the machines", w, joinLimit)
+			return fmt.Errorf("compare the clock of %v: no answer within %v: check the network between the machines", w, joinLimit)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -305,7 +305,7 @@ func (w *member) lost(err error) error {
 		case <-time.After(time.Second):
 		}
 	}
-	return fmt.Errorf("%v is lost (%w)%s: what its clients did last is not recorded", w, err, said)
+	return fmt.Errorf("%v is lost (%w)%s: the last transactions of its clients are not recorded", w, err, said)
 }
 
 // PIDs returns the processes of the workers that this program has started.

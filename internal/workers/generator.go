@@ -170,7 +170,7 @@ func (p *phase) watch(ctx context.Context) {
 			p.order(&message{Abort: true})
 		case <-limit:
 			for w := range p.left {
-				p.lose(w, fmt.Errorf("%v has not ended %v after it had to", w, abortLimit))
+				p.lose(w, fmt.Errorf("%v did not end within %v after the load phase", w, abortLimit))
 			}
 		case <-ended:
 			ended = nil

@@ -45,11 +45,11 @@ func CheckToken(token string) error {
 	case token == "":
 		return errors.New("it is empty")
 	case len(token) < leastToken:
-		return fmt.Errorf("it has %d characters, and has to have %d at least, drawn at random", len(token), leastToken)
+		return fmt.Errorf("it has %d characters: use at least %d random ones", len(token), leastToken)
 	case len(token) > mostToken:
-		return fmt.Errorf("it has %d characters, and may have %d", len(token), mostToken)
+		return fmt.Errorf("it has %d characters: use at most %d", len(token), mostToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("it has other characters than letters, digits and signs without spaces")
+		return errors.New("it has invalid characters: use letters, digits and signs without spaces")
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ type identity struct {
 
 func identityOf(token string) (*identity, error) {
 	if err := CheckToken(token); err != nil {
-		return nil, fmt.Errorf("the token is none: %w", err)
+		return nil, fmt.Errorf("the token is invalid: %w", err)
 	}
 	seed, failed := hkdf.Key(sha256.New, []byte(token), nil, "stroppy worker: key of the coordinator", ed25519.SeedSize)
 	proof, err := hkdf.Key(sha256.New, []byte(token), nil, "stroppy worker: proof of a worker", sha256.Size)

@@ -111,7 +111,7 @@ func (s *session) introduce() error {
 	case m.Refused != "":
 		err = fmt.Errorf("it refuses this worker: %s", m.Refused)
 	case m.Welcome == nil:
-		err = errors.New("it answers something else than a run")
+		err = errors.New("the answer is not from a run: check the address")
 	default:
 		s.welcome = *m.Welcome
 		return nil

@@ -111,7 +111,7 @@ func (s *Style) complete(text string) (string, error) {
 		var err error
 		if host, port, err = net.SplitHostPort(text); err != nil {
 			name, _, _ := strings.Cut(text, ":") // what follows may be a password that has lost its @
-			return "", s.Errorf("the %s %q is no host:port; an IPv6 address stands in [brackets]", s.Server, name)
+			return "", s.Errorf("the %s %q is not host:port; write an IPv6 address in [brackets]", s.Server, name)
 		}
 	}
 	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {

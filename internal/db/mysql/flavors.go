@@ -78,7 +78,7 @@ func (s *server) check() error {
 	}
 	switch {
 	case slices.Compare(version[:], oldest[:]) < 0:
-		return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
+		return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: use version %d.%d.%d or later",
 			s.product, s.version, oldest[0], oldest[1], oldest[2])
 	case s.product == tiDB && !s.on(checkConstraints):
 		return fmt.Errorf("it ignores CHECK constraints, which guard the balances: run SET GLOBAL %s = ON on it", checkConstraints)

@@ -137,7 +137,7 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 var (
 	errReadOnly = errors.New("it is read-only")
 	errNotReady = errors.New("it is outside the primary component of its cluster")
-	errApart    = errors.New("it is in no group of which it sees a majority")
+	errApart    = errors.New("it sees no majority of its group")
 )
 
 // takesWrites returns an error if the server accepts no writes. The values of the variable differ: 0 or 1,
@@ -260,7 +260,7 @@ func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase,
 	}
 	switch {
 	case errors.Is(err, client.ErrPktTooLarge):
-		return db.Fatalf(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
+		return db.Fatalf(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or use --mode interactive")
 	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errApart), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
 		return wire.Lost(op, err, at)
 	}

@@ -27,7 +27,7 @@ func TestOpenRefuses(t *testing.T) {
 		text + "/bank.db":         "is no directory",
 		text:                      "is no SQLite database",
 		short:                     "is no SQLite database",
-		"/dev/null":               "no regular file",
+		"/dev/null":               "not a regular file",
 		":memory:":                "use memory:",
 		dir + "/x.db?sync=full":   "the known ones are busy_timeout, cache_size, journal, synchronous",
 		dir + "/x.db?journal=off": "take one of wal, delete",

@@ -99,7 +99,7 @@ func checkPlace(path string) error {
 		case name == path && info.IsDir():
 			return fmt.Errorf("%s is a directory: name a file in it", path)
 		case name == path && !info.Mode().IsRegular():
-			return fmt.Errorf("%s is no regular file", path)
+			return fmt.Errorf("%s is not a regular file", path)
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func fetch(address string) string {
 	return string(data)
 }
 
-func liveData(t *testing.T, address string) (d report.PageData, ok bool) {
+func liveData(t *testing.T, address string) (d report.Document, ok bool) {
 	t.Helper()
 	text := fetch(address + report.LiveData)
 	if text == "" {
@@ -58,6 +58,16 @@ func liveData(t *testing.T, address string) (d report.PageData, ok bool) {
 	return d, true
 }
 
+// seconds returns how many points the charts over time have.
+func seconds(d *report.Document) int {
+	chart := d.Section("timeline").Chart
+	if chart == nil {
+		return 0
+	}
+	at, _ := chart.Data.(map[string]any)["timeline"].(map[string]any)["at_s"].([]any)
+	return len(at)
+}
+
 // TestServe looks at a run from its beginning to its end: it drives, it is
 // checked, and who looks is shown the verdict before the process ends.
 func TestServe(t *testing.T) {
@@ -67,15 +77,15 @@ func TestServe(t *testing.T) {
 	if found["metrics"] != at+"metrics" || !strings.HasPrefix(at, "http://127.0.0.1:") {
 		t.Fatalf("it is shown at %q", at)
 	}
-	var last report.PageData
+	var last report.Document
 	p.goesOn(t, func() bool {
 		d, ok := liveData(t, at)
 		if ok {
 			last = d
 		}
-		return ok && d.Live && d.Timeline != nil && len(d.Timeline.At) >= 2 && d.Histogram != nil
+		return ok && d.Live && seconds(&d) >= 2 && d.Section("latency").Chart != nil
 	})
-	if last.Verdict != "running" || last.Workload != "bank" || !strings.Contains(last.Reason, "takes another") || last.Command == "" {
+	if last.Verdict != "running" || last.Workload != "bank" || !strings.Contains(last.Reason, "takes another") || last.Section("what").Command == "" {
 		t.Errorf("it shows %+v", last)
 	}
 	metrics := fetch(at + "metrics")
@@ -170,15 +180,15 @@ func TestServeSweep(t *testing.T) {
 	p := start(t, "sweep", "--over", "clients=1,2", "--db", "memory:", "--accounts", "100", "--think-time", "2ms", "--duration", "2s", "--out", "s", "--serve", "0")
 	at := p.addresses(t, 1)["live report"]
 	clients := map[string]bool{}
-	var last report.PageData
+	var last report.Document
 	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		d, ok := liveData(t, at)
 		if !ok {
 			break
 		}
 		last = d
-		for _, f := range d.Facts {
-			if f.Name == "Load phase" && d.Timeline != nil {
+		for _, f := range d.Section("what").Facts {
+			if f.Name == "Load phase" && d.Section("timeline").Chart != nil {
 				clients[strings.Fields(f.Value)[0]] = true
 			}
 		}
@@ -197,7 +207,7 @@ func TestServeSweep(t *testing.T) {
 func TestServeVerdictSoFar(t *testing.T) {
 	p := start(t, "run", "--db", "memory:?mutant=lost-update&rate=0.01", "--accounts", "100", "--clients", "4", "--rate", "500", "--duration", "30s", "--live-check", "--out", "r", "--serve", "0", "--metrics", "0", "--json")
 	at := p.addresses(t, 2)["live report"]
-	var last report.PageData
+	var last report.Document
 	p.goesOn(t, func() bool {
 		d, ok := liveData(t, at)
 		if ok {
@@ -205,13 +215,14 @@ func TestServeVerdictSoFar(t *testing.T) {
 		}
 		return ok && d.Live && d.Verdict == "invalid"
 	})
-	if !strings.Contains(last.Reason, "The check beside the clients has found a violation of ") || len(last.Failed) == 0 || last.Figures[0].Name != "Throughput, last second" {
-		t.Errorf("it shows %q, %+v, %+v", last.Reason, last.Failed, last.Figures)
+	failed, figures := last.Section("failed").Checks, last.Section("figures").Figures
+	if !strings.Contains(last.Reason, "The check beside the clients has found a violation of ") || len(failed) == 0 || figures[0].Name != "Throughput, last second" {
+		t.Errorf("it shows %q, %+v, %+v", last.Reason, failed, figures)
 	}
 	metrics := fetch(at + "metrics")
 	for _, want := range []string{
 		`stroppy_transactions_total{database="`, `kind="transfer"`, `stroppy_target_rate{`, "} 500\n", `stroppy_live_check_transactions_total{`,
-		`stroppy_check_status{check="` + last.Failed[0].Name + `"`, `status="invalid"`,
+		`stroppy_check_status{check="` + failed[0].Name + `"`, `status="invalid"`,
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics do not have %s", want)

@@ -22,8 +22,12 @@ func (s *Snapshot) input() report.Input {
 	return in
 }
 
-func (s *Snapshot) data() *report.PageData {
-	d := report.NewPageData(s.input())
+func (s *Snapshot) data() *report.Document {
+	in := s.input()
+	if s.driving() && !s.Over() {
+		in.Now, in.SoFar = s.rateNow(), s.outcomes()
+	}
+	d := report.RunDocument(in)
 	for _, text := range s.Notes {
 		d.Notes = append(d.Notes, report.PageNote{Kind: "note", Text: text})
 	}
@@ -32,12 +36,6 @@ func (s *Snapshot) data() *report.PageData {
 	}
 	d.Reason = s.reason()
 	d.Notes = append(s.warnings(), d.Notes...)
-	// The study and the cost of the load phase are known only at its end.
-	d.Study, d.Cost = []report.PageTable{}, []report.PageTable{}
-	if s.driving() {
-		d.Outcomes = s.outcomes()
-		d.Figures = append(s.rateNow(), d.Figures...)
-	}
 	s.verdictSoFar(d)
 	return d
 }
@@ -57,7 +55,7 @@ func (s *Snapshot) rateNow() []report.PageFigure {
 
 // verdictSoFar adds the result of the check during the run. A violation is final, but the absence of one
 // decides nothing.
-func (s *Snapshot) verdictSoFar(d *report.PageData) {
+func (s *Snapshot) verdictSoFar(d *report.Document) {
 	l := s.State.LiveCheck
 	if l == nil || finished(s.Result) {
 		return

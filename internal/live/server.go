@@ -158,7 +158,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.asked.Store(time.Now().UnixNano())
 	now := s.feed.Snapshot()
 	var page bytes.Buffer
-	if err := now.data().Write(&page, now.input().Result); err != nil {
+	if err := now.data().WritePage(&page); err != nil {
 		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
 		return
 	}

@@ -100,23 +100,23 @@ func TestServerRefuses(t *testing.T) {
 // decided, and that the last second is shown with the mean.
 func TestVerdictSoFar(t *testing.T) {
 	feed, d := violated()
-	shown := func() *report.PageData {
+	shown := func() *report.Document {
 		s := feed.Snapshot()
 		return s.data()
 	}
 	bad := shown()
-	if bad.Verdict != "invalid" || !strings.HasPrefix(bad.Title, "Invalid: ") || len(bad.Checks) != 0 || len(bad.Failed) != 1 || bad.Failed[0].Name != "serializable" || bad.Failed[0].Shown != "Invalid" ||
-		bad.Failed[0].Findings[0].Text != "a lost update" || bad.Failed[0].Findings[0].File != "" || bad.Failed[0].Witness[0] != "1-2-3" ||
+	if bad.Verdict != "invalid" || !strings.HasPrefix(bad.Title, "Invalid: ") || len(bad.Section("checks").Checks) != 0 || len(bad.Section("failed").Checks) != 1 || bad.Section("failed").Checks[0].Name != "serializable" || bad.Section("failed").Checks[0].Shown != "Invalid" ||
+		bad.Section("failed").Checks[0].Findings[0].Text != "a lost update" || bad.Section("failed").Checks[0].Findings[0].File != "" || bad.Section("failed").Checks[0].Witness[0] != "1-2-3" ||
 		!strings.HasPrefix(bad.Reason, "The check beside the clients has found a violation of serializable (700 transactions checked so far, and 11 transactions left out") || strings.Contains(bad.Reason, "decided") {
-		t.Errorf("with a violation the page is %q: %q, %+v", bad.Title, bad.Reason, bad.Failed)
+		t.Errorf("with a violation the page is %q: %q, %+v", bad.Title, bad.Reason, bad.Section("failed").Checks)
 	}
-	if now := bad.Figures[0]; now.Name != "Throughput, last second" || now.Value != "1" || now.Below[0] != "asked for 251/s" || bad.Figures[1].Name != "Throughput, mean" {
-		t.Errorf("the figures are %+v", bad.Figures)
+	if now := bad.Section("figures").Figures[0]; now.Name != "Throughput, last second" || now.Value != "1" || now.Below[0] != "asked for 251/s" || bad.Section("figures").Figures[1].Name != "Throughput, mean" {
+		t.Errorf("the figures are %+v", bad.Section("figures").Figures)
 	}
 	d.found = &run.LiveCheck{LiveCheck: report.LiveCheck{Checked: 900}}
 	d.commit(10, rand.New(rand.NewPCG(1, 1)))
 	feed.Show(d.state())
-	if good := shown(); good.Verdict != "running" || len(good.Checks) != 0 ||
+	if good := shown(); good.Verdict != "running" || len(good.Section("checks").Checks) != 0 ||
 		!strings.HasSuffix(good.Reason, "Nothing is decided before its end. The check beside the clients has found no violation (900 transactions checked so far).") {
 		t.Errorf("without one it is %s: %q", good.Verdict, good.Reason)
 	}
@@ -125,8 +125,8 @@ func TestVerdictSoFar(t *testing.T) {
 	result.Finished, result.Verdict, result.Reason = true, "invalid", "It is."
 	result.Checks = []report.Check{{Name: "total", Status: "valid"}, {Name: "serializable", Status: "unknown"}}
 	feed.Known(result)
-	if end := shown(); len(end.Checks) != 2 || strings.Contains(end.Reason, "beside the clients") {
-		t.Errorf("at the end it is %q, %+v", end.Reason, end.Checks)
+	if end := shown(); len(end.Section("checks").Checks) != 2 || strings.Contains(end.Reason, "beside the clients") {
+		t.Errorf("at the end it is %q, %+v", end.Reason, end.Section("checks").Checks)
 	}
 	families := scrape(t, feed, asText)
 	if n := labelled(t, families["stroppy_check_status"], "status", "valid") + labelled(t, families["stroppy_check_status"], "status", "unknown"); n != 2 {
@@ -164,7 +164,7 @@ func TestDataIsConditional(t *testing.T) {
 	h := (&Server{feed: feed, Options: Options{Page: true}, started: "x"}).handler(nil)
 	first := ask(t, h, "GET", "/data.json", "h")
 	tag := first.Header.Get("ETag")
-	var data report.PageData
+	var data report.Document
 	if err := json.Unmarshal([]byte(body(t, first)), &data); err != nil || !data.Live || data.Verdict != "running" {
 		t.Fatalf("%v, %+v", err, data)
 	}
@@ -188,11 +188,12 @@ func TestPageData(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
 	data := now.data()
-	if data.Timeline == nil || len(data.Timeline.At) != 3 || len(data.Timeline.Bands) != 2 || data.Timeline.Bands[1].Healed != nil || data.Timeline.Bands[0].Healed == nil {
-		t.Errorf("the timeline is %+v", data.Timeline)
+	c := data.Section("timeline").Chart.Data.(*report.RunCharts).Timeline
+	if len(c.At) != 3 || len(c.Bands) != 2 || c.Bands[1].Healed != nil || c.Bands[0].Healed == nil {
+		t.Errorf("the timeline is %+v", c)
 	}
-	if data.Histogram == nil || len(data.Figures) == 0 || data.Figures[0].Value == report.NotKnown {
-		t.Errorf("measurements %+v", data.Figures)
+	if figures := data.Section("figures").Figures; data.Section("latency").Chart == nil || len(figures) == 0 || figures[0].Value == report.NotKnown {
+		t.Errorf("measurements %+v", figures)
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -324,7 +325,7 @@ func TestRejectionsUnsplit(t *testing.T) {
 		t.Errorf("of what was rejected it says %+v", r)
 	}
 	var below []string
-	for _, figure := range now.data().Figures {
+	for _, figure := range now.data().Section("figures").Figures {
 		below = append(below, figure.Below...)
 	}
 	if want := fmt.Sprint(r[report.Unsplit], " rejected"); !slices.Contains(below, want) {

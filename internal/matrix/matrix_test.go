@@ -265,7 +265,7 @@ func TestGolden(t *testing.T) {
 		"example-page.json": func(m *Matrix, w *bytes.Buffer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", " ")
-			return encoder.Encode(NewPageData(m))
+			return encoder.Encode(m.Document())
 		},
 	} {
 		var out bytes.Buffer
@@ -316,7 +316,7 @@ func TestPage(t *testing.T) {
 	if err := example().Page(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<title>Valid: isolation levels of Example</title>", `"mark":"some"`, "shows its matrix.PageData", "VALID: No level showed"} {
+	for _, want := range []string{"<title>Valid: isolation levels of Example</title>", `"mark":"some"`, "(matrix.Chart)", "No level showed"} {
 		if !bytes.Contains(out.Bytes(), []byte(want)) {
 			t.Errorf("the page has no %q", want)
 		}

@@ -1,8 +1,10 @@
 package matrix
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 
 	"stroppy/internal/report"
 	"stroppy/internal/schedule"
@@ -11,9 +13,8 @@ import (
 // PageName is the page's name in the directory of a matrix.
 const PageName = "isolation.html"
 
-// PageData is what the page of a matrix shows.
-type PageData struct {
-	report.Head
+// Chart is the data of the table of a page, whose cells lead to what was seen.
+type Chart struct {
 	Anomalies   []PageAnomaly `json:"anomalies"`
 	Levels      []PageLevel   `json:"levels"`
 	NoSchedules string        `json:"no_schedules"`
@@ -51,17 +52,35 @@ type PageCell struct {
 	Variants []schedule.Outcome `json:"variants"`
 }
 
-// NewPageData makes the data of the page.
-func NewPageData(m *Matrix) *PageData {
-	d := &PageData{
-		Head:   report.NewHead("isolation levels", m.Database+" "+m.Version, m.Started, m.Command, m.Stroppy),
-		Levels: []PageLevel{}, NoSchedules: m.NoSchedules, Legend: Legend,
+// Document returns the document of the matrix.
+func (m *Matrix) Document() *report.Document {
+	d := report.NewDocument("isolation levels", cmp.Or(m.Database, "database not known")+" "+m.Version, m.Started, m.Stroppy)
+	d.Subject = "isolation levels of " + d.Database
+	d.Judge(m.Verdict, m.Reason, "isolation levels of "+report.OrNotKnown(m.Database))
+	none := ""
+	if m.NoSchedules != "" {
+		none = fmt.Sprintf("No schedule applies: %s.", m.NoSchedules)
 	}
-	d.Notes = []report.PageNote{}
-	d.Verdict, d.Reason = m.Verdict, m.Reason
-	d.Title = fmt.Sprintf("%s: isolation levels of %s", report.Capital(m.Verdict), report.OrNotKnown(m.Database))
+	d.Add(report.Section{ID: "matrix", Title: "Levels and anomalies", Chart: &report.Chart{Kind: "isolation", Data: m.chart()}, In: report.InPage})
+	d.Add(report.Section{ID: "grid", Title: "Levels and anomalies", Tables: []report.PageTable{m.grid()}, Note: none, In: report.InText | report.InMarkdown})
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		source := ""
+		if l.Source != "" {
+			source = " (" + l.Source + ")"
+		}
+		claims := fmt.Sprintf("Claims %s%s. %s%s", l.Claims.Literature(), source, l.Summary, l.Unseen())
+		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.PageTable{l.lines()}, In: report.InText})
+		d.Add(report.Section{ID: "level", Title: l.title(), Text: []string{claims}, Tables: []report.PageTable{l.variants()}, In: report.InMarkdown})
+	}
+	d.Add(report.Section{ID: "again", Title: "To make it again", Command: m.Command})
+	return d
+}
+
+func (m *Matrix) chart() *Chart {
+	c := &Chart{Levels: []PageLevel{}, NoSchedules: m.NoSchedules, Legend: Legend}
 	for _, a := range schedule.Anomalies() {
-		d.Anomalies = append(d.Anomalies, PageAnomaly{a.String(), a.Text()})
+		c.Anomalies = append(c.Anomalies, PageAnomaly{a.String(), a.Text()})
 	}
 	for i := range m.Levels {
 		l := &m.Levels[i]
@@ -78,17 +97,79 @@ func NewPageData(m *Matrix) *PageData {
 			}
 			p.Cells = append(p.Cells, cell)
 		}
-		d.Levels = append(d.Levels, p)
+		c.Levels = append(c.Levels, p)
 	}
-	return d
+	return c
+}
+
+// grid returns the table of levels and anomalies.
+func (m *Matrix) grid() report.PageTable {
+	t := report.NewPageTable("", Legend+"; ★ the default. Upper bound: the strongest level of which no violation was seen in so many "+
+		"transactions and schedules; the level may give less.", nil, "level", "claims", "upper bound", "transactions", "schedules")
+	t.Text = []int{0, 1, 2}
+	for i, a := range schedule.Anomalies() {
+		t.Columns, t.Text = append(t.Columns, a.String()), append(t.Text, 5+i)
+	}
+	for i := range m.Levels {
+		l := &m.Levels[i]
+		cells := []string{l.title(), l.Claims.Short(), l.Bound(), report.Group(l.Transactions), strconv.Itoa(l.Schedules)}
+		for _, a := range schedule.Anomalies() {
+			cells = append(cells, l.Anomalies[a.String()].Label())
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
+// lines returns what was seen of each anomaly, in short.
+func (l *Level) lines() report.PageTable {
+	t := report.NewPageTable("", "", []int{0, 1, 2}, "anomaly", "", "evidence")
+	for _, a := range schedule.Anomalies() {
+		c := l.Anomalies[a.String()]
+		if !looked(c) && c.Schedule != schedule.Undecided {
+			continue
+		}
+		t.Rows = append(t.Rows, report.PageRow{Cells: []string{a.String(), c.Label(), c.Sentence()}, Below: c.Shown()})
+	}
+	for _, r := range l.Loads {
+		t.Add("load", r.Verdict, r.Command)
+	}
+	return t
+}
+
+// variants returns how each variant of each anomaly was prevented, or what was seen of it.
+func (l *Level) variants() report.PageTable {
+	t := report.NewPageTable("", "", []int{0, 1, 2, 3}, "anomaly", "variant", "outcome", "how, or what was seen")
+	for _, a := range schedule.Anomalies() {
+		c := l.Anomalies[a.String()]
+		for _, o := range c.Variants {
+			if o.State != schedule.NotApplicable {
+				t.Add(a.String(), o.Variant, o.State.String(), o.How+o.Witness)
+			}
+		}
+		switch c.Load {
+		case LoadSeen:
+			t.Add(a.String(), "under load", "seen", c.Witnesses[len(c.Witnesses)-1])
+		case LoadNotSeen:
+			t.Add(a.String(), "under load", "not seen", "in "+report.Counted(c.Transactions, "transaction"))
+		}
+	}
+	for _, r := range l.Loads {
+		t.Note += "Load: " + r.Command + " "
+	}
+	return t
 }
 
 // Page writes the matrix as one HTML file that needs nothing else.
-func (m *Matrix) Page(w io.Writer) error {
-	data := NewPageData(m)
-	sheet := report.Sheet{Title: data.Title, Data: data, Scripts: []string{"isolation.js"}}
-	if err := sheet.Write(w, m.Text); err != nil {
-		return fmt.Errorf("write the page of the isolation levels: %w", err)
-	}
-	return nil
+func (m *Matrix) Page(w io.Writer) error { return m.Document().WritePage(w) }
+
+// Text writes the matrix for a terminal that is as wide as its lines.
+func (m *Matrix) Text(w io.Writer) error {
+	return m.Document().WriteText(w, report.Options{Width: report.Unwrapped, Detail: report.Full})
+}
+
+// Markdown writes the matrix as a section of a page.
+func (m *Matrix) Markdown(w io.Writer) error {
+	_, err := io.WriteString(w, m.Document().Markdown())
+	return err
 }

@@ -1,13 +1,9 @@
 package matrix
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -44,58 +40,12 @@ func (c *Cell) Label() string {
 const Legend = "✓ looked for and not seen; (✓) the same, in fewer than 100,000 transactions under load or in none; " +
 	"seen; some: seen in some variants; n/a: nothing looked for it; ? not decided"
 
-// Text writes the matrix for a terminal.
-func (m *Matrix) Text(w io.Writer) error {
-	var t strings.Builder
-	fmt.Fprintf(&t, "%s: %s\n\n", strings.ToUpper(m.Verdict), m.Reason)
-	fmt.Fprintf(&t, "%s %s\n\n", cmp.Or(m.Database, "database not known"), m.Version)
-	m.grid(&t)
-	t.WriteString("  " + Legend + "; * the default\n")
-	t.WriteString("  upper bound: the strongest level of which no violation was seen in so many transactions and schedules; " +
-		"the level may give less\n")
-	if m.NoSchedules != "" {
-		fmt.Fprintf(&t, "  No schedule applies: %s.\n", m.NoSchedules)
-	}
-	for i := range m.Levels {
-		m.Levels[i].text(&t)
-	}
-	fmt.Fprintf(&t, "\nrepeat with       %s\n", m.Command)
-	_, err := io.WriteString(w, t.String())
-	return err
-}
-
 // title is the name, with a star where it is the default.
 func (l *Level) title() string {
 	if l.Default {
-		return l.Name + " *"
+		return l.Name + " ★"
 	}
 	return l.Name
-}
-
-// grid writes the table of marks.
-func (m *Matrix) grid(t *strings.Builder) {
-	first := len("level")
-	for i := range m.Levels {
-		first = max(first, len(m.Levels[i].title()))
-	}
-	bound := len("upper bound")
-	for i := range m.Levels {
-		bound = max(bound, len(m.Levels[i].Bound()))
-	}
-	row := func(name string, cell func(a schedule.Anomaly) string, upper, transactions, schedules string) {
-		fmt.Fprintf(t, "  %-*s", first, name)
-		for _, a := range schedule.Anomalies() {
-			text := cell(a)
-			t.WriteString("  " + text + strings.Repeat(" ", max(len(a.String()), len("some"))-utf8.RuneCountInString(text)))
-		}
-		fmt.Fprintf(t, "  %-*s  %12s  %9s\n", bound, upper, transactions, schedules)
-	}
-	row("level", schedule.Anomaly.String, "upper bound", "transactions", "schedules")
-	for i := range m.Levels {
-		l := &m.Levels[i]
-		row(l.title(), func(a schedule.Anomaly) string { return l.Anomalies[a.String()].Label() },
-			l.Bound(), report.Group(l.Transactions), strconv.Itoa(l.Schedules))
-	}
 }
 
 // Bound returns the upper bound by its names in the literature.
@@ -113,24 +63,6 @@ func (l *Level) Unseen() string {
 		return ""
 	}
 	return " Not seen either, although the upper bound allows a form of it: " + strings.Join(l.Besides, ", ") + "."
-}
-
-// text writes one level in full.
-func (l *Level) text(t *strings.Builder) {
-	fmt.Fprintf(t, "\n%s: claims %s\n  %s%s\n", l.title(), l.Claims.Literature(), l.Summary, l.Unseen())
-	for _, a := range schedule.Anomalies() {
-		c := l.Anomalies[a.String()]
-		if !looked(c) && c.Schedule != schedule.Undecided {
-			continue
-		}
-		fmt.Fprintf(t, "  %-11s %-5s %s\n", a, c.Label(), c.Sentence())
-		for _, witness := range c.Shown() {
-			fmt.Fprintf(t, "  %-11s %-5s %s\n", "", "", witness)
-		}
-	}
-	for _, r := range l.Loads {
-		fmt.Fprintf(t, "  %-11s %s: %s\n", "load", r.Verdict, r.Command)
-	}
 }
 
 // mostWitnesses is how many variants the text shows of an anomaly.

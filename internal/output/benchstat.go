@@ -78,7 +78,7 @@ const (
 	clientsKey = "clients" // a part of a benchmark's name
 )
 
-// benchKeys are what was run, as keys of its own.
+// benchKeys returns the keys that describe a run.
 func benchKeys(r Run) []report.Setting {
 	return []report.Setting{
 		{Name: "stroppy", Value: r.Result.Stroppy}, {Name: "workload", Value: r.Result.Workload},
@@ -86,8 +86,8 @@ func benchKeys(r Run) []report.Setting {
 	}
 }
 
-// sidesDiffer are the keys in which the sides of a comparison are not alike. As keys or names
-// of their own they would keep benchstat from putting the sides into one row.
+// sidesDiffer returns the keys in which the sides of a comparison differ. As keys of their own they
+// would keep benchstat from putting the sides into one row.
 func sidesDiffer(runs []Run) map[string]bool {
 	differ, first := map[string]bool{}, map[string]string{}
 	for _, r := range runs {
@@ -105,7 +105,7 @@ func sidesDiffer(runs []Run) map[string]bool {
 	return differ
 }
 
-// benchLine has the measurements of a run; empty where there are none.
+// benchLine returns the measurements of a run; empty if there are none.
 func benchLine(r Run, unnamed bool) string {
 	count, ok := r.figure("committed")
 	if !ok || count == 0 {
@@ -135,7 +135,7 @@ func benchLine(r Run, unnamed bool) string {
 	return text + "\n"
 }
 
-// unsent is what was due and never sent; false where that is not known.
+// unsent returns how many due transactions were never sent; false if that is not known.
 func (r Run) unsent() (float64, bool) {
 	if n, ok := r.Figs[unsent]; ok {
 		return n, true
@@ -145,7 +145,7 @@ func (r Run) unsent() (float64, bool) {
 	return waiting + shed, one && other
 }
 
-// clients are how many drove a run, as a part of a benchmark's name; empty where the step says it.
+// clients returns the number of clients as a part of a benchmark's name; empty if the step has it.
 func (r Run) clients() string {
 	if n, ok := r.figure(clientsKey); ok && !strings.HasPrefix(r.Step, clientsKey+"=") {
 		return fmt.Sprintf("%s=%.0f", clientsKey, n)
@@ -153,7 +153,7 @@ func (r Run) clients() string {
 	return ""
 }
 
-// benchName is a workload's name as that of a benchmark, which begins with a capital letter.
+// benchName returns the name of a workload's benchmark, which begins with a capital letter.
 func benchName(workload string) string {
 	letters := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// column is one column of the CSV: its name, and what a run has of it; empty is not known.
+// column is one column of the CSV: its name, and its value of a run; empty if it is not known.
 type column struct {
 	name string
 	of   func(Run) string
 }
 
-// columns are those of the CSV after what the runs differ in. Names of measurements are those
-// of result.json, with the unit.
+// columns returns the columns of the CSV behind those in which the runs differ. Measurements have
+// their names in result.json, with the unit.
 func columns() []column {
 	list := []column{
 		{"dir", func(r Run) string { return r.Dir }},
@@ -38,7 +38,7 @@ func columns() []column {
 	return append(list, column{"reason", func(r Run) string { return line(r.Result.Reason) }})
 }
 
-// number is a figure of a run, exactly; empty where it is not known.
+// number returns the exact value of a figure of a run; empty if it is not known.
 func number(r Run, figure string) string {
 	x, ok := r.figure(figure)
 	if !ok {

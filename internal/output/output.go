@@ -1,5 +1,5 @@
-// Package output writes what runs came to in the forms that other programs read: CSV,
-// Markdown, JUnit's XML, the format of Go's benchmarks that benchstat compares, and JSON.
+// Package output writes the results of runs in formats that other programs read: CSV, Markdown,
+// JUnit's XML, JSON, and the format of Go's benchmarks that benchstat compares.
 package output
 
 import (
@@ -12,15 +12,17 @@ import (
 	"stroppy/internal/report"
 )
 
-// Set is what one report is of: a run, or several that belong together.
+// Set is the content of one report: a run, or several runs that belong together.
 type Set struct {
 	Runs  []Run
 	Lead  []string // names of what the runs differ in, which come first in CSV
 	Whole *Whole   // nil: the set is one run
 	Notes []string // what a person must know beside the report, a sentence each
+
+	document *report.Document
 }
 
-// Run is a recorded run, or one that is due and was not made.
+// Run is a recorded run, or a run of the set that was not made.
 type Run struct {
 	Dir    string         // as the person named it; empty: there is none
 	Lead   []string       // a value for each name of the set's Lead
@@ -30,16 +32,15 @@ type Run struct {
 	Figs   map[string]float64 // what is known where there is no result of its own; nil: there is one
 }
 
-// Whole is what the runs of a set are together.
+// Whole describes the runs of a set together.
 type Whole struct {
-	Kind     string // such as sweep
-	Name     string // its directory
-	Missing  string // why it has not all of its runs, in a sentence; empty: it has
-	json     func(io.Writer) error
-	markdown func(*strings.Builder)
+	Kind    string // such as sweep
+	Name    string // its directory
+	Missing string // why runs are missing, in a sentence; empty: none is
+	json    any    // what the set is as JSON
 }
 
-// figure is a number of a run by its keys in result.json.
+// figure returns a number of a run by its keys in result.json.
 func (r Run) figure(name string) (float64, bool) {
 	if r.Figs != nil {
 		x, ok := r.Figs[name]
@@ -48,21 +49,21 @@ func (r Run) figure(name string) (float64, bool) {
 	return r.Result.Figure(name)
 }
 
-// format is one form.
+// format is one format.
 type format struct {
 	name  string
 	write func(io.Writer, *Set) error
 }
 
-// formats are all forms but the text for people.
+// formats are all formats but Text.
 var formats = []format{
 	{"json", writeJSON}, {"csv", writeCSV}, {"markdown", writeMarkdown}, {"junit", writeJUnit}, {"benchstat", writeBenchstat},
 }
 
-// Text is the name of the form for people, which what is reported writes itself.
+// Text is the name of the format for people, which this package does not write.
 const Text = "text"
 
-// Names are the names of all forms.
+// Names returns the names of all formats.
 func Names() []string {
 	names := []string{Text}
 	for _, f := range formats {
@@ -71,10 +72,10 @@ func Names() []string {
 	return names
 }
 
-// Known says whether there is a form of this name.
+// Known reports whether there is a format of this name.
 func Known(name string) bool { return slices.Contains(Names(), name) }
 
-// Write writes a set in a form that is not Text.
+// Write writes a set in a format other than Text.
 func Write(w io.Writer, name string, s *Set) error {
 	for _, f := range formats {
 		if f.name == name {
@@ -84,23 +85,25 @@ func Write(w io.Writer, name string, s *Set) error {
 	return fmt.Errorf("write the report: there is no form %q", name)
 }
 
-// OfRun is the set of one run.
+// OfRun returns the set of one run.
 func OfRun(dir string, r *report.Result) *Set {
-	return &Set{Lead: []string{"side"}, Runs: []Run{{Dir: dir, Lead: []string{""}, Result: r}}}
+	return &Set{
+		Lead: []string{"side"}, Runs: []Run{{Dir: dir, Lead: []string{""}, Result: r}},
+		document: report.RunDocument(report.Input{Result: r, Dir: dir}),
+	}
 }
 
-// OfComparison is the set of what was compared, in a directory that is empty where there is
-// none. missing says why it has not all of its runs; empty: it has.
+// OfComparison returns the set of a comparison. dir is its directory, empty if there is none, and
+// missing says why runs are missing, empty if none is.
 func OfComparison(sides []report.Side, c *report.ComparisonData, dir, missing string) *Set {
-	s := &Set{Lead: []string{"side"}, Whole: &Whole{Kind: "comparison", Name: dir}}
-	s.Whole.markdown = func(out *strings.Builder) { markdownComparison(out, s.Runs, c) }
+	s := &Set{Lead: []string{"side"}, Whole: &Whole{Kind: "comparison", Name: dir}, document: c.Document}
 	for i, side := range sides {
 		name := report.SideName(i)
 		for _, r := range side.Runs {
 			s.Runs = append(s.Runs, Run{Dir: r.Dir, Lead: []string{name}, Key: report.Setting{Name: sideKey, Value: name}, Result: r.Result})
 		}
 	}
-	s.Whole.json = func(w io.Writer) error { return comparisonJSON(w, s.Runs, c) }
+	s.Whole.json = comparisonOf(s.Runs, c)
 	if missing != "" {
 		s.missing(missing)
 	}
@@ -123,8 +126,8 @@ type comparedRun struct {
 	Result *report.Result `json:"result"` // as result.json has it
 }
 
-// ratio is one measurement of a side over that of the first, with its 95 % interval; null
-// where it is not known.
+// ratio is one measurement of a side divided by that of the first side, with its 95 % interval. An
+// unknown value is null.
 type ratio struct {
 	Against    string   `json:"against"`
 	Name       string   `json:"name"`
@@ -136,7 +139,10 @@ type ratio struct {
 
 func writeJSON(w io.Writer, s *Set) error {
 	if s.Whole != nil {
-		return s.Whole.json(w)
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(s.Whole.Kind == "sweep") // as its file is written
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(s.Whole.json)
 	}
 	data, err := s.Runs[0].Result.JSON()
 	if err == nil {
@@ -145,30 +151,24 @@ func writeJSON(w io.Writer, s *Set) error {
 	return err
 }
 
-func comparisonJSON(w io.Writer, runs []Run, compared *report.ComparisonData) error {
-	c := comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: []ratio{}}
+// writeMarkdown writes the document as GitHub reads it.
+func writeMarkdown(w io.Writer, s *Set) error {
+	_, err := io.WriteString(w, s.document.Markdown())
+	return err
+}
+
+func comparisonOf(runs []Run, compared *report.ComparisonData) *comparison {
+	c := &comparison{Schema: report.Schema, Verdict: compared.Verdict, Reason: compared.Reason, Answer: compared.Answer, Runs: []comparedRun{}, Ratios: []ratio{}}
 	for _, r := range runs {
 		c.Runs = append(c.Runs, comparedRun{r.Lead[0], r.Dir, r.Result})
 	}
 	for _, r := range compared.Ratios {
 		c.Ratios = append(c.Ratios, ratio{r.Against, r.Name, r.Value, r.Low, r.High, r.Difference})
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(c)
+	return c
 }
 
-// bookJSON writes what a sweep's own file has.
-func bookJSON(book any) func(io.Writer) error {
-	return func(w io.Writer) error {
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(book)
-	}
-}
-
-// line is a text without what would end its line.
+// line returns a text without line breaks and control characters.
 func line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 }

@@ -13,27 +13,25 @@ import (
 	"stroppy/internal/sweep/study"
 )
 
-// Reader reads the result of the run in a directory. Where there is none its error is an
+// Reader reads the result of the run in a directory. If there is none, its error is an
 // fs.ErrNotExist.
 type Reader func(dir string) (*report.Result, error)
 
-// notRun is the verdict of a run that is due and was not made.
+// notRun is the verdict of a run that was not made.
 const notRun = "not run"
 
-// OfSweep is the set of a sweep's steps, in the order in which they were measured, and of those
-// that it has not come to.
+// OfSweep returns the set of a sweep: its steps in the order of their measurement, then the steps
+// that are missing.
 func OfSweep(b *sweep.Book, dir string, read Reader) (*Set, error) {
 	spec, err := sweep.Parse(b.Over)
 	if err != nil {
 		return nil, err
 	}
-	d, err := sweep.NewPageData(b, dir, "")
+	d, err := sweep.NewDocument(b, dir, "")
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{Lead: []string{"over", "value", "repeat"}, Whole: &Whole{
-		Kind: "sweep", Name: dir, json: bookJSON(b), markdown: func(out *strings.Builder) { markdownSweep(out, b, d) },
-	}}
+	s := &Set{Lead: []string{"over", "value", "repeat"}, document: d, Whole: &Whole{Kind: "sweep", Name: dir, json: b}}
 	s.ofSweep(b.Finished, len(b.Points))
 	times := map[float64]int{}
 	add := func(value float64, r Run) {
@@ -71,13 +69,9 @@ func OfSweep(b *sweep.Book, dir string, read Reader) (*Set, error) {
 	return s, nil
 }
 
-// OfScenarios is the set of the runs of a sweep over scenarios, and of those that could not be
-// made.
+// OfScenarios returns the set of a sweep over scenarios, with the runs that could not be made.
 func OfScenarios(b *study.Book, published []study.Published, dir string, read Reader) (*Set, error) {
-	s := &Set{Lead: []string{"scenario"}, Whole: &Whole{
-		Kind: "sweep", Name: dir, json: bookJSON(b),
-		markdown: func(out *strings.Builder) { _ = study.Markdown(out, b, published) }, // a Builder returns no error
-	}}
+	s := &Set{Lead: []string{"scenario"}, document: study.NewDocument(b, published, ""), Whole: &Whole{Kind: "sweep", Name: dir, json: b}}
 	s.ofSweep(b.Finished, len(b.Rows))
 	for _, name := range b.Over {
 		row, r := b.Row(name), Run{}
@@ -102,12 +96,12 @@ func OfScenarios(b *study.Book, published []study.Published, dir string, read Re
 	return s, nil
 }
 
-// missing says why the set has not all of its runs.
+// missing adds the reason why runs are missing.
 func (s *Set) missing(why string) {
 	s.Whole.Missing, s.Notes = why, append(s.Notes, s.Whole.Name+": "+why)
 }
 
-// ofSweep says what a sweep of so many steps has not come to.
+// ofSweep adds what is missing from a sweep of so many steps.
 func (s *Set) ofSweep(finished bool, steps int) {
 	switch {
 	case !finished:
@@ -117,8 +111,8 @@ func (s *Set) ofSweep(finished bool, steps int) {
 	}
 }
 
-// recorded is the run in a folder of the set; without a result where it is not there. A note
-// says where it is of another opinion than the book.
+// recorded returns the run in a folder of the set, without a result if the folder has none. It adds
+// a note if the verdict differs from the one that the book keeps.
 func (s *Set) recorded(folder, verdict string, read Reader) (Run, error) {
 	if !filepath.IsLocal(folder) {
 		return Run{}, nil
@@ -138,8 +132,8 @@ func (s *Set) recorded(folder, verdict string, read Reader) (Run, error) {
 	return r, nil
 }
 
-// invalidPart is the step of this number where it was cut off and what there is of it is invalid;
-// without a result where it is not. It measured nothing that counts.
+// invalidPart returns the step of this number if it was cut off and is invalid, else a run without a
+// result. Its measurements do not count.
 func (s *Set) invalidPart(number int, read Reader) Run {
 	folders, _ := filepath.Glob(filepath.Join(pattern.Replace(s.Whole.Name), fmt.Sprintf("%02d-*", number))) // the pattern is a good one
 	for _, dir := range folders {
@@ -155,14 +149,14 @@ func (s *Set) invalidPart(number int, read Reader) Run {
 // pattern writes a path so that filepath.Glob takes it literally.
 var pattern = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
 
-// due is a run that there is not.
+// due returns a run that was not made.
 func due(workload, database, reason string) Run {
 	return Run{Result: &report.Result{Verdict: notRun, Reason: reason, Workload: workload, Database: database}, Figs: map[string]float64{}}
 }
 
 const noFolder = "The folder of the run is not there: this is what the sweep kept of it."
 
-// pointResult is what a sweep kept of a step.
+// pointResult returns the result that a sweep keeps of a step.
 func pointResult(b *sweep.Book, p *sweep.Point) *report.Result {
 	r := &report.Result{Verdict: p.Verdict, Reason: noFolder, Workload: b.Workload, Database: b.Database, Stroppy: b.Stroppy}
 	for _, v := range p.Violations {
@@ -206,7 +200,7 @@ func rowFigures(r *study.Row) map[string]float64 {
 	})
 }
 
-// known adds what is known to the figures.
+// known adds the values that are not nil to the figures.
 func known(figures map[string]float64, more map[string]*float64) map[string]float64 {
 	for name, x := range more {
 		if x != nil {

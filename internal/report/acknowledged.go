@@ -32,7 +32,7 @@ type Overlap struct {
 	Servers     []Acknowledged `json:"servers"`
 }
 
-// text is the sentence on an overlap.
+// text returns a sentence about an overlap.
 func (o *Overlap) text() string {
 	var each []string
 	took := "took"
@@ -48,13 +48,13 @@ func (o *Overlap) text() string {
 		took, seconds(o.ToSeconds-o.FromSeconds), atText(o.FromSeconds), atText(o.ToSeconds), strings.Join(each, "; "))
 }
 
-// lostText is the sentence on writes that were acknowledged and lost.
+// lostText returns a sentence about writes that were acknowledged and lost.
 func (a *Acknowledged) lostText() string {
 	return fmt.Sprintf("Of the %s writes that %s acknowledged from %s to %s, %s are lost, the first of them acknowledged at %s.",
 		Group(a.Acknowledged), a.Server, atText(a.FromSeconds), atText(a.ToSeconds), Perhaps(a.Lost, Group), textOr(none, a.LostFromSeconds, atText))
 }
 
-// countText says how many writes were acknowledged, and how many of them are lost.
+// countText counts the acknowledged writes, and the lost ones among them.
 func (a *Acknowledged) countText(when string) string {
 	text := Group(a.Acknowledged) + when
 	switch {
@@ -69,8 +69,7 @@ func (a *Acknowledged) countText(when string) string {
 	return text
 }
 
-// shown says whether there is something to show: more than one server acknowledged writes,
-// or one while another led.
+// shown reports whether more than one server acknowledged writes, or one while another led.
 func (a *Acknowledgements) shown() bool {
 	if a == nil || len(a.Intervals) == 0 {
 		return false
@@ -86,7 +85,7 @@ func (a *Acknowledgements) shown() bool {
 // mostAcknowledged bounds the rows of the table; result.json has all.
 const mostAcknowledged = 40
 
-// acknowledgedTables are which server acknowledged writes when.
+// acknowledgedTables list which server acknowledged writes, and when.
 func acknowledgedTables(r *Result) []PageTable {
 	a := r.Acknowledgements
 	if !a.shown() {
@@ -128,7 +127,7 @@ type PageAcknowledgedSpan struct {
 	Text     string `json:"describe"` // what it acknowledged
 }
 
-// pageAcknowledged is nil where there is nothing to draw.
+// pageAcknowledged returns nil if there is nothing to draw.
 func pageAcknowledged(r *Result) *PageAcknowledged {
 	a := r.Acknowledgements
 	if !a.shown() {

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"stroppy/internal/stats"
 )
@@ -46,65 +44,6 @@ func ReadRecorded(dir string) (Recorded, error) {
 	return r, nil
 }
 
-// CutOff says that the comparison has not all of its runs: it is never valid then.
-func (d *ComparisonData) CutOff(reason string) {
-	d.Reason += " " + reason
-	if d.Verdict != "invalid" {
-		d.Verdict = "unfinished"
-		_, rest, _ := strings.Cut(d.Title, ":")
-		d.Title = "Unfinished:" + rest
-	}
-}
-
-// WriteText writes a comparison for people: first what is wrong with its runs and which side is
-// faster, then the warnings, the settings in which the sides differ, then their measurements and the workload's
-// own tables, then each side's ratio to the first with its interval. Lines are wrapped at the width
-// of a terminal in columns; 0: there is none, and each stays one.
-func (d *ComparisonData) WriteText(w io.Writer, width int) error {
-	t := &text{width: cmp.Or(width, math.MaxInt)}
-	if d.Verdict != "valid" {
-		lead := strings.ToUpper(d.Verdict) + "  "
-		t.hang(lead, utf8.RuneCountInString(lead), d.Reason)
-	}
-	for _, answer := range d.Answer {
-		t.hang("", 0, answer)
-	}
-	for _, n := range d.Notes {
-		if n.Kind == "warning" {
-			lead := "warning  "
-			t.hang(lead, utf8.RuneCountInString(lead), n.Text)
-		}
-	}
-	for _, side := range d.Facts {
-		t.hang(side.Name+"  ", utf8.RuneCountInString(side.Name)+2, side.Value)
-	}
-	if len(d.Differs) > 0 {
-		t.out.WriteString("\n")
-		t.hang("", 0, "Not the same on all sides, so read the ratios with that in mind:")
-		for _, l := range d.Differs {
-			lead := "  " + l.Name + ": "
-			t.hang(lead, utf8.RuneCountInString(lead), l.Value)
-		}
-	}
-	t.out.WriteString("\n")
-	_ = d.Table.WriteText(&t.out, cmp.Or(width, usualWidth)) // a Builder returns no error
-	for _, table := range d.Tables {
-		t.head(table.Title)
-		_ = table.WriteText(&t.out, cmp.Or(width, usualWidth))
-	}
-	against := ""
-	for _, r := range d.Ratios {
-		if r.Against != against {
-			against = r.Against
-			t.head(against + ", 95 % intervals, each by itself:")
-		}
-		lead := fmt.Sprintf("  %-16s %-24s ", r.Name, r.Text)
-		t.hang(lead, utf8.RuneCountInString(lead), r.Difference)
-	}
-	_, err := io.WriteString(w, t.out.String())
-	return err
-}
-
 // SideName names a side by its place: A, B … and its number beyond Z.
 func SideName(i int) string {
 	if i < 26 {
@@ -113,7 +52,7 @@ func SideName(i int) string {
 	return fmt.Sprint(i + 1)
 }
 
-// sameKind refuses sides whose measurements cannot be compared.
+// sameKind returns an error if the measurements of the sides cannot be compared.
 func sameKind(sides []Side) error {
 	if len(sides) < 2 {
 		return errors.New("compare the runs: there is one only: name two or more")
@@ -140,7 +79,7 @@ func describe(s *Side) string {
 	return text + ": " + distinct(s.Runs, func(r *Result) string { return r.Verdict })
 }
 
-// distinct are the different values of runs, in alphabetical order.
+// distinct returns the different values of runs, in alphabetical order.
 func distinct(runs []Recorded, of func(*Result) string) string {
 	var values []string
 	for _, r := range runs {
@@ -152,8 +91,8 @@ func distinct(runs []Recorded, of func(*Result) string) string {
 
 func databaseOf(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }
 
-// inCommon are what the runs of a comparison should have in common: what is known of the
-// run, its scenario, and what the database reported.
+// inCommon returns the values that the runs of a comparison should have in common: of the run, of
+// its scenario, and of the database.
 func inCommon(r *Result) [3][]Setting {
 	accounts, expect := "", ""
 	if r.Load != nil {
@@ -169,8 +108,8 @@ func inCommon(r *Result) [3][]Setting {
 	}, r.Scenario, r.Settings}
 }
 
-// differences are the things that the sides do not have in common. The seed is meant to
-// differ, and the accounts are reported from the load.
+// differences returns the values that the sides do not have in common. The seed is left out, because
+// it should differ. The accounts come from the load.
 func differences(sides []Side) []Setting {
 	lines := []Setting{}
 	for i, missing := range []string{NotKnown, "default", "default"} {
@@ -193,8 +132,7 @@ func differences(sides []Side) []Setting {
 	return lines
 }
 
-// across reports what a thing is on each side, or nothing where it is the same on
-// all.
+// across returns a value of each side, or nothing if all sides have the same.
 func across(sides []Side, of func(*Result) string) string {
 	var values []string
 	for i := range sides {
@@ -206,7 +144,7 @@ func across(sides []Side, of func(*Result) string) string {
 	return strings.Join(values, " | ")
 }
 
-// comparedLatencies are those whose ratio is shown, by their keys and names.
+// comparedLatencies are the latencies whose ratio is shown, by key and name.
 var comparedLatencies = []struct{ key, name string }{{"mean", "mean"}, {"p50", "50 %"}, {"p99", "99 %"}, {"p999", "99.9 %"}, {stats.Maximum, "max"}}
 
 func samples(s *Side) []stats.Sample {
@@ -247,7 +185,7 @@ var comparedFigures = []struct {
 	{"all due: p99 ms", false, func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
 }
 
-// throughput has nothing known where there is none.
+// throughput returns the throughput; its values are unknown if there is none.
 func (d *Drive) throughput() Throughput {
 	if d.TPS == nil {
 		return Throughput{}
@@ -255,8 +193,8 @@ func (d *Drive) throughput() Throughput {
 	return *d.TPS
 }
 
-// meanOf is the mean over the runs of a side; it is not known unless it is known
-// of each. A count that is the same in all has no decimals.
+// meanOf returns the mean over the runs of a side. It is known only if the value of each run is.
+// A count that is the same in all runs has no decimals.
 func meanOf(s *Side, count bool, of func(*Drive) *float64) string {
 	sum := 0.0
 	for _, r := range s.Runs {

@@ -54,7 +54,7 @@ func TestCompare(t *testing.T) {
 	other.Result.Load.Accounts = 5000
 	other.Result.Scenario = []Setting{{Name: "update", Value: "rmw"}, {Name: "seed", Value: "7"}}
 	text := compared(t, side("a", recorded("a", "bank", "valid", about(1000)...)), side("b", other))
-	for _, want := range []string{"verdict: valid | invalid", "accounts: 1,000 | 5,000", "update: default | rmw", "2.0", "higher"} {
+	for _, want := range []string{"verdict           valid | invalid", "accounts          1,000 | 5,000", "update            default | rmw", "2.0", "higher"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the comparison has no %q:\n%s", want, text)
 		}
@@ -90,7 +90,7 @@ func TestCompareTables(t *testing.T) {
 	}
 	text := compared(t, side("a", run("1a", "1.1"), run("2a", "1.2")), side("b", run("b", "1.3")), side("c", recorded("c", "events", "valid", about(1000)...)))
 	_, times, found := strings.Cut(text, "\nTimes\n")
-	times, _, _ = strings.Cut(times, "\n\n")
+	times, _, _ = strings.Cut(times, "  One row a run")
 	var rows []string
 	for line := range strings.Lines(times) {
 		rows = append(rows, strings.Join(strings.Fields(line), " "))
@@ -151,7 +151,7 @@ func TestStarvedSideIsAWarning(t *testing.T) {
 	if err := d.WriteText(&out, 0); err != nil {
 		t.Fatal(err)
 	}
-	if want := "warning  B: the host was starved in other."; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "A: the host") {
+	if want := "warning           B: the host was starved in other."; !strings.Contains(out.String(), want) || strings.Contains(out.String(), "A: the host") {
 		t.Errorf("%q is not in\n%s", want, &out)
 	}
 }

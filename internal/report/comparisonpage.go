@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"stroppy/internal/stats"
 )
@@ -20,21 +21,14 @@ const (
 	mostPoints = 600
 )
 
-// ComparisonData is what the page of a comparison shows. The database is those of all
-// sides, the verdict the worst of all runs, and the facts are the sides.
+// ComparisonData is the result of two or more sides.
 type ComparisonData struct {
-	Head
-	Answer   []string           `json:"answer"`  // which side is faster, by how much and how surely: a sentence for each but the first
-	Differs  []Setting          `json:"differs"` // what the sides do not have in common
-	Table    PageTable          `json:"table"`
-	Tables   []PageTable        `json:"tables"` // the workload's own, the sides below each other
-	Ratios   []ComparisonRatio  `json:"ratios"`
-	Timeline ComparisonTimeline `json:"timeline"`
-	Runs     PageTable          `json:"runs"`
+	*Document
+	Ratios []ComparisonRatio
 }
 
-// ComparisonRatio is one measurement of one side against that of the first. What is
-// not known is null.
+// ComparisonRatio is one measurement of a side, divided by the same measurement of the first side.
+// An unknown value is null.
 type ComparisonRatio struct {
 	Against    string   `json:"against"` // such as B against A
 	Name       string   `json:"name"`
@@ -61,51 +55,87 @@ type ComparisonLine struct {
 	TPS   []*float64 `json:"tps"` // null where the run had no load phase
 }
 
-// WritePage writes a comparison as one HTML file that needs nothing else.
-func (d *ComparisonData) WritePage(w io.Writer) error {
-	sheet := Sheet{Title: d.Title, Data: d, Scripts: []string{"comparison.js"}}
-	if err := sheet.Write(w, func(w io.Writer) error { return d.WriteText(w, 0) }); err != nil {
-		return fmt.Errorf("write the page of the comparison: %w", err)
-	}
-	return nil
+// WriteText writes the comparison for people. Lines are wrapped at a width in columns; 0: no line
+// is broken.
+func (d *ComparisonData) WriteText(w io.Writer, width int) error {
+	return d.Document.WriteText(w, Options{Width: cmp.Or(width, Unwrapped), Detail: Full})
 }
 
-// Compare compares sides. dir is where the page will lie, from which the runs are linked,
-// and command repeats the comparison. It refuses runs of different workloads, and those
-// without a load phase.
+// mostWrong is how many invalid runs are shown with their findings.
+const mostWrong = 5
+
+// Compare compares sides. dir is the directory of the page, from which the runs are linked,
+// and command repeats the comparison. It returns an error for runs of different workloads, and
+// for runs without a load phase.
 func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 	if err := sameKind(sides); err != nil {
 		return nil, err
 	}
-	first := sides[0].Runs[0].Result
-	d := &ComparisonData{
-		Head:    NewHead(first.Workload, distinct(allRuns(sides), databaseOf), first.StartedAt, command, first.Stroppy),
-		Differs: differences(sides), Answer: []string{}, Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
-	}
-	d.Notes = comparisonNotes(sides)
-	d.Verdict, d.Reason = CombinedVerdict("run", allRuns(sides), func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
-	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
-	d.Table = NewPageTable("", "Means over the runs of each side.", []int{0}, "")
+	first, runs := sides[0].Runs[0].Result, allRuns(sides)
+	d := &ComparisonData{Document: NewDocument(first.Workload, distinct(runs, databaseOf), first.StartedAt, first.Stroppy), Ratios: []ComparisonRatio{}}
+	d.Notes, d.Answer = comparisonNotes(sides), []string{}
+	d.Subject = fmt.Sprintf("comparison of %s on %s", d.Workload, d.Database)
+	verdict, reason := CombinedVerdict("run", runs, func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
+	d.Judge(verdict, reason, fmt.Sprintf("comparison of %d sides, %s", len(sides), OrNotKnown(d.Workload)))
+	means := NewPageTable("", "Means over the runs of each side.", []int{0}, "")
+	var names []string
+	var facts []Setting
 	for i := range sides {
-		d.Table.Columns = append(d.Table.Columns, SideName(i))
-		d.Facts = append(d.Facts, Setting{Name: SideName(i), Value: describe(&sides[i])})
+		names = append(names, SideName(i))
+		facts = append(facts, Setting{Name: SideName(i), Value: describe(&sides[i])})
 	}
+	means.Columns = append(means.Columns, names...)
 	for _, f := range comparedFigures {
 		cells := []string{f.name}
 		for i := range sides {
 			cells = append(cells, meanOf(&sides[i], f.count, f.of))
 		}
-		d.Table.Add(cells...)
+		means.Add(cells...)
 	}
-	d.Tables = comparedTables(sides)
+	var figures []PageFigure
+	ratios := NewPageTable("", "95 % intervals, each by itself.", []int{0, 1, 3}, "", "measurement", "ratio (95 % interval)", "difference")
 	for i := 1; i < len(sides); i++ {
-		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i])))
+		figures = append(figures, d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i]))))
 	}
+	for _, r := range d.Ratios {
+		ratios.Add(r.Against, r.Name, r.Text, r.Difference)
+	}
+	d.Add(Section{ID: failedID, Title: "What is wrong", Checks: wrongRuns(runs, dir)})
+	d.Add(Section{ID: "sides", Title: "What was compared", Facts: facts})
+	d.Add(Section{ID: "differs", Title: "Not the same on all sides", Facts: differences(sides)})
+	if s := d.Section("differs"); len(s.Facts) > 0 {
+		s.Text = []string{fmt.Sprintf("Of %s. Read the ratios with that in mind.", strings.Join(names, " | "))}
+	}
+	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage})
+	d.Add(Section{ID: "ratios", Title: "Ratios", Chart: &Chart{"ratios", d.Ratios}, In: InPage,
+		Note: "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. Where the bar holds 1 no difference is shown, which does not prove that there is none."})
+	d.Add(Section{ID: "table", Title: "Side by side", Tables: []PageTable{means}})
+	d.Add(Section{ID: "tables", Title: "Of the workload", Tables: comparedTables(sides)})
+	d.Add(Section{ID: "ratios-text", Title: "Ratios", Tables: []PageTable{ratios}, In: InText | InMarkdown})
+	d.Add(Section{ID: "timeline", Title: "Over time", Chart: &Chart{"runs", comparisonTimeline(sides)}, In: InPage})
+	d.Add(Section{ID: "runs", Title: "Runs", Tables: []PageTable{runsTable(sides, dir)}, In: InPage})
+	d.Add(Section{ID: "again", Title: "To make it again", Command: command, In: InPage | InMarkdown})
 	return d, nil
 }
 
-// comparedTables are the tables that the workload adds to the report of each run, with a
-// row of each run for every row of one. Tables of the same title and columns are one.
+// wrongRuns returns the first findings of the invalid runs.
+func wrongRuns(runs []Recorded, dir string) (list []PageCheck) {
+	more := uint64(0)
+	for _, r := range runs {
+		found := r.Result.Findings(0)
+		switch {
+		case r.Result.Verdict != "invalid" || len(found) == 0:
+		case len(list) == mostWrong:
+			more++
+		default:
+			list = append(list, Violated(filepath.Base(r.Dir)+": "+found[0].Check, found[0].Detail, PageFrom(dir, r.Dir)))
+		}
+	}
+	return append(list, MoreViolated(more, "run")...)
+}
+
+// comparedTables returns the workload's own tables. Tables with the same title and columns become
+// one, with a row for each run.
 func comparedTables(sides []Side) []PageTable {
 	tables := []PageTable{}
 	var order [][]string // of the names of the rows of each table
@@ -146,8 +176,8 @@ func comparedTables(sides []Side) []PageTable {
 	return tables
 }
 
-// against adds the ratios of one side to the first.
-func (d *ComparisonData) against(side int, c stats.Comparison) {
+// against adds the ratios of a side to the first side, and returns the ratio of the throughput.
+func (d *ComparisonData) against(side int, c stats.Comparison) PageFigure {
 	d.Answer = append(d.Answer, answer(SideName(0), SideName(side), c))
 	names := SideName(side) + " against " + SideName(0)
 	f, ratio := Figure("Throughput, "+names, NotKnown, ""), c.TPS.Ratio
@@ -163,17 +193,17 @@ func (d *ComparisonData) against(side int, c stats.Comparison) {
 	if c.TPS.Detail != "" {
 		f.Below = append(f.Below, c.TPS.Detail)
 	}
-	d.Figures = append(d.Figures, f)
 	d.Ratios = append(d.Ratios, ratioRow(names, "throughput", c.TPS))
 	for _, l := range comparedLatencies {
 		if r, ok := c.Latency[l.key]; ok {
 			d.Ratios = append(d.Ratios, ratioRow(names, "latency "+l.name, r))
 		}
 	}
+	return f
 }
 
-// answer says in words which of two sides is faster, by how much, and how surely that is so;
-// and of the latency what is known.
+// answer returns in words which of two sides is faster, by how much and how surely, and how their
+// latencies differ.
 func answer(first, other string, c stats.Comparison) string {
 	interval := func(i stats.Interval) string { return fmt.Sprintf("95 %% interval %.3f to %.3f", i.Low, i.High) }
 	tps, text := c.TPS.Ratio, ""

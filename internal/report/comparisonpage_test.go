@@ -62,7 +62,7 @@ func comparisonPage(t *testing.T, sides []Side) []byte {
 	return out.Bytes()
 }
 
-// TestComparisonData holds the page's JSON.
+// TestComparison holds the page's JSON.
 func TestComparisonData(t *testing.T) {
 	for name, sides := range comparisons() {
 		if name != "hostile" {
@@ -74,7 +74,7 @@ func TestComparisonData(t *testing.T) {
 // TestComparisonPageSays: what is shown and what is not, and the worst verdict.
 func TestComparisonPageSays(t *testing.T) {
 	d := data(t, comparisons()["faster"], "")
-	if b, c := d.Figures[0], d.Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
+	if b, c := d.Section("figures").Figures[0], d.Section("figures").Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
 		t.Errorf("the measurements are %+v and %+v, the verdict %s", b, c, d.Verdict)
 	}
 	for _, r := range d.Ratios {
@@ -82,17 +82,17 @@ func TestComparisonPageSays(t *testing.T) {
 			t.Errorf("a difference is shown: %+v", r)
 		}
 	}
-	if len(d.Differs) != 2 || d.Differs[0].Name != "update" || d.Runs.Rows[0].Page != "./01-a/report.html" {
-		t.Errorf("not the same is %v; the first run is %+v", d.Differs, d.Runs.Rows[0])
+	if len(d.Section("differs").Facts) != 2 || d.Section("differs").Facts[0].Name != "update" || d.Section("runs").Tables[0].Rows[0].Page != "./01-a/report.html" {
+		t.Errorf("not the same is %v; the first run is %+v", d.Section("differs").Facts, d.Section("runs").Tables[0].Rows[0])
 	}
 	bad := data(t, comparisons()["invalid"], "")
-	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Differs[0].Name != "verdict" {
-		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Differs)
+	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Section("differs").Facts[0].Name != "verdict" {
+		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Section("differs").Facts)
 	}
-	if line := bad.Timeline.Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
+	if line := bad.Section("timeline").Chart.Data.(ComparisonTimeline).Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
 		t.Errorf("a run whose series ends early is drawn as %+v", line)
 	}
-	long := data(t, comparisons()["single"], "").Timeline
+	long := data(t, comparisons()["single"], "").Section("timeline").Chart.Data.(ComparisonTimeline)
 	if long.Bucket != 7 || len(long.At) > mostPoints || long.Note == "" {
 		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bucket, long.Note)
 	}
@@ -118,7 +118,7 @@ func TestComparisonInABrowser(t *testing.T) {
 	b := OpenBrowser(t)
 	for name, sides := range comparisons() {
 		text := comparisonPage(t, sides)
-		if n := bytes.Count(text, []byte("</script>")); n != 2+len(shared) {
+		if n := bytes.Count(text, []byte("</script>")); n != 3+len(shared) {
 			t.Errorf("%s: %d scripts end", name, n)
 		}
 		path := filepath.Join(t.TempDir(), name+".html")
@@ -151,7 +151,7 @@ func TestComparisonInABrowser(t *testing.T) {
 			}
 			marks := Ask(t, b, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".legend .u-marker")].map((e) => { const s = getComputedStyle(e); return s.backgroundColor + " " + s.backgroundImage; })`))
 			slices.Sort(marks)
-			if lines := len(want.Timeline.Lines); len(slices.Compact(marks)) < lines {
+			if lines := len(want.Section("timeline").Chart.Data.(ComparisonTimeline).Lines); len(slices.Compact(marks)) < lines {
 				t.Errorf("%s: the marks of %d lines are %v", where, lines, marks)
 			}
 			b.Picture(t, "comparison-"+name+"-"+view.name)

@@ -15,8 +15,8 @@ func (d *Drive) modeText() string {
 	return joined(append([]string{d.phaseText()}, labelled("mode ", clean(d.Style["mode"]))...)...)
 }
 
-// countLines are the counts that stand below the figures in the short text: failed tries, errors by
-// class, why counts differ, and what the end state says of transactions in doubt.
+// countLines returns the counts below the figures of the short text: failed tries, errors by class,
+// why counts differ, and how the end state resolved transactions in doubt.
 func countLines(r *Result) (list []Setting) {
 	d := r.Drive
 	switch {
@@ -26,13 +26,7 @@ func countLines(r *Result) (list []Setting) {
 		tries := joined(Group(d.Conflicts), retriesText(d.Retries), reconnectsText(d.Reconnects), d.noErrors())
 		list = append(list, Setting{"Conflicts", tries})
 	}
-	more := []Setting{{"Errors", d.errorsText()}, {"Counts", d.countsText()}, {"In doubt", r.Resolved.text()}}
-	for _, s := range more {
-		if s.Value != "" {
-			list = append(list, s)
-		}
-	}
-	return list
+	return append(list, present(Setting{"Errors", d.errorsText()}, Setting{"Counts", d.countsText()}, Setting{"In doubt", r.Resolved.text()})...)
 }
 
 func retriesText(n uint64) string {
@@ -57,7 +51,7 @@ func (d *Drive) noErrors() string {
 }
 
 // errorsText counts the failed tries by class, and in each class by the database's codes; empty if
-// there was none. A time-out is a try that was aborted: see db.Class.
+// there was none. A time-out counts as an aborted try: see db.Class.
 func (d *Drive) errorsText() string {
 	type class struct {
 		name  string
@@ -109,8 +103,8 @@ func errorClass(name string) string {
 	}[name], name)
 }
 
-// countsText explains why the counts of a report differ: what committed in the measured time, the
-// writes among them, and what the recording has, which the checks count. Empty if they do not differ, or that is not known.
+// countsText explains why the counts of a report differ. The measurements count the measured time,
+// and the checks count the recording. It is empty if the counts do not differ or are not known.
 func (d *Drive) countsText() string {
 	var parts []string
 	if w := d.Writes; w != nil && *w != d.Committed {
@@ -134,7 +128,7 @@ func (d *Drive) countsText() string {
 	return joined(parts...)
 }
 
-// text says what the end state decided; empty if nothing.
+// text returns how the end state resolved transactions in doubt; empty if there were none.
 func (r *Resolved) text() string {
 	if r == nil || r.Unknown == 0 {
 		return ""
@@ -144,4 +138,9 @@ func (r *Resolved) text() string {
 		text += fmt.Sprintf(", %s still unknown", Group(open))
 	}
 	return text + ", by the " + clean(cmp.Or(r.By, "end state"))
+}
+
+// present returns the settings that have a value.
+func present(list ...Setting) []Setting {
+	return slices.DeleteFunc(list, func(s Setting) bool { return s.Value == "" })
 }

@@ -49,7 +49,7 @@ type Build struct {
 	Go        string `json:"go,omitempty"`
 }
 
-// Text is one line about the machine; other is what is known without e.
+// Text returns one line about the machine, or other if e is nil.
 func (e *Environment) Text(other string) string {
 	if e == nil {
 		return other
@@ -86,7 +86,7 @@ func (e *Environment) system() string {
 	return joinedBy(", ", e.System, kernel)
 }
 
-// limitText says what a container allows, where it is less than the machine has.
+// limitText returns the limits of a container that are below those of the machine.
 func (e *Environment) limitText() string {
 	var limits []string
 	if e.CPULimit > 0 {
@@ -116,7 +116,7 @@ func (s *Storage) text() string {
 	return text
 }
 
-// text is one line about the build; other is what is known without e.
+// text returns one line about the build, or other if nothing is known of it.
 func (b *Build) text(other string) string {
 	commit := ""
 	if b.Commit != "" {
@@ -167,7 +167,7 @@ func countedOr(n int, noun string) string {
 	return Counted(uint64(n), noun)
 }
 
-// joinedBy joins what is not empty.
+// joinedBy joins the parts that are not empty.
 func joinedBy(with string, parts ...string) string {
 	text := ""
 	for _, p := range parts {
@@ -179,7 +179,7 @@ func joinedBy(with string, parts ...string) string {
 	return text
 }
 
-// hostTables show what the clients' machine did during the load phase; none if it was not sampled.
+// hostTables describe the clients' machine during the load phase; none if it was not sampled.
 func hostTables(r *Result) []PageTable {
 	h := r.Host
 	if h == nil {

@@ -40,3 +40,8 @@ func golden(t *testing.T, name string, data any, null ...string) {
 		}
 	}
 }
+
+// NewPageData returns the charts over the time of a run.
+func NewPageData(in Input) *RunCharts {
+	return RunDocument(in).Section("timeline").Chart.Data.(*RunCharts)
+}

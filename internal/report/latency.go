@@ -33,7 +33,7 @@ type measurement struct {
 
 func (m measurement) text() string { return LatencyText(m.value) }
 
-// of is the measurement of a key; nil where it is not known.
+// of returns the measurement of a key; nil if it is not known.
 func (l *Latency) of(key string) *float64 {
 	if l == nil {
 		return nil
@@ -46,7 +46,7 @@ func (l *Latency) of(key string) *float64 {
 	return nil
 }
 
-// cells are a name and the measurements as write has them.
+// cells returns a name and the measurements as write formats them.
 func (l *Latency) cells(name string, write func(measurement) string) []string {
 	if l == nil {
 		return []string{name, NotKnown, none, none, none, none, none, none}
@@ -58,8 +58,8 @@ func (l *Latency) cells(name string, write func(measurement) string) []string {
 	return cells
 }
 
-// lost counts what was due and was neither committed nor refused by a rule of the
-// workload, and what was due in all.
+// lost counts the due transactions that neither committed nor were rejected by a rule of the
+// workload, and all due transactions.
 func (d *Drive) lost() (lost, due uint64) {
 	lost = d.Aborted + d.Unknown + d.Backlog + d.Shed
 	return lost, lost + d.Committed + d.Rejected.total()
@@ -74,7 +74,7 @@ func (d *Drive) committedText(m measurement) string {
 	return m.text()
 }
 
-// outcomeCells are the measurements of one outcome, and say which are lower bounds.
+// outcomeCells returns the measurements of one outcome, with a mark at lower bounds.
 func (d *Drive) outcomeCells(name string) []string {
 	if name != allDue {
 		return d.Outcomes[name].cells(name, measurement.text)
@@ -87,7 +87,7 @@ func (d *Drive) outcomeCells(name string) []string {
 	})
 }
 
-// lackingText says what the measurements of the committed transactions leave out.
+// lackingText describes the due transactions that the measurements leave out.
 func (d *Drive) lackingText() string {
 	lost, due := d.lost()
 	if lost == 0 || d.Outcomes[allDue] == nil {
@@ -110,7 +110,7 @@ func (d *Drive) lackingText() string {
 	return text + "."
 }
 
-// kindsTable has a row for each kind of transaction, that with most of them first.
+// kindsTable returns a row for each kind of transaction, the most frequent kind first.
 func (d *Drive) kindsTable(columns []string) PageTable {
 	t := NewPageTable("By kind of transaction", "Of committed transactions, since due, in milliseconds. The share is of all that committed.",
 		[]int{0}, append([]string{"kind", "committed", "share", "per second"}, columns[1:]...)...)

@@ -54,7 +54,7 @@ func TestPageInABrowser(t *testing.T) {
 			if s.Wide > 0 {
 				t.Errorf("%s: the page is %d pixels wider than the window", where, s.Wide)
 			}
-			if want := NewPageData(in); s.Title != want.Title || !strings.EqualFold(s.Verdict, want.Verdict) {
+			if want := RunDocument(in); s.Title != want.Title || !strings.EqualFold(s.Verdict, want.Verdict) {
 				t.Errorf("%s: the title is %q and the verdict %q", where, s.Title, s.Verdict)
 			}
 			if strings.Contains(s.Text, "[object") || strings.Contains(s.Text, "undefined") || strings.Contains(s.Text, "NaN") {
@@ -197,7 +197,7 @@ func TestLivePageFollows(t *testing.T) {
 		}
 		if r.URL.Path == "/"+LiveData {
 			asked++
-			_ = json.NewEncoder(w).Encode(NewPageData(in))
+			_ = json.NewEncoder(w).Encode(RunDocument(in))
 			return
 		}
 		in.Seconds = in.Seconds[:60]

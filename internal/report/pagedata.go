@@ -13,43 +13,20 @@ import (
 	"stroppy/internal/stats"
 )
 
-// PageData is what the page of a run shows. A live page is given a new one each second.
-type PageData struct {
-	Head
-	Live     bool          `json:"live"`
-	Timeline *PageTimeline `json:"timeline"` // null where there is none
-	// Acknowledged is absent where one node acknowledged all writes, or that is not known.
-	Acknowledged *PageAcknowledged `json:"acknowledged,omitempty"`
-	Server       *PageServer       `json:"server,omitempty"` // absent where the database measures nothing
-	Histogram    *PageHistogram    `json:"histogram"`
-	Around       *PageAround       `json:"around"` // null without faults; the next two are null where they are not known
-	Kinds        *PageKinds        `json:"kinds"`
-	Heat         *PageHeat         `json:"heat"`
-	Latency      []PageTable       `json:"latency"`
-	Outcomes     []PageTable       `json:"outcomes"`
-	Cause        *PageCause        `json:"cause,omitempty"` // of an invalid verdict; absent of others
-	Failed       []PageCheck       `json:"failed"`          // the checks by which the verdict is invalid, and the one of the cause
-	Checks       []PageCheck       `json:"checks"`          // the others
-	// Objectives are the limits that the run was given, and their status is what they come
-	// to together: met, missed or unknown; empty where there are none.
-	Objectives       []Objective `json:"objectives"`
-	ObjectivesStatus string      `json:"objectives_status"`
-	Faults           []PageTable `json:"faults"`
-	Cost             []PageTable `json:"cost"`
-	Study            []PageTable `json:"study"`   // as the Stroppy study prints them
-	Details          []PageTable `json:"details"` // configuration
-}
-
-// PageCheck is what a check found.
+// PageCheck is a check, an objective, or a run of several, and what was found.
 type PageCheck struct {
-	Name     string        `json:"name"`
-	Status   string        `json:"status"`
-	Shown    string        `json:"shown"`    // the status in words, as the level that it is about
-	Required bool          `json:"required"` // the verdict counts it
-	Detail   string        `json:"detail"`
-	Findings []PageFinding `json:"findings"` // of an invalid check: what Detail says, with its evidence
-	Rest     string        `json:"rest"`     // how many violations there are in all, and where; empty: that is not known
-	Witness  []string      `json:"witness"`
+	Name      string        `json:"name"`
+	Status    string        `json:"status"`
+	Shown     string        `json:"shown"`            // the status in words, as the level that it is about
+	Required  bool          `json:"required"`         // the verdict counts it
+	Beside    string        `json:"beside,omitempty"` // the status: whether the verdict counts it
+	Detail    string        `json:"detail"`
+	Findings  []PageFinding `json:"findings"`             // of an invalid check: what Detail says, with its evidence
+	Rest      string        `json:"rest"`                 // how many violations there are in all, and where; empty: that is not known
+	WitnessOf string        `json:"witness_of,omitempty"` // the check whose violation the transactions show, if it is another
+	Witness   []string      `json:"witness"`
+	Page      string        `json:"page,omitempty"`    // the address of the run's page, beside this one
+	Command   string        `json:"command,omitempty"` // shows the run's report
 }
 
 // PageFinding is one violation: a sentence first, then why it is one, edge by edge, and a
@@ -62,7 +39,7 @@ type PageFinding struct {
 	File    string   `json:"file"`    // of the drawing, in the run's directory
 }
 
-// FirstFinding is what a check found first.
+// FirstFinding is the first finding of a check.
 type FirstFinding struct {
 	Check   string   `json:"check"`
 	Detail  string   `json:"detail"`
@@ -70,8 +47,8 @@ type FirstFinding struct {
 	Witness []string `json:"witness"`         // the first transactions, by their ids
 }
 
-// Findings are those of the checks by which the verdict is invalid, each with so many
-// transactions at most.
+// Findings returns the first finding of each check that makes the verdict invalid, with at most
+// so many transactions each.
 func (r *Result) Findings(witness int) (list []FirstFinding) {
 	for _, c := range byWeight(r.Checks) {
 		if !c.Required || c.Status != "invalid" {
@@ -90,7 +67,7 @@ func (r *Result) Findings(witness int) (list []FirstFinding) {
 	return list
 }
 
-// FirstText returns what a check found first, or else what it came to.
+// FirstText returns the first finding of a check, or its detail if it has none.
 func (c *Check) FirstText() string {
 	if len(c.Findings) > 0 {
 		return c.Findings[0].Text
@@ -104,71 +81,139 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Input is what a page is made from.
+// Input holds the data of the document of a run.
 type Input struct {
 	Result    *Result
 	Seconds   []stats.Second
 	Resources []Resource
 	Server    []ServerRow
 	Plots     Plots
-	Live      bool // the run is still going on: the page asks for LiveData each second
+	Live      bool   // the run is still going on: the page asks for LiveData each second
+	Dir       string // the run's directory as a command takes it; empty: not known
+
+	Now   []PageFigure // of a live run: what it does now, before its figures
+	SoFar []PageTable  // of a live run: what became of the transactions until now
 }
 
 // LiveData is the address, beside that of a live page, at which it asks for its
-// data: PageData as JSON.
+// data: a Document as JSON.
 const LiveData = "data.json"
 
 // PageName is the page's name in the run's directory.
 const PageName = "report.html"
 
-// runScripts are those of the page of a run.
-var runScripts = []string{"server.js", "plots.js", "page.js"}
-
 // Page writes a run as one HTML file that needs nothing else: it opens without a
 // network. It is a function of the input alone.
-func Page(w io.Writer, in Input) error { return NewPageData(in).Write(w, in.Result) }
+func Page(w io.Writer, in Input) error { return RunDocument(in).WritePage(w) }
 
-// Write writes the page of a result that shows the data.
-func (d *PageData) Write(w io.Writer, r *Result) error {
-	sheet := Sheet{Title: d.Title, Data: d, Live: d.Live, Scripts: runScripts}
-	if err := sheet.Write(w, func(w io.Writer) error { return d.text(w, r, Options{Detail: Full}) }); err != nil {
-		return fmt.Errorf("write the page of the run: %w", err)
-	}
-	return nil
+// RunCharts are the charts over the time of a run.
+type RunCharts struct {
+	Timeline     *PageTimeline     `json:"timeline"`
+	Acknowledged *PageAcknowledged `json:"acknowledged,omitempty"` // nil: one node acknowledged all writes, or that is not known
+	Around       *PageAround       `json:"around"`                 // null without faults; the next two are null if they are not known
+	Kinds        *PageKinds        `json:"kinds"`
+	Heat         *PageHeat         `json:"heat"`
 }
 
-// NewPageData puts a run into the form of the page.
-func NewPageData(in Input) *PageData {
+// The sections that a text treats differently from others.
+const (
+	failedID = "failed"
+	checksID = "checks"
+)
+
+// RunDocument returns the document of a run.
+func RunDocument(in Input) *Document {
 	r := in.Result
-	d := &PageData{
-		Head: NewHead(r.Workload, judgedOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
-		Timeline: timeline(in), Acknowledged: pageAcknowledged(r), Server: pageServer(in), Histogram: histogram(r.Drive),
-		Around: pageAround(in), Kinds: pageKinds(in.Plots.Kinds, in.whole()), Heat: pageHeat(in.Plots, in.whole()),
-		Latency: []PageTable{}, Outcomes: []PageTable{}, Failed: []PageCheck{}, Checks: []PageCheck{},
-		Objectives: append([]Objective{}, r.Objectives...), ObjectivesStatus: r.ObjectivesStatus(),
-		Faults: append(append(faultTables(r, in.Live), acknowledgedTables(r)...), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
+	d := NewDocument(r.Workload, judgedOf(r), r.StartedAt, r.Stroppy)
+	d.Subject = strings.TrimSpace(r.Workload + " on " + d.Database)
+	d.Foot += " The run's directory holds the same as data: result.json, series.csv and history/."
+	d.Live, d.Objectives, d.Cause, d.Notes = in.Live, r.ObjectivesStatus(), r.pageCause(), notes(r, in.Live)
+	d.Judge(r.Verdict, r.Reason, OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
+	if in.Live {
+		d.Judge("running", "The run is going on. Nothing is decided before its end.", OrNotKnown(d.Workload)+" on "+OrNotKnown(d.Database))
 	}
-	if r.Drive != nil {
-		d.Latency, d.Outcomes = latencyTables(r.Drive, in.Live), outcomeTables(r.Drive)
+	failed, others := r.pageChecks()
+	d.Add(Section{ID: failedID, Title: "What is wrong", Checks: failed, Facts: r.violationsFile(in.Dir), In: InPage | InText | InMarkdown})
+	d.measured(in)
+	rest := Section{ID: checksID, Title: "Checks", Checks: others}
+	switch {
+	case len(failed) > 0:
+		rest.Title = "Other checks"
+	case len(others) == 0 && in.Live:
+		rest.Text = []string{"They are made after the load phase."}
+	case len(others) == 0:
+		rest.Text = []string{"None was made."}
 	}
-	d.Cause = r.pageCause()
-	for _, c := range pageChecks(slices.DeleteFunc(slices.Clone(r.Checks), r.unasked)) {
-		c.Rest = r.Violations.rest(c.Name)
-		if c.Status == "invalid" && (c.Required || r.Cause != nil && r.Cause.Check == c.Name) {
-			d.Failed = append(d.Failed, c)
-		} else {
-			d.Checks = append(d.Checks, c)
+	d.Add(rest)
+	d.Add(Section{ID: "objectives", Title: "Objectives", Checks: objectiveChecks(r.Objectives)})
+	d.Add(Section{ID: "faults", Title: "Faults", Tables: faultTables(r, in.Live), In: InPage})
+	d.Add(Section{ID: "faults-text", Title: "Faults", Tables: faultLines(r, in.Live), In: InText})
+	d.Add(Section{ID: "servers", Tables: append(acknowledgedTables(r), eventTables(r)...), In: InPage | InFull})
+	if !in.Live { // they are known at the end
+		study := Section{ID: "study", Title: "For a paper", Tables: studyTables(r), In: InPage | InFull}
+		if r.Study {
+			study.In = InPage
+		}
+		d.Add(study)
+		if r.Drive != nil || r.Client != nil {
+			d.Add(Section{ID: "cost", Title: "Cost", Tables: costTables(r), In: InPage | InFull})
 		}
 	}
-	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r, in.Live), facts(r, in.Live)
-	if in.Live {
-		d.Verdict, d.Reason = "running", "The run is going on. Nothing is decided before its end."
+	run := facts(r, in.Live)
+	d.Add(Section{ID: "what", Title: "What was run", Facts: run, Command: r.Command, In: InPage})
+	var settings []string
+	for _, s := range r.Settings {
+		settings = append(settings, s.Name+" = "+s.Value)
 	}
-	d.Title = strings.TrimSpace(fmt.Sprintf("%s: %s on %s", Capital(cmp.Or(d.Verdict, "unknown")), OrNotKnown(d.Workload), OrNotKnown(d.Database)))
+	known := slices.DeleteFunc(slices.Clone(run), func(f Setting) bool { return strings.HasPrefix(f.Value, NotKnown) })
+	d.Add(Section{ID: "what-text", Title: "What was run", Facts: append(known, present(Setting{"Settings", joined(settings...)})...), In: InFull})
+	d.Add(Section{ID: "details", Title: "Configuration", Folded: "Show all settings", Tables: detailTables(r), In: InPage})
 	return d
 }
 
-// claimText says what the database claims; empty where that is not known.
+// measured adds what was measured of a run.
+func (d *Document) measured(in Input) {
+	r := in.Result
+	figures := append(slices.Clone(in.Now), figures(r, in.Live)...)
+	d.Add(Section{ID: "figures", Title: "Measurements", Figures: figures, In: InPage | InFull | InMarkdown})
+	if r.Drive != nil {
+		brief := []Setting{{"Load phase", r.Drive.modeText()}}
+		for i := range figures {
+			brief = append(brief, figures[i].fact())
+		}
+		d.Add(Section{ID: "measured", Facts: append(brief, countLines(r)...), In: InShort})
+	}
+	time := Section{ID: "timeline", Title: "Over time", In: InPage}
+	charts := &RunCharts{timeline(in), pageAcknowledged(r), pageAround(in), pageKinds(in.Plots.Kinds, in.whole()), pageHeat(in.Plots, in.whole())}
+	if charts.Timeline != nil {
+		time.Chart = &Chart{"timeline", charts}
+	} else if !in.Live {
+		time.Text = []string{NotKnown}
+	}
+	d.Add(time)
+	if server := pageServer(in); server != nil && charts.Timeline != nil {
+		d.Add(Section{ID: "server", Title: "The server's side", Chart: &Chart{"server", server}, In: InPage})
+	}
+	if r.Drive == nil {
+		return
+	}
+	tables := latencyTables(r.Drive, in.Live)
+	latency := Section{ID: "latency", Title: "Latency", In: InPage}
+	if h := histogram(r.Drive); h != nil {
+		latency.Chart = &Chart{"histogram", h}
+	} else if len(tables) > 0 {
+		latency.Text = []string{"The distribution is not known."}
+	}
+	d.Add(latency)
+	d.Add(Section{ID: "percentiles", Tables: tables, In: InPage | InFull})
+	outcomes := in.SoFar
+	if outcomes == nil {
+		outcomes = outcomeTables(r.Drive)
+	}
+	d.Add(Section{ID: "outcomes", Title: "Outcomes", Tables: outcomes, In: InPage | InFull})
+}
+
+// claimText returns the level that the database claims, with its source; empty if it is not known.
 func (r *Result) claimText() string {
 	c := r.Claim
 	if c == nil {
@@ -177,16 +222,8 @@ func (r *Result) claimText() string {
 	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, strings.Replace(c.Level, "unknown", "nothing", 1), c.Source)
 }
 
-// unchecked is said where there is no check.
-func (d *PageData) unchecked() string {
-	if d.Live {
-		return "They are made after the load phase."
-	}
-	return "None was made."
-}
-
-// facts say what was run. What cannot be of this run is left out, and of one that goes on
-// what is not known yet.
+// facts describe the run. They leave out values that do not apply, and, during the run, values
+// that are not known yet.
 func facts(r *Result, live bool) []Setting {
 	d, load, claim := cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{}), cmp.Or(r.Claim, &Claim{})
 	cluster, expect, phase := NotKnown+": stroppy did not start the database", claim.Expect, "there was no load phase"
@@ -226,7 +263,7 @@ func facts(r *Result, live bool) []Setting {
 	return list
 }
 
-// footprintText says what the database keeps.
+// footprintText returns how many bytes the database keeps.
 func footprintText(r *Result) string {
 	text := textOr("", r.FootprintBytes, bytesText)
 	if each, n := r.FootprintPerTransfer, r.FootprintTransfers; text != "" && each != nil && n != nil {
@@ -276,8 +313,7 @@ func settingOf(settings []Setting, name string) string {
 	return ""
 }
 
-// faultsText counts the faults; empty where none was to be injected into a database of this
-// process.
+// faultsText counts the faults; empty for an embedded database without faults.
 func faultsText(r *Result) string {
 	faults := r.Faults
 	if len(faults) == 0 && r.Embedded {
@@ -298,7 +334,7 @@ func faultsText(r *Result) string {
 // shares are the settings that say how often there is something to check.
 var shares = map[string]string{"no-lost-update": "modify-share", "scans": "scan-share"}
 
-// unasked says that a check had nothing to check because the run was to have none of it.
+// unasked reports whether the settings of the run left a check without transactions.
 func (r *Result) unasked(c Check) bool {
 	return c.Status == notApplicable && settingOf(r.Scenario, shares[c.Name]) == "0"
 }
@@ -317,15 +353,49 @@ func byWeight(checks []Check) []Check {
 	return slices.SortedStableFunc(slices.Values(checks), func(a, b Check) int { return order(a) - order(b) })
 }
 
-func pageChecks(checks []Check) []PageCheck {
-	list := []PageCheck{}
-	for _, c := range byWeight(checks) {
-		list = append(list, pageCheck(c))
+// pageChecks returns the checks by which the verdict is invalid, with the one that explains them,
+// and the others.
+func (r *Result) pageChecks() (failed, others []PageCheck) {
+	for _, c := range byWeight(r.Checks) {
+		if r.unasked(c) {
+			continue
+		}
+		p := pageCheck(c)
+		p.Rest = r.Violations.rest(c.Name)
+		if c.Status == "invalid" && (c.Required || r.Cause != nil && r.Cause.Check == c.Name) {
+			failed = append(failed, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return failed, others
+}
+
+// objectiveChecks returns the objectives in the form of checks.
+func objectiveChecks(objectives []Objective) (list []PageCheck) {
+	for _, o := range objectives {
+		list = append(list, PageCheck{Name: o.Name, Status: o.Status, Shown: Capital(o.Status), Required: true, Detail: o.Detail})
 	}
 	return list
 }
 
-// levels are what the checks of a whole level decide.
+// violationsFile names the file that has all violations of the run in a directory.
+func (r *Result) violationsFile(dir string) []Setting {
+	v, more := r.Violations, ""
+	if v == nil {
+		return nil
+	}
+	if v.More > 0 {
+		more = fmt.Sprintf(" and %s more that are not in it", Group(v.More))
+	}
+	return []Setting{{"All of it", fmt.Sprintf("%s, %s%s; `stroppy history %s ID` shows a transaction",
+		v.File, Counted(v.Lines, "line"), more, cmp.Or(dir, runDir))}}
+}
+
+// runDir stands in commands for a directory that is not known.
+const runDir = "RUN_DIR"
+
+// levels are the levels that a check decides as a whole, by the name of the check.
 var levels = map[string]string{"serializable": "serializable", "strict": "strictly serializable"}
 
 // shortStatus is the status of a check that is for information, in a narrow column.
@@ -340,6 +410,12 @@ func pageCheck(c Check) PageCheck {
 	p := PageCheck{
 		Name: c.Name, Status: c.Status, Shown: Capital(c.Status), Required: c.Required, Detail: c.Detail,
 		Findings: []PageFinding{}, Witness: append([]string{}, c.Witness...),
+	}
+	switch {
+	case c.Required:
+		p.Beside = "required"
+	case c.Status == "valid" || c.Status == "unknown":
+		p.Beside = "for information"
 	}
 	if c.Status != "invalid" {
 		return p

@@ -369,9 +369,7 @@ func TestNarrow(t *testing.T) {
 	for name, table := range map[string]PageTable{"kinds": kinds, "errors": reported} {
 		for width, least := range map[int]int{80: 60, 400: 0} {
 			var out strings.Builder
-			if err := table.WriteText(&out, width); err != nil {
-				t.Fatal(err)
-			}
+			table.write(&out, width, nil)
 			longest, text := 0, out.String()
 			for line := range strings.Lines(text) {
 				longest = max(longest, utf8.RuneCountInString(strings.TrimRight(line, "\n")))
@@ -406,7 +404,7 @@ func TestNarrow(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "(Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd") {
 			t.Errorf("the head is\n%s", &out)
 		}
-		if d := NewPageData(Input{Result: r}); d.Database != "PostgreSQL 15.18 (Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd" || !strings.Contains(d.Title, "by Patroni") {
+		if d := RunDocument(Input{Result: r}); d.Database != "PostgreSQL 15.18 (Debian 15.18-0+deb12u1), fail-over by Patroni 3.0.2 with 1 etcd" || !strings.Contains(d.Title, "by Patroni") {
 			t.Errorf("the page is of %q and its title %q", d.Database, d.Title)
 		}
 	}
@@ -429,7 +427,7 @@ func TestCauseBesideWhatFails(t *testing.T) {
 		}
 		r.Checks = Checks(results, speaker)
 		failed := []string{}
-		for _, c := range NewPageData(Input{Result: r}).Failed {
+		for _, c := range RunDocument(Input{Result: r}).Section(failedID).Checks {
 			failed = append(failed, c.Name)
 		}
 		if !slices.Equal(failed, want) {

@@ -58,7 +58,7 @@ func TestSweepPageInABrowser(t *testing.T) {
 	b := report.OpenBrowser(t)
 	for name, book := range books(t) {
 		path := page(t, name, book)
-		want, err := sweep.NewPageData(book, "", "")
+		want, err := sweep.NewDocument(book, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestUnasked(t *testing.T) {
 		if err := Text(&text, r, Options{Detail: Full}); err != nil {
 			t.Fatal(err)
 		}
-		checks, err := json.Marshal(NewPageData(Input{Result: r}).Checks)
+		checks, err := json.Marshal(RunDocument(Input{Result: r}).Section(checksID).Checks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,13 +69,13 @@ func TestNotKnownYet(t *testing.T) {
 		if !measured {
 			r.Drive.Latency, r.Drive.TPS = nil, nil
 		}
-		d := NewPageData(Input{Result: r, Live: true})
-		shown, err := json.Marshal([]any{d.Figures, d.Latency, d.Faults})
+		d := RunDocument(Input{Result: r, Live: true})
+		shown, err := json.Marshal([]any{d.Section("figures").Figures, d.Section("percentiles").Tables, d.Section("faults").Tables})
 		if err != nil || bytes.Contains(shown, []byte(NotKnown)) {
 			t.Errorf("while it runs it shows %s, %v", shown, err)
 		}
-		if measured != (len(d.Latency) > 0) || !measured && len(d.Figures) != 1 {
-			t.Errorf("measured %v: %+v, %+v", measured, d.Figures, d.Latency)
+		if measured != (len(d.Section("percentiles").Tables) > 0) || !measured && len(d.Section("figures").Figures) != 1 {
+			t.Errorf("measured %v: %+v, %+v", measured, d.Section("figures").Figures, d.Section("percentiles").Tables)
 		}
 	}
 }

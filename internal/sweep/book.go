@@ -120,11 +120,11 @@ func (b *Book) Save(dir string) error {
 	if b.Points == nil {
 		b.Points = []Point{}
 	}
-	d, err := NewPageData(b, dir, "")
+	spec, err := Parse(b.Over)
 	if err != nil {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}
-	b.Conclusions = d.conclusions
+	b.Conclusions = &summarize(spec.Axis, shown(b.Points, spec.Axis)).Conclusions
 	if err := report.WriteJSON(dir, FileName, b); err != nil {
 		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}

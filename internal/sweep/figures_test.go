@@ -60,12 +60,12 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 		{Check: "ledger", Detail: "Account 7 is off.", Found: 1234, Witness: []string{"1-0-7", "1-0-9"}},
 	}
 	inOrder(t, written(t, b, 100), "INVALID  bank on PostgreSQL", "1 of 5 steps: clients 8", "What is wrong", "clients 8: total", "10 was lost.",
-		"Checks that found other violations: ledger (1,234).", "Transactions (ledger): 1-0-7, 1-0-9", "`stroppy report runs/a/08-clients`", "Invalid: clients 8", "efficiency")
+		"Checks that found other violations: ledger (1,234).", "transactions (ledger): 1-0-7, 1-0-9", "All of it: stroppy report runs/a/08-clients", "Invalid: clients 8", "efficiency")
 	d := data(t, b)
-	if len(d.Failed) != 1 || d.FailedMore != "" {
+	if len(d.Failed) != 1 {
 		t.Fatalf("what is wrong is %+v", d.Failed)
 	}
-	if f := d.Failed[0]; f.Check != "total" || f.Page != "./08-clients/report.html" || f.Command != "stroppy report runs/curve/08-clients" || f.WitnessOf != "ledger" {
+	if f := d.Failed[0]; f.Name != "clients 8: total" || f.Page != "./08-clients/report.html" || f.Command != "stroppy report runs/curve/08-clients" || f.WitnessOf != "ledger" {
 		t.Errorf("what is wrong is %+v", f)
 	}
 	// Of many steps the first are shown, and the others counted; of an old file nothing is known.
@@ -73,8 +73,8 @@ func TestWhatIsWrongComesFirst(t *testing.T) {
 		b.Points = append(b.Points, Point{Value: float64(20 + n), Dir: fmt.Sprintf("x; rm %d", n), Verdict: "invalid"})
 	}
 	d = data(t, b)
-	if len(d.Failed) != mostFailed || !strings.HasPrefix(d.FailedMore, "5 steps more") || d.Failed[1].Command != "" || d.Failed[1].Text == "" {
-		t.Errorf("of ten invalid steps it has %+v, %s", d.Failed, d.FailedMore)
+	if len(d.Failed) != mostFailed+1 || d.Failed[mostFailed].Name != "5 steps more" || d.Failed[1].Command != "" || d.Failed[1].Detail == "" {
+		t.Errorf("of ten invalid steps it has %+v", d.Failed)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTextFitsTheTerminal(t *testing.T) {
 					t.Errorf("%s: %d columns of %d: %s", name, n, columns, line)
 				}
 			}
-			if out := strings.Contains(strings.Join(strings.Fields(text), " "), "Left out, for want of room"); name == "clients" && out != (columns == 80) {
+			if out := strings.Contains(strings.Join(strings.Fields(text), " "), "has no room for these columns"); name == "clients" && out != (columns == 80) {
 				t.Errorf("%s: in %d columns:\n%s", name, columns, text)
 			}
 		}
@@ -121,11 +121,13 @@ func TestEnvironmentIsShown(t *testing.T) {
 	b := books()["clients"]
 	b.Environment = &report.Environment{Processor: "Elm 7", Cores: 4, Threads: 4, Governor: "performance", Kernel: "6.1", Servers: report.OnThisMachine, Build: report.Build{Version: "v2", Commit: "abc"}}
 	d := data(t, b)
-	if f := d.Facts[len(d.Facts)-1]; f.Name != "Machine" || !strings.HasPrefix(f.Value, "Elm 7 · 4 cores") {
+	what, machine := d.Section("what").Facts, d.Section("details").Tables
+	if f := what[len(what)-1]; f.Name != "Machine" || !strings.HasPrefix(f.Value, "Elm 7 · 4 cores") {
 		t.Errorf("the machine is %+v", f)
 	}
-	inOrder(t, d.Environment[0].AsMarkdown(), "Elm 7", "performance", "6.1", report.OnThisMachine, "v2 · commit abc")
-	if d := data(t, books()["clients"]); len(d.Environment) != 0 || !strings.Contains(d.Facts[len(d.Facts)-1].Value, "2 processors") {
-		t.Errorf("without an environment there is %+v", d.Environment)
+	inOrder(t, machine[0].AsMarkdown(), "Elm 7", "performance", "6.1", report.OnThisMachine, "v2 · commit abc")
+	d = data(t, books()["clients"])
+	if what := d.Section("what").Facts; len(d.Section("details").Tables) != 0 || !strings.Contains(what[len(what)-1].Value, "2 processors") {
+		t.Errorf("without an environment there is %+v", what)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,16 +16,13 @@ import (
 const PageName = "sweep.html"
 
 // Page writes the sweep in the directory of the options as one HTML file that needs nothing
-// else. again is the command that repeats it, or goes on with one that is not
-// finished.
+// else. again is the command that repeats the sweep, or continues one that is not finished.
 func Page(w io.Writer, b *Book, o report.Options, again string) error {
-	o = report.Options{Dir: o.Dir, Quoted: o.Quoted} // a page is no terminal
-	data, err := NewPageData(b, cmp.Or(o.Quoted, o.Dir), again)
+	d, err := NewDocument(b, cmp.Or(o.Quoted, o.Dir), again)
 	if err != nil {
 		return err
 	}
-	sheet := report.Sheet{Title: data.Title, Data: data, Scripts: []string{"sweepcharts.js", "sweep.js"}}
-	return sheet.Write(w, func(w io.Writer) error { return Text(w, b, o) })
+	return d.WritePage(w)
 }
 
 // SavePage makes the page in the sweep's directory, and puts it in place at once.
@@ -37,38 +33,23 @@ func SavePage(b *Book, o report.Options, again string) error {
 	return nil
 }
 
-// PageData is what the page of a sweep shows. The verdict is that of all steps, and
-// unfinished where there are more to come.
-type PageData struct {
-	report.Head
-	Failed       []PageFailed       `json:"failed"`            // the first invalid steps
-	FailedMore   string             `json:"failed_more"`       // how many more there are; empty: none
-	Objectives   string             `json:"objectives_status"` // of all steps, as of a run
-	Axis         Axis               `json:"axis"`
-	Steps        []PageStep         `json:"steps"` // ascending; the maximum rate is last
-	Knee         *PageKnee          `json:"knee"`  // null where none was found
-	Law          *PageLaw           `json:"law"`   // null where it was not fitted
-	Findings     []string           `json:"findings"`
-	Coefficients []report.PageTable `json:"coefficients"`
-	Table        report.PageTable   `json:"table"`
-	Settings     string             `json:"settings"` // of every step
-	Environment  []report.PageTable `json:"environment"`
-	Repeated     bool               `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
-
-	conclusions *Conclusions
+// Text writes the sweep in the directory of the options for people.
+func Text(w io.Writer, b *Book, o report.Options) error {
+	d, err := NewDocument(b, cmp.Or(o.Quoted, o.Dir), "")
+	if err != nil {
+		return err
+	}
+	d.AddFiles(o, FileName+" and "+PageName+"; a folder with its own report for each step", b.Finished)
+	return d.WriteText(w, o.All())
 }
 
-// PageFailed is what was found first in an invalid step.
-type PageFailed struct {
-	Step  string `json:"step"`
-	Check string `json:"check"`
-	Text  string `json:"text"`
-	More  string `json:"more"` // what else was found; empty: nothing
-
-	WitnessOf string   `json:"witness_of"` // the check whose violation the transactions show
-	Witness   []string `json:"witness"`
-	Page      string   `json:"page"`    // the step's, beside this one; empty: none
-	Command   string   `json:"command"` // shows the step's report; empty: it is not known
+// Charts are the data of the charts of a sweep.
+type Charts struct {
+	Axis     Axis       `json:"axis"`
+	Steps    []PageStep `json:"steps"`    // ascending; the maximum rate is last
+	Knee     *PageKnee  `json:"knee"`     // null if none was found
+	Law      *PageLaw   `json:"law"`      // null if it was not fitted
+	Repeated bool       `json:"repeated"` // a step was measured more than once: low and high are the range of its throughputs
 }
 
 // PageStep is one value of the axis in the charts: where it was measured more than once,
@@ -110,42 +91,77 @@ type PagePeak struct {
 	Label string  `json:"label"`
 }
 
-// NewPageData puts a sweep into the form of the page; see Page. dir is its directory, as a
-// command takes it.
-func NewPageData(b *Book, dir, again string) (*PageData, error) {
+// NewDocument returns the document of a sweep. dir is its directory, as a command takes it, and
+// again the command that repeats the sweep.
+func NewDocument(b *Book, dir, again string) (*report.Document, error) {
 	spec, err := Parse(b.Over)
 	if err != nil {
 		return nil, err
 	}
 	points := shown(b.Points, spec.Axis)
-	d := &PageData{
-		Head: report.NewHead(b.Workload, b.Database, b.StartedAt, again, b.Stroppy),
-		Axis: spec.Axis, Steps: []PageStep{}, Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario,
-		Environment: append([]report.PageTable{}, b.Environment.Table(b.Stroppy)...), Objectives: objectivesOf(points),
+	d := report.NewDocument(b.Workload, b.Database, b.StartedAt, b.Stroppy)
+	d.Foot += " The sweep's directory holds the same as data: sweep.json, and a folder for each step."
+	d.Subject = fmt.Sprintf("%s on %s, over %s; seed %d", b.Workload, report.OrNotKnown(b.Database), b.Over, b.Seed)
+	d.Notes, d.Objectives = notes(spec.Axis, points), objectivesOf(points)
+	verdict, reason := report.CombinedVerdict("step", points, func(p Point) (name, verdict string) { return step(spec.Axis, p.Value), p.Verdict })
+	if len(points) == 0 {
+		verdict, reason = "unknown", "No step was run."
 	}
-	d.Failed, d.FailedMore = failed(spec.Axis, points, dir)
-	d.Notes, d.Facts = notes(spec.Axis, points), facts(b, spec)
-	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
-	d.Title = fmt.Sprintf("%s: sweep of %s over %s", report.Capital(d.Verdict), report.OrNotKnown(b.Workload), spec.Axis)
-	d.Repeated = repeated(points)
+	d.Judge(verdict, reason, fmt.Sprintf("sweep of %s over %s", report.OrNotKnown(b.Workload), spec.Axis))
+	if !b.Finished {
+		d.CutOff(NotFinished)
+	}
+	s := summarize(spec.Axis, points)
+	d.Add(report.Section{ID: "failed", Title: "What is wrong", Checks: failed(spec.Axis, points, dir)})
+	d.Add(report.Section{ID: "figures", Title: "Measurements", Figures: s.figures, In: report.InPage})
+	curve := report.Section{ID: "curve", Title: "Scalability", Text: s.Findings, Tables: s.tables}
+	if len(s.charts.Steps) > 0 {
+		curve.Chart = &report.Chart{Kind: "size", Data: s.charts}
+	}
+	if spec.Axis == Rate {
+		curve.Title = "Throughput and latency"
+		if curve.Chart != nil {
+			curve.Chart.Kind = "rate"
+		}
+	}
+	d.Add(curve)
+	if spec.Axis != Rate && curve.Chart != nil {
+		d.Add(report.Section{ID: "latency", Title: "Latency", Chart: &report.Chart{Kind: "sizes"}, In: report.InPage,
+			Note: "Of committed transactions from the intended start time, on a logarithmic scale."})
+	}
+	d.Add(report.Section{ID: "steps", Title: "Steps", Tables: []report.PageTable{s.steps}})
+	d.Add(report.Section{ID: "what", Title: "What was swept", Facts: facts(b, spec), Command: again, In: report.InPage})
+	d.Add(report.Section{ID: "again", Title: "To make it again", Command: b.Command, In: report.InMarkdown})
+	d.Add(report.Section{ID: "details", Title: "Configuration", Folded: "Show the settings that all steps share, and the machine",
+		Tables: b.Environment.Table(b.Stroppy), Plain: b.Scenario, In: report.InPage})
+	return d, nil
+}
+
+// summary is what all steps show together.
+type summary struct {
+	Conclusions
+	charts  *Charts
+	figures []report.PageFigure
+	tables  []report.PageTable // of the curve
+	steps   report.PageTable
+}
+
+func summarize(axis Axis, points []Point) *summary {
+	s := &summary{charts: &Charts{Axis: axis, Steps: []PageStep{}, Repeated: repeated(points)}}
 	for _, p := range merge(points) {
-		d.Steps = append(d.Steps, PageStep{
-			Value: p.Value, Label: label(spec.Axis, p.Value), Verdict: p.Verdict, TPS: p.TPS, Low: p.Low, High: p.High,
+		s.charts.Steps = append(s.charts.Steps, PageStep{
+			Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS, Low: p.Low, High: p.High,
 			P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
-			Full: spec.Axis == Rate && p.Value == 0, Kept: spec.Axis != Rate || p.Value > 0 && !p.behind(),
+			Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
 		})
 	}
-	if d.Repeated {
-		d.Coefficients = append(d.Coefficients, spreadTable(spec.Axis, points))
-	}
-	d.conclusions = &Conclusions{}
-	if spec.Axis == Rate {
-		d.ofRate(points)
+	s.tables = []report.PageTable{spreadTable(axis, points)}
+	if axis == Rate {
+		s.ofRate(points)
 	} else {
-		d.ofSize(spec.Axis, points)
+		s.ofSize(axis, points)
 	}
-	d.conclusions.Findings = d.Findings
-	return d, nil
+	return s
 }
 
 // shown are the steps as the page has them: in the order of the axis, the maximum rate last,
@@ -174,33 +190,33 @@ func shown(points []Point, axis Axis) []Point {
 }
 
 // ofRate adds what a sweep over the rate reports.
-func (d *PageData) ofRate(points []Point) {
+func (s *summary) ofRate(points []Point) {
 	k := knee(points)
-	d.Findings = append(d.Findings, report.Sentence(k.Detail))
-	d.Figures = rateFigures(points, k)
-	d.Table = stepTable(Rate, points, nil)
+	s.Findings = []string{report.Sentence(k.Detail)}
+	s.figures = rateFigures(points, k)
+	s.steps = stepTable(Rate, points, nil)
 	once := merge(points)
 	if at := slices.IndexFunc(once, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && once[at].TPS != nil {
-		d.Knee = &PageKnee{TPS: *once[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
-		d.conclusions.Knee = &AtKnee{Rate: k.Step.Offered, P99MS: digits(k.Step.Latency), Samples: k.Step.Samples}
+		s.charts.Knee = &PageKnee{TPS: *once[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+		s.Knee = &AtKnee{Rate: k.Step.Offered, P99MS: digits(k.Step.Latency), Samples: k.Step.Samples}
 	}
 }
 
 // ofSize adds what a sweep over clients or nodes reports.
-func (d *PageData) ofSize(axis Axis, points []Point) {
+func (s *summary) ofSize(axis Axis, points []Point) {
 	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
 	fit, err := scaling(axis, known)
-	d.Figures = sizeFigures(axis, known, fit)
-	d.Table = stepTable(axis, points, byValue(points, merge(points)))
+	s.figures = sizeFigures(axis, known, fit)
+	s.steps = stepTable(axis, points, byValue(points, merge(points)))
 	if err != nil {
-		d.Findings = append(d.Findings, "No peak is claimed: the scalability law was not fitted: "+strings.TrimPrefix(err.Error(), "fit the scalability law: ")+".")
+		s.Findings = []string{"No peak is claimed: the scalability law was not fitted: " + strings.TrimPrefix(err.Error(), "fit the scalability law: ") + "."}
 		return
 	}
-	d.Findings = append(d.Findings, report.Sentence(fit.Detail))
+	s.Findings = []string{report.Sentence(fit.Detail)}
 	if fit.Sound {
-		d.Coefficients = append(d.Coefficients, lawTable(fit))
-		d.Law = law(known, fit)
-		d.conclusions.Law = fitted(fit)
+		s.tables = append(s.tables, lawTable(fit))
+		s.charts.Law = law(known, fit)
+		s.Law = fitted(fit)
 	}
 }
 
@@ -263,32 +279,8 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 // digits keeps five of a number, which is finer than any screen.
 func digits(x float64) float64 { return report.Rounded(x, 5) }
 
-// NotFinished is what is said of a sweep that is not.
-const NotFinished = "The sweep is not finished: it goes on, or was cut off."
-
-// verdict is that of all steps together. An unfinished sweep is never valid.
-func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
-	verdict, reason = report.CombinedVerdict("step", points, func(p Point) (name, verdict string) { return step(axis, p.Value), p.Verdict })
-	if len(points) == 0 {
-		verdict, reason = "unknown", "No step was run."
-	}
-	if !b.Finished {
-		reason += " " + NotFinished
-		if verdict != "invalid" {
-			verdict = "unfinished"
-		}
-	}
-	return verdict, reason
-}
-
-// link is the address of a step's report, beside the sweep's page; empty where
-// the book names no folder of the sweep.
-func link(dir string) string {
-	if dir == "" || dir == "." || !filepath.IsLocal(dir) || filepath.Base(dir) != dir {
-		return ""
-	}
-	return report.PageFrom("", dir)
-}
+// NotFinished is the sentence about a sweep that is not finished.
+const NotFinished = report.NotFinished
 
 // facts report what was swept.
 func facts(b *Book, spec Spec) []report.Setting {

@@ -235,14 +235,12 @@ func lawTable(fit stats.Scaling) report.PageTable {
 	return t
 }
 
-// linksNote is said of the table of a page alone.
-const linksNote = " The first column leads to the report of the step."
-
 // stepTable has a row a step, each leading to its report. efficiency is of each
 // point; nil: there is none. A column of what every step is too short for is left out.
 func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTable {
-	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time."+linksNote,
+	t := report.NewPageTable("", "Latencies (50 % to max) in milliseconds, from the intended start time.",
 		[]int{1}, stepName(axis), "verdict", "TPS")
+	t.Spare = []string{"best second", "median", "50 %", "max", "99.9 %"}
 	intervals := slices.ContainsFunc(points, func(p Point) bool { return p.Low != nil })
 	if intervals {
 		t.Columns = append(t.Columns, "95 % interval")
@@ -262,7 +260,7 @@ func stepTable(axis Axis, points []Point, efficiency []*float64) report.PageTabl
 		t.Note += " A step of fewer than two whole seconds has no median and no best second."
 	}
 	for i, p := range points {
-		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
+		r := report.PageRow{Page: report.PageBeside(p.Dir), Mark: rowMark(axis, p), Cells: []string{
 			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS),
 		}}
 		if intervals {

@@ -1,6 +1,6 @@
 "use strict";
 // The charts of a run's page, and what all charts share. draw() makes or renews
-// them; everything that they show is in PageData. Times are seconds since the run's start, latencies milliseconds.
+// them; everything that they show is in RunCharts. Times are seconds since the run's start, latencies milliseconds.
 window.stroppy = {};
 (() => {
 	const live = new Map(); // name -> {plot, spec, place}

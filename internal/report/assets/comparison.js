@@ -1,9 +1,8 @@
 "use strict";
-// The page of a comparison: shows its ComparisonData.
+// The charts of a comparison.
 (() => {
 	const charts = window.stroppy.charts;
-	const { el, section, header, figures, facts, table, tables, chart, lay, tight } = window.stroppy.parts;
-	const data = JSON.parse(document.getElementById("data").textContent);
+	const { el, chart, tight } = window.stroppy.parts, kinds = window.stroppy.kinds;
 	const colours = ["blue", "red", "green", "purple", "amber", "grey"], dashes = [undefined, [6, 3], [2, 2], [10, 4]];
 
 	function drawn(tag, more) {
@@ -56,21 +55,9 @@
 		};
 	}
 
-	lay(["answer", "head", "differs", "figures", "ratios", "table", "tables", "timeline", "what", "runs", "foot"]);
-	section("answer", null, data.answer, (list) => el("div", { class: "answer" },
-		list.map((text) => el("p", {}, tight(text))),
-		el("dl", { class: "facts" }, data.facts.map((f) => [el("dt", {}, f.name), el("dd", {}, f.value)]))));
-	section("head", null, [data.verdict], () => header(data));
-	section("differs", "Not the same on all sides", data.differs, (list) => [
-		el("p", { class: "note" }, `Of ${data.facts.map((f) => f.name).join(" | ")}. Read the ratios with that in mind.`),
-		el("dl", { class: "facts differs" }, list.map((f) => [el("dt", {}, f.name), el("dd", {}, f.value)]))]);
-	section("figures", null, data.figures, figures);
-	section("ratios", "Ratios", data.ratios, (rows) => [...ratios(rows), el("p", { class: "note" }, "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. Where the bar holds 1 no difference is shown, which does not prove that there is none.")]);
-	section("table", "Side by side", data.table.rows, () => table(data.table));
-	section("tables", "Of the workload", data.tables, tables);
-	const place = section("timeline", "Over time", data.timeline.at_s, () => [chart(timeline(data.timeline)), el("figcaption", {}, "Seconds since the start of each run, the warm-up among them. " + data.timeline.note + " ", el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."))]);
-	if (place) charts.draw(timeline(data.timeline), place.querySelector("[data-chart]"));
-	section("what", "What was compared", [data.facts], () => facts(data));
-	section("runs", "Runs", data.runs.rows, () => table(data.runs));
-	section("foot", null, [data.made], () => el("footer", {}, "Made by " + data.made + "."));
+	kinds.ratios = (rows) => ({ specs: [], key: rows, nodes: () => ratios(rows) });
+	kinds.runs = (c) => ({
+		specs: [timeline(c)], key: "runs", nodes: () => [chart(timeline(c))],
+		caption: () => ["Seconds since the start of each run, the warm-up among them. " + c.note + " ", el("span", { class: "screen" }, "Drag to zoom in, double-click to go back.")],
+	});
 })();

@@ -1,22 +1,21 @@
 "use strict";
-// The page of isolation levels: shows its matrix.PageData.
+// The table of isolation levels (matrix.Chart), and below it what was seen.
 (() => {
-	const { el, section, header, facts, lay } = window.stroppy.parts;
-	const data = JSON.parse(document.getElementById("data").textContent);
+	const { el } = window.stroppy.parts;
 	const looks = { "✓": "prevented", seen: "seen", some: "some", "?": "undecided" };
 	const place = (level, anomaly) => `level-${level}-${anomaly}`;
 
 	// label puts a mark in brackets if the load was short.
 	const label = (c) => c.few_transactions ? `(${c.mark})` : c.mark;
 
-	function matrix(levels) {
+	function matrix(data) {
 		const cell = (c, level, anomaly) => el("td", { class: "text mark " + (looks[c.mark] ?? "none"), title: `${data.anomalies[anomaly].text}: ${c.sentence}` },
 			looks[c.mark] ? el("a", { href: "#" + place(level, anomaly) }, label(c)) : c.mark);
 		const heads = ["level", "claims", "upper bound", "transactions", "schedules"];
 		return [el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "levels against anomalies" }, el("table", { class: "data isolation" },
 			el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col", class: "text" }, name)),
 				data.anomalies.map((a) => el("th", { scope: "col", class: "text", title: a.text }, a.name)))),
-			el("tbody", {}, levels.map((l, n) => el("tr", {},
+			el("tbody", {}, data.levels.map((l, n) => el("tr", {},
 				el("td", { class: "text" }, l.name, l.default ? " ★" : null), el("td", { class: "text" + (l.verdict === "invalid" ? " mark seen" : "") }, l.claims_short),
 				el("td", { class: "text" }, l.upper_bound), el("td", {}, l.transactions.toLocaleString("en")), el("td", {}, l.schedules),
 				l.cells.map((c, i) => cell(c, n, i))))))),
@@ -31,7 +30,7 @@
 			el("ol", {}, (v.steps ?? []).map((s) => el("li", {}, el("span", { class: "transaction t" + s.transaction }, "T" + s.transaction), " ", s.step,
 				s.waited ? el("i", {}, " waited") : null, s.result ? [" → ", el("b", {}, s.result)] : null))));
 	}
-	function level(l, n) {
+	function level(data, l, n) {
 		return [el("h3", {}, l.name + (l.default ? " ★" : "")), el("p", {}, `Claims ${l.claims}`, l.source ? ` (${l.source})` : "", `. ${l.summary}`),
 			l.cells.map((c, i) => looks[c.mark] ? el("div", { class: "anomaly", id: place(n, i) },
 				el("p", {}, el("b", {}, data.anomalies[i].name), ` ${data.anomalies[i].text}: `, el("span", { class: "mark " + looks[c.mark] }, label(c)), " ", c.sentence),
@@ -40,10 +39,8 @@
 			l.loads.map((r) => el("p", { class: "note" }, "Load: ", el("code", {}, r.command)))];
 	}
 
-	lay(["head", "matrix", "levels", "what", "foot"]);
-	section("head", null, [data.verdict], () => header(data));
-	section("matrix", "Levels and anomalies", data.levels, matrix);
-	section("levels", "How, or what was seen", data.levels, (list) => list.flatMap(level).flat(Infinity).filter((x) => x !== null));
-	section("what", "To make it again", [data.command], () => facts(data));
-	section("foot", null, [data.made], () => el("footer", {}, "Made by " + data.made + "."));
+	window.stroppy.kinds.isolation = (data) => ({
+		specs: [], key: data,
+		nodes: () => [...matrix(data), el("h2", {}, "How, or what was seen"), ...data.levels.flatMap((l, n) => level(data, l, n))].flat(Infinity).filter((x) => x !== null),
+	});
 })();

@@ -44,6 +44,7 @@
 
 	function header(d) {
 		return el("header", {},
+			d.answer && d.answer.length > 0 ? el("div", { class: "answer" }, d.answer.map((text) => el("p", {}, tight(text)))) : null,
 			el("p", { class: "what" }, el("b", {}, d.workload || "workload not known"), " on ", el("b", {}, d.database || "a database that is not known"), d.started ? " · " + d.started : null),
 			el("h1", { class: "verdict " + d.verdict }, icon(["valid", "invalid", "unknown"].includes(d.verdict) ? d.verdict : "note"), el("span", {}, capital(d.verdict)),
 				d.objectives_status === "missed" || d.objectives_status === "unknown" ? el("span", { class: "beside" }, d.objectives_status === "missed" ? "objectives missed" : "objectives not decided") : null),
@@ -66,11 +67,14 @@
 			el("dd", { class: "value " + (mark(f.value) || "") }, f.value, f.unit ? el("small", {}, f.unit) : null),
 			f.below.map((line) => el("dd", { class: "below" }, tight(line))))));
 	}
-	function facts(d) {
-		const list = el("dl", { class: "facts" }, d.facts.map((f) => [el("dt", {}, f.name), el("dd", { class: mark(f.value) }, tight(f.value))]));
-		if (!d.command) return list;
-		return [list, el("div", { class: "command" }, el("code", {}, d.command.split(/( )/).map((word) => word.startsWith("-") && word.length < 30 ? el("span", { class: "flag" }, word) : word)), copy("Copy", d.command))];
+	function facts(list) {
+		return el("dl", { class: "facts" }, list.map((f) => [el("dt", {}, f.name), el("dd", { class: mark(f.value) }, tight(f.value))]));
 	}
+	function command(text) {
+		return el("div", { class: "command" }, el("code", {}, text.split(/( )/).map((word) => word.startsWith("-") && word.length < 30 ? el("span", { class: "flag" }, word) : word)), copy("Copy", text));
+	}
+	// unbroken keeps each id of a transaction on one line.
+	const unbroken = (s) => s.split(/(\b\d+-\d+-\d+\b)/).map((part, i) => i % 2 ? el("span", { class: "id" }, part) : part);
 
 	// copy is a button that copies a text, also where a page may not use the
 	// clipboard by itself.
@@ -121,11 +125,6 @@
 			el("div", { class: "head" }, el("h3", {}, spec.title), el("div", { class: "legend" })), el("div", { class: "plot" }));
 	}
 
-	// lay makes the places of a page's sections.
-	function lay(ids) {
-		document.getElementById("page").append(...ids.map((id) => el("section", { id, hidden: true })));
-	}
-
 	let waiting = 0;
 	window.addEventListener("resize", () => {
 		cancelAnimationFrame(waiting);
@@ -146,5 +145,6 @@
 		charts.renew();
 	});
 
-	window.stroppy.parts = { el, icon, capital, tight, mark, section, header, contents, figures, facts, copy, table, tables, chart, lay };
+	window.stroppy.kinds = {};
+	window.stroppy.parts = { el, icon, tight, unbroken, section, header, contents, figures, facts, command, tables, chart };
 })();

@@ -3,10 +3,10 @@
 // fault, kinds of transactions, the heat map of latency, and the percentiles.
 (() => {
 	const charts = window.stroppy.charts;
-	const { el, chart } = window.stroppy.parts;
+	const { el, chart } = window.stroppy.parts, kinds = window.stroppy.kinds;
 	const { color, digits, group, overTime, ofTime } = charts;
 	const colors = ["blue", "red", "green", "purple", "amber", "grey"], dashes = [undefined, [6, 3], [2, 2]];
-	const show = { kinds: false, kind: "", fault: null }; // what a reader has chosen
+	const show = { kinds: false, kind: "", fault: null, sent: false, log: false }; // what a reader has chosen
 
 	const heading = (title, kind) => kind ? title.replace(",", ` (${kind}),`) : title;
 
@@ -206,5 +206,49 @@
 			`At 99 % is the latency that one of a hundred transactions exceeds; each further nine has as much room, and the right end is the slowest of ${group(h.percentiles.count)}. Where few are left the line says little: it has one step for each transaction there.`)]);
 	}
 
-	window.stroppy.plots = { ofTimeline, figure, captions, ofPercentiles, percentileFigures };
+	// timeline draws RunCharts.
+	kinds.timeline = (c, page, redraw) => {
+		const data = { ...c, live: page.live }, t = c.timeline, specs = ofTimeline(data);
+		const gone = t.open && !t.columns.waiting.some((n) => n > 0) ? ["No work was waiting at the end of any second."] : [];
+		if (!data.live && !charts.known([...t.columns.client_cpu, ...t.columns.servers_cpu])) gone.push("Processors over time: not known.");
+		if (!data.live && !charts.known([...t.columns.client_rss_mb, ...t.columns.servers_rss_mb])) gone.push("Memory over time: not known.");
+		return {
+			specs, key: specs.map((s) => s.name), // the charts stay where they are as long as they are the same ones
+			nodes: () => specs.map((s) => figure(s, data, redraw)),
+			caption: () => ["Seconds since the run's start. ", t.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
+				t.bands.length > 0 ? "Shaded: a fault, and lighter its healing, from when that was begun to when it was done; broken line: the throughput was back. " + (t.bands.length > 20 ? "Where they have no room they are in a strip above: zoom in. " : "") : "",
+				t.leaders.length > 0 ? "Line with a wedge: from then on the node beside it led (Cluster events). " : "",
+				t.note ? t.note + " " : "", ...captions(data), ...gone.map((g) => g + " "),
+				el("span", { class: "screen" }, "Drag to zoom in, double-click to go back.")],
+		};
+	};
+
+	// server draws what the database measures of itself (PageServer), on the time axis of the run.
+	kinds.server = (server, page) => {
+		const timeline = page.sections.find((s) => s.id === "timeline").chart.data.timeline;
+		const time = Object.assign({}, timeline, { at_s: server.at_s, bin_s: server.bin_s }), hues = ["blue", "red", "green", "purple", "grey"];
+		const specs = server.charts.map((c, i) => overTime(time, {
+			name: "server-" + i, title: c.title, height: 150, describe: c.title + " over the time of the run",
+			lines: c.lines.map((l, n) => ({
+				label: l.label, column: l.column, low: l.low, high: l.high, shade: true, color: hues[n % hues.length],
+				more: () => ({ dash: dashes[Math.floor(n / hues.length) % dashes.length] }),
+			})),
+		}));
+		return {
+			specs, key: [server.note, server.charts.map((c) => [c.title, c.note])],
+			nodes: () => [el("p", { class: "note" }, server.note), ...specs.flatMap((s, i) => [chart(s), server.charts[i].note ? el("p", { class: "note" }, server.charts[i].note) : null])],
+		};
+	};
+
+	// histogram draws a PageHistogram.
+	kinds.histogram = (h, page, redraw) => {
+		const specs = [charts.ofHistogram(h, show), ...ofPercentiles(h, show)];
+		const toggle = (key, label) => el("label", {}, el("input", { type: "checkbox", checked: show[key], onchange: (e) => { show[key] = e.target.checked; redraw(); } }), label);
+		return {
+			specs, key: [h.sent.length > 0, specs.length],
+			nodes: () => [chart(specs[0]),
+				el("div", { class: "toggles" }, h.sent.length > 0 ? toggle("sent", "since sent as well (service time)") : null, toggle("log", "shares on a logarithmic scale")),
+				...percentileFigures(h)],
+		};
+	};
 })();

@@ -1,9 +1,9 @@
 "use strict";
-// The charts of a sweep. Everything that they show is in its PageData. Steps are
+// The charts of a sweep. Everything that they show is in sweep.Charts. Steps are
 // drawn one by one over the axes that uPlot makes, because a curve of throughput
 // and latency may bend back, which no function of x does.
 (() => {
-	const c = window.stroppy.charts;
+	const c = window.stroppy.charts, kinds = window.stroppy.kinds, place = window.stroppy.parts.chart;
 	const lines = [["50 %", "p50_ms", "blue", []], ["99 %", "p99_ms", "red", []], ["99.9 %", "p999_ms", "purple", [6, 3]]];
 
 	// brush gives a canvas with the helpers that marks are made with, clipped to the
@@ -230,5 +230,23 @@
 			}),
 		};
 	}
-	Object.assign(c, { ofRate, ofLaw, ofSizes });
+	kinds.rate = (d) => {
+		const said = ["Latency from the intended start time, by throughput. The line joins the steps in the order of the rate asked. "];
+		if (d.repeated) said.push("Points: medians where a step was measured more than once. ");
+		if (d.steps.some((s) => s.full && s.tps !== null)) said.push("Diamonds: the maximum rate, in a closed loop. ");
+		if (d.steps.some((s) => !s.kept && !s.full)) said.push("Hollow: the rate was not kept, and the latency is that of work that piled up. ");
+		return drawn(ofRate(d), said, d);
+	};
+	kinds.size = (d) => {
+		const said = d.steps.some((s) => s.low !== null) ? [d.repeated ? "Points: medians. Bars: from the least to the most where a step was measured more than once, else 95 % intervals. " : "Bars: 95 % intervals. "] : [];
+		if (d.law) said.push("Dotted: as many times the throughput of one. ");
+		if (d.law && d.law.curve.some((p) => p[0] > d.law.most)) said.push("Broken: predicted, beyond what was measured. ");
+		if (d.steps.some((s) => s.low !== null) && d.steps.some((s) => s.tps !== null && s.low === null)) said.push("A step without a bar was too short for an interval. ");
+		return drawn(ofLaw(d), said, d);
+	};
+	kinds.sizes = (none, page) => drawn(ofSizes(page.sections.find((s) => s.id === "curve").chart.data), [], { steps: [] });
+	function drawn(spec, said, d) {
+		if (d.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
+		return { specs: [spec], key: spec.name, nodes: () => [place(spec)], caption: said.length > 0 ? () => said : null };
+	}
 })();

@@ -95,8 +95,8 @@ func TestVerdict(t *testing.T) {
 	} {
 		b := book()
 		c.bend(b)
-		if verdict, reason := b.verdict(); verdict != c.verdict || !strings.Contains(reason, c.reason) {
-			t.Errorf("%s, %q; want %s, %q", verdict, reason, c.verdict, c.reason)
+		if d := NewDocument(b, nil, ""); d.Verdict != c.verdict || !strings.Contains(d.Reason, c.reason) {
+			t.Errorf("%s, %q; want %s, %q", d.Verdict, d.Reason, c.verdict, c.reason)
 		}
 	}
 }
@@ -109,18 +109,19 @@ func TestForms(t *testing.T) {
 	if err := errors.Join(b.Save(dir, published), SavePage(b, dir, published, b.Command)); err != nil {
 		t.Fatal(err)
 	}
-	var text, markdown bytes.Buffer
-	if err := errors.Join(Text(&text, b, dir, published), Markdown(&markdown, b, published)); err != nil {
+	var text bytes.Buffer
+	if err := Text(&text, b, dir, published); err != nil {
 		t.Fatal(err)
 	}
+	markdown := NewDocument(b, published, "").Markdown()
 	for _, want := range []string{"UNFINISHED", "could not run", "2263", "1,234", "Test study, Throughput", "Runs were scaled down", "--out " + dir} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q", want)
 		}
 	}
 	for _, want := range []string{"**UNFINISHED**", "| 1 | FDB | 2263 | 1,234 | 4 | 1000 | valid |", "### Could not run"} {
-		if !strings.Contains(markdown.String(), want) {
-			t.Errorf("the Markdown lacks %q:\n%s", want, &markdown)
+		if !strings.Contains(markdown, want) {
+			t.Errorf("the Markdown lacks %q:\n%s", want, markdown)
 		}
 	}
 	page, err := os.ReadFile(filepath.Join(dir, PageName))

@@ -42,27 +42,19 @@ type figure struct {
 	text         func(*Row) string
 }
 
-// number writes what may not be known.
-func number[N any](value *N, write func(N) string) string {
-	if value == nil {
-		return report.NotKnown
-	}
-	return write(*value)
-}
-
 func figures() []figure {
 	bytes := func(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
 	return []figure{
 		{"clients", "our clients", func(r *Row) string { return report.Group(uint64(r.Clients)) }},
 		{"accounts", "our accounts", func(r *Row) string { return report.Group(r.Loaded) }},
 		{"committed", "our committed", func(r *Row) string { return report.Group(r.Committed) }},
-		{"tps", "our TPS", func(r *Row) string { return number(r.TPS, report.RateText) }},
-		{"tps_median", "our median TPS", func(r *Row) string { return number(r.MedianTPS, report.RateText) }},
-		{"tps_best", "our best second", func(r *Row) string { return number(r.BestTPS, report.RateText) }},
-		{"mean_ms", "our mean, ms", func(r *Row) string { return number(r.MeanMS, report.LatencyText) }},
-		{"p99_ms", "our 99 %, ms", func(r *Row) string { return number(r.P99MS, report.LatencyText) }},
-		{"max_ms", "our max, ms", func(r *Row) string { return number(r.MaxMS, report.LatencyText) }},
-		{"footprint", "our footprint", func(r *Row) string { return number(r.Footprint, bytes) }},
+		{"tps", "our TPS", func(r *Row) string { return report.Perhaps(r.TPS, report.RateText) }},
+		{"tps_median", "our median TPS", func(r *Row) string { return report.Perhaps(r.MedianTPS, report.RateText) }},
+		{"tps_best", "our best second", func(r *Row) string { return report.Perhaps(r.BestTPS, report.RateText) }},
+		{"mean_ms", "our mean, ms", func(r *Row) string { return report.Perhaps(r.MeanMS, report.LatencyText) }},
+		{"p99_ms", "our 99 %, ms", func(r *Row) string { return report.Perhaps(r.P99MS, report.LatencyText) }},
+		{"max_ms", "our max, ms", func(r *Row) string { return report.Perhaps(r.MaxMS, report.LatencyText) }},
+		{"footprint", "our footprint", func(r *Row) string { return report.Perhaps(r.Footprint, bytes) }},
 	}
 }
 

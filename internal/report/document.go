@@ -1,0 +1,235 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PageShape is the version of the data of all pages.
+const PageShape = 1
+
+// NotKnown is shown for a value that nobody measured.
+const NotKnown = "not known"
+
+// none is the cell of a value that does not apply.
+const none = "–"
+
+// NotFinished is the sentence about a sweep that is not finished.
+const NotFinished = "The sweep is not finished: it goes on, or was cut off."
+
+// Document is a report in the form that every format is written from: a headline, and sections
+// in their order. Its JSON is the data of a page.
+type Document struct {
+	Shape      int        `json:"shape"`
+	Title      string     `json:"title"`
+	Workload   string     `json:"workload"`
+	Database   string     `json:"database"` // with its version
+	Started    string     `json:"started"`  // the day
+	Verdict    string     `json:"verdict"`  // valid, invalid, unknown, running or unfinished
+	Objectives string     `json:"objectives_status"`
+	Reason     string     `json:"reason"`
+	Cause      *PageCause `json:"cause,omitempty"` // of an invalid run
+	Answer     []string   `json:"answer,omitempty"`
+	Notes      []PageNote `json:"notes"` // what a reader must know before the measurements
+	Sections   []Section  `json:"sections"`
+	Foot       string     `json:"foot"` // the last line of a page
+	Live       bool       `json:"live"`
+
+	Subject string `json:"-"` // what the verdict is about, in text and Markdown
+}
+
+// NewDocument returns the document of a report that was started at a time in RFC 3339 by a
+// version of stroppy.
+func NewDocument(workload, database, startedAt, stroppy string) *Document {
+	d := &Document{Shape: PageShape, Workload: workload, Database: database, Notes: []PageNote{}, Sections: []Section{}}
+	if at, err := time.Parse(time.RFC3339, startedAt); err == nil {
+		d.Started = at.UTC().Format("2 January 2006")
+	}
+	d.Foot = strings.TrimSpace("Made by stroppy "+strings.TrimPrefix(stroppy, "stroppy ")) + "."
+	return d
+}
+
+// Section is one part of a document. Its parts are written in the order of its fields.
+type Section struct {
+	ID      string       `json:"id"` // names its place on a page
+	Title   string       `json:"title,omitempty"`
+	Folded  string       `json:"folded,omitempty"` // the line that opens the section on a page; empty: it is open
+	Checks  []PageCheck  `json:"checks,omitempty"`
+	Figures []PageFigure `json:"figures,omitempty"`
+	Chart   *Chart       `json:"chart,omitempty"` // on a page alone
+	Text    []string     `json:"text,omitempty"`  // paragraphs
+	Facts   []Setting    `json:"facts,omitempty"`
+	Tables  []PageTable  `json:"tables,omitempty"`
+	Note    string       `json:"note,omitempty"`
+	Plain   string       `json:"plain,omitempty"`   // lines as they are, on a page alone
+	Command string       `json:"command,omitempty"` // makes the report again
+
+	In Formats `json:"-"`
+}
+
+// Formats are the formats that have a section.
+type Formats uint8
+
+// The formats that a section can be left out of. Zero stands for all of them.
+const (
+	InPage  Formats = 1 << iota
+	InFull          // text with all details
+	InShort         // text that fits one screen
+	InMarkdown
+
+	InText = InFull | InShort
+)
+
+func (s *Section) in(f Formats) bool { return s.In == 0 || s.In&f != 0 }
+
+// empty reports whether a section has nothing to show.
+func (s *Section) empty() bool {
+	return len(s.Checks)+len(s.Figures)+len(s.Text)+len(s.Facts)+len(s.Tables) == 0 && s.Chart == nil && s.Note+s.Plain+s.Command == ""
+}
+
+// Chart is the data of a picture that a page draws.
+type Chart struct {
+	Kind string `json:"kind"` // names the function of the page's scripts that draws it
+	Data any    `json:"data"`
+}
+
+// Add appends a section. It leaves out tables without rows, and a section that has nothing.
+func (d *Document) Add(s Section) {
+	var tables []PageTable
+	for _, t := range s.Tables {
+		if len(t.Rows) > 0 {
+			tables = append(tables, t)
+		}
+	}
+	if s.Tables = tables; !s.empty() {
+		d.Sections = append(d.Sections, s)
+	}
+}
+
+// AddFiles adds what the directory of several runs holds to a text. If runs are missing it says how
+// to continue.
+func (d *Document) AddFiles(o Options, names string, finished bool) {
+	s := Section{ID: "files", Title: "Files", Text: []string{o.Dir + "/" + names}, In: InText}
+	if !finished {
+		s.Text = append([]string{fmt.Sprintf("The sweep was interrupted: the same command with --out %s goes on.", cmp.Or(o.Quoted, o.Dir))}, s.Text...)
+	}
+	d.Add(s)
+}
+
+// Section returns the first section of a name; an empty one if there is none.
+func (d *Document) Section(id string) *Section {
+	for i := range d.Sections {
+		if d.Sections[i].ID == id {
+			return &d.Sections[i]
+		}
+	}
+	return &Section{ID: id}
+}
+
+// Judge sets the verdict, and the title, which begins with it.
+func (d *Document) Judge(verdict, reason, title string) {
+	d.Verdict, d.Reason = verdict, reason
+	d.Title = Capital(cmp.Or(verdict, "unknown")) + ": " + title
+}
+
+// CutOff adds why runs are missing. The document is never valid then.
+func (d *Document) CutOff(reason string) {
+	d.Reason += " " + reason
+	if d.Verdict != "invalid" {
+		_, title, _ := strings.Cut(d.Title, ": ")
+		d.Judge("unfinished", d.Reason, title)
+	}
+}
+
+// Violated returns what was found in an invalid run of several, and the address of its page.
+func Violated(name, detail, page string) PageCheck {
+	return PageCheck{Name: name, Status: "invalid", Shown: "Invalid", Required: true, Detail: detail, Page: page,
+		Findings: []PageFinding{{Text: detail, Edges: []string{}}}, Witness: []string{}}
+}
+
+// MoreViolated returns a line that counts the invalid runs of which nothing else is shown.
+func MoreViolated(more uint64, noun string) []PageCheck {
+	if more == 0 {
+		return nil
+	}
+	return []PageCheck{Violated(Counted(more, noun)+" more", "They found violations, too: see the table.", "")}
+}
+
+// PageNote is a sentence without which the measurements must not be read.
+type PageNote struct {
+	Kind string `json:"kind"` // warning or note
+	Text string `json:"text"`
+}
+
+// Notes gathers the notes of a document.
+type Notes struct{ warnings, others []PageNote }
+
+// Warn adds a warning.
+func (n *Notes) Warn(format string, args ...any) {
+	n.warnings = append(n.warnings, PageNote{"warning", fmt.Sprintf(format, args...)})
+}
+
+// Note adds a note that is no warning.
+func (n *Notes) Note(format string, args ...any) {
+	n.others = append(n.others, PageNote{"note", fmt.Sprintf(format, args...)})
+}
+
+// All returns the warnings and then the others.
+func (n *Notes) All() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
+
+// PageFigure is one number in large type.
+type PageFigure struct {
+	Name  string   `json:"name"`
+	Value string   `json:"value"`
+	Unit  string   `json:"unit"`
+	Below []string `json:"below"`
+}
+
+// Figure makes a number in large type. A value that is not known has no unit.
+func Figure(name, value, unit string, below ...string) PageFigure {
+	if value == NotKnown {
+		unit = ""
+	}
+	return PageFigure{Name: name, Value: value, Unit: unit, Below: append([]string{}, below...)}
+}
+
+// fact returns the figure as a name and one line.
+func (f *PageFigure) fact() Setting {
+	return Setting{f.Name, joined(append([]string{strings.TrimSpace(f.Value + " " + f.Unit)}, f.Below...)...)}
+}
+
+// MarshalJSON writes the document with the sections that a page has.
+func (d *Document) MarshalJSON() ([]byte, error) {
+	type plain Document
+	p := plain(*d)
+	p.Sections = []Section{}
+	for _, s := range d.Sections {
+		if s.in(InPage) {
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	return json.Marshal(&p)
+}
+
+// chartScripts are the scripts that draw each kind of chart, of the folder assets.
+var chartScripts = map[string]string{
+	"timeline": "plots.js", "server": "plots.js", "histogram": "plots.js",
+	"rate": "sweepcharts.js", "size": "sweepcharts.js", "sizes": "sweepcharts.js",
+	"ratios": "comparison.js", "runs": "comparison.js", "isolation": "isolation.js",
+}
+
+// scripts returns the scripts that the page of a document needs, in a fixed order.
+func (d *Document) scripts() []string {
+	var names []string
+	for _, s := range d.Sections {
+		if s.Chart != nil && s.in(InPage) {
+			names = append(names, chartScripts[s.Chart.Kind])
+		}
+	}
+	slices.Sort(names)
+	return append(slices.Compact(names), "document.js")
+}

@@ -1,0 +1,222 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// PageTable is a table as it is shown.
+type PageTable struct {
+	Title    string    `json:"title"`
+	Note     string    `json:"note"`
+	Columns  []string  `json:"columns"`
+	Text     []int     `json:"text_columns"` // by index: those that are no numbers
+	Rows     []PageRow `json:"rows"`
+	Markdown string    `json:"markdown"` // the same to be copied; empty: not offered
+	Spare    []string  `json:"-"`        // the columns that a narrow terminal leaves out, the first one first
+}
+
+// PageRow is one row of a table, with lines below it.
+type PageRow struct {
+	Cells []string `json:"cells"`
+	Below []string `json:"below,omitempty"`
+	Page  string   `json:"page,omitempty"` // the address, beside this page's, of another that its first cell leads to
+	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
+}
+
+// NewPageTable makes a table without rows. text are the indexes of the columns that hold no numbers.
+func NewPageTable(title, note string, text []int, columns ...string) PageTable {
+	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
+}
+
+// Add appends a row.
+func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
+
+// write writes the columns and rows for a terminal of a width, in columns. A last column of
+// text is wrapped. It calls below for each line below a row.
+func (t *PageTable) write(out *strings.Builder, width int, below func(line string)) {
+	rows := t.lines()
+	widths, gap := t.fitted(rows, width)
+	for i, row := range rows {
+		t.writeRow(out, row, widths, gap, i == 0)
+		if i > 0 {
+			for _, line := range t.Rows[i-1].Below {
+				below(line)
+			}
+		}
+	}
+}
+
+// narrowed leaves out columns that a terminal has no room for, in the order of Spare, and says
+// so in the note.
+func (t PageTable) narrowed(width int) PageTable {
+	var out []string
+	for _, name := range t.Spare {
+		at := slices.Index(t.Columns, name)
+		if at < 0 || t.fits(width) {
+			continue
+		}
+		out = append(out, name)
+		t.Columns = slices.Delete(slices.Clone(t.Columns), at, at+1)
+		t.Rows = slices.Clone(t.Rows)
+		for i := range t.Rows {
+			t.Rows[i].Cells = slices.Delete(slices.Clone(t.Rows[i].Cells), at, at+1)
+		}
+	}
+	if len(out) > 0 {
+		t.Note = strings.TrimSpace(t.Note + " The terminal has no room for these columns: " + strings.Join(out, ", ") + ".")
+	}
+	return t
+}
+
+// fits reports whether write keeps to a width.
+func (t *PageTable) fits(width int) bool {
+	widths, gap := t.fitted(t.lines(), width)
+	columns := 2 - gap
+	for _, w := range widths {
+		columns += gap + w
+	}
+	return columns <= width
+}
+
+// lines are the headings and the cells below them.
+func (t *PageTable) lines() [][]string {
+	rows := [][]string{t.Columns}
+	for _, row := range t.Rows {
+		rows = append(rows, row.Cells[:min(len(row.Cells), len(t.Columns))])
+	}
+	return rows
+}
+
+// fitted returns the width of each column, and of the gaps between them, so that a row fits a
+// width as far as it can: first headings are broken between their words, then long texts, and
+// last the gaps are narrowed. A text in the last column is given what is left.
+func (t *PageTable) fitted(rows [][]string, width int) (widths []int, gap int) {
+	const least, leastLast = 24, 20
+	gap = 2
+	last := len(t.Columns) - 1
+	measure := func(of func(row int, cell string) int) {
+		widths = make([]int, len(t.Columns))
+		for n, row := range rows {
+			for i, cell := range row {
+				widths[i] = max(widths[i], of(n, cell))
+			}
+		}
+	}
+	excess := func() int {
+		sum := 2 - gap - width
+		for i, w := range widths {
+			if i == last && t.isText(i) {
+				w = min(w, leastLast)
+			}
+			sum += gap + w
+		}
+		return sum
+	}
+	whole := func(_ int, cell string) int { return utf8.RuneCountInString(clean(cell)) }
+	measure(func(n int, cell string) int {
+		if n > 0 {
+			return whole(n, cell)
+		}
+		return longestWord(cell)
+	})
+	broken := widths
+	measure(whole)
+	for excess() > 0 {
+		at := -1
+		for i, w := range widths { // the heading that gives most room
+			if w > broken[i] && (at < 0 || w-broken[i] > widths[at]-broken[at]) {
+				at = i
+			}
+		}
+		if at < 0 {
+			break
+		}
+		widths[at] = broken[at]
+	}
+	for i := range t.Columns {
+		if over := excess(); over > 0 && i != last && t.isText(i) && widths[i] > least {
+			words := least
+			for _, row := range rows {
+				if i < len(row) {
+					words = max(words, longestWord(row[i]))
+				}
+			}
+			widths[i] = min(widths[i], max(words, widths[i]-over))
+		}
+	}
+	if excess() > 0 {
+		if gap = 1; excess() > 0 { // it would not help
+			gap = 2
+		}
+	}
+	if t.isText(last) && widths[last] > leastLast {
+		widths[last] = min(widths[last], leastLast+max(0, -excess()))
+	}
+	return widths, gap
+}
+
+func longestWord(text string) (columns int) {
+	for word := range strings.FieldsSeq(clean(text)) {
+		columns = max(columns, utf8.RuneCountInString(word))
+	}
+	return columns
+}
+
+func (t *PageTable) isText(column int) bool { return slices.Contains(t.Text, column) }
+
+// writeRow writes a row of cells, each wrapped in its column; headings stand at the bottom.
+func (t *PageTable) writeRow(out *strings.Builder, row []string, widths []int, gap int, heading bool) {
+	cells, lines := make([][]string, len(row)), 0
+	for i, cell := range row {
+		cells[i] = []string{clean(cell)}
+		if utf8.RuneCountInString(cells[i][0]) > widths[i] {
+			cells[i] = wrap(cell, widths[i])
+		}
+		lines = max(lines, len(cells[i]))
+	}
+	for n := range lines {
+		line := strings.Repeat(" ", 2-gap)
+		for i, cell := range cells {
+			at, text, columns := n, "", widths[i]
+			if heading {
+				at -= lines - len(cell)
+			}
+			if at >= 0 && at < len(cell) {
+				text = cell[at]
+			}
+			if t.isText(i) {
+				columns = -columns // at the left
+			}
+			line += strings.Repeat(" ", gap) + fmt.Sprintf("%*s", columns, text)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// AsMarkdown writes a table as GitHub reads it
+// (https://github.github.com/gfm/#tables-extension-).
+func (t *PageTable) AsMarkdown() string {
+	var b strings.Builder
+	line := func(cells []string) {
+		for _, c := range cells {
+			b.WriteString("| " + strings.ReplaceAll(strings.ReplaceAll(clean(c), `\`, `\\`), "|", `\|`) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	line(t.Columns)
+	for i := range t.Columns {
+		if slices.Contains(t.Text, i) {
+			b.WriteString("| :-- ")
+		} else {
+			b.WriteString("| --: ")
+		}
+	}
+	b.WriteString("|\n")
+	for _, r := range t.Rows {
+		line(r.Cells)
+	}
+	return b.String()
+}

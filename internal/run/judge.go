@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/text"
@@ -111,14 +112,44 @@ func (c *conductor) gather(ctx context.Context) error {
 func (c *conductor) download(ctx context.Context) error {
 	c.enter("download")
 	defer c.leave()
-	err := keepEnd(c.o.Dir.History(), func(end *history.EndWriter) error {
-		return c.o.Workload.EndState(ctx, end, func(done, total uint64) { c.o.Progress.Show(State{Done: done, Total: total}) })
+	pauses := downloadPauses
+	if c.unwhole != "" { // the database is known not to answer
+		pauses = nil
+	}
+	err := retry(ctx, pauses, func() error {
+		return keepEnd(c.o.Dir.History(), func(end *history.EndWriter) error {
+			return c.o.Workload.EndState(ctx, end, func(done, total uint64) { c.o.Progress.Show(State{Done: done, Total: total}) })
+		})
+	}, func(err error, pause time.Duration) {
+		c.log.Warn("the end state is downloaded again", "after", pause, "error", err)
 	})
 	if err != nil {
 		return fmt.Errorf("download the end state: %w", err)
 	}
 	return nil
 }
+
+// retry calls do until it succeeds, and failed before each pause. It returns the last error.
+func retry(ctx context.Context, pauses []time.Duration, do func() error, failed func(err error, pause time.Duration)) error {
+	err := do()
+	for _, pause := range pauses {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		failed(err, pause)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		err = do()
+	}
+	return err
+}
+
+// downloadPauses are the pauses before further attempts to download the end state. A server that is
+// slow for some seconds must not cost the verdict of a run of hours.
+var downloadPauses = []time.Duration{time.Second, 10 * time.Second}
 
 // keepEnd puts an end state into a directory; none where download fails.
 func keepEnd(dir string, download func(*history.EndWriter) error) error {

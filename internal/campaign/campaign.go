@@ -144,9 +144,11 @@ func (c *Campaign) verdict(err error) error {
 	})
 	switch {
 	case len(invalid) > 0:
-		return errors.Join(exit.With(exit.Invalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(invalid, ", "))), err)
+		return errors.Join(exit.With(exit.Invalid, fmt.Errorf("invalid: a check found a violation in %s",
+			strings.Join(invalid, ", "))), err)
 	case err == nil && c.asked && len(unknown) > 0:
-		return exit.With(exit.Unknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s", strings.Join(unknown, ", ")))
+		return exit.With(exit.Unknown, fmt.Errorf("unknown: a check or an objective could not be decided in %s",
+			strings.Join(unknown, ", ")))
 	case err == nil && len(missed) > 0:
 		return exit.With(exit.Missed, fmt.Errorf("objectives missed in %s", strings.Join(missed, ", ")))
 	}

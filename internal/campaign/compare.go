@@ -76,9 +76,11 @@ func (c *Comparison) add(file string, database []scenario.Setting) error {
 		return exit.Usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
 			c.Sides[0].Name, c.configs[0].Workload, file, config.Workload)
 	case config.NoLoad:
-		return exit.Usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
+		return exit.Usagef("%s drives what is loaded, and what one run leaves is not what the other began "+
+			"with: take no-load out", file)
 	case config.Serve != "" || config.Metrics != "":
-		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
+		return exit.Usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing "+
+			"live: leave them out", file)
 	}
 	if err := c.app.DrawSeed(&config, true); err != nil {
 		return err

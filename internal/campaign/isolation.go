@@ -364,7 +364,8 @@ func openEmbedded(ctx context.Context, c *session.Config, isolations ...string) 
 	}
 	database, err = registry.Open(ctx, url, isolations...)
 	if err == nil && registry.IsVolatile(database) {
-		err = errors.Join(exit.Usagef("%s keeps nothing, so that there is nothing to isolate: name another database", scenario.Redact(url)), database.Close())
+		err = errors.Join(exit.Usagef("%s keeps nothing, so that there is nothing to isolate: name another database",
+			scenario.Redact(url)), database.Close())
 	}
 	if err != nil {
 		remove()

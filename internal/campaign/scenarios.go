@@ -68,7 +68,8 @@ func ScenariosOf(over string) (names []string, ok bool, err error) {
 func named(pattern string) (names []string, err error) {
 	files, err := filepath.Glob(pattern)
 	if err != nil {
-		return nil, exit.Usagef("sweep over the scenarios %q: it is no pattern of names: a bracket in it is not closed", pattern)
+		return nil, exit.Usagef("sweep over the scenarios %q: it is no pattern of names: a bracket in it is not closed",
+			pattern)
 	}
 	for _, s := range scenarios.All() {
 		if ok, _ := path.Match(pattern, s.Name); ok {
@@ -84,7 +85,8 @@ func named(pattern string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, exit.Usagef("sweep over the scenarios %q: there is no such file, and none of this name in `stroppy list scenarios`%s", pattern, session.NearScenario(pattern))
+		return nil, exit.Usagef("sweep over the scenarios %q: there is no such file, and none of this name "+
+			"in `stroppy list scenarios`%s", pattern, session.NearScenario(pattern))
 	}
 	return names, nil
 }
@@ -234,7 +236,8 @@ func (w *Scenarios) open() (unlock func(), err error) {
 	}
 	for i, name := range w.Book.Over {
 		if w.done(name) && (w.plans[i].refused != nil || w.Book.Row(name).Settings != w.settings(i)) {
-			return nil, exit.Usagef("go on with the sweep in %s: %s was run there with other settings: take another directory", w.Dir, name)
+			return nil, exit.Usagef("go on with the sweep in %s: %s was run there with other settings: take another directory",
+				w.Dir, name)
 		}
 	}
 	if w.Book.Seed == 0 {

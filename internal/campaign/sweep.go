@@ -201,11 +201,13 @@ func (w *Sweep) open() (unlock func(), err error) {
 	}
 	switch b := w.Book; {
 	case w.spec.Repeat > 0 && w.spec.Repeat < b.Repeat:
-		return nil, exit.Usagef("go on with the sweep in %s: its steps are measured %d times each, which --repeat %d would make fewer: leave --repeat out", w.Dir, b.Repeat, w.spec.Repeat)
+		return nil, exit.Usagef("go on with the sweep in %s: its steps are measured %d times each, which "+
+			"--repeat %d would make fewer: leave --repeat out", w.Dir, b.Repeat, w.spec.Repeat)
 	case c.Seed != 0 && b.Seed != 0 && c.Seed != b.Seed:
 		return nil, exit.Usagef("go on with the sweep in %s: its seed is %d and not %d", w.Dir, b.Seed, c.Seed)
 	case len(b.Points) > 0 && b.Stroppy != registry.Version():
-		return nil, exit.Usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.Dir, b.Stroppy, registry.Version())
+		return nil, exit.Usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is "+
+			"%s: take another directory", w.Dir, b.Stroppy, registry.Version())
 	}
 	c.Seed = max(c.Seed, w.Book.Seed)
 	w.spec.Repeat = max(w.spec.Repeat, w.Book.Repeat)

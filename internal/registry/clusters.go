@@ -56,19 +56,22 @@ func ParseCluster(text string) (ClusterKind, cluster.Options, error) {
 		return kind, o, exit.Usagef("this build cannot start the cluster %q, because %s", text, leftOut)
 	}
 	if kind.Name == "" {
-		return kind, o, exit.Usagef("%q is no cluster that stroppy can start; %s", name, spelling.Hint(name, names, serverMeanings, "`stroppy list clusters` shows those that it can"))
+		return kind, o, exit.Usagef("%q is no cluster that stroppy can start; %s",
+			name, spelling.Hint(name, names, serverMeanings, "`stroppy list clusters` shows those that it can"))
 	}
 	o.Nodes = kind.nodes
 	if counted {
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > kind.most {
-			return kind, o, exit.Usagef("the cluster %s has %q for its number of nodes: it must be from 1 to %d", text, number, kind.most)
+			return kind, o, exit.Usagef("the cluster %s has %q for its number of nodes: it must be from 1 to %d",
+				text, number, kind.most)
 		}
 		o.Nodes = n
 	}
 	params, err := url.ParseQuery(query)
 	if err != nil {
-		return kind, o, exit.Usagef("the cluster %s cannot be read after its question mark: give name=value, with & between them", text)
+		return kind, o, exit.Usagef("the cluster %s cannot be read after its question mark: give name=value, "+
+			"with & between them", text)
 	}
 	o.Params = params
 	if kind.Elsewhere() { // they have parameters of their own

@@ -46,7 +46,8 @@ func (c *Config) OneProcess() error {
 	if c.Workers == 0 || err != nil || !kind.InMemory {
 		return c.oneMachine()
 	}
-	return exit.Usagef("workers is %d and %s: is in the memory of one process: leave --workers out, or take another database", c.Workers, kind.Schemes[0])
+	return exit.Usagef("workers is %d and %s: is in the memory of one process: leave --workers out, or "+
+		"take another database", c.Workers, kind.Schemes[0])
 }
 
 // oneMachine refuses workers of other machines on a database that only this one can open, or where
@@ -56,7 +57,8 @@ func (c *Config) oneMachine() error {
 		return nil
 	}
 	if url := c.RunDatabase(""); c.Cluster == "" && registry.Embedded(url) {
-		return exit.Usagef("workers join from other machines, and %s is a file of this one: leave --workers-listen out, or name a server with --db", scenario.Redact(url))
+		return exit.Usagef("workers join from other machines, and %s is a file of this one: leave "+
+			"--workers-listen out, or name a server with --db", scenario.Redact(url))
 	}
 	if _, err := live.Address(c.WorkersListen); err != nil {
 		return exit.Usagef("workers-listen: %w", err)
@@ -121,7 +123,8 @@ func (r *Cluster) podsFor() (pods podCluster, url string, err error) {
 			return pods, url, err
 		}
 	}
-	return nil, "", exit.Usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
+	return nil, "", exit.Usagef("workers-on is %s, and the run has no cluster in Kubernetes: give one "+
+		"with --cluster %sKIND:N", scenario.Pods, scenario.InKubernetes)
 }
 
 // startPods starts the workers as pods, which join this program at an address that they reach. An
@@ -285,7 +288,8 @@ func (a *App) letJoin(s *Session, config *Config, o *workers.Options) (remove fu
 	file := config.WorkersTokenFile
 	switch given := a.Getenv(scenario.TokenVariable); {
 	case given != "" && file != "":
-		return remove, exit.Usagef("both %s and --workers-token-file give the token of the workers: leave one of them out", scenario.TokenVariable)
+		return remove, exit.Usagef("both %s and --workers-token-file give the token of the workers: leave one of them out",
+			scenario.TokenVariable)
 	case given != "":
 		if err := workers.CheckToken(given); err != nil {
 			return remove, exit.Usagef("%s is no token: %w", scenario.TokenVariable, err)
@@ -355,11 +359,13 @@ func joinText(count int, address, file string) string {
 	}
 	command := "stroppy " + WorkerCommand + " --join " + scenario.Quote(net.JoinHostPort(host, port))
 	if file == "" {
-		return fmt.Sprintf("waiting for %d workers: start each, with %s set as here, with: %s", count, scenario.TokenVariable, command)
+		return fmt.Sprintf("waiting for %d workers: start each, with %s set as here, with: %s",
+			count, scenario.TokenVariable, command)
 	}
 	path, err := filepath.Abs(file)
 	if err != nil {
 		path = file
 	}
-	return fmt.Sprintf("waiting for %d workers: copy %s to their machines, and start each with: %s --token-file %s", count, path, command, scenario.Quote(filepath.Base(path)))
+	return fmt.Sprintf("waiting for %d workers: copy %s to their machines, and start each with: %s --token-file %s",
+		count, path, command, scenario.Quote(filepath.Base(path)))
 }

@@ -172,7 +172,7 @@ func (c *Coordinator) attach(ch *channel, h *hello) {
 	switch {
 	case w == nil:
 		ch.refuse(errors.New("it is not a worker of this run"))
-	case h.For == exchanges && w.apart != nil:
+	case h.For == clockReadings && w.apart != nil:
 		_ = w.apart.ask(ch, func() int64 { return c.read(time.Now()) }, c.done) // without it the error grows
 		_ = ch.Close()
 	case h.For == uploads:

@@ -20,10 +20,10 @@ import (
 // was at least the first of the coordinator's times less the first of the worker's, and at
 // most the second less the second: a bound, whatever the network did (Cristian, Probabilistic
 // Clock Synchronization, Distributed Computing 3, 1989; the four timestamps of NTP, RFC 5905
-// section 8). Between two exchanges the offset changes by drift at most.
+// section 8). Between two readings the offset changes by drift at most.
 
-// exchangeEvery is the interval of clock comparisons.
-const exchangeEvery = 50 * time.Millisecond
+// readingEvery is the interval of clock comparisons.
+const readingEvery = 50 * time.Millisecond
 
 // drift is the maximal relative drift of two clocks, in millionths. Each is off by at most 500, which is the
 // kernel's limit for NTP corrections (MAXFREQ in sys/timex.h; adjtimex(2)).
@@ -52,14 +52,14 @@ func (c Clock) own() ownClock {
 
 func (c *ownClock) read(t time.Time) int64 { return c.at + int64(t.Sub(c.base)) }
 
-// exchange is the result of one comparison: the offset was between low and high when the worker's clock
+// reading is the result of one comparison: the offset was between low and high when the worker's clock
 // showed at.
-type exchange struct{ at, low, high int64 }
+type reading struct{ at, low, high int64 }
 
 // comparison holds what is known of one clock relative to the coordinator's.
 type comparison struct {
 	mu   sync.Mutex
-	list []exchange
+	list []reading
 	some chan struct{} // closed when there are enough to begin
 
 	once    sync.Once
@@ -78,7 +78,7 @@ const enoughExchanges = 8
 
 func newComparison() *comparison { return &comparison{some: make(chan struct{})} }
 
-func (c *comparison) add(e exchange) {
+func (c *comparison) add(e reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = append(c.list, e)
@@ -108,11 +108,11 @@ func (c *comparison) ask(conn net.Conn, now func() int64, done <-chan struct{}) 
 		if gave < had {
 			return errors.New("its clock goes backwards")
 		}
-		c.add(exchange{had, first - had, last - gave + drifted(gave-had)})
+		c.add(reading{had, first - had, last - gave + drifted(gave-had)})
 		select {
 		case <-done:
 			return nil
-		case <-time.After(exchangeEvery):
+		case <-time.After(readingEvery):
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (c *ownClock) answer(conn net.Conn) error {
 	}
 }
 
-// offsets is the offset of a clock over time. Between two exchanges it is linear, with an error of at most
+// offsets is the offset of a clock over time. Between two readings it is linear, with an error of at most
 // worst, given the maximal drift.
 type offsets struct {
 	at, offset []int64
@@ -141,13 +141,13 @@ type offsets struct {
 	worst      int64
 }
 
-// offsets tightens each exchange by the others and takes the middle of its bounds. Both bounds, and thus the
+// offsets tightens each reading by the others and takes the middle of its bounds. Both bounds, and thus the
 // middle, change by at most drift, so the order of times on one clock is preserved.
 func (c *comparison) offsets() *offsets {
 	c.mu.Lock()
 	list := slices.Clone(c.list)
 	c.mu.Unlock()
-	slices.SortStableFunc(list, func(a, b exchange) int { return int(max(-1, min(1, a.at-b.at))) })
+	slices.SortStableFunc(list, func(a, b reading) int { return int(max(-1, min(1, a.at-b.at))) })
 	for i := 1; i < len(list); i++ {
 		list[i].narrow(list[i-1])
 	}
@@ -176,13 +176,13 @@ func (c *comparison) offsets() *offsets {
 	return o
 }
 
-// narrow tightens the bounds by another exchange.
-func (e *exchange) narrow(by exchange) {
+// narrow tightens the bounds by another reading.
+func (e *reading) narrow(by reading) {
 	apart := drifted(e.at - by.at)
 	e.low, e.high = max(e.low, by.low-apart), min(e.high, by.high+apart)
 }
 
-// of returns the offset when the clock showed at. Outside of the exchanges, worst includes the additional
+// of returns the offset when the clock showed at. Outside of the readings, worst includes the additional
 // error.
 func (o *offsets) of(at int64) int64 {
 	i := sort.Search(len(o.at), func(i int) bool { return o.at[i] > at })

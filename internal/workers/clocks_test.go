@@ -34,7 +34,7 @@ func TestOffsetsStayWithinTheirErrors(t *testing.T) {
 			if rng.IntN(10) == 0 {
 				there += 3e7
 			}
-			c.add(exchange{int64(worker[at]), int64(coordinator[at]-there) - int64(worker[at]), int64(coordinator[at]+back) - int64(worker[at]) + 1})
+			c.add(reading{int64(worker[at]), int64(coordinator[at]-there) - int64(worker[at]), int64(coordinator[at]+back) - int64(worker[at]) + 1})
 		}
 		o := c.offsets()
 		before := int64(-1 << 62)
@@ -60,13 +60,13 @@ func TestOffsetsStayWithinTheirErrors(t *testing.T) {
 func TestImpossibleDriftIsUnbounded(t *testing.T) {
 	c := newComparison()
 	if o := c.offsets(); o.worst != history.Unbounded || o.of(5) != 0 {
-		t.Errorf("without an exchange the error is %d", o.worst)
+		t.Errorf("without a reading the error is %d", o.worst)
 	}
-	c.add(exchange{0, -10, 10})
+	c.add(reading{0, -10, 10})
 	if o := c.offsets(); o.worst != 10 || o.of(0) != 0 {
-		t.Errorf("of one exchange the error is %d, the offset %d", o.worst, o.of(0))
+		t.Errorf("of one reading the error is %d, the offset %d", o.worst, o.of(0))
 	}
-	c.add(exchange{1_000_000, 100_000, 100_020})
+	c.add(reading{1_000_000, 100_000, 100_020})
 	if o := c.offsets(); o.worst != history.Unbounded {
 		t.Errorf("of a clock that was set the error is %d", o.worst)
 	}

@@ -136,7 +136,7 @@ func (s *session) further(ctx context.Context, purpose purpose) (*channel, error
 // compareClock answers clock comparisons until ctx ends.
 func (s *session) compareClock(ctx context.Context) {
 	for ctx.Err() == nil {
-		if ch, err := s.further(ctx, exchanges); err == nil {
+		if ch, err := s.further(ctx, clockReadings); err == nil {
 			stop := context.AfterFunc(ctx, func() { _ = ch.Close() })
 			_ = s.clock.answer(ch)
 			stop()

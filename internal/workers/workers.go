@@ -72,9 +72,9 @@ type hello struct {
 type purpose uint8
 
 const (
-	orders    purpose = iota
-	exchanges         // of clocks
-	uploads           // of the recording
+	orders        purpose = iota
+	clockReadings         // of clocks
+	uploads               // of the recording
 )
 
 // welcome admits a worker.

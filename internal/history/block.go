@@ -16,7 +16,7 @@ import (
 // Numbers are little-endian and checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
 	formatVersion = 6
-	oldestVersion = 3 // the oldest readable version: without elements; 4 has no bytes of broken values, 5 no differences
+	oldestVersion = 3 // without elements; 4 has no bytes of broken values, 5 no differences
 
 	fileMagic   = "stroppy\x1a" // the last byte ends a text file on a terminal
 	blockMagic  = 0x6b636c62    // "blck"

@@ -30,7 +30,7 @@ type summary struct {
 	Elements     int            `json:"elements"`    // of lists that were read
 	ElementSum   uint64         `json:"element_sum"` // modulo 2^64
 	Objects      int            `json:"objects"`
-	Closed       int            `json:"closed"` // accounts whose opening balance and entries add up to the final balance
+	Closed       int            `json:"closed"` // accounts that agree with the ledger
 	Balances     int64          `json:"balances"`
 	Versions     uint64         `json:"versions"`
 	Entries      int            `json:"entries"`

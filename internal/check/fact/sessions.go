@@ -12,7 +12,7 @@ type SessionRead struct {
 	Object Object    `json:"object"`
 	Value  string    `json:"value"`
 	Wrong  WrongRead `json:"wrong"`
-	Writer *Member   `json:"writer,omitempty"` // for an intermediate read: the transaction that wrote and overwrote the value
+	Writer *Member   `json:"writer,omitempty"` // for an intermediate read: the writer that overwrote it
 	Own    string    `json:"own,omitempty"`    // for OwnMissed: the value that the reader had written
 }
 
@@ -82,7 +82,7 @@ type SessionEitherOrder struct {
 	Earlier   string `json:"earlier"`
 	Later     string `json:"later"`
 	Otherwise []Fact `json:"otherwise,omitempty"` // the cycle of the other order; empty: not shown
-	Forced    bool   `json:"forced,omitempty"`    // the other order contradicts reads and writes without further assumptions
+	Forced    bool   `json:"forced,omitempty"`    // the other order contradicts reads and writes alone
 	More      int    `json:"more,omitempty"`      // number of further pairs of writes that have no order
 }
 

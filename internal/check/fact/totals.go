@@ -30,7 +30,7 @@ type (
 		By      history.ID `json:"transaction"`
 		Balance int64      `json:"balance"`
 		Version uint64     `json:"version"`
-		Ended   bool       `json:"ended"` // seen in the end state; otherwise computed from the opening balance and the ledger
+		Ended   bool       `json:"ended"` // seen in the end state; otherwise computed from the ledger
 	}
 	// NeverNegative states that no balance is negative, neither at the end nor earlier by the ledger.
 	NeverNegative struct{}
@@ -102,7 +102,7 @@ type (
 	// Altered states that the parts of a transaction in the end state differ from the parts sent.
 	Altered struct {
 		By      history.ID `json:"transaction"`
-		Unknown bool       `json:"unknown,omitempty"` // the outcome is unknown; otherwise the transaction was acknowledged
+		Unknown bool       `json:"unknown,omitempty"` // outcome unknown; otherwise acknowledged
 	}
 	// NotFound states that a transaction did not find an object of the load.
 	NotFound struct {
@@ -244,7 +244,7 @@ type (
 		Version uint64 `json:"version"`
 		Balance int64  `json:"balance"`
 		Want    int64  `json:"want"`
-		Ended   bool   `json:"ended,omitempty"` // Want is from the ledger of the end state; otherwise from the recordings
+		Ended   bool   `json:"ended,omitempty"` // Want is from the end state; otherwise from the recordings
 	}
 	// Dependency states why one transaction must precede another.
 	Dependency struct {

@@ -32,7 +32,7 @@ func TestClockErrorsAgainstDefinition(t *testing.T) {
 		}
 		report := c.report()
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // relative error
 			moved := append([]Transaction(nil), list...)
 			for i := range moved {
 				if moved[i].Clock == 1 {

@@ -42,7 +42,7 @@ type OpKind uint8
 const (
 	_      OpKind = iota
 	Append        // appends Element to list Key, which is created if necessary
-	Read          // List is the content of list Key (empty if it does not exist), with Missing at unread positions of Pieces
+	Read          // List is the content of list Key (empty if absent), with Missing at unread positions
 	Range         // Rows are the existing lists from Key to High, in any order; all others did not exist
 	Delete        // deletes list Key; later appends to it are not allowed
 )
@@ -72,7 +72,7 @@ type Transaction struct {
 	Outcome    history.Outcome // Rejected counts as aborted
 	Begin, End int64           // ns on one clock
 	Retried    bool            // it was tried more than once; the appends of earlier tries were rolled back
-	Clock      uint32          // index in Input.Errors of its clock; times of one clock are exact relative to each other
+	Clock      uint32          // index in Input.Errors; times of one clock are exact
 	Ops        []Op            // in the order of execution
 }
 
@@ -82,7 +82,7 @@ type Input struct {
 	Transactions iter.Seq2[*Transaction, error] // the transactions of each client must be in order
 	Size         int                            // approximate number of transactions; 0: not known
 	End          iter.Seq2[Row, error]          // every list of the end state; nil: not downloaded
-	Damage       func() fact.Fact               // called after the Transactions; returns why they cannot be trusted, or nil
+	Damage       func() fact.Fact               // returns, after the Transactions, why they are unusable, or nil
 	Complete     bool                           // the recording was closed: nothing that was sent is missing
 	RealTime     bool                           // all times are on one clock
 	Errors       []int64                        // error of each clock's times, ns; nil: there is one clock

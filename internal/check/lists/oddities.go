@@ -12,7 +12,7 @@ import (
 const (
 	garbage      = iota // an element that no transaction appended
 	duplicate           // an element that occurs twice in a list
-	takenBack           // the same in a list of rows, if the end state has at most one: the other was from a rolled-back try
+	takenBack           // the same in rows, if the end state has at most one of them
 	disorder            // two appends of one transaction in the wrong order
 	incompatible        // two reads of a list, neither of which is a prefix of the other
 	twice               // the same element appended twice: the input is not a history of this kind

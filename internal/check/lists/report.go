@@ -188,7 +188,7 @@ func (c *checker) cycleFact(k cycle, edges []check.Edge) fact.Fact {
 // reportLevels adds the result of each level. A violation of several levels is reported for the first.
 func (c *checker) reportLevels(r *Report) {
 	var holds []isolation.Level
-	said := make([]isolation.Level, len(c.violations)) // the level that reports each violation; Unknown: not reported yet
+	said := make([]isolation.Level, len(c.violations)) // by violation; Unknown: not reported yet
 	for _, l := range isolation.Levels() {
 		if l == isolation.Causal { // these graphs do not decide it
 			continue

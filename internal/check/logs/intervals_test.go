@@ -55,7 +55,7 @@ func TestClockErrorsAgainstDefinition(t *testing.T) {
 		}
 		got := checktest.ByName(results)[Order]
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // relative error
 			moved := *d
 			moved.txns = nil
 			for _, tx := range d.txns {

@@ -51,7 +51,7 @@ func TestIntervalsAgainstPorcupine(t *testing.T) {
 		in.History = byWorkers(s, errors)
 		r := checkKV(t, in)[Linearizable]
 		all, none, feasible := true, true, false
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // relative error
 			moved := definitions{&store{End: s.End, loaded: s.loaded}}
 			for _, tx := range s.Txns {
 				if tx.ID.Client() == 2 {

@@ -21,7 +21,7 @@ type endFacts struct {
 	// beyond lists the accounts that agree with the ledger, although a version after their last one was made.
 	beyond few[history.Object]
 
-	reopened, gone few[uint64] // accounts that exist although clients closed them, and missing accounts that clients opened
+	reopened, gone few[uint64] // wrongly existing and wrongly missing accounts of clients
 }
 
 // wrongAccount is an account whose balance differs from its opening balance plus the ledger legs, or whose

@@ -37,7 +37,7 @@ func TestClockErrorsAgainstDefinition(t *testing.T) {
 		in := w.inputOf(isolation.StrictSerializable, runs)
 		got := checktest.ByName(checked(in))[check.Strict].Status
 		all, none := true, true
-		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // error of the second clock relative to the first
+		for by := -errors[0] - errors[1]; by <= errors[0]+errors[1]; by++ { // relative error
 			ok := explained(w, func(ended, began *history.Transaction) bool {
 				end, try := ended.End, began.Try
 				if ended.ID.Run() == 2 {

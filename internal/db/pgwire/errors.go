@@ -211,7 +211,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 		advice = wire.LacksTLS.Advice("sslmode=disable")
 	case class == db.Fatal:
 		advice = wire.Untrusted.Advice("sslrootcert=FILE")
-	case errors.Is(err, context.Canceled), cause != nil && !errors.Is(cause, context.DeadlineExceeded): // the caller ended it
+	case errors.Is(err, context.Canceled), cause != nil && !errors.Is(cause, context.DeadlineExceeded):
 		advice = ""
 	}
 	var lines []string

@@ -65,7 +65,8 @@ func held() map[string]func(t *testing.T) {
 // Runs on clusters, of which another document has the one with more, and a scenario is the other.
 const (
 	killedPrimary = "stroppy run bank --cluster postgres:2 --nemesis 'kill primary at 4s for 4s' --duration 15s"
-	lostTransfers = "stroppy run bank --cluster 'postgres:2?failover=ideal&sync=off' --nemesis 'partition standby at 2s for 5s' --nemesis 'kill primary at 4s for 5s' --duration 10s"
+	lostTransfers = "stroppy run bank --cluster 'postgres:2?synchronous=off&maximum_lag_on_failover=1073741824&ttl=3s&loop_wait=1s&retry_timeout=2s' " +
+		`--duration 16s --nemesis "partition standbys at 2s for 5s" --nemesis "kill primary at 5s for 11s"`
 )
 
 // holdKilledPrimary holds that the cookbook has the same run, which it wants to be VALID too.
@@ -79,15 +80,11 @@ func holdKilledPrimary(t *testing.T) {
 	}
 }
 
-// holdLostTransfers holds that the scenario, of which the tests want that it is INVALID, sets what
-// the command does and nothing else, and is run with the same faults for as long.
+// holdLostTransfers holds that a scenario, of which the tests want that it is INVALID, is run by the tests with the same flags.
 func holdLostTransfers(t *testing.T) {
-	const path = "../scenarios/postgres-async.yaml"
-	head, settings, found := strings.Cut(read(t, path), "workload: bank\ncluster: postgres:2?failover=ideal&sync=off\nduration: 1m\nnemesis:\n")
-	_, flags, _ := strings.Cut(lostTransfers, "&sync=off' ")
-	brief := strings.ReplaceAll(flags, "'", `"`)
-	faults, duration, _ := strings.Cut(brief, " --duration ")
-	if !found || !strings.HasPrefix(head, "# verdict: invalid\n") || !strings.Contains(head, "\n# brief: --duration "+duration+" "+faults+"\n") || strings.Contains(settings, ":") {
+	const path = "../scenarios/patroni-lagging.yaml"
+	scenario, flags := read(t, path), strings.TrimPrefix(lostTransfers, "stroppy run bank ")
+	if !strings.HasPrefix(scenario, "# verdict: invalid\n") || !strings.Contains(scenario, "\n# brief: "+flags+"\n") || !strings.Contains(scenario, "\nworkload: bank\n") {
 		t.Errorf("%s is not what tests run as %s", path, lostTransfers)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	etcddb "stroppy/internal/db/etcd"
 	postgresdb "stroppy/internal/db/postgres"

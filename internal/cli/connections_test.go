@@ -12,8 +12,8 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/pgbouncer"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/pgbouncer"
+	postgres "stroppy/internal/cluster/postgres/server"
 	postgresdb "stroppy/internal/db/postgres"
 )
 

@@ -59,7 +59,7 @@ func TestFollowers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts servers")
 	}
-	code, stdout, stderr := call(t, "isolation", "--cluster", "postgres:2?failover=ideal&sync=off", "--schedules-only", "--followers", "--json")
+	code, stdout, stderr := call(t, "isolation", "--cluster", "postgres:2?synchronous=off", "--schedules-only", "--followers", "--json")
 	if code != 0 || !strings.Contains(stderr, "serializable is left out: ") || !strings.Contains(stderr, "hot standby") {
 		t.Errorf("code %d: %s", code, stderr)
 	}

@@ -33,17 +33,19 @@ func TestFailoverInput(t *testing.T) {
 		code int
 		says string
 	}{
-		"postgres:3?ttl=1s":                            {"", 2, "the cluster's parameter ttl: it must be a time from 3s to 1h0m0s"},
-		"postgres:3?retry_timeout=1s":                  {"", 2, "the cluster's parameter retry_timeout: it must be a time from 2s"},
-		"postgres:1?ttl=5s":                            {"", 2, "the cluster's parameter ttl: it is Patroni's, and one server has no standby to fail over to: take 2 nodes or more"},
-		"postgres:3?failover=ideal&synchronous=strict": {"", 2, "the cluster's parameter synchronous: it is Patroni's: leave failover=ideal out, or take sync, strict and timeout"},
-		"postgres:3?bin=" + empty:                      {"", 2, empty + " has no initdb"},
-		"redis:3?bin=" + empty:                         {"", 2, empty + " has no redis-server"},
-		"redis:3?down-after=0s":                        {"", 2, "the cluster's parameter down-after: "},
-		"redis:1?wait=1":                               {"", 2, "the cluster's parameter wait: one server has no replica: take 2 nodes or more"},
-		"redis:1?min-replicas-to-write=1":              {"", 2, "the cluster's parameter min-replicas-to-write: one server has no replica"},
-		"redis:3":                                      {filepath.Dir(own), 3, "the program redis-server is not on this machine: install the Debian package redis-server"},
-		"postgres:3":                                   {filepath.Dir(own), 3, "install the Debian packages patroni, python3-etcd and etcd-server"},
+		"postgres:3?ttl=1s":               {"", 2, "the cluster's parameter ttl: it must be a time from 3s to 1h0m0s"},
+		"postgres:3?retry_timeout=1s":     {"", 2, "the cluster's parameter retry_timeout: it must be a time from 2s"},
+		"postgres:1?ttl=5s":               {"", 2, "the cluster's parameter ttl: it is Patroni's, and one server has no standby to fail over to: take 2 nodes or more"},
+		"postgres:3?failover=ideal":       {"", 2, "the cluster's parameter failover: stroppy's own supervisor was removed: leave it out, and Patroni fails over"},
+		"postgres:3?sync=off":             {"", 2, "the cluster's parameter sync: stroppy's own supervisor, which had it, was removed: take synchronous=off|on|strict"},
+		"redis:3?failover=ideal":          {"", 2, "the cluster's parameter failover: stroppy's own supervisor was removed: take failover=sentinel"},
+		"postgres:3?bin=" + empty:         {"", 2, empty + " has no initdb"},
+		"redis:3?bin=" + empty:            {"", 2, empty + " has no redis-server"},
+		"redis:3?down-after=0s":           {"", 2, "the cluster's parameter down-after: "},
+		"redis:1?wait=1":                  {"", 2, "the cluster's parameter wait: one server has no replica: take 2 nodes or more"},
+		"redis:1?min-replicas-to-write=1": {"", 2, "the cluster's parameter min-replicas-to-write: one server has no replica"},
+		"redis:3":                         {filepath.Dir(own), 3, "the program redis-server is not on this machine: install the Debian package redis-server"},
+		"postgres:3":                      {filepath.Dir(own), 3, "install the Debian packages patroni, python3-etcd and etcd-server"},
 	} {
 		t.Run(cluster, func(t *testing.T) {
 			if want.path != "" {
@@ -100,7 +102,7 @@ func TestRedisWithoutReplicas(t *testing.T) {
 		{"0", 3, "or name that server itself without sentinel=bank", []string{"run", "--db", sentinel}},
 		{"0", 0, "VALID", []string{"run", "--db", plain}},
 		{"0", 0, "VALID", []string{"run", "--cluster", "redis:1"}},
-		{"0", 0, ", fail-over by stroppy's own supervisor None", []string{"run", "--cluster", "redis:2?failover=ideal"}},
+		{"0", 0, ", fail-over by nobody: a lost primary is waited for None", []string{"run", "--cluster", "redis:2?failover=off"}},
 		{"0", 2, "nobody to hand the lead to: start more nodes", []string{"run", "--cluster", "redis:1", "--nemesis", "move leader at 1s"}},
 	} {
 		clustertest.Must(t, own.ConfigSet(t.Context(), "min-replicas-to-write", test.least).Err())

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/report"
 )

@@ -2,8 +2,7 @@
 // benchmarks and for the command that shows a cluster. One folder below it holds
 // one kind of server. This package holds what they share: finding programs, a
 // free port, and processes that leave nothing behind; a NodeSet, which every kind's
-// cluster stands on; a Failover, for kinds in which a supervisor gives the lead of
-// a lost primary to another node; Alone, for a single server. What every kind
+// cluster stands on; Alone, for a single server. What every kind
 // has to stand is in clustertest.
 package cluster
 

@@ -32,6 +32,8 @@ type Member interface {
 	Erase() error
 
 	Retire(why error)
+	Ended() bool
+	RestartEnded(ctx context.Context) error
 }
 
 // NodeSet is what a cluster of any kind stands on: a folder, hosts, the nodes on

@@ -108,13 +108,6 @@ func Between(to *time.Duration, least, most time.Duration, example string) func(
 	}
 }
 
-// AnswerTimeout takes how long a server that does not answer is waited for: a shorter
-// time calls a busy machine dead, and a longer one is longer than the servers'
-// own time-outs.
-func AnswerTimeout(to *time.Duration) func(value string) error {
-	return Between(to, 200*time.Millisecond, time.Minute, "1s")
-}
-
 // Settings takes the settings of a product. Names have small letters, digits and
 // the marks; own are those that the cluster itself sets.
 func Settings(product, marks string, own []string, to map[string]string) func(name, value string) error {

@@ -103,7 +103,7 @@ func TestParamsTake(t *testing.T) {
 	settings := map[string]string{}
 	p := Params{
 		Kind:  "a cluster of X",
-		Known: map[string]func(string) error{"on": OnOff(&on), "limit": AnswerTimeout(&limit)},
+		Known: map[string]func(string) error{"on": OnOff(&on), "limit": Between(&limit, 200*time.Millisecond, time.Minute, "1s")},
 		Set:   Settings("X", "_", []string{"port"}, settings),
 	}
 	if err := p.Read(url.Values{"on": {"on"}, "limit": {"2s"}, "set.A_b": {"c"}}); err != nil || !on || limit != 2*time.Second || settings["a_b"] != "c" {

@@ -56,10 +56,11 @@ type Server struct {
 	being context.Context // ends when the node does for good
 	end   context.CancelCauseFunc
 
-	life    sync.Mutex // held while the process is started or ended
-	mu      sync.Mutex
-	process *Process    // nil while it is down
-	frozen  []processID // what Pause has stopped; nil: it is not paused
+	life       sync.Mutex // held while the process is started or ended
+	mu         sync.Mutex
+	process    *Process           // nil while it is down
+	restarting context.CancelFunc // ends a RestartEnded; nil while there is none
+	frozen     []processID        // what Pause has stopped; nil: it is not paused
 	steering
 
 	faultFS    atomic.Pointer[faultFS] // nil if there is none, and before the first start
@@ -268,6 +269,7 @@ func (s *Server) EndOfLog() string {
 // Kill ends the server and its descendants with SIGKILL and returns when they
 // are gone. The end of a context does not leave it half done.
 func (s *Server) Kill(context.Context) error {
+	s.endRestart()
 	s.life.Lock()
 	defer s.life.Unlock()
 	return s.kill()
@@ -291,6 +293,7 @@ func (s *Server) kill() error {
 // Close kills the server, and takes away what was put under its data, its clock and its
 // processors. The data stay as they are. It may be called again.
 func (s *Server) Close() error {
+	s.endRestart()
 	s.life.Lock()
 	defer s.life.Unlock()
 	return errors.Join(s.kill(), s.endStress(), s.removeFaultFS(), s.removeClock())
@@ -304,6 +307,7 @@ func (s *Server) Erase() error {
 // Terminate shuts the server down in good order; one that takes longer than its
 // shutdownLimit is killed, and the error says so.
 func (s *Server) Terminate(ctx context.Context) error {
+	s.endRestart()
 	s.life.Lock()
 	defer s.life.Unlock()
 	p := s.current()

@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 // steered is a node with a clock of its own.

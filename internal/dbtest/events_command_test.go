@@ -84,13 +84,13 @@ func TestEventsUnderFaults(t *testing.T) {
 			args: []string{"--duration", "5s", "--batch", "3"},
 		},
 		{
-			name: "synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on&failover=ideal", faults: []string{"kill primary at 1s for 3s"},
-			args: []string{"--duration", "6s", "--streams", "3", "--batch", "2"},
+			name: "synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on", faults: []string{"kill primary at 1s for 3s"},
+			args: []string{"--duration", "10s", "--streams", "3", "--batch", "2"},
 		},
 		{
-			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal",
-			faults: []string{"partition follower at 1s for 4s", "kill primary at 3s for 4s"},
-			args:   []string{"--duration", "7s"}, code: 1, invalid: check.Durable,
+			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
+			faults: []string{"partition follower at 1s for 4s", "kill primary at 3s for 10s"},
+			args:   []string{"--duration", "15s"}, code: 1, invalid: check.Durable,
 		},
 	} {
 		t.Run(h.name, func(t *testing.T) {

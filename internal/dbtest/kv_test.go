@@ -127,7 +127,7 @@ func TestKVUnderNemesis(t *testing.T) {
 		more           []string
 	}{
 		{"etcd:3?memory=on", "kill leader at 2s for 2s", []string{"--duration", "7s"}},
-		{"postgres:2?memory=on&failover=ideal", "kill primary at 2s for 3s", []string{"--duration", "8s", "--isolation", "repeatable read", "--in-flight", "4"}},
+		{"postgres:2?memory=on", "kill primary at 2s for 3s", []string{"--duration", "12s", "--isolation", "repeatable read", "--in-flight", "4"}},
 	} {
 		t.Run(c.cluster, func(t *testing.T) {
 			t.Parallel()

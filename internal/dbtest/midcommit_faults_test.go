@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/patroni"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/patroni"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
@@ -63,12 +62,8 @@ func failingOvers() []failingOver {
 	multiPrimary := url.Values{"multi-primary": {"on"}}
 	maps.Copy(multiPrimary, group)
 	return []failingOver{
-		{"postgres", nil, clustertest.Launcher(postgrescluster.StartCluster), "answer_timeout=1s", opens(postgres.Open), []metFault{
-			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 4s"}, {fault: "stop primary at 500ms for 4s", noUnknown: handOver},
-			{fault: "partition primary at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn}, // which the supervisor reaches
-		}, false},
 		// The primary is paused for less than ttl: one that is paused for longer may lose what was acknowledged.
-		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, patroni.Start, "answer_timeout=1s", opens(postgres.Open), []metFault{
+		{"postgres-patroni", url.Values{"synchronous": {"strict"}}, clustertest.Launcher(patroni.Start), "answer_timeout=1s", opens(postgres.Open), []metFault{
 			{fault: "kill primary at 500ms for 4s"}, {fault: "pause primary at 500ms for 2s"}, {fault: "partition primary at 500ms for 6s"},
 			{fault: "stop primary at 500ms for 4s", noUnknown: handOver}, {fault: "move leader at 500ms", noUnknown: handOver},
 			{fault: "kill-agent primary at 500ms for 6s", noUnknown: goesOn, noRefusal: goesOn}, {fault: "kill-store at 500ms for 5s", noUnknown: goesOn, noRefusal: goesOn},
@@ -79,10 +74,6 @@ func failingOvers() []failingOver {
 			{fault: "partition primary at 500ms for 5s", code: "NOREPLICAS", loses: true},
 			{fault: "move leader at 500ms", noUnknown: handOver, noRefusal: handOver, loses: true}, {fault: "kill-agent primary at 500ms for 2s", noUnknown: goesOn, noRefusal: goesOn},
 		}, false},
-		{"redis", url.Values{"failover": {"ideal"}, "wait": {"1"}}, rediscluster.Start, "timeout=2s", opens(redis.Open), []metFault{
-			{fault: "kill primary at 500ms for 5s"}, {fault: "stop primary at 500ms for 5s", noUnknown: handOver}, {fault: "pause primary at 500ms for 5s"},
-			{fault: "partition primary at 500ms for 5s"},
-		}, true},
 		{"galera", nil, clustertest.Launcher(mariadb.StartGalera), "answer_timeout=3s", opens(mysql.Open), []metFault{
 			{fault: "kill n0 at 500ms for 3s"}, {fault: "pause n0 at 500ms for 8s"}, {fault: "partition n0 at 500ms for 9s", code: "1047"}, {fault: "stop n0 at 500ms for 2s", noUnknown: handOver},
 		}, false},

@@ -102,7 +102,7 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on&failover=ideal",
+			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
 			faults: []string{"kill primary at 3s for 4s", "pause standby at 12s for 3s", "partition standby at 18s for 3s"},
 			args:   []string{"--duration", "25s", "--isolation", "repeatable read"},
 			outage: true,
@@ -141,9 +141,9 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "lists on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on&failover=ideal", workload: "append",
-			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
-			args:   []string{"--duration", "10s"},
+			name: "lists on Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on", workload: "append",
+			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 10s"},
+			args:   []string{"--duration", "16s"},
 			code:   1, invalid: "durable",
 			outage: true,
 		},

@@ -17,7 +17,7 @@ import (
 	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
-	"stroppy/internal/cluster/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db/infinisql"
@@ -35,15 +35,15 @@ type planned struct {
 }
 
 func plannedKinds() []planned {
-	postgres, redis := pgbouncer.StartCluster, rediscluster.Start
+	postgres, redis := postgrescluster.Start, rediscluster.Start
 	return []planned{
 		{name: "etcd", nodes: 3, layer: true, start: clustertest.Launcher(etcdcluster.Start)},
 		{name: "etcd", nodes: 1, loopback: true, start: clustertest.Launcher(etcdcluster.Start)},
 		{name: "redis", nodes: 3, layer: true, start: redis},
 		{name: "redis", nodes: 2, layer: true, start: redis},
-		{name: "redis", params: "failover=ideal", nodes: 3, layer: true, start: redis},
+		{name: "redis", params: "failover=off", nodes: 3, layer: true, start: redis},
 		{name: "postgres", nodes: 3, layer: true, start: postgres},
-		{name: "postgres", params: "failover=ideal", nodes: 2, layer: true, start: postgres},
+		{name: "postgres", nodes: 1, layer: true, start: postgres},
 		{name: "postgres", params: "pooler=session", nodes: 1, layer: true, start: postgres},
 		{name: "galera", nodes: 3, start: clustertest.Launcher(mariadb.StartGalera)},
 		{name: "mariadb", nodes: 1, layer: true, start: clustertest.Launcher(mariadb.StartCluster)},

@@ -20,7 +20,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/postgres"

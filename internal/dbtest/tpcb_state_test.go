@@ -240,7 +240,7 @@ func TestTPCBUnderTheNemesis(t *testing.T) {
 	t.Parallel()
 	for _, versions := range []string{"--versions=false", "--versions=true"} {
 		t.Run(versions, func(t *testing.T) {
-			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on&failover=ideal", "--nemesis", "pause n1 at 1600ms for 1s", "--nemesis", "kill primary at 2s for 2s", "--duration", "5s",
+			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on", "--nemesis", "pause n1 at 1600ms for 1s", "--nemesis", "kill primary at 2s for 2s", "--duration", "9s",
 				"--clients", "8", "--rate", "200", "--scale", "10", "--ratio", "1:10:1000", "--seed", "7", versions)
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, why)

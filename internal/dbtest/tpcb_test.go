@@ -8,7 +8,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/checktest"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"

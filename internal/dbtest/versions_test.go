@@ -18,8 +18,8 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
+	postgresserver "stroppy/internal/cluster/postgres/server"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/dqlite"
@@ -246,7 +246,7 @@ func (v version) engines() (list []engine) {
 // failoverKinds are, by product, the kinds of clusters that lose a server, which server that
 // is, and a program that an archive of a server alone lacks.
 var failoverKinds = map[string][]struct{ cluster, target, program string }{
-	"postgres": {{"postgres:1?memory=on", "random", ""}, {"postgres:3?memory=on", "leader", "pg_rewind"}, {"postgres:3?memory=on&failover=ideal", "leader", "pg_rewind"}},
+	"postgres": {{"postgres:1?memory=on", "random", ""}, {"postgres:3?memory=on", "leader", "pg_rewind"}},
 	"mariadb":  {{"mariadb:1", "random", ""}, {"galera:3", "random", "wsrep_sst_rsync"}}, // not in memory: see startMariaDBIn
 	"mysql":    {{"mysql:1", "random", ""}, {briefGroup, "leader", ""}},
 	"dqlite":   {{"dqlite:3?memory=on", "leader", ""}},
@@ -261,7 +261,7 @@ const briefGroup, briefEtcd = "mysql:3", "etcd:3?memory=on"
 
 // Without wait a fail-over of Redis loses what was acknowledged.
 var redisFailovers = []struct{ cluster, target, program string }{
-	{"redis:3?memory=on&wait=1", "leader", ""}, {"redis:3?memory=on&wait=1&failover=ideal", "leader", ""},
+	{"redis:3?memory=on&wait=1", "leader", ""},
 }
 
 // underPatroni has another node lead before the killed one is back, which takes longer than the
@@ -337,7 +337,7 @@ func onNodes[C startedCluster, D db.Database](v version, nodes int, start func(c
 
 func (v version) onRedis(way string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
-		c, err := rediscluster.StartCluster(t.Context(), v.options(1, url.Values{"appendfsync": {"no"}, "timeout": {"2s"}}))
+		c, err := rediscluster.StartCluster(t.Context(), v.options(1, url.Values{"appendfsync": {"no"}}))
 		address := served(t, v.Name, c, err).URL() + "?commit=" + way
 		return func(t *testing.T) (db.Database, string) { return openRedis(t, address), address }
 	}
@@ -349,13 +349,13 @@ func (v version) onPostgres(t *testing.T) opener {
 	if v.bin != "" {
 		alone.Params.Set("bin", v.bin)
 	}
-	s, err := postgrescluster.Start(t.Context(), alone)
+	s, err := postgresserver.Start(t.Context(), alone)
 	served(t, v.Name, s, err)
 	var databases atomic.Int64
 	return func(t *testing.T) (db.Database, string) {
 		name := fmt.Sprintf("bank%d", databases.Add(1))
 		psql(t, s.URL(), "CREATE DATABASE "+name)
-		address := s.URLFor(postgrescluster.Superuser, "", name)
+		address := s.URLFor(postgresserver.Superuser, "", name)
 		return openPostgresURL(t, address), address
 	}
 }
@@ -364,7 +364,7 @@ func (v version) onPostgres(t *testing.T) opener {
 // database, of which each cell has its own.
 func (v version) onPooler(prepare bool) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
-		c, err := pgbouncer.StartCluster(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{
+		c, err := postgrescluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{
 			"pooler": {"transaction"}, "pooler.default_pool_size": {"3"}, "pooler.server_idle_timeout": {"1"},
 		}})
 		u, err := url.Parse(served(t, v.Name, c, err).URL())

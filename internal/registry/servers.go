@@ -26,8 +26,8 @@ import (
 	postgreskubernetes "stroppy/internal/cluster/kubernetes/postgres"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
-	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
+	postgresserver "stroppy/internal/cluster/postgres/server"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
@@ -70,7 +70,7 @@ func servers() []Database {
 	return []Database{
 		{Schemes: []string{"postgres", "postgresql"}, About: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), Bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, Isolations: postgres.Flavor().Isolations, Clusters: []ClusterKind{
-				{"postgres", "postgres:N[?failover=ideal&pooler=transaction]  a PostgreSQL primary with synchronous standbys and Patroni; ideal: stroppy's own supervisor in its place; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(pgbouncer.StartCluster)},
+				{"postgres", "postgres:N[?synchronous=on&pooler=transaction]  a PostgreSQL primary with standbys and Patroni; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(postgrescluster.Start)},
 				inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG or Zalando's", 3, 9),
 			}},
 		{Schemes: []string{"cockroach", "cockroachdb"}, About: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
@@ -114,7 +114,7 @@ func servers() []Database {
 			}},
 		{Schemes: []string{"redis", "rediss"}, About: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
 			port: "6379", alone: redisAlone, primary: parameter("", ""), Bindable: true, open: opener(redis.Open), check: redis.CheckURL, Isolations: redis.Isolations, KeyValue: new(redis.Database), Clusters: []ClusterKind{
-				{"redis", "redis:N[?failover=ideal&wait=1]  a Redis primary with asynchronous replicas and Sentinels; ideal: stroppy's own supervisor in their place", 2, 5, starter(rediscluster.Start)},
+				{"redis", "redis:N[?wait=1]  a Redis primary with asynchronous replicas and Sentinels", 2, 5, starter(rediscluster.Start)},
 			}},
 	}
 }
@@ -163,7 +163,7 @@ func (o fdbObserver) Close() error {
 func ObjectsRemover() remover { return kubernetes.Down }
 
 // Releasers returns what frees resources that clusters hold outside their folders.
-func Releasers() []cluster.Releaser { return []cluster.Releaser{postgrescluster.ReleaseMemoryBelow} }
+func Releasers() []cluster.Releaser { return []cluster.Releaser{postgresserver.ReleaseMemoryBelow} }
 
 // ObjectsClearer removes what a run that was killed has left in Kubernetes.
 func ObjectsClearer() cluster.Clearer { return kubernetes.Clear }

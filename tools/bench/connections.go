@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/pgbouncer"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/pgbouncer"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 const (

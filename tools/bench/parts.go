@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 // transfersOnly takes everything but plain transfers out of the mix, so that

@@ -35,7 +35,7 @@ var pictures = []picture{
 	},
 	{
 		run: []string{
-			"--cluster", "postgres:2?failover=ideal", "--clients", "8", "--rate", "2000", "--seed", "7", "--warmup", "3s", "--duration", "40s",
+			"--cluster", "postgres:2", "--clients", "8", "--rate", "2000", "--seed", "7", "--warmup", "3s", "--duration", "40s",
 			"--nemesis", "kill primary at 15s for 8s",
 		},
 		draw: screenshot, file: "report.png",

@@ -15,7 +15,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 // single is a server without a cluster.

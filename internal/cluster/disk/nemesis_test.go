@@ -12,7 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/nemesis"
 )
 

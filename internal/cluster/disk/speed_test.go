@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 // BenchmarkPgbench measures what the file system costs: pgbench's transactions a

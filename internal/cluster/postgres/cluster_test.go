@@ -1,160 +1,133 @@
 package postgres
 
 import (
-	"fmt"
+	"errors"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 )
 
-// kind has a time-out that a busy machine keeps.
-func kind() clustertest.Kind {
-	return clustertest.OnPostgreSQL(clustertest.Kind{
-		Engine: "postgres", Params: url.Values{"timeout": {"2s"}}, Supervised: true,
-		Launch: clustertest.Launcher(StartCluster),
-	})
-}
-
-// startCluster starts a cluster with parameters.
-func startCluster(t *testing.T, nodes int, query string) *Cluster {
+// startCluster starts nodes with parameters.
+func startCluster(t *testing.T, nodes int, query string) cluster.Local {
 	t.Helper()
-	params, err := url.ParseQuery(query)
+	values, err := url.ParseQuery(query)
 	clustertest.Must(t, err)
-	params.Set("timeout", "2s")
-	return kind().Start(t, cluster.Options{Nodes: nodes, Params: params}).(*Cluster)
+	c, err := Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: nodes, Params: values})
+	clustertest.Need(t, "pgbouncer", err)
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
-func mustExecute(t *testing.T, url, sql string) [][]byte {
+// plain is the cluster's URL without what only stroppy knows.
+func plain(c cluster.Local) string { return strings.TrimSuffix(c.URL(), "&prepare=true") }
+
+// pay inserts a row through the pooler as soon as that works.
+func pay(t *testing.T, c cluster.Local, row string) {
 	t.Helper()
-	rows, err := clustertest.Execute(clustertest.Within(t, clustertest.WaitLimit), url, sql)
-	if err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	err := cluster.Retry(ctx, func() error {
+		_, err := clustertest.Execute(ctx, plain(c), "INSERT INTO paid VALUES ("+row+") ON CONFLICT DO NOTHING")
+		return err
+	})
+	clustertest.Must(t, err)
+}
+
+// TestFollows: whoever fails over, the pooler sends transactions to the new primary, and what
+// was acknowledged is there.
+func TestFollows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts clusters")
 	}
-	return rows
-}
-
-// roles returns the primary and another node.
-func roles(t *testing.T, c *Cluster) (primary, standby *node) {
-	t.Helper()
-	n, others := clustertest.Leader(t, c)
-	if len(others) > 0 {
-		standby = others[len(others)-1].(*node)
-	}
-	return n.(*node), standby
-}
-
-// noted waits for an event after another.
-func noted(t *testing.T, c *Cluster, from int, part string) {
-	t.Helper()
-	err := cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
-		for _, e := range c.Events()[from:] {
-			if strings.Contains(e.Text, part) {
-				return nil
+	for _, query := range []string{"pooler=transaction", "pooler=session"} {
+		t.Run(query, func(t *testing.T) {
+			c := startCluster(t, 2, query)
+			ctx := clustertest.Within(t, clustertest.WaitLimit)
+			_, err := clustertest.Execute(ctx, plain(c), clustertest.PaidTable)
+			clustertest.Must(t, err)
+			pay(t, c, "1")
+			old, _ := clustertest.Leader(t, c)
+			clustertest.Must(t, old.Kill(ctx))
+			now := clustertest.Succeeds(t, c, old)
+			pay(t, c, "2")
+			clustertest.Must(t, old.Restart(ctx))
+			clustertest.Must(t, c.WaitHealthy(ctx))
+			clustertest.Must(t, c.(cluster.Mover).MoveLeader(ctx, old.Number()))
+			clustertest.Must(t, c.WaitHealthy(ctx))
+			pay(t, c, "3")
+			rows, err := clustertest.Execute(ctx, c.NodeURL(old.Number()), "SELECT count(*) FROM paid")
+			clustertest.Must(t, err)
+			if got := string(rows[0]); got != "3" {
+				t.Errorf("the primary has %s rows of 3", got)
 			}
-		}
-		return fmt.Errorf("no event says %q: %v", part, c.Events()[from:])
-	})
-	if err != nil {
-		t.Fatal(err)
+			var followed []string
+			for _, e := range c.(interface{ Events() []cluster.Event }).Events() {
+				if name, ok := strings.CutPrefix(e.Text, "PgBouncer sends transactions to "); ok {
+					followed = append(followed, name)
+				}
+			}
+			if want := now.Name() + " " + old.Name(); strings.Join(followed, " ") != want {
+				t.Errorf("the pooler followed %v, want %s", followed, want)
+			}
+		})
 	}
 }
 
-func TestParams(t *testing.T) {
-	clustertest.Params(t, parseParams, map[string]string{
-		"sync=off&fsync=off&set.work_mem=8MB&timeout=2s": "",
-		"strict=on":                            "",
-		"snyc=off":                             "the nearest is sync",
-		"fsink=off":                            "the nearest is fsync",
-		"sync=0":                               `"0" is neither on nor off`,
-		"fsync=no":                             `"no" is neither on nor off`,
-		"strict=on&sync=off":                   "leave out sync=off",
-		"timeout=1":                            "from 200ms to 1m0s",
-		"timeout=1ms":                          "from 200ms to 1m0s",
-		"set.Port=1":                           "not for you to set",
-		"set.dynamic_shared_memory_type=posix": "not for you to set",
-		"set.synchronous_standby_names=x":      "not for you to set",
-		"set.=1":                               "no name of a setting",
-		"set.a'b=1":                            "no name of a setting",
-		"set.work_mem=8MB%0Aport=1":            "one line",
-	})
-	p, err := parseParams(url.Values{"sync": {"off"}, "set.Work_Mem": {"8MB"}, "fsync": {"off"}})
-	if err != nil || p.synchronous || p.settings["work_mem"] != "8MB" || p.settings["fsync"] != "off" || p.timeout != time.Second {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-func TestOne(t *testing.T) {
-	k := kind()
-	k.Params = url.Values{"fsync": {"off"}, "set.work_mem": {"5MB"}}
-	k.One(t, func(t *testing.T, c cluster.Local) {
-		if got := mustExecute(t, c.URL(), "SELECT current_setting('fsync') || current_setting('work_mem')"); string(got[0]) != "off5MB" {
-			t.Errorf("settings: %s", got[0])
-		}
-	})
-}
-
-func TestStopLeavesNothing(t *testing.T) {
-	dir := filepath.Join(clustertest.OpenDir(t), "cluster")
-	c := kind().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
-	segments := sharedMemory(t, dir)
-	if len(segments) != 2 {
-		t.Fatalf("found the shared memory segments %v of two servers", segments)
-	}
-	kind().Gone(t, c, dir)
-	table, err := os.ReadFile("/proc/sysvipc/shm")
+// TestEnds: a pooler that was killed is started again, and the end of the cluster leaves
+// neither its process nor its folder.
+func TestEnds(t *testing.T) {
+	c := startCluster(t, 1, "pooler=transaction&pooler.default_pool_size=2")
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	_, err := clustertest.Execute(ctx, plain(c), clustertest.PaidTable)
 	clustertest.Must(t, err)
-	for _, id := range segments {
-		if strings.Contains(string(table), " "+id+" ") {
-			t.Errorf("the shared memory segment %s is there yet", id)
-		}
+	pooler := c.(*pooledServer).Pooler()
+	first := pooler.PIDs()
+	if len(first) != 1 {
+		t.Fatalf("the pooler is the processes %v", first)
+	}
+	clustertest.Must(t, syscall.Kill(first[0], syscall.SIGKILL))
+	pay(t, c, "1")
+	second := pooler.PIDs()
+	if len(second) != 1 || second[0] == first[0] {
+		t.Fatalf("the pooler is the processes %v after it was killed, and was %v", second, first)
+	}
+	clustertest.Must(t, c.Stop())
+	if err := syscall.Kill(second[0], 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the pooler's process is still there: %v", err)
+	}
+	if _, err := os.Stat(pooler.Dir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pooler's folder is still there: %v", err)
 	}
 }
 
-// sharedMemory returns the numbers of the segments that the servers below a
-// folder name as theirs.
-func sharedMemory(t *testing.T, dir string) (ids []string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "data", PIDFile))
-	clustertest.Must(t, err)
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+// TestDryRunChecksSettings asks PgBouncer for its settings in a dry run too.
+func TestDryRunChecksSettings(t *testing.T) {
+	for query, says := range map[string]string{
+		"pooler=session":                           "",
+		"pooler=transaction&pooler.verbose=2":      "",
+		"pooler=session&pooler.nonsense=1":         "pooler.nonsense: PgBouncer knows no setting of this name",
+		"pooler=session&pooler.query_timeout=soon": `pooler.query_timeout: PgBouncer does not take the value "soon"`,
+		"pooler=transaction&failover=ideal":        "failover: stroppy's own supervisor was removed",
+		"pooler=transaction&timeout=2s":            "timeout: stroppy's own supervisor, which had it, was removed",
+		"ttl=5s&pooler=transaction":                "ttl: it is Patroni's, and one server has no standby",
+		"failover=patroni":                         "failover: one server has no standby",
+	} {
+		values, err := url.ParseQuery(query)
 		clustertest.Must(t, err)
-		ids = append(ids, strings.Fields(strings.Split(string(text), "\n")[6])[1])
+		_, err = Start(t.Context(), cluster.Options{Nodes: 1, Params: values, DryRun: true})
+		if planned, ok := errors.AsType[*cluster.PlannedError](err); ok && planned.Lacks != nil {
+			t.Skip("skipped engine: pgbouncer: " + planned.Lacks.Error())
+		}
+		if says == "" && !errors.As(err, new(*cluster.PlannedError)) || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("a dry run of %s: %v", query, err)
+		}
 	}
-	return ids
-}
-
-// TestPrograms sees that the server is that of the folder that was named, or else of the first
-// on PATH, and that one alone needs no programs for standbys, which archives of the server lack.
-func TestPrograms(t *testing.T) {
-	found, err := findPrograms(cluster.Options{Nodes: 1})
-	clustertest.Need(t, "postgres", err)
-	k := kind()
-	k.Params = url.Values{"fsync": {"off"}}
-	k.Programs(t, found["postgres"])
-
-	bin := clustertest.OpenDir(t)
-	for _, name := range programs {
-		clustertest.Must(t, os.Symlink(found[name], filepath.Join(bin, name)))
-	}
-	o := cluster.Options{Nodes: 1, Params: url.Values{"bin": {bin}}}
-	if _, err := findPrograms(o); err != nil {
-		t.Errorf("a server alone: %v", err)
-	}
-	o.Nodes = 2
-	if _, err := findPrograms(o); err == nil || !strings.Contains(err.Error(), "has no pg_basebackup") {
-		t.Errorf("two servers: %v", err)
-	}
-}
-
-func TestStartRefuses(t *testing.T) {
-	kind().Refuses(t, nil,
-		clustertest.Refusal{Query: "set.no_such_setting=1", Options: cluster.Options{Nodes: 2}, Says: "no_such_setting"},
-		clustertest.Refusal{Query: "sync=maybe", Says: "parameter sync: "})
 }

@@ -1,17 +1,15 @@
-// Package redis starts real Redis servers on this machine, a primary with its replicas:
-// a SentinelCluster fails over by Redis Sentinel, which is what most people run, and a
-// Cluster by a supervisor of our own, for the reasons that cluster.Failover gives.
+// Package redis starts real Redis servers on this machine, a primary with its replicas: a
+// SentinelCluster fails over by Redis Sentinel, which is what most people run, and of a Cluster a
+// lost primary is waited for.
 //
-// The supervisor promotes the replica with the highest replication offset, of those that have had
-// all data of the lost primary at some time. Redis acknowledges a write before
-// a replica has it, so the new primary may miss some that were acknowledged, and
-// they are gone for good when the old one comes back and takes its data from the
-// new one: https://redis.io/docs/latest/operate/oss_and_stack/management/replication/.
-// That is how Redis is made, and no fault of the supervisor's.
+// Redis acknowledges a write before a replica has it, so a replica that is promoted may miss
+// writes that were acknowledged:
+// https://redis.io/docs/latest/operate/oss_and_stack/management/replication/.
 package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,25 +21,29 @@ import (
 // portTaken is what a server says when somebody else has its port.
 const portTaken = "Address already in use"
 
-// Cluster is a running primary with its replicas and their supervisor.
+// Cluster is a running primary with its replicas, which nobody fails over.
 type Cluster struct {
-	*cluster.Failover[*member]
+	*cluster.NodeSet[*server]
+	cluster.EventLog
 	params  params
 	program string
+	data    int // nodes with data, which come first; the others have a Sentinel alone
 }
 
-var (
-	_ cluster.Mover     = (*Cluster)(nil)
-	_ cluster.Resizer   = (*Cluster)(nil)
-	_ cluster.LocalNode = (*member)(nil)
-)
+var _ cluster.LocalNode = (*server)(nil)
+
+func newCluster(o cluster.Options, params params, program string) *Cluster {
+	c := &Cluster{params: params, program: program, data: o.Nodes}
+	c.NodeSet = cluster.NewNodeSet("the Redis cluster", c.newServer, c.healthy)
+	return c
+}
 
 // Start starts the kind of cluster that the parameter failover names. An error leaves
 // nothing behind; it is a cluster.MissingError where Redis is not installed, and a
 // *cluster.ParamError for a parameter. The parameters are:
 //
-//	failover=sentinel   Sentinel fails over, or our own supervisor (ideal), or nobody:
-//	                    a lost primary is waited for (off). A server alone has no Sentinel
+//	failover=sentinel   Sentinel fails over; off: a lost primary is waited for. A server
+//	                    alone has no Sentinel
 //	appendonly=yes      whether there is an append-only file
 //	appendfsync=always  when it is synced: always, everysec, no
 //	save=               SECONDS CHANGES, after which a snapshot is written; empty: none
@@ -49,11 +51,10 @@ var (
 //	                    a primary takes no writes while fewer replicas have answered
 //	                    within so many seconds
 //	repl-diskless-sync  yes: a replica gets all data over the network from memory, which
-//	                    is the default with Sentinel; no: by way of a file
+//	                    is the default; no: by way of a file
 //	wait=N              the URL asks the driver to wait for N replicas at each commit
 //	down-after=1s, failover-timeout=2s
 //	                    Sentinel's down-after-milliseconds and failover-timeout
-//	timeout=1s          how long our supervisor waits for a server that does not answer
 //	set.NAME=VALUE      any other setting of Redis, on all nodes
 func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	params, err := parseParams(o.Params, o.Nodes, usualFailover(o.Nodes))
@@ -74,41 +75,23 @@ func local[C cluster.Local](c C, err error) (cluster.Local, error) {
 	return c, nil
 }
 
-// StartCluster starts a primary, node 0, and its replicas under our own supervisor, and
-// returns when all have the same data. See Start.
+// StartCluster starts a primary, node 0, and its replicas without Sentinels, and returns when
+// all have the same data. A server that ends by itself is started again. See Start.
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	params, err := parseParams(o.Params, o.Nodes, bySupervisor)
+	params, err := parseParams(o.Params, o.Nodes, byNobody)
 	if err != nil {
 		return nil, err
 	}
 	program, lacks := findServer(o)
 	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: portTaken, Lacks: lacks}, o,
-		func() *Cluster {
-			c := &Cluster{params: params, program: program}
-			c.Failover = cluster.NewFailover("the Redis cluster", cluster.FailoverKind[*member]{
-				Replica: "replica", Timeout: params.timeout, Every: glance,
-				Candidates: func(p *member) []*member {
-					if !params.failOver {
-						return nil
-					}
-					return c.candidates(p)
-				},
-				Farthest: c.farthest,
-				Promote: func(ctx context.Context, _, m *member) error {
-					c.setPrimary(m)
-					return m.assign(ctx)
-				},
-				WhyWaiting: func(p *member) string {
-					return fmt.Sprintf("nobody can be promoted in place of %s, which is waited for", p.Name())
-				},
-				Review:       func(context.Context, *member) {},
-				NeedsRestart: func(m *member) bool { return !m.Running() },
-				Next:         c.next, HandOver: c.handOver,
-				Discard: func(context.Context, *member) error { return nil },
-			}, c.newMember, c.healthy)
-			return c
-		},
-		func(c *Cluster) error { return c.start(ctx) })
+		func() *Cluster { return newCluster(o, params, program) },
+		func(c *Cluster) error {
+			err := c.startServers(ctx)
+			if err == nil {
+				c.RestartEnded(&c.EventLog)
+			}
+			return err
+		})
 }
 
 // servers are the programs of the products, of which the first found is taken.
@@ -135,29 +118,157 @@ func findServer(o cluster.Options) (string, error) {
 	return program, err
 }
 
-func (c *Cluster) start(ctx context.Context) error {
-	c.Primary = c.List()[0]
-	err := c.Each(func(m *member) error { return m.Restart(ctx) })
-	if err == nil {
-		c.Supervise()
+// startServers starts the primary and then its replicas, and returns when all have the same data.
+func (c *Cluster) startServers(ctx context.Context) error {
+	first := c.servers()[0]
+	if err := first.Server.Restart(ctx); err != nil {
+		return err
 	}
-	return err
+	return c.Each(func(n *server) error {
+		if n == first || n.witness() {
+			return nil
+		}
+		if err := n.Server.Restart(ctx); err != nil {
+			return err
+		}
+		return cluster.Retry(ctx, func() error { return caughtUp(ctx, n, first.endpoint, first.history(ctx)) })
+	})
 }
 
-// Description says who fails over.
+// Description says who fails over; empty for one server, whose lead nobody can take over.
 func (c *Cluster) Description() string {
-	if !c.params.failOver {
-		return "by nobody: a lost primary is waited for"
+	if c.data == 1 {
+		return ""
 	}
-	return c.Failover.Description()
+	return "by nobody: a lost primary is waited for"
 }
 
-// URL names all nodes; the driver finds the primary among them. One that was
-// opened before a node was added does not know that node.
+// servers are the nodes with data.
+func (c *Cluster) servers() []*server { return c.List()[:c.data] }
+
+// Witnesses are the numbers of the hosts that have a Sentinel and no data.
+func (c *Cluster) Witnesses() (numbers []int) {
+	for _, n := range c.List()[c.data:] {
+		numbers = append(numbers, n.Number())
+	}
+	return numbers
+}
+
+// URL names the Sentinels, of which the driver learns who the primary is, or else all nodes.
 func (c *Cluster) URL() string {
-	url := "redis://" + c.Addresses((*member).address) + "/0"
+	url, sign := "redis://"+c.Addresses((*server).address)+"/0", "?"
+	if c.params.sentinel {
+		url = "redis://" + c.Addresses(func(n *server) string { return n.sentinelAt.address() }) + "/0?sentinel=" + master
+		sign = "&"
+	}
 	if c.params.wait > 0 {
-		url += fmt.Sprintf("?wait=%d", c.params.wait)
+		url += fmt.Sprintf("%swait=%d", sign, c.params.wait)
 	}
 	return url
+}
+
+// Leader returns the number of the primary, which says so itself: the node that most of the
+// Sentinels name, or without Sentinels the first one. While there is none Leader waits until ctx ends.
+func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
+	err = cluster.Retry(ctx, func() error {
+		p, _, err := c.leads(ctx)
+		if err == nil {
+			number = p.Number()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the primary of the Redis cluster: %w", err)
+	}
+	return number, nil
+}
+
+var errNoPrimary = errors.New("no node that runs is named the primary by most of the Sentinels")
+
+// named is the primary, if it runs: the node that most of the Sentinels name, or without
+// Sentinels the first one; nil if there is none.
+func (c *Cluster) named(ctx context.Context, session func(*server) *session) *server {
+	if first := c.servers()[0]; !c.params.sentinel {
+		if first.Awake() {
+			return first
+		}
+		return nil
+	}
+	type lead struct{ address, epoch string }
+	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *server) lead {
+		m, err := askMaster(ctx, session(n))
+		if err != nil {
+			return lead{}
+		}
+		return lead{m.address(), m["config-epoch"]}
+	}, func(n *server, l lead) bool { return !n.witness() && n.address() == l.address && n.Awake() })
+}
+
+// leads returns the primary, which takes writes, and its view.
+func (c *Cluster) leads(ctx context.Context) (*server, view, error) {
+	p := c.named(ctx, (*server).askedSentinel)
+	switch {
+	case p == nil && !c.params.sentinel:
+		return nil, view{}, c.servers()[0].Absent()
+	case p == nil:
+		return nil, view{}, errNoPrimary
+	}
+	v, err := look(ctx, p.orders)
+	if err == nil && !v.primary {
+		err = fmt.Errorf("%s, which has to lead, is still a replica", p.Name())
+	}
+	return p, v, err
+}
+
+// healthy begins a wait until every node runs, all Sentinels, if there are any, name the same
+// primary and know all nodes and each other, and every replica has what the primary had at the
+// first look.
+func (c *Cluster) healthy() func(context.Context) error {
+	var goal view
+	return func(ctx context.Context) error {
+		for _, n := range c.servers() {
+			if !n.Awake() {
+				return n.Absent()
+			}
+		}
+		p, v, err := c.leads(ctx)
+		if err != nil {
+			return err
+		}
+		if goal.history != v.history { // of another primary, offsets say nothing of this one's
+			goal = v
+		}
+		for _, n := range c.List() {
+			if !c.params.sentinel {
+				break
+			}
+			if err := c.agrees(ctx, n, p); err != nil {
+				return err
+			}
+		}
+		for _, n := range c.servers() {
+			if n == p {
+				continue
+			}
+			if err := caughtUp(ctx, n, p.endpoint, goal); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// caughtUp says what a replica lacks to follow the primary at an address and to have what
+// the primary had when it was looked at; nil if nothing.
+func caughtUp(ctx context.Context, m *server, primary endpoint, goal view) error {
+	v, err := look(ctx, m.orders)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s does not answer: %w", m.Name(), err)
+	case !v.follows(primary.address()) || !v.up || v.history != goal.history:
+		return fmt.Errorf("%s is not connected to the primary %s", m.Name(), primary.address())
+	case v.offset < goal.offset:
+		return fmt.Errorf("%s lacks %d bytes of what the primary has written", m.Name(), goal.offset-v.offset)
+	}
+	return nil
 }

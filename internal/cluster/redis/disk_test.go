@@ -33,7 +33,7 @@ func TestPowerCut(t *testing.T) {
 	for _, fsync := range []string{"always", "no"} {
 		t.Run("appendfsync="+fsync, func(t *testing.T) {
 			c := startOn(t, cluster.Options{Nodes: 1, FaultFS: true}, "appendfsync="+fsync)
-			n, _ := roles(t, c)
+			n := c.List()[0]
 			p := kind().Pay(t, c)
 			p.GoOn(100)
 			clustertest.Must(t, n.Kill(t.Context()))

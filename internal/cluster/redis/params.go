@@ -13,20 +13,17 @@ import (
 
 // params are what a cluster takes behind its question mark.
 type params struct {
-	sentinel bool // failover=sentinel
-	failOver bool // a lost primary is replaced
+	sentinel bool // failover=sentinel; else a lost primary is waited for
 	wait     int  // for so many replicas the driver waits at each commit
 	settings map[string]string
 
-	timeout                    time.Duration // how long our supervisor waits for a silent server
 	downAfter, failoverTimeout time.Duration // of Sentinel
 }
 
 // The values of the parameter failover.
 const (
-	bySentinel   = "sentinel"
-	bySupervisor = "ideal"
-	byNobody     = "off"
+	bySentinel = "sentinel"
+	byNobody   = "off"
 )
 
 // The settings of Redis that are parameters under their own names.
@@ -60,8 +57,11 @@ var errNoReplica = errors.New("one server has no replica: take 2 nodes or more, 
 // fails where the parameter failover does not. The error is a *cluster.ParamError.
 func parseParams(values url.Values, nodes int, by string) (params, error) {
 	p := params{
-		failOver: true, timeout: time.Second, downAfter: time.Second, failoverTimeout: 2 * time.Second,
+		downAfter: time.Second, failoverTimeout: 2 * time.Second,
 		settings: map[string]string{appendFsync: "always"},
+	}
+	if err := refuseRemoved(values); err != nil {
+		return p, err
 	}
 	set := func(name string) func(string) { return func(value string) { p.settings[name] = value } }
 	number := func(name string, most int) func(string) error {
@@ -96,8 +96,7 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 			}
 			return nil
 		},
-		"failover":         cluster.OneOf(func(value string) { by = value }, bySentinel, bySupervisor, byNobody),
-		"timeout":          cluster.AnswerTimeout(&p.timeout),
+		"failover":         cluster.OneOf(func(value string) { by = value }, bySentinel, byNobody),
 		"down-after":       cluster.Between(&p.downAfter, leastDownAfter, time.Minute, "1s"),
 		"failover-timeout": cluster.Between(&p.failoverTimeout, leastFailover, time.Hour, "2s"),
 	}
@@ -113,8 +112,20 @@ func parseParams(values url.Values, nodes int, by string) (params, error) {
 			return p, &cluster.ParamError{Param: "set." + name, Reason: "it says the same as " + name + ": leave one of them out"}
 		}
 	}
-	p.sentinel, p.failOver = by == bySentinel, by != byNobody
+	p.sentinel = by == bySentinel
 	return p, p.check(values, nodes)
+}
+
+// refuseRemoved refuses failover=ideal, a supervisor of stroppy's own that was removed, and its
+// parameter timeout. The error is a *cluster.ParamError.
+func refuseRemoved(values url.Values) error {
+	switch {
+	case values.Get("failover") == "ideal":
+		return &cluster.ParamError{Param: "failover", Reason: "stroppy's own supervisor was removed: take failover=" + bySentinel}
+	case values.Has("timeout"):
+		return &cluster.ParamError{Param: "timeout", Reason: "stroppy's own supervisor, which had it, was removed: take Sentinel's down-after"}
+	}
+	return nil
 }
 
 // leastReplicas are those without which a primary takes no writes.
@@ -129,7 +140,7 @@ func (p params) leastReplicas() int {
 // usualFailover is who fails over a cluster of so many nodes.
 func usualFailover(nodes int) string {
 	if nodes < 2 {
-		return bySupervisor
+		return byNobody
 	}
 	return bySentinel
 }
@@ -139,14 +150,12 @@ func (p params) check(values url.Values, nodes int) error {
 	if p.sentinel && nodes < 2 {
 		return &cluster.ParamError{Param: "failover", Reason: "one server has no replica to fail over to: take 2 nodes or more"}
 	}
-	reason := "it is for failover=" + bySentinel + ": take timeout, or leave it out"
-	others := []string{"down-after", "failover-timeout"}
 	if p.sentinel {
-		reason, others = "it is for failover="+bySupervisor+": take down-after, or leave it out", []string{"timeout"}
+		return nil
 	}
-	for _, name := range others {
+	for _, name := range []string{"down-after", "failover-timeout"} {
 		if values.Has(name) {
-			return &cluster.ParamError{Param: name, Reason: reason}
+			return &cluster.ParamError{Param: name, Reason: "it is for failover=" + bySentinel + ": leave it out"}
 		}
 	}
 	return nil

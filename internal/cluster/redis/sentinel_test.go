@@ -109,7 +109,7 @@ func TestWithoutSentinels(t *testing.T) {
 	c := startSentinel(t, 3, "wait=1")
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	leader, others := clustertest.Leader(t, c)
-	dead, paused := others[0].(*server).Agent(), others[1].(*server).Agent()
+	dead, paused := others[0].(watched).Agent(), others[1].(watched).Agent()
 	clustertest.Must(t, dead.Kill(ctx))
 	clustertest.Must(t, paused.Pause(ctx))
 	if dead.Running() || paused.StillPaused(ctx) != nil || !others[0].Running() {

@@ -35,7 +35,7 @@ func (c *SentinelCluster) MoveLeader(ctx context.Context, to int) error {
 }
 
 // move tries once.
-func (c *SentinelCluster) move(ctx context.Context, target *server) (err error) {
+func (c *Cluster) move(ctx context.Context, target *server) (err error) {
 	if !target.Awake() {
 		return fmt.Errorf("%s does not run", target.Name())
 	}
@@ -149,7 +149,7 @@ func askReplicas(ctx context.Context, s *session) (list []instance, err error) {
 
 // agrees says what a node's Sentinel lacks to fail over to any replica of p; nil if
 // nothing.
-func (c *SentinelCluster) agrees(ctx context.Context, n, p *server) error {
+func (c *Cluster) agrees(ctx context.Context, n, p *server) error {
 	m, err := askMaster(ctx, n.sentinelS)
 	if err != nil {
 		return fmt.Errorf("the Sentinel of %s does not answer: %w", n.Name(), err)

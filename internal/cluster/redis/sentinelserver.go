@@ -14,12 +14,12 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// server is a place of a SentinelCluster: its folder and its ports stay. It has a server
-// and a Sentinel, or a Sentinel alone, which is then its Server too.
+// server is a place of a Cluster: its folder and its ports stay. It has a server, a Sentinel, or
+// both. A Sentinel alone is its Server too.
 type server struct {
 	*cluster.Server
 	endpoint
-	cluster    *SentinelCluster
+	cluster    *Cluster
 	folder     string // with the configuration, the log, the data and the Sentinel below it
 	sentinelAt endpoint
 	sentinel   *cluster.Server
@@ -29,7 +29,7 @@ type server struct {
 }
 
 // newServer makes the folder of a place and describes what is on it.
-func (c *SentinelCluster) newServer(ctx context.Context, number int, host *cluster.Host) (_ *server, err error) {
+func (c *Cluster) newServer(ctx context.Context, number int, host *cluster.Host) (_ *server, err error) {
 	n := &server{cluster: c, folder: c.Folder(number)}
 	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &n.endpoint.at, 26379: &n.sentinelAt.at}); err != nil {
 		return nil, err
@@ -37,17 +37,10 @@ func (c *SentinelCluster) newServer(ctx context.Context, number int, host *clust
 	if err := c.MakeFolder(n.folder, number, 0o700); err != nil {
 		return nil, err
 	}
-	data, own := filepath.Join(n.folder, "data"), filepath.Join(n.folder, "sentinel")
-	if err := errors.Join(c.MakeFolder(data, number, 0o700), c.MakeFolder(own, number, 0o700)); err != nil {
+	data := filepath.Join(n.folder, "data")
+	if err := errors.Join(c.MakeFolder(data, number, 0o700), n.describeSentinel(number, host)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
-	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
-	n.sentinel = c.NewServer(number, host, own, filepath.Join(n.folder, "sentinel.log"), cluster.Program{
-		Command: func(context.Context) (*exec.Cmd, error) {
-			return exec.Command(c.program, filepath.Join(own, "sentinel.conf"), "--sentinel"), nil
-		},
-		Ready: n.sentinelS.awaitPong, Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
-	})
 	if number >= c.data {
 		n.Server = n.sentinel
 		return n, nil
@@ -61,6 +54,22 @@ func (c *SentinelCluster) newServer(ctx context.Context, number int, host *clust
 	return n, nil
 }
 
+// describeSentinel describes the Sentinel, if there is one.
+func (n *server) describeSentinel(number int, host *cluster.Host) error {
+	c, own := n.cluster, filepath.Join(n.folder, "sentinel")
+	if !c.params.sentinel {
+		return nil
+	}
+	n.sentinelS, n.watched = newSession(n.sentinelAt.address(), askLimit), newSession(n.sentinelAt.address(), askLimit)
+	n.sentinel = c.NewServer(number, host, own, filepath.Join(n.folder, "sentinel.log"), cluster.Program{
+		Command: func(context.Context) (*exec.Cmd, error) {
+			return exec.Command(c.program, filepath.Join(own, "sentinel.conf"), "--sentinel"), nil
+		},
+		Ready: n.sentinelS.awaitPong, Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+	})
+	return c.MakeFolder(own, number, 0o700)
+}
+
 // witness says that the place has a Sentinel and no data.
 func (n *server) witness() bool { return n.Number() >= n.cluster.data }
 
@@ -71,8 +80,6 @@ func (n *server) URL() string {
 	}
 	return n.endpoint.URL()
 }
-
-func (n *server) asked() *session { return n.orders }
 
 func (n *server) askedSentinel() *session { return n.sentinelS }
 
@@ -151,15 +158,15 @@ type agent struct{ *cluster.Server }
 
 func (a agent) Name() string { return "the Sentinel of " + a.Server.Name() }
 
-// Agent is the node's Sentinel.
-func (n *server) Agent() cluster.Auxiliary { return agent{n.sentinel} }
-
 // Steered says why the node's clock cannot be steered.
 func (*server) Steered() error { return errSteered }
 
 // Erase ends the node for good and removes what was made for it.
 func (n *server) Erase() error {
-	err := errors.Join(n.Server.Close(), n.sentinel.Close())
+	err := n.Server.Close()
+	if n.sentinel != nil {
+		err = errors.Join(err, n.sentinel.Close())
+	}
 	for _, s := range []*session{n.orders, n.role, n.sentinelS, n.watched} {
 		if s != nil {
 			s.close()
@@ -171,7 +178,9 @@ func (n *server) Erase() error {
 // Retire ends what is done to the node and to its Sentinel, because of why.
 func (n *server) Retire(why error) {
 	n.Server.Retire(why)
-	n.sentinel.Retire(why)
+	if n.sentinel != nil {
+		n.sentinel.Retire(why)
+	}
 }
 
 // Replace kills the node, takes its data away, and lets it join again, empty, as a
@@ -181,6 +190,9 @@ func (n *server) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	c := n.cluster
+	if !c.params.sentinel && n == c.servers()[0] {
+		return fmt.Errorf("replace %s: it leads, and nobody takes its place: restart it", n.Name())
+	}
 	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
 		err := n.Server.Kill(ctx)
 		if err == nil {
@@ -199,7 +211,7 @@ func (n *server) Replace(ctx context.Context) error {
 }
 
 // expendable says why a node's data must not be taken away; nil if they may.
-func (c *SentinelCluster) expendable(ctx context.Context, n *server) error {
+func (c *Cluster) expendable(ctx context.Context, n *server) error {
 	if p := c.named(ctx, (*server).askedSentinel); p != nil && p != n {
 		return nil
 	}

@@ -23,7 +23,7 @@ const (
 // watchSentinels notes when one of the Sentinels names another primary by a newer epoch, until
 // the cluster is stopped. Clients learn it then: a Sentinel asks the node that it has promoted
 // once a second whether it is a primary, and names it when it says so.
-func (c *SentinelCluster) watchSentinels() {
+func (c *Cluster) watchSentinels() {
 	last := naming{address: c.servers()[0].address()}
 	for cluster.Sleep(c.Life, watchEvery) == nil {
 		ctx, cancel := context.WithTimeout(c.Life, askLimit)
@@ -47,7 +47,7 @@ type naming struct {
 }
 
 // newestNaming asks all Sentinels at once.
-func (c *SentinelCluster) newestNaming(ctx context.Context) (newest naming) {
+func (c *Cluster) newestNaming(ctx context.Context) (newest naming) {
 	nodes := c.List()
 	answers := make(chan naming, len(nodes))
 	for _, n := range nodes {
@@ -90,7 +90,7 @@ func askNaming(ctx context.Context, s *session) (n naming, err error) {
 // watchRole notes when a node takes writes that was a replica before, as the node itself
 // says from the clients' side of the network, until the cluster is stopped. What a node
 // does while it cannot be reached is not noted.
-func (c *SentinelCluster) watchRole(n *server) {
+func (c *Cluster) watchRole(n *server) {
 	role := roleSeen{primary: n == c.servers()[0]}
 	for cluster.Sleep(c.Life, roleEvery) == nil {
 		v, err := look(c.Life, n.role)

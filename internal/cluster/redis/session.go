@@ -150,8 +150,7 @@ type view struct {
 	history string // the replication ID: of two servers with the same, offsets can be compared
 	offset  int64  // up to which it has the history, in bytes
 
-	moving   bool // a primary that is handing its role over
-	replicas int  // of it that have answered within min-replicas-max-lag; not known without a least
+	replicas int // of a primary that have answered within min-replicas-max-lag; not known without a least
 
 	source  string // host:port that a replica follows
 	up      bool   // and it is connected to it, with all that was there when it was
@@ -180,7 +179,6 @@ func parseView(text string) (v view, err error) {
 	switch fields["role"] {
 	case "master":
 		v.primary, offset = true, fields["master_repl_offset"]
-		v.moving = fields["master_failover_state"] != "no-failover"
 		v.replicas, _ = strconv.Atoi(fields["min_slaves_good_slaves"]) // which it leaves out without a least
 	case "slave":
 		v.source = fields["master_host"] + ":" + fields["master_port"]
@@ -197,12 +195,3 @@ func parseView(text string) (v view, err error) {
 
 // follows reports whether the server is a replica of the one with this address.
 func (v view) follows(address string) bool { return !v.primary && v.source == address }
-
-// before reports whether v has less of a history than other. Whoever has that history
-// comes after those that have another, older one.
-func (v view) before(other view, history string) bool {
-	if mine, others := v.history == history, other.history == history; mine != others {
-		return others
-	}
-	return v.offset < other.offset
-}

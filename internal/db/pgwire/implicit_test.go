@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

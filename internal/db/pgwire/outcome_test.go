@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

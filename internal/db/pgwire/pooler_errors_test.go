@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/pgbouncer"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"stroppy/internal/cluster/pgbouncer"
-	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

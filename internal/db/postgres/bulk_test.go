@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
-	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

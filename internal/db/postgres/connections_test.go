@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/pgbouncer"
-	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/pgbouncer"
+	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"

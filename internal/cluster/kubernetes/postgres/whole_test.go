@@ -11,7 +11,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
-	"stroppy/internal/cluster/postgres"
+	postgres "stroppy/internal/cluster/postgres/server"
 )
 
 // TestWhole holds on real servers, of this machine, that one who owns a database and may do

@@ -22,7 +22,7 @@ const nobody = "stroppy-has-no-such-user"
 // check has PgBouncer read the settings that were given, before anything is started. The
 // error is a *cluster.ParamError for the first that it does not know or whose value it does
 // not take. What else is wrong PgBouncer says when it starts.
-func (p params) check(ctx context.Context, program string) error {
+func (p Params) check(ctx context.Context, program string) error {
 	if len(p.given) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package postgres
+package server
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Session is a connection to one server that is kept, and made anew when it has
@@ -84,11 +83,3 @@ func (s *Session) Close() {
 }
 
 const closeLimit = 100 * time.Millisecond
-
-// Answers asks the server over the network, as a client does. One that refuses a
-// connection because clients have them all has answered.
-func (n *node) Answers(ctx context.Context) bool {
-	err := n.over.Ask(ctx, "SELECT")
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return err == nil || ok && refused.Code == "53300" // too_many_connections
-}

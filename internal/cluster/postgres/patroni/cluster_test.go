@@ -21,7 +21,7 @@ import (
 func kind() clustertest.Kind {
 	return clustertest.OnPostgreSQL(clustertest.Kind{
 		Engine: "postgres-patroni", LeaderOnly: true, Params: url.Values{},
-		Launch: clustertest.Launcher(StartCluster),
+		Launch: clustertest.Launcher(Start),
 		// A primary that was paused may take Patroni's leader key back from the one that was
 		// promoted meanwhile: version 3.0.2 writes the key of a new lease without a look at
 		// who has it (patroni/dcs/etcd3.py, _update_leader).
@@ -60,7 +60,7 @@ func TestParams(t *testing.T) {
 		"set.max_worker_processes=2s": "a whole number from 2 on",
 		"set.wal_keep_size=1MB":       "from 16MB on",
 		"set.wal_keep_size=much":      "from 16MB on",
-		"failover=nobody":             "one of patroni, ideal",
+		"failover=nobody":             "one of patroni",
 	})
 }
 
@@ -118,25 +118,13 @@ func TestPlannedTimes(t *testing.T) {
 		ownPatroni(t, p.python, "print('patroni "+c.version+"')")
 		params, err := url.ParseQuery(c.query)
 		clustertest.Must(t, err)
-		_, err = StartCluster(t.Context(), cluster.Options{Nodes: 3, DryRun: true, Params: params})
+		_, err = Start(t.Context(), cluster.Options{Nodes: 3, DryRun: true, Params: params})
 		got := fmt.Sprint(err)
 		if planned, ok := errors.AsType[*cluster.PlannedError](err); ok {
 			got = planned.Cluster.(*Cluster).Description()
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("a dry run of Patroni %s with %q: %s, want %s", c.version, c.query, got, c.want)
-		}
-	}
-}
-
-// TestFailover holds who fails over where the parameter does not say it.
-func TestFailover(t *testing.T) {
-	for nodes, want := range map[int]string{1: bySupervisor, 2: byPatroni, 3: byPatroni} {
-		if got := failoverOf(cluster.Options{Nodes: nodes}); got != want {
-			t.Errorf("%d nodes: %s, want %s", nodes, got, want)
-		}
-		if got := failoverOf(cluster.Options{Nodes: nodes, Params: url.Values{"failover": {bySupervisor}}}); got != bySupervisor {
-			t.Errorf("%d nodes, failover=%s: %s", nodes, bySupervisor, got)
 		}
 	}
 }
@@ -156,9 +144,7 @@ func TestStartRefuses(t *testing.T) {
 	two := cluster.Options{Nodes: 2}
 	k.Refuses(t, []string{"patroni", "postgresql", "etcd-server", "python3"},
 		clustertest.Refusal{Query: "set.no_such_setting=1", Options: two, Says: "no_such_setting"},
-		clustertest.Refusal{Query: "sync=off", Options: two, Says: "add that, or take synchronous"},
-		clustertest.Refusal{Query: "failover=patroni", Options: cluster.Options{Nodes: 1}, Says: "take 2 nodes or more", Launch: Start},
-		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni, ideal", Launch: Start})
+		clustertest.Refusal{Query: "failover=nobody", Options: two, Says: "one of patroni"})
 }
 
 // ownPatroni puts a program patroni in front of the one that is installed.
@@ -184,7 +170,7 @@ func TestPatroniThatEnds(t *testing.T) {
 		if err == nil || strings.Count(err.Error(), text) != 1 || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if program == "" && !strings.HasSuffix(err.Error(), text+": mend that Patroni, or take failover=ideal, stroppy's own supervisor") {
+		if program == "" && !strings.HasSuffix(err.Error(), text+": repair that Patroni") {
 			t.Errorf("%s: %v does not say what to do", name, err)
 		}
 	}
@@ -210,8 +196,8 @@ func TestWithoutModule(t *testing.T) {
 func TestStoreThatDoesNotAnswer(t *testing.T) {
 	p, err := find(cluster.Options{})
 	clustertest.Need(t, "postgres-patroni", err)
-	const never = "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs, or take failover=ideal"
-	const anyMore = "has not answered for 5s: see why it hangs, or take failover=ideal"
+	const never = "etcd, which keeps Patroni's state, had 8s to answer: see why it hangs"
+	const anyMore = "has not answered for 5s: see why it hangs"
 	for name, test := range map[string]struct {
 		hangs func(ctx context.Context, client string) error // returns when the store is to be paused
 		says  []string                                       // one of these

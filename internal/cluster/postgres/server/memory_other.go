@@ -1,6 +1,6 @@
 //go:build !linux
 
-package postgres
+package server
 
 // ReleaseMemory does its work on Linux alone: elsewhere the System V shared
 // memory of a server that was killed for good stays until somebody removes it.

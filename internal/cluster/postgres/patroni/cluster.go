@@ -1,7 +1,6 @@
 // Package patroni starts real PostgreSQL servers under Patroni on this machine: a Cluster is
 // a primary with its standbys, a Patroni on each node that fails over, and the etcd servers
-// that keep Patroni's state. A server alone, and one with stroppy's own supervisor, are those
-// of the package postgres.
+// that keep Patroni's state.
 package patroni
 
 import (
@@ -11,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +19,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 const (
@@ -64,13 +62,11 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// Start starts a server alone, and with two nodes or more a primary with its standbys, as
-// the parameter failover says. An error leaves nothing behind; it is a cluster.MissingError
-// where a program is not installed, and a *cluster.ParamError for a parameter. The
-// parameters of failover=ideal, and those of a server alone, are those of
-// postgres.StartCluster. With Patroni they are:
+// Start starts the store and the nodes, and returns when Patroni names a primary and all
+// standbys stream from it. An error leaves nothing behind. It is a cluster.MissingError if a
+// program is not installed, and a *cluster.ParamError for a parameter. The parameters are:
 //
-//	failover=patroni      Patroni fails over; ideal: stroppy's own supervisor
+//	failover=patroni      the only value
 //	synchronous=on        off, on and strict are Patroni's synchronous_mode and
 //	                      synchronous_mode_strict
 //	ttl=3s, loop_wait=1s, retry_timeout=2s, failsafe_mode=off, maximum_lag_on_failover=1048576
@@ -79,56 +75,7 @@ var (
 //	store=1               etcd servers that keep Patroni's state: 1 or 3
 //	fsync=off             PostgreSQL's own setting of that name
 //	set.NAME=VALUE        any other of its settings, on all nodes
-func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-	by := failoverOf(o)
-	switch {
-	case by == bySupervisor:
-		if err := refuseOfPatroni(o); err != nil {
-			return nil, err
-		}
-		o.Params = clone(o.Params)
-		o.Params.Del("failover")
-		return local(postgres.StartCluster(ctx, o))
-	case o.Nodes == 1:
-		return nil, &cluster.ParamError{Param: "failover", Reason: "one server has no standby to fail over to: take 2 nodes or more"}
-	}
-	return local(StartCluster(ctx, o))
-}
-
-// failoverOf is the parameter failover, which parseParams has to check.
-func failoverOf(o cluster.Options) string {
-	switch {
-	case o.Params.Has("failover"):
-		return o.Params.Get("failover")
-	case o.Nodes < 2:
-		return bySupervisor
-	}
-	return byPatroni
-}
-
-func clone(values url.Values) url.Values {
-	copied := url.Values{}
-	for name, list := range values {
-		copied[name] = slices.Clone(list)
-	}
-	return copied
-}
-
-// local hands a value of a concrete type on, which counts only without an error.
-func local[C cluster.Local](c C, err error) (cluster.Local, error) {
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// StartCluster starts the store and the nodes, and returns when Patroni names a primary and
-// all standbys stream from it. See Start.
-func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	err := refuseOthers(o.Params)
-	if err != nil {
-		return nil, err
-	}
+func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params)
 	if err != nil {
 		return nil, err
@@ -144,7 +91,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: postgres.Product, Users: postgres.Users, Further: params.store, Lacks: lacks}
+	kind := cluster.Kind{Name: "postgres", PortTaken: "ddress already in use", Product: server.Product, Users: server.Users, Further: params.store, Lacks: lacks}
 	return cluster.Launch(ctx, kind, o, func() *Cluster {
 		c := &Cluster{params: params, programs: found, data: o.Nodes, stuckFor: stuckFor}
 		c.NodeSet = cluster.NewNodeSet("the PostgreSQL cluster", c.newNode, c.healthy)
@@ -161,11 +108,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 }
 
 // install is what to do where a part of Patroni is missing.
-const install = "install the Debian packages patroni, python3-etcd and etcd-server, or take failover=" + bySupervisor + ", stroppy's own supervisor"
+const install = "install the Debian packages patroni, python3-etcd and etcd-server"
 
 // find finds all programs, and Patroni's module for its store.
 func find(o cluster.Options) (p programs, err error) {
-	found, err := o.FindAll([]string{"initdb", "postgres", "pg_basebackup", "pg_ctl", "pg_rewind", "pg_controldata"}, postgres.DebianPackage, postgres.Folders...)
+	found, err := o.FindAll([]string{"initdb", "postgres", "pg_basebackup", "pg_ctl", "pg_rewind", "pg_controldata"}, server.DebianPackage, server.Folders...)
 	if err != nil {
 		return p, err
 	}
@@ -269,7 +216,7 @@ func (c *Cluster) start(ctx context.Context, giveUp func(error)) error {
 // those that it does not know, or whose values it does not take, without an error.
 func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 	for name, value := range c.params.settings {
-		came, err := postgres.One[bool](ctx, n.over, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = "+
+		came, err := server.One[bool](ctx, n.over, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = "+
 			"lower('"+name+"') AND source IN ('configuration file', 'command line'))")
 		if err != nil {
 			return fmt.Errorf("ask %s for its settings: %w", n.Name(), err)
@@ -285,7 +232,7 @@ func (c *Cluster) checkSettings(ctx context.Context, n *node) error {
 func askVersion(ctx context.Context, patroni string) (string, error) {
 	said, err := cluster.VersionOf(ctx, patroni, "--version")
 	if err != nil {
-		return "", fmt.Errorf("%w: mend that Patroni, or take failover=%s, stroppy's own supervisor", err, bySupervisor)
+		return "", fmt.Errorf("%w: repair that Patroni", err)
 	}
 	return strings.TrimPrefix(said, "patroni "), nil
 }
@@ -322,5 +269,5 @@ func (c *Cluster) URL() string {
 	for _, n := range c.servers() {
 		addresses = append(addresses, n.endpoint.String())
 	}
-	return postgres.URL(strings.Join(addresses, ","))
+	return server.URL(strings.Join(addresses, ","))
 }

@@ -13,29 +13,23 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/patroni"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
-// StartCluster starts PostgreSQL servers as patroni.Start does, and a PgBouncer in front of
-// their primary where the parameter pooler is given. It runs beside the clients, outside of
-// the nodes' hosts, so that no fault of a node is one of it. Its parameters are:
+// Before starts servers, and a PgBouncer before their primary. PgBouncer runs beside the
+// clients, outside of the nodes' hosts, so that no fault of a node is one of it. The parameters
+// are:
 //
 //	pooler=transaction   a session of the server is lent for one transaction
 //	pooler=session       a session of the server is a client's until it disconnects
 //	pooler.NAME=VALUE    a setting of PgBouncer, such as pooler.default_pool_size=50
 //
-// PgBouncer takes a list of hosts for servers that are equal, and cannot ask which of them
-// takes writes. So the configuration names one server, and is written anew and reloaded
-// when another one leads.
-func StartCluster(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-	p, o, err := parseParams(o)
-	if err != nil {
-		return nil, err
-	}
-	if p.mode == "" {
-		return patroni.Start(ctx, o)
-	}
+// PgBouncer takes all hosts of a list for equal, and cannot ask which of them takes writes. So
+// its configuration names one server, and is written again and reloaded when another one leads.
+// join returns the cluster of a pooler and its servers.
+func (p Params) Before(
+	ctx context.Context, o cluster.Options, servers func(context.Context, cluster.Options) (Servers, error), join func(*Front, cluster.Cluster) cluster.Local,
+) (cluster.Local, error) {
 	program, lacks := find()
 	if lacks == nil {
 		lacks = p.check(ctx, program)
@@ -43,71 +37,36 @@ func StartCluster(ctx context.Context, o cluster.Options) (cluster.Local, error)
 	if lacks != nil && !(o.DryRun && errors.As(lacks, new(cluster.MissingError))) {
 		return nil, lacks
 	}
-	servers, err := patroni.Start(ctx, o)
+	behind, err := servers(ctx, o)
 	if planned, ok := errors.AsType[*cluster.PlannedError](err); ok {
-		_, c, _, err := p.before(planned.Cluster)
-		return nil, cmp.Or(err, error(&cluster.PlannedError{Cluster: c, Lacks: cmp.Or(planned.Lacks, lacks)}))
+		return nil, &cluster.PlannedError{Cluster: join(&Front{params: p}, planned.Cluster), Lacks: cmp.Or(planned.Lacks, lacks)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	f, c, dir, err := p.before(servers)
-	if err != nil {
-		return nil, errors.Join(err, servers.Stop())
-	}
-	if err := f.start(ctx, program, filepath.Join(dir, "pooler")); err != nil {
+	f := &Front{params: p, servers: behind}
+	if err := f.start(ctx, program, filepath.Join(filepath.Dir(behind.Folder(0)), "pooler")); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
-	return c, nil
+	return join(f, behind), nil
 }
-
-// before describes a pooler before servers, the cluster of both, and the servers' folder.
-func (p params) before(servers cluster.Cluster) (f *front, c cluster.Local, dir string, err error) {
-	f = &front{params: p}
-	switch s := servers.(type) {
-	case *postgres.Cluster:
-		f.servers, dir, c = s, s.Dir, &bySupervisor{f, ofSupervisor{s}}
-	case *patroni.Cluster:
-		f.servers, dir, c = s, s.Dir, &byPatroni{f, ofPatroni{s}}
-	default:
-		err = fmt.Errorf("put PgBouncer before a %T: it is no cluster of PostgreSQL", s)
-	}
-	return f, c, dir, err
-}
-
-// The clusters behind a pooler: what front has stands before what the servers have, which
-// is one level deeper.
-type (
-	bySupervisor struct {
-		*front
-		ofSupervisor
-	}
-	ofSupervisor struct{ *postgres.Cluster }
-	byPatroni    struct {
-		*front
-		ofPatroni
-	}
-	ofPatroni struct{ *patroni.Cluster }
-)
-
-var (
-	_ cluster.Mover   = (*bySupervisor)(nil)
-	_ cluster.Resizer = (*bySupervisor)(nil)
-	_ cluster.Mover   = (*byPatroni)(nil)
-)
 
 // followEvery is the time between two looks at who leads.
 const followEvery = 20 * time.Millisecond
 
-// front is a pooler and how it follows the primary.
-type front struct {
-	params  params
-	servers interface {
-		cluster.Cluster
-		Events() []cluster.Event
-		Note(format string, args ...any)
-	}
-	pooler *Pooler // nil before it has started
+// Servers are a cluster that a pooler stands before.
+type Servers interface {
+	cluster.Local
+	Folder(number int) string
+	Events() []cluster.Event
+	Note(format string, args ...any)
+}
+
+// Front is a pooler that follows the primary of its servers.
+type Front struct {
+	params  Params
+	servers Servers
+	pooler  *Pooler // nil before it has started
 
 	life context.Context
 	end  context.CancelFunc
@@ -118,7 +77,7 @@ type front struct {
 }
 
 // start starts the pooler in a folder that it makes, and lets it follow the primary.
-func (f *front) start(ctx context.Context, program, dir string) error {
+func (f *Front) start(ctx context.Context, program, dir string) error {
 	seen := len(f.servers.Events()) // before it is asked who leads, so that no change is missed
 	number, err := f.servers.Leader(ctx)
 	if err != nil {
@@ -131,7 +90,7 @@ func (f *front) start(ctx context.Context, program, dir string) error {
 	if err != nil {
 		return fmt.Errorf("start PgBouncer: %w", err)
 	}
-	if f.pooler, err = start(ctx, program, dir, at, postgres.Superuser, f.params.settings); err != nil {
+	if f.pooler, err = start(ctx, program, dir, at, server.Superuser, f.params.settings); err != nil {
 		return err
 	}
 	f.leader = fmt.Sprintf("n%d", number)
@@ -141,7 +100,7 @@ func (f *front) start(ctx context.Context, program, dir string) error {
 }
 
 // addressOf is where a node takes clients.
-func (f *front) addressOf(number int) (netip.AddrPort, error) {
+func (f *Front) addressOf(number int) (netip.AddrPort, error) {
 	u, err := url.Parse(f.servers.NodeURL(number))
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("read the address of n%d: %w", number, err)
@@ -151,7 +110,7 @@ func (f *front) addressOf(number int) (netip.AddrPort, error) {
 
 // follow lets the pooler follow the nodes that the events name from one of them on, and
 // starts one that has ended, until the cluster is stopped.
-func (f *front) follow(seen int) {
+func (f *Front) follow(seen int) {
 	next := f.leader
 	for cluster.Sleep(f.life, followEvery) == nil {
 		events := f.servers.Events()
@@ -181,7 +140,7 @@ func (f *front) follow(seen int) {
 const consoleLimit = 2 * time.Second
 
 // turnTo lets the pooler follow a node.
-func (f *front) turnTo(name string) error {
+func (f *Front) turnTo(name string) error {
 	ctx, cancel := context.WithTimeout(f.life, consoleLimit)
 	defer cancel()
 	var number int
@@ -202,27 +161,30 @@ func (f *front) turnTo(name string) error {
 	return nil
 }
 
-func (f *front) following() string {
+func (f *Front) following() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.leader
 }
 
 // URL is the pooler's. Where a session is a client's own it can keep prepared statements.
-func (f *front) URL() string {
+func (f *Front) URL() string {
 	query := "connect_timeout=2"
 	if f.params.mode == session {
 		query += "&prepare=true"
 	}
-	return f.pooler.URL(postgres.Superuser, postgres.Superuser, query)
+	return f.pooler.URL(server.Superuser, server.Superuser, query)
 }
 
+// Pooler is the pooler that runs.
+func (f *Front) Pooler() *Pooler { return f.pooler }
+
 // PoolerPIDs are the pooler's processes.
-func (f *front) PoolerPIDs() []int { return f.pooler.PIDs() }
+func (f *Front) PoolerPIDs() []int { return f.pooler.PIDs() }
 
 // WaitHealthy waits for the servers, and then until the pooler sends transactions to the
 // one that leads.
-func (f *front) WaitHealthy(ctx context.Context) error {
+func (f *Front) WaitHealthy(ctx context.Context) error {
 	if err := f.servers.WaitHealthy(ctx); err != nil {
 		return err
 	}
@@ -243,7 +205,7 @@ func (f *front) WaitHealthy(ctx context.Context) error {
 }
 
 // Stop ends the pooler, and then the servers. It may be called again.
-func (f *front) Stop() error {
+func (f *Front) Stop() error {
 	if f.end != nil {
 		f.end()
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 // startStore starts all etcd servers at once.
@@ -31,7 +31,7 @@ func (c *Cluster) startStore(ctx context.Context) error {
 }
 
 // withoutStore is what to do about a store that does not answer.
-const withoutStore = "see why it hangs, or take failover=" + bySupervisor + ", stroppy's own supervisor, which needs none"
+const withoutStore = "see why it hangs"
 
 // errSilent is why a cluster whose store has stopped to answer is given up.
 var errSilent = fmt.Errorf("etcd, which keeps Patroni's state, has not answered for %v: %s", storeSilence, withoutStore)
@@ -201,7 +201,7 @@ func (c *Cluster) watchDemotion() {
 		if n == nil || !n.Awake() {
 			continue
 		}
-		recovering, err := postgres.One[bool](c.Life, n.over, "SELECT pg_is_in_recovery()")
+		recovering, err := server.One[bool](c.Life, n.over, "SELECT pg_is_in_recovery()")
 		if err == nil && recovering && c.leading.CompareAndSwap(n, nil) {
 			c.Note("%s, which took writes, is a standby", n.Name())
 		}

@@ -33,16 +33,19 @@ var ownSettings = []string{
 // transaction; it is PgBouncer's own default_pool_size.
 const poolSize = 20
 
-// params are what is given behind a cluster's question mark for the pooler.
-type params struct {
+// Params are the parameters of a cluster that are for the pooler.
+type Params struct {
 	mode     string // empty: there is no pooler
 	settings map[string]string
 	given    []string // the names of those that are not stroppy's own choice
 }
 
-// parseParams takes the parameters of the pooler, and returns the options of the servers
+// Asked reports whether a pooler is asked for.
+func (p Params) Asked() bool { return p.mode != "" }
+
+// Parse takes the parameters of the pooler, and returns the options of the servers
 // behind it. The error is a *cluster.ParamError.
-func parseParams(o cluster.Options) (params, cluster.Options, error) {
+func Parse(o cluster.Options) (Params, cluster.Options, error) {
 	given, others := url.Values{}, url.Values{}
 	for name, values := range o.Params {
 		if name == paramPooler || strings.HasPrefix(name, paramSetting) {
@@ -51,7 +54,7 @@ func parseParams(o cluster.Options) (params, cluster.Options, error) {
 			others[name] = values
 		}
 	}
-	p := params{settings: map[string]string{}}
+	p := Params{settings: map[string]string{}}
 	set := cluster.Settings("PgBouncer", "_", ownSettings, p.settings)
 	known := map[string]func(string) error{
 		paramPooler: cluster.OneOf(func(value string) { p.mode = value }, session, transaction),

@@ -12,13 +12,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
-)
-
-// The values of the parameter failover.
-const (
-	byPatroni    = "patroni"
-	bySupervisor = "ideal"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 // The parameters that have names of Patroni's own.
@@ -53,7 +47,7 @@ var ownSettings = append([]string{
 	"archive_cleanup_command", "promote_trigger_file", "recovery_end_command", "recovery_min_apply_delay", "restore_command",
 	"recovery_target_action", "recovery_target_inclusive", "recovery_target_lsn", "recovery_target_name", "recovery_target_time",
 	"recovery_target_xid", "wal_level", "wal_log_hints", "cluster_name",
-}, postgres.OwnSettings...)
+}, server.OwnSettings...)
 
 // shortest are the times below which no Patroni works: with a retry_timeout of 1 s version
 // 3.0.2 never elects. Before version 3.1 they hold where nobody gives others.
@@ -78,11 +72,10 @@ func parseParams(values url.Values) (params, error) {
 	p := params{
 		synchronous: synchronousOn, loopWait: shortest[loopWait], maximumLag: 1 << 20, store: 1, settings: map[string]string{},
 	}
-	var fsync bool
 	err := cluster.Params{
 		Kind: "a cluster of PostgreSQL under Patroni",
 		Known: map[string]func(string) error{
-			"failover":   cluster.OneOf(func(string) {}, byPatroni, bySupervisor),
+			"failover":   cluster.OneOf(func(string) {}, "patroni"),
 			synchronous:  cluster.OneOf(func(value string) { p.synchronous = value }, synchronousOff, synchronousOn, synchronousStrict),
 			ttl:          seconds(ttl, &p.ttl, "3s"),
 			loopWait:     seconds(loopWait, &p.loopWait, "1s"),
@@ -95,13 +88,10 @@ func parseParams(values url.Values) (params, error) {
 				return nil
 			},
 			"store": cluster.OneOf(func(value string) { p.store = int(value[0] - '0') }, "1", "3"),
-			"fsync": func(value string) error {
-				p.settings["fsync"] = value
-				return cluster.OnOff(&fsync)(value)
-			},
+			"fsync": server.Fsync(p.settings),
 		},
 		Set: func(name, value string) error {
-			if err := cluster.Settings(postgres.Product, "_.", ownSettings, p.settings)(name, value); err != nil {
+			if err := cluster.Settings(server.Product, "_.", ownSettings, p.settings)(name, value); err != nil {
 				return err
 			}
 			return refuseSetting(strings.ToLower(name), value)
@@ -168,32 +158,16 @@ func refuseSetting(name, value string) error {
 	return nil
 }
 
-// ofSupervisor are the parameters that only our own supervisor has.
-var ofSupervisor = []string{"sync", "strict", "timeout"}
-
-// refuseOthers says which parameter is of the other way to fail over; nil if none is.
-func refuseOthers(values url.Values) error {
-	for _, name := range ofSupervisor {
-		if values.Has(name) {
-			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
-				"it is for failover=%s, stroppy's own supervisor: add that, or take %s=off|on|strict, which is Patroni's", bySupervisor, synchronous)}
-		}
+// Refuse refuses the parameters of Patroni for a server that is alone. The error is a
+// *cluster.ParamError.
+func Refuse(values url.Values) error {
+	const alone = "one server has no standby to fail over to: take 2 nodes or more"
+	if values.Has("failover") {
+		return &cluster.ParamError{Param: "failover", Reason: alone}
 	}
-	return nil
-}
-
-// ofPatroni are the parameters that Patroni alone has.
-var ofPatroni = []string{synchronous, ttl, loopWait, retryTimeout, failsafe, maximumLag, "store"}
-
-// refuseOfPatroni is refuseOthers of a cluster over which our own supervisor fails, or nobody.
-func refuseOfPatroni(o cluster.Options) error {
-	for _, name := range ofPatroni {
-		switch {
-		case o.Params.Has(name) && o.Params.Has("failover"):
-			return &cluster.ParamError{Param: name, Reason: fmt.Sprintf(
-				"it is Patroni's: leave failover=%s out, or take sync, strict and timeout, which are of stroppy's own supervisor", bySupervisor)}
-		case o.Params.Has(name):
-			return &cluster.ParamError{Param: name, Reason: "it is Patroni's, and one server has no standby to fail over to: take 2 nodes or more, or leave it out"}
+	for _, name := range []string{synchronous, ttl, loopWait, retryTimeout, failsafe, maximumLag, "store"} {
+		if values.Has(name) {
+			return &cluster.ParamError{Param: name, Reason: "it is Patroni's, and " + alone + ", or leave it out"}
 		}
 	}
 	return nil

@@ -10,14 +10,14 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 // demoted waits until a node that led is a standby, or is being made one.
 func demoted(t *testing.T, n *node) {
 	t.Helper()
 	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
-		if recovering, err := postgres.One[bool](t.Context(), n.over, "SELECT pg_is_in_recovery()"); err == nil && !recovering {
+		if recovering, err := server.One[bool](t.Context(), n.over, "SELECT pg_is_in_recovery()"); err == nil && !recovering {
 			return fmt.Errorf("%s takes writes yet", n.Name())
 		}
 		return nil
@@ -46,7 +46,7 @@ func TestAgentAndStore(t *testing.T) {
 			p, ctx, n := k.Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), leads()
 			a := n.Agent()
 			clustertest.Must(t, do.inject(a, ctx))
-			if recovering, err := postgres.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()"); err != nil || recovering {
+			if recovering, err := server.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()"); err != nil || recovering {
 				t.Errorf("without Patroni %s is no primary: %v", n.Name(), err)
 			}
 			clustertest.Succeeds(t, c, n)

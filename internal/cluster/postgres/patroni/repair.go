@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 // What Patroni does not heal by itself is repaired as an operator does it, and noted as a
@@ -144,7 +144,7 @@ const history = `SELECT coalesce((SELECT pg_read_file('pg_wal/' || name) FROM pg
 // primary has taken the lead back from a node that was promoted. The standby may stream all
 // the same, where two nodes were promoted to timelines of the same number; nil if it has not.
 func forked(ctx context.Context, n, p *node, of string) (*unsound, error) {
-	own, err := postgres.One[string](ctx, n.over, history)
+	own, err := server.One[string](ctx, n.over, history)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for the history of its timeline: %w", n.Name(), err)
 	}
@@ -167,7 +167,7 @@ func (c *Cluster) resumed() {
 			if err != nil {
 				continue
 			}
-			of, err := postgres.One[string](c.Life, p.over, history)
+			of, err := server.One[string](c.Life, p.over, history)
 			if err != nil {
 				continue
 			}

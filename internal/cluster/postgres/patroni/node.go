@@ -18,7 +18,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 	"stroppy/internal/cluster/system"
 )
 
@@ -42,7 +42,7 @@ type node struct {
 
 	endpoint, rest netip.AddrPort // of PostgreSQL and of Patroni
 	client, peer   netip.AddrPort // of etcd
-	over           *postgres.Session
+	over           *server.Session
 	starts         atomic.Int32
 }
 
@@ -67,7 +67,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	}
 	if n.store {
 		program.Command, program.Ready, program.Death, program.FaultFS = n.storeCommand, n.storeReady, syscall.SIGKILL, false
-	} else if n.over, err = postgres.NewSession(host.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
+	} else if n.over, err = server.NewSession(host.Addr().String(), n.endpoint.Port(), "local", askLimit); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.folder))
 	}
 	if err = c.MakeFolder(data, number, 0o700); err != nil {
@@ -86,7 +86,7 @@ func (n *node) URL() string {
 	if n.store {
 		return ""
 	}
-	return postgres.NodeURL(n.endpoint.String())
+	return server.NodeURL(n.endpoint.String())
 }
 
 // endedError is why a cluster is given up of which a node has ended while it was started.
@@ -141,7 +141,7 @@ func (n *node) configuration() object {
 	for _, s := range c.stores() {
 		hosts = append(hosts, s.client.String())
 	}
-	user := object{"username": postgres.Superuser}
+	user := object{"username": server.Superuser}
 	return object{
 		"scope": scope, "name": n.Name(),
 		"restapi":  object{"listen": n.rest.String(), "connect_address": n.rest.String()},
@@ -161,7 +161,7 @@ func (n *node) configuration() object {
 		},
 		"postgresql": object{
 			"listen": n.endpoint.String(), "connect_address": n.endpoint.String(), "data_dir": n.pgdata(), "bin_dir": c.programs.bin,
-			"pgpass": filepath.Join(n.folder, "pgpass"), "parameters": own, "pg_hba": postgres.Trust(c.Network()),
+			"pgpass": filepath.Join(n.folder, "pgpass"), "parameters": own, "pg_hba": server.Trust(c.Network()),
 			"authentication": object{"superuser": user, "replication": user, "rewind": user},
 			"basebackup":     []any{object{"checkpoint": "fast"}, "no-sync"},
 		},
@@ -192,13 +192,13 @@ func (n *node) storeCommand(context.Context) (*exec.Cmd, error) {
 
 // Kill ends Patroni and PostgreSQL with SIGKILL and returns when they are gone.
 func (n *node) Kill(ctx context.Context) error {
-	return errors.Join(n.Server.Kill(ctx), n.endStray(), postgres.ReleaseMemory(n.pgdata()))
+	return errors.Join(n.Server.Kill(ctx), n.endStray(), server.ReleaseMemory(n.pgdata()))
 }
 
 // endStray ends a postmaster that was being started when all processes were ended: while it
 // has no parent it is nobody's descendant.
 func (n *node) endStray() error {
-	text, err := os.ReadFile(filepath.Join(n.pgdata(), postgres.PIDFile))
+	text, err := os.ReadFile(filepath.Join(n.pgdata(), server.PIDFile))
 	if err != nil {
 		return nil // it runs not, or has not begun
 	}
@@ -226,7 +226,7 @@ func (n *node) endStray() error {
 }
 
 // errSteered is why the clock of a node cannot be steered: it would be that of Patroni too.
-var errSteered = errors.New("the nodes of Patroni have no clock of their own here: take failover=" + bySupervisor)
+var errSteered = errors.New("the nodes of Patroni have no clock of their own here: take postgres:1")
 
 // Steered says why the node's clock cannot be steered.
 func (*node) Steered() error { return errSteered }
@@ -235,7 +235,7 @@ func (*node) Steered() error { return errSteered }
 func (n *node) Erase() error {
 	err := n.Close()
 	if n.over != nil {
-		err = errors.Join(err, n.endStray(), postgres.ReleaseMemory(n.pgdata()))
+		err = errors.Join(err, n.endStray(), server.ReleaseMemory(n.pgdata()))
 		n.over.Close()
 	}
 	return errors.Join(err, os.RemoveAll(n.folder))

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/postgres/server"
 )
 
 var errNoPrimary = errors.New("no node that runs has Patroni's leader key and takes writes")
@@ -31,7 +31,7 @@ func (c *Cluster) leads(ctx context.Context) (*node, error) {
 	if at < 0 {
 		return nil, errNoPrimary
 	}
-	recovering, err := postgres.One[bool](ctx, nodes[at].over, "SELECT pg_is_in_recovery()")
+	recovering, err := server.One[bool](ctx, nodes[at].over, "SELECT pg_is_in_recovery()")
 	if err == nil && recovering {
 		err = fmt.Errorf("%s, which has Patroni's leader key, is a standby yet", name)
 	}
@@ -111,7 +111,7 @@ func (c *Cluster) healthy() func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if v.history, err = postgres.One[string](ctx, p.over, history); err != nil {
+		if v.history, err = server.One[string](ctx, p.over, history); err != nil {
 			return fmt.Errorf("ask %s for the history of its timeline: %w", p.Name(), err)
 		}
 		if of != p {
@@ -165,7 +165,7 @@ func (c *Cluster) unpromotable(ctx context.Context, p *node, v view) (*unsound, 
 
 // sound says what is wrong with a standby; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v view, target int64) (*unsound, error) {
-	recovering, err := postgres.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
+	recovering, err := server.One[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
 	s, streams := v.standbys[n.Name()]
 	if err == nil && recovering {
 		if wrong, err := forked(ctx, n, p, v.history); wrong != nil || err != nil {

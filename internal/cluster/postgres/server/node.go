@@ -1,0 +1,92 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// orderLimit bounds one question to a server by its Unix socket, and askLimit one over
+	// the network.
+	orderLimit, askLimit = 500 * time.Millisecond, time.Second
+	// shutdownLimit bounds a fast shutdown, which ends all sessions and writes a checkpoint.
+	shutdownLimit = 10 * time.Second
+)
+
+// node is the server of a Cluster.
+type node struct {
+	*cluster.Server
+	cluster  *Cluster
+	folder   string // with the configuration, the log, the socket, and the data below it
+	sockets  string // the folder of the Unix socket
+	endpoint netip.AddrPort
+
+	orders *Session // by the Unix socket, which no fault of the network reaches
+	over   *Session // over the network, as a client
+}
+
+// newNode makes the folder of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
+	n := &node{cluster: c, folder: c.Folder(number)}
+	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{5432: &n.endpoint}); err != nil {
+		return nil, err
+	}
+	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {
+		return nil, err
+	}
+	if err = n.describe(number, host); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.folder))
+	}
+	return n, nil
+}
+
+// describe says how the node is started and asked.
+func (n *node) describe(number int, host *cluster.Host) (err error) {
+	c := n.cluster
+	if n.sockets, err = c.sockets(number); err != nil {
+		return err
+	}
+	n.Server = c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
+		Command: n.command, Ready: n.ready,
+		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
+		// children along; SIGINT is the fast one.
+		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
+		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
+	})
+	var errs [4]error
+	port := n.endpoint.Port()
+	n.orders, errs[0] = NewSession(n.sockets, port, "local", orderLimit)
+	n.over, errs[1] = NewSession(host.Addr().String(), port, "local", askLimit)
+	errs[2] = c.WriteFile(n.hba(), strings.Join(Trust(c.Network()), "\n")+"\n")
+	errs[3] = c.WriteFile(n.conf(), n.configuration())
+	return errors.Join(errs[:]...)
+}
+
+// URL is the address of the node alone.
+func (n *node) URL() string { return NodeURL(n.endpoint.String()) }
+
+// command makes the command that starts the server. Its configuration is beside
+// the data and not in them, so that no loss of what was not synced changes it.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	c := n.cluster
+	return c.User.Command(context.Background(), n.folder, c.programs["postgres"], "-D", n.Dir(),
+		"-c", "config_file="+n.conf(), "-c", "hba_file="+n.hba()), nil
+}
+
+func (n *node) now(ctx context.Context) (time.Time, error) {
+	return One[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
+}
+
+// ready returns when the server answers queries.
+func (n *node) ready(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error { return n.orders.Ask(ctx, "SELECT") })
+}

@@ -25,9 +25,9 @@ import (
 )
 
 // ReadsAlone and primaryAlone are how one server of a URL is asked for: see database.
-func (d Database) ReadsAlone(query url.Values) bool { return d.alone != nil && d.alone(query) }
+func (d Database) ReadsAlone(query url.Values) bool { return d.Alone != nil && d.Alone(query) }
 
-func (d Database) PrimaryAlone(query url.Values) bool { return d.primary != nil && d.primary(query) }
+func (d Database) PrimaryAlone(query url.Values) bool { return d.Primary != nil && d.Primary(query) }
 
 // ServersOf are the servers of a database's URL, each HOST:PORT with the URL by which how
 // asks for it alone; none where it cannot.
@@ -70,7 +70,7 @@ func Addresses(database string) []string {
 	var list []string
 	for host := range strings.SplitSeq(authority[strings.LastIndex(authority, "@")+1:], ",") {
 		u := url.URL{Host: host}
-		if port := cmp.Or(u.Port(), kind.port); u.Hostname() != "" && port != "" {
+		if port := cmp.Or(u.Port(), kind.Port); u.Hostname() != "" && port != "" {
 			list = append(list, net.JoinHostPort(u.Hostname(), port))
 		}
 	}
@@ -79,28 +79,7 @@ func Addresses(database string) []string {
 
 // Database describes one kind of database.
 type Database struct {
-	Schemes  []string // of its URL; the first is the one to use
-	About    string
-	port     string                 // of a server whose address has none
-	Embedded bool                   // it runs in this process
-	InMemory bool                   // what it holds is in the memory of this process alone
-	File     bool                   // its URL is the path of a file, which may be shown
-	Place    func(url string) error // refuses a file that a run cannot make; nil: there is none
-	open     func(ctx context.Context, url string) (db.Database, error)
-	check    func(url string) error // what open would refuse without a connection; nil: open makes none
-	// isolations are those that any such server has, none where it is not known; keyValue is a
-	// key-value store that is not open. By these a dry run refuses what a server would.
-	Isolations db.Isolations
-	KeyValue   db.KV
-	Bindable   bool // connections to it can be made from --local-address
-	// alone sets in the query of a URL of several servers what reads one of them, whatever
-	// its role is; false: they hold no data. Nil: none can be read alone.
-	alone func(query url.Values) bool
-	// primary does the same for one server that answers only if it takes writes; nil: there
-	// may be several such servers.
-	primary  func(query url.Values) bool
-	OwnState string                                   // in the URL of one node: it answers from what it has, whether that is old or not; empty: it does anyway, or cannot
-	claim    func(isolation string) (db.Claim, error) // without a database, where opening makes one; else nil
+	db.Driver
 	Clusters []ClusterKind
 	servant  *cobra.Command // what this program is when a cluster starts it as a node
 }
@@ -108,14 +87,7 @@ type Database struct {
 // Databases is the registry: a database is a folder in internal/db, one in
 // internal/cluster where this program can start it, and an entry here.
 func Databases() []Database {
-	list := []Database{
-		{Schemes: []string{OwnScheme}, About: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
-			Embedded: true, File: true, Place: sqlite.Place, open: opener(sqlite.Open), claim: sqlite.Claim},
-		{Schemes: []string{"memory"}, About: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
-			Embedded: true, InMemory: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
-		{Schemes: []string{"noop"}, About: "noop:  answers at once and keeps nothing; measures stroppy itself",
-			Embedded: true, open: opener(openNoop)},
-	}
+	list := []Database{{Driver: sqlite.Driver}, {Driver: memory.Driver}, {Driver: noop.Driver}}
 	return slices.Insert(list, 1, servers()...)
 }
 
@@ -135,18 +107,7 @@ const leftOut = "its tag embedded leaves out all databases with servers: build i
 // OwnScheme is the scheme of the embedded database in a run's directory.
 const OwnScheme = "sqlite"
 
-func openNoop(_ context.Context, url string) (*noop.Database, error) {
-	if url != "noop:" {
-		return nil, &db.Error{Class: db.Fatal, Op: "open noop", Err: errors.New("the address is noop: with nothing behind it")}
-	}
-	return noop.Open(), nil
-}
-
-// opener and starter hand on values of a concrete type, which count only without an error.
-func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
-	return func(ctx context.Context, url string) (db.Database, error) { return open(ctx, url) }
-}
-
+// starter hands on values of a concrete type, which count only without an error.
 func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
 	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return start(ctx, o) }
 }
@@ -160,14 +121,14 @@ func Open(ctx context.Context, url string, isolations ...string) (db.Database, e
 		return nil, err
 	}
 	for _, name := range isolations {
-		if kind.claim == nil {
+		if kind.Claim == nil {
 			continue
 		}
-		if _, err := kind.claim(name); err != nil {
+		if _, err := kind.Claim(name); err != nil {
 			return nil, exit.With(exit.Usage, err)
 		}
 	}
-	database, err := kind.open(ctx, url)
+	database, err := kind.Open(ctx, url)
 	if err == nil {
 		return database, nil
 	}
@@ -250,8 +211,8 @@ func Find(url string) (Database, error) {
 // If there is none, the scheme is known and may stand in a path.
 func CheckURL(url string) error {
 	kind, err := Find(url)
-	if err == nil && kind.check != nil {
-		err = kind.check(url)
+	if err == nil && kind.Check != nil {
+		err = kind.Check(url)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -68,54 +67,44 @@ func ConnectFromThose(ctx context.Context, addresses []netip.Addr) (context.Cont
 // embedded leaves them out, and with them most of what a build has to compile.
 func servers() []Database {
 	return []Database{
-		{Schemes: []string{"postgres", "postgresql"}, About: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
-			port: "5432", alone: parameter("target_session_attrs", "any"), primary: parameter("target_session_attrs", "read-write"), Bindable: true, open: opener(postgres.Open), check: postgres.CheckURL, Isolations: postgres.Flavor().Isolations, Clusters: []ClusterKind{
-				{"postgres", "postgres:N[?synchronous=on&pooler=transaction]  a PostgreSQL primary with standbys and Patroni; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(postgrescluster.Start)},
-				inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG or Zalando's", 3, 9),
-			}},
-		{Schemes: []string{"cockroach", "cockroachdb"}, About: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
-			port: "26257", Bindable: true, open: opener(cockroach.Open), check: cockroach.CheckURL, Isolations: cockroach.Flavor().Isolations, Clusters: []ClusterKind{
-				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
-				inKubernetes(cockroachkubernetes.Kind(), "CockroachDB, by either operator of Cockroach Labs", 3, 9),
-			}},
-		{Schemes: []string{"etcd"}, About: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
-			port: "2379", open: opener(etcd.Open), check: etcd.CheckURL, Isolations: etcd.Isolations, KeyValue: new(etcd.Database), OwnState: "reads=serializable", alone: parameter("reads", "serializable"), Clusters: []ClusterKind{
-				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
-				inKubernetes(etcdkubernetes.Kind(), "etcd, by a StatefulSet", 3, 9),
-			}},
-		{Schemes: []string{"fdb"}, About: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
-			File: true, open: foundationdb.Open, check: foundationdb.CheckURL, Clusters: []ClusterKind{
-				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 25, starter(foundationdbcluster.Start)},
-				inKubernetes(foundationdbkubernetes.Kind(fdbClient()), "FoundationDB, by its operator; in a build with the tag fdb", 3, 25),
-			}},
-		{Schemes: []string{"dqlite"}, About: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
-			open: dqlite.Open, check: dqlite.CheckURL, Clusters: []ClusterKind{
-				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
-			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
-		{Schemes: []string{"mysql"}, About: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
-			port: "3306", alone: parameter("", ""), Bindable: true, open: opener(mysql.Open), check: mysql.CheckURL, Isolations: mysql.Isolations, Clusters: []ClusterKind{
-				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
-				{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
-				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
-				inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
-			}},
-		{Schemes: []string{"mongodb"}, About: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
-			port: "27017", alone: parameter("directConnection", "true"), open: opener(mongodb.Open), check: mongodb.CheckURL, Isolations: mongodb.Isolations, Clusters: []ClusterKind{
-				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
-				inKubernetes(mongodbkubernetes.Kind(), "a replica set of MongoDB, by its community operator or Percona's", 3, 7),
-			}},
-		{Schemes: []string{"voltdb"}, About: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", Bindable: true, open: opener(voltdb.Open), check: voltdb.CheckURL, Isolations: voltdb.Isolations, Clusters: []ClusterKind{
-				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
-			}},
-		{Schemes: []string{"infinisql"}, About: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", Bindable: true, open: opener(infinisql.Open), check: infinisql.CheckURL, Isolations: infinisql.Isolations, Clusters: []ClusterKind{
-				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
-			}},
-		{Schemes: []string{"redis", "rediss"}, About: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N&sentinel=NAME]  Redis 7 or later; a primary and its replicas with commas, or their Sentinels",
-			port: "6379", alone: redisAlone, primary: parameter("", ""), Bindable: true, open: opener(redis.Open), check: redis.CheckURL, Isolations: redis.Isolations, KeyValue: new(redis.Database), Clusters: []ClusterKind{
-				{"redis", "redis:N[?wait=1]  a Redis primary with asynchronous replicas and Sentinels", 2, 5, starter(rediscluster.Start)},
-			}},
+		{Driver: postgres.Driver, Clusters: []ClusterKind{
+			{"postgres", "postgres:N[?synchronous=on&pooler=transaction]  a PostgreSQL primary with standbys and Patroni; postgres:1: one server; pooler: PgBouncer in front", 1, 5, starter(postgrescluster.Start)},
+			inKubernetes(postgreskubernetes.Kind(), "PostgreSQL with synchronous standbys, by the operator CloudNativePG, or Zalando's (experimental)", 3, 9),
+		}},
+		{Driver: cockroach.Driver, Clusters: []ClusterKind{
+			{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
+			inKubernetes(cockroachkubernetes.Kind(), "experimental: CockroachDB, by either operator of Cockroach Labs", 3, 9),
+		}},
+		{Driver: etcd.Driver, Clusters: []ClusterKind{
+			{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
+			inKubernetes(etcdkubernetes.Kind(), "etcd, by a StatefulSet", 3, 9),
+		}},
+		{Driver: foundationdb.Driver, Clusters: []ClusterKind{
+			{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 25, starter(foundationdbcluster.Start)},
+			inKubernetes(foundationdbkubernetes.Kind(fdbClient()), "FoundationDB, by its operator; in a build with the tag fdb", 3, 25),
+		}},
+		{Driver: dqlite.Driver, Clusters: []ClusterKind{
+			{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
+		}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
+		{Driver: mysql.Driver, Clusters: []ClusterKind{
+			{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
+			{"mysql", "mysql:N[?multi-primary=on&consistency=BEFORE]  one MySQL server, or several with Group Replication, of which one takes writes or all", 1, 9, starter(mariadb.StartMySQL)},
+			{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
+			inKubernetes(mysqlkubernetes.Kind(), "MariaDB with Galera, by mariadb-operator", 3, 9),
+		}},
+		{Driver: mongodb.Driver, Clusters: []ClusterKind{
+			{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
+			inKubernetes(mongodbkubernetes.Kind(), "experimental: a replica set of MongoDB, by its community operator or Percona's", 3, 7),
+		}},
+		{Driver: voltdb.Driver, Clusters: []ClusterKind{
+			{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
+		}},
+		{Driver: infinisql.Driver, Clusters: []ClusterKind{
+			{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Starter(infinisql.Prepare))},
+		}},
+		{Driver: redis.Driver, Clusters: []ClusterKind{
+			{"redis", "redis:N[?wait=1]  a Redis primary with asynchronous replicas and Sentinels", 2, 5, starter(rediscluster.Start)},
+		}},
 	}
 }
 
@@ -167,25 +156,6 @@ func Releasers() []cluster.Releaser { return []cluster.Releaser{postgresserver.R
 
 // ObjectsClearer removes what a run that was killed has left in Kubernetes.
 func ObjectsClearer() cluster.Clearer { return kubernetes.Clear }
-
-// parameter reads a server alone by a parameter of its URL; without a name the URL is enough.
-func parameter(name, value string) func(url.Values) bool {
-	return func(query url.Values) bool {
-		if name != "" {
-			query.Set(name, value)
-		}
-		return true
-	}
-}
-
-// redisAlone reads a server alone, but no Sentinel.
-func redisAlone(query url.Values) bool {
-	for _, name := range []string{"wait", "wait_timeout", "commit"} {
-		query.Del(name)
-	}
-	query.Set("read", "any")
-	return !query.Has("sentinel")
-}
 
 // clusterFolders are the parameters of clusters that a variable of the environment gives
 // where the command line does not: the variable by kind and parameter.

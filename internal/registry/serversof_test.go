@@ -29,7 +29,7 @@ func TestServersOf(t *testing.T) {
 		var got []string
 		for _, s := range ServersOf(address, Database.ReadsAlone) {
 			got = append(got, s[0]+" "+s[1])
-			if kind, err := Find(s[1]); err != nil || kind.alone == nil {
+			if kind, err := Find(s[1]); err != nil || kind.Alone == nil {
 				t.Errorf("%s: %v", s[1], err)
 			}
 		}

@@ -1,0 +1,12 @@
+package cockroach
+
+import (
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"cockroach", "cockroachdb"}, Port: "26257", Bindable: true,
+	About: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
+	Open:  db.Opener(Open), Check: CheckURL, Isolations: Flavor().Isolations,
+}

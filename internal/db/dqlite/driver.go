@@ -1,0 +1,12 @@
+package dqlite
+
+import (
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"dqlite"},
+	About:   "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
+	Open:    Open, Check: CheckURL,
+}

@@ -1,0 +1,12 @@
+package foundationdb
+
+import (
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"fdb"}, File: true,
+	About: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
+	Open:  Open, Check: CheckURL,
+}

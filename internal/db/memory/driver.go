@@ -1,0 +1,14 @@
+package memory
+
+import (
+	"context"
+
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"memory"}, Embedded: true, InMemory: true,
+	About: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
+	Open:  db.Opener(func(_ context.Context, url string) (*Database, error) { return Open(url) }),
+}

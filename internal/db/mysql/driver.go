@@ -1,0 +1,13 @@
+package mysql
+
+import (
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"mysql"}, Port: "3306", Bindable: true,
+	About: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
+	Alone: db.Parameter("", ""),
+	Open:  db.Opener(Open), Check: CheckURL, Isolations: Isolations,
+}

@@ -1,0 +1,13 @@
+package postgres
+
+import (
+	"stroppy/internal/db"
+)
+
+// Driver is what a registry needs of this database.
+var Driver = db.Driver{
+	Schemes: []string{"postgres", "postgresql"}, Port: "5432", Bindable: true,
+	About: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
+	Alone: db.Parameter("target_session_attrs", "any"), Primary: db.Parameter("target_session_attrs", "read-write"),
+	Open: db.Opener(Open), Check: CheckURL, Isolations: Flavor().Isolations,
+}

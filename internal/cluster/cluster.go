@@ -63,6 +63,14 @@ func LocalNodes(c Local) []LocalNode {
 	return list
 }
 
+// AsLocal returns a nil interface with an error, and not a nil pointer in one.
+func AsLocal[C Local](c C, err error) (Local, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // ErrNoLeader is what Leader gives where all nodes are equal.
 var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them leads")
 

@@ -139,7 +139,7 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 			nodes := cluster.LocalNodes(s)
 			r := startBank(t, openRedis(t, s.URL()+"?timeout=1s&commit="+way), small())
 			r.more(t, 300)
-			if err := errors.Join(nodes[1].Pause(ctx), dropReplicas(ctx, s.NodeURL(0))); err != nil {
+			if err := errors.Join(s.WaitHealthy(ctx), nodes[1].Pause(ctx), dropReplicas(ctx, s.NodeURL(0))); err != nil {
 				t.Fatal(err)
 			}
 			r.more(t, 500)

@@ -71,11 +71,7 @@ func Cut(t testing.TB, c cluster.Local, place int, others ...int) (heal func()) 
 // Launcher is a kind's start as Kind has it.
 func Launcher[C cluster.Local](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Local, error) {
 	return func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
-		c, err := start(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
+		return cluster.AsLocal(start(ctx, o))
 	}
 }
 

@@ -44,22 +44,14 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 	kind := cluster.Kind{Name: "mongodb", PortTaken: "Address already in use"}
 	s.mongod, kind.Lacks = o.Find("mongod", "")
 	if params.shards == 0 {
-		return local(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) },
+		return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *ReplicaSet { return newReplicaSet(s) },
 			func(c *ReplicaSet) error { return c.sets[0].start(ctx) }))
 	}
 	if s.mongos, err = o.Find("mongos", ""); kind.Lacks == nil {
 		kind.Lacks = err
 	}
 	kind.Further = o.Nodes*(params.shards-1) + 2
-	return local(cluster.Launch(ctx, kind, o, func() *Sharded { return newSharded(s, o.Nodes) }, func(c *Sharded) error { return c.start(ctx) }))
-}
-
-// local hands a value of a concrete type on, which counts only without an error.
-func local[C cluster.Local](c C, err error) (cluster.Local, error) {
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return cluster.AsLocal(cluster.Launch(ctx, kind, o, func() *Sharded { return newSharded(s, o.Nodes) }, func(c *Sharded) error { return c.start(ctx) }))
 }
 
 // checkHealthy is nil when all sets are.

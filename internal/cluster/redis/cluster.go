@@ -62,17 +62,9 @@ func Start(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		return nil, err
 	}
 	if params.sentinel {
-		return local(StartSentinel(ctx, o))
+		return cluster.AsLocal(StartSentinel(ctx, o))
 	}
-	return local(StartCluster(ctx, o))
-}
-
-// local hands a value of a concrete type on, which counts only without an error.
-func local[C cluster.Local](c C, err error) (cluster.Local, error) {
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return cluster.AsLocal(StartCluster(ctx, o))
 }
 
 // StartCluster starts a primary, node 0, and its replicas without Sentinels, and returns when

@@ -7,6 +7,6 @@ import (
 // Driver is what a registry needs of this database.
 var Driver = db.Driver{
 	Schemes: []string{"infinisql"}, Port: "15432", Bindable: true,
-	About: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
+	About: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for TPC-B alone",
 	Open:  db.Opener(Open), Check: CheckURL, Isolations: Isolations,
 }

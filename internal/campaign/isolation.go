@@ -167,7 +167,7 @@ func (i *Isolation) schedules(s *session.Session, m *matrix.Matrix) (levels []tr
 	m.Database, m.Version = info.Name, info.Version
 	_, i.sql = database.(db.SQL)
 	_, i.ranges = database.(db.Ranger)
-	if _, ok := database.(db.DocumentRanger); ok {
+	if _, ok := database.(db.RecordRanger); ok {
 		i.ranges = true
 	}
 	claims, err := i.claims(database)

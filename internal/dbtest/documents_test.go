@@ -92,7 +92,7 @@ func (d *documents) of(c *db.Collection) *contents {
 	return d.collections[c.Name]
 }
 
-func (d *documents) DocumentSession(context.Context, db.SessionOptions) (db.DocumentSession, error) {
+func (d *documents) RecordSession(context.Context, db.SessionOptions) (db.RecordSession, error) {
 	return &documentSession{db: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
@@ -161,7 +161,7 @@ func copied(values []db.Value) []db.Value {
 	return list
 }
 
-func (s *documentSession) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Document) error {
+func (s *documentSession) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Record) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (s *documentSession) Find(_ context.Context, c *db.Collection, ids []db.Val
 	defer s.db.mu.Unlock()
 	for i := range ids {
 		values := s.get(c, idOf(ids[i]))
-		out[i] = db.Document{Found: values != nil, Values: copied(values)}
+		out[i] = db.Record{Found: values != nil, Values: copied(values)}
 	}
 	return nil
 }
@@ -244,14 +244,14 @@ func (s *documentSession) Update(_ context.Context, u *db.Update, ids, args []db
 	return found, nil
 }
 
-func (s *documentSession) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, args []db.Value) (db.Document, error) {
+func (s *documentSession) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, args []db.Value) (db.Record, error) {
 	if err := s.ready(); err != nil {
-		return db.Document{}, err
+		return db.Record{}, err
 	}
 	s.db.mu.Lock()
 	defer s.db.mu.Unlock()
 	before, err := s.change(u, id, args)
-	return db.Document{Found: before != nil, Values: copied(before)}, err
+	return db.Record{Found: before != nil, Values: copied(before)}, err
 }
 
 func (s *documentSession) Commit(context.Context) error {

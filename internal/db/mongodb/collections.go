@@ -13,7 +13,7 @@ import (
 // changeFactor: a change of the collections may take so many times as long as a call.
 const changeFactor = 6
 
-// Collections implements db.Documents.
+// Collections implements db.Records.
 func (d *Database) Collections(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
@@ -24,7 +24,7 @@ func (d *Database) Collections(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// Create implements db.Documents. Fields that are not to be negative are in the
+// Create implements db.Records. Fields that are not to be negative are in the
 // collection's schema. In a sharded cluster a collection is spread by a hash of the id.
 func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	command := bson.D{{Key: "create", Value: c.Name}}
@@ -50,7 +50,7 @@ func (d *Database) Create(ctx context.Context, c *db.Collection) error {
 	}, alreadyInitialized)
 }
 
-// Drop implements db.Documents.
+// Drop implements db.Records.
 func (d *Database) Drop(ctx context.Context, c *db.Collection) error {
 	const namespaceNotFound = 26
 	return d.change(ctx, "drop the collection "+c.Name, d.config.database, bson.D{{Key: "drop", Value: c.Name}}, namespaceNotFound)

@@ -25,7 +25,7 @@ func TestCut(t *testing.T) {
 	observer := session1(t, direct, "")
 	address := fmt.Sprintf("mongodb://%s/%s?directConnection=true&timeout=%v", direct.config.servers[0], direct.config.database, limit)
 	ctx := t.Context()
-	change := func(s db.DocumentSession) error {
+	change := func(s db.RecordSession) error {
 		_, err := s.Update(ctx, move, ids("a"), []db.Value{num(1), num(1)})
 		return err
 	}
@@ -84,9 +84,9 @@ func TestCut(t *testing.T) {
 }
 
 // balance is that of an account, of which the version counts the changes.
-func balance(t *testing.T, s db.DocumentSession, account string) int64 {
+func balance(t *testing.T, s db.RecordSession, account string) int64 {
 	t.Helper()
-	var out [1]db.Document
+	var out [1]db.Record
 	drivertest.Must(t, s.Begin(t.Context(), true))
 	drivertest.Must(t, s.Find(t.Context(), accounts, ids(account), out[:]))
 	cents := out[0].Values[1].Int

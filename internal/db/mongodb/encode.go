@@ -232,7 +232,7 @@ func (c *command) delete(of *db.Collection, ids []db.Value) {
 }
 
 // filter builds the condition of a scan; a bound of the ids that is Null is none.
-func (c *command) filter(of *db.Collection, r db.DocumentRange) {
+func (c *command) filter(of *db.Collection, r db.RecordRange) {
 	_, c.b = bsoncore.AppendDocumentStart(c.b[:0])
 	if !r.From.Null || !r.To.Null {
 		at := c.open(idName)

@@ -165,7 +165,7 @@ func TestSilence(t *testing.T) {
 }
 
 type counter struct {
-	db.DocumentSession
+	db.RecordSession
 	id string
 }
 
@@ -185,7 +185,7 @@ func TestFailOver(t *testing.T) {
 	d := open(t, at(t, c.URL(), "failover"))
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	counted := drivertest.Count(t, 4, func(ctx context.Context, i int) (drivertest.Counter, error) {
-		s, err := d.DocumentSession(ctx, db.SessionOptions{})
+		s, err := d.RecordSession(ctx, db.SessionOptions{})
 		return counter{s, []string{"a", "b"}[i%2]}, err
 	}, func() {
 		for range 2 {
@@ -198,7 +198,7 @@ func TestFailOver(t *testing.T) {
 	})
 	drivertest.Must(t, c.WaitHealthy(ctx))
 	s := session1(t, d, "")
-	var out [2]db.Document
+	var out [2]db.Record
 	drivertest.Must(t, s.Begin(ctx, true))
 	drivertest.Must(t, s.Find(ctx, accounts, []db.Value{text("a"), text("b")}, out[:]))
 	there := out[0].Values[2].Int + out[1].Values[2].Int

@@ -58,7 +58,7 @@ var Isolations = db.Isolations{
 	},
 }
 
-// Database is a replica set or a sharded cluster. It satisfies db.Documents and
+// Database is a replica set or a sharded cluster. It satisfies db.Records and
 // db.Footprinter.
 type Database struct {
 	config config
@@ -73,7 +73,7 @@ type Database struct {
 }
 
 var (
-	_ db.Documents   = (*Database)(nil)
+	_ db.Records     = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
 
 	_ db.ConnectionLimited = (*Database)(nil)

@@ -13,11 +13,11 @@ import (
 // snapshot, and removes documents.
 func TestRange(t *testing.T) {
 	d := open(t, freshURL(t))
-	s, err := d.DocumentRangeSession(t.Context(), db.SessionOptions{})
+	s, err := d.RecordRangeSession(t.Context(), db.SessionOptions{})
 	drivertest.Must(t, err)
 	drivertest.Close(t, s)
 	other := session1(t, d, "")
-	found := func(r db.DocumentRange) string {
+	found := func(r db.RecordRange) string {
 		t.Helper()
 		var list []string
 		drivertest.Must(t, s.Range(t.Context(), accounts, r, func(values []db.Value) error {
@@ -26,10 +26,10 @@ func TestRange(t *testing.T) {
 		}))
 		return strings.Join(list, " ")
 	}
-	all := db.DocumentRange{From: text("a"), To: text("c")}
-	poor := db.DocumentRange{From: text("a"), To: text("c"), Field: 1, Below: num(1000)}
+	all := db.RecordRange{From: text("a"), To: text("c")}
+	poor := db.RecordRange{From: text("a"), To: text("c"), Field: 1, Below: num(1000)}
 	drivertest.Must(t, s.Begin(t.Context(), false))
-	for r, want := range map[*db.DocumentRange]string{&all: "a b", &poor: "", {From: text("b"), To: text("b")}: ""} {
+	for r, want := range map[*db.RecordRange]string{&all: "a b", &poor: "", {From: text("b"), To: text("b")}: ""} {
 		if got := found(*r); got != want {
 			t.Errorf("%+v has %q, want %q", *r, got, want)
 		}

@@ -92,15 +92,15 @@ func open(t testing.TB, url string) *Database {
 	return d
 }
 
-func session1(t testing.TB, d *Database, isolation string) db.DocumentSession {
+func session1(t testing.TB, d *Database, isolation string) db.RecordSession {
 	t.Helper()
-	s, err := d.DocumentSession(t.Context(), db.SessionOptions{Isolation: isolation})
+	s, err := d.RecordSession(t.Context(), db.SessionOptions{Isolation: isolation})
 	drivertest.Must(t, err)
 	drivertest.Close(t, s)
 	return s
 }
 
-func transact(ctx context.Context, s db.DocumentSession, do func() error) error {
+func transact(ctx context.Context, s db.RecordSession, do func() error) error {
 	err := s.Begin(ctx, false)
 	if err == nil {
 		err = do()
@@ -112,7 +112,7 @@ func transact(ctx context.Context, s db.DocumentSession, do func() error) error 
 }
 
 // show writes the values of a document.
-func show(d db.Document) string {
+func show(d db.Record) string {
 	if !d.Found {
 		return "-"
 	}
@@ -131,13 +131,13 @@ func show(d db.Document) string {
 }
 
 // find shows documents, in a transaction of their own.
-func find(t testing.TB, s db.DocumentSession, names ...string) string {
+func find(t testing.TB, s db.RecordSession, names ...string) string {
 	t.Helper()
 	var keys []db.Value
 	for _, n := range names {
 		keys = append(keys, text(n))
 	}
-	out := make([]db.Document, len(keys))
+	out := make([]db.Record, len(keys))
 	drivertest.Must(t, s.Begin(t.Context(), true))
 	drivertest.Must(t, s.Find(t.Context(), accounts, keys, out))
 	var all []string
@@ -167,7 +167,7 @@ func TestRoundTrip(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s := t.Context(), session1(t, d, "")
 	want(t, "find", find(t, s, "b", "nobody", "a"), "b 1000 0 x -5 a 7 null, -, a 1000 0 null")
-	var before db.Document
+	var before db.Record
 	drivertest.Must(t, transact(ctx, s, func() (err error) {
 		before, err = s.FindAndUpdate(ctx, spend, text("a"), []db.Value{num(900), num(-900), num(1), text("spent")})
 		if err != nil {
@@ -222,7 +222,7 @@ func TestDescription(t *testing.T) {
 		s := session1(t, d, name)
 		want(t, "at "+name, find(t, s, "a"), "a 1000 0 null")
 	}
-	if _, err := d.DocumentSession(t.Context(), db.SessionOptions{Isolation: "serializable"}); err == nil {
+	if _, err := d.RecordSession(t.Context(), db.SessionOptions{Isolation: "serializable"}); err == nil {
 		t.Error("there is a session at serializable")
 	}
 }
@@ -238,7 +238,7 @@ func TestClose(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		s, err := d.DocumentSession(t.Context(), db.SessionOptions{})
+		s, err := d.RecordSession(t.Context(), db.SessionOptions{})
 		drivertest.Must(t, err)
 		drivertest.Must(t, s.Begin(t.Context(), false))
 		_, err = s.Update(t.Context(), move, ids(account), []db.Value{num(1), num(1)})
@@ -260,7 +260,7 @@ func TestClose(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	d := open(t, freshURL(t))
 	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")
-	var out [1]db.Document
+	var out [1]db.Record
 	drivertest.Must(t, s.Begin(ctx, false))
 	drivertest.Must(t, s.Find(ctx, accounts, ids("a"), out[:]))
 	drivertest.Must(t, transact(ctx, other, func() error {

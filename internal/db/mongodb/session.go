@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// session is a db.DocumentSession over the library's session, which stays the same as long
+// session is a db.RecordSession over the library's session, which stays the same as long
 // as this one: the server gives up what an earlier transaction of it has left open when a
 // later one begins, so that a lost commit does not keep its documents for a minute.
 // Commands go over whichever connection of the library's pool is free.
@@ -32,18 +32,18 @@ type session struct {
 	row     []db.Value // that Scan hands out
 }
 
-// DocumentRangeSession implements db.DocumentRanger.
-func (d *Database) DocumentRangeSession(ctx context.Context, o db.SessionOptions) (db.DocumentRangeSession, error) {
-	s, err := d.DocumentSession(ctx, o)
+// RecordRangeSession implements db.RecordRanger.
+func (d *Database) RecordRangeSession(ctx context.Context, o db.SessionOptions) (db.RecordRangeSession, error) {
+	s, err := d.RecordSession(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return s.(*session), nil
 }
 
-// DocumentSession implements db.Documents. options.Mode means nothing here: every command
+// RecordSession implements db.Records. options.Mode means nothing here: every command
 // waits for its answer.
-func (d *Database) DocumentSession(_ context.Context, o db.SessionOptions) (db.DocumentSession, error) {
+func (d *Database) RecordSession(_ context.Context, o db.SessionOptions) (db.RecordSession, error) {
 	name, err := Isolations.Name(o.Isolation)
 	if err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (s *session) abort() {
 	_ = s.library.AbortTransaction(ctx) // a server that does not hear it gives up by itself
 }
 
-// Find implements db.DocumentSession.
-func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Document) error {
+// Find implements db.RecordSession.
+func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Record) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out 
 		return s.lose(db.Fatalf(op, "%d documents are more than one answer holds: ask for fewer", len(ids)))
 	}
 	for i := range out {
-		out[i] = db.Document{}
+		out[i] = db.Record{}
 	}
 	err = each(documentOf(cursor, "firstBatch"), func(_ []byte, _ bsoncore.Type, raw []byte) error {
 		values, err := s.take(c, raw)
@@ -183,7 +183,7 @@ func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out 
 		}
 		for i := range ids {
 			if ids[i].Int == values[db.ID].Int && bytes.Equal(ids[i].Text, values[db.ID].Text) {
-				out[i] = db.Document{Found: true, Values: values}
+				out[i] = db.Record{Found: true, Values: values}
 			}
 		}
 		return nil
@@ -206,7 +206,7 @@ func (s *session) take(c *db.Collection, raw []byte) ([]db.Value, error) {
 	return values[start:len(values):len(values)], nil
 }
 
-// Insert implements db.DocumentSession.
+// Insert implements db.RecordSession.
 func (s *session) Insert(_ context.Context, c *db.Collection, documents ...[]db.Value) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (s *session) Insert(_ context.Context, c *db.Collection, documents ...[]db.
 	return err
 }
 
-// Update implements db.DocumentSession.
+// Update implements db.RecordSession.
 func (s *session) Update(_ context.Context, u *db.Update, ids, args []db.Value) (int, error) {
 	if err := s.ready(); err != nil {
 		return 0, err
@@ -231,8 +231,8 @@ func (s *session) Update(_ context.Context, u *db.Update, ids, args []db.Value) 
 	return int(numberAt(answer, "n")), err
 }
 
-// FindAndUpdate implements db.DocumentSession.
-func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, args []db.Value) (before db.Document, err error) {
+// FindAndUpdate implements db.RecordSession.
+func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, args []db.Value) (before db.Record, err error) {
 	if err := s.ready(); err != nil {
 		return before, err
 	}
@@ -249,13 +249,13 @@ func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, ar
 		return before, nil
 	}
 	if before.Values, err = s.take(u.Collection, raw); err != nil {
-		return db.Document{}, s.lose(db.Fatalf("update "+u.Collection.Name, "%w", err))
+		return db.Record{}, s.lose(db.Fatalf("update "+u.Collection.Name, "%w", err))
 	}
 	before.Found = true
 	return before, nil
 }
 
-// Commit implements db.DocumentSession. Until its time-out the library repeats a commit
+// Commit implements db.RecordSession. Until its time-out the library repeats a commit
 // whose answer was lost, with write concern majority whatever was asked for, as its
 // specification says (https://github.com/mongodb/specifications, transactions). What is
 // not known then is Unknown.
@@ -288,13 +288,13 @@ func (s *session) Commit(ctx context.Context) error {
 	return e
 }
 
-// Rollback implements db.DocumentSession.
+// Rollback implements db.RecordSession.
 func (s *session) Rollback(context.Context) error {
 	s.abort()
 	return nil
 }
 
-// Delete implements db.DocumentRangeSession.
+// Delete implements db.RecordRangeSession.
 func (s *session) Delete(_ context.Context, c *db.Collection, ids []db.Value) (int, error) {
 	if err := s.ready(); err != nil {
 		return 0, err
@@ -304,8 +304,8 @@ func (s *session) Delete(_ context.Context, c *db.Collection, ids []db.Value) (i
 	return int(numberAt(answer, "n")), err
 }
 
-// Range implements db.DocumentRangeSession.
-func (s *session) Range(ctx context.Context, c *db.Collection, r db.DocumentRange, document func([]db.Value) error) error {
+// Range implements db.RecordRangeSession.
+func (s *session) Range(ctx context.Context, c *db.Collection, r db.RecordRange, document func([]db.Value) error) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
@@ -313,12 +313,12 @@ func (s *session) Range(ctx context.Context, c *db.Collection, r db.DocumentRang
 	return s.scan(ctx, c, 0, document)
 }
 
-// Scan implements db.DocumentSession.
+// Scan implements db.RecordSession.
 func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, limit int, document func([]db.Value) error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	s.command.filter(c, db.DocumentRange{From: from, To: db.Value{Null: true}})
+	s.command.filter(c, db.RecordRange{From: from, To: db.Value{Null: true}})
 	return s.scan(ctx, c, limit, document)
 }
 
@@ -364,7 +364,7 @@ func (s *session) scan(ctx context.Context, c *db.Collection, limit int, documen
 	return nil
 }
 
-// Reset implements db.DocumentSession: it sees that a server can be asked.
+// Reset implements db.RecordSession: it sees that a server can be asked.
 func (s *session) Reset(ctx context.Context) error {
 	if s.closed {
 		return errClosed
@@ -380,7 +380,7 @@ func (s *session) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Close implements db.DocumentSession.
+// Close implements db.RecordSession.
 func (s *session) Close() error {
 	s.abort()
 	if !s.closed {

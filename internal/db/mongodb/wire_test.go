@@ -148,7 +148,7 @@ func TestSecondary(t *testing.T) {
 	}
 	scan := func() (got string) {
 		drivertest.Must(t, other.Scan(ctx, accounts, db.Value{Null: true}, 1, func(values []db.Value) error {
-			got = show(db.Document{Found: true, Values: values})
+			got = show(db.Record{Found: true, Values: values})
 			return nil
 		}))
 		return got
@@ -158,7 +158,7 @@ func TestSecondary(t *testing.T) {
 	drivertest.Must(t, other.Commit(ctx))
 	want(t, "a scan without a transaction, of the primary", scan(), "a 1001 1 null")
 	s.take()
-	var out [1]db.Document
+	var out [1]db.Record
 	drivertest.Must(t, writer.Begin(ctx, true))
 	err = writer.Find(ctx, accounts, ids("a"), out[:])
 	if class := db.ClassOf(err); err == nil || class != db.Aborted && class != db.Unavailable {

@@ -4,7 +4,7 @@
 // names no database.
 //
 // Accounts are made by formula (account.go), transactions by a seeded choice
-// (choice.go); what a database is asked to do is in sql*.go, kv.go, documents.go
+// (choice.go); what a database is asked to do is in sql*.go, kv.go, records.go
 // and procedures.go.
 package bank
 
@@ -97,7 +97,7 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Documents: newDocumentModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {

@@ -12,7 +12,7 @@ import (
 // The bounds of a census: how many rows of one part it reads, how many bytes of them, and
 // how many further rows it counts. A part within the bounds is read whole. Of a larger one
 // a SQL database gives the rows at one end of its key, a key-value store and a database of
-// documents the first ones in the order of their keys.
+// records the first ones in the order of their keys.
 const (
 	censusRows  = 250_000
 	censusBytes = 64 << 20
@@ -22,7 +22,7 @@ const (
 // Part is what a census found in one table, one collection or one range of keys.
 type Part struct {
 	Name   string // as a sentence has it: "the table stroppy_ledger"
-	Things string // what its rows are: "rows", "keys" or "documents"
+	Things string // what its rows are: "rows", "keys" or "records"
 	Rows   uint64 // that were found; more may be there unless Whole is set
 	Whole  bool   // every row was read
 	Digest uint64 // of the rows that were read, in whatever order; 0: the database does not give them

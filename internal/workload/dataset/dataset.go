@@ -123,8 +123,8 @@ type Set struct {
 type Models[M Store, C any] struct {
 	SQL func(db.SQL, *C) (M, error)
 	KV  func(db.KV, *C) (M, error)
-	// Documents is of a database of documents.
-	Documents func(db.Documents, *C) (M, error)
+	// Records is of a database of records.
+	Records func(db.Records, *C) (M, error)
 	// Procedures is of a database of procedures alone.
 	Procedures func(db.ProcedureStore, *C) (M, error)
 	// Tables is of a database of tables without free SQL; nil: its SQL is too little.
@@ -144,11 +144,11 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 			return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
 		}
 		model, err = models.KV(d, config)
-	case db.Documents:
+	case db.Records:
 		if expected.Mode == workload.Procedure {
 			return model, nil, errors.New("mode procedure needs SQL: leave it out, or take interactive")
 		}
-		model, err = models.Documents(d, config)
+		model, err = models.Records(d, config)
 	case db.ProcedureStore:
 		model, err = models.Procedures(d, config)
 	case db.TableStore:
@@ -157,7 +157,7 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		}
 		model, err = models.Tables(d, config)
 	default:
-		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for documents, for stored procedures and for tables, and this database is none of them", kind.Workload)
+		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for records, for stored procedures and for tables, and this database is none of them", kind.Workload)
 	}
 	if err != nil {
 		return model, nil, err

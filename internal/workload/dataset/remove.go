@@ -113,7 +113,7 @@ func (k *KV) forget(ctx context.Context, s db.KVSession) error {
 }
 
 // Remove implements Store.
-func (d *Documents) Remove(ctx context.Context, m Metadata) (names []string, err error) {
+func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err error) {
 	if err := d.mark(ctx, m); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@
 //
 // To look whether its events are there is not enough: it may still be on its way. But it
 // can only be applied at the place that its client had tried, while that place is free:
-// by the primary key in SQL, and in a key-value store and in one of documents by the
+// by the primary key in SQL, and in a key-value store and in one of records by the
 // stream's end, which every append reads and writes. So the look-up takes the place with a tombstone, and then reads
 // who has it:
 //
@@ -83,7 +83,7 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Documents: newDocumentModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {

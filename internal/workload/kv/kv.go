@@ -62,7 +62,7 @@ type model interface {
 	endState(ctx context.Context, record func(key, value []byte) error) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Documents: newDocumentModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {

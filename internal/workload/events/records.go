@@ -14,11 +14,11 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// documentModel is the log on a database of documents. A stream has a document that says
+// recordModel is the log on a database of records. A stream has a record that says
 // where it ends, and every piece of an entry one, whose id is what its key is in a
 // key-value store, without the prefix. A tombstone has no body.
-type documentModel struct {
-	*dataset.Documents
+type recordModel struct {
+	*dataset.Records
 	streams, pieces *db.Collection
 	advance         *db.Update // moves a stream's end on
 	setEnd          *db.Update
@@ -38,8 +38,8 @@ const (
 	pieceWidth
 )
 
-// newDocumentModel fills in what the configuration leaves to the data model.
-func newDocumentModel(database db.Documents, c *Config) (model, error) {
+// newRecordModel fills in what the configuration leaves to the data model.
+func newRecordModel(database db.Records, c *Config) (model, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Interactive)
 	if c.Mode == workload.Procedure {
 		return nil, errNoProcedure
@@ -47,7 +47,7 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}
-	m := &documentModel{
+	m := &recordModel{
 		streams: &db.Collection{Name: table + "_stream", ID: db.Integer, Fields: []db.Field{
 			{Name: "place", Type: db.Integer, NonNegative: true}, {Name: "writer", Type: db.Integer},
 		}},
@@ -57,9 +57,9 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	}
 	m.advance = &db.Update{Collection: m.streams, Add: []int{endPlace}, Set: []int{endWriter}}
 	m.setEnd = &db.Update{Collection: m.streams, Set: []int{endPlace, endWriter}}
-	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
+	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
 		Things: []*db.Collection{m.streams}, Others: []*db.Collection{m.pieces},
-		Put: func(ctx context.Context, s db.DocumentSession, _ dataset.Metadata, from, to uint64) error { // streams without an entry
+		Put: func(ctx context.Context, s db.RecordSession, _ dataset.Metadata, from, to uint64) error { // streams without an entry
 			ends := make([][]db.Value, 0, to-from)
 			for stream := from; stream < to; stream++ {
 				ends = append(ends, endValues(stream, 0, 0))
@@ -75,14 +75,14 @@ func endValues(stream, place uint64, writer history.ID) []db.Value {
 	return []db.Value{{Int: int64(stream)}, {Int: int64(place)}, {Int: int64(writer)}}
 }
 
-func (m *documentModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.DocumentSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
-	return &documentClient{appender: a, DocumentSession: s, model: m}, err
+func (m *recordModel) client(ctx context.Context, a *appender) (load.Client, error) {
+	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
+	return &recordClient{appender: a, RecordSession: s, model: m}, err
 }
 
 // download reads the streams' ends first and the entries then.
-func (m *documentModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
-	return m.With(ctx, func(s db.DocumentSession) error {
+func (m *recordModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
+	return m.With(ctx, func(s db.RecordSession) error {
 		ends := map[uint64]uint64{}
 		err := s.Scan(ctx, m.streams, db.Value{Null: true}, 0, func(end []db.Value) error {
 			if slices.ContainsFunc(end, unwritten) {
@@ -128,23 +128,23 @@ func pieceOf(values []db.Value) (p piece, ok bool) {
 	return p, parseEntryKey(values[db.ID].Text, &p) && p.place > 0
 }
 
-// documentClient appends on a session of its own. Its buffers grow to what one append needs.
-type documentClient struct {
+// recordClient appends on a session of its own. Its buffers grow to what one append needs.
+type recordClient struct {
 	*appender
-	db.DocumentSession
-	model *documentModel
+	db.RecordSession
+	model *recordModel
 
 	id      [1]db.Value
 	args    [2]db.Value
 	key     []byte
-	found   [1]db.Document
+	found   [1]db.Record
 	inserts [][]db.Value // the pieces of the append
 	values  []byte       // of all its events
 	keys    []byte       // the ids of all pieces
 }
 
 // Attempt implements load.Client.
-func (c *documentClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+func (c *recordClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	c.begin(tx)
 	err := c.append(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
@@ -153,7 +153,7 @@ func (c *documentClient) Attempt(ctx context.Context, tx *history.Transaction) e
 	return err
 }
 
-func (c *documentClient) append(ctx context.Context, tx *history.Transaction) error {
+func (c *recordClient) append(ctx context.Context, tx *history.Transaction) error {
 	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (c *documentClient) append(ctx context.Context, tx *history.Transaction) er
 // move moves the end of a stream on by the batch, and returns where it was. From then on
 // no other append to the stream goes on before this one has ended. there is false if the
 // stream has no end.
-func (c *documentClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, there bool, err error) {
+func (c *recordClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, there bool, err error) {
 	c.args = [...]db.Value{{Int: int64(c.config.Batch)}, {Int: int64(writer)}}
 	before, err := c.FindAndUpdate(ctx, c.model.advance, db.Value{Int: int64(stream)}, c.args[:])
 	if err != nil || !before.Found {
@@ -200,7 +200,7 @@ func (c *documentClient) move(ctx context.Context, stream uint64, writer history
 }
 
 // endOf reads a stream's end. With an error the transaction is given up.
-func (c *documentClient) endOf(ctx context.Context, stream uint64, values []db.Value) (end uint64, err error) {
+func (c *recordClient) endOf(ctx context.Context, stream uint64, values []db.Value) (end uint64, err error) {
 	if unwritten(values[endPlace]) {
 		err = db.Fatalf(fmt.Sprintf("read the end of stream %d", stream), "its place is missing or negative, which no append writes")
 		return 0, cmp.Or(c.Rollback(ctx), err)
@@ -208,9 +208,9 @@ func (c *documentClient) endOf(ctx context.Context, stream uint64, values []db.V
 	return uint64(values[endPlace].Int), nil
 }
 
-// pieces are the documents of an append from the place that is tried on. They are valid
+// pieces are the records of an append from the place that is tried on. They are valid
 // until the next.
-func (c *documentClient) pieces(id history.ID, stream uint64) [][]db.Value {
+func (c *recordClient) pieces(id history.ID, stream uint64) [][]db.Value {
 	c.values, c.keys = c.values[:0], c.keys[:0]
 	n := 0
 	for member := range uint32(c.config.Batch) {
@@ -234,7 +234,7 @@ func (c *documentClient) pieces(id history.ID, stream uint64) [][]db.Value {
 }
 
 // look reads the first piece of what is at a place of a stream.
-func (c *documentClient) look(ctx context.Context, stream, place uint64) (there db.Document, err error) {
+func (c *recordClient) look(ctx context.Context, stream, place uint64) (there db.Record, err error) {
 	c.key = appendEntryText(c.key[:0], stream, place, 0)
 	c.id[0] = db.Value{Text: c.key}
 	err = c.Find(ctx, c.model.pieces, c.id[:], c.found[:])
@@ -242,7 +242,7 @@ func (c *documentClient) look(ctx context.Context, stream, place uint64) (there 
 }
 
 // isAppend says that what was found at a place is an event of a transaction.
-func isAppend(there db.Document, id history.ID) bool {
+func isAppend(there db.Record, id history.ID) bool {
 	if !there.Found {
 		return false
 	}
@@ -254,7 +254,7 @@ func isAppend(there db.Document, id history.ID) bool {
 // writes the stream's end, which every try of the append has written: only one of the
 // two can commit. What is found counts only once it is committed: until then a server that
 // is no longer the primary could have shown it.
-func (c *documentClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+func (c *recordClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if c.unsent(tx) {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (c *documentClient) ResolveUnknown(ctx context.Context, tx *history.Transac
 }
 
 // close writes a tombstone at the place that was tried, and the stream's end.
-func (c *documentClient) close(ctx context.Context, tx *history.Transaction) error {
+func (c *recordClient) close(ctx context.Context, tx *history.Transaction) error {
 	stream := tx.Ops[0].Object
 	id := []db.Value{{Int: int64(stream)}}
 	if err := c.Find(ctx, c.model.streams, id, c.found[:]); err != nil {

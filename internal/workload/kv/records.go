@@ -10,35 +10,35 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// documentModel is the workload on a database of documents: the key of a record is the id
-// of its document.
-type documentModel struct {
-	*dataset.Documents
+// recordModel is the workload on a database of records: the key of a record is the id
+// of its record.
+type recordModel struct {
+	*dataset.Records
 	records *db.Collection
-	replace *db.Update                                        // of a value
-	next    func(context.Context) (db.DocumentSession, error) // opens the next client's session
+	replace *db.Update                                      // of a value
+	next    func(context.Context) (db.RecordSession, error) // opens the next client's session
 }
 
 // loadBytes bounds what one transaction of a load inserts, unless the database does.
 const loadBytes = 4 << 20
 
-func newDocumentModel(database db.Documents, c *Config) (model, error) {
+func newRecordModel(database db.Records, c *Config) (model, error) {
 	if c.Mode == workload.Procedure {
 		return nil, errNoProcedure
 	}
 	c.Mode = cmp.Or(c.Mode, workload.Interactive)
-	next, err := sessions(c, database, database.DocumentSession)
+	next, err := sessions(c, database, database.RecordSession)
 	if err != nil {
 		return nil, err
 	}
-	m := &documentModel{next: next, records: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}}
+	m := &recordModel{next: next, records: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}}
 	m.replace = &db.Update{Collection: m.records, Set: []int{1}}
 	f := newFormula(c.Seed, c.Records, c.shape())
 	most := cmp.Or(uint64(database.Limits().Commit), loadBytes)
-	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
+	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
 		Things: []*db.Collection{m.records},
 		Batch:  int(max(most/(c.KeySize+c.ValueHigh+entryBytes), 1)),
-		Put: func(ctx context.Context, s db.DocumentSession, _ dataset.Metadata, from, to uint64) error {
+		Put: func(ctx context.Context, s db.RecordSession, _ dataset.Metadata, from, to uint64) error {
 			records := make([][]db.Value, 0, to-from)
 			for n := from; n < to; n++ {
 				key := f.newKey()
@@ -51,36 +51,36 @@ func newDocumentModel(database db.Documents, c *Config) (model, error) {
 	return m, nil
 }
 
-func (m *documentModel) session(ctx context.Context, c *client) (session, error) {
+func (m *recordModel) session(ctx context.Context, c *client) (session, error) {
 	s, err := m.next(ctx)
-	return &documentSession{DocumentSession: s, model: m, client: c, record: func(record []db.Value) error {
+	return &recordSession{RecordSession: s, model: m, client: c, record: func(record []db.Value) error {
 		c.scanned(record[db.ID].Text, record[1].Text)
 		return nil
 	}}, err
 }
 
-func (m *documentModel) endState(ctx context.Context, record func(key, value []byte) error) error {
-	return m.With(ctx, func(s db.DocumentSession) error {
+func (m *recordModel) endState(ctx context.Context, record func(key, value []byte) error) error {
+	return m.With(ctx, func(s db.RecordSession) error {
 		return s.Scan(ctx, m.records, db.Value{Null: true}, 0, func(values []db.Value) error {
 			return record(values[db.ID].Text, values[1].Text)
 		})
 	})
 }
 
-// documentSession is a client's session of a database of documents.
-type documentSession struct {
-	db.DocumentSession
-	model  *documentModel
+// recordSession is a client's session of a database of records.
+type recordSession struct {
+	db.RecordSession
+	model  *recordModel
 	client *client
 
 	id     [1]db.Value
 	args   [2]db.Value
 	entry  [1][]db.Value // that is inserted
-	found  [1]db.Document
+	found  [1]db.Record
 	record func(record []db.Value) error // takes a record of a scan
 }
 
-func (s *documentSession) transact(ctx context.Context, tx *history.Transaction) error {
+func (s *recordSession) transact(ctx context.Context, tx *history.Transaction) error {
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (s *documentSession) transact(ctx context.Context, tx *history.Transaction)
 
 // update replaces the value of the client's record, which a read-modify-write reads
 // before; false if there is none.
-func (s *documentSession) update(ctx context.Context, tx *history.Transaction) (there bool, err error) {
+func (s *recordSession) update(ctx context.Context, tx *history.Transaction) (there bool, err error) {
 	if tx.Kind == modify {
 		if err := s.observe(ctx, &tx.Ops[0]); err != nil {
 			return false, err
@@ -134,7 +134,7 @@ func (s *documentSession) update(ctx context.Context, tx *history.Transaction) (
 }
 
 // observe reads the client's record.
-func (s *documentSession) observe(ctx context.Context, op *history.Op) error {
+func (s *recordSession) observe(ctx context.Context, op *history.Op) error {
 	err := s.Find(ctx, s.model.records, s.id[:], s.found[:])
 	if err != nil {
 		return err

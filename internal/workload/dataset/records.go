@@ -17,12 +17,12 @@ type Contents struct {
 	// Batch is how many things one transaction of the load makes; 0: as many as there may be.
 	Batch int
 	// Put inserts the things from ≤ n < to.
-	Put func(ctx context.Context, s db.DocumentSession, m Metadata, from, to uint64) error
+	Put func(ctx context.Context, s db.RecordSession, m Metadata, from, to uint64) error
 }
 
-// Documents is a Store in a database of documents. The metadata are a document a fact.
-type Documents struct {
-	Database db.Documents
+// Records is a Store in a database of records. The metadata are a record a fact.
+type Records struct {
+	Database db.Records
 	kind     Kind
 	contents Contents
 
@@ -30,9 +30,9 @@ type Documents struct {
 	change *db.Update // gives a fact its value
 }
 
-// NewDocuments returns the store of a kind.
-func NewDocuments(kind Kind, database db.Documents, contents Contents) *Documents {
-	d := &Documents{Database: database, kind: kind, contents: contents}
+// NewRecords returns the store of a kind.
+func NewRecords(kind Kind, database db.Records, contents Contents) *Records {
+	d := &Records{Database: database, kind: kind, contents: contents}
 	d.facts = &db.Collection{Name: kind.Table, ID: db.Text, Fields: []db.Field{{Name: "value", Type: db.Text}}}
 	d.change = &db.Update{Collection: d.facts, Set: []int{1}}
 	return d
@@ -41,21 +41,21 @@ func NewDocuments(kind Kind, database db.Documents, contents Contents) *Document
 func text(s string) db.Value { return db.Value{Text: []byte(s)} }
 
 // With lends a session for something that is no client's transaction.
-func (d *Documents) With(ctx context.Context, use func(s db.DocumentSession) error) error {
-	return with(ctx, d.Database.DocumentSession, use)
+func (d *Records) With(ctx context.Context, use func(s db.RecordSession) error) error {
+	return with(ctx, d.Database.RecordSession, use)
 }
 
 // Change carries out one transaction as write does.
-func (d *Documents) Change(ctx context.Context, change func(s db.DocumentSession) error) error {
-	return d.With(ctx, func(s db.DocumentSession) error {
+func (d *Records) Change(ctx context.Context, change func(s db.RecordSession) error) error {
+	return d.With(ctx, func(s db.RecordSession) error {
 		return write(ctx, s, func() error { return change(s) })
 	})
 }
 
 // Read implements Store.
-func (d *Documents) Read(ctx context.Context) (Metadata, error) {
+func (d *Records) Read(ctx context.Context) (Metadata, error) {
 	values := map[string]string{}
-	err := d.With(ctx, func(s db.DocumentSession) error {
+	err := d.With(ctx, func(s db.RecordSession) error {
 		return s.Scan(ctx, d.facts, db.Value{Null: true}, 0, func(fact []db.Value) error {
 			values[string(fact[db.ID].Text)] = string(fact[1].Text)
 			return nil
@@ -68,13 +68,13 @@ func (d *Documents) Read(ctx context.Context) (Metadata, error) {
 }
 
 // all are the collections of the workload's data.
-func (d *Documents) all() []*db.Collection {
+func (d *Records) all() []*db.Collection {
 	return slices.Concat(d.contents.Things, d.contents.Others)
 }
 
 // Foreign implements Store. A collection of metadata without any is what a load leaves that
 // ended before it had written them.
-func (d *Documents) Foreign(ctx context.Context) (what string, err error) {
+func (d *Records) Foreign(ctx context.Context) (what string, err error) {
 	there, err := d.Database.Collections(ctx)
 	if err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (d *Documents) Foreign(ctx context.Context) (what string, err error) {
 	if !slices.Contains(there, d.facts.Name) {
 		return "", nil
 	}
-	err = d.With(ctx, func(s db.DocumentSession) error {
+	err = d.With(ctx, func(s db.RecordSession) error {
 		return s.Scan(ctx, d.facts, db.Value{Null: true}, 1, func([]db.Value) error {
 			what = "this database has a collection " + d.facts.Name
 			return nil
@@ -98,7 +98,7 @@ func (d *Documents) Foreign(ctx context.Context) (what string, err error) {
 
 // Begin implements Store. It marks the data as loading first, so that a crash at
 // any later time leaves data that say so.
-func (d *Documents) Begin(ctx context.Context, m Metadata) error {
+func (d *Records) Begin(ctx context.Context, m Metadata) error {
 	if err := d.mark(ctx, m); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (d *Documents) Begin(ctx context.Context, m Metadata) error {
 
 // mark writes the metadata of a load that starts in place of any others, all at once: at no
 // time are there data without any.
-func (d *Documents) mark(ctx context.Context, m Metadata) error {
+func (d *Records) mark(ctx context.Context, m Metadata) error {
 	if err := d.Database.Create(ctx, d.facts); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (d *Documents) mark(ctx context.Context, m Metadata) error {
 	for i := range loaders {
 		facts = append(facts, [2]string{partName(i), "0"})
 	}
-	return d.Change(ctx, func(s db.DocumentSession) error {
+	return d.Change(ctx, func(s db.RecordSession) error {
 		for _, fact := range facts {
 			id, value := []db.Value{text(fact[0])}, []db.Value{text(fact[1])}
 			found, err := s.Update(ctx, d.change, id, value)
@@ -141,8 +141,8 @@ func (d *Documents) mark(ctx context.Context, m Metadata) error {
 }
 
 // fact reads one fact in the open transaction; empty if it is not there.
-func (d *Documents) fact(ctx context.Context, s db.DocumentSession, name string) (string, error) {
-	var found [1]db.Document
+func (d *Records) fact(ctx context.Context, s db.RecordSession, name string) (string, error) {
+	var found [1]db.Record
 	if err := s.Find(ctx, d.facts, []db.Value{text(name)}, found[:]); err != nil || !found[0].Found {
 		return "", err
 	}
@@ -150,8 +150,8 @@ func (d *Documents) fact(ctx context.Context, s db.DocumentSession, name string)
 }
 
 // Rows implements Store.
-func (d *Documents) Rows(ctx context.Context) (rows uint64, err error) {
-	err = d.With(ctx, func(s db.DocumentSession) error {
+func (d *Records) Rows(ctx context.Context) (rows uint64, err error) {
+	err = d.With(ctx, func(s db.RecordSession) error {
 		for _, c := range d.contents.Things {
 			err := s.Scan(ctx, c, db.Value{Null: true}, 0, func([]db.Value) error {
 				rows++
@@ -167,8 +167,8 @@ func (d *Documents) Rows(ctx context.Context) (rows uint64, err error) {
 }
 
 // Census implements Store. Each collection is a part.
-func (d *Documents) Census(ctx context.Context, _ Metadata) (c Census, err error) {
-	err = d.With(ctx, func(s db.DocumentSession) error {
+func (d *Records) Census(ctx context.Context, _ Metadata) (c Census, err error) {
+	err = d.With(ctx, func(s db.RecordSession) error {
 		c, err = censusOf(ctx, d.all(), func(ctx context.Context, of *db.Collection) (Part, error) {
 			columns := []column{{"id", of.ID}}
 			for _, f := range of.Fields {
@@ -178,7 +178,7 @@ func (d *Documents) Census(ctx context.Context, _ Metadata) (c Census, err error
 			for _, f := range of.Items {
 				list = append(list, f.Type)
 			}
-			t := newTally("the collection "+of.Name, "documents", columns, list...)
+			t := newTally("the collection "+of.Name, "records", columns, list...)
 			return t.close(s.Scan(ctx, of, db.Value{Null: true}, 0, t.row))
 		})
 		return err
@@ -187,19 +187,19 @@ func (d *Documents) Census(ctx context.Context, _ Metadata) (c Census, err error
 }
 
 // Fill implements Store. It loads all parts at once.
-func (d *Documents) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
+func (d *Records) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
 	return fillParts(ctx, m, progress, d.fillPart)
 }
 
 // fillPart makes the things of one part that are not there yet, in transactions
 // each of which also writes how far the part has come.
-func (d *Documents) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) error {
+func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) error {
 	from, to := part(m.Size, i)
 	batch := uint64(maxBatch)
 	if d.contents.Batch > 0 {
 		batch = uint64(min(maxBatch, d.contents.Batch))
 	}
-	return d.With(ctx, func(s db.DocumentSession) error {
+	return d.With(ctx, func(s db.RecordSession) error {
 		for at := from + m.parts[i]; at < to; {
 			next := min(at+batch, to)
 			err := write(ctx, s, func() error { return d.fillBatch(ctx, s, m, i, at, next) })
@@ -214,7 +214,7 @@ func (d *Documents) fillPart(ctx context.Context, m Metadata, i int, made func(r
 }
 
 // fillBatch makes things, unless an earlier try has made them whose answer was lost.
-func (d *Documents) fillBatch(ctx context.Context, s db.DocumentSession, m Metadata, i int, at, next uint64) error {
+func (d *Records) fillBatch(ctx context.Context, s db.RecordSession, m Metadata, i int, at, next uint64) error {
 	from, _ := part(m.Size, i)
 	reached := strconv.FormatUint(next-from, 10)
 	done, err := d.fact(ctx, s, partName(i))
@@ -230,8 +230,8 @@ func (d *Documents) fillBatch(ctx context.Context, s db.DocumentSession, m Metad
 
 // Set implements Store. The metadata of another load are in a collection that was made
 // anew, so that what was read of this one is there as long as the transaction is.
-func (d *Documents) Set(ctx context.Context, name, value, guard, was string) error {
-	return d.Change(ctx, func(s db.DocumentSession) error {
+func (d *Records) Set(ctx context.Context, name, value, guard, was string) error {
+	return d.Change(ctx, func(s db.RecordSession) error {
 		found, err := d.fact(ctx, s, guard)
 		if err != nil {
 			return err
@@ -245,4 +245,4 @@ func (d *Documents) Set(ctx context.Context, name, value, guard, was string) err
 }
 
 // Prepare implements Store.
-func (d *Documents) Prepare(context.Context, uint64) error { return nil }
+func (d *Records) Prepare(context.Context, uint64) error { return nil }

@@ -7,46 +7,46 @@ import (
 	"stroppy/internal/db"
 )
 
-// documentTable is the table in the model of documents: a row is a document. Documents
-// cannot be deleted in this model, so every schedule has documents of its own, whose ids
+// recordTable is the table in the model of records: a row is a record. Records
+// cannot be deleted in this model, so every schedule has records of its own, whose ids
 // begin after base. A predicate is read by a scan of them in the transaction.
-type documentTable struct {
-	database   db.Documents
-	control    db.DocumentSession
+type recordTable struct {
+	database   db.Records
+	control    db.RecordSession
 	collection *db.Collection
 	set, add   *db.Update
 	base       int64
 	made       bool
 }
 
-// NewDocuments returns the table in a database of the model of documents.
-func NewDocuments(database db.Documents) Table {
+// NewRecords returns the table in a database of the model of records.
+func NewRecords(database db.Records) Table {
 	c := &db.Collection{Name: tableName, ID: db.Integer, Fields: []db.Field{{Name: "amount", Type: db.Integer}}}
-	return &documentTable{
+	return &recordTable{
 		database: database, collection: c,
 		set: &db.Update{Collection: c, Set: []int{1}}, add: &db.Update{Collection: c, Add: []int{1}},
 	}
 }
 
-func (*documentTable) Refuses(s *Schedule) string {
+func (*recordTable) Refuses(s *Schedule) string {
 	for _, step := range s.Steps {
 		switch step.Kind {
 		case AddAll, AddWhere, DeleteWhere:
-			return "documents are changed by their ids here, not by a predicate"
+			return "records are changed by their ids here, not by a predicate"
 		case Delete:
-			return "documents are not deleted here"
+			return "records are not deleted here"
 		}
 	}
 	if s.locking() {
-		return "no read of documents locks here"
+		return "no read of records locks here"
 	}
 	if s.Index {
-		return "documents are found by their ids here; see the variant without an index"
+		return "records are found by their ids here; see the variant without an index"
 	}
 	return ""
 }
 
-func (t *documentTable) Fill(ctx context.Context, rows []Row, _ bool) error {
+func (t *recordTable) Fill(ctx context.Context, rows []Row, _ bool) error {
 	if !t.made {
 		if err := errors.Join(t.database.Drop(ctx, t.collection), t.database.Create(ctx, t.collection)); err != nil {
 			return err
@@ -57,13 +57,13 @@ func (t *documentTable) Fill(ctx context.Context, rows []Row, _ bool) error {
 		return err
 	}
 	t.base += lastID
-	var documents [][]db.Value
+	var records [][]db.Value
 	for _, r := range rows {
-		documents = append(documents, integers(t.base+r.ID, r.Amount))
+		records = append(records, integers(t.base+r.ID, r.Amount))
 	}
 	err := t.control.Begin(ctx, false)
 	if err == nil {
-		if err = t.control.Insert(ctx, t.collection, documents...); err == nil {
+		if err = t.control.Insert(ctx, t.collection, records...); err == nil {
 			err = t.control.Commit(ctx)
 		}
 	}
@@ -74,14 +74,14 @@ func (t *documentTable) Fill(ctx context.Context, rows []Row, _ bool) error {
 	return err
 }
 
-func (t *documentTable) ready(ctx context.Context) (err error) {
+func (t *recordTable) ready(ctx context.Context) (err error) {
 	if t.control == nil {
-		t.control, err = t.database.DocumentSession(ctx, db.SessionOptions{Mode: db.Interactive})
+		t.control, err = t.database.RecordSession(ctx, db.SessionOptions{Mode: db.Interactive})
 	}
 	return err
 }
 
-func (t *documentTable) Rows(ctx context.Context) ([]Row, error) {
+func (t *recordTable) Rows(ctx context.Context) ([]Row, error) {
 	if err := t.ready(ctx); err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (t *documentTable) Rows(ctx context.Context) ([]Row, error) {
 }
 
 // rows are those that a session finds in a transaction.
-func (t *documentTable) rows(ctx context.Context, s db.DocumentSession) ([]Row, error) {
-	c := documentClient{DocumentSession: s, of: t}
+func (t *recordTable) rows(ctx context.Context, s db.RecordSession) ([]Row, error) {
+	c := recordClient{RecordSession: s, of: t}
 	if err := c.Begin(ctx, true); err != nil {
 		return nil, err
 	}
@@ -101,27 +101,27 @@ func (t *documentTable) rows(ctx context.Context, s db.DocumentSession) ([]Row, 
 	return rows, err
 }
 
-func (t *documentTable) Replica(database db.Database) (Table, error) {
-	d, ok := database.(db.Documents)
+func (t *recordTable) Replica(database db.Database) (Table, error) {
+	d, ok := database.(db.Records)
 	if !ok {
 		return nil, errOtherModel
 	}
-	return &replica[db.DocumentSession]{
-		open:   d.DocumentSession,
+	return &replica[db.RecordSession]{
+		open:   d.RecordSession,
 		rows:   t.rows,
-		client: func(s db.DocumentSession) Client { return &documentClient{DocumentSession: s, of: t} },
+		client: func(s db.RecordSession) Client { return &recordClient{RecordSession: s, of: t} },
 	}, nil
 }
 
-func (t *documentTable) Client(ctx context.Context, isolation string) (Client, error) {
-	s, err := t.database.DocumentSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
+func (t *recordTable) Client(ctx context.Context, isolation string) (Client, error) {
+	s, err := t.database.RecordSession(ctx, db.SessionOptions{Isolation: isolation, Mode: db.Interactive})
 	if err != nil {
 		return nil, err
 	}
-	return &documentClient{DocumentSession: s, of: t}, nil
+	return &recordClient{RecordSession: s, of: t}, nil
 }
 
-func (t *documentTable) Remove(ctx context.Context) (err error) {
+func (t *recordTable) Remove(ctx context.Context) (err error) {
 	if t.control != nil {
 		err = t.control.Close()
 		t.control = nil
@@ -133,13 +133,13 @@ func (t *documentTable) Remove(ctx context.Context) (err error) {
 	return err
 }
 
-// documentClient is a session on a documentTable.
-type documentClient struct {
-	db.DocumentSession
-	of *documentTable
+// recordClient is a session on a recordTable.
+type recordClient struct {
+	db.RecordSession
+	of *recordTable
 }
 
-func (c *documentClient) all(ctx context.Context) (rows []Row, err error) {
+func (c *recordClient) all(ctx context.Context) (rows []Row, err error) {
 	err = c.Scan(ctx, c.of.collection, db.Value{Int: c.of.base + 1}, lastID, func(v []db.Value) error {
 		if id := v[db.ID].Int - c.of.base; id <= lastID {
 			rows = append(rows, Row{id, v[1].Int})
@@ -149,7 +149,7 @@ func (c *documentClient) all(ctx context.Context) (rows []Row, err error) {
 	return rows, err
 }
 
-func (c *documentClient) Do(ctx context.Context, o Operation) (r Result, err error) {
+func (c *recordClient) Do(ctx context.Context, o Operation) (r Result, err error) {
 	switch o.Kind {
 	case Read:
 		r.Rows, err = c.read(ctx, o.IDs)
@@ -168,12 +168,12 @@ func (c *documentClient) Do(ctx context.Context, o Operation) (r Result, err err
 	return Result{Rows: o.among(rows)}, err
 }
 
-func (c *documentClient) read(ctx context.Context, ids []int64) (rows []Row, err error) {
+func (c *recordClient) read(ctx context.Context, ids []int64) (rows []Row, err error) {
 	var own []int64
 	for _, id := range ids {
 		own = append(own, c.of.base+id)
 	}
-	found := make([]db.Document, len(ids))
+	found := make([]db.Record, len(ids))
 	if err := c.Find(ctx, c.of.collection, integers(own...), found); err != nil {
 		return nil, err
 	}

@@ -10,13 +10,13 @@ import (
 	"stroppy/internal/workload"
 )
 
-// documentOpenings is a client that opens and closes accounts of a database of documents.
+// recordOpenings is a client that opens and closes accounts of a database of records.
 // The accounts of a bank code are a range of ids. What it reads it writes back by value,
-// whatever the style: a document that was changed since the snapshot refuses that.
-type documentOpenings struct {
-	*workload.DocumentClient
+// whatever the style: a record that was changed since the snapshot refuses that.
+type recordOpenings struct {
+	*workload.RecordClient
 	*chooser
-	ranges   db.DocumentRangeSession
+	ranges   db.RecordRangeSession
 	accounts *db.Collection
 
 	from, to []byte
@@ -26,26 +26,26 @@ type documentOpenings struct {
 // placeBalance is the place of the balance among the values of an account.
 const placeBalance = 1
 
-// newDocumentOpenings opens the client's session, in which all its transactions are.
-func (m *documentModel) newDocumentOpenings(ctx context.Context, h *chooser, style workload.DocumentStyle) (load.Client, error) {
-	r := m.Database.(db.DocumentRanger) // or the model was refused
-	s, err := r.DocumentRangeSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+// newRecordOpenings opens the client's session, in which all its transactions are.
+func (m *recordModel) newRecordOpenings(ctx context.Context, h *chooser, style workload.RecordStyle) (load.Client, error) {
+	r := m.Database.(db.RecordRanger) // or the model was refused
+	s, err := r.RecordRangeSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
-	client := workload.NewDocumentClient(s, h, m.documents, rules, style)
-	c := &documentOpenings{DocumentClient: client, chooser: h, ranges: s, accounts: m.documents.Objects}
+	client := workload.NewRecordClient(s, h, m.records, rules, style)
+	c := &recordOpenings{RecordClient: client, chooser: h, ranges: s, accounts: m.records.Objects}
 	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
 }
 
-// AppendID and Refusal are the chooser's, as of all clients of documents.
-func (c *documentOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
+// AppendID and Refusal are the chooser's, as of all clients of records.
+func (c *recordOpenings) AppendID(dst []byte, n uint64) []byte { return c.chooser.AppendID(dst, n) }
 
-func (c *documentOpenings) Refusal(tx *history.Transaction) history.Reason {
+func (c *recordOpenings) Refusal(tx *history.Transaction) history.Reason {
 	return c.chooser.Refusal(tx)
 }
 
-func (c *documentOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
+func (c *recordOpenings) attempt(ctx context.Context, tx *history.Transaction) error {
 	err := c.transact(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
 		err = load.ErrAlreadyApplied // the ledger's id, as of any transfer
@@ -53,7 +53,7 @@ func (c *documentOpenings) attempt(ctx context.Context, tx *history.Transaction)
 	return err
 }
 
-func (c *documentOpenings) transact(ctx context.Context, tx *history.Transaction) error {
+func (c *recordOpenings) transact(ctx context.Context, tx *history.Transaction) error {
 	there := func(op *history.Op) bool { return tx.Kind != opening || op.Object < firstOpened }
 	reason, err := c.ReadObjects(ctx, tx, there)
 	if err != nil {
@@ -88,9 +88,9 @@ func (c *documentOpenings) transact(ctx context.Context, tx *history.Transaction
 	return c.End(ctx, tx, 0)
 }
 
-// insertOrDelete makes the document of an account that is opened, or takes that of one
+// insertOrDelete makes the record of an account that is opened, or takes that of one
 // that is closed away.
-func (c *documentOpenings) insertOrDelete(ctx context.Context, tx *history.Transaction) error {
+func (c *recordOpenings) insertOrDelete(ctx context.Context, tx *history.Transaction) error {
 	own := opened(tx)
 	id := c.AppendID(nil, own.Object)
 	switch tx.Kind {
@@ -100,7 +100,7 @@ func (c *documentOpenings) insertOrDelete(ctx context.Context, tx *history.Trans
 		c.id[0] = db.Value{Text: id}
 		found, err := c.ranges.Delete(ctx, c.accounts, c.id[:])
 		if err == nil && found != 1 {
-			err = db.Fatalf("close an account", "its document was read and is not there to be removed")
+			err = db.Fatalf("close an account", "its record was read and is not there to be removed")
 		}
 		return err
 	}
@@ -109,11 +109,11 @@ func (c *documentOpenings) insertOrDelete(ctx context.Context, tx *history.Trans
 
 // readPredicate reads all accounts of the bank code of account n, or those under the
 // balance.
-func (c *documentOpenings) readPredicate(ctx context.Context, tx *history.Transaction, n uint64) error {
+func (c *recordOpenings) readPredicate(ctx context.Context, tx *history.Transaction, n uint64) error {
 	c.from = append(appendBIC(c.from[:0], c.formula.key(n)), '/')
 	c.to = append(c.to[:0], c.from...)
 	c.to[len(c.to)-1]++
-	r := db.DocumentRange{From: db.Value{Text: c.from}, To: db.Value{Text: c.to}}
+	r := db.RecordRange{From: db.Value{Text: c.from}, To: db.Value{Text: c.to}}
 	if tx.Kind == withdrawal || tx.Kind == byBalance {
 		r.Field, r.Below = placeBalance, db.Value{Int: lowBalance}
 	}

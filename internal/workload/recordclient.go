@@ -11,11 +11,11 @@ import (
 	"stroppy/internal/load"
 )
 
-// StateDocuments are the collections of objects that transactions add amounts to, and of
-// their ledger, in a database of documents. The ledger has a document a transaction, whose
+// StateRecords are the collections of objects that transactions add amounts to, and of
+// their ledger, in a database of records. The ledger has a record a transaction, whose
 // id is the transaction's and whose legs are a list in the order of the operations. A
 // tombstone has no legs.
-type StateDocuments struct {
+type StateRecords struct {
 	Objects *db.Collection
 	Ledger  *db.Collection // nil: none is kept
 
@@ -40,9 +40,9 @@ const (
 	legFields
 )
 
-// NewStateDocuments makes the collections. With an empty name no ledger is kept.
-func NewStateDocuments(objects, ledger string, amount db.Type, nonNegative bool) *StateDocuments {
-	d := &StateDocuments{Objects: &db.Collection{Name: objects, ID: db.Text, Fields: []db.Field{
+// NewStateRecords makes the collections. With an empty name no ledger is kept.
+func NewStateRecords(objects, ledger string, amount db.Type, nonNegative bool) *StateRecords {
+	d := &StateRecords{Objects: &db.Collection{Name: objects, ID: db.Text, Fields: []db.Field{
 		{Name: "balance", Type: amount, NonNegative: nonNegative}, {Name: "version", Type: db.Integer}, {Name: "last_transfer", Type: db.Integer},
 	}}}
 	if ledger != "" {
@@ -61,7 +61,7 @@ func NewStateDocuments(objects, ledger string, amount db.Type, nonNegative bool)
 	return d
 }
 
-// ObjectValues are the values of the document of an object with an id.
+// ObjectValues are the values of the record of an object with an id.
 func ObjectValues(id []byte, s State) []db.Value {
 	return []db.Value{{Text: id}, {Int: s.Balance}, {Int: s.Version}, {Int: s.Last}}
 }
@@ -76,16 +76,16 @@ func StateOf(values []db.Value) (s State, ok bool) {
 	return State{Balance: values[placeBalance].Int, Version: values[placeVersion].Int, Last: values[placeLast].Int}, true
 }
 
-// Leg is one leg of a document of the ledger.
+// Leg is one leg of a record of the ledger.
 type Leg struct {
 	Row    history.Row // without its object
 	Object []byte      // the id of the object; valid as long as the values are
 	Whole  bool        // no field is missing
 }
 
-// Legs hands each leg of a document of the ledger to leg. Of a tombstone it is one without
+// Legs hands each leg of a record of the ledger to leg. Of a tombstone it is one without
 // an object whose row is marked.
-func (d *StateDocuments) Legs(values []db.Value, leg func(l Leg) error) error {
+func (d *StateRecords) Legs(values []db.Value, leg func(l Leg) error) error {
 	id, rest := history.ID(values[db.ID].Int), values[d.Ledger.Width():]
 	if len(rest) == 0 {
 		return leg(Leg{Row: history.Row{Transaction: id, Mark: history.Tombstone}, Whole: true})
@@ -104,46 +104,46 @@ func (d *StateDocuments) Legs(values []db.Value, leg func(l Leg) error) error {
 	return nil
 }
 
-// DocumentLogic is what a workload's transactions are on StateDocuments.
-type DocumentLogic interface {
+// RecordLogic is what a workload's transactions are on StateRecords.
+type RecordLogic interface {
 	Next(tx *history.Transaction)
-	// AppendID appends the id of an object's document.
+	// AppendID appends the id of an object's record.
 	AppendID(dst []byte, object uint64) []byte
 	// Refusal is the reason for which what was read forbids the transaction; 0: none. In
-	// the style DocumentsAdd a debit is refused by its own condition besides.
+	// the style RecordsAdd a debit is refused by its own condition besides.
 	Refusal(tx *history.Transaction) history.Reason
 }
 
-// DocumentStyle is how a DocumentClient changes its objects.
-type DocumentStyle uint8
+// RecordStyle is how a RecordClient changes its objects.
+type RecordStyle uint8
 
 // The styles.
 const (
-	DocumentsAdd   DocumentStyle = iota // adds to each, which returns what it was before
-	DocumentsLock                       // locks each by a write, then writes all states
-	DocumentsWrite                      // reads all, then writes all states
+	RecordsAdd   RecordStyle = iota // adds to each, which returns what it was before
+	RecordsLock                     // locks each by a write, then writes all states
+	RecordsWrite                    // reads all, then writes all states
 )
 
-// DocumentClient runs one client's transactions on a session of its own. Its buffers grow
+// RecordClient runs one client's transactions on a session of its own. Its buffers grow
 // to the longest transaction and are then used again.
-type DocumentClient struct {
-	DocumentLogic
-	db.DocumentSession
-	documents *StateDocuments
-	rules     Rules
-	style     DocumentStyle
+type RecordClient struct {
+	RecordLogic
+	db.RecordSession
+	records *StateRecords
+	rules   Rules
+	style   RecordStyle
 
 	keys  [][]byte   // the ids of the operations' objects
 	made  []int64    // the versions that the operations make
-	ids   []db.Value // of the documents of one call
+	ids   []db.Value // of the records of one call
 	args  []db.Value
 	entry [1][]db.Value // of the ledger
-	found []db.Document
+	found []db.Record
 }
 
-// NewDocumentClient returns the client of a session.
-func NewDocumentClient(s db.DocumentSession, logic DocumentLogic, documents *StateDocuments, rules Rules, style DocumentStyle) *DocumentClient {
-	return &DocumentClient{DocumentSession: s, DocumentLogic: logic, documents: documents, rules: rules, style: style}
+// NewRecordClient returns the client of a session.
+func NewRecordClient(s db.RecordSession, logic RecordLogic, records *StateRecords, rules Rules, style RecordStyle) *RecordClient {
+	return &RecordClient{RecordSession: s, RecordLogic: logic, records: records, rules: rules, style: style}
 }
 
 // errMeanwhile says that what one command found is not what the next one found.
@@ -153,7 +153,7 @@ var errMeanwhile = &db.Error{
 }
 
 // Attempt implements load.Client.
-func (c *DocumentClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+func (c *RecordClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	Forget(tx)
 	err := c.attempt(ctx, tx)
 	if db.ConstraintOf(err) == db.UniqueKey {
@@ -164,7 +164,7 @@ func (c *DocumentClient) Attempt(ctx context.Context, tx *history.Transaction) e
 	return Ended(tx, err, c.rules)
 }
 
-func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) error {
+func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) error {
 	c.name(tx)
 	readOnly := tx.Kind.ReadOnly()
 	if err := c.Begin(ctx, readOnly); err != nil {
@@ -174,12 +174,12 @@ func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) e
 	case readOnly:
 		reason, err := c.read(ctx, tx, every)
 		return c.end(ctx, tx, reason, err)
-	case c.style == DocumentsAdd:
+	case c.style == RecordsAdd:
 		return c.add(ctx, tx)
 	}
 	var reason history.Reason
 	var err error
-	if c.style == DocumentsLock {
+	if c.style == RecordsLock {
 		reason, err = c.lock(ctx, tx)
 	} else {
 		reason, err = c.read(ctx, tx, every)
@@ -187,7 +187,7 @@ func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) e
 	if err == nil && reason == 0 {
 		reason = c.Refusal(tx)
 	}
-	if err == nil && (reason == 0 || c.style == DocumentsLock) {
+	if err == nil && (reason == 0 || c.style == RecordsLock) {
 		err = c.write(ctx, tx, reason == 0)
 	}
 	if err == nil && reason == 0 {
@@ -198,7 +198,7 @@ func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) e
 
 // end commits a transaction, also one that is refused: what it has read is sure only once
 // it has committed, and the refusal rests on it.
-func (c *DocumentClient) end(ctx context.Context, tx *history.Transaction, reason history.Reason, err error) error {
+func (c *RecordClient) end(ctx context.Context, tx *history.Transaction, reason history.Reason, err error) error {
 	if err == nil {
 		err = c.Commit(ctx)
 	}
@@ -209,7 +209,7 @@ func (c *DocumentClient) end(ctx context.Context, tx *history.Transaction, reaso
 }
 
 // refuse gives up a transaction that has changed objects, and what it has seen with it.
-func (c *DocumentClient) refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
 	err := c.Rollback(ctx)
 	if err == nil {
 		Forget(tx)
@@ -225,7 +225,7 @@ func uncredited(op *history.Op) bool { return op.Amount <= 0 }
 
 // ReadObjects begins a transaction of the workload's own: it finds the objects of the
 // operations that are wanted and notes them. The reason is that one is not there.
-func (c *DocumentClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
+func (c *RecordClient) ReadObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
 	c.name(tx)
 	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return 0, err
@@ -234,7 +234,7 @@ func (c *DocumentClient) ReadObjects(ctx context.Context, tx *history.Transactio
 }
 
 // name makes the ids of the operations' objects.
-func (c *DocumentClient) name(tx *history.Transaction) {
+func (c *RecordClient) name(tx *history.Transaction) {
 	for len(c.keys) < len(tx.Ops) {
 		c.keys, c.made = append(c.keys, nil), append(c.made, 0)
 	}
@@ -246,7 +246,7 @@ func (c *DocumentClient) name(tx *history.Transaction) {
 // WriteObjects writes what the operations make of the objects that ReadObjects has read,
 // those that are wanted: what else the transaction writes is the workload's. Then it logs
 // the transaction.
-func (c *DocumentClient) WriteObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) error {
+func (c *RecordClient) WriteObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) error {
 	c.ids, c.args = c.ids[:0], c.args[:0]
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
@@ -265,13 +265,13 @@ func (c *DocumentClient) WriteObjects(ctx context.Context, tx *history.Transacti
 }
 
 // End commits a transaction of the workload's own, also one that is refused.
-func (c *DocumentClient) End(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+func (c *RecordClient) End(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
 	return c.end(ctx, tx, reason, nil)
 }
 
 // read finds the objects of the operations that are wanted in one round trip, and notes
 // them. The reason is that one is not there.
-func (c *DocumentClient) read(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
+func (c *RecordClient) read(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
 	c.ids = c.ids[:0]
 	for i := range tx.Ops {
 		if wanted(&tx.Ops[i]) {
@@ -282,10 +282,10 @@ func (c *DocumentClient) read(ctx context.Context, tx *history.Transaction, want
 		return 0, nil
 	}
 	for len(c.found) < len(c.ids) {
-		c.found = append(c.found, db.Document{})
+		c.found = append(c.found, db.Record{})
 	}
 	found := c.found[:len(c.ids)]
-	if err := c.Find(ctx, c.documents.Objects, c.ids, found); err != nil {
+	if err := c.Find(ctx, c.records.Objects, c.ids, found); err != nil {
 		return 0, err
 	}
 	for i := range tx.Ops {
@@ -306,7 +306,7 @@ func (c *DocumentClient) read(ctx context.Context, tx *history.Transaction, want
 
 // observe notes what was found of the object of operation i; false if it is not there.
 // With an error the transaction is given up.
-func (c *DocumentClient) observe(ctx context.Context, tx *history.Transaction, i int, d db.Document) (there bool, err error) {
+func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i int, d db.Record) (there bool, err error) {
 	if !d.Found {
 		return false, nil
 	}
@@ -322,7 +322,7 @@ func (c *DocumentClient) observe(ctx context.Context, tx *history.Transaction, i
 // as long as nothing is changed a refusal can be committed. Where the rule is over an object
 // that is only read, what it rests on is read first, and is what the transaction has
 // observed, whatever the changes find afterwards.
-func (c *DocumentClient) add(ctx context.Context, tx *history.Transaction) error {
+func (c *RecordClient) add(ctx context.Context, tx *history.Transaction) error {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Write }) {
 		reason, err := c.read(ctx, tx, uncredited)
 		if err == nil && reason == 0 {
@@ -356,11 +356,11 @@ func (c *DocumentClient) add(ctx context.Context, tx *history.Transaction) error
 
 // addTo changes the object of operation i. Where there is none that takes the change it
 // looks why.
-func (c *DocumentClient) addTo(ctx context.Context, tx *history.Transaction, i int) (reason history.Reason, err error) {
-	op, update := &tx.Ops[i], c.documents.credit
+func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int) (reason history.Reason, err error) {
+	op, update := &tx.Ops[i], c.records.credit
 	c.args = c.args[:0]
 	if op.Amount < 0 {
-		if update = c.documents.debit; update.AtLeast != 0 {
+		if update = c.records.debit; update.AtLeast != 0 {
 			c.args = append(c.args, db.Value{Int: -op.Amount})
 		}
 	}
@@ -391,10 +391,10 @@ func (c *DocumentClient) addTo(ctx context.Context, tx *history.Transaction, i i
 
 // lock writes each object, so that no other transaction changes it, and notes what it was
 // before. write puts the right state in the place of what was written.
-func (c *DocumentClient) lock(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
+func (c *RecordClient) lock(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
 	for i := range tx.Ops {
 		c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
-		before, err := c.FindAndUpdate(ctx, c.documents.lock, db.Value{Text: c.keys[i]}, c.args)
+		before, err := c.FindAndUpdate(ctx, c.records.lock, db.Value{Text: c.keys[i]}, c.args)
 		if err != nil {
 			return 0, err
 		}
@@ -411,12 +411,12 @@ func (c *DocumentClient) lock(ctx context.Context, tx *history.Transaction) (rea
 
 // write writes the states of the objects that were read, in one round trip: the new ones
 // if the transaction applies. What was locked and does not change gets what it had.
-func (c *DocumentClient) write(ctx context.Context, tx *history.Transaction, applies bool) error {
+func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, applies bool) error {
 	c.ids, c.args = c.ids[:0], c.args[:0]
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		changes := applies && op.Write
-		if !op.Observed || !changes && c.style != DocumentsLock {
+		if !op.Observed || !changes && c.style != RecordsLock {
 			continue
 		}
 		s := State{op.Value, int64(op.Version), int64(op.Writer)}
@@ -430,26 +430,26 @@ func (c *DocumentClient) write(ctx context.Context, tx *history.Transaction, app
 }
 
 // change adds the state that the object of operation i gets.
-func (c *DocumentClient) change(i int, s State) {
+func (c *RecordClient) change(i int, s State) {
 	c.ids = append(c.ids, db.Value{Text: c.keys[i]})
 	c.args = append(c.args, db.Value{Int: s.Balance}, db.Value{Int: s.Version}, db.Value{Int: s.Last})
 }
 
 // update writes the states that were added.
-func (c *DocumentClient) update(ctx context.Context) error {
+func (c *RecordClient) update(ctx context.Context) error {
 	if len(c.ids) == 0 {
 		return nil
 	}
-	found, err := c.Update(ctx, c.documents.write, c.ids, c.args)
+	found, err := c.Update(ctx, c.records.write, c.ids, c.args)
 	if err == nil && found != len(c.ids) {
 		err = cmp.Or(c.Rollback(ctx), error(errMeanwhile))
 	}
 	return err
 }
 
-// log inserts the transaction's document into the ledger.
-func (c *DocumentClient) log(ctx context.Context, tx *history.Transaction) error {
-	if c.documents.Ledger == nil {
+// log inserts the transaction's record into the ledger.
+func (c *RecordClient) log(ctx context.Context, tx *history.Transaction) error {
+	if c.records.Ledger == nil {
 		return nil
 	}
 	c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
@@ -459,22 +459,22 @@ func (c *DocumentClient) log(ctx context.Context, tx *history.Transaction) error
 		}
 	}
 	c.entry[0] = c.args
-	return c.Insert(ctx, c.documents.Ledger, c.entry[:]...)
+	return c.Insert(ctx, c.records.Ledger, c.entry[:]...)
 }
 
 // ResolveUnknown implements load.Client. The tombstone takes the transaction's id in the
 // ledger, so that only one of the two can be there. Without a ledger the outcome stays
 // unknown. What is found counts only once it is committed: until then a server that is no
 // longer the primary could have shown it.
-func (c *DocumentClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	ledger := c.documents.Ledger
+func (c *RecordClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	ledger := c.records.Ledger
 	if ResolvedWithoutLookUp(tx) || ledger == nil {
 		return nil
 	}
 	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
-	var found [1]db.Document
+	var found [1]db.Record
 	id := []db.Value{{Int: int64(tx.ID)}}
 	if err := c.Find(ctx, ledger, id, found[:]); err != nil {
 		return err

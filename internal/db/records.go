@@ -1,0 +1,145 @@
+package db
+
+import "context"
+
+// Records is the model of a database of records: collections of records, each of
+// which has a unique id and named fields, and sessions with transactions over several of
+// them.
+type Records interface {
+	Database
+	// Collections are the names of those that are there.
+	Collections(ctx context.Context) ([]string, error)
+
+	// Create makes a collection with the constraints of its fields, unless it is there.
+	Create(ctx context.Context, c *Collection) error
+
+	// Drop removes a collection with all its records. One that is not there is no error.
+	Drop(ctx context.Context, c *Collection) error
+
+	// RecordSession opens a session: one client, used by one goroutine at a time.
+	RecordSession(ctx context.Context, options SessionOptions) (RecordSession, error)
+}
+
+// Collection describes records that are alike. It is made once and never changed.
+type Collection struct {
+	Name   string
+	ID     Type    // of the unique id: Integer or Text, in whose order Scan goes
+	Fields []Field // of every record
+	// List is a field that is a list of records with these fields; empty: there is none.
+	List  string
+	Items []Field
+}
+
+// Field is a field of a record. A value that is Null is one that is not there.
+type Field struct {
+	Name        string
+	Type        Type
+	NonNegative bool // a write that makes it negative is refused: class Constraint, CheckFailed
+}
+
+// ID is the place of the id among the values of a record.
+const ID = 0
+
+// Width is how many values a record has before those of its list: the id and the fields.
+func (c *Collection) Width() int { return 1 + len(c.Fields) }
+
+// Record is what was found of a record.
+type Record struct {
+	Found bool
+	// Values are the id, the fields, and then the fields of each record of the list.
+	Values []Value
+}
+
+// Update is a change of records by their ids. Its numbers are places of fields among the
+// values of a record. It is made once and never changed.
+type Update struct {
+	Collection *Collection
+	AtLeast    int   // the field that must be at least the first argument; 0: none
+	Add        []int // the next arguments are added to these fields
+	Set        []int // the last ones take the place of what is in these
+}
+
+// Arguments is how many arguments the update of one record has.
+func (u *Update) Arguments() int {
+	n := len(u.Add) + len(u.Set)
+	if u.AtLeast != 0 {
+		n++
+	}
+	return n
+}
+
+// RecordSession is one client and at most one transaction. What its transactions are
+// kept from is what the database claims for the session's isolation (Database.Claim), and
+// no more. A transaction sees its own writes. Arguments are copied. Its errors are *Error.
+//
+// After an error from any method the transaction is over. If the class is
+// Unknown or Unavailable the session must be Reset before anything else.
+type RecordSession interface {
+	// Begin starts a transaction. With readOnly it writes nothing and the
+	// database may know it.
+	Begin(ctx context.Context, readOnly bool) error
+
+	// Find looks for records by their ids in one round trip. out has as many entries as
+	// there are ids; what is in it is valid until the next Begin.
+	Find(ctx context.Context, c *Collection, ids []Value, out []Record) error
+
+	// Insert adds records, each with its values as Record has them, in one round trip.
+	// An id that is there already is refused: class Constraint, UniqueKey.
+	Insert(ctx context.Context, c *Collection, records ...[]Value) error
+
+	// Update changes the records with these ids in one round trip. args are the arguments
+	// of one after another. found is how many there were that met the condition.
+	Update(ctx context.Context, u *Update, ids, args []Value) (found int, err error)
+
+	// FindAndUpdate changes one record and returns it as it was before, valid until the
+	// next Begin. From then on no other transaction changes it before this one has ended.
+	// It is not Found if it is not there or does not meet the condition.
+	FindAndUpdate(ctx context.Context, u *Update, id Value, args []Value) (before Record, err error)
+
+	// Commit ends the transaction. Only nil means that it is committed.
+	Commit(ctx context.Context) error
+
+	// Rollback gives up the open transaction; without one it does nothing.
+	Rollback(ctx context.Context) error
+
+	// Scan hands every record whose id is at least from to record, in the order of the
+	// ids, and at most limit of them; a Null from is the first, and limit 0 is all. The
+	// values are valid until record returns. In a transaction the records are of its
+	// snapshot. Without one they may be of several moments.
+	Scan(ctx context.Context, c *Collection, from Value, limit int, record func(values []Value) error) error
+
+	// Reset drops what the session had of its server and finds one again, once: the caller
+	// backs off and calls again.
+	Reset(ctx context.Context) error
+
+	Close() error
+}
+
+// RecordRanger is satisfied by a database of records whose transactions read ranges of
+// records and remove some.
+type RecordRanger interface {
+	// RecordRangeSession opens a session as RecordSession does.
+	RecordRangeSession(ctx context.Context, options SessionOptions) (RecordRangeSession, error)
+}
+
+// RecordRange is a condition on records: From ≤ id < To, and where Field is not 0 that
+// this field is less than Below.
+type RecordRange struct {
+	From, To Value
+	Field    int // its place among the values
+	Below    Value
+}
+
+// RecordRangeSession is a RecordSession whose transactions read ranges.
+type RecordRangeSession interface {
+	RecordSession
+
+	// Range hands every record of a range, in the order of the ids and from the
+	// transaction's snapshot, to record, which must not keep the values and calls no
+	// method of the session. An error of record ends the transaction and is returned.
+	Range(ctx context.Context, c *Collection, r RecordRange, record func(values []Value) error) error
+
+	// Delete removes the records with these ids in one round trip. found is how many
+	// there were.
+	Delete(ctx context.Context, c *Collection, ids []Value) (found int, err error)
+}

@@ -1,0 +1,96 @@
+package appends
+
+import (
+	"cmp"
+	"context"
+
+	"stroppy/internal/check/lists"
+	"stroppy/internal/db"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// recordModel is the workload on a database of records: a list is a record, whose
+// id is its number.
+type recordModel struct {
+	*dataset.Records
+	config  *Config
+	lists   *db.Collection
+	replace *db.Update // of a list's text
+}
+
+func newRecordModel(database db.Records, c *Config) (model, error) {
+	c.Mode = cmp.Or(c.Mode, workload.Interactive)
+	if err := c.textOnly("a database of records"); err != nil {
+		return nil, err
+	}
+	m := &recordModel{config: c, lists: &db.Collection{Name: table, ID: db.Integer, Fields: []db.Field{{Name: "elements", Type: db.Text}}}}
+	m.replace = &db.Update{Collection: m.lists, Set: []int{1}}
+	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
+		Things: []*db.Collection{m.lists},
+		Put:    func(context.Context, db.RecordSession, dataset.Metadata, uint64, uint64) error { return nil }, // a list begins with its first element
+	})
+	return m, nil
+}
+
+func (*recordModel) storage() lists.Storage { return lists.Values }
+
+func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	return &valueClient{chooser: h, values: &recordSession{RecordSession: s, model: m}, together: m.config.Mode != workload.Interactive}, err
+}
+
+func (m *recordModel) endState(ctx context.Context, end *endLists) error {
+	return m.With(ctx, func(s db.RecordSession) error {
+		return s.Scan(ctx, m.lists, db.Value{Null: true}, 0, func(values []db.Value) error {
+			return end.text(uint64(values[db.ID].Int), values[1].Text)
+		})
+	})
+}
+
+// recordSession is a client's session of a database of records.
+type recordSession struct {
+	db.RecordSession
+	model *recordModel
+
+	ids   []db.Value
+	found []db.Record
+	args  [2]db.Value
+	entry [1][]db.Value // that is inserted
+}
+
+func (s *recordSession) read(ctx context.Context, objects []uint64, out [][]byte) error {
+	s.ids = s.ids[:0]
+	for _, object := range objects {
+		s.ids = append(s.ids, db.Value{Int: int64(object)})
+	}
+	for len(s.found) < len(objects) {
+		s.found = append(s.found, db.Record{})
+	}
+	if err := s.Find(ctx, s.model.lists, s.ids, s.found[:len(objects)]); err != nil {
+		return err
+	}
+	for i := range objects {
+		if f := &s.found[i]; f.Found {
+			out[i] = f.Values[1].Text
+		}
+	}
+	return nil
+}
+
+func (s *recordSession) write(ctx context.Context, object uint64, value []byte, was bool) error {
+	if !was {
+		s.args = [...]db.Value{{Int: int64(object)}, {Text: value}}
+		s.entry[0] = s.args[:]
+		return s.Insert(ctx, s.model.lists, s.entry[:]...)
+	}
+	s.ids, s.args[0] = append(s.ids[:0], db.Value{Int: int64(object)}), db.Value{Text: value}
+	n, err := s.Update(ctx, s.model.replace, s.ids, s.args[:1])
+	if err == nil && n != 1 {
+		return cmp.Or(s.Rollback(ctx), error(errMeanwhile)) // it is not there any more
+	}
+	return err
+}
+
+func (s *recordSession) giveUp(ctx context.Context) error { return s.Rollback(ctx) }

@@ -1,0 +1,171 @@
+package bank
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// recordStyles are the styles of the transaction. One that is locked writes each account
+// before it decides, which is what keeps other transactions from it.
+var recordStyles = map[string]workload.RecordStyle{
+	Atomic: workload.RecordsAdd, Locked: workload.RecordsLock, RMW: workload.RecordsWrite,
+}
+
+// recordModel is the bank on a database of records. An account's id is what its key is
+// in a key-value store, without the prefix.
+type recordModel struct {
+	*dataset.Records
+	config  *Config
+	records *workload.StateRecords
+}
+
+// newRecordModel fills in what the configuration leaves to the data model.
+func newRecordModel(database db.Records, c *Config) (model, error) {
+	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Interactive)
+	if c.AuditAge > 0 {
+		return nil, errNoPast
+	}
+	if _, ok := database.(db.RecordRanger); c.openings() && !ok {
+		return nil, errors.New("opening-share, predicate-share and low-balance-share need transactions that read ranges of records, which this database or its driver does not have: leave them out, or take another database")
+	}
+	m := &recordModel{config: c, records: workload.NewStateRecords(tableAccount, tableLedger, db.Decimal, true)}
+	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
+		Things: []*db.Collection{m.records.Objects}, Others: []*db.Collection{m.records.Ledger}, Put: m.put,
+	})
+	return m, nil
+}
+
+// put inserts the accounts from ≤ n < to.
+func (m *recordModel) put(ctx context.Context, s db.RecordSession, n dataset.Metadata, from, to uint64) error {
+	f, accounts := newFormula(n.Seed), make([][]db.Value, 0, to-from)
+	for i := from; i < to; i++ {
+		accounts = append(accounts, workload.ObjectValues(appendAccountText(nil, f.key(i)), workload.State{Balance: f.opening(i)}))
+	}
+	return s.Insert(ctx, m.records.Objects, accounts...)
+}
+
+// AppendID implements workload.RecordLogic.
+func (h *chooser) AppendID(dst []byte, n uint64) []byte {
+	return appendAccountText(dst, h.formula.key(n))
+}
+
+func (m *recordModel) session(ctx context.Context) (db.RecordSession, error) {
+	return m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+}
+
+func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	style := recordStyles[m.config.Update]
+	h.guarded = style == workload.RecordsAdd
+	if m.config.openings() {
+		return m.newRecordOpenings(ctx, h, style)
+	}
+	s, err := m.session(ctx)
+	return workload.NewRecordClient(s, h, m.records, rules, style), err
+}
+
+func (m *recordModel) audits(ctx context.Context) (auditSession, error) {
+	s, err := m.session(ctx)
+	return &recordAudits{RecordSession: s, accounts: m.records.Objects}, err
+}
+
+// recordAudits reads accounts of a database of records, in one transaction an audit.
+type recordAudits struct {
+	db.RecordSession
+	accounts *db.Collection
+
+	ids   [maxKeys]db.Value // of one Find
+	found [maxKeys]db.Record
+}
+
+func (s *recordAudits) all(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	if err := s.Begin(ctx, true); err != nil {
+		return err
+	}
+	err := s.Scan(ctx, s.accounts, db.Value{Null: true}, 0, func(account []db.Value) error { return addRecord(a, tx, account) })
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx)
+}
+
+// addRecord adds an account to an audit.
+func addRecord(a *auditor, tx *history.Transaction, account []db.Value) error {
+	state, ok := workload.StateOf(account)
+	if !ok {
+		return db.Fatalf("read "+string(account[db.ID].Text), "one of its fields is missing, which no transaction takes away")
+	}
+	if key, ok := accountOf(account[db.ID].Text); ok {
+		a.add(tx, key, state)
+	}
+	return nil
+}
+
+func (s *recordAudits) sample(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	if err := s.Begin(ctx, true); err != nil {
+		return err
+	}
+	for ops := range slices.Chunk(tx.Ops, maxKeys) {
+		ids, found := s.ids[:len(ops)], s.found[:len(ops)]
+		for i := range ops {
+			ids[i].Text = a.AppendID(ids[i].Text[:0], ops[i].Object)
+		}
+		if err := s.Find(ctx, s.accounts, ids, found); err != nil {
+			return err
+		}
+		for i := range found {
+			if !found[i].Found {
+				continue
+			}
+			if err := addRecord(a, tx, found[i].Values); err != nil {
+				return cmp.Or(s.Rollback(ctx), err)
+			}
+		}
+	}
+	return s.Commit(ctx)
+}
+
+func (m *recordModel) download(ctx context.Context, e *endRows) error {
+	return m.With(ctx, func(s db.RecordSession) error {
+		err := s.Scan(ctx, m.records.Objects, db.Value{Null: true}, 0, func(account []db.Value) error {
+			key, known := accountOf(account[db.ID].Text)
+			state, whole := workload.StateOf(account)
+			if made, err := e.account(key, known && whole, state); made {
+				return err
+			}
+			return e.end.Unexpected(fmt.Sprintf("an account %q, which the load did not make", account[db.ID].Text))
+		})
+		if err != nil {
+			return fmt.Errorf("download the accounts: %w", err)
+		}
+		err = s.Scan(ctx, m.records.Ledger, db.Value{Null: true}, 0, func(transfer []db.Value) error {
+			e.report.Row()
+			return m.records.Legs(transfer, e.recordLeg)
+		})
+		if err != nil {
+			return fmt.Errorf("download the ledger: %w", err)
+		}
+		return nil
+	})
+}
+
+// recordLeg keeps a leg of a transfer.
+func (e *endRows) recordLeg(l workload.Leg) error {
+	if l.Row.Mark == history.Tombstone {
+		return e.end.Row(l.Row)
+	}
+	key, known := accountOf(l.Object)
+	if !known || !l.Whole {
+		return e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on %q, an account that no formula makes, or without an amount or a version", l.Row.Transaction, l.Object))
+	}
+	l.Row.Object = e.formula.number(key)
+	return e.entry(l.Row)
+}

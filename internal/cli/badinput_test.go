@@ -276,7 +276,7 @@ func TestKilledLoad(t *testing.T) {
 		defer s.Close()
 		testKilledLoad(t, nodes.URL(), 30_000, func() bool {
 			keys := 0
-			err := s.Scan(t.Context(), []byte("stroppy/account/"), []byte("stroppy/account0"), func(_, _ []byte) error {
+			err := s.Scan(t.Context(), []byte("stroppy_account/"), []byte("stroppy_account0"), func(_, _ []byte) error {
 				keys++
 				return nil
 			})

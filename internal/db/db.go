@@ -197,6 +197,16 @@ type Limits struct {
 	// Connectionless says that the database has no connections, so that as many
 	// transactions as are wanted are under way without one that they share.
 	Connectionless bool
+
+	// What follows is of records. Optimistic says that the database computes nothing: each
+	// change reads first, and the commit refuses what was changed since. Read-modify-write
+	// then has the fewest round trips.
+	Optimistic bool
+	// Guarded says that an optimistic database refuses by itself what Field.NonNegative
+	// forbids, at the commit.
+	Guarded bool
+	// Adds says that the database can add to a Counter without reading it.
+	Adds bool
 }
 
 // Multiplexer is satisfied by a database of which one connection can have several

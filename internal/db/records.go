@@ -7,8 +7,8 @@ import "context"
 // them.
 type Records interface {
 	Database
-	// Collections are the names of those that are there.
-	Collections(ctx context.Context) ([]string, error)
+	// Exists reports whether a collection is there.
+	Exists(ctx context.Context, c *Collection) (bool, error)
 
 	// Create makes a collection with the constraints of its fields, unless it is there.
 	Create(ctx context.Context, c *Collection) error
@@ -20,6 +20,12 @@ type Records interface {
 	RecordSession(ctx context.Context, options SessionOptions) (RecordSession, error)
 }
 
+// Declarer is satisfied by a database of records that must know the collections of a workload
+// before any session. A later call replaces an earlier one.
+type Declarer interface {
+	Declare(collections ...*Collection) error
+}
+
 // Collection describes records that are alike. It is made once and never changed.
 type Collection struct {
 	Name   string
@@ -28,12 +34,19 @@ type Collection struct {
 	// List is a field that is a list of records with these fields; empty: there is none.
 	List  string
 	Items []Field
+	// Counter is set if the only field is a number that transactions also add to without
+	// finding it (Update.Unseen).
+	Counter bool
+	// Fresh is set if whoever inserts a record changes another one first, so that no two
+	// transactions that commit insert one id. An optimistic database does not look for the id.
+	Fresh bool
 }
 
 // Field is a field of a record. A value that is Null is one that is not there.
 type Field struct {
 	Name        string
 	Type        Type
+	Additive    bool // a quantity that transactions add to, such as a balance
 	NonNegative bool // a write that makes it negative is refused: class Constraint, CheckFailed
 }
 
@@ -57,6 +70,9 @@ type Update struct {
 	AtLeast    int   // the field that must be at least the first argument; 0: none
 	Add        []int // the next arguments are added to these fields
 	Set        []int // the last ones take the place of what is in these
+	// Unseen adds to a Counter without finding it, where Limits.Adds is set: a record that is
+	// not there counts as found and is made.
+	Unseen bool
 }
 
 // Arguments is how many arguments the update of one record has.
@@ -78,6 +94,10 @@ type RecordSession interface {
 	// Begin starts a transaction. With readOnly it writes nothing and the
 	// database may know it.
 	Begin(ctx context.Context, readOnly bool) error
+
+	// Reserve announces, before the first Find of a transaction, that it will insert a record.
+	// A database that must look for an id before it inserts looks with that Find.
+	Reserve(c *Collection, id Value)
 
 	// Find looks for records by their ids in one round trip. out has as many entries as
 	// there are ids; what is in it is valid until the next Begin.

@@ -30,6 +30,11 @@ type SessionOptions struct {
 	// thread of its own (see Blocker): for few sessions that make one short call after
 	// another. A driver may leave it.
 	Blocking bool
+
+	// Loading says that the session loads records. What it inserts is there already only if an
+	// earlier try of the same load has made it, with the same values, so an optimistic database
+	// does not look for it.
+	Loading bool
 }
 
 // Blocker is satisfied by a session that may have been opened as Blocking. Where it was, the

@@ -80,8 +80,8 @@ func rewriteMeta(t *testing.T, database db.Database, schema string) {
 		if err := s.Begin(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		s.Set([]byte("stroppy/meta/schema"), []byte(schema))
-		s.Delete([]byte("stroppy/meta/load_id"))
+		s.Set([]byte("stroppy_meta/schema"), []byte(schema))
+		s.Delete([]byte("stroppy_meta/load_id"))
 		if err := s.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -311,7 +311,7 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 		if err := s.Begin(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		s.Set([]byte("stroppy/ledger/mine"), []byte("x"))
+		s.Set([]byte("stroppy_ledger/mine"), []byte("x"))
 		if err := s.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -56,17 +56,13 @@ func (d *documents) Claim(string) (db.Claim, error) {
 func (d *documents) Limits() db.Limits { return db.Limits{} }
 func (d *documents) Close() error      { return nil }
 
-func (d *documents) Collections(context.Context) ([]string, error) {
+func (d *documents) Exists(_ context.Context, c *db.Collection) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var names []string
-	for name, c := range d.collections {
-		if c.created {
-			names = append(names, name)
-		}
-	}
-	return names, nil
+	return d.of(c).created, nil
 }
+
+func (*documentSession) Reserve(*db.Collection, db.Value) {}
 
 func (d *documents) Create(_ context.Context, c *db.Collection) error {
 	d.mu.Lock()

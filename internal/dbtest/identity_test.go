@@ -186,8 +186,8 @@ func refusedOnce(t *testing.T, d db.Database, open func(t *testing.T, d db.Datab
 func TestAttachRefusesChangedKeys(t *testing.T) {
 	t.Parallel()
 	prefixes := map[string][]string{
-		"bank": {"stroppy/account/", "stroppy/ledger/"}, "tpcb": {"stroppy-tpcb/row/", "stroppy-tpcb/history/"},
-		"events": {"stroppy-events/tail/", "stroppy-events/entry/"}, "kv": {"kv/"}, "append": {"stroppy-append/list/"},
+		"bank": {"stroppy_account/", "stroppy_ledger/"}, "tpcb": {"stroppy_tpcb_row/", "stroppy_tpcb_history/"},
+		"events": {"stroppy_events_stream/", "stroppy_events/"}, "kv": {"kv/"}, "append": {"stroppy_append/"},
 	}
 	for name, open := range models {
 		for _, prefix := range prefixes[name] {
@@ -199,6 +199,9 @@ func TestAttachRefusesChangedKeys(t *testing.T) {
 	}
 }
 
+// endOf returns the key behind all that begin with a prefix.
+func endOf(prefix string) []byte { return append([]byte(prefix), 0xff) }
+
 // removeFirst deletes the first key with a prefix.
 func removeFirst(t *testing.T, d db.KV, prefix string) {
 	t.Helper()
@@ -209,8 +212,8 @@ func removeFirst(t *testing.T, d db.KV, prefix string) {
 	defer s.Close()
 	var first []byte
 	enough := errors.New("enough")
-	err = dataset.Scan(t.Context(), s, prefix, func(key, _ []byte) error {
-		first = append([]byte(prefix), key...)
+	err = s.Scan(t.Context(), []byte(prefix), endOf(prefix), func(key, _ []byte) error {
+		first = bytes.Clone(key)
 		return enough
 	})
 	if !errors.Is(err, enough) {

@@ -256,7 +256,7 @@ func TestInterferenceOnPostgres(t *testing.T) {
 // TestInterferenceOnEtcd is the same on a store of keys and values.
 func TestInterferenceOnEtcd(t *testing.T) {
 	t.Parallel()
-	const accounts, ledger = "stroppy/account/", "stroppy/ledger/"
+	const accounts, ledger = "stroppy_account/", "stroppy_ledger/"
 	for _, test := range []struct {
 		name, prefix string
 		change       func(value []byte) []byte // nil: the key is deleted

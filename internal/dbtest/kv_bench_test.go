@@ -28,10 +28,10 @@ const benchAccounts = 100_000
 
 // The keys of the benchmarks are as long as the bank's.
 func benchAccount(dst []byte, i int64) []byte {
-	return fmt.Appendf(dst, "stroppy/account/BDFGXX2Z/%011d", uint64(i)%benchAccounts)
+	return fmt.Appendf(dst, "stroppy_account/BDFGXX2Z/%011d", uint64(i)%benchAccounts)
 }
 
-func benchEntry(dst []byte, id int64) []byte { return fmt.Appendf(dst, "stroppy/ledger/%016x", id) }
+func benchEntry(dst []byte, id int64) []byte { return fmt.Appendf(dst, "stroppy_ledger/%016x", id) }
 
 // BenchmarkTransferEtcd runs transfers on three nodes of this machine, in memory.
 func BenchmarkTransferEtcd(b *testing.B) {

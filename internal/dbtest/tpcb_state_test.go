@@ -143,7 +143,7 @@ func TestTPCBChangesItsKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	err = dataset.Scan(t.Context(), s, "stroppy-tpcb/balance/", func(key, _ []byte) error { return fmt.Errorf("%s", key) })
+	err = s.Scan(t.Context(), []byte("stroppy_tpcb_counter/"), endOf("stroppy_tpcb_counter/"), func(key, _ []byte) error { return fmt.Errorf("%s", key) })
 	if err != nil {
 		t.Errorf("a load with versions has left a row without: %v", err)
 	}

@@ -43,7 +43,8 @@ const (
 // NewStateRecords makes the collections. With an empty name no ledger is kept.
 func NewStateRecords(objects, ledger string, amount db.Type, nonNegative bool) *StateRecords {
 	d := &StateRecords{Objects: &db.Collection{Name: objects, ID: db.Text, Fields: []db.Field{
-		{Name: "balance", Type: amount, NonNegative: nonNegative}, {Name: "version", Type: db.Integer}, {Name: "last_transfer", Type: db.Integer},
+		{Name: "balance", Type: amount, Additive: true, NonNegative: nonNegative}, {Name: "version", Type: db.Integer, Additive: true},
+		{Name: "last_transfer", Type: db.Integer},
 	}}}
 	if ledger != "" {
 		d.Ledger = &db.Collection{Name: ledger, ID: db.Integer, List: "legs", Items: []db.Field{
@@ -133,12 +134,15 @@ type RecordClient struct {
 	rules   Rules
 	style   RecordStyle
 
-	keys  [][]byte   // the ids of the operations' objects
+	names []db.Value // the ids of the operations' objects
 	made  []int64    // the versions that the operations make
-	ids   []db.Value // of the records of one call
-	args  []db.Value
-	entry [1][]db.Value // of the ledger
-	found []db.Record
+	ids   []db.Value // the part of names that one call is about
+	args  []db.Value // of a change of one object
+	// Of states and entry only what differs between transactions is set.
+	states  []db.Value // the fields of the objects that are written
+	entry   []db.Value // of the ledger
+	entries [1][]db.Value
+	found   []db.Record
 }
 
 // NewRecordClient returns the client of a session.
@@ -170,9 +174,10 @@ func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) err
 	if err := c.Begin(ctx, readOnly); err != nil {
 		return err
 	}
+	c.reserve(tx)
 	switch {
 	case readOnly:
-		reason, err := c.read(ctx, tx, every)
+		reason, err := c.read(ctx, tx, nil)
 		return c.end(ctx, tx, reason, err)
 	case c.style == RecordsAdd:
 		return c.add(ctx, tx)
@@ -182,7 +187,7 @@ func (c *RecordClient) attempt(ctx context.Context, tx *history.Transaction) err
 	if c.style == RecordsLock {
 		reason, err = c.lock(ctx, tx)
 	} else {
-		reason, err = c.read(ctx, tx, every)
+		reason, err = c.read(ctx, tx, nil)
 	}
 	if err == nil && reason == 0 {
 		reason = c.Refusal(tx)
@@ -218,8 +223,6 @@ func (c *RecordClient) refuse(ctx context.Context, tx *history.Transaction, reas
 	return err
 }
 
-func every(*history.Op) bool { return true }
-
 // uncredited are the objects that a rule of the workload is about.
 func uncredited(op *history.Op) bool { return op.Amount <= 0 }
 
@@ -230,16 +233,25 @@ func (c *RecordClient) ReadObjects(ctx context.Context, tx *history.Transaction,
 	if err := c.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return 0, err
 	}
+	c.reserve(tx)
 	return c.read(ctx, tx, wanted)
+}
+
+// reserve announces the entry of a transaction in the ledger.
+func (c *RecordClient) reserve(tx *history.Transaction) {
+	if c.records.Ledger != nil && !tx.Kind.ReadOnly() {
+		c.Reserve(c.records.Ledger, db.Value{Int: int64(tx.ID)})
+	}
 }
 
 // name makes the ids of the operations' objects.
 func (c *RecordClient) name(tx *history.Transaction) {
-	for len(c.keys) < len(tx.Ops) {
-		c.keys, c.made = append(c.keys, nil), append(c.made, 0)
+	for len(c.names) < len(tx.Ops) {
+		c.names, c.made, c.found = append(c.names, db.Value{}), append(c.made, 0), append(c.found, db.Record{})
+		c.states = append(c.states, make([]db.Value, stateFields)...)
 	}
 	for i := range tx.Ops {
-		c.keys[i] = c.AppendID(c.keys[i][:0], tx.Ops[i].Object)
+		c.names[i].Text = c.AppendID(c.names[i].Text[:0], tx.Ops[i].Object)
 	}
 }
 
@@ -247,7 +259,7 @@ func (c *RecordClient) name(tx *history.Transaction) {
 // those that are wanted: what else the transaction writes is the workload's. Then it logs
 // the transaction.
 func (c *RecordClient) WriteObjects(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) error {
-	c.ids, c.args = c.ids[:0], c.args[:0]
+	c.ids = c.ids[:0]
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		if !op.Write {
@@ -269,30 +281,31 @@ func (c *RecordClient) End(ctx context.Context, tx *history.Transaction, reason 
 	return c.end(ctx, tx, reason, nil)
 }
 
-// read finds the objects of the operations that are wanted in one round trip, and notes
-// them. The reason is that one is not there.
+// read finds the objects of the operations that are wanted, or of all where wanted is nil, in
+// one round trip, and notes them. The reason is that one is not there.
 func (c *RecordClient) read(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
-	c.ids = c.ids[:0]
-	for i := range tx.Ops {
-		if wanted(&tx.Ops[i]) {
-			c.ids = append(c.ids, db.Value{Text: c.keys[i]})
+	ids := c.names[:len(tx.Ops)]
+	if wanted != nil {
+		c.ids = c.ids[:0]
+		for i := range tx.Ops {
+			if wanted(&tx.Ops[i]) {
+				c.ids = append(c.ids, c.names[i])
+			}
 		}
+		ids = c.ids
 	}
-	if len(c.ids) == 0 {
+	if len(ids) == 0 {
 		return 0, nil
 	}
-	for len(c.found) < len(c.ids) {
-		c.found = append(c.found, db.Record{})
-	}
-	found := c.found[:len(c.ids)]
-	if err := c.Find(ctx, c.records.Objects, c.ids, found); err != nil {
+	found := c.found[:len(ids)]
+	if err := c.Find(ctx, c.records.Objects, ids, found); err != nil {
 		return 0, err
 	}
 	for i := range tx.Ops {
-		if !wanted(&tx.Ops[i]) {
+		if wanted != nil && !wanted(&tx.Ops[i]) {
 			continue
 		}
-		there, err := c.observe(ctx, tx, i, found[0])
+		there, err := c.observe(ctx, tx, i, &found[0])
 		if err != nil {
 			return 0, err
 		}
@@ -306,13 +319,13 @@ func (c *RecordClient) read(ctx context.Context, tx *history.Transaction, wanted
 
 // observe notes what was found of the object of operation i; false if it is not there.
 // With an error the transaction is given up.
-func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i int, d db.Record) (there bool, err error) {
+func (c *RecordClient) observe(ctx context.Context, tx *history.Transaction, i int, d *db.Record) (there bool, err error) {
 	if !d.Found {
 		return false, nil
 	}
 	s, ok := StateOf(d.Values)
 	if !ok {
-		return false, cmp.Or(c.Rollback(ctx), error(db.Fatalf("read "+string(c.keys[i]), "one of its fields is missing, which no transaction takes away")))
+		return false, cmp.Or(c.Rollback(ctx), error(db.Fatalf("read "+string(c.names[i].Text), "one of its fields is missing, which no transaction takes away")))
 	}
 	Observe(&tx.Ops[i], s.Balance, s.Version, s.Last)
 	return true, nil
@@ -365,12 +378,12 @@ func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int
 		}
 	}
 	c.args = append(c.args, db.Value{Int: op.Amount}, db.Value{Int: 1}, db.Value{Int: int64(tx.ID)})
-	before, err := c.FindAndUpdate(ctx, update, db.Value{Text: c.keys[i]}, c.args)
+	before, err := c.FindAndUpdate(ctx, update, c.names[i], c.args)
 	if err != nil {
 		return 0, err
 	}
 	read := *op
-	if there, err := c.observe(ctx, tx, i, before); there || err != nil {
+	if there, err := c.observe(ctx, tx, i, &before); there || err != nil {
 		if c.made[i] = int64(op.Version) + 1; read.Observed {
 			*op = read
 		}
@@ -394,11 +407,11 @@ func (c *RecordClient) addTo(ctx context.Context, tx *history.Transaction, i int
 func (c *RecordClient) lock(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
 	for i := range tx.Ops {
 		c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
-		before, err := c.FindAndUpdate(ctx, c.records.lock, db.Value{Text: c.keys[i]}, c.args)
+		before, err := c.FindAndUpdate(ctx, c.records.lock, c.names[i], c.args)
 		if err != nil {
 			return 0, err
 		}
-		there, err := c.observe(ctx, tx, i, before)
+		there, err := c.observe(ctx, tx, i, &before)
 		if err != nil {
 			return 0, err
 		}
@@ -412,7 +425,7 @@ func (c *RecordClient) lock(ctx context.Context, tx *history.Transaction) (reaso
 // write writes the states of the objects that were read, in one round trip: the new ones
 // if the transaction applies. What was locked and does not change gets what it had.
 func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, applies bool) error {
-	c.ids, c.args = c.ids[:0], c.args[:0]
+	c.ids = c.ids[:0]
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		changes := applies && op.Write
@@ -429,10 +442,14 @@ func (c *RecordClient) write(ctx context.Context, tx *history.Transaction, appli
 	return c.update(ctx)
 }
 
+// stateFields is how many fields an object has.
+const stateFields = placeLast
+
 // change adds the state that the object of operation i gets.
 func (c *RecordClient) change(i int, s State) {
-	c.ids = append(c.ids, db.Value{Text: c.keys[i]})
-	c.args = append(c.args, db.Value{Int: s.Balance}, db.Value{Int: s.Version}, db.Value{Int: s.Last})
+	fields := c.states[stateFields*len(c.ids):][:stateFields]
+	fields[0].Int, fields[1].Int, fields[2].Int = s.Balance, s.Version, s.Last
+	c.ids = append(c.ids, c.names[i])
 }
 
 // update writes the states that were added.
@@ -440,7 +457,7 @@ func (c *RecordClient) update(ctx context.Context) error {
 	if len(c.ids) == 0 {
 		return nil
 	}
-	found, err := c.Update(ctx, c.records.write, c.ids, c.args)
+	found, err := c.Update(ctx, c.records.write, c.ids, c.states[:stateFields*len(c.ids)])
 	if err == nil && found != len(c.ids) {
 		err = cmp.Or(c.Rollback(ctx), error(errMeanwhile))
 	}
@@ -452,14 +469,20 @@ func (c *RecordClient) log(ctx context.Context, tx *history.Transaction) error {
 	if c.records.Ledger == nil {
 		return nil
 	}
-	c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
+	for len(c.entry) < 1+legFields*len(tx.Ops) {
+		c.entry = append(c.entry, db.Value{})
+	}
+	c.entry[db.ID].Int = int64(tx.ID)
+	n := 1
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {
-			c.args = append(c.args, db.Value{Text: c.keys[i]}, db.Value{Int: op.Amount}, db.Value{Int: c.made[i]})
+			leg := c.entry[n:][:legFields]
+			leg[legObject].Text, leg[legAmount].Int, leg[legVersion].Int = c.names[i].Text, op.Amount, c.made[i]
+			n += legFields
 		}
 	}
-	c.entry[0] = c.args
-	return c.Insert(ctx, c.records.Ledger, c.entry[:]...)
+	c.entries[0] = c.entry[:n]
+	return c.Insert(ctx, c.records.Ledger, c.entries[:]...)
 }
 
 // ResolveUnknown implements load.Client. The tombstone takes the transaction's id in the

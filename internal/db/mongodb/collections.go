@@ -13,15 +13,16 @@ import (
 // changeFactor: a change of the collections may take so many times as long as a call.
 const changeFactor = 6
 
-// Collections implements db.Records.
-func (d *Database) Collections(ctx context.Context) ([]string, error) {
+// Exists implements db.Records.
+func (d *Database) Exists(ctx context.Context, c *db.Collection) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
-	list, err := d.client.Database(d.config.database, options.Database().SetReadPreference(d.preference())).ListCollectionNames(ctx, bson.D{})
+	list, err := d.client.Database(d.config.database, options.Database().SetReadPreference(d.preference())).
+		ListCollectionNames(ctx, bson.D{{Key: "name", Value: c.Name}})
 	if err != nil {
-		return nil, d.failure("list the collections", err, before)
+		return false, d.failure("list the collections", err, before)
 	}
-	return list, nil
+	return len(list) > 0, nil
 }
 
 // Create implements db.Records. Fields that are not to be negative are in the

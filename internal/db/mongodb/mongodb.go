@@ -178,7 +178,7 @@ func (d *Database) check(ctx context.Context) error {
 	if members := elements(documentOf(hello, "hosts")) + elements(documentOf(hello, "passives")); !d.sharded && d.config.members() > members {
 		return refused("w=%s, and the replica set has %d members with data: no commit would be acknowledged", d.config.w, members)
 	}
-	_, err = d.Collections(ctx) // for which a user is needed where users are
+	_, err = d.Exists(ctx, &db.Collection{}) // for which a user is needed where users are
 	return err
 }
 

@@ -155,6 +155,9 @@ func (s *session) abort() {
 	_ = s.library.AbortTransaction(ctx) // a server that does not hear it gives up by itself
 }
 
+// Reserve implements db.RecordSession: the server looks for an id when it inserts.
+func (*session) Reserve(*db.Collection, db.Value) {}
+
 // Find implements db.RecordSession.
 func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Record) error {
 	if err := s.ready(); err != nil {

@@ -20,7 +20,7 @@ const (
 	plenty = 1 << 40
 )
 
-// Database satisfies db.KV, db.Volatile and db.Constrainer.
+// Database satisfies db.KV, db.Records, db.Volatile and db.Constrainer.
 type Database struct {
 	// spaces is replaced as a whole, so that sessions share it without a lock.
 	spaces atomic.Pointer[[]space]
@@ -53,7 +53,9 @@ var isolations = db.Isolations{
 func (*Database) Volatile() bool { return true }
 
 // Limits implements db.Database.
-func (*Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Connectionless: true} }
+func (*Database) Limits() db.Limits {
+	return db.Limits{Writes: maxWrites, Connectionless: true, Optimistic: true, Guarded: true}
+}
 
 // Close does nothing.
 func (*Database) Close() error { return nil }

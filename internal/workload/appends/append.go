@@ -38,7 +38,7 @@ const Name = "append"
 // kind is what the lists are to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "set of lists", Things: "sets", Unit: "set of lists", Make: "stroppy run append", Schema: 1,
-	Table: "stroppy_append_meta", Prefix: "stroppy-append/meta/",
+	Table: "stroppy_append_meta",
 }
 
 // The kinds of transactions.
@@ -69,7 +69,7 @@ type model interface {
 	endState(ctx context.Context, end *endLists) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel, Tables: newTableModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Procedures: newProcedureModel, Tables: newTableModel}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Lists, error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
@@ -111,7 +112,14 @@ func TestAFullListMovesTheWindow(t *testing.T) {
 // TestATransactionAllocatesNothing: on the reference's sessions, which allocate themselves, it
 // cannot be seen, so the session here keeps nothing.
 func TestATransactionAllocatesNothing(t *testing.T) {
-	c := &valueClient{chooser: newChooser(testConfig(64), 7, 1, 0), values: &kvSession{KVSession: keepsNothing{}}, together: true}
+	records, _ := db.RecordsOf(keepsNothing{})
+	s, err := records.RecordSession(t.Context(), db.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := &db.Collection{Name: table, ID: db.Integer, Fields: []db.Field{{Name: "elements", Type: db.Text}}}
+	model := &recordModel{lists: lists, replace: &db.Update{Collection: lists, Set: []int{1}}}
+	c := &valueClient{chooser: newChooser(testConfig(64), 7, 1, 0), values: &recordSession{RecordSession: s, model: model}, together: true}
 	var tx history.Transaction
 	round := func() {
 		for range 100 {

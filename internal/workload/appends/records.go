@@ -3,6 +3,8 @@ package appends
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 
 	"stroppy/internal/check/lists"
 	"stroppy/internal/db"
@@ -21,18 +23,29 @@ type recordModel struct {
 }
 
 func newRecordModel(database db.Records, c *Config) (model, error) {
+	limits := database.Limits()
+	what := "a database of records"
+	if limits.Optimistic {
+		c.Mode, what = cmp.Or(c.Mode, workload.Pipelined), "a key-value store"
+	}
 	c.Mode = cmp.Or(c.Mode, workload.Interactive)
-	if err := c.textOnly("a database of records"); err != nil {
+	if err := c.textOnly(what); err != nil {
 		return nil, err
+	}
+	if writes, most := int(c.Operations), limits.Writes; most > 0 && writes > most {
+		return nil, fmt.Errorf("operations is %d, and a transaction of this database has at most %d writes: take fewer", writes, most)
 	}
 	m := &recordModel{config: c, lists: &db.Collection{Name: table, ID: db.Integer, Fields: []db.Field{{Name: "elements", Type: db.Text}}}}
 	m.replace = &db.Update{Collection: m.lists, Set: []int{1}}
-	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
-		Things: []*db.Collection{m.lists},
-		Put:    func(context.Context, db.RecordSession, dataset.Metadata, uint64, uint64) error { return nil }, // a list begins with its first element
+	var err error
+	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
+		Collections: []*db.Collection{m.lists}, Things: []*db.Collection{m.lists},
+		Put: func(context.Context, db.RecordSession, dataset.Metadata, uint64, uint64) error { return nil }, // a list begins with its first element
 	})
-	return m, nil
+	return m, err
 }
+
+var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions have as many operations as they draw: take pipelined or interactive")
 
 func (*recordModel) storage() lists.Storage { return lists.Values }
 
@@ -44,6 +57,9 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 func (m *recordModel) endState(ctx context.Context, end *endLists) error {
 	return m.With(ctx, func(s db.RecordSession) error {
 		return s.Scan(ctx, m.lists, db.Value{Null: true}, 0, func(values []db.Value) error {
+			if values[db.ID].Null {
+				return end.end.Unexpected(fmt.Sprintf("a record %q, which no transaction writes", values[db.ID].Text))
+			}
 			return end.text(uint64(values[db.ID].Int), values[1].Text)
 		})
 	})

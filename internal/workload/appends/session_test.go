@@ -6,9 +6,13 @@ import (
 	"stroppy/internal/db"
 )
 
-// keepsNothing is a session of a key-value store that answers at once, with lists of
+// keepsNothing is a key-value store, and a session of it, that answers at once, with lists of
 // one element.
-type keepsNothing struct{}
+type keepsNothing struct{ db.KV }
+
+func (s keepsNothing) KVSession(context.Context, db.SessionOptions) (db.KVSession, error) {
+	return s, nil
+}
 
 var oneElement = appendText(nil, 1<<sequenceAt|9<<clientAt)
 

@@ -70,9 +70,8 @@ func TestKeyTextInvertsAndSortsAsItsNumber(t *testing.T) {
 		if i > 0 && (bytes.Compare(textBefore, text) < 0) != (before < key) {
 			t.Fatalf("%s and %s are not in the order of %d and %d", textBefore, text, before, key)
 		}
-		full := appendAccountKey(nil, key)
-		if want := accountPrefix + string(text); string(full) != want {
-			t.Fatalf("the key-value key is %s, want %s", full, want)
+		if id := appendAccountText(nil, key); !bytes.Equal(id, text) {
+			t.Fatalf("the id is %s, want %s", id, text)
 		}
 		before, textBefore = key, text
 	}

@@ -4,8 +4,8 @@
 // names no database.
 //
 // Accounts are made by formula (account.go), transactions by a seeded choice
-// (choice.go); what a database is asked to do is in sql*.go, kv.go, records.go
-// and procedures.go.
+// (choice.go); what a database is asked to do is in sql*.go, records.go and
+// procedures.go.
 package bank
 
 import (
@@ -32,7 +32,7 @@ const Name = "bank"
 // load id, is still supported.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "bank", Things: "accounts", Make: "stroppy pop", Schema: 2, Plain: 1,
-	Table: "stroppy_meta", Prefix: "stroppy/meta/", Total: factTotal,
+	Table: "stroppy_meta", Total: factTotal,
 }
 
 // What the metadata of a bank keep besides what all metadata have.
@@ -97,7 +97,7 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {

@@ -3,6 +3,7 @@ package bank
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 
@@ -27,9 +28,9 @@ func (s *standInKV) Begin(context.Context, bool) error { return nil }
 func (s *standInKV) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	for i, key := range keys {
 		out[i] = db.Entry{}
-		if key[len("stroppy/")] == 'a' && !s.missing {
+		if bytes.HasPrefix(key, []byte("stroppy_account/")) && !s.missing {
 			out[i] = db.Entry{Value: s.value, Found: true}
-		} else if key[len("stroppy/")] == 'l' {
+		} else if bytes.HasPrefix(key, []byte("stroppy_ledger/")) {
 			out[i] = s.ledger
 		}
 	}
@@ -50,16 +51,50 @@ func (s *standInKV) Scan(context.Context, []byte, []byte, func(key, value []byte
 func (s *standInKV) Reset(context.Context) error { return nil }
 func (s *standInKV) Close() error                { return nil }
 
-func rich() []byte { return workload.State{Balance: 1 << 40, Version: 5, Last: 77}.Append(nil) }
+func rich() []byte { return stateValue(1<<40, 5, 77) }
 
-func newKVClient(h *chooser, s db.KVSession, guarded bool) *workload.KVClient {
-	h.guarded = guarded
-	return workload.NewKVClient(s, h, rules, ledgerPrefix)
+// stateValue is the value of an account's key.
+func stateValue(numbers ...int64) (value []byte) {
+	for _, n := range numbers {
+		value = binary.BigEndian.AppendUint64(value, uint64(n))
+	}
+	return value
 }
 
-// legOf is a leg as it stands in a ledger's value.
-func legOf(dst []byte, key uint64, amount, version int64) []byte {
-	return appendLeg(dst, appendAccountKey(nil, key), amount, version)
+// standInStore is a store with one session.
+type standInStore struct {
+	db.KV
+	session db.KVSession
+}
+
+func (d standInStore) KVSession(context.Context, db.SessionOptions) (db.KVSession, error) {
+	return d.session, nil
+}
+
+// standInRecords are the collections of the clients of a stand-in.
+var standInRecords = workload.NewStateRecords(tableAccount, tableLedger, db.Decimal, true)
+
+// guardedStore is a store that enforces constraints.
+type guardedStore struct{ standInStore }
+
+func (guardedStore) Constrain([]db.Keyspace) error { return nil }
+
+func newKVClient(t testing.TB, h *chooser, s db.KVSession, guarded bool) *workload.RecordClient {
+	t.Helper()
+	h.guarded = guarded
+	store := db.Database(standInStore{session: s})
+	if guarded {
+		store = guardedStore{standInStore{session: s}}
+	}
+	records, _ := db.RecordsOf(store)
+	if err := records.(db.Declarer).Declare(standInRecords.Objects); err != nil {
+		t.Fatal(err)
+	}
+	session, err := records.RecordSession(t.Context(), db.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload.NewRecordClient(session, h, standInRecords, rules, workload.RecordsWrite)
 }
 
 func transferTx(id history.ID, payer, payee uint64, amount int64) *history.Transaction {
@@ -70,30 +105,24 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 	c := testConfig()
 	s := &standInKV{value: rich(), sets: map[string][]byte{}}
 	chooser := testChooser(c, 0)
-	client := newKVClient(chooser, s, false)
+	client := newKVClient(t, chooser, s, false)
 	tx := transferTx(history.NewID(1, 2, 3), 10, 20, 500)
 	if err := client.Attempt(t.Context(), tx); err != nil || tx.Outcome != history.Committed {
 		t.Fatalf("%v, %v", tx.Outcome, err)
 	}
+	entry := []byte{0}
 	for i, op := range tx.Ops {
 		if !op.Observed || op.Version != 5 || op.Value != 1<<40 || op.Writer != 77 {
 			t.Errorf("operation %d is %+v", i, op)
 		}
-		key := appendAccountKey(nil, chooser.formula.key(op.Object))
-		a, ok := workload.ParseState(s.sets[string(key)])
-		if want := (workload.State{Balance: 1<<40 + op.Amount, Version: 6, Last: int64(tx.ID)}); !ok || a != want {
-			t.Errorf("%s holds %+v, want %+v", key, a, want)
+		id := chooser.AppendID(nil, op.Object)
+		if got, want := s.sets["stroppy_account/"+string(id)], stateValue(1<<40+op.Amount, 6, int64(tx.ID)); !bytes.Equal(got, want) {
+			t.Errorf("%s holds %x, want %x", id, got, want)
 		}
+		entry = append(append(append(entry, byte(len(id))), id...), stateValue(op.Amount, 6)...)
 	}
-	entry := s.sets["stroppy/ledger/0002000200000003"]
-	if n, ok := legCount(entry); !ok || n != 2 {
-		t.Fatalf("the ledger's entry has %d legs: %x, keys %v", n, entry, len(s.sets))
-	}
-	for i, op := range tx.Ops {
-		key, amount, version, ok := legAt(entry, i)
-		if !ok || chooser.formula.number(key) != op.Object || amount != op.Amount || version != 6 {
-			t.Errorf("leg %d is %d %d %d, %v", i, chooser.formula.number(key), amount, version, ok)
-		}
+	if got := s.sets["stroppy_ledger/0002000200000003"]; !bytes.Equal(got, entry) {
+		t.Errorf("the ledger's entry is %x, want %x", got, entry)
 	}
 }
 
@@ -102,7 +131,7 @@ func TestKVOutcomes(t *testing.T) {
 		return &db.Error{Class: db.Constraint, Constraint: k, Err: errors.New("refused")}
 	}
 	class := func(c db.Class) error { return &db.Error{Class: c, Err: errors.New("failed")} }
-	poor := workload.State{Balance: 499}.Append(nil)
+	poor := stateValue(499, 0, 0)
 	for _, test := range []struct {
 		name     string
 		session  standInKV
@@ -123,11 +152,11 @@ func TestKVOutcomes(t *testing.T) {
 		{name: "unavailable", session: standInKV{value: rich(), commit: class(db.Unavailable)}, err: class(db.Unavailable)},
 		{name: "unknown", session: standInKV{value: rich(), commit: class(db.Unknown)}, err: class(db.Unknown), observed: true},
 		{name: "applied", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte("L…")}}, already: true},
-		{name: "closed", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte{workload.Tombstone}}}, err: class(db.Aborted)},
+		{name: "closed", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte{0}}}, already: true},
 		{name: "damaged", session: standInKV{value: []byte("?")}, err: class(db.Fatal)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			client := newKVClient(testChooser(testConfig(), 0), &test.session, test.guarded)
+			client := newKVClient(t, testChooser(testConfig(), 0), &test.session, test.guarded)
 			tx := transferTx(1, 10, 20, 500)
 			err := client.Attempt(t.Context(), tx)
 			switch {
@@ -152,17 +181,17 @@ func TestKVSettle(t *testing.T) {
 		sets    int
 	}{
 		{db.Entry{}, history.Aborted, 1},
-		{db.Entry{Found: true, Value: []byte{workload.Tombstone}}, history.Aborted, 0},
-		{db.Entry{Found: true, Value: legOf([]byte{ledgerLegs}, 1, 2, 3)}, history.Committed, 0},
+		{db.Entry{Found: true, Value: []byte{0}}, history.Aborted, 0},
+		{db.Entry{Found: true, Value: append([]byte{0, 1, 'x'}, stateValue(2, 3)...)}, history.Committed, 0},
 	} {
 		s := &standInKV{ledger: test.ledger, sets: map[string][]byte{}}
-		client := newKVClient(testChooser(testConfig(), 0), s, false)
+		client := newKVClient(t, testChooser(testConfig(), 0), s, false)
 		tx := transferTx(1, 10, 20, 500)
 		if err := client.ResolveUnknown(t.Context(), tx); err != nil || tx.Outcome != test.outcome || len(s.sets) != test.sets {
 			t.Errorf("%+v: %v, %v, %d writes", test.ledger, tx.Outcome, err, len(s.sets))
 		}
 		for _, value := range s.sets {
-			if !workload.IsTombstone(value) {
+			if !bytes.Equal(value, []byte{0}) {
 				t.Errorf("the tombstone is %q", value)
 			}
 		}
@@ -170,7 +199,7 @@ func TestKVSettle(t *testing.T) {
 }
 
 func TestKVAttemptAllocatesNothing(t *testing.T) {
-	client := newKVClient(testChooser(testConfig(), 0), &standInKV{value: rich()}, true)
+	client := newKVClient(t, testChooser(testConfig(), 0), &standInKV{value: rich()}, true)
 	var tx history.Transaction
 	try := func() {
 		client.Next(&tx)
@@ -186,39 +215,11 @@ func TestKVAttemptAllocatesNothing(t *testing.T) {
 	}
 }
 
-func FuzzKVCodec(f *testing.F) {
-	f.Add([]byte("BDFGXX2Z/00000000001"), rich())
-	f.Add([]byte("0002000200000003"), legOf([]byte{ledgerLegs}, 1, -2, 3))
-	f.Add([]byte(""), []byte{workload.Tombstone})
-	f.Fuzz(func(t *testing.T, key, value []byte) {
-		if n, ok := accountOf(key); ok {
-			if full := appendAccountKey(nil, n); string(full[len(accountPrefix):]) != string(key) {
-				t.Errorf("%q reads as %d, which is written as %q", key, n, full)
-			}
-		}
-		if id, ok := workload.ParseID(key); ok {
-			full := append([]byte(ledgerPrefix), make([]byte, 16)...)
-			if workload.PutID(full[len(ledgerPrefix):], id); string(full[len(ledgerPrefix):]) != string(key) {
-				t.Errorf("%q reads as %v, which is written as %q", key, id, full)
-			}
-		}
-		if s, ok := workload.ParseState(value); ok && !bytes.Equal(s.Append(nil), value) {
-			t.Errorf("%x does not survive", value)
-		}
-		n, ok := legCount(value)
-		if !ok || workload.IsTombstone(value) {
-			return
-		}
-		again := []byte{ledgerLegs}
-		for i := range n {
-			key, amount, version, ok := legAt(value, i)
-			if !ok {
-				return
-			}
-			again = legOf(again, key, amount, version)
-		}
-		if !bytes.Equal(again, value) {
-			t.Errorf("%x does not survive", value)
+func FuzzAccountText(f *testing.F) {
+	f.Add([]byte("BDFGXX2Z/00000000001"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if n, ok := accountOf(text); ok && !bytes.Equal(appendAccountText(nil, n), text) {
+			t.Errorf("%q reads as %d, which is written as %q", text, n, appendAccountText(nil, n))
 		}
 	})
 }
@@ -226,7 +227,7 @@ func FuzzKVCodec(f *testing.F) {
 func BenchmarkKVTransaction(b *testing.B) {
 	c := DefaultConfig()
 	c.Accounts, c.Seed = 50_000_000, 1
-	client := newKVClient(testChooser(c, 0), &standInKV{value: rich()}, true)
+	client := newKVClient(b, testChooser(c, 0), &standInKV{value: rich()}, true)
 	var tx history.Transaction
 	b.ReportAllocs()
 	for b.Loop() {

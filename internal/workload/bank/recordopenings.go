@@ -18,6 +18,7 @@ type recordOpenings struct {
 	*chooser
 	ranges   db.RecordRangeSession
 	accounts *db.Collection
+	guarded  bool // the database refuses a balance below zero at the commit
 
 	from, to []byte
 	id       [1]db.Value
@@ -34,7 +35,7 @@ func (m *recordModel) newRecordOpenings(ctx context.Context, h *chooser, style w
 		return nil, err
 	}
 	client := workload.NewRecordClient(s, h, m.records, rules, style)
-	c := &recordOpenings{RecordClient: client, chooser: h, ranges: s, accounts: m.records.Objects}
+	c := &recordOpenings{RecordClient: client, chooser: h, ranges: s, accounts: m.records.Objects, guarded: m.Database.Limits().Guarded}
 	return &withOpenings{Client: client, choice: h, attempt: c.attempt}, nil
 }
 
@@ -73,7 +74,7 @@ func (c *recordOpenings) transact(ctx context.Context, tx *history.Transaction) 
 	if reason == 0 {
 		reason = c.decide(tx)
 	}
-	if reason = cmp.Or(reason, c.formula.refusal(tx, false)); reason != 0 {
+	if reason = cmp.Or(reason, c.formula.refusal(tx, c.guarded)); reason != 0 {
 		return c.End(ctx, tx, reason)
 	}
 	kept := func(op *history.Op) bool {

@@ -20,28 +20,64 @@ var recordStyles = map[string]workload.RecordStyle{
 	Atomic: workload.RecordsAdd, Locked: workload.RecordsLock, RMW: workload.RecordsWrite,
 }
 
-// recordModel is the bank on a database of records. An account's id is what its key is
-// in a key-value store, without the prefix.
+// recordModel is the bank on a database of records. An account's id is its BIC, a slash and
+// its BAN in eleven digits, so that ids are in the order of the keys' numbers.
 type recordModel struct {
 	*dataset.Records
 	config  *Config
 	records *workload.StateRecords
 }
 
+const banDigits = 11
+
+// appendAccountText appends the id of an account's record.
+func appendAccountText(dst []byte, key uint64) []byte {
+	dst = appendBIC(dst, key)
+	return workload.AppendDecimal(append(dst, '/'), ban(key), banDigits)
+}
+
+// accountOf reads an account's id; false if the formula makes no such key.
+func accountOf(text []byte) (uint64, bool) {
+	if len(text) != bicLength+1+banDigits || text[bicLength] != '/' {
+		return 0, false
+	}
+	return keyOfText(text[:bicLength], text[bicLength+1:])
+}
+
+func keyOfText(bic, digits []byte) (uint64, bool) {
+	number, ok := workload.ParseDecimal(digits)
+	if !ok {
+		return 0, false
+	}
+	return keyOf(bic, number)
+}
+
 // newRecordModel fills in what the configuration leaves to the data model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
+	limits := database.Limits()
+	if limits.Optimistic {
+		c.Update, c.Mode = cmp.Or(c.Update, RMW), cmp.Or(c.Mode, workload.Pipelined)
+	}
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Interactive)
+	if limits.Optimistic && c.Update != RMW {
+		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
+	}
 	if c.AuditAge > 0 {
 		return nil, errNoPast
 	}
 	if _, ok := database.(db.RecordRanger); c.openings() && !ok {
-		return nil, errors.New("opening-share, predicate-share and low-balance-share need transactions that read ranges of records, which this database or its driver does not have: leave them out, or take another database")
+		return nil, errors.New("opening-share, predicate-share and low-balance-share need transactions that read ranges of keys, which this database or its driver does not have: leave them out, or take another database")
+	}
+	// A payroll writes its payer, its payees and its entry in the ledger.
+	if most := limits.Writes; most > 0 && c.PayrollShare > 0 && c.PayrollLegs+2 > most {
+		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
 	m := &recordModel{config: c, records: workload.NewStateRecords(tableAccount, tableLedger, db.Decimal, true)}
-	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
-		Things: []*db.Collection{m.records.Objects}, Others: []*db.Collection{m.records.Ledger}, Put: m.put,
+	var err error
+	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
+		Collections: []*db.Collection{m.records.Objects, m.records.Ledger}, Things: []*db.Collection{m.records.Objects}, Put: m.put,
 	})
-	return m, nil
+	return m, err
 }
 
 // put inserts the accounts from ≤ n < to.
@@ -58,13 +94,18 @@ func (h *chooser) AppendID(dst []byte, n uint64) []byte {
 	return appendAccountText(dst, h.formula.key(n))
 }
 
+// Refusal implements workload.RecordLogic.
+func (h *chooser) Refusal(tx *history.Transaction) history.Reason {
+	return h.formula.refusal(tx, h.guarded)
+}
+
 func (m *recordModel) session(ctx context.Context) (db.RecordSession, error) {
 	return m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 }
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	style := recordStyles[m.config.Update]
-	h.guarded = style == workload.RecordsAdd
+	h.guarded = style == workload.RecordsAdd || m.Database.Limits().Guarded
 	if m.config.openings() {
 		return m.newRecordOpenings(ctx, h, style)
 	}
@@ -74,16 +115,21 @@ func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, erro
 
 func (m *recordModel) audits(ctx context.Context) (auditSession, error) {
 	s, err := m.session(ctx)
-	return &recordAudits{RecordSession: s, accounts: m.records.Objects}, err
+	l := m.Database.Limits()
+	n := cmp.Or(l.Reads, min(cmp.Or(l.Writes, mostFound), mostFound))
+	return &recordAudits{RecordSession: s, accounts: m.records.Objects, ids: make([]db.Value, n), found: make([]db.Record, n)}, err
 }
+
+// mostFound bounds the ids of one Find of an audit, unless the store asks for more.
+const mostFound = 500
 
 // recordAudits reads accounts of a database of records, in one transaction an audit.
 type recordAudits struct {
 	db.RecordSession
 	accounts *db.Collection
 
-	ids   [maxKeys]db.Value // of one Find
-	found [maxKeys]db.Record
+	ids   []db.Value // of one Find
+	found []db.Record
 }
 
 func (s *recordAudits) all(ctx context.Context, a *auditor, tx *history.Transaction) error {
@@ -113,7 +159,7 @@ func (s *recordAudits) sample(ctx context.Context, a *auditor, tx *history.Trans
 	if err := s.Begin(ctx, true); err != nil {
 		return err
 	}
-	for ops := range slices.Chunk(tx.Ops, maxKeys) {
+	for ops := range slices.Chunk(tx.Ops, len(s.ids)) {
 		ids, found := s.ids[:len(ops)], s.found[:len(ops)]
 		for i := range ops {
 			ids[i].Text = a.AppendID(ids[i].Text[:0], ops[i].Object)

@@ -15,6 +15,12 @@ import (
 	"stroppy/internal/workload"
 )
 
+// What keys begin with in the adapter over key-value stores.
+const (
+	accountPrefix = tableAccount + "/"
+	ledgerPrefix  = tableLedger + "/"
+)
+
 // lateKV is a store of which the accounts and the ledger are scanned one after
 // the other, while transfers that their clients had given up still commit: one
 // after each of the first scans of the accounts.
@@ -60,12 +66,12 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 		}
 		return nil
 	}
-	if string(from) == kind.Prefix {
+	if facts := kind.Table + "/"; string(from) == facts {
 		for _, fact := range [][2]string{
 			{"schema", "2"}, {"load_id", "late"}, {"state", "loaded"}, {"seed", "7"}, {"run", "0"},
 			{kind.Things, strconv.Itoa(len(s.accounts))}, {factTotal, money.Format(s.total)},
 		} {
-			if err := entry([]byte(kind.Prefix+fact[0]), []byte(fact[1])); err != nil {
+			if err := entry([]byte(facts+fact[0]), []byte(fact[1])); err != nil {
 				return err
 			}
 		}
@@ -73,11 +79,11 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 	}
 	s.scans++
 	for n, a := range s.accounts {
-		key := appendAccountKey(nil, s.formula.key(uint64(n)))
+		key := appendAccountText([]byte(accountPrefix), s.formula.key(uint64(n)))
 		if s.hidden > 0 && uint64(n) == s.hidden {
 			a.Version++
 		}
-		if err := entry(key, a.Append(nil)); err != nil {
+		if err := entry(key, stateValue(a.Balance, a.Version, a.Last)); err != nil {
 			return err
 		}
 	}
@@ -90,11 +96,12 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 
 // transfer moves a cent from account 0 to account 1.
 func (s *lateKV) transfer(id history.ID) {
-	value := []byte{ledgerLegs}
+	value := []byte{0}
 	for n, amount := range []int64{-1, 1} {
 		a := &s.accounts[n]
 		*a = workload.State{Balance: a.Balance + amount, Version: a.Version + 1, Last: int64(id)}
-		value = legOf(value, s.formula.key(uint64(n)), amount, a.Version)
+		id := appendAccountText(nil, s.formula.key(uint64(n)))
+		value = append(append(append(value, byte(len(id))), id...), stateValue(amount, a.Version)...)
 	}
 	s.ledger[id] = bytes.Clone(value)
 }

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -11,8 +10,8 @@ import (
 
 // The bounds of a census: how many rows of one part it reads, how many bytes of them, and
 // how many further rows it counts. A part within the bounds is read whole. Of a larger one
-// a SQL database gives the rows at one end of its key, a key-value store and a database of
-// records the first ones in the order of their keys.
+// a SQL database gives the rows at one end of its key, and a database of records the first
+// ones in the order of their ids.
 const (
 	censusRows  = 250_000
 	censusBytes = 64 << 20
@@ -22,7 +21,7 @@ const (
 // Part is what a census found in one table, one collection or one range of keys.
 type Part struct {
 	Name   string // as a sentence has it: "the table stroppy_ledger"
-	Things string // what its rows are: "rows", "keys" or "records"
+	Things string // what its rows are: "rows" or "records"
 	Rows   uint64 // that were found; more may be there unless Whole is set
 	Whole  bool   // every row was read
 	Digest uint64 // of the rows that were read, in whatever order; 0: the database does not give them
@@ -118,26 +117,6 @@ func (t *tally) row(values []db.Value) error {
 	}
 	t.bytes += 8 * len(values)
 	t.part.Digest += h.end()
-	return nil
-}
-
-// entry takes an entry of a key-value store, whose value has these columns.
-func (t *tally) entry(key, value []byte, columns []db.Column) error {
-	if err := t.begin(); err != nil {
-		return err
-	}
-	t.part.Digest += hashStart.text(key).text(value).end()
-	t.bytes += len(key) + len(value)
-	for i, c := range columns {
-		if len(value) < c.Offset+8 {
-			continue
-		}
-		order := binary.ByteOrder(binary.BigEndian)
-		if c.LittleEndian {
-			order = binary.LittleEndian
-		}
-		t.sums[i] += int64(order.Uint64(value[c.Offset:]))
-	}
 	return nil
 }
 

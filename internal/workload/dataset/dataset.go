@@ -29,8 +29,7 @@ type Kind struct {
 	Make     string // the command that loads them
 	Schema   uint64 // what this program writes: any change of a table, a key or a formula makes the next one
 	Plain    uint64 // an older schema without a load id that is still supported; 0 is none
-	Table    string // of the metadata, in a SQL database
-	Prefix   string // of the metadata's keys, in a key-value store; it ends with a slash
+	Table    string // of the metadata: a table or a collection
 	Total    string // the fact that is the exact sum of the data; empty where nothing is added up
 }
 
@@ -122,7 +121,9 @@ type Set struct {
 // the workload is written for. They fill in what the configuration C leaves to them.
 type Models[M Store, C any] struct {
 	SQL func(db.SQL, *C) (M, error)
-	KV  func(db.KV, *C) (M, error)
+	// Direct is of an ordered key-value store, if the workload has a path of its own there;
+	// nil: it takes such a store as a database of records.
+	Direct func(db.KV, *C) (M, error)
 	// Records is of a database of records.
 	Records func(db.Records, *C) (M, error)
 	// Procedures is of a database of procedures alone.
@@ -136,19 +137,18 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 	if _, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
 	}
+	records, isRecords := db.RecordsOf(database)
+	switch {
+	case !isRecords || expected.Mode != workload.Procedure:
+	case records.Limits().Optimistic:
+		return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
+	default:
+		return model, nil, errors.New("mode procedure needs SQL: leave it out, or take interactive")
+	}
+	store, isKV := database.(db.KV)
 	switch d := database.(type) {
 	case db.SQL:
 		model, err = models.SQL(d, config)
-	case db.KV:
-		if expected.Mode == workload.Procedure {
-			return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
-		}
-		model, err = models.KV(d, config)
-	case db.Records:
-		if expected.Mode == workload.Procedure {
-			return model, nil, errors.New("mode procedure needs SQL: leave it out, or take interactive")
-		}
-		model, err = models.Records(d, config)
 	case db.ProcedureStore:
 		model, err = models.Procedures(d, config)
 	case db.TableStore:
@@ -157,7 +157,14 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		}
 		model, err = models.Tables(d, config)
 	default:
-		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for records, for stored procedures and for tables, and this database is none of them", kind.Workload)
+		switch {
+		case isKV && models.Direct != nil:
+			model, err = models.Direct(store, config)
+		case isRecords:
+			model, err = models.Records(records, config)
+		default:
+			err = fmt.Errorf("the %s workload is written for SQL, records, ordered key-value stores, stored procedures and tables, and this database has none of them", kind.Workload)
+		}
 	}
 	if err != nil {
 		return model, nil, err

@@ -5,15 +5,28 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/db"
 )
 
+const (
+	// loaders is how many sessions load at once, each a part of its own. It is fixed, so that
+	// an interrupted load is resumed with the same parts.
+	loaders = 8
+	// maxBatch bounds the things that one transaction of the load makes, whatever the store
+	// would take.
+	maxBatch = 1000
+)
+
 // Contents are a workload's collections.
 type Contents struct {
-	// Things are the collections of the things, which the load makes, and Others those that
-	// it makes empty.
-	Things, Others []*db.Collection
+	// Collections are all collections. The order is that of the census, so it never changes.
+	Collections []*db.Collection
+	// Things are the collections of the things, which the load makes; the others begin empty.
+	Things []*db.Collection
 	// Batch is how many things one transaction of the load makes; 0: as many as there may be.
 	Batch int
 	// Put inserts the things from ≤ n < to.
@@ -30,12 +43,16 @@ type Records struct {
 	change *db.Update // gives a fact its value
 }
 
-// NewRecords returns the store of a kind.
-func NewRecords(kind Kind, database db.Records, contents Contents) *Records {
+// NewRecords returns the store of a kind. It declares the collections to a database that must
+// know them.
+func NewRecords(kind Kind, database db.Records, contents Contents) (*Records, error) {
 	d := &Records{Database: database, kind: kind, contents: contents}
 	d.facts = &db.Collection{Name: kind.Table, ID: db.Text, Fields: []db.Field{{Name: "value", Type: db.Text}}}
 	d.change = &db.Update{Collection: d.facts, Set: []int{1}}
-	return d
+	if declarer, ok := database.(db.Declarer); ok {
+		return d, declarer.Declare(contents.Collections...)
+	}
+	return d, nil
 }
 
 func text(s string) db.Value { return db.Value{Text: []byte(s)} }
@@ -48,7 +65,7 @@ func (d *Records) With(ctx context.Context, use func(s db.RecordSession) error) 
 // Change carries out one transaction as write does.
 func (d *Records) Change(ctx context.Context, change func(s db.RecordSession) error) error {
 	return d.With(ctx, func(s db.RecordSession) error {
-		return write(ctx, s, func() error { return change(s) })
+		return db.Repeat(ctx, s, errChanged, func() error { return change(s) })
 	})
 }
 
@@ -69,23 +86,19 @@ func (d *Records) Read(ctx context.Context) (Metadata, error) {
 
 // all are the collections of the workload's data.
 func (d *Records) all() []*db.Collection {
-	return slices.Concat(d.contents.Things, d.contents.Others)
+	return slices.Clip(d.contents.Collections)
 }
 
 // Foreign implements Store. A collection of metadata without any is what a load leaves that
 // ended before it had written them.
 func (d *Records) Foreign(ctx context.Context) (what string, err error) {
-	there, err := d.Database.Collections(ctx)
-	if err != nil {
-		return "", err
-	}
 	for _, c := range d.all() {
-		if slices.Contains(there, c.Name) {
-			return "this database has a collection " + c.Name, nil
+		if there, err := d.Database.Exists(ctx, c); there || err != nil {
+			return "this database has a collection " + c.Name, err
 		}
 	}
-	if !slices.Contains(there, d.facts.Name) {
-		return "", nil
+	if there, err := d.Database.Exists(ctx, d.facts); !there || err != nil {
+		return "", err
 	}
 	err = d.With(ctx, func(s db.RecordSession) error {
 		return s.Scan(ctx, d.facts, db.Value{Null: true}, 1, func([]db.Value) error {
@@ -125,12 +138,20 @@ func (d *Records) mark(ctx context.Context, m Metadata) error {
 	for i := range loaders {
 		facts = append(facts, [2]string{partName(i), "0"})
 	}
+	ids, found := make([]db.Value, len(facts)), make([]db.Record, len(facts))
+	for i, fact := range facts {
+		ids[i] = text(fact[0])
+	}
 	return d.Change(ctx, func(s db.RecordSession) error {
-		for _, fact := range facts {
-			id, value := []db.Value{text(fact[0])}, []db.Value{text(fact[1])}
-			found, err := s.Update(ctx, d.change, id, value)
-			if err == nil && found == 0 {
-				err = s.Insert(ctx, d.facts, append(id, value...))
+		if err := s.Find(ctx, d.facts, ids, found); err != nil {
+			return err
+		}
+		for i, fact := range facts {
+			var err error
+			if value := text(fact[1]); found[i].Found {
+				_, err = s.Update(ctx, d.change, ids[i:i+1], []db.Value{value})
+			} else {
+				err = s.Insert(ctx, d.facts, []db.Value{ids[i], value})
 			}
 			if err != nil {
 				return err
@@ -191,40 +212,67 @@ func (d *Records) Fill(ctx context.Context, m Metadata, progress func(done uint6
 	return fillParts(ctx, m, progress, d.fillPart)
 }
 
-// fillPart makes the things of one part that are not there yet, in transactions
-// each of which also writes how far the part has come.
-func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) error {
-	from, to := part(m.Size, i)
-	batch := uint64(maxBatch)
-	if d.contents.Batch > 0 {
-		batch = uint64(min(maxBatch, d.contents.Batch))
+// fillParts has all parts made at once.
+func fillParts(
+	ctx context.Context, m Metadata, progress func(done uint64),
+	fill func(ctx context.Context, m Metadata, i int, made func(rows uint64)) error,
+) error {
+	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	done := m.Rows
+	for i := range loaders {
+		group.Go(func() error {
+			return fill(ctx, m, i, func(rows uint64) {
+				mu.Lock()
+				defer mu.Unlock()
+				done += rows
+				progress(done)
+			})
+		})
 	}
-	return d.With(ctx, func(s db.RecordSession) error {
-		for at := from + m.parts[i]; at < to; {
-			next := min(at+batch, to)
-			err := write(ctx, s, func() error { return d.fillBatch(ctx, s, m, i, at, next) })
-			if err != nil {
-				return err
-			}
-			made(next - at)
-			at = next
-		}
-		return nil
-	})
+	return group.Wait()
 }
 
-// fillBatch makes things, unless an earlier try has made them whose answer was lost.
+// fillPart makes the things of one part that are not there yet, in transactions
+// each of which also writes how far the part has come.
+func (d *Records) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) (err error) {
+	from, to := part(m.Size, i)
+	limits := d.Database.Limits()
+	batch := uint64(min(maxBatch, cmp.Or(d.contents.Batch, maxBatch), cmp.Or(limits.Writes, maxBatch+1)-1))
+	s, err := d.Database.RecordSession(ctx, db.SessionOptions{Mode: db.Pipelined, Loading: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, s.Close()) }()
+	for at := from + m.parts[i]; at < to; {
+		if ctx.Err() != nil { // not every store looks, such as one that answers at once
+			return context.Cause(ctx)
+		}
+		next := min(at+batch, to)
+		err := db.Repeat(ctx, s, errChanged, func() error { return d.fillBatch(ctx, s, m, i, at, next) })
+		if err != nil {
+			return err
+		}
+		made(next - at)
+		at = next
+	}
+	return nil
+}
+
+// fillBatch makes things, unless an earlier try has made them whose answer was lost. An
+// optimistic store makes them again, because each is written whatever is there.
 func (d *Records) fillBatch(ctx context.Context, s db.RecordSession, m Metadata, i int, at, next uint64) error {
 	from, _ := part(m.Size, i)
 	reached := strconv.FormatUint(next-from, 10)
-	done, err := d.fact(ctx, s, partName(i))
-	if err != nil || done == reached {
-		return err
+	if !d.Database.Limits().Optimistic {
+		if done, err := d.fact(ctx, s, partName(i)); err != nil || done == reached {
+			return err
+		}
 	}
 	if err := d.contents.Put(ctx, s, m, at, next); err != nil {
 		return err
 	}
-	_, err = s.Update(ctx, d.change, []db.Value{text(partName(i))}, []db.Value{text(reached)})
+	_, err := s.Update(ctx, d.change, []db.Value{text(partName(i))}, []db.Value{text(reached)})
 	return err
 }
 
@@ -246,3 +294,40 @@ func (d *Records) Set(ctx context.Context, name, value, guard, was string) error
 
 // Prepare implements Store.
 func (d *Records) Prepare(context.Context, uint64) error { return nil }
+
+// partName is the name under which part i of the load keeps how many of its things
+// are made.
+func partName(i int) string { return nameRows + "/" + strconv.Itoa(i) }
+
+// part returns the things of part i: from ≤ n < to.
+func part(size uint64, i int) (from, to uint64) {
+	each, more := size/loaders, size%loaders
+	start := func(i uint64) uint64 { return i*each + min(i, more) }
+	return start(uint64(i)), start(uint64(i) + 1)
+}
+
+// with lends a session of any data model.
+func with[S interface{ Close() error }](
+	ctx context.Context, open func(context.Context, db.SessionOptions) (S, error), use func(s S) error,
+) error {
+	s, err := open(ctx, db.SessionOptions{Mode: db.Pipelined})
+	if err != nil {
+		return err
+	}
+	return cmp.Or(use(s), s.Close())
+}
+
+// parseParts reads metadata of a load in parts.
+func (k *Kind) parseParts(values map[string]string) Metadata {
+	var rows uint64
+	var parts [loaders]uint64
+	for i := range parts {
+		parts[i], _ = strconv.ParseUint(values[partName(i)], 10, 64) // 0 if it is none: the things are counted
+		rows += parts[i]
+		delete(values, partName(i))
+	}
+	values[nameRows] = strconv.FormatUint(rows, 10)
+	m := k.parse(values)
+	m.parts = parts
+	return m
+}

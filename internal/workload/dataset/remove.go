@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"stroppy/internal/check"
-	"stroppy/internal/db"
 	"stroppy/internal/workload"
 )
 
@@ -72,63 +71,21 @@ func (q *SQL) Drops() (list []string) {
 }
 
 // Remove implements Store.
-func (k *KV) Remove(ctx context.Context, m Metadata) (names []string, err error) {
-	err = k.With(ctx, func(s db.KVSession) error {
-		if err := k.mark(ctx, s, m); err != nil {
-			return err
-		}
-		for _, prefix := range k.keys.Prefixes {
-			removed, err := k.clear(ctx, s, prefix)
-			if removed > 0 {
-				names = append(names, fmt.Sprintf("%s keys %s…", check.Group(removed), prefix))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return k.forget(ctx, s)
-	})
-	if err == nil {
-		names = append(names, "the keys "+k.kind.Prefix+"…")
-	}
-	return names, err
-}
-
-// forget deletes the metadata, all at once: at no time are there some without the others.
-func (k *KV) forget(ctx context.Context, s db.KVSession) error {
-	var keys [][]byte
-	err := Scan(ctx, s, k.kind.Prefix, func(key, _ []byte) error {
-		keys = append(keys, k.key(string(key)))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return write(ctx, s, func() error {
-		for _, key := range keys {
-			s.Delete(key)
-		}
-		return nil
-	})
-}
-
-// Remove implements Store.
 func (d *Records) Remove(ctx context.Context, m Metadata) (names []string, err error) {
 	if err := d.mark(ctx, m); err != nil {
 		return nil, err
 	}
-	there, err := d.Database.Collections(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, c := range append(d.all(), d.facts) {
-		if !slices.Contains(there, c.Name) {
-			continue
+		there, err := d.Database.Exists(ctx, c)
+		if err == nil && there {
+			err = d.Database.Drop(ctx, c)
 		}
-		if err := d.Database.Drop(ctx, c); err != nil {
+		if err != nil {
 			return names, err
 		}
-		names = append(names, "collection "+c.Name)
+		if there {
+			names = append(names, "collection "+c.Name)
+		}
 	}
 	return names, nil
 }

@@ -87,7 +87,7 @@ func (s *still) Read(_ context.Context, _ [][]byte, out []db.Entry) error {
 }
 
 // noEntry is the end of a stream without an entry.
-var noEntry = make([]byte, tailValue)
+var noEntry = make([]byte, 16)
 
 func (*still) Set(_, _ []byte) {}
 func (*still) Delete([]byte)   {}

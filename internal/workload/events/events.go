@@ -54,7 +54,7 @@ const Name = "events"
 // kind is what a log of events is to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "log of events", Things: "streams", Make: "stroppy run events", Schema: 1,
-	Table: "stroppy_events_meta", Prefix: "stroppy-events/meta/",
+	Table: "stroppy_events_meta",
 }
 
 // appends is the kind of all transactions: events at the end of a stream. One is rejected if
@@ -83,7 +83,7 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {

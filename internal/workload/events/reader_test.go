@@ -185,13 +185,13 @@ func TestReadingRowsThatNobodyWrites(t *testing.T) {
 func TestKeysComeBack(t *testing.T) {
 	last := ""
 	for _, p := range []piece{{}, {number: 1}, {place: 1}, {place: 1, number: 1 << 19}, {place: 1 << 50}, {stream: 1}, {stream: 15}, {stream: 16}, {stream: maxStreams, place: 9, number: 9}} {
-		key := string(appendEntryKey(nil, p.stream, p.place, p.number))
-		if key <= last || len(key) != len(entryPrefix)+streamDigits+1+placeDigits+1+pieceDigits {
+		key := string(appendEntryText(nil, p.stream, p.place, p.number))
+		if key <= last || len(key) != streamDigits+1+placeDigits+1+pieceDigits {
 			t.Errorf("%q comes after %q", key, last)
 		}
 		last = key
 		var back piece
-		if !parseEntryKey([]byte(strings.TrimPrefix(key, entryPrefix)), &back) || fmt.Sprint(back) != fmt.Sprint(p) {
+		if !parseEntryKey([]byte(key), &back) || fmt.Sprint(back) != fmt.Sprint(p) {
 			t.Errorf("%+v comes back as %+v", p, back)
 		}
 	}
@@ -200,13 +200,15 @@ func TestKeysComeBack(t *testing.T) {
 			t.Errorf("%q is a key", key)
 		}
 	}
-	value := append(appendPiece(nil, kindEvent, history.NewID(3, 2, 1), 77), "body"...)
-	if p, ok := parsePiece(value); !ok || p.writer != history.NewID(3, 2, 1) || p.member != 77 || string(p.body) != "body" || p.void {
+	values := []db.Value{{Text: []byte("00001/00000000000001/000000")}, {Int: int64(history.NewID(3, 2, 1))}, {Int: 77}, {Text: []byte("body")}}
+	if p, ok := pieceOf(values); !ok || p.writer != history.NewID(3, 2, 1) || p.member != 77 || string(p.body) != "body" || p.void {
 		t.Errorf("a piece comes back as %+v, %v", p, ok)
 	}
-	for _, bad := range []string{"", "e", "x" + string(value[1:]), string(value[:12])} {
-		if _, ok := parsePiece([]byte(bad)); ok {
-			t.Errorf("%q is a piece", bad)
+	for place, bad := range []db.Value{{}, {Null: true}, {Int: -1}} {
+		altered := slices.Clone(values)
+		altered[place] = bad
+		if _, ok := pieceOf(altered); ok {
+			t.Errorf("%+v is a piece", altered)
 		}
 	}
 }

@@ -14,9 +14,8 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// recordModel is the log on a database of records. A stream has a record that says
-// where it ends, and every piece of an entry one, whose id is what its key is in a
-// key-value store, without the prefix. A tombstone has no body.
+// recordModel is the log on a database of records. A stream has a record that says where it
+// ends, and every piece of an entry a record. A tombstone has no body.
 type recordModel struct {
 	*dataset.Records
 	streams, pieces *db.Collection
@@ -40,6 +39,10 @@ const (
 
 // newRecordModel fills in what the configuration leaves to the data model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
+	limits := database.Limits()
+	if limits.Optimistic {
+		c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	}
 	c.Mode = cmp.Or(c.Mode, workload.Interactive)
 	if c.Mode == workload.Procedure {
 		return nil, errNoProcedure
@@ -47,18 +50,23 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}
+	if writes, most := uint64(c.Batch)*c.pieces()+1, uint64(limits.Writes); most > 0 && writes > most {
+		return nil, fmt.Errorf("a batch of %d events of up to %d pieces makes commits of %d writes, the stream's end included, and a transaction of this database has at most %d: take a smaller batch or larger fragments",
+			c.Batch, c.pieces(), writes, most)
+	}
 	m := &recordModel{
 		streams: &db.Collection{Name: table + "_stream", ID: db.Integer, Fields: []db.Field{
-			{Name: "place", Type: db.Integer, NonNegative: true}, {Name: "writer", Type: db.Integer},
+			{Name: "place", Type: db.Integer, Additive: true, NonNegative: true}, {Name: "writer", Type: db.Integer},
 		}},
-		pieces: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{
+		pieces: &db.Collection{Name: table, ID: db.Text, Fresh: true, Fields: []db.Field{
 			{Name: "writer", Type: db.Integer}, {Name: "member", Type: db.Integer}, {Name: "body", Type: db.Text},
 		}},
 	}
 	m.advance = &db.Update{Collection: m.streams, Add: []int{endPlace}, Set: []int{endWriter}}
 	m.setEnd = &db.Update{Collection: m.streams, Set: []int{endPlace, endWriter}}
-	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
-		Things: []*db.Collection{m.streams}, Others: []*db.Collection{m.pieces},
+	var err error
+	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
+		Collections: []*db.Collection{m.streams, m.pieces}, Things: []*db.Collection{m.streams},
 		Put: func(ctx context.Context, s db.RecordSession, _ dataset.Metadata, from, to uint64) error { // streams without an entry
 			ends := make([][]db.Value, 0, to-from)
 			for stream := from; stream < to; stream++ {
@@ -67,7 +75,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 			return s.Insert(ctx, m.streams, ends...)
 		},
 	})
-	return m, nil
+	return m, err
 }
 
 // endValues are the values of a stream's end.
@@ -311,4 +319,36 @@ func (c *recordClient) close(ctx context.Context, tx *history.Transaction) error
 		return err
 	}
 	return c.Insert(ctx, c.model.pieces, tombstone)
+}
+
+// The id of a piece is the stream's number, a slash, the place, a slash and the piece's
+// number, in hexadecimal digits so that ids are in the order of the numbers.
+const (
+	streamDigits = 5
+	placeDigits  = 14
+	pieceDigits  = 6
+)
+
+// around is how many bytes a piece takes beside its part of an event's value in one
+// commit: its key, its other fields and the store's own framing, amply.
+const around = 192
+
+// appendEntryText appends the id of a piece.
+func appendEntryText(b []byte, stream, place, piece uint64) []byte {
+	b = workload.Hex.Append(b, stream, streamDigits)
+	b = workload.Hex.Append(append(b, '/'), place, placeDigits)
+	return workload.Hex.Append(append(b, '/'), piece, pieceDigits)
+}
+
+// parseEntryKey reads the id of a piece into p.
+func parseEntryKey(b []byte, p *piece) bool {
+	const place, number = streamDigits + 1, streamDigits + 1 + placeDigits + 1
+	if len(b) != number+pieceDigits || b[streamDigits] != '/' || b[number-1] != '/' {
+		return false
+	}
+	var ok [3]bool
+	p.stream, ok[0] = workload.Hex.Parse(b[:streamDigits])
+	p.place, ok[1] = workload.Hex.Parse(b[place : place+placeDigits])
+	p.number, ok[2] = workload.Hex.Parse(b[number:])
+	return ok == [3]bool{true, true, true}
 }

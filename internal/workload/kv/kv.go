@@ -62,7 +62,7 @@ type model interface {
 	endState(ctx context.Context, record func(key, value []byte) error) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, Direct: newKVModel, Records: newRecordModel, Procedures: newProcedureModel}
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {
@@ -135,7 +135,7 @@ func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progres
 // kind is what the records are to a database.
 var kind = dataset.Kind{
 	Workload: Name, Noun: "record set", Things: "records", Make: "stroppy run kv", Schema: 1,
-	Table: "stroppy_kv_meta", Prefix: "stroppy-kv/meta/",
+	Table: "stroppy_kv_meta",
 }
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -10,9 +11,13 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
+// kvModel is the workload on an ordered key-value store. The load is that of a database of
+// records. The clients use the keys directly, because a put then needs no read before it and
+// a read no decoding.
 type kvModel struct {
-	*dataset.KV
-	next func(context.Context) (db.KVSession, error) // opens the next client's session
+	*dataset.Records
+	database db.KV
+	next     func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
 // entryBytes is what a store may add to a key and a value in a request.
@@ -23,29 +28,39 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, f := &kvModel{next: next}, newFormula(c.Seed, c.Records, c.shape())
-	// The last bytes of a record are named a column that means nothing, so that a store
-	// which makes values up makes them as long as these.
-	filler := db.Column{Name: "filler", Offset: int(max(c.ValueLow, leastValue)) - 8}
-	if m.KV, err = dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{prefix}, Facts: len(factsOf(shape{})),
-		Spaces: []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{filler}}},
-		Put: func(s db.KVSession, _ dataset.Metadata, from, to uint64) {
+	// The key of a record is that of the collection's name, which is the prefix without its
+	// slash.
+	keys := &db.Collection{Name: prefix[:len(prefix)-1], ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}
+	m, f := &kvModel{database: database, next: next}, newFormula(c.Seed, c.Records, c.shape())
+	contents := dataset.Contents{
+		Collections: []*db.Collection{keys}, Things: []*db.Collection{keys},
+		Put: func(ctx context.Context, s db.RecordSession, _ dataset.Metadata, from, to uint64) error {
 			key, value := f.newKey(), []byte(nil)
 			for n := from; n < to; n++ {
 				f.putKey(key, f.place(n))
 				value = f.appendValue(value[:0], n, 0, 0, f.size(n, 0))
-				s.Set(key, value)
+				if err := s.Insert(ctx, keys, []db.Value{{Text: key[len(prefix):]}, {Text: value}}); err != nil {
+					return err
+				}
 			}
+			return nil
 		},
-	}); err != nil {
-		return nil, err
 	}
 	if commit := uint64(database.Limits().Commit); commit > 0 {
 		// As many records as fit into one commit, and how far the load has come.
-		m.Writes = min(m.Writes, int(max(commit/(c.KeySize+c.ValueHigh+entryBytes), 2)))
+		contents.Batch = int(max(commit/(c.KeySize+c.ValueHigh+entryBytes), 2)) - 1
 	}
-	return m, nil
+	records, _ := db.RecordsOf(database)
+	if m.Records, err = dataset.NewRecords(kind, records, contents); err != nil {
+		return nil, err
+	}
+	if store, ok := database.(db.Constrainer); ok {
+		// The last bytes of a record are named a column that means nothing, so that a store
+		// which makes values up makes them as long as these.
+		filler := db.Column{Name: "filler", Offset: int(max(c.ValueLow, leastValue)) - 8}
+		err = store.Constrain([]db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{filler}}})
+	}
+	return m, err
 }
 
 func (m *kvModel) session(ctx context.Context, c *client) (session, error) {
@@ -59,7 +74,11 @@ func (m *kvModel) session(ctx context.Context, c *client) (session, error) {
 }
 
 func (m *kvModel) endState(ctx context.Context, record func(key, value []byte) error) error {
-	return m.With(ctx, func(s db.KVSession) error { return s.Scan(ctx, []byte(prefix), []byte(behind), record) })
+	s, err := m.database.KVSession(ctx, db.SessionOptions{Mode: db.Pipelined})
+	if err != nil {
+		return err
+	}
+	return cmp.Or(s.Scan(ctx, []byte(prefix), []byte(behind), record), s.Close())
 }
 
 // kvSession is a client's session of an ordered key-value store.

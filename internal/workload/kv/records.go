@@ -35,9 +35,9 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 	m.replace = &db.Update{Collection: m.records, Set: []int{1}}
 	f := newFormula(c.Seed, c.Records, c.shape())
 	most := cmp.Or(uint64(database.Limits().Commit), loadBytes)
-	m.Records = dataset.NewRecords(kind, database, dataset.Contents{
-		Things: []*db.Collection{m.records},
-		Batch:  int(max(most/(c.KeySize+c.ValueHigh+entryBytes), 1)),
+	m.Records, err = dataset.NewRecords(kind, database, dataset.Contents{
+		Collections: []*db.Collection{m.records}, Things: []*db.Collection{m.records},
+		Batch: int(max(most/(c.KeySize+c.ValueHigh+entryBytes), 1)),
 		Put: func(ctx context.Context, s db.RecordSession, _ dataset.Metadata, from, to uint64) error {
 			records := make([][]db.Value, 0, to-from)
 			for n := from; n < to; n++ {
@@ -48,7 +48,7 @@ func newRecordModel(database db.Records, c *Config) (model, error) {
 			return s.Insert(ctx, m.records, records...)
 		},
 	})
-	return m, nil
+	return m, err
 }
 
 func (m *recordModel) session(ctx context.Context, c *client) (session, error) {

@@ -60,18 +60,12 @@ func threeTablesRule(f *facts, c dataset.Census) string {
 	return ""
 }
 
-// keyParts are the parts of a census of a key-value store, in their order.
-var keyParts = [...]string{balancePrefix, barePrefix, historyPrefix, rowPrefix}
-
-// oneTableRule returns what contradicts the data in a census of all rows, which are in one of
-// the first parts, of the history, and of the runs that kept none.
+// oneTableRule returns what contradicts the data in a census of rows with versions, of the
+// history, of the runs that kept none, and of rows without versions if there are any.
 func oneTableRule(f *facts, c dataset.Census) string {
-	rows, history, bare := &c[0], &c[len(c)-2], &c[len(c)-1]
-	if len(c) == len(keyParts) { // rows with versions and rows without have parts of their own
-		rows, bare, history = &c[0], &c[1], &c[2]
-		if f.versions {
-			rows = &c[3]
-		}
+	rows, history, bare := &c[0], &c[1], &c[2]
+	if !f.versions && len(c) > 3 { // rows without versions have a part of their own
+		rows = &c[3]
 	}
 	versions := rows.Sums[columnVersion]
 	switch {

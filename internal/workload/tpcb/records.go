@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -15,32 +16,75 @@ import (
 // tableEntry is the collection of the history, one record a transaction.
 const tableEntry = "stroppy_tpcb_history"
 
-// recordModel is the workload on a database of records. A row's id is what its key is
-// in a key-value store, without the prefix. Its rows always have versions, as there.
+// tableCounter is the collection of the rows without versions.
+const tableCounter = "stroppy_tpcb_counter"
+
+const (
+	kindLetters = "bta" // of branch, teller, account
+	rowDigits   = 13    // as many as maxRows has
+)
+
+// appendRowText appends the id of a row's record: the letter of its kind and its number.
+func appendRowText(dst []byte, k kind, id uint64) []byte {
+	return workload.AppendDecimal(append(dst, kindLetters[k]), id, rowDigits)
+}
+
+// parseRowKey reads the id of a row's record.
+func parseRowKey(text []byte) (k kind, id int64, ok bool) {
+	if len(text) != 1+rowDigits {
+		return noKind, 0, false
+	}
+	k = kind(min(uint(strings.IndexByte(kindLetters, text[0])), uint(noKind)))
+	id, ok = workload.ParseDecimal(text[1:])
+	return k, id, ok && k < noKind
+}
+
+// recordModel is the workload on a database of records. Its rows have versions unless none are
+// asked for and the database adds without reading: versions are part of a record that is
+// written as a whole anyway.
 type recordModel struct {
 	*dataset.Records
-	config  *Config
-	records *workload.StateRecords // without the history if a run keeps none
-	history *workload.StateRecords // with it
-	bare    *db.Collection         // the runs that kept no history
+	config   *Config
+	versions bool                   // of the rows that were found
+	records  *workload.StateRecords // without the history if a run keeps none
+	history  *workload.StateRecords // with it
+	counters *db.Collection         // the rows without versions
+	bare     *db.Collection         // the runs that kept no history
 }
 
 // newRecordModel fills in what the configuration leaves to the data model.
 func newRecordModel(database db.Records, c *Config) (model, error) {
-	if c.Plain {
+	limits := database.Limits()
+	if most := limits.Writes; most > 0 && most < operations+1 {
+		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
+	}
+	if c.Plain && !limits.Adds {
 		return nil, errVersionsAlways
 	}
-	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Interactive), true, true
+	c.AnyRows = c.AnyRows || !c.Versions && !c.Plain
+	if limits.Optimistic {
+		c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	}
+	c.Mode, c.Versions = cmp.Or(c.Mode, workload.Interactive), !c.Plain
 	m := &recordModel{config: c, bare: &db.Collection{Name: tableBare, ID: db.Integer}}
+	m.counters = &db.Collection{Name: tableCounter, ID: db.Text, Counter: true, Fields: []db.Field{{Name: "balance", Type: db.Integer, Additive: true}}}
 	m.history = workload.NewStateRecords(tableRow, tableEntry, db.Integer, false)
 	m.records = m.history
 	if !c.History {
 		m.records = workload.NewStateRecords(tableRow, "", db.Integer, false)
 	}
-	m.Records = dataset.NewRecords(dataKind, database, dataset.Contents{
-		Things: []*db.Collection{m.history.Objects}, Others: []*db.Collection{m.history.Ledger, m.bare}, Put: m.put,
-	})
-	return m, nil
+	contents := dataset.Contents{
+		Collections: []*db.Collection{m.history.Objects, m.history.Ledger, m.bare}, Things: []*db.Collection{m.history.Objects}, Put: m.put,
+	}
+	if limits.Adds {
+		contents.Collections = append(contents.Collections, m.counters)
+	}
+	if c.Plain {
+		contents.Things = []*db.Collection{m.counters}
+	}
+	var err error
+	m.Records, err = dataset.NewRecords(dataKind, database, contents)
+	return m, err
 }
 
 // put inserts the rows from ≤ n < to.
@@ -53,8 +97,17 @@ func (m *recordModel) put(ctx context.Context, s db.RecordSession, n dataset.Met
 	for i := from; i < to; i++ {
 		rows = append(rows, workload.ObjectValues(h.AppendID(nil, i), workload.State{}))
 	}
-	return s.Insert(ctx, m.records.Objects, rows...)
+	if f.versions {
+		return s.Insert(ctx, m.records.Objects, rows...)
+	}
+	for i := range rows {
+		rows[i] = rows[i][:m.counters.Width()]
+	}
+	return s.Insert(ctx, m.counters, rows...)
 }
+
+// Refusal implements workload.RecordLogic: nothing is refused.
+func (h *chooser) Refusal(*history.Transaction) history.Reason { return 0 }
 
 // AppendID implements workload.RecordLogic.
 func (h *chooser) AppendID(dst []byte, n uint64) []byte {
@@ -69,7 +122,13 @@ func (m *recordModel) rule(f *facts, c dataset.Census) string { return oneTableR
 
 func (m *recordModel) replaces(*facts) {}
 
-func (m *recordModel) take(*facts) error { return nil }
+func (m *recordModel) take(f *facts) error {
+	if !f.versions && !m.Database.Limits().Adds {
+		return errVersionsAlways
+	}
+	m.versions = f.versions
+	return nil
+}
 
 // Prepare implements dataset.Store. It marks a run that keeps no history.
 func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
@@ -87,17 +146,104 @@ func (m *recordModel) Prepare(ctx context.Context, run uint64) error {
 
 func (m *recordModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.RecordSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	return workload.NewRecordClient(s, h, m.records, workload.Rules{Missing: noSuchRow}, workload.RecordsAdd), err
+	style := workload.RecordsAdd
+	if m.Database.Limits().Optimistic {
+		style = workload.RecordsWrite
+	}
+	client := workload.NewRecordClient(s, h, m.records, workload.Rules{Missing: noSuchRow}, style)
+	if m.versions {
+		return client, err
+	}
+	c := &addClient{RecordClient: client, chooser: h, model: m, rows: make([]db.Value, operations)}
+	c.add = db.Update{Collection: m.counters, Add: []int{1}, Unseen: true}
+	return c, err
+}
+
+// addClient runs one client's transactions on rows without versions. It adds to all three
+// rows and finds the account alone, whose balance TPC-B returns, so that only transactions
+// on one account conflict. The read is no snapshot read: two transactions that saw one
+// balance could both commit then, and no order would explain what they returned.
+//
+// A teller or a branch that is gone is made anew by adding to it; the end state shows what
+// it lacks then.
+type addClient struct {
+	*workload.RecordClient // which makes the transactions and looks them up
+	chooser                *chooser
+	model                  *recordModel
+	add                    db.Update
+
+	rows    []db.Value
+	entries [1][]db.Value
+	amounts [operations]db.Value
+	found   [1]db.Record
+	entry   []db.Value
+}
+
+// Attempt implements load.Client.
+func (c *addClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	workload.Forget(tx)
+	err := c.attempt(ctx, tx)
+	if db.ConstraintOf(err) == db.UniqueKey {
+		err = load.ErrAlreadyApplied
+	}
+	return workload.Ended(tx, err, workload.Rules{Missing: noSuchRow})
+}
+
+func (c *addClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	ledger := c.model.records.Ledger
+	if ledger != nil {
+		c.Reserve(ledger, db.Value{Int: int64(tx.ID)})
+	}
+	c.entry = append(c.entry[:0], db.Value{Int: int64(tx.ID)})
+	for i := range tx.Ops {
+		op, row := &tx.Ops[i], &c.rows[i]
+		row.Text = c.chooser.AppendID(row.Text[:0], op.Object)
+		c.amounts[i].Int = op.Amount
+		c.entry = append(c.entry, *row, c.amounts[i], db.Value{})
+	}
+	if err := c.Find(ctx, c.model.counters, c.rows[opAccount:opAccount+1], c.found[:]); err != nil {
+		return err
+	}
+	switch found := &c.found[0]; {
+	case !found.Found:
+		workload.Decide(tx, noSuchRow)
+		return c.Rollback(ctx)
+	case found.Values[1].Null:
+		return cmp.Or(c.Rollback(ctx), error(db.Fatalf("read "+string(c.rows[opAccount].Text), "its balance is missing, which no transaction takes away")))
+	default:
+		workload.Observe(&tx.Ops[opAccount], found.Values[1].Int, 0, 0)
+	}
+	if _, err := c.Update(ctx, &c.add, c.rows, c.amounts[:]); err != nil {
+		return err
+	}
+	if ledger != nil {
+		c.entries[0] = c.entry
+		if err := c.Insert(ctx, ledger, c.entries[:]...); err != nil {
+			return err
+		}
+	}
+	err := c.Commit(ctx)
+	if err == nil {
+		workload.Decide(tx, 0)
+	}
+	return err
 }
 
 func (m *recordModel) endState(ctx context.Context, e *endRows) error {
+	rows, row := m.history.Objects, e.rowRecord
+	if !m.versions {
+		rows, row = m.counters, e.counterRecord
+	}
 	return m.With(ctx, func(s db.RecordSession) error {
 		for _, part := range []struct {
 			collection *db.Collection
 			things     string
 			record     func(values []db.Value) error
 		}{
-			{m.history.Objects, "rows", e.rowRecord},
+			{rows, "rows", row},
 			{m.bare, "marks of runs", func(run []db.Value) error { return e.bareRun(uint64(run[db.ID].Int)) }},
 			{m.history.Ledger, "history", func(entry []db.Value) error {
 				e.report.Row()
@@ -110,6 +256,14 @@ func (m *recordModel) endState(ctx context.Context, e *endRows) error {
 		}
 		return nil
 	})
+}
+
+func (e *endRows) counterRecord(values []db.Value) error {
+	k, id, known := parseRowKey(values[db.ID].Text)
+	if !known || values[1].Null {
+		return e.end.Unexpected(fmt.Sprintf("a row %q, which the load did not make or of which a field is missing", values[db.ID].Text))
+	}
+	return e.row(k, id, workload.State{Balance: values[1].Int})
 }
 
 func (e *endRows) rowRecord(values []db.Value) error {

@@ -15,7 +15,7 @@ import (
 // dataKind is what the data are to a database.
 var dataKind = dataset.Kind{
 	Workload: Name, Noun: "tpcb data", Things: "table rows", Unit: "rows", Make: "stroppy run tpcb", Schema: 1,
-	Table: "stroppy_tpcb_meta", Prefix: "stroppy-tpcb/meta/",
+	Table: "stroppy_tpcb_meta",
 }
 
 // What the metadata keep besides what all metadata have.

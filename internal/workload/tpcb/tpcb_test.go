@@ -39,7 +39,7 @@ type nothingKV struct{ nothing }
 func (s *nothingKV) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	for i, key := range keys {
 		out[i] = db.Entry{}
-		if bytes.HasPrefix(key, []byte(rowPrefix)) || bytes.HasPrefix(key, []byte(balancePrefix)) {
+		if bytes.HasPrefix(key, []byte(tableRow+"/")) || bytes.HasPrefix(key, []byte(tableCounter+"/")) {
 			out[i] = db.Entry{Value: s.found, Found: true}
 		}
 	}
@@ -51,6 +51,32 @@ func (s *nothingKV) Delete([]byte)     {}
 func (s *nothingKV) Rollback()         {}
 func (s *nothingKV) Scan(context.Context, []byte, []byte, func(key, value []byte) error) error {
 	return nil
+}
+
+// nothingStore is a key-value store that adds, of sessions that are nothing.
+type nothingStore struct {
+	db.KV
+	found []byte
+}
+
+func (nothingStore) Limits() db.Limits { return db.Limits{Writes: 1000} }
+func (d nothingStore) AddSession(context.Context, db.SessionOptions) (db.AddSession, error) {
+	return &nothingKV{nothing{found: d.found}}, nil
+}
+
+// recordClient is a client on a key-value store whose rows have values of so many bytes.
+func recordClient(h *chooser, length int, versions bool) load.Client {
+	records, _ := db.RecordsOf(nothingStore{found: make([]byte, length)})
+	m, err := newRecordModel(records, &Config{History: true, Plain: !versions})
+	if err != nil {
+		panic(err)
+	}
+	m.(*recordModel).versions = versions
+	client, err := m.client(context.Background(), h)
+	if err != nil {
+		panic(err)
+	}
+	return client
 }
 
 func dialect() *db.Dialect {
@@ -71,7 +97,6 @@ func ways() map[string]load.Client {
 	choose := func(zipfian bool) *chooser {
 		return newChooser(&Config{Zipfian: zipfian, ZipfExponent: 0.99}, s, 1, 1, 0)
 	}
-	adds, added := &nothingKV{nothing{found: appendBalance(nil, 0)}}, choose(false)
 	plain, versioned := newTexts(d, false, true), newTexts(d, true, true)
 	calling, procedure := client(choose(false), 1, plain, true), newProcedure(d, true)
 	caller := d.NewCaller(calling.SQLSession)
@@ -79,15 +104,13 @@ func ways() map[string]load.Client {
 		return caller.Call(ctx, procedure, args)
 	}
 	return map[string]load.Client{
-		"plain":     client(choose(false), 1, plain, true),
-		"bare":      client(choose(false), 1, plain, false),
-		"zipfian":   client(choose(true), 1, plain, true),
-		"versions":  client(choose(false), 3, versioned, true),
-		"procedure": calling,
-		"key-value": workload.NewKVClient(&nothingKV{nothing{found: workload.State{}.Append(nil)}}, choose(false), workload.Rules{Missing: noSuchRow}, historyPrefix),
-		"key-value adds": &addClient{
-			KVClient: workload.NewKVClient(adds, added, workload.Rules{}, historyPrefix), adds: adds, chooser: added, keeps: true,
-		},
+		"plain":            client(choose(false), 1, plain, true),
+		"bare":             client(choose(false), 1, plain, false),
+		"zipfian":          client(choose(true), 1, plain, true),
+		"versions":         client(choose(false), 3, versioned, true),
+		"procedure":        calling,
+		"records":          recordClient(choose(false), 24, true),
+		"records and adds": recordClient(choose(false), 8, false),
 	}
 }
 
@@ -241,13 +264,13 @@ func TestFiller(t *testing.T) {
 	}
 }
 
-func TestKeyValueCodec(t *testing.T) {
+func TestRowIDsAreInOrder(t *testing.T) {
 	var key []byte
 	last := ""
 	for _, k := range []kind{account, branch, teller} {
 		for _, id := range []uint64{1, 9, 10, 99_999, 1 << 31, maxRows} {
-			key = appendRowKey(key[:0], k, id)
-			gotK, gotID, ok := parseRowKey(key[len(rowPrefix):])
+			key = appendRowText(key[:0], k, id)
+			gotK, gotID, ok := parseRowKey(key)
 			if !ok || gotK != k || gotID != int64(id) {
 				t.Errorf("%s is %v %d", key, gotK, gotID)
 			}
@@ -261,31 +284,5 @@ func TestKeyValueCodec(t *testing.T) {
 		if _, _, ok := parseRowKey([]byte(text)); ok {
 			t.Errorf("%q is a row's key", text)
 		}
-	}
-	v := workload.State{Balance: -5, Version: 1 << 40, Last: 77}
-	if got, ok := workload.ParseState(v.Append(nil)); !ok || got != v {
-		t.Errorf("%v came back as %v", v, got)
-	}
-	p := posting{id: 9, rows: [operations]int64{1, 2, 3}, delta: -4, versions: [operations]int64{5, 6, 7}}
-	h := &chooser{size: size{5, 5, 5}}
-	tx := history.Transaction{Ops: []history.Op{{Object: 10, Amount: -4, Version: 4}, {Object: 6, Version: 5}, {Object: 2, Version: 6}}}
-	if got, ok := parseEntry(9, h.AppendEntry(nil, &tx, nil), true); !ok || got != p {
-		t.Errorf("%v came back as %v", p, got)
-	}
-	p.versions = [operations]int64{}
-	if got, ok := parseEntry(9, h.appendPosting(nil, &tx), false); !ok || got != p {
-		t.Errorf("%v came back as %v", p, got)
-	}
-	if _, ok := parseEntry(9, h.appendPosting(nil, &tx), true); ok {
-		t.Error("an entry without versions passes for one with them")
-	}
-	if balance, ok := parseBalance(appendBalance(nil, -5)); !ok || balance != -5 {
-		t.Errorf("the balance -5 came back as %d", balance)
-	}
-	if _, ok := parseBalance(v.Append(nil)); ok {
-		t.Error("a state is a balance")
-	}
-	if _, ok := parseEntry(9, []byte{workload.Tombstone}, true); ok || !workload.IsTombstone([]byte{workload.Tombstone}) {
-		t.Error("a tombstone is an entry")
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Database is an open database of any model. It also satisfies one of the
-// models, SQL or KV, and any of the capabilities below. All methods may be
+// models, such as SQL, Records or KV, and any of the capabilities below. All methods may be
 // called at the same time from several goroutines.
 type Database interface {
 	// Info asks the server what it is. It is also the proof that it can be

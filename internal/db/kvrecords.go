@@ -23,6 +23,7 @@ func RecordsOf(database Database) (Records, bool) {
 		return nil, false
 	}
 	store := &kvRecords{KV: d}
+	_, store.guarded = database.(Constrainer)
 	if _, ok := database.(Ranger); ok {
 		return &kvRangeRecords{store}, true
 	}
@@ -68,7 +69,6 @@ func (d *kvRecords) Declare(collections ...*Collection) error {
 		}
 		spaces = append(spaces, space)
 	}
-	d.guarded = true
 	return store.Constrain(spaces)
 }
 
@@ -605,8 +605,8 @@ func (c *Collection) layout() layout {
 	return numbers
 }
 
-// encode appends the value of a record. In a mixed one a text has its length before it, as a
-// uvarint.
+// encode appends the value of a record. In a mixed one a number is a varint, and a text has its
+// length before it, as a uvarint.
 func (c *Collection) encode(dst []byte, fields []Value) []byte {
 	switch c.layout() {
 	case counter:
@@ -638,7 +638,7 @@ func (c *Collection) encode(dst []byte, fields []Value) []byte {
 
 func appendField(dst []byte, kind Type, v *Value) []byte {
 	if kind != Text {
-		return binary.BigEndian.AppendUint64(dst, uint64(v.Int))
+		return binary.AppendVarint(dst, v.Int)
 	}
 	return append(binary.AppendUvarint(dst, uint64(len(v.Text))), v.Text...)
 }
@@ -679,10 +679,12 @@ func (c *Collection) decodeMixed(values []Value, nulls byte, value []byte) (_ []
 				return false
 			}
 			v.Text, value = value[n:n+int(length)], value[n+int(length):]
-		} else if len(value) >= 8 {
-			v.Int, value = int64(binary.BigEndian.Uint64(value)), value[8:]
 		} else {
-			return false
+			number, n := binary.Varint(value)
+			if n <= 0 {
+				return false
+			}
+			v.Int, value = number, value[n:]
 		}
 		values = append(values, v)
 		return true

@@ -83,36 +83,18 @@ func ParseID(text []byte) (history.ID, bool) {
 	return history.ID(n), ok && len(text) == IDLength && n != 0 && n < 1<<63
 }
 
-// A ledger keeps each transaction under its id, in a key or in rows with a unique key. A
-// look-up of a transaction whose outcome is unknown writes a tombstone under its id.
+// A ledger keeps each transaction under its id, in records or rows with a unique key. A look-up
+// of a transaction whose outcome is unknown writes a tombstone under its id.
 //
 // Merely to read would be wrong: the commit may still be under way and succeed a moment
 // later. A tombstone and the transaction cannot both be there, so the answer stays true.
-const Tombstone = 'V'
-
-// IsTombstone says that a key of the ledger has a tombstone.
-func IsTombstone(value []byte) bool { return len(value) == 1 && value[0] == Tombstone }
-
 var (
-	// errClosed says that the id of a transaction is closed and must not be used again.
-	errClosed = &db.Error{
-		Class: db.Aborted, Op: "apply a transaction",
-		Err: errors.New("a look-up has closed the transaction's id"),
-	}
 	// ErrNeither is the error of a look-up that found nothing where it had written.
 	ErrNeither = &db.Error{
 		Class: db.Unknown, Op: "look up a transaction",
 		Err: errors.New("the database has neither the transaction nor the tombstone that was written in its place just now"),
 	}
 )
-
-// InLedger is the error of a try that found its own key in the ledger, with a value.
-func InLedger(value []byte) error {
-	if IsTombstone(value) {
-		return errClosed
-	}
-	return load.ErrAlreadyApplied
-}
 
 // ResolveByRow looks up tx by its rows in the ledger. tombstone inserts one under an id,
 // and find reads the rows of an id, whose last column is NULL in a tombstone.

@@ -88,7 +88,7 @@ type fdbTransfers struct {
 	accounts []fdb.KeyValue
 }
 
-const fdbAccounts, fdbLedger = "stroppy_account/", "stroppy_ledger/"
+const fdbAccounts, fdbLedger = "stroppy/account/", "stroppy/ledger/"
 
 func (*fdbTransfers) Close() error { return nil }
 

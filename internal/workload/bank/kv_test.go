@@ -119,7 +119,8 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 		if got, want := s.sets["stroppy_account/"+string(id)], stateValue(1<<40+op.Amount, 6, int64(tx.ID)); !bytes.Equal(got, want) {
 			t.Errorf("%s holds %x, want %x", id, got, want)
 		}
-		entry = append(append(append(entry, byte(len(id))), id...), stateValue(op.Amount, 6)...)
+		entry = binary.AppendVarint(append(append(entry, byte(len(id))), id...), op.Amount)
+		entry = binary.AppendVarint(entry, 6)
 	}
 	if got := s.sets["stroppy_ledger/0002000200000003"]; !bytes.Equal(got, entry) {
 		t.Errorf("the ledger's entry is %x, want %x", got, entry)
@@ -182,7 +183,7 @@ func TestKVSettle(t *testing.T) {
 	}{
 		{db.Entry{}, history.Aborted, 1},
 		{db.Entry{Found: true, Value: []byte{0}}, history.Aborted, 0},
-		{db.Entry{Found: true, Value: append([]byte{0, 1, 'x'}, stateValue(2, 3)...)}, history.Committed, 0},
+		{db.Entry{Found: true, Value: []byte{0, 1, 'x', 4, 6}}, history.Committed, 0},
 	} {
 		s := &standInKV{ledger: test.ledger, sets: map[string][]byte{}}
 		client := newKVClient(t, testChooser(testConfig(), 0), s, false)

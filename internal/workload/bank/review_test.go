@@ -3,6 +3,7 @@ package bank
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"strconv"
 	"testing"
 
@@ -101,7 +102,8 @@ func (s *lateKV) transfer(id history.ID) {
 		a := &s.accounts[n]
 		*a = workload.State{Balance: a.Balance + amount, Version: a.Version + 1, Last: int64(id)}
 		id := appendAccountText(nil, s.formula.key(uint64(n)))
-		value = append(append(append(value, byte(len(id))), id...), stateValue(amount, a.Version)...)
+		value = binary.AppendVarint(append(append(value, byte(len(id))), id...), amount)
+		value = binary.AppendVarint(value, a.Version)
 	}
 	s.ledger[id] = bytes.Clone(value)
 }

@@ -3,13 +3,13 @@ package internal_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
 
@@ -62,19 +62,19 @@ func (h head) unsaid(report string) (missing []string) {
 
 // undivided says why the outages of the faults of a name have no two parts, the cluster's and the
 // clients', that make up the whole; it is empty where they have.
-func undivided(faults []report.Fault, name string) string {
+func undivided(faults []fault.Record, name string) string {
 	found := false
 	for _, f := range faults {
 		if f.Fault != name {
 			continue
 		}
 		found = true
-		if f.OutageSeconds == nil || f.OutageCluster == nil || f.OutageClient == nil {
-			return fmt.Sprintf("%s at %.3f s: the outage or a part of it is not known", name, f.AtSeconds)
+		if f.Outage == nil || f.OutageCluster == nil || f.OutageClient == nil {
+			return fmt.Sprintf("%s at %.3f s: the outage or a part of it is not known", name, f.At.Seconds())
 		}
-		whole, cluster, client := *f.OutageSeconds, *f.OutageCluster, *f.OutageClient
-		if cluster < 0 || client < 0 || math.Abs(cluster+client-whole) > 1e-6 { // floats are not exact
-			return fmt.Sprintf("%s at %.3f s: of an outage of %v s %v s are the cluster's and %v s the clients'", name, f.AtSeconds, whole, cluster, client)
+		whole, cluster, client := *f.Outage, *f.OutageCluster, *f.OutageClient
+		if cluster < 0 || client < 0 || cluster+client != whole {
+			return fmt.Sprintf("%s at %.3f s: of an outage of %v s %v s are the cluster's and %v s the clients'", name, f.At.Seconds(), whole.Seconds(), cluster.Seconds(), client.Seconds())
 		}
 	}
 	if !found {
@@ -251,23 +251,23 @@ func TestScenarioHeads(t *testing.T) {
 
 // TestUndivided holds which parts of an outage are refused.
 func TestUndivided(t *testing.T) {
-	fault := func(name string, seconds ...float64) (f report.Fault) {
+	record := func(name string, seconds ...float64) (f fault.Record) {
 		f.Fault = name
-		for i, part := range []**float64{&f.OutageSeconds, &f.OutageCluster, &f.OutageClient} {
+		for i, part := range []**fault.Seconds{&f.Outage, &f.OutageCluster, &f.OutageClient} {
 			if i < len(seconds) {
-				*part = &seconds[i]
+				*part = new(fault.Round(seconds[i]))
 			}
 		}
 		return f
 	}
-	kill, other := fault("kill primary", 0.3, 0.1, 0.2), fault("pause primary", 0.3)
-	for want, faults := range map[string][]report.Fault{
+	kill, other := record("kill primary", 0.3, 0.1, 0.2), record("pause primary", 0.3)
+	for want, faults := range map[string][]fault.Record{
 		"":                                       {other, kill},
-		"is not known":                           {kill, fault("kill primary", 0.3)},
-		"kill primary at 0.000 s: the outage or": {fault("kill primary")},
-		"of an outage of 0.3 s 0.2 s are":        {fault("kill primary", 0.3, 0.2, 0.2)},
-		"of an outage of 0.3 s -0.1 s are":       {fault("kill primary", 0.3, -0.1, 0.4)},
-		"0.4 s are the cluster's and -0.1 s the": {fault("kill primary", 0.3, 0.4, -0.1)},
+		"is not known":                           {kill, record("kill primary", 0.3)},
+		"kill primary at 0.000 s: the outage or": {record("kill primary")},
+		"of an outage of 0.3 s 0.2 s are":        {record("kill primary", 0.3, 0.2, 0.2)},
+		"of an outage of 0.3 s -0.1 s are":       {record("kill primary", 0.3, -0.1, 0.4)},
+		"0.4 s are the cluster's and -0.1 s the": {record("kill primary", 0.3, 0.4, -0.1)},
 		"there was no fault kill primary":        {other},
 	} {
 		if got := undivided(faults, "kill primary"); (got == "") != (want == "") || !strings.Contains(got, want) {

@@ -11,29 +11,22 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
-	"stroppy/internal/session"
 )
 
 // immortal is a cluster of one node that says that it was killed and goes on.
 type immortal struct{}
 
-func (immortal) Number() int { return 0 }
-
-func (immortal) Name() string { return "n0" }
-
-func (immortal) Running() bool { return true }
-
-func (immortal) Kill(context.Context) error { return nil }
-
-func (immortal) Restart(context.Context) error { return nil }
-
-func (immortal) WaitHealthy(context.Context) error { return nil }
-
-func (i immortal) Nodes() []cluster.Node { return []cluster.Node{i} }
-
+func (immortal) Number() int                         { return 0 }
+func (immortal) Name() string                        { return "n0" }
+func (immortal) Running() bool                       { return true }
+func (immortal) Kill(context.Context) error          { return nil }
+func (immortal) Restart(context.Context) error       { return nil }
+func (immortal) WaitHealthy(context.Context) error   { return nil }
+func (i immortal) Nodes() []cluster.Node             { return []cluster.Node{i} }
 func (immortal) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }
 
 // TestSwallowedFault holds that a fault which a node swallows, without an error, is
@@ -45,28 +38,28 @@ func TestSwallowedFault(t *testing.T) {
 	if code := Main(args, nil, strings.NewReader(""), &out, &complaints); code != 0 {
 		t.Fatalf("a run without faults: exit code %d: %s", code, complaints.String())
 	}
-	fault, err := nemesis.Parse("kill n0 at 1ms for 1ms")
+	kill, err := nemesis.Parse("kill n0 at 1ms for 1ms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := nemesis.New(immortal{}, nil, nemesis.Script{fault}, 1)
+	n, err := nemesis.New(immortal{}, nil, nemesis.Script{kill}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began := time.Now()
-	var last report.Fault
-	session.FaultRunner{Nemesis: n}.Run(ctx, func() time.Duration { return time.Since(began) }, func(f report.Fault) {
+	var last fault.Injection
+	n.Run(ctx, func() time.Duration { return time.Since(began) }, func(f fault.Injection) {
 		last = f
-		if f.HealingSeconds != nil {
+		if f.Healing != nil {
 			cancel()
 		}
 	})
-	if !strings.Contains(last.Error, "n0 was ended and is running yet") || last.HealedSeconds != nil || last.Verified == "n0 down" {
+	if !strings.Contains(last.Error, "n0 was ended and is running yet") || last.Healed != nil || last.Verified == "n0 down" {
 		t.Fatalf("a fault without effect: %+v", last)
 	}
-	line, err := json.Marshal(last.Injection)
+	line, err := json.Marshal(last)
 	if err != nil {
 		t.Fatal(err)
 	}

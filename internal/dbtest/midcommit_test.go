@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
+	"stroppy/internal/fault"
 	"stroppy/internal/nemesis"
 )
 
@@ -125,7 +126,7 @@ type metWrite struct {
 	id         int64
 	err        error
 	committing bool
-	from, to   int64 // nanoseconds of the nemesis's clock
+	from, to   time.Duration // times of the nemesis's clock
 }
 
 // writers are so many that some have a commit under way at any time. Beside them two sessions hold
@@ -160,10 +161,10 @@ func openAgain[S io.Closer](t *testing.T, open func() (S, error)) (s S) {
 // meetOnce carries a fault out until it has met commits as it must. It may not at once: on a
 // busy machine a cluster fails over by itself, and the fault then finds no leader, or a node
 // that the clients have left.
-func meetOnce(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFault, ids *atomic.Int64) {
+func meetOnce(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) {
 	const tries = 4
 	for range tries {
-		if meet(t, c, d, impatient, fault, ids) || t.Failed() {
+		if meet(t, c, d, impatient, hurt, ids) || t.Failed() {
 			return
 		}
 	}
@@ -172,9 +173,9 @@ func meetOnce(t *testing.T, c cluster.Local, d, impatient db.Database, fault met
 
 // meet carries a fault out while impatient has sessions that write, and says whether it has met
 // commits as it must. By d is read what is there in the end.
-func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFault, ids *atomic.Int64) bool {
+func meet(t *testing.T, c cluster.Local, d, impatient db.Database, hurt metFault, ids *atomic.Int64) bool {
 	t.Helper()
-	f, err := nemesis.Parse(fault.fault)
+	f, err := nemesis.Parse(hurt.fault)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 		sessions[i] = openWriter(t, impatient, i)
 	}
 	began := time.Now() // which the fault counts from
-	clock := func() int64 { return int64(time.Since(began)) }
+	clock := func() time.Duration { return time.Since(began) }
 	ctx, stop := context.WithTimeout(t.Context(), limit)
 	defer stop()
 	var mu sync.Mutex // of all
@@ -201,10 +202,10 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 			switch {
 			case i >= writers+holders+starters:
 				<-effect.Done()
-				_ = cluster.Sleep(ctx, fault.lasts()*3/4)
+				_ = cluster.Sleep(ctx, hurt.lasts()*3/4)
 			case i >= writers+holders:
 				<-effect.Done()
-			case i >= writers && !fault.waits:
+			case i >= writers && !hurt.waits:
 				before = func() { <-effect.Done() }
 			}
 			one := metWrite{}
@@ -235,8 +236,8 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 			}
 		})
 	}
-	var met nemesis.Injection
-	n.Run(ctx, clock, func(i nemesis.Injection) {
+	var met fault.Injection
+	n.Run(ctx, clock, func(i fault.Injection) {
 		seen()
 		if met = i; i.Over {
 			time.AfterFunc(time.Second, stop) // of writes behind it
@@ -248,11 +249,11 @@ func meet(t *testing.T, c cluster.Local, d, impatient db.Database, fault metFaul
 	if err := c.WaitHealthy(healthy); err != nil {
 		t.Fatal(err)
 	}
-	injected := met.Over && met.Skipped == "" && !met.Failed()
+	injected := met.Healed != nil
 	if !injected {
 		t.Logf("the fault was not what it should be: %+v", met)
 	}
-	seenAll := judge(t, all, kept(t, d), fault, met)
+	seenAll := judge(t, all, kept(t, d), hurt, met)
 	return injected && seenAll
 }
 
@@ -284,11 +285,16 @@ func kept(t *testing.T, d db.Database) map[int64]bool {
 
 // judge compares every outcome with what is there, logs what the writes came to that were
 // under way during the fault, and says whether all outcomes were seen that it must bring.
-func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, met nemesis.Injection) bool {
+func judge(t *testing.T, all []metWrite, there map[int64]bool, hurt metFault, met fault.Injection) bool {
 	t.Helper()
 	classes, codes := map[string]int{}, map[string]bool{}
 	lost, acknowledged, unknown, refused := 0, 0, 0, 0
-	ended := max(met.InEffect, met.Healing)
+	ended := met.At
+	for _, at := range []*fault.Seconds{met.InEffect, met.Healing} {
+		if at != nil {
+			ended = max(ended, *at)
+		}
+	}
 	for _, w := range all {
 		class := db.ClassOf(w.err)
 		if w.err == nil {
@@ -303,7 +309,7 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, m
 		case applied:
 			t.Errorf("a write that was surely not applied is there: %v", w.err)
 		}
-		if w.from > ended || w.to < met.Injected {
+		if w.from > time.Duration(ended) || w.to < time.Duration(met.At) {
 			continue
 		}
 		name := "committed"
@@ -322,9 +328,9 @@ func judge(t *testing.T, all []metWrite, there map[int64]bool, fault metFault, m
 		}
 		classes[name]++
 	}
-	t.Logf("%s: the writes under way came to %v; %d of all %d acknowledged are lost", fault.fault, classes, lost, acknowledged)
-	if lost > 0 && !fault.loses {
+	t.Logf("%s: the writes under way came to %v; %d of all %d acknowledged are lost", hurt.fault, classes, lost, acknowledged)
+	if lost > 0 && !hurt.loses {
 		t.Errorf("%d acknowledged writes are lost", lost)
 	}
-	return acknowledged > 0 && (unknown > 0 || fault.noUnknown != "") && (refused > 0 || fault.noRefusal != "") && (codes[fault.code] || fault.code == "")
+	return acknowledged > 0 && (unknown > 0 || hurt.noUnknown != "") && (refused > 0 || hurt.noRefusal != "") && (codes[hurt.code] || hurt.code == "")
 }

@@ -11,6 +11,7 @@ import (
 
 	"stroppy/internal/cli"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
 
@@ -254,6 +255,6 @@ func (h hurtRun) wantFailOver(t *testing.T, r *report.Result) {
 
 // stopped reports whether a fault has stopped all commits. On a busy machine a short
 // outage may be within the noise; twelve transactions are due in this time.
-func stopped(f report.Fault) bool {
-	return f.OutageSeconds != nil && *f.OutageSeconds > 0 || f.LongestGap != nil && *f.LongestGap > 0.2
+func stopped(f fault.Record) bool {
+	return f.Outage != nil && *f.Outage > 0 || f.LongestGap != nil && f.LongestGap.Seconds() > 0.2
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/stats"
@@ -38,7 +39,7 @@ type Snapshot struct {
 	Began   time.Time      // the load phase; zero before it
 	State   run.State      // Latest, a second old at most in the load phase; that of the load phase after it
 	Result  *report.Result // as far as it is known; nil before that
-	Faults  []report.Fault // as they were injected, by their number
+	Faults  []fault.Record // as they were injected, by their number
 	Seconds []stats.Second // of the load phase, the warm-up included
 
 	Kinds     []run.KindCount   // of the load phase, the warm-up included; nil before it
@@ -108,14 +109,14 @@ func (f *Feed) Begin(phase string) {
 // Known sets what is known of the result.
 func (f *Feed) Known(r *report.Result) { f.update(func(now *Snapshot) { now.Result = r }) }
 
-// Fault adds a fault, or replaces an earlier state of it.
-func (f *Feed) Fault(fault report.Fault) {
+// Fault keeps a fault in place of what was known of it before.
+func (f *Feed) Fault(one fault.Record) {
 	f.update(func(now *Snapshot) {
 		now.Faults = slices.Clone(now.Faults)
-		if at := slices.IndexFunc(now.Faults, func(other report.Fault) bool { return other.Number == fault.Number }); at >= 0 {
-			now.Faults[at] = fault
+		if at := slices.IndexFunc(now.Faults, func(other fault.Record) bool { return other.Number == one.Number }); at >= 0 {
+			now.Faults[at] = one
 		} else {
-			now.Faults = append(now.Faults, fault)
+			now.Faults = append(now.Faults, one)
 		}
 	})
 }
@@ -170,7 +171,3 @@ func (f *Feed) End(in report.Input, notes ...string) {
 
 // Break sets the reason why there will be no result.
 func (f *Feed) Break(why string) { f.update(func(now *Snapshot) { now.Broken = why }) }
-
-// Active reports whether a fault is in effect. A fault whose heal failed stays active. A fault that was
-// skipped or not injected was never active.
-func Active(f report.Fault) bool { return f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil }

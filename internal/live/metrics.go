@@ -74,7 +74,7 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	active := map[[2]string]bool{}
 	for _, f := range s.Faults {
 		if of := [2]string{f.Fault, f.Target}; f.Error == "" && f.Skipped == "" {
-			active[of] = active[of] || Active(f)
+			active[of] = active[of] || f.Active()
 		}
 	}
 	faults := describe("fault_active", "1 while a fault is in effect; 0 when it was healed.", "fault", "target")

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -113,11 +114,10 @@ func driven() (*Feed, *standIn) {
 	f.Begin("load")
 	f.Begin(PhaseDrive)
 	f.Known(known(0))
-	healed := 2.0
-	f.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 1s", Target: "n0", AtSeconds: 1}})
-	f.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 1s", Target: "n0", AtSeconds: 1, HealedSeconds: &healed}})
-	f.Fault(report.Fault{Injection: report.Injection{Number: 2, Fault: "pause n1 at 2s", Target: `n1 "x"`, AtSeconds: 2}})
-	f.Fault(report.Fault{Injection: report.Injection{Number: 3, Fault: "pause n2 at 2s", Target: "n2", AtSeconds: 2, Error: "it was gone"}})
+	f.Fault(fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader at 1s", Target: "n0", At: fault.Round(1)}})
+	f.Fault(fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader at 1s", Target: "n0", At: fault.Round(1), Healed: new(fault.Round(2))}})
+	f.Fault(fault.Record{Injection: fault.Injection{Number: 2, Fault: "pause n1 at 2s", Target: `n1 "x"`, At: fault.Round(2)}})
+	f.Fault(fault.Record{Injection: fault.Injection{Number: 3, Fault: "pause n2 at 2s", Target: "n2", At: fault.Round(2), Error: "it was gone"}})
 	for range 3 {
 		d.commit(5000, random)
 		f.Show(d.state())

@@ -196,8 +196,8 @@ func (s *Snapshot) phase() string {
 func (s *Snapshot) warnings() []report.PageNote {
 	n := &report.Notes{}
 	for _, f := range s.Faults {
-		if Active(f) {
-			n.Warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
+		if f.Active() {
+			n.Warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.At.Seconds())
 		}
 	}
 	if !s.driving() {

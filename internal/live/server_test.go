@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/stats"
@@ -295,7 +296,7 @@ func TestManyReaders(t *testing.T) {
 	for i := range 20 {
 		d.commit(100, random)
 		feed.Show(d.state())
-		feed.Fault(report.Fault{Injection: report.Injection{Number: 10 + i, Fault: "kill", Target: "n0"}})
+		feed.Fault(fault.Record{Injection: fault.Injection{Number: 10 + i, Fault: "kill", Target: "n0"}})
 	}
 	feed.Begin("check")
 	readers.Wait()

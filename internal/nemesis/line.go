@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // line carries out one line of the script, one injection after the other.
@@ -26,8 +27,8 @@ func (l *line) run(ctx context.Context) {
 		if !ok {
 			return
 		}
-		record := Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)}
-		if late := time.Duration(l.clock()) - due; k > 0 && late > l.late {
+		record := fault.Injection{Line: l.number, Fault: effect.String(), Scheduled: fault.Seconds(due), At: fault.Seconds(due)}
+		if late := l.clock() - due; k > 0 && late > l.late {
 			l.end(record, skipError(fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond)))))
 			continue
 		}
@@ -52,14 +53,14 @@ func (l *line) missed(ctx context.Context, k int) {
 		if !ok || due+l.late >= l.length {
 			return
 		}
-		l.end(Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)},
+		l.end(fault.Injection{Line: l.number, Fault: effect.String(), Scheduled: fault.Seconds(due), At: fault.Seconds(due)},
 			skipError("the one before it was not over when the load phase ended"))
 	}
 }
 
 // injectWhenDue injects one effect when it is due and heals it when its time has come.
 // It returns false when the load phase has ended.
-func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rng *rand.Rand) bool {
+func (l *line) injectWhenDue(ctx context.Context, e effect, record fault.Injection, rng *rand.Rand) bool {
 	due := time.Duration(record.Scheduled)
 	if !l.sleep(ctx, due-askAhead) {
 		return false
@@ -89,13 +90,13 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 // askLeader asks who leads until the injection is due, and then once more. Where that
 // last answer does not come in time it is the node that led before, and the age of that
 // knowledge. Where a leader is needed it waits for the first answer.
-func (l *line) askLeader(ctx context.Context, record *Injection, needed bool) (situation, error) {
+func (l *line) askLeader(ctx context.Context, record *fault.Injection, needed bool) (situation, error) {
 	c, due := situation{leader: -1, drive: ctx}, time.Duration(record.Scheduled)
 	if !l.state.leads {
 		l.sleep(ctx, due)
 		return c, nil
 	}
-	var known int64
+	var known time.Duration
 	ask := func(limit time.Duration) bool {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -111,13 +112,13 @@ func (l *line) askLeader(ctx context.Context, record *Injection, needed bool) (s
 		if needed && c.leader < 0 {
 			end += awaitLeader
 		}
-		return end - time.Duration(l.clock())
+		return end - l.clock()
 	}
 	for ctx.Err() == nil && left() > 0 {
 		ask(left())
 		_ = cluster.Sleep(ctx, min(askEvery, left())) // the loop sees the end
 	}
-	late := time.Duration(l.clock()) - due
+	late := l.clock() - due
 	switch {
 	case late < 0:
 	case c.leader >= 0:
@@ -125,7 +126,7 @@ func (l *line) askLeader(ctx context.Context, record *Injection, needed bool) (s
 			record.Late = "it waited until a node led"
 		}
 		if !ask(askAgain) {
-			c.age = time.Duration(l.clock() - known)
+			c.age = l.clock() - known
 		}
 	case needed && ctx.Err() != nil:
 		return c, errors.New("no node led when it was due, and none did until the drive ended")
@@ -137,7 +138,7 @@ func (l *line) askLeader(ctx context.Context, record *Injection, needed bool) (s
 
 // open plans the injection and adds it to the state; it returns nil without an
 // error when the drive has ended.
-func (l *line) open(e effect, record Injection, c situation) (*injection, error) {
+func (l *line) open(e effect, record fault.Injection, c situation) (*injection, error) {
 	s := l.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +154,7 @@ func (l *line) open(e effect, record Injection, c situation) (*injection, error)
 		return nil, err
 	}
 	record.Target = i.target
-	record.Injected = l.clock()
+	record.At = fault.Seconds(l.clock())
 	i.record, i.settled = record, make(chan struct{})
 	s.injections = append(s.injections, i)
 	return i, nil
@@ -166,17 +167,17 @@ func (l *line) inject(i *injection) {
 	defer cancel()
 	var err error
 	if i.effect, err = i.inject(ctx); err != nil {
-		i.record.Err = err.Error()
+		i.record.Error = err.Error()
 		return
 	}
 	i.record.Verified = i.effect.Seen
-	i.record.InEffect = l.clock()
+	i.record.InEffect = l.now()
 }
 
 // close heals the injection when its time has come, or leaves it to the end of the
 // load phase; then it returns false.
 func (l *line) close(ctx context.Context, i *injection, h healing) bool {
-	failed := i.record.Err != ""
+	failed := i.record.Error != ""
 	lasts := l.fault.when.lasts
 	if h == healAlways {
 		lasts = l.fault.when.duration()
@@ -195,7 +196,7 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 		}
 		return ctx.Err() == nil
 	}
-	end := time.Duration(i.record.Injected) + lasts
+	end := time.Duration(i.record.At) + lasts
 	close(i.settled)
 	// Between the end of the sleep and the heal the load phase may end: then whoever
 	// comes first heals.
@@ -208,15 +209,15 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 
 // sleep waits until a time of the run's clock; false: ctx ended first.
 func (l *line) sleep(ctx context.Context, until time.Duration) bool {
-	return cluster.Sleep(ctx, until-time.Duration(l.clock())) == nil && ctx.Err() == nil
+	return cluster.Sleep(ctx, until-l.clock()) == nil && ctx.Err() == nil
 }
 
 // end reports an injection that was not made: left out, or failed.
-func (l *line) end(record Injection, why error) {
+func (l *line) end(record fault.Injection, why error) {
 	if skip, ok := errors.AsType[skipError](why); ok {
 		record.Skipped = skip.Error()
 	} else {
-		record.Err = why.Error()
+		record.Error = why.Error()
 	}
 	record.Over = true
 	l.reported = true
@@ -225,9 +226,9 @@ func (l *line) end(record Injection, why error) {
 
 // unreached reports a line that the load phase left no time for: what the script
 // asked for was never done.
-func (l *line) unreached(record Injection) {
+func (l *line) unreached(record fault.Injection) {
 	if !l.reported {
 		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
-			short(time.Duration(l.clock()).Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
+			short(l.clock().Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
 	}
 }

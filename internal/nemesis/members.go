@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // moveWithin bounds the wait for the cluster to name its new leader.
@@ -42,7 +43,7 @@ func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 
 // add lets a node join and sees that it belongs to the cluster and runs. The number is
 // -1 if none was added.
-func (s *state) add(ctx context.Context, r *Injection) (number int, seen string, err error) {
+func (s *state) add(ctx context.Context, r *fault.Injection) (number int, seen string, err error) {
 	number, err = s.cluster.(cluster.Resizer).Add(ctx)
 	if err != nil {
 		return -1, "", err
@@ -61,7 +62,7 @@ func (s *state) add(ctx context.Context, r *Injection) (number int, seen string,
 }
 
 // remove takes a node out and sees that it does not belong to the cluster any more.
-func (s *state) remove(ctx context.Context, r *Injection, number int) (seen string, err error) {
+func (s *state) remove(ctx context.Context, r *fault.Injection, number int) (seen string, err error) {
 	if err := s.cluster.(cluster.Resizer).Remove(ctx, number); err != nil {
 		return "", err
 	}

@@ -44,6 +44,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // Nemesis carries out a script on a cluster, once.
@@ -53,11 +54,11 @@ type Nemesis struct {
 	seed   uint64
 	late   time.Duration // lateLimit
 
-	clock  func() int64
+	clock  func() time.Duration
 	ended  chan struct{} // closed when the load phase has ended
 	length time.Duration // of the load phase, once it is over
 	notes  sync.Mutex    // held while note runs
-	note   func(Injection)
+	note   func(fault.Injection)
 	noted  int // injections, each of which is noted twice at most
 }
 
@@ -121,15 +122,15 @@ func (s *state) learnLeads(needed bool) error {
 }
 
 // Run carries out the script until ctx ends, then heals all that is not healed,
-// and returns. clock is nanoseconds since the run's start, on a monotonic clock.
+// and returns. clock returns the time since the start of the run.
 // note gets each injection twice, by one goroutine at a time: when it is in
 // effect, and when it is over; one that was left out or that failed before it
 // began only once. Run is called once.
-func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injection)) {
+func (n *Nemesis) Run(ctx context.Context, clock func() time.Duration, note func(fault.Injection)) {
 	n.clock, n.note, n.ended = clock, note, make(chan struct{})
 	if n.script.NeedsLayer() {
 		if err := n.state.syncDisks(); err != nil {
-			n.report(&Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
+			n.report(&fault.Injection{Fault: "prepare the disks", Scheduled: fault.Seconds(clock()), Error: err.Error(), Over: true})
 		}
 	}
 	var lines sync.WaitGroup
@@ -138,7 +139,7 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 		lines.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()
-	n.length = time.Duration(clock())
+	n.length = clock()
 	close(n.ended)
 	n.finish()
 	lines.Wait()
@@ -158,16 +159,18 @@ func (s *state) syncDisks() error {
 	return nil
 }
 
-// Heal waits until the database says that it is whole again. It is called after
-// Run.
-func (n *Nemesis) Heal(ctx context.Context) error {
+// Whole waits until the database says that it is whole again. It is called after Run.
+func (n *Nemesis) Whole(ctx context.Context) error {
 	if err := n.state.cluster.WaitHealthy(ctx); err != nil {
 		return fmt.Errorf("wait until the cluster is whole after the last heal: %w", err)
 	}
 	return nil
 }
 
-func (n *Nemesis) report(i *Injection) {
+// now returns the time since the start of the run.
+func (n *Nemesis) now() *fault.Seconds { return new(fault.Seconds(n.clock())) }
+
+func (n *Nemesis) report(i *fault.Injection) {
 	n.notes.Lock()
 	defer n.notes.Unlock()
 	if i.Number == 0 {
@@ -209,17 +212,17 @@ func (n *Nemesis) heal(i *injection) {
 	ctx, cancel := context.WithTimeout(context.Background(), healLimit)
 	defer cancel()
 	r := &i.record
-	r.Healing = n.clock()
-	if i.effect.Still != nil && r.Err == "" {
+	r.Healing = n.now()
+	if i.effect.Still != nil && r.Error == "" {
 		if err := i.effect.Still(ctx); err != nil {
-			r.Err = err.Error()
+			r.Error = err.Error()
 		}
 	}
 	seen, err := i.effect.Heal(ctx)
 	if err != nil {
-		r.HealErr = err.Error()
+		r.HealError = err.Error()
 	} else {
-		r.Healed = n.clock()
+		r.Healed = n.now()
 		r.Verified = join(r.Verified, seen)
 	}
 	n.over(i, err == nil)
@@ -237,6 +240,13 @@ func (n *Nemesis) over(i *injection, healed bool) {
 	if healed {
 		n.state.drop(i)
 	}
-	i.record.Over = true
-	n.report(&i.record)
+	r := &i.record
+	switch {
+	case r.Failed():
+		r.Healed = nil
+	case r.Healed == nil:
+		r.Healed = r.InEffect
+	}
+	r.Over = true
+	n.report(r)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // shopVariable makes the test binary a server instead of running tests: the
@@ -293,15 +294,14 @@ func TestReal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	began := time.Now()
-	var over []Injection
-	n.Run(ctx, func() int64 { return int64(time.Since(began)) }, func(i Injection) {
+	var over []fault.Injection
+	n.Run(ctx, func() time.Duration { return time.Since(began) }, func(i fault.Injection) {
 		if !i.Over {
 			checkReal(t, s, i)
 			return
 		}
 		well(t, i)
-		t.Logf("%s: %s: %d µs late, seen after %d ms, healed in %d ms: %s", i.Fault, i.Target, (i.Injected-i.Scheduled)/1e3,
-			(i.InEffect-i.Injected)/1e6, (i.Healed-i.Healing)/1e6, i.Verified)
+		t.Logf("%s: %s: %d µs late, seen after %d ms: %s", i.Fault, i.Target, (i.At-i.Scheduled)/1e3, (*i.InEffect-i.At)/1e6, i.Verified)
 		s.look(t, i.Fault+", which is over", nobody)
 		if strings.HasPrefix(i.Fault, replace) {
 			for _, n := range s.list() {
@@ -317,13 +317,13 @@ func TestReal(t *testing.T) {
 	if len(over) < len(faults)+len(links) {
 		t.Errorf("%d of %d faults had their turn", len(over), len(faults)+len(links))
 	}
-	if err := n.Heal(t.Context()); err != nil {
+	if err := n.Whole(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 // checkReal looks from outside whether a fault is in effect.
-func checkReal(t *testing.T, s *shops, i Injection) {
+func checkReal(t *testing.T, s *shops, i fault.Injection) {
 	t.Helper()
 	switch word, _, _ := strings.Cut(i.Fault, " "); {
 	case word == kill, word == stop, word == pause, strings.HasPrefix(i.Fault, "partition client"):
@@ -353,7 +353,7 @@ func TestRealEnd(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	effective, over := 0, 0
-	n.Run(ctx, func() int64 { return int64(time.Since(began)) }, func(i Injection) {
+	n.Run(ctx, func() time.Duration { return time.Since(began) }, func(i fault.Injection) {
 		if i.Over {
 			well(t, i)
 			over++
@@ -364,7 +364,7 @@ func TestRealEnd(t *testing.T) {
 	if over != len(lines) {
 		t.Errorf("%d of %d injections are over", over, len(lines))
 	}
-	if err := n.Heal(t.Context()); err != nil {
+	if err := n.Whole(t.Context()); err != nil {
 		t.Error(err)
 	}
 	s.look(t, "after the heal", nobody)

@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // TestDue: what the seed fixes is known before anything runs.
@@ -75,14 +77,14 @@ func TestTimes(t *testing.T) {
 				}
 				for k, i := range over {
 					well(t, i)
-					near(t, "scheduled", i.Scheduled, c.inject[k], 0)
-					near(t, "injected", i.Injected, c.inject[k], 0)
-					near(t, "healed", i.Healed, c.heal[k], 20*time.Millisecond)
-					if (i.Healed == 0) != (i.Healing == 0) {
-						t.Errorf("healing at %d, healed at %d", i.Healing, i.Healed)
+					near(t, "scheduled", &i.Scheduled, c.inject[k], 0)
+					near(t, "injected", &i.At, c.inject[k], 0)
+					near(t, "healed", i.Healed, cmp.Or(c.heal[k], c.inject[k]), 20*time.Millisecond)
+					if (i.Healing == nil) != (c.heal[k] == 0) {
+						t.Errorf("healing at %v, want %v", i.Healing, c.heal[k])
 					}
 				}
-				if err := cluster.nemesis(1).Heal(t.Context()); err != nil {
+				if err := cluster.nemesis(1).Whole(t.Context()); err != nil {
 					t.Errorf("the cluster is not whole afterwards: %v", err)
 				}
 			})
@@ -152,7 +154,7 @@ func TestUnreached(t *testing.T) {
 		for _, i := range over {
 			if i.Line == 3 {
 				well(t, i)
-			} else if !i.Failed() || !strings.Contains(i.Err, "the drive ended at 10s, before its time") || i.Injected != 0 {
+			} else if !i.Failed() || !strings.Contains(i.Error, "the drive ended at 10s, before its time") || i.Target != "" {
 				t.Errorf("what was never due: %+v", i)
 			}
 		}
@@ -171,7 +173,7 @@ func TestSlowLeader(t *testing.T) {
 			c.asking = asking
 			i := c.drive(60*time.Second, 1, "kill leader at 10s for 5s")[0]
 			well(t, i)
-			near(t, fmt.Sprintf("injected when a question takes %v", asking), i.Injected, 10*time.Second+late, 0)
+			near(t, fmt.Sprintf("injected when a question takes %v", asking), &i.At, 10*time.Second+late, 0)
 			near(t, "healed", i.Healed, 15*time.Second+late, 20*time.Millisecond)
 			if reported := strings.Contains(i.Late, "until a node led"); reported != (late > time.Second) {
 				t.Errorf("%v late, which is reported as %q", late, i.Late)
@@ -185,7 +187,7 @@ func TestSlowLeader(t *testing.T) {
 		n := c.nemesis(1, "kill leader at 10s for 5s", "pause n1 at 10s for 1s")
 		c.asking = time.Hour
 		over := c.continued(n, time.Minute)
-		if len(over) != 2 || over[0].Line != 2 || !strings.Contains(over[1].Err, "no node led when it was due") {
+		if len(over) != 2 || over[0].Line != 2 || !strings.Contains(over[1].Error, "no node led when it was due") {
 			t.Errorf("without a leader: %+v", over)
 		}
 		well(t, over[0]) // which waits for no leader
@@ -207,7 +209,7 @@ func TestMovedLeader(t *testing.T) {
 // plan is what a script does by a seed, as text.
 func (c *standIns) plan(seed uint64, lines ...string) string {
 	over := c.drive(599*time.Second, seed, lines...)
-	slices.SortFunc(over, func(a, b Injection) int { return int(a.Scheduled - b.Scheduled) })
+	slices.SortFunc(over, func(a, b fault.Injection) int { return int(a.Scheduled - b.Scheduled) })
 	text := ""
 	for _, i := range over {
 		text += fmt.Sprintf("%d %v %s: %s%s\n", i.Line, time.Duration(i.Scheduled), i.Fault, i.Target, i.Skipped)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/fault"
 )
 
 // standIn is a node that only remembers what was done to it.
@@ -258,12 +259,12 @@ func (c *standIns) effect(heal string) (cluster.Effect, error) {
 }
 
 // begin starts the clock of a run.
-func (c *standIns) begin() (clock func() int64) {
+func (c *standIns) begin() (clock func() time.Duration) {
 	began := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.began = began
-	return func() int64 { return int64(time.Since(began)) }
+	return func() time.Duration { return time.Since(began) }
 }
 
 // nemesis makes the nemesis of a cluster of stand-ins.
@@ -278,16 +279,16 @@ func (c *standIns) nemesis(seed uint64, lines ...string) *Nemesis {
 
 // drive runs a script for so long on a fake clock and returns what it noted of
 // injections that are over, in that order.
-func (c *standIns) drive(duration time.Duration, seed uint64, lines ...string) (over []Injection) {
+func (c *standIns) drive(duration time.Duration, seed uint64, lines ...string) (over []fault.Injection) {
 	c.t.Helper()
 	n := c.nemesis(seed, lines...)
 	clock := c.begin()
 	ctx, cancel := context.WithTimeout(c.t.Context(), duration)
 	defer cancel()
 	begun := map[string]bool{}
-	n.Run(ctx, clock, func(i Injection) {
+	n.Run(ctx, clock, func(i fault.Injection) {
 		id := fmt.Sprint(i.Line, i.Scheduled)
-		if !i.Over && (begun[id] || i.InEffect == 0 || i.Healing != 0) {
+		if !i.Over && (begun[id] || i.InEffect == nil || i.Healing != nil) {
 			c.t.Errorf("noted before it is over: %+v", i)
 		}
 		begun[id] = true
@@ -305,27 +306,31 @@ func bubble(t *testing.T, count int, test func(t *testing.T, c *standIns)) {
 }
 
 // near reports whether a time of an injection is at most so much after another.
-func near(t *testing.T, what string, got int64, want, slack time.Duration) {
+func near(t *testing.T, what string, got *fault.Seconds, want, slack time.Duration) {
 	t.Helper()
-	if d := time.Duration(got) - want; d < 0 || d > slack {
-		t.Errorf("%s: at %v, want %v", what, time.Duration(got), want)
+	at := time.Duration(0)
+	if got != nil {
+		at = time.Duration(*got)
+	}
+	if d := at - want; d < 0 || d > slack {
+		t.Errorf("%s: at %v, want %v", what, at, want)
 	}
 }
 
 // well holds that an injection succeeded in all.
-func well(t *testing.T, i Injection) {
+func well(t *testing.T, i fault.Injection) {
 	t.Helper()
-	if i.Failed() || i.Skipped != "" || i.Verified == "" || i.Target == "" || i.Injected == 0 || i.InEffect < i.Injected {
+	if i.Failed() || i.Skipped != "" || i.Verified == "" || i.Target == "" || i.At == 0 || i.InEffect == nil || *i.InEffect < i.At {
 		t.Errorf("not injected and healed: %+v", i)
 	}
 }
 
 // continued runs a nemesis for so long and returns the injections that are over.
-func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []Injection) {
+func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []fault.Injection) {
 	clock := c.begin()
 	ctx, cancel := context.WithTimeout(c.t.Context(), duration)
 	defer cancel()
-	n.Run(ctx, clock, func(i Injection) {
+	n.Run(ctx, clock, func(i fault.Injection) {
 		if i.Over {
 			over = append(over, i)
 		}

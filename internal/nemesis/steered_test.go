@@ -127,17 +127,17 @@ func TestClocksAndDisks(t *testing.T) {
 					t.Fatalf("%d injections, want 1: %+v", len(over), over)
 				}
 				i := over[0]
-				if !strings.Contains(i.Err, c.err) || (c.err == "") != (i.Err == "") ||
-					!strings.Contains(i.HealErr, c.heal) || (c.heal == "") != (i.HealErr == "") || !strings.Contains(i.Verified, c.how) {
+				if !strings.Contains(i.Error, c.err) || (c.err == "") != (i.Error == "") ||
+					!strings.Contains(i.HealError, c.heal) || (c.heal == "") != (i.HealError == "") || !strings.Contains(i.Verified, c.how) {
 					t.Errorf("%+v, want %q, %q, %q in it", i, c.err, c.heal, c.how)
 				}
-				if (i.Healed == 0) != (c.heal != "") {
-					t.Errorf("healed at %d: %+v", i.Healed, i)
+				if (i.Healed == nil) != i.Failed() {
+					t.Errorf("healed: %+v", i)
 				}
 				if log := strings.Join(plain.log, "|"); log != c.log {
 					t.Errorf("%s did %q, want %q", c.line, log, c.log)
 				}
-				if err := n.Heal(t.Context()); err != nil {
+				if err := n.Whole(t.Context()); err != nil {
 					t.Errorf("the cluster afterwards: %v", err)
 				}
 			})

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"stroppy/internal/fault"
 )
 
 // Objective is a limit that the run was given on what was measured, and whether it was kept.
@@ -342,6 +344,9 @@ func fieldOf(t reflect.Type, key string) ([]int, bool) {
 // values follows keys through a result: what they lead to, of a list the values of all its
 // elements, and how many of them are not known.
 func values(v reflect.Value, path []string) (found []float64, missing int) {
+	if span, ok := v.Interface().(fault.Seconds); ok {
+		return []float64{span.Seconds()}, 0
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"stroppy/internal/fault"
 )
 
 // TestThresholds tries limits against one result, and texts that are no thresholds.
@@ -13,7 +15,7 @@ func TestThresholds(t *testing.T) {
 	d.Outcomes = map[string]*Latency{"all": {P99: 80, Max: 90}}
 	d.DueAtLeast = []string{"p99"}
 	r.Client = &Client{MaxRSSBytes: number(int64(300 << 20))}
-	r.Faults = []Fault{{OutageSeconds: number(0.8)}, {OutageSeconds: number(2.5)}}
+	r.Faults = []fault.Record{{Outage: new(fault.Round(0.8))}, {Outage: new(fault.Round(2.5))}}
 	for text, want := range map[string]string{
 		"p99<50ms": ObjectiveMet, "p99 < 9.75": ObjectiveMissed, "p99<=9.75ms": ObjectiveMet, "p(99)<0.01s": ObjectiveMet, "p99.9>1s": ObjectiveMissed,
 		"latency_ms.p50<1101us": ObjectiveMet, "drive.latency_ms.max>=1s": ObjectiveMet,
@@ -34,7 +36,7 @@ func TestThresholds(t *testing.T) {
 			t.Errorf("%s: %+v, and not %s", text, o, want)
 		}
 	}
-	r.Faults = append(r.Faults, Fault{})
+	r.Faults = append(r.Faults, fault.Record{})
 	for text, want := range map[string]string{"outage<3s": ObjectiveUnknown, "outage<2s": ObjectiveMissed} {
 		list, err := ParseThresholds("\n" + text + "\n")
 		if err != nil || list[0].Judge(r).Status != want {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/stats"
 )
 
@@ -125,7 +126,7 @@ var pages = sync.OnceValue(func() map[string]Input {
 	hostile.Drive.Errors[0].Example, hostile.Checks[0].Detail = evil, evil
 	hostile.Checks[0].Witness = []string{evil}
 	hostile.Settings = append(hostile.Settings, Setting{evil, evil})
-	hostile.Faults = []Fault{{Injection: Injection{Number: 1, Fault: evil, Target: evil, AtSeconds: 1, HealedSeconds: number(2.0)}, OutageSeconds: number(1.0)}}
+	hostile.Faults = []fault.Record{{Injection: fault.Injection{Number: 1, Fault: evil, Target: evil, At: fault.Round(1), Healed: new(fault.Round(2.0))}, Outage: new(fault.Round(1.0))}}
 	return map[string]Input{
 		"empty":   {Result: cases()["empty"]},
 		"nothing": {Result: cases()["nothing"]},
@@ -312,15 +313,16 @@ func TestPartialSecond(t *testing.T) {
 func TestBands(t *testing.T) {
 	r := cases()["valid"]
 	r.Drive.WarmupSeconds, r.Drive.Seconds = 0, 60
-	r.Faults = []Fault{
-		{Injection: Injection{Number: 1, Fault: "kill leader", AtSeconds: 10, HealingSeconds: number(15.0), HealedSeconds: number(19.0)}, RecoveredSeconds: number(1.5)},
-		{Injection: Injection{Number: 2, Fault: "pause n1", AtSeconds: 30, HealedSeconds: number(35.0)}, RecoveredSeconds: number(0.0)},
-		{Injection: Injection{Number: 3, Fault: "kill n1", AtSeconds: 50}},
-		{Injection: Injection{Number: 4, Fault: "kill n2", AtSeconds: 55, Skipped: "as the script allows"}},
+	r.Faults = []fault.Record{
+		{Injection: fault.Injection{Number: 1, Fault: "kill leader", At: fault.Round(10), Healing: new(fault.Round(15.0)), Healed: new(fault.Round(19.0))}, Recovered: new(fault.Round(1.5))},
+		{Injection: fault.Injection{Number: 2, Fault: "pause n1", At: fault.Round(30), Healed: new(fault.Round(35.0))}, Recovered: new(fault.Round(0.0))},
+		{Injection: fault.Injection{Number: 3, Fault: "kill n1", At: fault.Round(50)}},
+		{Injection: fault.Injection{Number: 4, Fault: "kill n2", At: fault.Round(55), Skipped: "as the script allows"}},
 	}
 	r.ClusterEvents = []Event{{AtSeconds: 10.5, Text: "n0, which leads, is lost"}, {AtSeconds: 11.25, Text: "n1 leads", Leader: "n1"}, {AtSeconds: 70, Leader: "n0"}}
 	c := NewPageData(Input{Result: r, Seconds: synthetic(60, 1000, 10, 1)}).Timeline
-	want := []Band{{1, "kill leader", 10, 15, number(19.0), number(11.5)}, {2, "pause n1", 30, 35, number(35.0), nil}, {3, "kill n1", 50, 60, nil, nil}}
+	at := func(s float64) *fault.Seconds { return new(fault.Round(s)) }
+	want := []Band{{1, "kill leader", *at(10), *at(15), at(19), at(11.5)}, {2, "pause n1", *at(30), *at(35), at(35), nil}, {3, "kill n1", *at(50), *at(60), nil, nil}}
 	if got, _ := json.Marshal(c.Bands); string(got) != string(must(json.Marshal(want))) {
 		t.Errorf("bands %s", got)
 	}

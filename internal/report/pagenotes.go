@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/stats"
 )
 
@@ -40,7 +41,7 @@ func notes(r *Result, live bool) []PageNote {
 	}
 	for _, f := range r.Faults {
 		for _, trouble := range labelled("not injected: ", f.Error, "not healed: ", f.HealError) {
-			n.Warn("The fault %s at %s was %s", f.Fault, seconds(f.AtSeconds), withPeriod(trouble))
+			n.Warn("The fault %s at %s was %s", f.Fault, spanText(f.At), withPeriod(trouble))
 		}
 	}
 	for _, e := range r.ClusterEvents {
@@ -211,20 +212,20 @@ func latencyFigure(d *Drive) PageFigure {
 }
 
 // outageFigure is the worst outage by a fault, where one was measured.
-func outageFigure(faults []Fault) []PageFigure {
-	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.OutageSeconds == nil })
+func outageFigure(faults []fault.Record) []PageFigure {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f fault.Record) bool { return f.Outage == nil })
 	if len(faults) == 0 {
 		return nil
 	}
-	worst := slices.MaxFunc(faults, func(a, b Fault) int { return cmp.Compare(*a.OutageSeconds, *b.OutageSeconds) })
+	worst := slices.MaxFunc(faults, func(a, b fault.Record) int { return cmp.Compare(*a.Outage, *b.Outage) })
 	back := "throughput not back before the next fault or the end"
 	switch {
 	case worst.Uncompared != "":
 		back = "when throughput was back is not known"
-	case worst.RecoveredSeconds != nil && *worst.RecoveredSeconds == 0:
+	case worst.Recovered != nil && *worst.Recovered == 0:
 		back = "throughput did not fall"
-	case worst.RecoveredSeconds != nil:
-		back = "throughput back after " + seconds(*worst.RecoveredSeconds)
+	case worst.Recovered != nil:
+		back = "throughput back after " + spanText(*worst.Recovered)
 	}
-	return []PageFigure{Figure("Worst outage", outageText(*worst.OutageSeconds), "", worst.Fault+" at "+seconds(worst.AtSeconds), back)}
+	return []PageFigure{Figure("Worst outage", outageText(*worst.Outage), "", worst.Fault+" at "+spanText(worst.At), back)}
 }

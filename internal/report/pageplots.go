@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/stats"
 )
 
@@ -175,13 +176,13 @@ func pageAround(in Input) *PageAround {
 		return nil
 	}
 	p := &PageAround{Step: stats.FineStep.Seconds(), Faults: []AroundFault{}}
-	var drawn []Fault
+	var drawn []fault.Record
 	for _, f := range in.Result.Faults {
-		if f.OutageSeconds != nil {
+		if f.Outage != nil {
 			drawn = append(drawn, f)
 		}
 	}
-	worstFirst := func(a, b Fault) int { return cmp.Compare(*b.OutageSeconds, *a.OutageSeconds) }
+	worstFirst := func(a, b fault.Record) int { return cmp.Compare(*b.Outage, *a.Outage) }
 	slices.SortStableFunc(drawn, worstFirst)
 	steps := 0
 	for i := range drawn {
@@ -206,26 +207,25 @@ func pageAround(in Input) *PageAround {
 
 // aroundFault takes the steps around one fault: from some seconds before it to some seconds
 // after its heal and the end of its effects.
-func aroundFault(f *Fault, rows []AroundRow) (a AroundFault, ok bool) {
-	second := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	from, over := second(f.AtSeconds)-aroundBefore, f.AtSeconds
-	for _, t := range []*float64{f.HealedSeconds, f.OutageAtSeconds} {
+func aroundFault(f *fault.Record, rows []AroundRow) (a AroundFault, ok bool) {
+	at, over := time.Duration(f.At), f.At
+	for _, t := range []*fault.Seconds{f.Healed, f.OutageAt} {
 		if t != nil {
 			over = max(over, *t)
 		}
 	}
-	if f.RecoveredSeconds != nil {
-		over = max(over, f.AtSeconds+*f.RecoveredSeconds)
+	if f.Recovered != nil {
+		over = max(over, f.At+*f.Recovered)
 	}
-	if f.OutageAtSeconds != nil {
-		over = max(over, *f.OutageAtSeconds+*f.OutageSeconds)
+	if f.OutageAt != nil {
+		over = max(over, *f.OutageAt+*f.Outage)
 	}
-	to := second(over) + aroundBefore
+	to := time.Duration(over) + aroundBefore
 	a = AroundFault{Number: f.Number, Label: f.Fault, Committed: []num{}}
-	if most := second(f.AtSeconds) + aroundLongest; to > most {
+	if most := at + aroundLongest; to > most {
 		to, a.Cut = most, true
 	}
-	first, _ := slices.BinarySearchFunc(rows, from, func(r AroundRow, t time.Duration) int { return cmp.Compare(r.At, t) })
+	first, _ := slices.BinarySearchFunc(rows, at-aroundBefore, func(r AroundRow, t time.Duration) int { return cmp.Compare(r.At, t) })
 	for i := first; i < len(rows) && rows[i].At < to; i++ {
 		if i > first && rows[i].At > rows[i-1].At+stats.FineStep*3/2 { // the next stretch
 			break

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"stroppy/internal/fault"
 )
 
 // latencyTables are the percentiles, from each of the clocks and by outcome. Of a run that goes
@@ -128,21 +130,21 @@ func faultTables(r *Result, live bool) []PageTable {
 	return []PageTable{t}
 }
 
-func faultRow(f Fault, live bool) PageRow {
-	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
-	below := labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified,
+func faultRow(f fault.Record, live bool) PageRow {
+	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.At.Seconds())}
+	below := labelled("", f.Target, "", lateText(&f), "seen: ", f.Verified,
 		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
 	if f.Unknown > 0 {
-		below = append(below, f.doubtText())
+		below = append(below, doubtText(&f))
 	}
 	if f.OutageCluster != nil && f.OutageClient != nil {
 		until := "took writes"
 		if f.OutageNamed {
 			until = "took writes and was named as the primary"
 		}
-		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s %s, then the clients' %s", seconds(*f.OutageCluster), f.OutageLeader, until, seconds(*f.OutageClient)))
+		below = append(below, fmt.Sprintf("outage: the cluster's %s until %s %s, then the clients' %s", spanText(*f.OutageCluster), f.OutageLeader, until, spanText(*f.OutageClient)))
 	}
-	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
+	if f.Error != "" && f.Outage == nil || f.Skipped != "" {
 		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 11)...), Below: below}
 	}
 	missing := NotKnown
@@ -151,25 +153,25 @@ func faultRow(f Fault, live bool) PageRow {
 	}
 	healed, back := missing, missing
 	switch {
-	case f.HealedSeconds != nil:
-		healed = atText(*f.HealedSeconds)
+	case f.Healed != nil:
+		healed = atText(f.Healed.Seconds())
 	case f.HealError != "":
 		healed = "no"
 	}
-	if f.OutageSeconds != nil {
-		back = f.backText()
+	if f.Outage != nil {
+		back = backText(&f)
 	}
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, textOr(missing, f.OutageSeconds, outageText), back,
+	return PageRow{Below: below, Cells: append(lead, healed, textOr(missing, f.Outage, outageText), back,
 		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
-		textOr(none, f.P99Before, LatencyText), f.duringText(), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
+		textOr(none, f.P99Before, LatencyText), duringText(&f), textOr(none, f.SilentDuring, silentShare), textOr(none, f.P99After, LatencyText), Group(f.Unknown))}
 }
 
 // duringText is the latency during a fault. It does not stand without the share of the time in which
 // nothing committed, which is what a closed loop leaves out of it.
-func (f *Fault) duringText() string {
+func duringText(f *fault.Record) string {
 	if f.SilentDuring == nil {
 		return none
 	}
@@ -184,7 +186,7 @@ func silentShare(share float64) string {
 }
 
 // doubtText says what look-ups during the run found of the transactions in doubt.
-func (f *Fault) doubtText() string {
+func doubtText(f *fault.Record) string {
 	found := min(f.Unknown, f.FoundCommitted+f.FoundAborted)
 	if found == 0 {
 		return fmt.Sprintf("in doubt %s: none could be resolved during the run", Group(f.Unknown))
@@ -196,39 +198,41 @@ func (f *Fault) doubtText() string {
 	return text
 }
 
-func outageText(s float64) string {
+func outageText(s fault.Seconds) string {
 	if s == 0 {
 		return "none"
 	}
-	return seconds(s)
+	return spanText(s)
 }
 
 // backText says how long it took until the throughput was back.
-func (f *Fault) backText() string {
+func backText(f *fault.Record) string {
 	switch {
-	case f.RecoveredSeconds == nil && f.Uncompared != "":
+	case f.Recovered == nil && f.Uncompared != "":
 		return none
-	case f.RecoveredSeconds == nil:
+	case f.Recovered == nil:
 		return "never"
-	case *f.RecoveredSeconds == 0:
+	case *f.Recovered == 0:
 		return "no fall"
 	}
-	return seconds(*f.RecoveredSeconds)
+	return spanText(*f.Recovered)
 }
 
 // lateText says by how much a fault came later than scheduled; empty where it is
 // not worth a word.
-func (f *Fault) lateText() string {
-	late := f.AtSeconds - f.ScheduledSeconds
-	if f.ScheduledSeconds <= 0 || late < lateFrom || f.Skipped != "" { // without a time it was not injected, or the schedule is not known
+func lateText(f *fault.Record) string {
+	late := f.At - f.Scheduled
+	if f.Scheduled <= 0 || late < lateFrom || f.Skipped != "" { // without a time it was not injected, or the schedule is not known
 		return ""
 	}
-	text := fmt.Sprintf("late: it was due at %s and came %s after that", seconds(f.ScheduledSeconds), seconds(late))
+	text := fmt.Sprintf("late: it was due at %s and came %s after that", spanText(f.Scheduled), spanText(late))
 	if f.Late != "" {
 		text += "; " + f.Late
 	}
 	return text
 }
+
+func spanText(s fault.Seconds) string { return seconds(s.Seconds()) }
 
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 

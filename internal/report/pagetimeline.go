@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/stats"
 )
 
@@ -67,12 +68,12 @@ type PageLeader struct {
 
 // Band is the time of one fault.
 type Band struct {
-	Number int      `json:"number"`
-	Label  string   `json:"label"`
-	From   float64  `json:"from_s"`
-	To     float64  `json:"to_s"`     // when its heal was begun; the end where it never was
-	Healed *float64 `json:"healed_s"` // when its heal was done
-	Back   *float64 `json:"back_s"`   // when the throughput was back
+	Number int            `json:"number"`
+	Label  string         `json:"label"`
+	From   fault.Seconds  `json:"from_s"`
+	To     fault.Seconds  `json:"to_s"`     // when its heal was begun; the end where it never was
+	Healed *fault.Seconds `json:"healed_s"` // when its heal was done
+	Back   *fault.Seconds `json:"back_s"`   // when the throughput was back
 }
 
 // num is a number of a chart. It is written with four digits, and NaN as null.
@@ -249,17 +250,17 @@ func binned(column []num, width int) (mean, low, high []num) {
 }
 
 // bands are the times of the faults that were injected.
-func (c *PageTimeline) bands(faults []Fault) {
+func (c *PageTimeline) bands(faults []fault.Record) {
 	for _, f := range faults {
-		if f.Skipped != "" || f.Error != "" && f.OutageSeconds == nil {
+		if f.Skipped != "" || f.Error != "" && f.Outage == nil {
 			continue
 		}
-		b := Band{Number: f.Number, Label: f.Fault, From: f.AtSeconds, To: c.End, Healed: f.HealedSeconds}
-		if begun := cmp.Or(f.HealingSeconds, f.HealedSeconds); begun != nil {
+		b := Band{Number: f.Number, Label: f.Fault, From: f.At, To: fault.Round(c.End), Healed: f.Healed}
+		if begun := cmp.Or(f.Healing, f.Healed); begun != nil {
 			b.To = *begun
 		}
-		if f.RecoveredSeconds != nil && *f.RecoveredSeconds > 0 {
-			b.Back = new(f.AtSeconds + *f.RecoveredSeconds)
+		if f.Recovered != nil && *f.Recovered > 0 {
+			b.Back = new(f.At + *f.Recovered)
 		}
 		c.Bands = append(c.Bands, b)
 	}

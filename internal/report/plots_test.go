@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
@@ -27,9 +28,9 @@ func tenHours() Input {
 	in.Plots = breakdownOf(n, 3000, random)
 	for at := 120; at < n-60; at += 120 {
 		number := len(in.Result.Faults) + 1
-		f := Fault{
-			Injection:     Injection{Number: number, Line: 1, Fault: "kill leader", Target: "n0 (leader)", AtSeconds: float64(at), HealingSeconds: new(float64(at) + 10), HealedSeconds: new(float64(at) + 13), Verified: "n0 down; n0 up again"},
-			OutageSeconds: new(0.5 + random.Float64()/10), OutageAtSeconds: new(float64(at)), TPSBefore: new(3000.0), TPSDuring: new(2900.0), TPSAfter: new(3000.0), RecoveredSeconds: new(0.6), P99Before: new(9.0), P99During: new(500.0), P99After: new(9.0), Unknown: 8, FoundCommitted: 4, FoundAborted: 4,
+		f := fault.Record{
+			Injection: fault.Injection{Number: number, Line: 1, Fault: "kill leader", Target: "n0 (leader)", At: fault.Round(float64(at)), Healing: new(fault.Round(float64(at) + 10)), Healed: new(fault.Round(float64(at) + 13)), Verified: "n0 down; n0 up again"},
+			Outage:    new(fault.Round(0.5 + random.Float64()/10)), OutageAt: new(fault.Round(float64(at))), TPSBefore: new(3000.0), TPSDuring: new(2900.0), TPSAfter: new(3000.0), Recovered: new(fault.Round(0.6)), P99Before: new(9.0), P99During: new(500.0), P99After: new(9.0), Unknown: 8, FoundCommitted: 4, FoundAborted: 4,
 		}
 		in.Result.Faults = append(in.Result.Faults, f)
 		in.Result.ClusterEvents = append(in.Result.ClusterEvents, Event{AtSeconds: float64(at) + 0.45, Text: "n1 leads, 450ms after the loss of n0 was seen", Leader: "n1"})
@@ -108,7 +109,7 @@ func TestPageOfTenHours(t *testing.T) {
 			t.Fatalf("around fault %d: %v from %v", f.Number, f.Committed, f.From)
 		}
 	}
-	worst := slices.MaxFunc(in.Result.Faults, func(a, b Fault) int { return cmp.Compare(*a.OutageSeconds, *b.OutageSeconds) })
+	worst := slices.MaxFunc(in.Result.Faults, func(a, b fault.Record) int { return cmp.Compare(*a.Outage, *b.Outage) })
 	if a.Faults[a.First].Number != worst.Number {
 		t.Errorf("fault %d is shown first, want %d", a.Faults[a.First].Number, worst.Number)
 	}
@@ -123,7 +124,7 @@ func TestAroundIsBounded(t *testing.T) {
 	}
 	for i := range 150 {
 		at := float64(10 + 130*i)
-		in.Result.Faults = append(in.Result.Faults, Fault{Injection: Injection{Number: i + 1, AtSeconds: at, HealedSeconds: new(at + 10_000)}, OutageSeconds: new(float64(i))})
+		in.Result.Faults = append(in.Result.Faults, fault.Record{Injection: fault.Injection{Number: i + 1, At: fault.Round(at), Healed: new(fault.Round(at + 10_000))}, Outage: new(fault.Round(float64(i)))})
 	}
 	a := pageAround(in)
 	steps := 0

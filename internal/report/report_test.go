@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
 	checktext "stroppy/internal/check/text"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -29,7 +30,7 @@ func base(verdict, reason string) *Result {
 		Schema: Schema, Verdict: verdict, Reason: reason, Workload: "bank", Study: true,
 		Database: "PostgreSQL", DatabaseVersion: "15.13", Seed: 42, StartedAt: "2025-03-01T12:00:00Z",
 		Load:   &Load{Accounts: 10000, Seconds: number(0.081), RowsPerSecond: number(123456.7), Total: "1234567.89"},
-		Checks: []Check{}, Faults: []Fault{}, Settings: []Setting{{"fsync", "on"}, {"synchronous_commit", "on"}},
+		Checks: []Check{}, Faults: []fault.Record{}, Settings: []Setting{{"fsync", "on"}, {"synchronous_commit", "on"}},
 		DatabaseURL: "postgres://me:xxxxx@h1:5432,h2:5433/bank",
 		Claim:       &Claim{Isolation: "read committed", Level: "read-committed", Source: "PostgreSQL 15 manual, 13.2.1", Expect: "read-committed"},
 		Scenario:    []Setting{{"workload", "bank"}},
@@ -123,13 +124,13 @@ func cases() map[string]*Result {
 
 	hurt := driven(base("unknown", "The check faults could not be decided."))
 	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Why: fact.FaultTrouble{Fault: "pause random", AtSeconds: 40, State: fact.NotHealed, Error: "n2 did not answer within 2m0s"}}), speaker)
-	hurt.Faults = []Fault{
-		{Injection: Injection{Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4), Verified: "its 3 processes are gone; it answers again"}, OutageSeconds: number(0.843), OutageCluster: number(0.5), OutageClient: number(0.343), OutageLeader: "n0", RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0), P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4},
-		{Injection: Injection{Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive"}, OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0)},
-		{Injection: Injection{Number: 3, Fault: "pause random", Target: "n2 (follower)", AtSeconds: 40, HealError: "n2 did not answer within 2m0s"}, OutageSeconds: number(0.01), RecoveredSeconds: number(0.0), TPSBefore: number(1.0), TPSDuring: number(1.0)},
-		{Injection: Injection{Number: 4, Fault: "disk-full random", AtSeconds: 50, Error: "the node has no file system of ours under its data"}},
-		{Injection: Injection{Number: 5, Fault: "kill random", AtSeconds: 60, Skipped: "it would take away the majority"}},
-		{Injection: Injection{Number: 6, Fault: "pause n0", Target: "n0", ScheduledSeconds: 70, AtSeconds: 70.09, HealedSeconds: number(71.0), Verified: "3 processes stopped"}, OutageSeconds: number(0.0), LongestGap: number(0.06), NoiseSeconds: number(0.12), Uncompared: "there was no second without a fault and its effect before it"},
+	hurt.Faults = []fault.Record{
+		{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n1 (leader)", Scheduled: fault.Round(20), At: fault.Round(20.012), Healed: new(fault.Round(25.4)), Verified: "its 3 processes are gone; it answers again"}, Outage: new(fault.Round(0.843)), OutageCluster: new(fault.Round(0.5)), OutageClient: new(fault.Round(0.343)), OutageLeader: "n0", Recovered: new(fault.Round(1.72)), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0), P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4},
+		{Injection: fault.Injection{Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", Scheduled: fault.Round(29.4), At: fault.Round(30), Late: "it waited until a node led", Healed: new(fault.Round(35.0)), Verified: "packets do not arrive"}, Outage: new(fault.Round(12.5)), TPSBefore: number(12300.0), TPSDuring: number(0.0)},
+		{Injection: fault.Injection{Number: 3, Fault: "pause random", Target: "n2 (follower)", At: fault.Round(40), HealError: "n2 did not answer within 2m0s"}, Outage: new(fault.Round(0.01)), Recovered: new(fault.Round(0.0)), TPSBefore: number(1.0), TPSDuring: number(1.0)},
+		{Injection: fault.Injection{Number: 4, Fault: "disk-full random", At: fault.Round(50), Error: "the node has no file system of ours under its data"}},
+		{Injection: fault.Injection{Number: 5, Fault: "kill random", At: fault.Round(60), Skipped: "it would take away the majority"}},
+		{Injection: fault.Injection{Number: 6, Fault: "pause n0", Target: "n0", Scheduled: fault.Round(70), At: fault.Round(70.09), Healed: new(fault.Round(71.0)), Verified: "3 processes stopped"}, Outage: new(fault.Round(0.0)), LongestGap: new(fault.Round(0.06)), Noise: new(fault.Round(0.12)), Uncompared: "there was no second without a fault and its effect before it"},
 	}
 	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
 	hurt.ClusterEvents = []Event{{AtSeconds: 48.25, Text: "n2 does not stream from n1: Patroni does not heal that, so n2 was reinitialized", Repair: true}}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
@@ -39,13 +40,13 @@ type Result struct {
 	Identity *history.Identity `json:"identity"`
 	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of files of the directory
 
-	StartedAt      string  `json:"started_at"` // RFC 3339
-	Load           *Load   `json:"load"`
-	Drive          *Drive  `json:"drive"`
-	Checks         []Check `json:"checks"`
-	Faults         []Fault `json:"faults"`
-	FootprintBytes *int64  `json:"footprint_bytes"`
-	Client         *Client `json:"client"`
+	StartedAt      string         `json:"started_at"` // RFC 3339
+	Load           *Load          `json:"load"`
+	Drive          *Drive         `json:"drive"`
+	Checks         []Check        `json:"checks"`
+	Faults         []fault.Record `json:"faults"`
+	FootprintBytes *int64         `json:"footprint_bytes"`
+	Client         *Client        `json:"client"`
 
 	Host *Host `json:"host,omitempty"` // null where it was not sampled
 	// Warnings are what a reader must know before the figures.
@@ -333,56 +334,8 @@ type Check struct {
 	Broken []BrokenValue `json:"broken_values,omitempty"`
 }
 
-// Injection is one fault of the run's script as it was done, and a line of
-// faults.jsonl. Times are seconds since the run's start, null where it did not come
-// to that.
-type Injection struct {
-	Number           int      `json:"number"` // from 1
-	Line             int      `json:"line"`   // of the script, from 1; 0 is not known
-	Fault            string   `json:"fault"`
-	Target           string   `json:"target"` // the nodes that it came to
-	ScheduledSeconds float64  `json:"scheduled_s"`
-	AtSeconds        float64  `json:"at_s"`
-	InEffectSeconds  *float64 `json:"in_effect_s"` // when its effect had been seen
-	HealingSeconds   *float64 `json:"healing_s"`   // when its heal was begun
-	HealedSeconds    *float64 `json:"healed_s"`
-	Verified         string   `json:"verified"`         // by which effect the injection was seen
-	Late             string   `json:"late"`             // why it came later than scheduled, where that is known
-	Error            string   `json:"error"`            // why it could not be injected, or its effect was not seen
-	HealError        string   `json:"heal_error"`       // why it could not be healed
-	Skipped          string   `json:"skipped"`          // why it was left out, as the script allows
-	Joined           []string `json:"joined,omitempty"` // nodes that it let join the cluster, by fault or heal
-	Left             []string `json:"left,omitempty"`   // nodes that it took out
-}
-
-// Fault is an injection and how the database took it, which is measured when the
-// load phase is over. What is measured is null where there was nothing to measure.
-type Fault struct {
-	Injection
-	OutageSeconds    *float64 `json:"outage_s"` // the longest time without a commit, from the injection at the earliest; 0 where it is within the noise
-	TPSBefore        *float64 `json:"tps_before"`
-	TPSDuring        *float64 `json:"tps_during"`
-	TPSAfter         *float64 `json:"tps_after"`
-	SilentDuring     *float64 `json:"silent_during,omitempty"` // share of the time from the injection to the heal without a commit, pauses within the noise left out
-	RecoveredSeconds *float64 `json:"recovered_s"`             // from the injection until throughput was back to 90 % to stay, see stats.Effect; 0 where it did not fall
-	P99Before        *float64 `json:"p99_before_ms"`
-	P99During        *float64 `json:"p99_during_ms"`
-	P99After         *float64 `json:"p99_after_ms"`
-	Unknown          uint64   `json:"unknown"` // transactions in doubt, and what a look-up found of them
-	FoundCommitted   uint64   `json:"found_committed"`
-	FoundAborted     uint64   `json:"found_aborted"`
-	OutageAtSeconds  *float64 `json:"outage_at_s"`      // when the outage began; null where there was none
-	LongestGap       *float64 `json:"longest_gap_s"`    // the longest time without a commit, within the noise or not
-	NoiseSeconds     *float64 `json:"noise_s"`          // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
-	Uncompared       string   `json:"uncompared"`       // why recovered_s cannot be known
-	OutageCluster    *float64 `json:"outage_cluster_s"` // of the outage, until a node was seen to take the lead and writes; null where none was
-	OutageClient     *float64 `json:"outage_client_s"`  // and from then on until a client committed
-	OutageLeader     string   `json:"outage_leader"`    // the node that was seen to take writes
-	OutageNamed      bool     `json:"outage_named"`     // the cluster's part ends later, when clients could learn of that node
-}
-
-// lateFrom is from how many seconds on a fault is reported to have come late.
-const lateFrom = 0.1
+// lateFrom is the least delay of a fault that is reported.
+const lateFrom = fault.Seconds(100 * time.Millisecond)
 
 // Event is something that a cluster's supervisor did by itself.
 type Event struct {

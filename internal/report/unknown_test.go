@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"stroppy/internal/fault"
 )
 
 // TestCurvesOfAClosedLoop: work that is sent when it is due has one curve.
@@ -64,7 +66,7 @@ func TestNotKnownYet(t *testing.T) {
 
 	r.Drive.Rate, r.Drive.Seconds = 100, 60
 	r.Drive.Interval, r.Drive.Service, r.Drive.Pacing, r.Drive.Steady = nil, nil, nil, nil
-	r.Faults = []Fault{{Injection: Injection{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 3}}}
+	r.Faults = []fault.Record{{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(3)}}}
 	for _, measured := range []bool{true, false} {
 		if !measured {
 			r.Drive.Latency, r.Drive.TPS = nil, nil

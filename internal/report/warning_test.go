@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/stats"
 )
 
@@ -25,9 +26,9 @@ func figureCases() map[string]*Result {
 		{"unavailable", "", "open", 8, "refused"},
 	}
 	d.Conflicts, d.Retries, d.Aborted = 9_252, 8_850, 402
-	outage.Faults = []Fault{{
-		Injection:     Injection{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: number(13.0), Verified: "n0 down"},
-		OutageSeconds: number(11.8), P99Before: number(28.0), P99During: number(43.0), SilentDuring: number(0.97), P99After: number(30.0),
+	outage.Faults = []fault.Record{{
+		Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(5), Healed: new(fault.Round(13.0)), Verified: "n0 down"},
+		Outage:    new(fault.Round(11.8)), P99Before: number(28.0), P99During: number(43.0), SilentDuring: number(0.97), P99After: number(30.0),
 		TPSBefore: number(5000.0), TPSDuring: number(3.0), TPSAfter: number(4900.0), Unknown: 16,
 	}}
 	outage.Resolved = &Resolved{Unknown: 16, Applied: 14, NotApplied: 2, By: "ledger"}
@@ -112,23 +113,23 @@ func TestEveryWarningHasAText(t *testing.T) {
 }
 
 func TestLoopWarning(t *testing.T) {
-	fault := []Fault{{Injection: Injection{Fault: "kill leader"}}}
+	killed := []fault.Record{{Injection: fault.Injection{Fault: "kill leader"}}}
 	silence := &Silence{Seconds: 2, Longest: 2, Count: 1}
 	tps := &Throughput{Max: number(4_953.0)}
 	for name, c := range map[string]struct {
 		drive  Drive
-		faults []Fault
+		faults []fault.Record
 		want   *Warning
 	}{
 		"no faults and no silence": {Drive{Seconds: 18, TPS: tps}, nil, nil},
-		"faults":                   {Drive{Seconds: 18, TPS: tps}, fault, &Warning{Kind: ClosedLoop, Rate: 2400, Faults: true}},
+		"faults":                   {Drive{Seconds: 18, TPS: tps}, killed, &Warning{Kind: ClosedLoop, Rate: 2400, Faults: true}},
 		"a silence":                {Drive{Seconds: 18, TPS: tps, Silence: silence}, nil, &Warning{Kind: ClosedLoop, Rate: 2400, Seconds: 2}},
 		"a silence that no percentile would show": {Drive{Seconds: 3600, TPS: tps, Silence: silence}, nil, nil},
-		"a rate":                         {Drive{Seconds: 18, TPS: tps, Rate: 10}, fault, nil},
-		"a fault that was left out":      {Drive{Seconds: 18, TPS: tps}, []Fault{{Injection: Injection{Skipped: "no majority"}}}, nil},
-		"a throughput that is not known": {Drive{Seconds: 18}, fault, &Warning{Kind: ClosedLoop, Faults: true}},
-		"less than one a second":         {Drive{Seconds: 18, TPS: &Throughput{Mean: number(1.5)}}, fault, &Warning{Kind: ClosedLoop, Faults: true}},
-		"seventeen a second":             {Drive{Seconds: 18, TPS: &Throughput{Mean: number(17.0)}}, fault, &Warning{Kind: ClosedLoop, Rate: 8, Faults: true}},
+		"a rate":                         {Drive{Seconds: 18, TPS: tps, Rate: 10}, killed, nil},
+		"a fault that was left out":      {Drive{Seconds: 18, TPS: tps}, []fault.Record{{Injection: fault.Injection{Skipped: "no majority"}}}, nil},
+		"a throughput that is not known": {Drive{Seconds: 18}, killed, &Warning{Kind: ClosedLoop, Faults: true}},
+		"less than one a second":         {Drive{Seconds: 18, TPS: &Throughput{Mean: number(1.5)}}, killed, &Warning{Kind: ClosedLoop, Faults: true}},
+		"seventeen a second":             {Drive{Seconds: 18, TPS: &Throughput{Mean: number(17.0)}}, killed, &Warning{Kind: ClosedLoop, Rate: 8, Faults: true}},
 	} {
 		r := &Result{Drive: &c.drive, Faults: c.faults}
 		if got := r.LoopWarning(); !reflect.DeepEqual(got, c.want) {
@@ -139,7 +140,7 @@ func TestLoopWarning(t *testing.T) {
 
 // TestDuringNeedsItsSilence holds that the 99th percentile during a fault never stands alone.
 func TestDuringNeedsItsSilence(t *testing.T) {
-	f := Fault{Injection: Injection{Number: 1, Fault: "kill"}, OutageSeconds: number(1.0), P99During: number(43.0)}
+	f := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill"}, Outage: new(fault.Round(1.0)), P99During: number(43.0)}
 	if row := strings.Join(faultRow(f, false).Cells, "|"); strings.Contains(row, "43") {
 		t.Errorf("without the share: %s", row)
 	}

@@ -124,11 +124,11 @@ const leaderWithin = 30 * time.Second
 func (c *conductor) faultDuring(from, to time.Duration) *text.Fault {
 	var found *text.Fault
 	for _, f := range c.result.Faults {
-		begin, end := seconds(f.AtSeconds), to
-		if f.HealedSeconds != nil {
-			end = seconds(*f.HealedSeconds)
+		begin, end := time.Duration(f.At), to
+		if f.Healed != nil {
+			end = time.Duration(*f.Healed)
 		}
-		if f.Error != "" || f.Skipped != "" || begin > to || end < from {
+		if !f.Done() || begin > to || end < from {
 			continue
 		}
 		if found == nil || begin <= from {

@@ -11,6 +11,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 	"stroppy/internal/stats"
@@ -35,28 +36,12 @@ func (c *conductor) effects() error {
 		return err
 	}
 	r := c.result
-	r.Faults, r.Degradation = append([]report.Fault{}, kept.faults...), nil
+	r.Faults, r.Degradation = append([]fault.Record{}, kept.faults...), nil
 	d := r.Drive
 	if len(r.Faults) == 0 || d == nil {
 		return nil
 	}
-	from := seconds(d.WarmupSeconds)
-	to := from + seconds(d.Seconds)
-	var intervals []stats.FaultInterval
-	var measured []*report.Fault
-	for i := range r.Faults {
-		f := &r.Faults[i]
-		s := stats.FaultInterval{At: seconds(f.AtSeconds), Healed: to}
-		if f.HealedSeconds != nil {
-			s.Healed = min(seconds(*f.HealedSeconds), to)
-		}
-		if f.HealingSeconds != nil {
-			s.Healing = min(seconds(*f.HealingSeconds), s.Healed)
-		}
-		if f.Skipped == "" && f.Error == "" && s.At < to {
-			intervals, measured = append(intervals, s), append(measured, f)
-		}
-	}
+	from, to := measuredPart(d)
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
 		return err
@@ -66,16 +51,13 @@ func (c *conductor) effects() error {
 	if d.Rebuilt {
 		read = func() iter.Seq2[history.Record, error] { return readable(recorded) }
 	}
-	e, err := stats.MeasureEffects(read, intervals, from, to)
+	e, err := stats.MeasureEffects(read, r.Faults, from, to)
 	if errors.As(err, new(*history.Damage)) {
 		c.log.Warn("the effects of the faults could not be measured", "error", err) // the checks report it
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("measure the effects of the faults: %w", err)
-	}
-	for n, f := range measured {
-		describe(f, &e.Faults[n])
 	}
 	c.divideOutages()
 	c.plots.Around = report.AroundRows(e.Around)
@@ -88,74 +70,49 @@ func (c *conductor) effects() error {
 // longEnough says whether a part of the drive is long enough to have a throughput.
 func longEnough(p stats.Phase) bool { return p.To-p.From >= time.Second }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func seconds(s float64) time.Duration { return time.Duration(fault.Round(s)) }
 
-// leastPhase is the shortest time of which a throughput is reported.
-const leastPhase = 100 * time.Millisecond
-
-func describe(f *report.Fault, e *stats.Effect) {
-	f.OutageSeconds, f.LongestGap = new(e.Outage.Length().Seconds()), new(e.Longest.Length().Seconds())
-	f.NoiseSeconds, f.Uncompared = known(e.Noise.Seconds()), e.Uncompared
-	if *f.OutageSeconds > 0 {
-		f.OutageAtSeconds = known(e.Outage.From.Seconds())
-	}
-	if e.Recovered >= 0 {
-		f.RecoveredSeconds = new(max(0, (e.Recovered - seconds(f.AtSeconds)).Seconds()))
-	}
-	phase := func(p stats.Phase) (tps, p99 *float64) {
-		if p.To-p.From < leastPhase {
-			return nil, nil
-		}
-		if p.Committed > 0 {
-			p99 = new(float64(p.P99) / float64(time.Millisecond))
-		}
-		return new(p.TPS()), p99
-	}
-	f.TPSBefore, f.P99Before = phase(e.Before)
-	f.TPSDuring, f.P99During = phase(e.During)
-	if f.TPSDuring != nil {
-		f.SilentDuring = new(e.Silent.Seconds() / (e.During.To - e.During.From).Seconds())
-	}
-	f.TPSAfter, f.P99After = phase(e.After)
-	f.Unknown, f.FoundCommitted, f.FoundAborted = e.Unknown, e.FoundCommitted, e.FoundAborted
+// measuredPart returns when the measured part of the load phase began and ended.
+func measuredPart(d *report.Drive) (from, to time.Duration) {
+	from = seconds(d.WarmupSeconds)
+	return from, from + seconds(d.Seconds)
 }
 
-// seenWithin is, in seconds, how much later than it begins to take writes a node may be seen
-// to do so: clusters are asked each 100 ms, and on a busy machine an answer takes as long.
-const seenWithin = 0.25
+// seenWithin bounds how much later a new leader is observed: clusters are asked each 100 ms, and
+// an answer takes as long on a busy machine.
+const seenWithin = fault.Seconds(250 * time.Millisecond)
 
-// divideOutages divides each outage in which a node took the lead, at the moment from
-// which that node was seen to take writes and, where others name it to the clients, was named:
-// before it nobody could commit, and from it on the clients had not come to it yet. Where no
-// node was seen to take the lead, or several were, it is not known, nor where the load phase
-// ended before a transaction committed again.
+// divideOutages divides each outage in which one node took the lead. The cluster's part ends when
+// that node was seen to take writes and, if others name the leader to the clients, when it was
+// named. An outage is not divided if no node or several took the lead, or if it lasted to the end
+// of the load phase.
 func (c *conductor) divideOutages() {
 	end := time.Duration(math.MaxInt64)
 	if d := c.result.Drive; d != nil {
-		end = seconds(d.WarmupSeconds) + seconds(d.Seconds) - time.Microsecond // floats are not exact
+		_, end = measuredPart(d)
 	}
 	for i := range c.result.Faults {
 		f := &c.result.Faults[i]
 		f.OutageCluster, f.OutageClient, f.OutageLeader, f.OutageNamed = nil, nil, "", false
-		if f.OutageAtSeconds == nil || f.OutageSeconds == nil {
+		if f.OutageAt == nil || f.Outage == nil {
 			continue
 		}
-		from := *f.OutageAtSeconds
-		to := from + *f.OutageSeconds
-		if seconds(to) >= end {
+		from, to := *f.OutageAt, *f.OutageAt+*f.Outage
+		if time.Duration(to) >= end {
 			continue
 		}
 		var leaders []string
-		at := 0.0
+		var at fault.Seconds
 		for _, e := range c.result.ClusterEvents {
-			if e.AtSeconds < from || e.AtSeconds > to+seenWithin {
+			when := fault.Round(e.AtSeconds)
+			if when < from || when > to+seenWithin {
 				continue
 			}
 			if e.Leader != "" {
-				leaders, at = append(leaders, e.Leader), e.AtSeconds
+				leaders, at = append(leaders, e.Leader), when
 			}
 			if e.Named != "" && len(leaders) == 1 && e.Named == leaders[0] {
-				f.OutageNamed, at = true, e.AtSeconds
+				f.OutageNamed, at = true, when
 			}
 		}
 		if len(leaders) != 1 {
@@ -207,7 +164,7 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 
 // members are the nodes that a cluster had at the end, of those at the start: a fault may
 // have let some join and taken some out, and no name is given twice.
-func members(names []string, faults []report.Fault) []string {
+func members(names []string, faults []fault.Record) []string {
 	var left []string
 	for _, f := range faults {
 		names, left = append(names, f.Joined...), append(left, f.Left...)
@@ -217,12 +174,12 @@ func members(names []string, faults []report.Fault) []string {
 
 // faultsDone leaves the verdict open where a fault was not injected, not seen or not
 // healed, and where there are problems with what is recorded of all.
-func faultsDone(faults []report.Fault, problems []string, ended bool) check.Result {
+func faultsDone(faults []fault.Record, problems []string, ended bool) check.Result {
 	r := check.Result{Name: checkFaults, Required: true}
 	var failed []fact.Fact
 	done, skipped := 0, 0
 	for _, f := range faults {
-		trouble := fact.FaultTrouble{Fault: f.Fault, AtSeconds: f.AtSeconds}
+		trouble := fact.FaultTrouble{Fault: f.Fault, AtSeconds: f.At.Seconds()}
 		switch {
 		case f.Error != "":
 			trouble.State, trouble.Error = fact.NotInjected, f.Error
@@ -230,7 +187,7 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 			trouble.State, trouble.Error = fact.NotHealed, f.HealError
 		case f.Skipped != "":
 			skipped++
-		case f.HealedSeconds == nil:
+		case f.Healed == nil:
 			trouble.State = fact.HealUnknown
 		case f.Verified == "":
 			trouble.State = fact.NotObserved

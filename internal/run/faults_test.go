@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -16,8 +17,8 @@ import (
 func at(seconds float64) *float64 { return &seconds }
 
 // good is a fault that was injected, seen and healed.
-func good() report.Fault {
-	return report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: at(8), Verified: "gone"}, OutageSeconds: at(1.5)}
+func good() fault.Record {
+	return fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(5), Healed: new(fault.Round(8)), Verified: "gone"}, Outage: new(fault.Round(1.5))}
 }
 
 // trouble is what went wrong with the fault of good.
@@ -30,7 +31,7 @@ func trouble(state fact.Trouble, problem string) fact.Fact {
 func TestHonestNemesis(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		bend   func(f *report.Fault)
+		bend   func(f *fault.Record)
 		other  string
 		cutOff bool
 		none   bool
@@ -38,11 +39,11 @@ func TestHonestNemesis(t *testing.T) {
 		why    fact.Fact
 	}{
 		{name: "all done", want: check.Valid, why: fact.FaultsDone{Done: 1}},
-		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, why: trouble(fact.NotInjected, "no such process")},
-		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, why: trouble(fact.NotHealed, "it does not start")},
-		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, why: trouble(fact.HealUnknown, "")},
-		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, why: trouble(fact.NotObserved, "")},
-		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, why: fact.NoFaultDone{Skipped: 1}},
+		{name: "not injected", bend: func(f *fault.Record) { f.Error = "no such process" }, why: trouble(fact.NotInjected, "no such process")},
+		{name: "not healed", bend: func(f *fault.Record) { f.HealError = "it does not start" }, why: trouble(fact.NotHealed, "it does not start")},
+		{name: "not known to be healed", bend: func(f *fault.Record) { f.Healed = nil }, why: trouble(fact.HealUnknown, "")},
+		{name: "not seen", bend: func(f *fault.Record) { f.Verified = "" }, why: trouble(fact.NotObserved, "")},
+		{name: "skipped, and nothing else", bend: func(f *fault.Record) { f.Skipped = "majority" }, why: fact.NoFaultDone{Skipped: 1}},
 		{name: "none", none: true, why: fact.NoFaultDone{}},
 		{name: "not whole", other: "After the last heal n1 does not answer.", why: fact.Unreadable{Problem: "After the last heal n1 does not answer."}},
 		{name: "cut off", cutOff: true, why: fact.HealsUnknown{}},
@@ -51,7 +52,7 @@ func TestHonestNemesis(t *testing.T) {
 		if tc.bend != nil {
 			tc.bend(&f)
 		}
-		faults := []report.Fault{f}
+		faults := []fault.Record{f}
 		if tc.none {
 			faults = nil
 		}
@@ -68,15 +69,15 @@ func TestHonestNemesis(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	long := good()
-	long.OutageSeconds = at(12)
+	long.Outage = new(fault.Round(12))
 	for _, tc := range []struct {
 		name string
 		got  report.Objective
 		want string
 	}{
-		{"short outage", outages([]report.Fault{good()}, 2*time.Second), report.ObjectiveMet},
-		{"long outage", outages([]report.Fault{good(), long}, 2*time.Second), report.ObjectiveMissed},
-		{"nothing measured", outages([]report.Fault{{Injection: report.Injection{Number: 1}}}, time.Second), report.ObjectiveUnknown},
+		{"short outage", outages([]fault.Record{good()}, 2*time.Second), report.ObjectiveMet},
+		{"long outage", outages([]fault.Record{good(), long}, 2*time.Second), report.ObjectiveMissed},
+		{"nothing measured", outages([]fault.Record{{Injection: fault.Injection{Number: 1}}}, time.Second), report.ObjectiveUnknown},
 		{"little loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 85}, 0.2), report.ObjectiveMet},
 		{"gain", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 130}, 0.2), report.ObjectiveMet},
 		{"much loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 70}, 0.2), report.ObjectiveMissed},
@@ -106,7 +107,7 @@ func TestReadFaults(t *testing.T) {
 {"number":3,"fault":"ki`)
 	read, err := readFaults(dir)
 	faults := read.faults
-	if err != nil || len(faults) != 2 || faults[0].Fault != "kill n0" || faults[0].HealedSeconds == nil || faults[1].HealedSeconds != nil {
+	if err != nil || len(faults) != 2 || faults[0].Fault != "kill n0" || faults[0].Healed == nil || faults[1].Healed != nil {
 		t.Errorf("got %+v, %v", faults, err)
 	}
 	write("{\"number\":1}\nnonsense\n{\"number\":2}\n")

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
@@ -173,13 +175,13 @@ func oneIdentity(dir string, r *report.Result) error {
 
 // faultLine is a line of faults.jsonl.
 type faultLine struct {
-	report.Injection
+	fault.Injection
 	Identity *history.Identity `json:"identity"`
 }
 
 type faultLines struct {
 	cut     bool           // the last line has no end
-	faults  []report.Fault // of each the last line about it, in the order of their times
+	faults  []fault.Record // of each the last line about it, in the order of their times
 	owners  []history.Identity
 	damaged []string // a sentence for each line that is no fault
 	lines   int
@@ -209,10 +211,10 @@ func readFaults(dir string) (read faultLines, err error) {
 		case !slices.Contains(read.owners, *one.Identity):
 			read.owners = append(read.owners, *one.Identity)
 		}
-		read.faults = slices.DeleteFunc(read.faults, func(f report.Fault) bool { return f.Number == one.Number })
-		read.faults = append(read.faults, report.Fault{Injection: one.Injection})
+		read.faults = slices.DeleteFunc(read.faults, func(f fault.Record) bool { return f.Number == one.Number })
+		read.faults = append(read.faults, fault.Record{Injection: one.Injection})
 	}
-	slices.SortStableFunc(read.faults, func(a, b report.Fault) int { return int((a.AtSeconds - b.AtSeconds) * 1e9) })
+	slices.SortStableFunc(read.faults, func(a, b fault.Record) int { return cmp.Compare(a.At, b.At) })
 	return read, nil
 }
 
@@ -241,7 +243,7 @@ func unlikeScript(read faultLines, script string, ended bool, nodes *nodesRecord
 		problem("%s has %d lines, and the run wrote %d.", FaultsFile, read.lines, nodes.FaultLines)
 	}
 	for n := range nodes.Faults {
-		if !slices.ContainsFunc(faults, func(f report.Fault) bool { return f.Number == n+1 }) {
+		if !slices.ContainsFunc(faults, func(f fault.Record) bool { return f.Number == n+1 }) {
 			problem("Fault %d of %d is missing from %s.", n+1, nodes.Faults, FaultsFile)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -30,10 +31,9 @@ func faultyRun(t *testing.T, number uint64) string {
 	c.result.Finished, c.result.Workload = true, "bank"
 	log := &faultLog{conductor: c}
 	for i, what := range []string{"kill leader", "pause n1"} {
-		healed := 7.0
-		log.note(report.Fault{Injection: report.Injection{
-			Number: i + 1, Line: i + 1, Fault: what, Target: "n1", AtSeconds: 5, HealedSeconds: &healed, Verified: "n1 down",
-		}})
+		log.note(fault.Injection{
+			Number: i + 1, Line: i + 1, Fault: what, Target: "n1", At: fault.Round(5), Healed: new(fault.Round(7)), Verified: "n1 down",
+		})
 	}
 	nodes := nodesRecord{Nodes: []check.Replica{{Node: "n0"}, {Node: "n1"}}}
 	if err := errors.Join(log.err, c.keepNodes(&nodes), c.save()); err != nil {

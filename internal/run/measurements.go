@@ -275,18 +275,18 @@ func whole(warmup time.Duration, measured float64) (from, to int) {
 }
 
 // faultIntervals are the times from each fault until the throughput was back.
-func (c *conductor) faultIntervals() []stats.FaultInterval {
-	var intervals []stats.FaultInterval
-	end := c.result.Drive.WarmupSeconds + c.result.Drive.Seconds
+func (c *conductor) faultIntervals() []stats.Gap {
+	var intervals []stats.Gap
+	_, end := measuredPart(c.result.Drive)
 	for _, f := range c.result.Faults {
-		if f.Skipped != "" || f.Error != "" {
+		if !f.Done() {
 			continue
 		}
 		until := end
-		if f.HealedSeconds != nil && f.RecoveredSeconds != nil {
-			until = max(*f.HealedSeconds, f.AtSeconds+*f.RecoveredSeconds)
+		if f.Healed != nil && f.Recovered != nil {
+			until = time.Duration(max(*f.Healed, f.At+*f.Recovered))
 		}
-		intervals = append(intervals, stats.FaultInterval{At: seconds(f.AtSeconds), Healed: seconds(until)})
+		intervals = append(intervals, stats.Gap{From: time.Duration(f.At), To: until})
 	}
 	return intervals
 }

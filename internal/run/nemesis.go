@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
 
@@ -16,7 +17,7 @@ type Nemesis interface {
 	// however long that takes. clock is the time since the run's start. note gets
 	// each fault when it was injected and again when it was healed; it may be
 	// called by several goroutines.
-	Run(ctx context.Context, clock func() time.Duration, note func(report.Fault))
+	Run(ctx context.Context, clock func() time.Duration, note func(fault.Injection))
 	// Whole returns when the database says that all its nodes are there and caught up.
 	Whole(ctx context.Context) error
 }
@@ -50,18 +51,18 @@ type faultLog struct {
 	err       error // the first
 }
 
-func (l *faultLog) note(f report.Fault) {
+func (l *faultLog) note(f fault.Injection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.conductor
 	for _, text := range []*string{&f.Fault, &f.Target, &f.Verified, &f.Late, &f.Error, &f.HealError} {
 		*text = c.o.Scrub(*text)
 	}
-	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.AtSeconds, "healed", f.HealedSeconds != nil,
+	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.At.Seconds(), "healed", f.Healed != nil,
 		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
-	c.o.Progress.Fault(f)
+	c.o.Progress.Fault(fault.Record{Injection: f})
 	c.faultCount = max(c.faultCount, f.Number)
-	line, err := json.Marshal(faultLine{f.Injection, c.result.Identity})
+	line, err := json.Marshal(faultLine{f, c.result.Identity})
 	if err == nil {
 		c.faultLines++
 		err = c.o.Dir.Append(FaultsFile, append(line, '\n'))

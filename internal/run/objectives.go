@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 )
@@ -66,22 +67,23 @@ const mostNamed = 8
 // outages compares every fault's outage with the limit. Where the database makes
 // pauses beyond the limit without a fault, those within a fault's span are not
 // known to be its doing.
-func outages(faults []report.Fault, most time.Duration) report.Objective {
+func outages(faults []fault.Record, most time.Duration) report.Objective {
 	r := report.Objective{Name: maxOutage, Status: report.ObjectiveUnknown}
-	measured, longest := 0, 0.0
+	measured, longest := 0, fault.Seconds(0)
+	limit := fault.Seconds(most)
 	var over, unsure []string
 	for _, f := range faults {
-		if f.OutageSeconds == nil {
+		if f.Outage == nil {
 			continue
 		}
 		measured++
-		outage := *f.OutageSeconds
+		outage := *f.Outage
 		longest = max(longest, outage)
-		if gap := f.LongestGap; gap != nil && f.NoiseSeconds != nil && outage == 0 && *gap > most.Seconds() {
-			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.AtSeconds, *gap, most, *f.NoiseSeconds))
+		if gap := f.LongestGap; gap != nil && f.Noise != nil && outage == 0 && *gap > limit {
+			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.At.Seconds(), gap.Seconds(), most, f.Noise.Seconds()))
 		}
-		if outage > most.Seconds() {
-			over = append(over, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.AtSeconds, outage, most))
+		if outage > limit {
+			over = append(over, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.At.Seconds(), outage.Seconds(), most))
 		}
 	}
 	lines := func(list []string) string { return strings.Join(list[:min(len(list), mostNamed)], "\n") }
@@ -93,7 +95,7 @@ func outages(faults []report.Fault, most time.Duration) report.Objective {
 	case len(unsure) > 0:
 		r.Detail = "Not decided: " + lines(unsure)
 	default:
-		r.Status, r.Detail = report.ObjectiveMet, fmt.Sprintf("The longest outage of %s is %.3g s.", check.Plural(measured, "fault"), longest)
+		r.Status, r.Detail = report.ObjectiveMet, fmt.Sprintf("The longest outage of %s is %.3g s.", check.Plural(measured, "fault"), longest.Seconds())
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"testing"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
 
@@ -25,9 +26,10 @@ func TestDividedOutage(t *testing.T) {
 		"before and after":              {[]report.Event{{AtSeconds: 9, Leader: "n0"}, {AtSeconds: 19, Leader: "n1"}}, nil, 0, 0, ""},
 		"what is no change of the lead": {[]report.Event{{AtSeconds: 15.5, Text: "n1 has Patroni's leader key"}}, nil, 0, 0, ""},
 		"a commit before the end":       {[]report.Event{{AtSeconds: 15.5, Leader: "n1"}}, &report.Drive{WarmupSeconds: 2, Seconds: 16.01}, 5.5, 2.5, "n1"},
+		"a commit a nanosecond before":  {[]report.Event{{AtSeconds: 15.5, Leader: "n1"}}, &report.Drive{WarmupSeconds: 2.7, Seconds: 15.300000001}, 5.5, 2.5, "n1"},
 		"no commit before the end":      {[]report.Event{{AtSeconds: 15.5, Leader: "n1"}}, &report.Drive{WarmupSeconds: 2.7, Seconds: 15.3}, 0, 0, ""},
 	} {
-		r := &report.Result{Drive: c.drive, ClusterEvents: c.events, Faults: []report.Fault{{OutageAtSeconds: new(10.0), OutageSeconds: new(8.0)}, {OutageSeconds: new(0.0)}}}
+		r := &report.Result{Drive: c.drive, ClusterEvents: c.events, Faults: []fault.Record{{OutageAt: new(fault.Round(10.0)), Outage: new(fault.Round(8.0))}, {Outage: new(fault.Round(0.0))}}}
 		(&conductor{result: r}).divideOutages()
 		f := r.Faults[0]
 		switch {
@@ -35,7 +37,7 @@ func TestDividedOutage(t *testing.T) {
 			t.Errorf("%s: what is no outage has parts", name)
 		case f.OutageLeader != c.leader || (f.OutageCluster == nil) != (c.leader == "") || (f.OutageClient == nil) != (c.leader == ""):
 			t.Errorf("%s: %+v", name, f)
-		case c.leader != "" && (*f.OutageCluster != c.cluster || *f.OutageClient != c.client):
+		case c.leader != "" && (*f.OutageCluster != fault.Round(c.cluster) || *f.OutageClient != fault.Round(c.client)):
 			t.Errorf("%s: %v and %v, want %v and %v", name, *f.OutageCluster, *f.OutageClient, c.cluster, c.client)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/fact"
 	"stroppy/internal/check/text"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -24,7 +25,7 @@ type silent struct{}
 
 func (silent) Begin(string)             {}
 func (silent) Show(State)               {}
-func (silent) Fault(report.Fault)       {}
+func (silent) Fault(fault.Record)       {}
 func (silent) Violation(string, string) {}
 func (silent) Known(*report.Result)     {}
 

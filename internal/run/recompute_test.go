@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -17,7 +18,7 @@ import (
 // cutRun leaves what a killed run leaves: ten seconds of a transfer each
 // millisecond, but none from second 5 to 7, after a kill at 5 s; the first second
 // is the warm-up.
-func cutRun(t *testing.T, faults ...report.Fault) string {
+func cutRun(t *testing.T, faults ...fault.Record) string {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Objects: 10, Clients: 1, Keys: map[string]string{keyExpect: "serializable"}}, 1)
@@ -72,7 +73,7 @@ func TestRecompute(t *testing.T) {
 		if math.Abs(*d.TPS.Mean-7000.0/9) > 1 || d.Latency == nil || d.Latency.P99 != 0.5 || *d.TPS.Max != 1000 || d.Outage == nil || math.Abs(d.Outage.Seconds-2) > 0.01 {
 			t.Errorf("%s: %+v, latency %+v, outage %+v", name, d.TPS, d.Latency, d.Outage)
 		}
-		if f := r.Faults[0]; f.OutageSeconds == nil || math.Abs(*f.OutageSeconds-2) > 0.01 || f.RecoveredSeconds == nil || math.Abs(*f.RecoveredSeconds-2) > 0.15 {
+		if f := r.Faults[0]; f.Outage == nil || math.Abs(f.Outage.Seconds()-2) > 0.01 || f.Recovered == nil || math.Abs(f.Recovered.Seconds()-2) > 0.15 {
 			t.Errorf("%s: the fault %+v", name, f)
 		}
 		if r.Degradation == nil || math.Abs(r.Degradation.Loss()) > 0.02 {
@@ -134,7 +135,7 @@ func TestRecomputeWritesTheSeries(t *testing.T) {
 // TestFaultsFile: what is not measured yet has no key in faults.jsonl.
 func TestFaultsFile(t *testing.T) {
 	f := good()
-	f.InEffectSeconds, f.HealingSeconds, f.Late = at(5.01), at(7.5), "it waited until a node led"
+	f.InEffect, f.Healing, f.Late = new(fault.Round(5.01)), new(fault.Round(7.5)), "it waited until a node led"
 	dir := cutRun(t, f)
 	text, err := os.ReadFile(filepath.Join(dir, FaultsFile))
 	if err != nil {
@@ -147,7 +148,7 @@ func TestFaultsFile(t *testing.T) {
 	}
 	lines, err := readFaults(dir)
 	read := lines.faults
-	if err != nil || len(read) != 1 || *read[0].InEffectSeconds != 5.01 || *read[0].HealingSeconds != 7.5 || read[0].Late != f.Late || *read[0].HealedSeconds != 8 {
+	if err != nil || len(read) != 1 || *read[0].InEffect != fault.Round(5.01) || *read[0].Healing != fault.Round(7.5) || read[0].Late != f.Late || *read[0].Healed != fault.Round(8) {
 		t.Errorf("read %+v, %v", read, err)
 	}
 }
@@ -156,13 +157,13 @@ func TestFaultsFile(t *testing.T) {
 // without a fault, nobody knows that a fault did it.
 func TestOutageWithinTheNoise(t *testing.T) {
 	f := good()
-	f.OutageSeconds, f.LongestGap, f.NoiseSeconds = at(0), at(0.3), at(0.4)
+	f.Outage, f.LongestGap, f.Noise = new(fault.Round(0)), new(fault.Round(0.3)), new(fault.Round(0.4))
 	for most, want := range map[time.Duration]string{100 * time.Millisecond: report.ObjectiveUnknown, time.Second: report.ObjectiveMet} {
-		if r := outages([]report.Fault{f}, most); r.Status != want {
+		if r := outages([]fault.Record{f}, most); r.Status != want {
 			t.Errorf("at most %v: %+v", most, r)
 		}
 	}
-	if r := outages([]report.Fault{f, good()}, 100*time.Millisecond); r.Status != report.ObjectiveMissed {
+	if r := outages([]fault.Record{f, good()}, 100*time.Millisecond); r.Status != report.ObjectiveMissed {
 		t.Errorf("another fault's outage is beyond it: %+v", r)
 	}
 }
@@ -170,7 +171,7 @@ func TestOutageWithinTheNoise(t *testing.T) {
 // TestDegradationNeedsNoRecovery: damage for good is what the limit is for.
 func TestDegradationNeedsNoRecovery(t *testing.T) {
 	f := good()
-	f.AtSeconds, f.HealedSeconds = 3, at(3.1)
+	f.At, f.Healed = fault.Round(3), new(fault.Round(3.1))
 	dir := cutRun(t, f)
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
 	r := c.result
@@ -178,7 +179,7 @@ func TestDegradationNeedsNoRecovery(t *testing.T) {
 	if err := c.effects(); err != nil {
 		t.Fatal(err)
 	}
-	if r.Degradation == nil || r.Degradation.Loss() < 0.4 || r.Faults[0].RecoveredSeconds != nil {
+	if r.Degradation == nil || r.Degradation.Loss() < 0.4 || r.Faults[0].Recovered != nil {
 		t.Errorf("%+v, %+v", r.Degradation, r.Faults[0])
 	}
 	r.Drive.Seconds = 2.5

@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
@@ -95,7 +96,7 @@ type Options struct {
 type Progress interface {
 	Begin(phase string)
 	Show(State)
-	Fault(report.Fault)          // injected, and later healed
+	Fault(fault.Record)          // injected, and later healed
 	Violation(name, what string) // shown by a check while the load phase goes on
 	// Known gets the result as far as it is known, at the beginning of each phase and
 	// after the last one. Nobody changes r any more. During the load phase r.Drive
@@ -195,7 +196,7 @@ func newConductor(o Options) *conductor {
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
 			DatabaseURL: o.DatabaseURL, Embedded: o.Embedded, Seed: o.Plan.Seed, Study: o.Spec.Study,
 			StartedAt: time.Now().UTC().Format(time.RFC3339),
-			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
+			Checks:    []report.Check{}, Faults: []fault.Record{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
 			Scenario: []report.Setting{}, Stroppy: o.Stroppy,
 			Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 		},

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,7 +223,7 @@ func (r *Cluster) complete(o *run.Options, config *Config, w workload.Workload) 
 	} else if r.leaders != nil {
 		o.Events = eventsOf(r.leaders)
 	}
-	o.Nemesis = FaultRunner{r.nemesis}
+	o.Nemesis = r.nemesis
 	o.Names, o.OnePrimary = r.names(), r.onePrimary()
 	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
@@ -343,36 +342,6 @@ func onePrimaryNamed(address string) bool {
 	}
 	asked.Wait()
 	return primaries.Load() == 1
-}
-
-// FaultRunner is a nemesis as a run knows it.
-type FaultRunner struct{ *nemesis.Nemesis }
-
-// Run carries out the script until ctx ends, and heals.
-func (t FaultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
-	t.Nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(reported(i)) })
-}
-
-// Whole waits until the cluster reports that it is whole.
-func (t FaultRunner) Whole(ctx context.Context) error { return t.Heal(ctx) }
-
-// reported is an injection's form in the result.
-func reported(i nemesis.Injection) report.Fault {
-	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
-	when := func(happened bool, ns int64) *float64 {
-		if !happened {
-			return nil
-		}
-		return new(seconds(ns))
-	}
-	return report.Fault{Injection: report.Injection{
-		Number: i.Number, Line: i.Line, Fault: i.Fault, Target: i.Target,
-		ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(cmp.Or(i.Injected, i.Scheduled)),
-		InEffectSeconds: when(i.InEffect > 0, i.InEffect), HealingSeconds: when(i.Healing > 0, i.Healing),
-		HealedSeconds: when(i.Over && !i.Failed() && i.Skipped == "", max(i.Healed, i.InEffect, i.Injected)),
-		Verified:      i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
-		Joined: i.Joined, Left: i.Left,
-	}}
 }
 
 // listeners are the servers of a database's address that this process may measure.

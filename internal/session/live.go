@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/exit"
+	"stroppy/internal/fault"
 	"stroppy/internal/live"
 	"stroppy/internal/registry"
 	"stroppy/internal/report"
@@ -151,7 +152,7 @@ func fit(lead string, parts []part, width int) string {
 
 // driveParts returns the parts of the line of a load phase, in their order. rate is the number of
 // transactions that were committed in the last second.
-func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.Duration) []part {
+func driveParts(s run.State, rate float64, faults []fault.Record, elapsed time.Duration) []part {
 	var parts []part
 	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }
 	count := func(n uint64, weight int, full, brief string) {
@@ -185,8 +186,8 @@ func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.D
 }
 
 // faultText names the last fault of those in effect, and how many others are.
-func faultText(faults []report.Fault) string {
-	active := slices.DeleteFunc(slices.Clone(faults), func(f report.Fault) bool { return !live.Active(f) })
+func faultText(faults []fault.Record) string {
+	active := slices.DeleteFunc(slices.Clone(faults), func(f fault.Record) bool { return !f.Active() })
 	if len(active) == 0 {
 		return ""
 	}

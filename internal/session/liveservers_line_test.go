@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"stroppy/internal/exit"
+	"stroppy/internal/fault"
 	"stroppy/internal/live"
 	"stroppy/internal/load"
-	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/stats"
 )
@@ -30,22 +30,22 @@ func hurtState() run.State {
 func hurtNow() live.Snapshot { return live.Snapshot{Phase: "drive", Latest: hurtState()} }
 
 func TestLine(t *testing.T) {
-	fault := report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", AtSeconds: 4}}
+	one := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", At: fault.Round(4)}}
 	calm := hurtState()
 	calm.Counters = load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
 	for _, c := range []struct {
 		name   string
 		width  int
 		state  run.State
-		faults []report.Fault
+		faults []fault.Record
 		want   string
 	}{
 		{"calm", 79, calm, nil, "drive 48s left · 12.3k/s · p50 0.81 p99 2.4 max 14 ms · 1.23M ok · 4.32k rej"},
 		{"calm, wide", 120, calm, nil, "drive     48s left · 12.3k/s · p50 0.81 p99 2.4 max 14 ms · 1.23M committed · 4.32k rejected"},
 		{"calm, narrow", 39, calm, nil, "drive 48s · 12.3k/s · 0.81/2.4/14 ms"},
-		{"hurt", 79, hurtState(), []report.Fault{fault}, "drive 48s · 12.3k/s · 0.81/2.4/14 ms · ! kill leader · 3/16 lost · 40 shed"},
-		{"hurt, narrow", 39, hurtState(), []report.Fault{fault}, "drive 48s · 12.3k/s · ! kill leader"},
-		{"two faults", 39, hurtState(), []report.Fault{fault, fault}, "drive 48s · ! kill leader and 1 more"},
+		{"hurt", 79, hurtState(), []fault.Record{one}, "drive 48s · 12.3k/s · 0.81/2.4/14 ms · ! kill leader · 3/16 lost · 40 shed"},
+		{"hurt, narrow", 39, hurtState(), []fault.Record{one}, "drive 48s · 12.3k/s · ! kill leader"},
+		{"two faults", 39, hurtState(), []fault.Record{one, one}, "drive 48s · ! kill leader and 1 more"},
 		{"tiny", 5, hurtState(), nil, "drive"},
 		{"nothing", 0, hurtState(), nil, ""},
 	} {
@@ -63,9 +63,9 @@ func TestLine(t *testing.T) {
 // TestLineFits checks that no line is longer than its room. A line loses the least important
 // parts first.
 func TestLineFits(t *testing.T) {
-	fault := report.Fault{Injection: report.Injection{Fault: strings.Repeat("very long fault ", 10)}}
+	one := fault.Record{Injection: fault.Injection{Fault: strings.Repeat("very long fault ", 10)}}
 	for width := range 200 {
-		for _, faults := range [][]report.Fault{nil, {fault}, {{Injection: report.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: report.Injection{Fault: "pause\nn1"}}}} {
+		for _, faults := range [][]fault.Record{nil, {one}, {{Injection: fault.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: fault.Injection{Fault: "pause\nn1"}}}} {
 			for _, s := range []run.State{hurtState(), {}, {Done: 5, Total: 10}, {Drive: load.New(load.Options{})}} {
 				p := &progress{terminal: true}
 				line := p.line(&live.Snapshot{Phase: "drive", Latest: s, Faults: faults}, time.Now(), width)
@@ -124,7 +124,7 @@ func TestPlainLine(t *testing.T) {
 	}}
 	p.last = sample{at: time.Now().Add(-10 * time.Second), done: 1_130_000}
 	s := &Session{Feed: feed, progress: p}
-	s.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
+	s.Fault(fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
 	p.draw(time.Now())
 	text := out.String()
 	for _, want := range []string{"48s left", "/s", "p50 0.81 p99 2.4 max 14 ms", "! kill leader", "3 of 16 clients reconnecting", "1.20k waiting", "40 shed", "1.23M committed", "4.32k rejected", "17 aborted", "2 unknown"} {
@@ -135,8 +135,7 @@ func TestPlainLine(t *testing.T) {
 	if strings.ContainsAny(text, "\r\x1b") {
 		t.Errorf("%q is not plain", text)
 	}
-	healed := 5.0
-	s.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", HealedSeconds: &healed}})
+	s.Fault(fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", Healed: new(fault.Round(5))}})
 	out.Reset()
 	p.draw(time.Now())
 	if text := out.String(); strings.Contains(text, "kill") {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 
 	"stroppy/internal/exit"
+	"stroppy/internal/fault"
 	"stroppy/internal/live"
 	"stroppy/internal/load"
 	"stroppy/internal/registry"
-	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
@@ -56,19 +56,19 @@ type Session struct {
 }
 
 // Fault shows a fault that was injected, and again when it was healed.
-func (s *Session) Fault(f report.Fault) {
+func (s *Session) Fault(f fault.Record) {
 	s.Feed.Fault(f)
 	switch {
 	case f.Error != "":
-		s.Note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
+		s.Note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.At.Seconds(), f.Fault, f.Error)
 	case f.Skipped != "":
-		s.Note("fault %d at %.1f s: %s was skipped: %s", f.Number, f.AtSeconds, f.Fault, f.Skipped)
+		s.Note("fault %d at %.1f s: %s was skipped: %s", f.Number, f.At.Seconds(), f.Fault, f.Skipped)
 	case f.HealError != "":
 		s.Note("fault %d: %s on %s was not healed: %s", f.Number, f.Fault, f.Target, f.HealError)
-	case f.HealedSeconds != nil:
-		s.Note("fault %d at %.1f s: healed", f.Number, *f.HealedSeconds)
+	case f.Healed != nil:
+		s.Note("fault %d at %.1f s: healed", f.Number, f.Healed.Seconds())
 	default:
-		s.Note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
+		s.Note("fault %d at %.1f s: %s: %s", f.Number, f.At.Seconds(), f.Fault, f.Target)
 	}
 }
 

@@ -9,14 +9,15 @@ import (
 	"sort"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 )
 
-// FaultInterval holds the times of one fault, relative to the run's start.
-type FaultInterval struct {
+// interval is the time of one fault, since the run's start.
+type interval struct {
 	At      time.Duration // it was injected
 	Healing time.Duration // the heal was begun; 0: not known
-	Healed  time.Duration // the heal was done; of one that never was, the end of the load phase
+	Healed  time.Duration // the heal was done, or else the load phase ended
 }
 
 // Phase describes the transactions in one part of a run.
@@ -81,9 +82,10 @@ type Effect struct {
 
 // Effects holds the effects of all faults of a run.
 type Effects struct {
-	Faults []Effect // as the intervals were given
-	// First is the load phase before the first fault. Last is all of it after the last heal, whether or not
-	// the throughput recovered: lasting damage makes the database slower there.
+	Faults []Effect // of the faults that were injected within the load phase
+	// First is the load phase before the first fault, and Last all of it after the last
+	// heal, whether or not the throughput came back: a database that takes lasting
+	// damage is slower in the last.
 	First, Last Phase
 	// Around holds the commits around the faults, in order and without overlap.
 	Around []Stretch
@@ -110,7 +112,7 @@ const (
 
 // commitTimeline holds the commits by time, from which the effects are computed.
 type commitTimeline struct {
-	faults []FaultInterval
+	faults []interval
 	end    time.Duration // of the load phase
 	gaps   commits
 	steps  []uint32 // committed in each step since the run's start
@@ -124,10 +126,11 @@ type commitTimeline struct {
 	lastHeal    time.Duration
 }
 
-// MeasureEffects reads a recorded history twice and returns the effect of each fault. The measured part is
-// from from to to, relative to the run's start. The intervals must be in the order of their injection.
-// Background transactions are ignored.
-func MeasureEffects(transactions func() iter.Seq2[history.Record, error], intervals []FaultInterval, from, to time.Duration) (Effects, error) {
+// MeasureEffects reads a recorded history twice and sets in each fault its effect. The measured
+// part is between from and to, since the run's start. The faults are in the order of their
+// injection. Transactions that ran in the background do not count.
+func MeasureEffects(transactions func() iter.Seq2[history.Record, error], faults []fault.Record, from, to time.Duration) (Effects, error) {
+	intervals, measured := injectedBefore(faults, to)
 	if len(intervals) == 0 {
 		return Effects{}, nil
 	}
@@ -156,7 +159,66 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	}
 	e.Last = Phase{From: min(max(c.lastHeal, from), to), To: to}
 	e.Around = c.around(e.Faults)
-	return e, c.fill(&e, transactions())
+	if err := c.fill(&e, transactions()); err != nil {
+		return Effects{}, err
+	}
+	for i, f := range measured {
+		e.Faults[i].describe(f)
+	}
+	return e, nil
+}
+
+// injectedBefore returns the intervals of the faults that were injected before to, and those faults.
+func injectedBefore(faults []fault.Record, to time.Duration) (intervals []interval, injected []*fault.Record) {
+	for i := range faults {
+		f := &faults[i]
+		s := interval{At: time.Duration(f.At), Healed: to}
+		if f.Healed != nil {
+			s.Healed = min(time.Duration(*f.Healed), to)
+		}
+		if f.Healing != nil {
+			s.Healing = min(time.Duration(*f.Healing), s.Healed)
+		}
+		if f.Done() && s.At < to {
+			intervals, injected = append(intervals, s), append(injected, f)
+		}
+	}
+	return intervals, injected
+}
+
+// leastPhase is the shortest time of which a throughput is reported.
+const leastPhase = 100 * time.Millisecond
+
+// describe sets the effect in the record of the fault.
+func (e *Effect) describe(f *fault.Record) {
+	f.Outage, f.LongestGap = new(fault.Seconds(e.Outage.Length())), new(fault.Seconds(e.Longest.Length()))
+	f.Uncompared, f.Unknown, f.FoundCommitted, f.FoundAborted = e.Uncompared, e.Unknown, e.FoundCommitted, e.FoundAborted
+	if e.Noise > 0 {
+		f.Noise = new(fault.Seconds(e.Noise))
+	}
+	if *f.Outage > 0 {
+		f.OutageAt = new(fault.Seconds(e.Outage.From))
+	}
+	if e.Recovered >= 0 {
+		f.Recovered = new(max(0, fault.Seconds(e.Recovered)-f.At))
+	}
+	f.TPSBefore, f.P99Before = e.Before.reported()
+	f.TPSDuring, f.P99During = e.During.reported()
+	f.TPSAfter, f.P99After = e.After.reported()
+	if f.TPSDuring != nil {
+		f.SilentDuring = new(e.Silent.Seconds() / (e.During.To - e.During.From).Seconds())
+	}
+}
+
+// reported returns the throughput of a phase that is long enough, and its latency in milliseconds.
+func (p Phase) reported() (tps, p99 *float64) {
+	if p.To-p.From < leastPhase {
+		return nil, nil
+	}
+	if p.Committed > 0 {
+		p99 = new(float64(p.P99) / float64(time.Millisecond))
+	}
+	return new(p.TPS()), p99
 }
 
 // latest returns the last fault injected until then, or -1.
@@ -282,9 +344,9 @@ func (c *commitTimeline) longest(i int) (g Gap) {
 	return g
 }
 
-// recovered returns the time from which the throughput was permanently back, relative to the latest baseline,
-// and -1 if it did not recover or if that is not known. See Effect.Recovered.
-func (c *commitTimeline) recovered(s FaultInterval, until time.Duration, e *Effect) (back time.Duration, known bool) {
+// recovered finds when the throughput was back to stay, by the latest baseline; -1 if it
+// was not, and not known where it cannot be known. See Effect.Recovered.
+func (c *commitTimeline) recovered(s interval, until time.Duration, e *Effect) (back time.Duration, known bool) {
 	first, end := c.whole(s.At, until)
 	if c.mean == 0 || end-first < window {
 		return -1, false

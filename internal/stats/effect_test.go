@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"stroppy/internal/fault"
 	"stroppy/internal/history"
 	"stroppy/internal/tier"
 )
@@ -22,7 +23,7 @@ func steady(list []history.Transaction, from, to, interval, latency time.Duratio
 	return list
 }
 
-func measure(t *testing.T, list []history.Transaction, intervals []FaultInterval, from, to time.Duration) Effects {
+func measure(t *testing.T, list []history.Transaction, intervals []interval, from, to time.Duration) Effects {
 	t.Helper()
 	read := func() iter.Seq2[history.Record, error] {
 		return func(yield func(history.Record, error) bool) {
@@ -33,7 +34,15 @@ func measure(t *testing.T, list []history.Transaction, intervals []FaultInterval
 			}
 		}
 	}
-	e, err := MeasureEffects(read, intervals, from, to)
+	var faults []fault.Record
+	for _, i := range intervals {
+		f := fault.Record{Injection: fault.Injection{At: fault.Seconds(i.At), Healed: new(fault.Seconds(i.Healed))}}
+		if i.Healing > 0 {
+			f.Healing = new(fault.Seconds(i.Healing))
+		}
+		faults = append(faults, f)
+	}
+	e, err := MeasureEffects(read, faults, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +64,7 @@ func TestEffectOfOneFault(t *testing.T) {
 		history.Transaction{Kind: kindAudit, Outcome: history.Committed, End: int64(11 * time.Second)},
 	)
 	slices.Reverse(list) // the order of the records does not matter
-	e := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)
+	e := measure(t, list, []interval{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)
 	f := e.Faults[0]
 	if f.Silent != 2*time.Second {
 		t.Errorf("nothing committed for %v during the fault, want 2s", f.Silent)
@@ -86,7 +95,7 @@ func TestEffectOfOneFault(t *testing.T) {
 
 func TestEffectThatNeverEnds(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, 10*time.Millisecond, time.Millisecond)
-	f := measure(t, list, []FaultInterval{{At: 5 * time.Second, Healed: 8 * time.Second}}, 0, 20*time.Second).Faults[0]
+	f := measure(t, list, []interval{{At: 5 * time.Second, Healed: 8 * time.Second}}, 0, 20*time.Second).Faults[0]
 	if f.Outage.To != 20*time.Second || f.Recovered != -1 || f.After.Committed != 0 || f.After.TPS() != 0 {
 		t.Errorf("got %+v", f)
 	}
@@ -98,7 +107,7 @@ func TestEffectsOfTwoFaults(t *testing.T) {
 	list := steady(nil, 0, 4*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 10*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 13*time.Second, 20*time.Second, 20*time.Millisecond, time.Millisecond)
-	e := measure(t, list, []FaultInterval{{At: 4 * time.Second, Healed: 6 * time.Second}, {At: 10 * time.Second, Healed: 11 * time.Second}}, 0, 20*time.Second)
+	e := measure(t, list, []interval{{At: 4 * time.Second, Healed: 6 * time.Second}, {At: 10 * time.Second, Healed: 11 * time.Second}}, 0, 20*time.Second)
 	a, b := e.Faults[0], e.Faults[1]
 	if !near(a.Outage.Length().Seconds(), 1) || !near(b.Outage.Length().Seconds(), 3) {
 		t.Errorf("outages %v and %v", a.Outage.Length(), b.Outage.Length())
@@ -126,7 +135,7 @@ func TestNoFaultsNoEffects(t *testing.T) {
 func TestLastingDamage(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 18*time.Second, 4*time.Millisecond, time.Millisecond)
-	e := measure(t, list, []FaultInterval{{At: 5 * time.Second, Healed: 5100 * time.Millisecond}}, 0, 18*time.Second)
+	e := measure(t, list, []interval{{At: 5 * time.Second, Healed: 5100 * time.Millisecond}}, 0, 18*time.Second)
 	f := e.Faults[0]
 	if !near(e.First.TPS(), 1000) || !near(e.Last.TPS(), 250) {
 		t.Errorf("first %v, last %v", e.First.TPS(), e.Last.TPS())
@@ -147,7 +156,7 @@ func TestHarmlessFault(t *testing.T) {
 		at += pauses[at.Truncate(time.Millisecond)]
 		list = steady(list, at, at+1, time.Second, time.Millisecond)
 	}
-	f := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 12 * time.Second}}, 0, 20*time.Second).Faults[0]
+	f := measure(t, list, []interval{{At: 10 * time.Second, Healed: 12 * time.Second}}, 0, 20*time.Second).Faults[0]
 	if f.Recovered != 10*time.Second || f.Outage != (Gap{}) || f.Uncompared != "" {
 		t.Errorf("a fault that did nothing: %+v", f)
 	}
@@ -166,7 +175,7 @@ func TestFallAfterRecovery(t *testing.T) {
 	list = steady(list, 15*s, 19*s, 2*time.Millisecond, time.Millisecond)                   // not for good
 	list = steady(list, 19*s, 25*s, time.Millisecond, time.Millisecond)                     // and now for good
 	list = steady(list, 25*s+80*time.Millisecond, 30*s, time.Millisecond, time.Millisecond) // a pause
-	f := measure(t, list, []FaultInterval{{At: 10 * s, Healed: 12 * s}}, 0, 30*s).Faults[0]
+	f := measure(t, list, []interval{{At: 10 * s, Healed: 12 * s}}, 0, 30*s).Faults[0]
 	if f.Recovered < 18700*time.Millisecond || f.Recovered > 19100*time.Millisecond {
 		t.Errorf("back at %v", f.Recovered)
 	}
@@ -189,7 +198,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		"at the end":             {whole, 0, 19500 * time.Millisecond},
 		"nothing committed then": {steady(nil, 10*s, 20*s, time.Millisecond, 0), 0, 5 * s},
 	} {
-		f := measure(t, c.list, []FaultInterval{{At: c.at, Healed: c.at + s}}, c.from, 20*s).Faults[0]
+		f := measure(t, c.list, []interval{{At: c.at, Healed: c.at + s}}, c.from, 20*s).Faults[0]
 		if f.Recovered != -1 || f.Uncompared == "" {
 			t.Errorf("%s: back at %v, %q", name, f.Recovered, f.Uncompared)
 		}
@@ -202,12 +211,12 @@ func TestBeforeBeginsAfterRecovery(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 8*s, 20*s, time.Millisecond, time.Millisecond)
-	e := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s)
+	e := measure(t, list, []interval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s)
 	a, b := e.Faults[0], e.Faults[1]
 	if a.Recovered != 8*s || b.Before.From != 8*s || !near(b.Before.TPS(), 1000) || b.Recovered != 12*s {
 		t.Errorf("the first back at %v, before the second %+v, back at %v", a.Recovered, b.Before, b.Recovered)
 	}
-	late := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 7 * s, Healed: 7500 * time.Millisecond}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
+	late := measure(t, list, []interval{{At: 5 * s, Healed: 6 * s}, {At: 7 * s, Healed: 7500 * time.Millisecond}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
 	if late[1].Before.TPS() != 0 || late[1].Uncompared == "" || late[2].Before.From != 8*s || late[2].Recovered != 12*s {
 		t.Errorf("a fault before the one before was over: %+v, then %+v", late[1], late[2])
 	}
@@ -228,7 +237,7 @@ func TestOutageBelongsToItsFault(t *testing.T) {
 	} {
 		list := steady(nil, 0, c.stops+1, ms, ms)
 		list = steady(list, 14*s, 20*s, ms, ms)
-		faults := measure(t, list, []FaultInterval{{At: 10 * s, Healed: 13 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
+		faults := measure(t, list, []interval{{At: 10 * s, Healed: 13 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults
 		for i, f := range faults {
 			want := time.Duration(0)
 			if i == c.owner {
@@ -250,7 +259,7 @@ func TestFaultBeforeRecovery(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*s, 20*s, 2*time.Millisecond, time.Millisecond)
-	f := measure(t, list, []FaultInterval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults[1]
+	f := measure(t, list, []interval{{At: 5 * s, Healed: 6 * s}, {At: 12 * s, Healed: 13 * s}}, 0, 20*s).Faults[1]
 	if f.Before.From != 6*s || !near(f.Before.TPS(), 500) || f.Recovered != -1 || !strings.Contains(f.Uncompared, "not back yet") {
 		t.Errorf("%+v", f)
 	}
@@ -266,7 +275,7 @@ func TestBackIsRobust(t *testing.T) {
 		for at := time.Duration(0); at < 60*s; at += rate(at) {
 			list = steady(list, at, at+1, s, ms)
 		}
-		return measure(t, list, []FaultInterval{{At: 10 * s, Healing: 20 * s, Healed: healed}}, 0, 60*s).Faults[0]
+		return measure(t, list, []interval{{At: 10 * s, Healing: 20 * s, Healed: healed}}, 0, 60*s).Faults[0]
 	}
 	slow := func(at time.Duration, seconds ...time.Duration) time.Duration {
 		for _, n := range seconds {
@@ -314,7 +323,7 @@ func TestAroundShowsShortOutages(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	list := steady(nil, 0, 20*s+1, ms, ms)
 	list = steady(list, 20*s+500*ms, 99*s+950*ms, ms, ms)
-	e := measure(t, list, []FaultInterval{{At: 20 * s, Healed: 22 * s}, {At: 33 * s, Healed: 34 * s}, {At: 40 * s, Healed: 42 * s}, {At: 97 * s, Healed: 98 * s}}, 0, 99*s+950*ms)
+	e := measure(t, list, []interval{{At: 20 * s, Healed: 22 * s}, {At: 33 * s, Healed: 34 * s}, {At: 40 * s, Healed: 42 * s}, {At: 97 * s, Healed: 98 * s}}, 0, 99*s+950*ms)
 	var spans [][2]time.Duration
 	for _, a := range e.Around {
 		spans = append(spans, [2]time.Duration{a.From, a.From + time.Duration(len(a.Committed))*FineStep})

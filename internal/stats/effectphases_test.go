@@ -18,12 +18,12 @@ func TestPhasesHoldWhatEndedInThem(t *testing.T) {
 			end := rng.Int64N(int64(40 * time.Second))
 			list = append(list, history.Transaction{Kind: kindTransfer, Outcome: history.Committed, Due: end - rng.Int64N(int64(time.Second)), End: end})
 		}
-		var intervals []FaultInterval
+		var intervals []interval
 		for range 1 + rng.IntN(8) {
 			at := time.Duration(rng.IntN(36_000)) * time.Millisecond
-			intervals = append(intervals, FaultInterval{At: at, Healed: at + time.Duration(rng.IntN(6000))*time.Millisecond})
+			intervals = append(intervals, interval{At: at, Healed: at + time.Duration(rng.IntN(6000))*time.Millisecond})
 		}
-		slices.SortFunc(intervals, func(a, b FaultInterval) int { return int(a.At - b.At) })
+		slices.SortFunc(intervals, func(a, b interval) int { return int(a.At - b.At) })
 		e := measure(t, list, intervals, 2*time.Second, 40*time.Second)
 		phases := []Phase{e.First, e.Last}
 		for _, f := range e.Faults {

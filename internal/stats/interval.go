@@ -136,12 +136,12 @@ func Throughput(series []Second, from, to int) []float64 {
 	return committed
 }
 
-// quiet is like Throughput without the seconds that a fault touches. It also returns the number of each
-// second. A fault of length 0 touches the second in which it lies.
-func quiet(series []Second, from, to int, faults []FaultInterval) (values []float64, seconds []int) {
+// quiet is Throughput without the seconds that a fault touches, with the number of each
+// second. A fault without length still touches the second that it lies in.
+func quiet(series []Second, from, to int, faults []Gap) (values []float64, seconds []int) {
 	for i, v := range Throughput(series, from, to) {
 		start, end := time.Duration(from+i)*time.Second, time.Duration(from+i+1)*time.Second
-		if !slices.ContainsFunc(faults, func(f FaultInterval) bool { return f.At < end && (f.Healed > start || f.At >= start) }) {
+		if !slices.ContainsFunc(faults, func(f Gap) bool { return f.From < end && (f.To > start || f.From >= start) }) {
 			values, seconds = append(values, v), append(seconds, from+i)
 		}
 	}

@@ -164,22 +164,22 @@ func TestMeanIntervalScales(t *testing.T) {
 
 func TestThroughputOfWholeSeconds(t *testing.T) {
 	series := []Second{{Second: 0, Committed: 1}, {Second: 1, Committed: 2}, {Second: 3, Committed: 4}, {Second: 4, Committed: 5}}
-	at := func(from, to float64) FaultInterval {
-		return FaultInterval{At: time.Duration(from * 1e9), Healed: time.Duration(to * 1e9)}
+	at := func(from, to float64) Gap {
+		return Gap{From: time.Duration(from * 1e9), To: time.Duration(to * 1e9)}
 	}
 	for _, c := range []struct {
 		from, to int
-		without  []FaultInterval
+		without  []Gap
 		want     []float64
 	}{
 		{0, 5, nil, []float64{1, 2, 0, 4, 5}},
 		{1, 7, nil, []float64{2, 0, 4, 5, 0, 0}},
 		{3, 3, nil, nil},
 		{4, 2, nil, nil},
-		{0, 5, []FaultInterval{at(1.5, 3)}, []float64{1, 4, 5}},
-		{0, 5, []FaultInterval{at(1, 1)}, []float64{1, 0, 4, 5}},
-		{0, 5, []FaultInterval{at(0, 1), at(3.9, 4.1)}, []float64{2, 0}},
-		{0, 5, []FaultInterval{at(0, 60)}, nil},
+		{0, 5, []Gap{at(1.5, 3)}, []float64{1, 4, 5}},
+		{0, 5, []Gap{at(1, 1)}, []float64{1, 0, 4, 5}},
+		{0, 5, []Gap{at(0, 1), at(3.9, 4.1)}, []float64{2, 0}},
+		{0, 5, []Gap{at(0, 60)}, nil},
 	} {
 		if got, seconds := quiet(series, c.from, c.to, c.without); !slices.Equal(got, c.want) || len(seconds) != len(got) {
 			t.Errorf("%d to %d without %v: %v of %v, want %v", c.from, c.to, c.without, got, seconds, c.want)

@@ -80,7 +80,7 @@ const (
 //
 // A swing that comes again many times does not make it unsteady: the mean is well
 // defined, and the sentence reports how much single seconds vary.
-func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) Steadiness {
+func MeasureSteadiness(series []Second, from, to int, faults []Gap) Steadiness {
 	values, seconds := quiet(series, from, to, faults)
 	answer := func(state SteadyState, format string, args ...any) Steadiness {
 		return Steadiness{State: state, Detail: fmt.Sprintf(format, args...)}

@@ -87,15 +87,15 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 	if got := MeasureSteadiness(series, 0, 120, nil); got.State == Steady {
 		t.Errorf("with the fault: %+v", got)
 	}
-	fault := []FaultInterval{{At: 50 * time.Second, Healed: 70 * time.Second}}
+	fault := []Gap{{From: 50 * time.Second, To: 70 * time.Second}}
 	if got := MeasureSteadiness(series, 0, 120, fault); got.State != Steady || got.From < 10 || got.From > 15 {
 		t.Errorf("without the fault: %+v", got)
 	}
-	early := []FaultInterval{{At: 0, Healed: 30 * time.Second}, {At: 50 * time.Second, Healed: 70 * time.Second}}
+	early := []Gap{{From: 0, To: 30 * time.Second}, {From: 50 * time.Second, To: 70 * time.Second}}
 	if got := MeasureSteadiness(series, 5, 120, early); got.State != Steady || got.From != 30 {
 		t.Errorf("without both: %+v", got)
 	}
-	always := []FaultInterval{{At: 0, Healed: 100 * time.Second}}
+	always := []Gap{{From: 0, To: 100 * time.Second}}
 	if got := MeasureSteadiness(series, 0, 120, always); got.State != SteadyUnknown || !strings.Contains(got.Detail, "(this run: 20 s)") {
 		t.Errorf("hurt nearly always: %+v", got)
 	}

@@ -86,7 +86,7 @@ func TestFaultsDoNotMakeLatencyUnsteady(t *testing.T) {
 	if got := MeasureSteadiness(series, 0, 120, nil); got.State != Unsteady {
 		t.Errorf("with the fault: %+v", got)
 	}
-	if got := MeasureSteadiness(series, 0, 120, []FaultInterval{{At: 40 * time.Second, Healed: 70 * time.Second}}); got.State != Steady {
+	if got := MeasureSteadiness(series, 0, 120, []Gap{{From: 40 * time.Second, To: 70 * time.Second}}); got.State != Steady {
 		t.Errorf("without the fault: %+v", got)
 	}
 }

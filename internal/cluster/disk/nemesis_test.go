@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
 	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/fault"
 	"stroppy/internal/nemesis"
 )
 
@@ -51,13 +52,13 @@ func injectOnce(t *testing.T, hurt *nemesis.Nemesis) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	began, over := time.Now(), false
-	hurt.Run(ctx, func() int64 { return int64(time.Since(began)) }, func(i nemesis.Injection) {
+	hurt.Run(ctx, func() time.Duration { return time.Since(began) }, func(i fault.Injection) {
 		if !i.Over {
 			return
 		}
 		over = true
 		t.Logf("%s: %s", i.Fault, i.Verified)
-		if i.Failed() || i.Skipped != "" || i.Healed == 0 || i.Verified == "" {
+		if i.Failed() || i.Skipped != "" || i.Healed == nil || i.Verified == "" {
 			t.Errorf("%+v", i)
 		}
 		cancel()
@@ -65,7 +66,7 @@ func injectOnce(t *testing.T, hurt *nemesis.Nemesis) {
 	if !over {
 		t.Error("no injection is over after a minute")
 	}
-	if err := hurt.Heal(t.Context()); err != nil {
+	if err := hurt.Whole(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

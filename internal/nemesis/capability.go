@@ -128,6 +128,14 @@ type ChaosTaker interface {
 // able says why nodes of a cluster can never suffer an effect, nil if they can.
 type able func(e effect, s *state, nodes []cluster.Node) error
 
+// The abilities that several kinds of faults need.
+var (
+	kills    = has[Killer]("killed")
+	stops    = has[Terminator]("shut down in good order")
+	restarts = has[Restarter]("started again")
+	resizes  = is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
+)
+
 // has says it of nodes without a capability.
 func has[C any](what string) able {
 	return fit("this kind of node cannot be "+what, "%s: %w", func(C) error { return nil })

@@ -78,7 +78,7 @@ const (
 // nil. It refuses at once what this cluster can never suffer; the error says which
 // fault and why.
 func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
-	s := &state{cluster: c, net: net, grows: script.has(add)}
+	s := &state{cluster: c, net: net, grows: script.grows()}
 	needed := false
 	for i, f := range script {
 		if len(f.effects) == 0 {
@@ -103,7 +103,7 @@ func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // nobody leads yet: only equal nodes have an answer
 	_, err := p.Cluster.Leader(ended)
-	return script.possible(&state{cluster: p.Cluster, net: net, grows: script.has(add), uncounted: p.Uncounted, leads: !errors.Is(err, cluster.ErrNoLeader)})
+	return script.possible(&state{cluster: p.Cluster, net: net, grows: script.grows(), uncounted: p.Uncounted, leads: !errors.Is(err, cluster.ErrNoLeader)})
 }
 
 // learnLeads learns whether the nodes of this cluster have a leader.

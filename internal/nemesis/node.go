@@ -33,7 +33,7 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 	if err := k.able(e, s, nodes); err != nil { // of one that came since the start
 		return nil, err
 	}
-	i := &injection{target: c.titles(nodes), claims: claimEach(numbers(nodes), k.claims), stage: stageRelease}
+	i := &injection{target: c.titles(nodes), claims: claimEach(numbers(nodes), k.claims), agent: k.agent, stage: stageRelease}
 	if ends {
 		i.stage = stageStart
 	}
@@ -45,8 +45,9 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 	}
 	seed := c.rng.Uint64()
 	i.inject = func(ctx context.Context) (cluster.Effect, error) {
-		if k.claims == partLink {
-			link := cluster.Link{Delay: e.by, Jitter: e.varies, Loss: e.percent / 100, Bandwidth: e.bytes, Seed: seed}
+		if k.link != nil {
+			link := k.link(e)
+			link.Seed = seed
 			return s.net.Degrade(ctx, numbers(nodes), link)
 		}
 		return onEach(nodes, func(n cluster.Node) (cluster.Effect, error) { return k.inject(ctx, e, s, n) })
@@ -109,25 +110,6 @@ func each[N any](nodes []N, do func(int, N) (string, error)) (string, error) {
 	return joined(texts), errors.Join(errs...)
 }
 
-// hasLinks says why the links of this cluster cannot have faults.
-func hasLinks(e effect, s *state, _ []cluster.Node) error {
-	if s.net == nil {
-		return errors.New("nothing can cut, slow or lose what its nodes send")
-	}
-	kind := cluster.BetweenNodes
-	switch {
-	case e.shape == client:
-		kind = cluster.ToClient
-	case e.word == limit:
-		kind = cluster.Bandwidth
-	}
-	return s.net.LinkFaults(kind)
-}
-
-func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return down(ctx, n, n.(Terminator).Terminate, n.(Restarter).Restart)
-}
-
 // process is what can be seen to run: a node, or a process beside it.
 type process interface {
 	Name() string
@@ -171,32 +153,6 @@ func check(n process, running bool, wrong string) func() error {
 	}
 }
 
-func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	e, err := down(ctx, n, n.(Killer).Kill, n.(Replacer).Replace)
-	e.EndsItself = false // the heal takes the data away
-	e.Heal = func(ctx context.Context) (string, error) {
-		return up(ctx, n, n.(Replacer).Replace, " up on an empty folder")
-	}
-	return e, err
-}
-
-// injectLoss ends a node so that what it did not sync is lost.
-func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	e, err := down(ctx, n, n.(Killer).Kill, n.(Restarter).Restart)
-	if err != nil {
-		return e, err
-	}
-	if err := n.(VolatileDisk).LoseUnsynced(); err != nil {
-		return e, fmt.Errorf("lose what %s did not sync: %w", n.Name(), err)
-	}
-	e.Seen += ", an unsynced file lost"
-	return e, nil
-}
-
-func injectPause(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return still(ctx, n, n.(Pauser))
-}
-
 // still is the effect of a process that p stops where it is; its heal lets it go on.
 func still(ctx context.Context, n process, p Pauser) (cluster.Effect, error) {
 	return cluster.Effect{
@@ -212,58 +168,4 @@ func still(ctx context.Context, n process, p Pauser) (cluster.Effect, error) {
 			return n.Name() + " goes on", nil
 		},
 	}, p.Pause(ctx)
-}
-
-func injectClock(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	if e.by != 0 {
-		return n.(Clock).JumpClock(ctx, e.by)
-	}
-	return n.(Drifter).DriftClock(ctx, e.rate)
-}
-
-// injectFull fills a disk. Its heal starts the node again if that has ended by
-// itself, as some do where there is no space.
-func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (cluster.Effect, error) {
-	e, err := n.(Disk).FillDisk(ctx)
-	empty := e.Heal
-	if empty == nil {
-		return e, err
-	}
-	e.Heal = func(ctx context.Context) (string, error) {
-		seen, err := empty(ctx)
-		s.mu.Lock()
-		claimed := s.claimed(n.Number(), partLife)
-		s.mu.Unlock()
-		if err != nil || n.Running() || claimed {
-			return seen, err
-		}
-		again, err := up(ctx, n, n.(Restarter).Restart, " up again")
-		if err != nil {
-			err = fmt.Errorf("start %s, which had ended on a full disk: %w", n.Name(), err)
-		}
-		return join(seen, again), err
-	}
-	return e, err
-}
-
-func planCommand(e effect, _ *state, _ situation) (*injection, error) {
-	run := func(ctx context.Context, text string) (string, error) {
-		if err := cluster.Shell(ctx, text); err != nil {
-			return "", fmt.Errorf("run the command %s: %w", quote(text), err)
-		}
-		return "exit code 0", nil
-	}
-	return &injection{target: "a command", inject: func(ctx context.Context) (done cluster.Effect, err error) {
-		if e.heal != "" {
-			done.Heal = func(ctx context.Context) (string, error) { return run(ctx, e.heal) }
-		}
-		done.Seen, err = run(ctx, e.inject)
-		return done, err
-	}}, nil
-}
-
-func planChaos(e effect, s *state, _ situation) (*injection, error) {
-	return &injection{target: e.inject, inject: func(ctx context.Context) (cluster.Effect, error) {
-		return s.cluster.(ChaosTaker).Chaos(ctx, e.inject)
-	}}, nil
 }

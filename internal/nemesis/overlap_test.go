@@ -96,7 +96,7 @@ func TestAgentKeepsNode(t *testing.T) {
 		"kill n0":        errDown.Error(),
 	} {
 		bubble(t, 3, func(t *testing.T, c *standIns) {
-			s := &state{cluster: c, injections: []*injection{{claims: []claim{{0, partLife}}, record: fault.Injection{Fault: text}}}}
+			s := &state{cluster: c, injections: []*injection{{claims: []claim{{0, partLife}}, agent: strings.Contains(text, "agent"), record: fault.Injection{Fault: text}}}}
 			if _, err := s.available("n0", situation{}, partLife, partPause); err == nil || err.Error() != want {
 				t.Errorf("after %s: %v, want %s", text, err, want)
 			}
@@ -378,7 +378,7 @@ func (c *standIns) checkSides(s effect, got sides) {
 	quorum := size/2 + 1
 	whole := 0
 	for node := range size {
-		switch s.shape + string(s.target) {
+		switch s.arg.(cutting).shape + string(s.target) {
 		case leader:
 			if node == c.leader {
 				sees(node, 1, 1)
@@ -412,10 +412,10 @@ func (c *standIns) checkSides(s effect, got sides) {
 			}
 		}
 	}
-	if s.shape == bridge && whole != 1 {
+	if s.arg.(cutting).shape == bridge && whole != 1 {
 		c.t.Errorf("%d nodes reach both sides of the bridge of %d", whole, size)
 	}
-	if s.shape == ring {
+	if s.arg.(cutting).shape == ring {
 		for a := range reach {
 			for b := range a {
 				if slices.Equal(reach[a], reach[b]) {

@@ -3,7 +3,6 @@ package nemesis
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -265,173 +264,18 @@ func number(text, unit string) (float64, bool) {
 
 func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// What the links, clocks and disks can be made, so that it can be seen.
-const (
-	mostDelay      = 30 * time.Second
-	leastLoss      = 0.1 // percent
-	mostLoss       = 99.0
-	leastRate      = 4000       // bytes a second
-	mostRate       = 50_000_000 // above it one machine's own speed would be the limit
-	leastJump      = 100 * time.Millisecond
-	leastDrift     = 0.01 // a rate this near to 1 cannot be seen in a few seconds
-	mostDrift      = 100.0
-	defaultPerCall = 100 * time.Millisecond
-	mostProcesses  = 256                  // beside a node, each of which has to be seen to compute
-	leastPerCall   = 5 * time.Millisecond // less cannot be distinguished from a busy machine
-)
-
-func readDelay(e *effect, r *reader) (err error) {
-	if err = r.must("slow TARGET by 50ms", "by"); err != nil {
-		return err
+// meanings returns words that other tools have for those of a fault.
+func meanings() map[string]string {
+	known := map[string]string{
+		"master": primary, "replica": standby, "slave": standby, "secondary": standby, "replicas": standbys, "any": random, "everything": all,
+		"after": "at", "in": "at", "each": "every", "during": "for", "lasting": "for",
 	}
-	if e.by, err = r.span("by", time.Millisecond); err != nil {
-		return err
-	}
-	if r.word("varying") {
-		if e.varies, err = r.span("varying", time.Microsecond); err != nil {
-			return err
+	for _, k := range kinds() {
+		for _, word := range k.also {
+			known[word] = k.word
 		}
 	}
-	switch {
-	case e.by+e.varies > mostDelay:
-		return fmt.Errorf("a link can be slowed by %s at most, what it varies by included", short(mostDelay))
-	case e.varies > e.by/2:
-		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(e.by), short(e.varies))
-	}
-	return nil
-}
-
-func readLoss(e *effect, r *reader) error {
-	if err := r.must("lossy TARGET by 5%", "by"); err != nil {
-		return err
-	}
-	t := r.take()
-	var ok bool
-	if e.percent, ok = number(t, "%"); !ok {
-		return fmt.Errorf("%q is no share of packets: write it as 5%%", clip(t))
-	}
-	if e.percent < leastLoss || e.percent > mostLoss {
-		return fmt.Errorf("a loss of %s%% is out of bounds: it must be between %s%% and %s%%; for all packets take partition", decimal(e.percent), decimal(leastLoss), decimal(mostLoss))
-	}
-	return nil
-}
-
-// units of a bandwidth, the largest first.
-var units = []struct {
-	name  string
-	bytes int64
-}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}}
-
-func readRate(e *effect, r *reader) error {
-	if err := r.must("limit TARGET to 1MB/s", "to"); err != nil {
-		return err
-	}
-	t := r.take()
-	for _, u := range units {
-		n, ok := number(t, u.name)
-		if !ok {
-			continue
-		}
-		bytes := math.Round(n * float64(u.bytes))
-		if bytes < leastRate || bytes > mostRate {
-			return fmt.Errorf("a limit of %s is out of bounds: it must be between %s and %s", clip(t), rateText(leastRate), rateText(mostRate))
-		}
-		e.bytes = int64(bytes)
-		return nil
-	}
-	return fmt.Errorf("%q is no bandwidth: write it as 500kB/s or 1MB/s", clip(t))
-}
-
-func rateText(rate int64) string {
-	for _, u := range units {
-		if rate%u.bytes == 0 {
-			return strconv.FormatInt(rate/u.bytes, 10) + u.name
-		}
-	}
-	return ""
-}
-
-func readClock(e *effect, r *reader) (err error) {
-	if r.word("by") {
-		if e.by, err = r.duration("by"); err == nil && e.by.Abs() < leastJump {
-			err = fmt.Errorf("a jump by %s is too little to be seen: the least is %s, forward or back", short(e.by), short(leastJump))
-		}
-		return err
-	}
-	if err := r.must("clock TARGET by 10s, or clock TARGET at rate 1.05", "at", "rate"); err != nil {
-		return err
-	}
-	t := r.take()
-	rate, ok := number(t, "")
-	switch {
-	case !ok:
-		return fmt.Errorf("%q is no rate of a clock: write it as 1.05 or 0.5", clip(t))
-	case rate < leastDrift || rate > mostDrift || math.Abs(rate-1) < leastDrift:
-		return fmt.Errorf("a clock at rate %s is out of bounds: it must be between %s and %s, and differ from 1 by %s at least", decimal(rate), decimal(leastDrift), decimal(mostDrift), decimal(leastDrift))
-	}
-	e.rate = rate
-	return nil
-}
-
-func readPerCall(e *effect, r *reader) (err error) {
-	e.by = defaultPerCall
-	if r.word("by") {
-		e.by, err = r.span("by", leastPerCall)
-	}
-	return err
-}
-
-func readProcesses(e *effect, r *reader) (err error) {
-	if !r.word("by") {
-		return nil
-	}
-	t := r.argument()
-	e.processes, err = strconv.Atoi(t)
-	switch {
-	case t == "":
-		return errors.New(`after "by" the number of processes is missing, such as 4: write stress TARGET by 4`)
-	case errors.Is(err, strconv.ErrSyntax):
-		return fmt.Errorf("%q is no number of processes: write it as 4", clip(t))
-	case err != nil || e.processes < 1 || e.processes > mostProcesses:
-		return fmt.Errorf("%s processes are out of bounds: the number must be between 1 and %d", clip(t), mostProcesses)
-	}
-	return nil
-}
-
-func readCommand(e *effect, r *reader) error {
-	for _, text := range []*string{&e.inject, &e.heal} {
-		if !quoted(r.peek()) {
-			break
-		}
-		if *text = unquote(r.take()); strings.TrimSpace(*text) == "" {
-			return errors.New("a command of exec is empty")
-		}
-	}
-	if e.inject == "" {
-		return errors.New("exec takes a command in single quotes, and another that heals if there is one, as in exec 'tc qdisc add …' 'tc qdisc del …'")
-	}
-	return nil
-}
-
-func readFile(e *effect, r *reader) error {
-	if quoted(r.peek()) {
-		e.inject = unquote(r.take())
-	}
-	if strings.TrimSpace(e.inject) == "" {
-		return errors.New("chaos takes a file in single quotes, as in chaos 'io.yaml'")
-	}
-	return nil
-}
-
-// meanings are words that other tools have for those of a fault.
-var meanings = map[string]string{
-	"crash": kill, "sigkill": kill, "restart": kill, "reboot": kill, "shutdown": stop, "terminate": stop,
-	"freeze": pause, "suspend": pause, "hang": pause, "sigstop": pause,
-	"isolate": partition, "disconnect": partition, "split": partition,
-	"delay": slow, "latency": slow, "loss": lossy, "drop": lossy, "bandwidth": limit, "throttle": limit,
-	"skew": clock, "cpu": stress, "command": execute, "wipe": replace,
-	"master": primary, "replica": standby, "slave": standby, "secondary": standby, "replicas": standbys, "any": random, "everything": all,
-	"after": "at", "in": "at", "each": "every", "during": "for", "lasting": "for",
+	return known
 }
 
 // unknown says that a word means nothing here, and what is known: the word that is near it, or all.
@@ -439,7 +283,7 @@ func unknown(t, what string, known []string) error {
 	if quoted(t) {
 		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec and chaos take a quoted text", clip(t), what)
 	}
-	return fmt.Errorf("%q is no %s; %s", clip(t), what, spelling.Hint(t, known, meanings, "take one of "+strings.Join(known, ", ")))
+	return fmt.Errorf("%q is no %s; %s", clip(t), what, spelling.Hint(t, known, meanings(), "take one of "+strings.Join(known, ", ")))
 }
 
 // clip bounds what is repeated of a text that somebody else wrote.

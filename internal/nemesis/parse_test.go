@@ -213,7 +213,7 @@ func anyFault(rng *rand.Rand) Fault {
 		}
 		return time.Duration(1+rng.Int64N(int64(most/time.Millisecond))) * time.Millisecond
 	}
-	f := Fault{when: schedule{lasts: maybe(time.Hour), jitter: maybe(time.Minute)}}
+	f := Fault{when: timing{lasts: maybe(time.Hour), jitter: maybe(time.Minute)}}
 	switch rng.IntN(3) {
 	case 0:
 		f.when.at = maybe(maxTime)
@@ -244,33 +244,36 @@ func anyEffect(rng *rand.Rand) effect {
 		}
 		return string(runes) + "."
 	}
+	cut := func(shape string, to target, ways ...string) effect {
+		return effect{"partition", to, cutting{shape, one(ways...)}}
+	}
 	switch rng.IntN(12) {
 	case 0:
-		return []effect{{word: one(kill, stop, pause, replace, killAgent, pauseAgent), target: to}, {word: one(killStore, pauseStore)}}[rng.IntN(2)]
+		return []effect{{word: one("kill", "stop", "pause", "replace", "kill-agent", "pause-agent"), target: to}, {word: one("kill-store", "pause-store")}}[rng.IntN(2)]
 	case 1:
-		return []effect{{word: partition, shape: ring}, effect{word: partition, shape: bridge}, effect{word: partition, shape: halves, way: one(bothWays, outbound)},
-			effect{word: partition, shape: client, target: to, way: one(bothWays, outbound, inbound)}, effect{word: partition, target: "n3", way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]
+		return []effect{cut(ring, "", bothWays), cut(bridge, "", bothWays), cut(halves, "", bothWays, outbound),
+			cut(client, to, bothWays, outbound, inbound), cut("", "n3", bothWays, outbound, inbound)}[rng.IntN(5)]
 	case 2:
-		delay := span(time.Millisecond, 10*time.Second)
-		return effect{word: slow, target: to, by: delay, varies: delay / time.Duration(2+rng.IntN(9))}
+		by := span(time.Millisecond, 10*time.Second)
+		return effect{"slow", to, delay{by, by / time.Duration(2+rng.IntN(9))}}
 	case 3:
-		return effect{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
+		return effect{"lossy", to, loss(leastLoss + rng.Float64()*90)}
 	case 4:
-		return effect{word: limit, target: to, bytes: leastRate + rng.Int64N(mostRate-leastRate)}
+		return effect{"limit", to, bandwidth(leastRate + rng.Int64N(mostRate-leastRate))}
 	case 5:
-		return effect{word: clock, target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
+		return effect{"clock", to, jump(span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2)))}
 	case 6:
-		return effect{word: clock, target: to, rate: 1.5 + rng.Float64()}
+		return effect{"clock", to, drift(1.5 + rng.Float64())}
 	case 7:
-		return effect{word: slowDisk, target: to, by: span(leastPerCall, time.Minute)}
+		return effect{"slow-disk", to, perCall(span(leastPerCall, time.Minute))}
 	case 8:
-		return effect{word: stress, target: to, processes: rng.IntN(mostProcesses + 1)}
+		return effect{"stress", to, processes(rng.IntN(mostProcesses + 1))}
 	case 9:
-		return effect{word: one(diskFull, loseUnsynced), target: to}
+		return effect{word: one("disk-full", "lose-unsynced"), target: to}
 	case 10:
-		return []effect{{word: add}, effect{word: rolling}, effect{word: remove, target: random}, effect{word: move}, effect{word: move, target: "n2"}}[rng.IntN(5)]
+		return []effect{{word: "add"}, {word: "rolling-restart"}, {word: "remove", target: random}, {word: "move"}, {word: "move", target: "n2"}}[rng.IntN(5)]
 	default:
-		return []effect{{word: execute, inject: text()}, {word: execute, inject: text(), heal: text()}, {word: chaos, inject: text()}}[rng.IntN(3)]
+		return []effect{{word: "exec", arg: command{inject: text()}}, {word: "exec", arg: command{text(), text()}}, {word: "chaos", arg: chaosFile(text())}}[rng.IntN(3)]
 	}
 }
 

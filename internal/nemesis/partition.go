@@ -24,31 +24,78 @@ const (
 	inbound  = "one-way in" // what is sent to the target is lost
 )
 
+// cutting is the argument of partition: who is cut off from whom.
+type cutting struct{ shape, way string }
+
+func (c cutting) String() string { return phrase(c.shape, c.way) }
+
+func partitionKind() kind {
+	return kind{
+		word: "partition", usage: "partition TARGET [one-way [in]]", also: []string{"isolate", "disconnect", "split"},
+		about: "no packet between the target and the other nodes, clients reach all; one-way: what the target sends is lost, one-way in: what is sent to it; majority leaves the leader on the smaller side, minority on the larger; all: each node alone",
+		further: [][2]string{
+			{"partition halves [one-way] | ring | bridge", "halves: two groups by chance; ring: each node reaches only its neighbours, a majority; bridge: two groups that only one node reaches both of"},
+			{"partition client from TARGET [one-way [in]]", "no packet between this program and the target; the nodes reach each other"},
+		},
+		read: readPartition, plan: planPartition,
+		text: func(e effect) string {
+			c := e.arg.(cutting)
+			from := ""
+			if c.shape == client {
+				from = "from"
+			}
+			return phrase("partition", c.shape, from, string(e.target), c.way)
+		},
+		able: func(e effect, s *state, nodes []cluster.Node) error {
+			if e.arg.(cutting).shape == client {
+				return links(cluster.ToClient)(e, s, nodes)
+			}
+			return links(cluster.BetweenNodes)(e, s, nodes)
+		},
+		few: func(e effect) (int, string) {
+			switch e.arg.(cutting).shape {
+			case client:
+				return 1, ""
+			case bridge:
+				return 3, "a bridge needs three nodes at least"
+			case ring:
+				return 4, "a ring needs four nodes at least: of three each is the neighbour of each"
+			}
+			return 2, "a cluster of one node has no link to cut; partition client from it instead"
+		},
+		led: func(e effect) bool {
+			return e.arg.(cutting).shape == "" && (e.target == majority || e.target == minority)
+		},
+	}
+}
+
 func readPartition(e *effect, r *reader) (err error) {
+	var c cutting
 	shapes := []string{halves, ring, bridge, client}
 	if slices.Contains(shapes, r.peek()) {
-		e.shape = r.take()
+		c.shape = r.take()
 	}
-	if e.shape == client {
+	if c.shape == client {
 		r.word("from")
 	}
-	if e.shape == client || e.shape == "" {
+	if c.shape == client || c.shape == "" {
 		if e.target, err = r.target(shapes...); err != nil {
 			return err
 		}
 	}
 	if r.word("one-way") {
-		if e.way = outbound; r.word("in") {
-			e.way = inbound
+		if c.way = outbound; r.word("in") {
+			c.way = inbound
 		} else {
 			r.word("out")
 		}
 	}
+	e.arg = c
 	switch {
-	case e.way == bothWays:
-	case e.shape == ring, e.shape == bridge, e.shape == "" && e.target == all:
+	case c.way == bothWays:
+	case c.shape == ring, c.shape == bridge, c.shape == "" && e.target == all:
 		return errors.New("it cannot be one-way: every node is on both sides")
-	case e.shape == halves && e.way == inbound:
+	case c.shape == halves && c.way == inbound:
 		return errors.New("halves take one-way without in: which half hears the other is left to chance")
 	}
 	return nil
@@ -117,6 +164,7 @@ func (s sides) cuts() (cuts []cluster.Cut) {
 }
 
 func (e effect) split(s *state, c situation) (sides, error) {
+	cut := e.arg.(cutting)
 	nodes := s.cluster.Nodes()
 	count := len(nodes)
 	shuffled := make([]cluster.Node, count)
@@ -126,20 +174,20 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	alone := func(n cluster.Node) side { return side{n.Name(), []int{n.Number()}} }
 	group := func(nodes []cluster.Node) side { return side{c.titles(nodes), numbers(nodes)} }
 	switch {
-	case e.shape == ring && count < 4, e.shape == bridge && count < 3:
+	case cut.shape == ring && count < 4, cut.shape == bridge && count < 3:
 		return sides{}, errAllHurt
-	case e.shape == ring:
+	case cut.shape == ring:
 		// Every node reaches only so many neighbours that with them it is a majority: no
 		// two nodes see the same one. The first comes last as well, to close the ring.
 		reach := (count/2 + 1) / 2 // on each side: 2·reach+1 ≥ count/2+1
 		around := append(list(shuffled, alone), side{title: shuffled[0].Name()})
 		return sides{all: around, touched: numbers(nodes), linked: func(i, j int) bool { return min(i-j, count-i+j) <= reach }}, nil
-	case e.shape == bridge:
+	case cut.shape == bridge:
 		rest := others(nodes, shuffled[:1])
 		a := pick(c.rng, rest, len(rest)/2)
 		ends := []side{group(a), alone(shuffled[0]), group(others(rest, a))}
 		return sides{all: ends, touched: numbers(nodes), linked: func(i, j int) bool { return i-j == 1 }}, nil
-	case e.shape == "" && e.target == all:
+	case cut.shape == "" && e.target == all:
 		all := list(nodes, alone)
 		for _, number := range s.witnesses() {
 			all = append(all, side{"witness " + nodeName(number), []int{number}})
@@ -150,8 +198,8 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	if err != nil {
 		return sides{}, err
 	}
-	if e.shape == client {
-		theirs := map[string]string{outbound: inbound, inbound: outbound}[e.way] // the way as the client has it
+	if cut.shape == client {
+		theirs := map[string]string{outbound: inbound, inbound: outbound}[cut.way] // the way as the client has it
 		return sides{all: []side{{client, []int{cluster.Client}}, group(chosen)}, way: theirs, touched: numbers(chosen)}, nil
 	}
 	rest := others(nodes, chosen)
@@ -160,7 +208,7 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	}))
 	second := group(rest)
 	second.nodes = append(second.nodes, s.witnesses()...)
-	return sides{all: []side{group(chosen), second}, way: e.way, touched: lost, lost: lost}, nil
+	return sides{all: []side{group(chosen), second}, way: cut.way, touched: lost, lost: lost}, nil
 }
 
 // witnesses are the hosts of the cluster that vote and have no data, which stay with the
@@ -176,12 +224,13 @@ func (s *state) witnesses() []int {
 // where it loses its lead, the minority where it keeps it.
 func (e effect) chooseSide(s *state, c situation, nodes []cluster.Node) ([]cluster.Node, error) {
 	_, rest := c.divide(nodes)
+	shape := e.arg.(cutting).shape
 	switch {
-	case e.shape == halves:
+	case shape == halves:
 		return pick(c.rng, nodes, len(nodes)/2), nil
-	case e.shape == "" && e.target == majority:
+	case shape == "" && e.target == majority:
 		return pick(c.rng, rest, len(nodes)/2+1), nil
-	case e.shape == "" && e.target == minority:
+	case shape == "" && e.target == minority:
 		return s.spare(c, nodes, rest)
 	}
 	return e.target.choose(s, c)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +51,7 @@ type injection struct {
 	target string // the nodes, for a person
 	claims []claim
 	lost   []int // nodes on which the cluster cannot count meanwhile
+	agent  bool  // it is done to the agents of the nodes
 	stage  stage // when it is healed at the end of the load phase
 	// inject does it and sees its effect. It is called once. Beside an error the
 	// effect heals what was done all the same.
@@ -131,8 +131,7 @@ func (s *state) available(t target, c situation, parts ...part) ([]cluster.Node,
 // that a node is down or stopped.
 func (s *state) whyDown(nodes []cluster.Node, parts []part) error {
 	for _, i := range s.injections {
-		word, _, _ := strings.Cut(i.record.Fault, " ")
-		if (word == killAgent || word == pauseAgent) && slices.ContainsFunc(i.claims, func(c claim) bool {
+		if i.agent && slices.ContainsFunc(i.claims, func(c claim) bool {
 			return slices.Contains(parts, c.part) && slices.Contains(numbers(nodes), c.node)
 		}) {
 			return skipError(fmt.Sprintf("its agent is not back yet from another fault of the script, %s", i.record.Fault))

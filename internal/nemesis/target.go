@@ -60,7 +60,7 @@ func Continuations(text string) (list []string) {
 	}
 	for _, k := range kinds() {
 		switch usage := strings.Fields(k.usage); {
-		case k.word != words[0] || k.word == execute:
+		case k.word != words[0] || strings.Contains(k.usage, "'"): // a quoted text follows
 		case len(words) < len(usage) && usage[len(words)] == "TARGET":
 			add(targetWords()...)
 		case len(words) < len(usage) && usage[len(words)] != "[one-way":

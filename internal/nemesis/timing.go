@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// schedule says when a fault is injected and healed. Times count from the start
+// timing says when a fault is injected and healed. Times count from the start
 // of the run. Zero means that the text did not say it.
-type schedule struct {
+type timing struct {
 	at     time.Duration // once, at this time
 	every  time.Duration // at this time and all its multiples
 	lasts  time.Duration // from the injection to the heal: "for"
@@ -28,12 +28,12 @@ const leastEvery = 100 * time.Millisecond
 func scheduleWords() []string { return []string{"at", "every", "for", "jitter"} }
 
 // times are those that the words name, in their order.
-func (s *schedule) times() []*time.Duration {
+func (s *timing) times() []*time.Duration {
 	return []*time.Duration{&s.at, &s.every, &s.lasts, &s.jitter}
 }
 
 // parse reads the words of a schedule in any order, each at most once.
-func (s *schedule) parse(r *reader) (err error) {
+func (s *timing) parse(r *reader) (err error) {
 	for {
 		word := r.peek()
 		i := slices.Index(scheduleWords(), word)
@@ -54,7 +54,7 @@ func (s *schedule) parse(r *reader) (err error) {
 	}
 }
 
-func (s schedule) String() (text string) {
+func (s timing) String() (text string) {
 	for i, d := range s.times() {
 		if *d != 0 {
 			text += " " + scheduleWords()[i] + " " + short(*d)
@@ -83,7 +83,7 @@ func (f Fault) Done(times int) time.Duration {
 	return time.Duration(times)*f.First() + f.when.jitter + f.when.lasts
 }
 
-func (s schedule) check() error {
+func (s timing) check() error {
 	switch {
 	case s.at != 0 && s.every != 0:
 		return errors.New("it says both at and every: at is for once, every for again and again")
@@ -107,7 +107,7 @@ func (f Fault) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
 // duration returns how long a fault lasts that must be healed; zero: until the
 // load phase ends. One that comes again is healed half way to the next at the latest,
 // for a node that is down cannot be ended again.
-func (s schedule) duration() time.Duration {
+func (s timing) duration() time.Duration {
 	if s.lasts == 0 && s.every != 0 {
 		return (s.every - s.jitter) / 2
 	}

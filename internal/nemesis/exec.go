@@ -1,0 +1,68 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"stroppy/internal/cluster"
+)
+
+// command is the argument of exec: shell commands of the user. An empty heal means that there
+// is nothing to undo.
+type command struct{ inject, heal string }
+
+func (c command) String() string {
+	if c.heal == "" {
+		return quote(c.inject)
+	}
+	return quote(c.inject) + " " + quote(c.heal)
+}
+
+func (c command) heals() healing {
+	if c.heal == "" {
+		return healNever
+	}
+	return healAlways
+}
+
+func execKind() kind {
+	return kind{
+		word: "exec", usage: "exec 'COMMAND' ['HEAL']", also: []string{"command"},
+		about: "run a shell command of your own, and another to heal; exit code 0 says that it worked",
+		able:  func(effect, *state, []cluster.Node) error { return nil },
+		read: func(e *effect, r *reader) error {
+			var c command
+			for _, text := range []*string{&c.inject, &c.heal} {
+				if !quoted(r.peek()) {
+					break
+				}
+				if *text = unquote(r.take()); strings.TrimSpace(*text) == "" {
+					return errors.New("a command of exec is empty")
+				}
+			}
+			if e.arg = c; c.inject == "" {
+				return errors.New("exec takes a command in single quotes, and another that heals if there is one, as in exec 'tc qdisc add …' 'tc qdisc del …'")
+			}
+			return nil
+		},
+		plan: func(e effect, _ *state, _ situation) (*injection, error) {
+			c := e.arg.(command)
+			return &injection{target: "a command", inject: func(ctx context.Context) (done cluster.Effect, err error) {
+				if c.heal != "" {
+					done.Heal = func(ctx context.Context) (string, error) { return runCommand(ctx, c.heal) }
+				}
+				done.Seen, err = runCommand(ctx, c.inject)
+				return done, err
+			}}, nil
+		},
+	}
+}
+
+func runCommand(ctx context.Context, text string) (seen string, err error) {
+	if err := cluster.Shell(ctx, text); err != nil {
+		return "", fmt.Errorf("run the command %s: %w", quote(text), err)
+	}
+	return "exit code 0", nil
+}

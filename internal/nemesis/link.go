@@ -1,0 +1,155 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// The bounds of what can be done to a link, so that it can be observed.
+const (
+	mostDelay = 30 * time.Second
+	leastLoss = 0.1 // percent
+	mostLoss  = 99.0
+	leastRate = 4000       // bytes a second
+	mostRate  = 50_000_000 // above it one machine's own speed would be the limit
+)
+
+// links returns what a network needs for a kind of fault of links.
+func links(fault cluster.LinkFault) able {
+	return func(_ effect, s *state, _ []cluster.Node) error {
+		if s.net == nil {
+			return errors.New("nothing can cut, slow or lose what its nodes send")
+		}
+		return s.net.LinkFaults(fault)
+	}
+}
+
+// delay is the argument of slow: how much longer a packet takes.
+type delay struct{ by, varies time.Duration }
+
+func (d delay) String() string {
+	text := "by " + short(d.by)
+	if d.varies != 0 {
+		text += " varying " + short(d.varies)
+	}
+	return text
+}
+
+func slowKind() kind {
+	return kind{
+		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
+		about: "delay every packet to and from the node, so that a round trip takes twice as much longer; in Kubernetes only what the pod sends, so that it takes once as much longer",
+		read:  readDelay, able: links(cluster.BetweenNodes), claims: partLink,
+		link: func(e effect) cluster.Link {
+			d := e.arg.(delay)
+			return cluster.Link{Delay: d.by, Jitter: d.varies}
+		},
+	}
+}
+
+func readDelay(e *effect, r *reader) (err error) {
+	var d delay
+	if err = r.must("slow TARGET by 50ms", "by"); err != nil {
+		return err
+	}
+	if d.by, err = r.span("by", time.Millisecond); err != nil {
+		return err
+	}
+	if r.word("varying") {
+		if d.varies, err = r.span("varying", time.Microsecond); err != nil {
+			return err
+		}
+	}
+	switch {
+	case d.by+d.varies > mostDelay:
+		return fmt.Errorf("a link can be slowed by %s at most, what it varies by included", short(mostDelay))
+	case d.varies > d.by/2:
+		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(d.by), short(d.varies))
+	}
+	e.arg = d
+	return nil
+}
+
+// loss is the argument of lossy: how many percent of the packets get lost.
+type loss float64
+
+func (l loss) String() string { return "by " + decimal(float64(l)) + "%" }
+
+func lossyKind() kind {
+	return kind{
+		word: "lossy", usage: "lossy TARGET by P%", also: []string{"loss", "drop"},
+		about: "lose so many of the packets of the node, by chance",
+		read:  readLoss, able: links(cluster.BetweenNodes), claims: partLink,
+		link: func(e effect) cluster.Link { return cluster.Link{Loss: float64(e.arg.(loss)) / 100} },
+	}
+}
+
+func readLoss(e *effect, r *reader) error {
+	if err := r.must("lossy TARGET by 5%", "by"); err != nil {
+		return err
+	}
+	t := r.take()
+	percent, ok := number(t, "%")
+	if !ok {
+		return fmt.Errorf("%q is no share of packets: write it as 5%%", clip(t))
+	}
+	if percent < leastLoss || percent > mostLoss {
+		return fmt.Errorf("a loss of %s%% is out of bounds: it must be between %s%% and %s%%; for all packets take partition", decimal(percent), decimal(leastLoss), decimal(mostLoss))
+	}
+	e.arg = loss(percent)
+	return nil
+}
+
+// bandwidth is the argument of limit, in bytes a second.
+type bandwidth int64
+
+// units of a bandwidth, the largest first.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}}
+
+func (b bandwidth) String() string { return "to " + rateText(int64(b)) }
+
+func rateText(rate int64) string {
+	for _, u := range units {
+		if rate%u.bytes == 0 {
+			return strconv.FormatInt(rate/u.bytes, 10) + u.name
+		}
+	}
+	return ""
+}
+
+func limitKind() kind {
+	return kind{
+		word: "limit", usage: "limit TARGET to N[k|M|G]B/s", also: []string{"bandwidth", "throttle"},
+		about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
+		read:  readRate, able: links(cluster.Bandwidth), claims: partLink,
+		link: func(e effect) cluster.Link { return cluster.Link{Bandwidth: int64(e.arg.(bandwidth))} },
+	}
+}
+
+func readRate(e *effect, r *reader) error {
+	if err := r.must("limit TARGET to 1MB/s", "to"); err != nil {
+		return err
+	}
+	t := r.take()
+	for _, u := range units {
+		n, ok := number(t, u.name)
+		if !ok {
+			continue
+		}
+		bytes := math.Round(n * float64(u.bytes))
+		if bytes < leastRate || bytes > mostRate {
+			return fmt.Errorf("a limit of %s is out of bounds: it must be between %s and %s", clip(t), rateText(leastRate), rateText(mostRate))
+		}
+		e.arg = bandwidth(bytes)
+		return nil
+	}
+	return fmt.Errorf("%q is no bandwidth: write it as 500kB/s or 1MB/s", clip(t))
+}

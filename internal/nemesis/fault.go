@@ -62,6 +62,11 @@ func (f Fault) String() string {
 	return f.order + f.when.String() + ": " + strings.Join(texts, " | ")
 }
 
+// Has reports whether a text is the text of one of the fault's effects, without the schedule.
+func (f Fault) Has(text string) bool {
+	return slices.ContainsFunc(f.effects, func(e effect) bool { return e.String() == text })
+}
+
 func (f Fault) check() error {
 	if err := f.when.check(); err != nil {
 		return err

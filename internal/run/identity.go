@@ -218,15 +218,15 @@ func readFaults(dir string) (read faultLines, err error) {
 	return read, nil
 }
 
-// unlikeScript says in sentences what of the recorded faults the script, a line a
-// fault, does not have, and of a run that ended also which are missing.
+// unlikeScript compares the recorded faults with the script, which has a line for each fault. It
+// returns a sentence for each fault that is not in the script and, if the run ended, for each that
+// is missing.
 func unlikeScript(read faultLines, script string, ended bool, nodes *nodesRecord) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	lines := strings.FieldsFunc(script, func(r rune) bool { return r == '\n' })
 	came, faults := make([]bool, len(lines)), read.faults
 	for _, f := range faults {
-		if f.Line < 1 || f.Line > len(lines) ||
-			!strings.Contains(lines[f.Line-1], f.Fault) && !scenario.Masked(lines[f.Line-1]) && !scenario.Masked(f.Fault) {
+		if f.Line < 1 || f.Line > len(lines) || !scenario.Includes(lines[f.Line-1], f.Fault) {
 			problem("Fault %d in %s, %s, is none of the script.", f.Number, FaultsFile, f.Fault)
 			continue
 		}

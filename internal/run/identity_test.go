@@ -127,6 +127,7 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 		{"the number of one is missing", FaultsFile, func(text string) string { return line(text, 1) }, "Fault 1 of 2 is missing from faults.jsonl."},
 		{"no faults", FaultsFile, func(string) string { return "" }, "Fault 2 of 2 is missing from faults.jsonl."},
 		{"a fault of no script", FaultsFile, func(text string) string { return strings.Replace(text, "pause n1", "pause n0", 1) }, "Fault 2 in faults.jsonl, pause n0, is none of the script."},
+		{"a part of a fault", FaultsFile, func(text string) string { return strings.Replace(text, "pause n1", "pause n", 1) }, "Fault 2 in faults.jsonl, pause n, is none of the script."},
 		{"of no line", FaultsFile, func(text string) string { return strings.Replace(text, `"line":2`, `"line":3`, 1) }, "Fault 2 in faults.jsonl, pause n1, is none of the script."},
 		{"of no run", FaultsFile, func(text string) string {
 			var fields map[string]any

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode"
+
+	"stroppy/internal/nemesis"
 )
 
 // hidden stands where a secret was.
@@ -48,8 +50,18 @@ func RedactedURL(raw string) bool {
 	return slices.Contains(a.secrets, hidden)
 }
 
-// Masked says whether something secret was taken out of a text.
+// Masked reports whether a secret was taken out of a text.
 func Masked(text string) bool { return strings.Contains(text, hidden) }
+
+// Includes reports whether a line of a recorded script has the fault with this text. It cannot be
+// known if a secret was taken out of one of them.
+func Includes(line, text string) bool {
+	if Masked(line) || Masked(text) {
+		return true
+	}
+	fault, err := nemesis.Parse(line)
+	return err == nil && fault.Has(text)
+}
 
 // address is a database's URL in parts, each as it was written.
 type address struct {

@@ -192,14 +192,12 @@ func faultText(faults []fault.Record) string {
 		return ""
 	}
 	last := active[len(active)-1]
-	what, _, _ := strings.Cut(last.Fault, " at ")
-	what, _, _ = strings.Cut(what, " every ")
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, "! "+what)
+	}, "! "+last.Fault)
 	if more := len(active) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}

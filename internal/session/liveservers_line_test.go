@@ -30,7 +30,7 @@ func hurtState() run.State {
 func hurtNow() live.Snapshot { return live.Snapshot{Phase: "drive", Latest: hurtState()} }
 
 func TestLine(t *testing.T) {
-	one := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", At: fault.Round(4)}}
+	one := fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(4)}}
 	calm := hurtState()
 	calm.Counters = load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
 	for _, c := range []struct {

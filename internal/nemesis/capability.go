@@ -10,21 +10,20 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is what is injected into: nodes, and the database's own word of which of
-// them leads and whether all is well. A cluster.Cluster is one. What can be done to its
-// nodes and to itself are the capabilities below, cluster.Mover and cluster.Resizer;
-// each call returns nil only when its effect was seen.
+// Cluster is a cluster that faults are injected into. A cluster.Cluster is one. Further abilities
+// are the interfaces below, cluster.Mover and cluster.Resizer. A call returns nil only if its
+// effect was observed.
 type Cluster interface {
 	Nodes() []cluster.Node
-	// Leader returns the number of the node that takes the writes, or
-	// cluster.ErrNoLeader where the nodes are equal.
+	// Leader returns the number of the node that takes the writes, or cluster.ErrNoLeader if
+	// the nodes are equal.
 	Leader(ctx context.Context) (int, error)
-	// WaitHealthy returns when the database itself says that all its nodes are members,
-	// have caught up, and answer.
+	// WaitHealthy returns when the database itself reports that all its nodes are members, have
+	// caught up, and answer.
 	WaitHealthy(ctx context.Context) error
 }
 
-// What a node may be able to suffer.
+// The abilities of a node.
 type (
 	// Killer ends a node as a crash does.
 	Killer interface {
@@ -34,54 +33,50 @@ type (
 	Terminator interface {
 		Terminate(ctx context.Context) error
 	}
-	// Restarter starts a node that is down, on its own data, and returns when it
-	// answers.
+	// Restarter starts a node that is down on its own data and returns when it answers.
 	Restarter interface {
 		Restart(ctx context.Context) error
 	}
-	// Replacer takes a node's data away and lets it join again empty; it returns when
-	// the node answers.
+	// Replacer removes a node's data, lets it join again empty, and returns when it answers.
 	Replacer interface {
 		Replace(ctx context.Context) error
 	}
 	// Pauser stops a node where it is and lets it go on.
 	Pauser interface {
 		Pause(ctx context.Context) error
-		StillPaused(ctx context.Context) error // why it goes on although nobody has resumed it
-		Resume(ctx context.Context) error      // of a node that was ended meanwhile it is no error
+		StillPaused(ctx context.Context) error // returns an error if it goes on although nobody has resumed it
+		Resume(ctx context.Context) error      // returns nil for a node that has ended meanwhile
 	}
 )
 
-// SelfRestarter is a node that does not stay down, because what it runs on starts it again at
-// once: its Kill and Terminate have seen its end when they return.
+// SelfRestarter is a node that does not stay down, because its supervisor starts it again at
+// once. Its Kill and Terminate return when they have observed its end.
 type SelfRestarter interface{ RestartsItself() }
 
 // Disk is a node whose disk can have faults.
 type Disk interface {
-	// DiskFaults says why the disk of this node cannot, nil if it can.
+	// DiskFaults returns an error if the disk of this node cannot have faults.
 	DiskFaults() error
-	// FillDisk lets everything that needs room on the node's disk fail.
+	// FillDisk makes everything fail that needs room on the node's disk.
 	FillDisk(ctx context.Context) (cluster.Effect, error)
-	// SlowDisk lets every call to the node's data folder take so much longer.
+	// SlowDisk makes every call to the node's data folder take so much longer.
 	SlowDisk(ctx context.Context, perCall time.Duration) (cluster.Effect, error)
 }
 
 // VolatileDisk is a Disk that can also lose what was not synced.
 type VolatileDisk interface {
 	Disk
-	// LoseUnsynced throws away what was written and not synced. It is called
-	// while the node is down.
+	// LoseUnsynced discards what was written and not synced. The node must be down.
 	LoseUnsynced() error
-	// Sync makes all that was written until now count as synced.
+	// Sync makes all writes until now count as synced.
 	Sync() error
 }
 
-// Clock is a node whose processes can be made to see another time than the
-// machine's.
+// Clock is a node whose processes can see another time than the machine's.
 type Clock interface {
-	// Steered says why the clock of this node cannot be steered, nil if it can.
+	// Steered returns an error if the clock of this node cannot be steered.
 	Steered() error
-	// JumpClock puts the clock forward by a time, or back by a negative one.
+	// JumpClock puts the clock forward, or back if the time is negative.
 	JumpClock(ctx context.Context, by time.Duration) (cluster.Effect, error)
 }
 
@@ -92,40 +87,38 @@ type Drifter interface {
 	DriftClock(ctx context.Context, rate float64) (cluster.Effect, error)
 }
 
-// Processor is a node whose share of the processors others can take part in.
+// Processor is a node that can have to share its processors with other processes.
 type Processor interface {
-	// Stressable says why they cannot, nil if they can.
+	// Stressable returns an error if it cannot.
 	Stressable() error
-	// Stress has so many processes compute there; 0: one for each processor.
+	// Stress starts so many processes that compute; 0: one for each processor.
 	Stress(ctx context.Context, processes int) (cluster.Effect, error)
 }
 
-// Network joins the nodes, by their numbers, and this program, cluster.Client. Both
-// calls return an effect that heals beside an error where a part was done.
+// Network joins the nodes, by their numbers, and this program, which is cluster.Client. If a
+// call fails after a part was done, the effect beside the error heals that part.
 type Network interface {
-	// LinkFaults says why its links cannot have faults of a kind, nil if they can.
+	// LinkFaults returns an error if its links cannot have faults of a kind.
 	LinkFaults(kind cluster.LinkFault) error
-	// Partition lets no packet through in any of the directions.
+	// Partition drops every packet in the given directions.
 	Partition(ctx context.Context, cuts []cluster.Cut) (cluster.Effect, error)
 	// Degrade makes the links of the nodes slow, lossy or narrow.
 	Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error)
 }
 
-// Witnessed is a cluster with hosts that vote on who leads and have no data. A partition
-// cuts its target off from them too.
-type Witnessed interface {
-	Witnesses() []int
-}
+// Witnessed is a cluster with hosts that vote on the leader and have no data. A partition cuts
+// its target off from them too.
+type Witnessed interface{ Witnesses() []int }
 
-// ChaosTaker is a cluster that has Chaos Mesh inject what a file of its objects says. The effect
-// is what Chaos Mesh says of it: what those objects do is known to who wrote them.
+// ChaosTaker is a cluster in which Chaos Mesh injects the objects of a file. The effect is what
+// Chaos Mesh reports; only the author of the file knows what the objects do.
 type ChaosTaker interface {
-	// ChaosFile says why what a file says can never be injected; it is asked before the load.
+	// ChaosFile returns an error if the file can never be injected. It is called before the load.
 	ChaosFile(file string) error
 	Chaos(ctx context.Context, file string) (cluster.Effect, error)
 }
 
-// able says why nodes of a cluster can never suffer an effect, nil if they can.
+// able returns an error if nodes of a cluster can never suffer an effect.
 type able func(e effect, s *state, nodes []cluster.Node) error
 
 // The abilities that several kinds of faults need.
@@ -136,13 +129,13 @@ var (
 	resizes  = is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
 )
 
-// has says it of nodes without a capability.
+// has returns an able that needs the ability C of each node.
 func has[C any](what string) able {
 	return fit("this kind of node cannot be "+what, "%s: %w", func(C) error { return nil })
 }
 
-// fit says none of nodes without a capability, and wrong of one that says by why that it
-// cannot.
+// fit returns an able that needs the ability C of each node, and no error from why. The message
+// none is for nodes without the ability, and wrong for a node that returns an error.
 func fit[C any](none, wrong string, why func(C) error) able {
 	return func(_ effect, _ *state, nodes []cluster.Node) error {
 		for _, n := range nodes {
@@ -158,7 +151,7 @@ func fit[C any](none, wrong string, why func(C) error) able {
 	}
 }
 
-// is says it of a cluster without a capability.
+// is returns an able that needs the ability C of the cluster.
 func is[C any](otherwise string) able {
 	return func(_ effect, s *state, _ []cluster.Node) error {
 		if _, ok := s.cluster.(C); !ok {
@@ -168,7 +161,7 @@ func is[C any](otherwise string) able {
 	}
 }
 
-// led refuses a cluster whose nodes are equal.
+// led returns an error if the nodes of the cluster are equal.
 func led(_ effect, s *state, _ []cluster.Node) error {
 	if !s.leads {
 		return cluster.ErrNoLeader
@@ -176,7 +169,7 @@ func led(_ effect, s *state, _ []cluster.Node) error {
 	return nil
 }
 
-// both is what the first of two says, or else the second.
+// both returns an able that needs both.
 func both(a, b able) able {
 	return func(e effect, s *state, nodes []cluster.Node) error {
 		return cmp.Or(a(e, s, nodes), b(e, s, nodes))

@@ -24,8 +24,8 @@ func diskFullKind() kind {
 	}
 }
 
-// injectFull fills a disk. Its heal starts the node again if that has ended by
-// itself, as some do where there is no space.
+// injectFull fills a disk. Its heal starts the node again if the node ended by itself, as some
+// servers do on a full disk.
 func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (cluster.Effect, error) {
 	e, err := n.(Disk).FillDisk(ctx)
 	empty := e.Heal

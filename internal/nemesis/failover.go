@@ -10,14 +10,10 @@ import (
 
 // Agented is a node with an agent beside its database, a process of its own that fails over.
 // The agent's Restart and Resume return when it reports that its database is well.
-type Agented interface {
-	Agent() cluster.Auxiliary
-}
+type Agented interface{ Agent() cluster.Auxiliary }
 
 // Stored is a cluster whose agents note who leads in servers of their own.
-type Stored interface {
-	Store() []cluster.Auxiliary
-}
+type Stored interface{ Store() []cluster.Auxiliary }
 
 func killAgentKind() kind {
 	return agentKind("kill-agent", "SIGKILL to the agent of the node that fails over, such as Patroni or a Sentinel, and not to its database; healed by a restart of the agent", killAuxiliary)

@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// Fault is one line of a script: what is done to which nodes, and when. Parse
-// makes it.
+// Fault is one line of a script: its effects and its schedule. Parse returns it.
 type Fault struct {
 	order   string   // mix, cycle, or empty for a single effect
 	effects []effect // those that order chooses from
 	when    timing
 }
 
-// mix takes one of its effects by chance each time, cycle the next one.
+// mix takes one of its effects by chance each time, and cycle takes the next one.
 const (
 	mix   = "mix"
 	cycle = "cycle"
 )
 
-// Script is all that one run does to its database. Its lines go on side by side.
+// Script is all faults of one run. Its lines run concurrently.
 type Script []Fault
 
-// Fits refuses what no cluster of so many nodes, n0 on, could suffer, whatever its kind.
+// Fits returns an error if no cluster with so many nodes, from n0 on, can suffer a fault of the script.
 func (s Script) Fits(nodes int) error {
 	var names []string
 	for number := range nodes {
@@ -33,12 +32,12 @@ func (s Script) Fits(nodes int) error {
 	return s.each(func(e effect) error { return e.fits(names, s.grows()) })
 }
 
-// possible says which fault this cluster can never suffer, and why.
+// possible returns an error that names the first fault that this cluster can never suffer.
 func (s Script) possible(on *state) error {
 	return s.each(func(e effect) error { return e.possible(on) })
 }
 
-// each says which fault is the first that a cluster refuses, and why.
+// each returns an error that names the first fault with a refusal.
 func (s Script) each(refusal func(effect) error) error {
 	for _, f := range s {
 		for _, e := range f.effects {

@@ -40,8 +40,8 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// missed reports from the k-th injection on what came due in the load phase, so long before its
-// end that it was too late for it then, while the one before it was not over.
+// missed reports the injections from the k-th on that were due in the load phase, but could not
+// begin in time because the one before was not over.
 func (l *line) missed(ctx context.Context, k int) {
 	if l.fault.when.every == 0 {
 		return
@@ -87,9 +87,9 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record fault.Injecti
 	return l.close(ctx, i, e.heals())
 }
 
-// askLeader asks who leads until the injection is due, and then once more. Where that
-// last answer does not come in time it is the node that led before, and the age of that
-// knowledge. Where a leader is needed it waits for the first answer.
+// askLeader asks who leads until the injection is due, and then once more. If the last answer
+// does not come in time, it returns the previous leader and the age of that knowledge. If a leader
+// is needed, it waits for the first answer.
 func (l *line) askLeader(ctx context.Context, record *fault.Injection, needed bool) (situation, error) {
 	c, due := situation{leader: -1, drive: ctx}, time.Duration(record.Scheduled)
 	if !l.state.leads {
@@ -160,8 +160,8 @@ func (l *line) open(e effect, record fault.Injection, c situation) (*injection, 
 	return i, nil
 }
 
-// inject does what was planned. It goes on when the drive ends, so that it is
-// known what there is to heal.
+// inject injects the planned fault. It continues when the load phase ends, because its result
+// decides what must be healed.
 func (l *line) inject(i *injection) {
 	ctx, cancel := context.WithTimeout(context.Background(), injectLimit)
 	defer cancel()
@@ -198,8 +198,7 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 	}
 	end := time.Duration(i.record.At) + lasts
 	close(i.settled)
-	// Between the end of the sleep and the heal the load phase may end: then whoever
-	// comes first heals.
+	// The load phase may end between the sleep and the heal. Then the first to come heals.
 	if lasts == 0 || !l.sleep(ctx, end) || !i.healing.CompareAndSwap(false, true) {
 		return false
 	}
@@ -207,12 +206,12 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 	return ctx.Err() == nil
 }
 
-// sleep waits until a time of the run's clock; false: ctx ended first.
+// sleep waits until a time of the run's clock. It returns false if ctx ends first.
 func (l *line) sleep(ctx context.Context, until time.Duration) bool {
 	return cluster.Sleep(ctx, until-l.clock()) == nil && ctx.Err() == nil
 }
 
-// end reports an injection that was not made: left out, or failed.
+// end reports an injection that was left out or failed.
 func (l *line) end(record fault.Injection, why error) {
 	if skip, ok := errors.AsType[skipError](why); ok {
 		record.Skipped = skip.Error()
@@ -224,8 +223,7 @@ func (l *line) end(record fault.Injection, why error) {
 	l.report(&record)
 }
 
-// unreached reports a line that the load phase left no time for: what the script
-// asked for was never done.
+// unreached reports a line that was never injected because the load phase was too short.
 func (l *line) unreached(record fault.Injection) {
 	if !l.reported {
 		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",

@@ -25,8 +25,8 @@ func addKind() kind {
 	}
 }
 
-// reshape begins the plan of a fault by which nodes come, go or restart: no two of them
-// at a time.
+// reshape begins the plan of a fault by which nodes come, go or restart. There is one such fault at
+// a time.
 func (s *state) reshape(target string, stage stage, nodes ...cluster.Node) (*injection, error) {
 	if s.claimed(anyNode, partMember) {
 		return nil, errReshaping
@@ -51,8 +51,8 @@ func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 	return i, nil
 }
 
-// add lets a node join and sees that it belongs to the cluster and runs. The number is
-// -1 if none was added.
+// add lets a node join and verifies that it belongs to the cluster and runs. The number is -1 if no
+// node was added.
 func (s *state) add(ctx context.Context, r *fault.Injection) (number int, seen string, err error) {
 	number, err = s.cluster.(cluster.Resizer).Add(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *state) add(ctx context.Context, r *fault.Injection) (number int, seen s
 	return number, "", fmt.Errorf("%s was added, but the cluster does not have it", nodeName(number))
 }
 
-// remove takes a node out and sees that it does not belong to the cluster any more.
+// remove takes a node out and verifies that it no longer belongs to the cluster.
 func (s *state) remove(ctx context.Context, r *fault.Injection, number int) (seen string, err error) {
 	if err := s.cluster.(cluster.Resizer).Remove(ctx, number); err != nil {
 		return "", err
@@ -156,7 +156,7 @@ func readMove(e *effect, r *reader) (err error) {
 	return err
 }
 
-// planMove hands the lead over, to any follower if the text does not say to whom.
+// planMove hands the lead over. Without a target it chooses any follower.
 func planMove(e effect, s *state, c situation) (*injection, error) {
 	if e.target == "" {
 		e.target = follower
@@ -192,8 +192,7 @@ func rollingKind() kind {
 	}
 }
 
-// planRestart restarts one node after the other, the leader last, so that the lead moves
-// once.
+// planRestart restarts one node after the other. The leader is last, so that the lead moves once.
 func planRestart(_ effect, s *state, c situation) (*injection, error) {
 	led, rest := c.divide(s.cluster.Nodes())
 	nodes := append(rest, led...)
@@ -211,7 +210,7 @@ func planRestart(_ effect, s *state, c situation) (*injection, error) {
 		if err == nil {
 			return cluster.Effect{Seen: "ended and up again, one after the other: " + joined(names(nodes))}, nil
 		}
-		// Only a restart that broke off leaves something to heal.
+		// Only a restart that failed leaves something to heal.
 		return cluster.Effect{Heal: func(ctx context.Context) (string, error) {
 			return each(nodes, func(_ int, n cluster.Node) (string, error) {
 				return up(ctx, n, n.(Restarter).Restart, " up again")

@@ -1,38 +1,33 @@
-// Package nemesis injects the faults of a script into a cluster, on schedule, and
-// heals them.
+// Package nemesis injects the faults of a script into a cluster, on schedule, and heals them.
 //
-// A fault is a line of text such as "kill leader every 20s for 10s"; List says
-// what may be said. Each injection is verified by its effect, and each heal by
-// the end of that effect; what could not be seen is an error of the injection
-// and never a success.
+// A fault is a line of text such as "kill leader every 20s for 10s". List returns the forms. Each
+// injection is verified by its effect, and each heal by the end of the effect. What could not be
+// observed is an error of the injection and never a success.
 //
 // # Time
 //
-// A line without at and every is injected once, five seconds after the run's
-// start. One without for is healed at the end of the drive, or, if it comes again,
-// half way to its next time. replace without for comes back at once; a node that
-// was added or removed stays so without for. Where what a node runs on starts it
-// again by itself, kill and stop without for are over when it is back.
+// A line without at and every is injected once, five seconds after the start of the run. A line
+// without for is healed at the end of the load phase or, if it repeats, half way to its next time.
+// There are three exceptions: replace without for comes back at once, an added or removed node stays
+// so without for, and kill and stop without for are over when a supervisor has restarted the node.
 //
 // # Choice
 //
-// All that is left to chance comes from one seed: the same seed, with the same
-// roles in the cluster, gives the same choices. A target that chance names
-// (random, follower, minority) is one that no fault has claimed yet, and is left
-// out, with a note, if with the nodes that are lost already it would take away
-// the majority. A target that the script names (a number, leader, majority, all)
-// is taken at its word.
+// All chance comes from one seed: the same seed with the same roles in the cluster gives the same
+// choices. A target by chance (random, follower, minority) is a node that no fault has claimed yet.
+// It is left out, with a note, if it would take away the majority together with the nodes that are
+// lost already. A target that the script names (a number, leader, majority, all) is always taken.
 //
 // # Overlap
 //
-// Several faults may claim different parts of one node: a
-// node that is cut off may be paused, and a paused one killed, after which the
-// pause has nothing left to heal. A node that a fault has ended is not ended or
-// paused by another one, nor is one that ended by itself: that injection is left
-// out with a note. At the end of the drive links, disks, clocks, processors and commands
-// are healed in the reverse order of their injection, then all dead and paused nodes
-// are brought back together, because one may not answer before another does, and
-// then nodes that came or went are undone.
+// Several faults may claim different parts of one node: a node that is cut off may be paused, and a
+// paused node killed, after which the pause has nothing to heal. A node that a fault has ended, or
+// that has ended by itself, is not ended or paused by another fault: that injection is left out with
+// a note.
+//
+// At the end of the load phase, links, disks, clocks, processors and commands are healed first, in
+// the reverse order of their injection. Then all dead and paused nodes are brought back together,
+// because one may not answer before another does. Nodes that came or went are undone last.
 package nemesis
 
 import (
@@ -74,9 +69,8 @@ const (
 	lateLimit   = 100 * time.Millisecond // an injection that cannot begin within this of its time is left out
 )
 
-// New makes the nemesis that carries out a script; net joins the nodes and may be
-// nil. It refuses at once what this cluster can never suffer; the error says which
-// fault and why.
+// New returns the nemesis that carries out a script. net joins the nodes and may be nil. The error
+// names a fault that this cluster can never suffer, and the reason.
 func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	s := &state{cluster: c, net: net, grows: script.grows()}
 	needed := false
@@ -97,8 +91,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
-// Possible refuses, in the words of New, what the cluster of a plan could never suffer once it is
-// up. What that one alone knows is not refused.
+// Possible returns the error of New that is known before the cluster of a plan is started.
 func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel() // nobody leads yet: only equal nodes have an answer
@@ -106,7 +99,7 @@ func Possible(p *cluster.PlannedError, net Network, script Script) error {
 	return script.possible(&state{cluster: p.Cluster, net: net, grows: script.grows(), uncounted: p.Uncounted, leads: !errors.Is(err, cluster.ErrNoLeader)})
 }
 
-// learnLeads learns whether the nodes of this cluster have a leader.
+// learnLeads asks whether the nodes of this cluster have a leader.
 func (s *state) learnLeads(needed bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askAtStart)
 	defer cancel()
@@ -145,9 +138,8 @@ func (n *Nemesis) Run(ctx context.Context, clock func() time.Duration, note func
 	lines.Wait()
 }
 
-// syncDisks makes the load count as synced on every node with a file system of
-// ours: a power cut loses what the drive wrote and did not sync, not what came
-// before.
+// syncDisks makes the load count as synced on every node with a file system of ours. A power cut
+// then loses only what the load phase wrote and did not sync.
 func (s *state) syncDisks() error {
 	for _, n := range s.cluster.Nodes() {
 		if d, ok := n.(VolatileDisk); ok && d.DiskFaults() == nil {
@@ -180,7 +172,7 @@ func (n *Nemesis) report(i *fault.Injection) {
 	n.note(*i)
 }
 
-// finish heals what the lines have left, once no injection is under way.
+// finish waits for the injections that are under way and heals what the lines have left.
 func (n *Nemesis) finish() {
 	s := n.state
 	s.mu.Lock()
@@ -206,8 +198,8 @@ func (n *Nemesis) finish() {
 	}
 }
 
-// heal undoes an injection that nobody else heals, and reports that it is over. It
-// does not end with the drive, but has a bound of its own.
+// heal undoes an injection that nobody else heals, and reports that it is over. It has a time limit
+// of its own, because it may run after the load phase.
 func (n *Nemesis) heal(i *injection) {
 	ctx, cancel := context.WithTimeout(context.Background(), healLimit)
 	defer cancel()
@@ -235,7 +227,7 @@ func join(seen, healed string) string {
 	return seen + "; " + healed
 }
 
-// over reports that nothing follows. What was not healed keeps what it has claimed.
+// over reports that nothing follows. A fault that was not healed keeps its claims.
 func (n *Nemesis) over(i *injection, healed bool) {
 	if healed {
 		n.state.drop(i)

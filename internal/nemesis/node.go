@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// planNodes plans a fault that is done to each of its nodes, or to their links.
+// planNodes plans a fault of nodes or of their links.
 func planNodes(e effect, s *state, c situation) (*injection, error) {
 	k := e.kind()
 	ends := k.claims == partLife || k.claims == partPause
@@ -22,8 +22,8 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 		return nil, err
 	}
 	if ends {
-		// A node that no fault ended is one that crashed, or that its cluster takes
-		// down and up by itself. Whether it comes back is seen at the end.
+		// If no fault ended the node, it crashed, or its cluster restarts it. The end of the
+		// run shows whether it comes back.
 		down := joined(names(nodes))
 		nodes = without(nodes, func(n cluster.Node) bool { return !n.Running() })
 		if len(nodes) == 0 {
@@ -55,8 +55,7 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 	return i, nil
 }
 
-// blocking are the parts of a node of which another fault must not have claimed one,
-// for one that claims p.
+// blocking returns the parts of a node that conflict with a new claim of p.
 func blocking(p part) []part {
 	switch p {
 	case partLife, partDisk, partProcessor:
@@ -67,7 +66,7 @@ func blocking(p part) []part {
 	return nil
 }
 
-// onEach makes one effect of that on each node, all at once.
+// onEach injects into all nodes at once and joins their effects.
 func onEach[N any](nodes []N, inject func(N) (cluster.Effect, error)) (cluster.Effect, error) {
 	effects := make([]cluster.Effect, len(nodes))
 	seen, err := each(nodes, func(at int, n N) (seen string, err error) {
@@ -99,7 +98,7 @@ func onEach[N any](nodes []N, inject func(N) (cluster.Effect, error)) (cluster.E
 	}, err
 }
 
-// each calls do for all nodes at once, by their index, and joins what they return.
+// each calls do for all nodes at once, by their index, and joins the results.
 func each[N any](nodes []N, do func(int, N) (string, error)) (string, error) {
 	texts, errs := make([]string, len(nodes)), make([]error, len(nodes))
 	var group sync.WaitGroup
@@ -110,13 +109,13 @@ func each[N any](nodes []N, do func(int, N) (string, error)) (string, error) {
 	return joined(texts), errors.Join(errs...)
 }
 
-// process is what can be seen to run: a node, or a process beside it.
+// process is a node or a process beside it.
 type process interface {
 	Name() string
 	Running() bool
 }
 
-// down is the effect of a process that end has ended; its heal starts the process again.
+// down ends a process. The heal of the effect starts the process again.
 func down(ctx context.Context, n process, end, start func(context.Context) error) (cluster.Effect, error) {
 	e := cluster.Effect{
 		Seen: n.Name() + " down",
@@ -135,7 +134,7 @@ func down(ctx context.Context, n process, end, start func(context.Context) error
 	return e, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was ended and is running yet"))
 }
 
-// up starts a process and sees that it runs.
+// up starts a process and waits until it runs.
 func up(ctx context.Context, n process, start func(context.Context) error, seen string) (string, error) {
 	if err := start(ctx); err != nil {
 		return "", err
@@ -143,7 +142,7 @@ func up(ctx context.Context, n process, start func(context.Context) error, seen 
 	return n.Name() + seen, cluster.Until(ctx, cluster.SeenWithin, check(n, true, "%s was started and does not run"))
 }
 
-// check says what is wrong with a process unless it runs, or does not, as it should.
+// check returns a function that returns an error if the process does not run, or runs, against expectation.
 func check(n process, running bool, wrong string) func() error {
 	return func() error {
 		if n.Running() != running {
@@ -153,7 +152,7 @@ func check(n process, running bool, wrong string) func() error {
 	}
 }
 
-// still is the effect of a process that p stops where it is; its heal lets it go on.
+// still pauses a process. The heal of the effect lets it go on.
 func still(ctx context.Context, n process, p Pauser) (cluster.Effect, error) {
 	return cluster.Effect{
 		Seen:  n.Name() + " stopped where it is",

@@ -18,10 +18,10 @@ import (
 //	LINE     = FAULT SCHEDULE | ( "mix" | "cycle" ) SCHEDULE ":" FAULT { "|" FAULT }
 //	SCHEDULE = [ "at" T | "every" T ] [ "for" T ] [ "jitter" T ]
 //
-// List says what a FAULT may be. What Parse returns prints back as a text that
-// Parse reads as the same fault: the words of a schedule come in the order above,
-// times without their zeros (2m), nodes as n0, and what has a default with it. An
-// unknown word is an error that names the known one that is near it, or all.
+// List returns the forms of FAULT. The String of the result is a text that Parse reads as the same
+// fault: the words of a schedule are in the order above, times have no zeros (2m), nodes are named
+// n0, and defaults are written out. The error for an unknown word names the nearest known word, or
+// all.
 func Parse(text string) (Fault, error) {
 	f, err := parse(text)
 	if err != nil {
@@ -89,12 +89,12 @@ func listExample(order string) string {
 	return order + " every 20s for 5s: kill random | pause leader"
 }
 
-// reader gives out the tokens of a line in their order: words, the marks : and |, and
-// commands in single quotes, which they keep.
+// reader returns the tokens of a line: words, the marks : and |, and commands with their single
+// quotes.
 type reader struct{ rest []string }
 
-// tokenForm is a command, the quote that closes it, a mark, or a word. A doubled quote
-// inside a command stands for one.
+// tokenForm matches a command and its closing quote, a mark, or a word. A doubled quote inside a
+// command stands for one.
 var tokenForm = regexp.MustCompile(`'(?:[^']|'')*('?)|[:|]|[^\s\v\x{85}\pZ:|']+`)
 
 func tokens(text string) (*reader, error) {
@@ -117,7 +117,7 @@ func quote(command string) string { return "'" + strings.ReplaceAll(command, "'"
 
 func unquote(token string) string { return strings.ReplaceAll(token[1:len(token)-1], "''", "'") }
 
-// peek returns the next token, an empty one at the end.
+// peek returns the next token, or an empty one at the end.
 func (r *reader) peek() string {
 	if len(r.rest) == 0 {
 		return ""
@@ -131,7 +131,7 @@ func (r *reader) take() string {
 	return t
 }
 
-// argument takes the next token but a mark; empty: there is none.
+// argument takes the next token. It returns an empty one before a mark and at the end.
 func (r *reader) argument() string {
 	if t := r.peek(); t == ":" || t == "|" {
 		return ""
@@ -162,7 +162,7 @@ func (r *reader) must(usage string, words ...string) error {
 	return nil
 }
 
-// end complains of anything that is left.
+// end returns an error if a token is left.
 func (r *reader) end(what string, known ...string) error {
 	if t := r.peek(); t != "" {
 		return unknown(t, what, known)
@@ -192,7 +192,7 @@ func (r *reader) effect() (e effect, err error) {
 	return e, unknown(t, "fault", words)
 }
 
-// target reads one; further are words that the fault knows besides.
+// target reads a target. The error also names the further words.
 func (r *reader) target(further ...string) (target, error) {
 	switch t := r.argument(); {
 	case t == "":
@@ -278,7 +278,7 @@ func meanings() map[string]string {
 	return known
 }
 
-// unknown says that a word means nothing here, and what is known: the word that is near it, or all.
+// unknown returns the error for an unknown word. It names the nearest known word, or all.
 func unknown(t, what string, known []string) error {
 	if quoted(t) {
 		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec and chaos take a quoted text", clip(t), what)
@@ -286,7 +286,7 @@ func unknown(t, what string, known []string) error {
 	return fmt.Errorf("%q is no %s; %s", clip(t), what, spelling.Hint(t, known, meanings(), "take one of "+strings.Join(known, ", ")))
 }
 
-// clip bounds what is repeated of a text that somebody else wrote.
+// clip bounds the length of a user's text in an error.
 func clip(text string) string {
 	const most = 200
 	if runes := []rune(text); len(runes) > most {

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// The shapes of a partition; empty: the target from the other nodes.
+// The shapes of a partition. Empty: the target is cut off from the other nodes.
 const (
 	halves = "halves"
 	ring   = "ring"
@@ -24,7 +24,7 @@ const (
 	inbound  = "one-way in" // what is sent to the target is lost
 )
 
-// cutting is the argument of partition: who is cut off from whom.
+// cutting is the argument of partition: its shape and its direction.
 type cutting struct{ shape, way string }
 
 func (c cutting) String() string { return phrase(c.shape, c.way) }
@@ -113,13 +113,13 @@ func planPartition(e effect, s *state, c situation) (*injection, error) {
 	}, s.keepMajority(e.target, p.lost)
 }
 
-// side is who stays together in a partition.
+// side is a group of nodes that reach each other in a partition.
 type side struct {
 	title string
 	nodes []int
 }
 
-// sides are who is cut off from whom.
+// sides are the groups of a partition and the directions that are cut between them.
 type sides struct {
 	all     []side
 	way     string              // that is cut, of the first side to the second
@@ -128,7 +128,7 @@ type sides struct {
 	lost    []int               // these do not reach a majority
 }
 
-// title names the sides; an arrow points the way that stays open.
+// title names the sides. An arrow points the way that stays open.
 func (s sides) title() string {
 	between := map[string]string{bothWays: " | ", outbound: " ← ", inbound: " → "}[s.way]
 	if s.linked != nil {
@@ -141,7 +141,7 @@ func (s sides) title() string {
 	return strings.Join(titles, between)
 }
 
-// cuts are the directions that are cut.
+// cuts returns the directions that are cut.
 func (s sides) cuts() (cuts []cluster.Cut) {
 	for i, second := range s.all {
 		for j, first := range s.all[:i] {
@@ -177,8 +177,8 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	case cut.shape == ring && count < 4, cut.shape == bridge && count < 3:
 		return sides{}, errAllHurt
 	case cut.shape == ring:
-		// Every node reaches only so many neighbours that with them it is a majority: no
-		// two nodes see the same one. The first comes last as well, to close the ring.
+		// Every node and the neighbors that it reaches are just a majority, and no two nodes see
+		// the same majority. The first node comes last as well, to close the ring.
 		reach := (count/2 + 1) / 2 // on each side: 2·reach+1 ≥ count/2+1
 		around := append(list(shuffled, alone), side{title: shuffled[0].Name()})
 		return sides{all: around, touched: numbers(nodes), linked: func(i, j int) bool { return min(i-j, count-i+j) <= reach }}, nil
@@ -211,8 +211,8 @@ func (e effect) split(s *state, c situation) (sides, error) {
 	return sides{all: []side{group(chosen), second}, way: cut.way, touched: lost, lost: lost}, nil
 }
 
-// witnesses are the hosts of the cluster that vote and have no data, which stay with the
-// nodes that the target is cut off from.
+// witnesses returns the hosts of the cluster that vote and have no data. They stay with the nodes
+// that the target is cut off from.
 func (s *state) witnesses() []int {
 	if c, ok := s.cluster.(Witnessed); ok {
 		return c.Witnesses()
@@ -220,8 +220,8 @@ func (s *state) witnesses() []int {
 	return nil
 }
 
-// chooseSide chooses the nodes to be cut off together. The majority leaves the leader
-// where it loses its lead, the minority where it keeps it.
+// chooseSide chooses the nodes to cut off together. With the target majority the leader loses its
+// lead, and with minority it keeps the lead.
 func (e effect) chooseSide(s *state, c situation, nodes []cluster.Node) ([]cluster.Node, error) {
 	_, rest := c.divide(nodes)
 	shape := e.arg.(cutting).shape

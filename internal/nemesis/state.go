@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/fault"
 )
 
-// situation is what an effect chooses its nodes by.
+// situation is the state by which an effect chooses its nodes.
 type situation struct {
 	rng    *rand.Rand
 	leader int             // the number of the node that leads, -1 where it is not known
@@ -21,8 +21,8 @@ type situation struct {
 	drive  context.Context // ends with the load phase
 }
 
-// part is what of a node a fault changes. Several faults may change different
-// parts of one node.
+// part is a part of a node that a fault changes. Several faults may change different parts of one
+// node.
 type part string
 
 const (
@@ -53,8 +53,8 @@ type injection struct {
 	lost   []int // nodes on which the cluster cannot count meanwhile
 	agent  bool  // it is done to the agents of the nodes
 	stage  stage // when it is healed at the end of the load phase
-	// inject does it and sees its effect. It is called once. Beside an error the
-	// effect heals what was done all the same.
+	// inject injects the fault and observes its effect. It is called once. If it fails after a
+	// part was done, the effect beside the error heals that part.
 	inject func(context.Context) (cluster.Effect, error)
 
 	record  fault.Injection
@@ -72,7 +72,7 @@ const (
 	stageReshape              // nodes that come or go, which needs the others
 )
 
-// state is the cluster with all faults that are in it.
+// state is the cluster with all faults that are in effect.
 type state struct {
 	cluster   Cluster
 	net       Network // nil: nothing can be done to its links
@@ -85,7 +85,7 @@ type state struct {
 	injections []*injection // in their order; those that are over are taken out
 }
 
-// faulty reports whether a fault that is not over is as asked.
+// faulty reports whether so is true of a fault that is not over.
 func (s *state) faulty(so func(*injection) bool) bool { return slices.ContainsFunc(s.injections, so) }
 
 // claimed reports whether a fault has claimed one of these parts of the node.
@@ -104,8 +104,8 @@ func (s *state) untouched(nodes []cluster.Node) []cluster.Node {
 	})
 }
 
-// keepMajority refuses a choice by chance that, with what earlier faults have
-// taken, leaves no majority. A fault that comes alone may take all that it names.
+// keepMajority returns an error if a choice by chance and the earlier faults together leave no
+// majority. A fault without earlier faults may take all nodes that it names.
 func (s *state) keepMajority(t target, further []int) error {
 	nodes := s.cluster.Nodes()
 	left := without(nodes, func(n cluster.Node) bool {
@@ -127,8 +127,8 @@ func (s *state) available(t target, c situation, parts ...part) ([]cluster.Node,
 	return s.unclaimed(nodes, s.whyDown(nodes, parts), parts...)
 }
 
-// whyDown is why none of the nodes is to be had: that the agent of one has a fault, or else
-// that a node is down or stopped.
+// whyDown returns why none of the nodes is available: the agent of one has a fault, or a node is
+// down or paused.
 func (s *state) whyDown(nodes []cluster.Node, parts []part) error {
 	for _, i := range s.injections {
 		if i.agent && slices.ContainsFunc(i.claims, func(c claim) bool {
@@ -140,8 +140,8 @@ func (s *state) whyDown(nodes []cluster.Node, parts []part) error {
 	return errDown
 }
 
-// unclaimed leaves out the nodes of which another fault has claimed one of the
-// parts; the error says that none remains.
+// unclaimed returns the nodes of which no other fault has claimed one of the parts. If none
+// remains, it returns the error why.
 func (s *state) unclaimed(nodes []cluster.Node, why error, parts ...part) ([]cluster.Node, error) {
 	nodes = without(nodes, func(n cluster.Node) bool { return s.claimed(n.Number(), parts...) })
 	if len(nodes) == 0 {

@@ -12,12 +12,11 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// target says which nodes a fault is done to: one of the words below, or the name of
-// a node. Empty: no node is named.
+// target names the nodes of a fault: one of the words below, or the name of a node. It is empty if
+// the fault names no node.
 type target string
 
-// The words for targets. Databases name the roles differently, and a fault
-// prints the word that it was given.
+// The words for targets. Databases name the roles differently. A fault prints the word of its text.
 const (
 	random    = "random"    // one node that has no fault now
 	leader    = "leader"    // the node that takes the writes
@@ -35,9 +34,8 @@ func targetWords() []string {
 	return []string{random, leader, primary, follower, standby, followers, standbys, majority, minority, all}
 }
 
-// Continuations returns what the text of a fault may go on to, each with the text before it:
-// a kind of fault, its target, and then the words that say when. A part of a word may stand
-// at the end of text.
+// Continuations returns the texts that may continue a fault: with a kind of fault, then its target,
+// then the words of a schedule. The last word of text may be incomplete.
 func Continuations(text string) (list []string) {
 	words := strings.Fields(text)
 	if len(words) > 0 && !strings.HasSuffix(text, " ") {
@@ -72,7 +70,7 @@ func Continuations(text string) (list []string) {
 	return list
 }
 
-// role is the target, or the word of which it is a synonym.
+// role returns the target without synonyms.
 func (t target) role() target {
 	switch t {
 	case primary:
@@ -93,8 +91,8 @@ func (t target) needsLeader() bool {
 	return slices.Contains([]target{leader, follower, followers}, t.role())
 }
 
-// byChance reports whether it is chance, and not the script, that names the nodes.
-// Then a choice must not add to earlier faults so that the majority is lost.
+// byChance reports whether the nodes are chosen by chance. Such a choice must not, together with
+// earlier faults, take away the majority.
 func (t target) byChance() bool {
 	return slices.Contains([]target{random, follower, minority}, t.role())
 }
@@ -108,12 +106,12 @@ var (
 	errReshaping = skipError("another change of the cluster's nodes is under way")
 )
 
-// skipError says why an injection was left out although nothing is broken.
+// skipError is the reason why an injection was left out although nothing is broken.
 type skipError string
 
 func (e skipError) Error() string { return string(e) }
 
-// fits says why the target can never be found among these nodes.
+// fits returns an error if the target can never be found among these nodes.
 func (t target) fits(nodes []string, grows bool) error {
 	switch t.role() {
 	case "", random, leader, majority, all:
@@ -133,7 +131,7 @@ func (t target) fits(nodes []string, grows bool) error {
 	return nil
 }
 
-// choose names the nodes, in order of their numbers.
+// choose returns the nodes in the order of their numbers.
 func (t target) choose(s *state, c situation) (chosen []cluster.Node, err error) {
 	nodes := s.cluster.Nodes()
 	led, rest := c.divide(nodes)
@@ -176,8 +174,7 @@ func (s *state) spare(c situation, all, some []cluster.Node) ([]cluster.Node, er
 	return pick(c.rng, candidates, count), nil
 }
 
-// pick takes so many of the nodes at random and returns them in their order; all
-// if there are fewer.
+// pick returns count of the nodes by chance, in their order, or all if there are fewer.
 func pick(rng *rand.Rand, nodes []cluster.Node, count int) (picked []cluster.Node) {
 	order := rng.Perm(len(nodes))
 	order = order[:min(count, len(order))]
@@ -188,13 +185,13 @@ func pick(rng *rand.Rand, nodes []cluster.Node, count int) (picked []cluster.Nod
 	return picked
 }
 
-// divide returns the node that leads, if it is known, and the others.
+// divide returns the leader, if it is known, and the other nodes.
 func (c situation) divide(nodes []cluster.Node) (led, rest []cluster.Node) {
 	leads := func(n cluster.Node) bool { return n.Number() == c.leader }
 	return without(nodes, func(n cluster.Node) bool { return !leads(n) }), without(nodes, leads)
 }
 
-// without returns the nodes of which something is not so.
+// without returns the nodes for which so is false.
 func without(nodes []cluster.Node, so func(cluster.Node) bool) []cluster.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), so)
 }
@@ -203,7 +200,7 @@ func others(nodes, group []cluster.Node) []cluster.Node {
 	return without(nodes, func(n cluster.Node) bool { return slices.Contains(numbers(group), n.Number()) })
 }
 
-// list is what of gives of each node.
+// list calls of for each node.
 func list[N, T any](nodes []N, of func(N) T) []T {
 	all := make([]T, len(nodes))
 	for i, n := range nodes {
@@ -216,7 +213,7 @@ func numbers(nodes []cluster.Node) []int  { return list(nodes, cluster.Node.Numb
 func names(nodes []cluster.Node) []string { return list(nodes, cluster.Node.Name) }
 func joined(texts []string) string        { return strings.Join(texts, ", ") }
 
-// titles names the nodes, and says which of them leads where that is known.
+// titles returns the names of the nodes and marks the leader if it is known.
 func (c situation) titles(nodes []cluster.Node) string {
 	return joined(list(nodes, func(n cluster.Node) string {
 		if n.Number() == c.leader {
@@ -226,7 +223,7 @@ func (c situation) titles(nodes []cluster.Node) string {
 	}))
 }
 
-// leads says of the node that leads that it does, and since when that is not sure.
+// leads returns the mark of the leader, with the age of that knowledge if it is not fresh.
 func (c situation) leads() string {
 	if c.age > 0 {
 		return fmt.Sprintf(" (led %s before)", c.age.Round(time.Millisecond))

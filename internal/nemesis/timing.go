@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// timing says when a fault is injected and healed. Times count from the start
-// of the run. Zero means that the text did not say it.
+// timing is the schedule of a fault. Times count from the start of the run. Zero means that the text
+// does not have it.
 type timing struct {
 	at     time.Duration // once, at this time
 	every  time.Duration // at this time and all its multiples
@@ -18,8 +18,8 @@ type timing struct {
 	jitter time.Duration // each time is put off by less than this, by chance
 }
 
-// defaultAt is when a fault happens whose text does not say it: late enough to
-// have seen what the database does undisturbed.
+// defaultAt is the time of a fault without at and every. It leaves time to measure the undisturbed
+// database.
 const defaultAt = 5 * time.Second
 
 // leastEvery keeps a repeated fault from becoming a flood.
@@ -27,7 +27,7 @@ const leastEvery = 100 * time.Millisecond
 
 func scheduleWords() []string { return []string{"at", "every", "for", "jitter"} }
 
-// times are those that the words name, in their order.
+// times returns the times in the order of scheduleWords.
 func (s *timing) times() []*time.Duration {
 	return []*time.Duration{&s.at, &s.every, &s.lasts, &s.jitter}
 }
@@ -63,7 +63,7 @@ func (s timing) String() (text string) {
 	return text
 }
 
-// First is when the fault comes for the first time, since the run's start.
+// First returns the time of the first injection, since the start of the run.
 func (f Fault) First() time.Duration {
 	switch {
 	case f.when.every != 0:
@@ -74,8 +74,8 @@ func (f Fault) First() time.Duration {
 	return defaultAt
 }
 
-// Done is when the fault has come so many times, at the latest, and is to be
-// healed; one that comes once has come then.
+// Done returns the latest time at which the fault was injected so many times and must be healed. A
+// fault that does not repeat is injected once.
 func (f Fault) Done(times int) time.Duration {
 	if f.when.every == 0 {
 		times = 1
@@ -95,8 +95,8 @@ func (s timing) check() error {
 	return nil
 }
 
-// due returns the time of the k-th injection, from 0; not ok when there is none.
-// It takes the same from rng for every k.
+// due returns the time of the k-th injection, from 0. ok is false if there is none. It takes the
+// same random numbers for every k.
 func (f Fault) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
 	if f.when.jitter > 0 {
 		at = time.Duration(rng.Int64N(int64(f.when.jitter)))
@@ -104,9 +104,9 @@ func (f Fault) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
 	return at + time.Duration(k+1)*f.First(), k == 0 || f.when.every != 0
 }
 
-// duration returns how long a fault lasts that must be healed; zero: until the
-// load phase ends. One that comes again is healed half way to the next at the latest,
-// for a node that is down cannot be ended again.
+// duration returns how long a fault that must be healed lasts; zero: until the load phase ends. A
+// fault that repeats is healed half way to the next at the latest, because a node that is down
+// cannot be ended again.
 func (s timing) duration() time.Duration {
 	if s.lasts == 0 && s.every != 0 {
 		return (s.every - s.jitter) / 2
@@ -114,16 +114,16 @@ func (s timing) duration() time.Duration {
 	return s.lasts
 }
 
-// Due is an injection as the seed fixes it before anything runs. Which node a target by
-// chance or by its role names is known only when it is due.
+// Due is an injection that the seed fixes before the run. The nodes of a target by chance or by role
+// are known only when it is due.
 type Due struct {
 	At    time.Duration // since the start of the run
 	Heal  time.Duration // the same; 0: at the end of the load phase, or there is nothing to heal
 	Fault string
 }
 
-// Due returns the injections that come before a time, at most so many of each line, in the
-// order of their times. One that is late may be left out.
+// Due returns the injections before a time in the order of their times, at most so many of each
+// line. A late injection may be left out.
 func (s Script) Due(seed uint64, before time.Duration, most int) (list []Due) {
 	for i, f := range s {
 		chance := f.chance(seed, i+1)
@@ -143,15 +143,15 @@ func (s Script) Due(seed uint64, before time.Duration, most int) (list []Due) {
 	return list
 }
 
-// chance returns what gives the random numbers of one injection after the other, of the line
-// of a script with that number. What came before an injection does not change them.
+// chance returns a function that returns the random numbers of one injection after the other, for
+// the line with that number. Earlier injections do not change them.
 func (f Fault) chance(seed uint64, number int) func() *rand.Rand {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
 	rng := rand.New(rand.NewPCG(seed, golden*uint64(number)))
 	return func() *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())) }
 }
 
-// next returns the k-th injection, from 0; not ok when there is none.
+// next returns the k-th injection, from 0. ok is false if there is none.
 func (f Fault) next(k int, rng *rand.Rand) (due time.Duration, e effect, ok bool) {
 	if due, ok = f.due(k, rng); !ok {
 		return due, e, false

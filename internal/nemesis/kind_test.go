@@ -30,8 +30,8 @@ func TestFaultIsOneFileAndOneLine(t *testing.T) {
 	}
 	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {
 		filepath.Join(here, "kind.go"):     list,
-		filepath.Join(here, "toy.go"):      filepath.Join(here, "testdata", "toy", "toy.go"),
-		filepath.Join(here, "toy_test.go"): filepath.Join(here, "testdata", "toy", "toy_test.go"),
+		filepath.Join(here, "toy.go"):      filepath.Join(here, "testdata", "toy", "toy.go.txt"),
+		filepath.Join(here, "toy_test.go"): filepath.Join(here, "testdata", "toy", "toy_test.go.txt"),
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// checkFaults is what a run with a nemesis is checked for beside the replicas: every fault of
-// the script was injected, seen, and healed.
+// checkFaults names the check that every fault of the script was injected, observed and healed.
 const checkFaults = "faults"
 
 // Checks declares the checks of a run with a nemesis.
@@ -29,7 +28,7 @@ func Checks() []check.Declared {
 	}
 }
 
-// effects measures what the recorded faults did to the load phase of the result.
+// effects measures the effects of the recorded faults on the load phase.
 func (c *conductor) effects() error {
 	kept, err := readFaults(c.o.Dir.Path)
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *conductor) effects() error {
 	return nil
 }
 
-// longEnough says whether a part of the drive is long enough to have a throughput.
+// longEnough reports whether a part of the load phase is long enough to have a throughput.
 func longEnough(p stats.Phase) bool { return p.To-p.From >= time.Second }
 
 func seconds(s float64) time.Duration { return time.Duration(fault.Round(s)) }
@@ -124,7 +123,7 @@ func (c *conductor) divideOutages() {
 	}
 }
 
-// judgeFaults makes the checks of a run with a nemesis; none of a run without.
+// judgeFaults returns the checks of a run with a nemesis, and none of a run without.
 func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	var results []check.Result
 	nodes, err := readNodes(c.o.Dir.Path)
@@ -162,8 +161,8 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	return results, nil
 }
 
-// members are the nodes that a cluster had at the end, of those at the start: a fault may
-// have let some join and taken some out, and no name is given twice.
+// members returns the nodes of a cluster at the end of a run, from the nodes at the start and the
+// nodes that joined and left by faults. No name is given twice.
 func members(names []string, faults []fault.Record) []string {
 	var left []string
 	for _, f := range faults {
@@ -172,8 +171,8 @@ func members(names []string, faults []fault.Record) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(left, name) })
 }
 
-// faultsDone leaves the verdict open where a fault was not injected, not seen or not
-// healed, and where there are problems with what is recorded of all.
+// faultsDone returns an undecided check if a fault was not injected, not observed or not healed, or
+// if there are problems with the recorded faults.
 func faultsDone(faults []fault.Record, problems []string, ended bool) check.Result {
 	r := check.Result{Name: checkFaults, Required: true}
 	var failed []fact.Fact

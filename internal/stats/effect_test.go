@@ -23,9 +23,9 @@ func steady(list []history.Transaction, from, to, interval, latency time.Duratio
 	return list
 }
 
-func measure(t *testing.T, list []history.Transaction, intervals []interval, from, to time.Duration) Effects {
-	t.Helper()
-	read := func() iter.Seq2[history.Record, error] {
+// reading returns a function that reads the transactions once.
+func reading(list []history.Transaction) func() iter.Seq2[history.Record, error] {
+	return func() iter.Seq2[history.Record, error] {
 		return func(yield func(history.Record, error) bool) {
 			for i := range list {
 				if !yield(history.Record{Transaction: &list[i]}, nil) {
@@ -34,6 +34,10 @@ func measure(t *testing.T, list []history.Transaction, intervals []interval, fro
 			}
 		}
 	}
+}
+
+func measure(t *testing.T, list []history.Transaction, intervals []interval, from, to time.Duration) Effects {
+	t.Helper()
 	var faults []fault.Record
 	for _, i := range intervals {
 		f := fault.Record{Injection: fault.Injection{At: fault.Seconds(i.At), Healed: new(fault.Seconds(i.Healed))}}
@@ -42,7 +46,7 @@ func measure(t *testing.T, list []history.Transaction, intervals []interval, fro
 		}
 		faults = append(faults, f)
 	}
-	e, err := MeasureEffects(read, faults, from, to)
+	e, err := MeasureEffects(reading(list), faults, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,5 +338,20 @@ func TestAroundShowsShortOutages(t *testing.T) {
 	steps := e.Around[0].Committed
 	if !slices.Equal(steps[49:56], []uint32{100, 1, 0, 0, 0, 0, 100}) {
 		t.Errorf("about the outage %v", steps[45:60])
+	}
+}
+
+// TestLeastPhase holds that a phase of less than 100 ms has no throughput in the record.
+func TestLeastPhase(t *testing.T) {
+	list := steady(nil, 0, 20*time.Second, time.Millisecond, time.Millisecond)
+	for healed, want := range map[time.Duration]bool{99 * time.Millisecond: false, 100 * time.Millisecond: true} {
+		at := 10 * time.Second
+		faults := []fault.Record{{Injection: fault.Injection{At: fault.Seconds(at), Healed: new(fault.Seconds(at + healed))}}}
+		if _, err := MeasureEffects(reading(list), faults, 0, 20*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if f := faults[0]; (f.TPSDuring != nil) != want || (f.P99During != nil) != want || f.TPSBefore == nil || f.TPSAfter == nil {
+			t.Errorf("healed after %v: %+v", healed, f)
+		}
 	}
 }

@@ -16,10 +16,10 @@ const (
 	mostDrift  = 100.0
 )
 
-// jump is the argument of a clock that is put forward, or back if it is negative.
-type jump time.Duration
+// byTime is the argument "by T".
+type byTime time.Duration
 
-func (j jump) String() string { return "by " + short(time.Duration(j)) }
+func (t byTime) String() string { return "by " + short(time.Duration(t)) }
 
 // drift is the argument of a clock that runs so many times as fast.
 type drift float64
@@ -43,7 +43,7 @@ func clockKind() kind {
 			if rate, ok := e.arg.(drift); ok {
 				return n.(Drifter).DriftClock(ctx, float64(rate))
 			}
-			return n.(Clock).JumpClock(ctx, time.Duration(e.arg.(jump)))
+			return n.(Clock).JumpClock(ctx, time.Duration(e.arg.(byTime)))
 		},
 	}
 }
@@ -54,7 +54,7 @@ func readClock(e *effect, r *reader) error {
 		if err == nil && by.Abs() < leastJump {
 			err = fmt.Errorf("a jump by %s is too little to be seen: the least is %s, forward or back", short(by), short(leastJump))
 		}
-		e.arg = jump(by)
+		e.arg = byTime(by)
 		return err
 	}
 	if err := r.must("clock TARGET by 10s, or clock TARGET at rate 1.05", "at", "rate"); err != nil {

@@ -49,11 +49,6 @@ func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (cluste
 	return e, err
 }
 
-// perCall is the argument of slow-disk.
-type perCall time.Duration
-
-func (p perCall) String() string { return "by " + short(time.Duration(p)) }
-
 func slowDiskKind() kind {
 	return kind{
 		word: "slow-disk", usage: "slow-disk TARGET [by T]",
@@ -64,11 +59,11 @@ func slowDiskKind() kind {
 			if r.word("by") {
 				by, err = r.span("by", leastPerCall)
 			}
-			e.arg = perCall(by)
+			e.arg = byTime(by)
 			return err
 		},
 		inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-			return n.(Disk).SlowDisk(ctx, time.Duration(e.arg.(perCall)))
+			return n.(Disk).SlowDisk(ctx, time.Duration(e.arg.(byTime)))
 		},
 	}
 }

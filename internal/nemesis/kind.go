@@ -46,10 +46,9 @@ type kind struct {
 
 	// Of faults of nodes:
 	claims part
-	lost   bool // the cluster cannot count on the node, although it is neither ended nor paused
-	agent  bool // it is done to the agent of the node
-	link   func(effect) cluster.Link
-	inject func(context.Context, effect, *state, cluster.Node) (cluster.Effect, error) // nil: link is set
+	lost   bool                                                                        // the cluster cannot count on the node, although it is neither ended nor paused
+	agent  bool                                                                        // it is done to the agent of the node
+	inject func(context.Context, effect, *state, cluster.Node) (cluster.Effect, error) // nil: the argument is a link
 }
 
 // effect is one fault without its schedule. It is comparable with ==.

@@ -29,15 +29,19 @@ func links(fault cluster.LinkFault) able {
 	}
 }
 
-// delay is the argument of slow: how much longer a packet takes.
-type delay struct{ by, varies time.Duration }
+// link is the argument of a fault of links: one property of cluster.Link. Loss is in percent.
+type link cluster.Link
 
-func (d delay) String() string {
-	text := "by " + short(d.by)
-	if d.varies != 0 {
-		text += " varying " + short(d.varies)
+func (l link) String() string {
+	switch {
+	case l.Loss != 0:
+		return "by " + decimal(l.Loss) + "%"
+	case l.Bandwidth != 0:
+		return "to " + rateText(l.Bandwidth)
+	case l.Jitter != 0:
+		return "by " + short(l.Delay) + " varying " + short(l.Jitter)
 	}
-	return text
+	return "by " + short(l.Delay)
 }
 
 func slowKind() kind {
@@ -45,47 +49,37 @@ func slowKind() kind {
 		word: "slow", usage: "slow TARGET by T [varying T]", also: []string{"delay", "latency"},
 		about: "delay every packet to and from the node, so that a round trip takes twice as much longer; in Kubernetes only what the pod sends, so that it takes once as much longer",
 		read:  readDelay, able: links(cluster.BetweenNodes), claims: partLink,
-		link: func(e effect) cluster.Link {
-			d := e.arg.(delay)
-			return cluster.Link{Delay: d.by, Jitter: d.varies}
-		},
 	}
 }
 
 func readDelay(e *effect, r *reader) (err error) {
-	var d delay
+	var d link
 	if err = r.must("slow TARGET by 50ms", "by"); err != nil {
 		return err
 	}
-	if d.by, err = r.span("by", time.Millisecond); err != nil {
+	if d.Delay, err = r.span("by", time.Millisecond); err != nil {
 		return err
 	}
 	if r.word("varying") {
-		if d.varies, err = r.span("varying", time.Microsecond); err != nil {
+		if d.Jitter, err = r.span("varying", time.Microsecond); err != nil {
 			return err
 		}
 	}
 	switch {
-	case d.by+d.varies > mostDelay:
+	case d.Delay+d.Jitter > mostDelay:
 		return fmt.Errorf("a link can be slowed by %s at most, what it varies by included", short(mostDelay))
-	case d.varies > d.by/2:
-		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(d.by), short(d.varies))
+	case d.Jitter > d.Delay/2:
+		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(d.Delay), short(d.Jitter))
 	}
 	e.arg = d
 	return nil
 }
-
-// loss is the argument of lossy: how many percent of the packets get lost.
-type loss float64
-
-func (l loss) String() string { return "by " + decimal(float64(l)) + "%" }
 
 func lossyKind() kind {
 	return kind{
 		word: "lossy", usage: "lossy TARGET by P%", also: []string{"loss", "drop"},
 		about: "lose so many of the packets of the node, by chance",
 		read:  readLoss, able: links(cluster.BetweenNodes), claims: partLink,
-		link: func(e effect) cluster.Link { return cluster.Link{Loss: float64(e.arg.(loss)) / 100} },
 	}
 }
 
@@ -101,20 +95,15 @@ func readLoss(e *effect, r *reader) error {
 	if percent < leastLoss || percent > mostLoss {
 		return fmt.Errorf("a loss of %s%% is out of bounds: it must be between %s%% and %s%%; for all packets take partition", decimal(percent), decimal(leastLoss), decimal(mostLoss))
 	}
-	e.arg = loss(percent)
+	e.arg = link{Loss: percent}
 	return nil
 }
-
-// bandwidth is the argument of limit, in bytes a second.
-type bandwidth int64
 
 // units of a bandwidth, the largest first.
 var units = []struct {
 	name  string
 	bytes int64
 }{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}}
-
-func (b bandwidth) String() string { return "to " + rateText(int64(b)) }
 
 func rateText(rate int64) string {
 	for _, u := range units {
@@ -130,7 +119,6 @@ func limitKind() kind {
 		word: "limit", usage: "limit TARGET to N[k|M|G]B/s", also: []string{"bandwidth", "throttle"},
 		about: "let no more bytes a second through to and from the node; in Kubernetes only of what the pod sends",
 		read:  readRate, able: links(cluster.Bandwidth), claims: partLink,
-		link: func(e effect) cluster.Link { return cluster.Link{Bandwidth: int64(e.arg.(bandwidth))} },
 	}
 }
 
@@ -148,7 +136,7 @@ func readRate(e *effect, r *reader) error {
 		if bytes < leastRate || bytes > mostRate {
 			return fmt.Errorf("a limit of %s is out of bounds: it must be between %s and %s", clip(t), rateText(leastRate), rateText(mostRate))
 		}
-		e.arg = bandwidth(bytes)
+		e.arg = link{Bandwidth: int64(bytes)}
 		return nil
 	}
 	return fmt.Errorf("%q is no bandwidth: write it as 500kB/s or 1MB/s", clip(t))

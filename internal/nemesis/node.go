@@ -45,10 +45,9 @@ func planNodes(e effect, s *state, c situation) (*injection, error) {
 	}
 	seed := c.rng.Uint64()
 	i.inject = func(ctx context.Context) (cluster.Effect, error) {
-		if k.link != nil {
-			link := k.link(e)
-			link.Seed = seed
-			return s.net.Degrade(ctx, numbers(nodes), link)
+		if l, ok := e.arg.(link); ok {
+			l.Loss, l.Seed = l.Loss/100, seed
+			return s.net.Degrade(ctx, numbers(nodes), cluster.Link(l))
 		}
 		return onEach(nodes, func(n cluster.Node) (cluster.Effect, error) { return k.inject(ctx, e, s, n) })
 	}

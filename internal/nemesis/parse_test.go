@@ -255,17 +255,17 @@ func anyEffect(rng *rand.Rand) effect {
 			cut(client, to, bothWays, outbound, inbound), cut("", "n3", bothWays, outbound, inbound)}[rng.IntN(5)]
 	case 2:
 		by := span(time.Millisecond, 10*time.Second)
-		return effect{"slow", to, delay{by, by / time.Duration(2+rng.IntN(9))}}
+		return effect{"slow", to, link{Delay: by, Jitter: by / time.Duration(2+rng.IntN(9))}}
 	case 3:
-		return effect{"lossy", to, loss(leastLoss + rng.Float64()*90)}
+		return effect{"lossy", to, link{Loss: leastLoss + rng.Float64()*90}}
 	case 4:
-		return effect{"limit", to, bandwidth(leastRate + rng.Int64N(mostRate-leastRate))}
+		return effect{"limit", to, link{Bandwidth: leastRate + rng.Int64N(mostRate-leastRate)}}
 	case 5:
-		return effect{"clock", to, jump(span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2)))}
+		return effect{"clock", to, byTime(span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2)))}
 	case 6:
 		return effect{"clock", to, drift(1.5 + rng.Float64())}
 	case 7:
-		return effect{"slow-disk", to, perCall(span(leastPerCall, time.Minute))}
+		return effect{"slow-disk", to, byTime(span(leastPerCall, time.Minute))}
 	case 8:
 		return effect{"stress", to, processes(rng.IntN(mostProcesses + 1))}
 	case 9:

@@ -73,17 +73,6 @@ func Counted(n uint64, noun string) string {
 	return Group(n) + " " + noun + "s"
 }
 
-// OftenText says how often something was.
-func OftenText(n int) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return Group(uint64(max(n, 0))) + " times"
-}
-
 // RateText writes a number a second: whole from 100 on.
 func RateText(x float64) string { return check.RateText(x) }
 

@@ -14,8 +14,6 @@ import (
 	"stroppy/internal/report"
 )
 
-func at(seconds float64) *float64 { return &seconds }
-
 // good is a fault that was injected, seen and healed.
 func good() fault.Record {
 	return fault.Record{Injection: fault.Injection{Number: 1, Fault: "kill leader", Target: "n0", At: fault.Round(5), Healed: new(fault.Round(8)), Verified: "gone"}, Outage: new(fault.Round(1.5))}

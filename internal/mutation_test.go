@@ -26,7 +26,8 @@ var known = [][3]string{
 	{"check/text/text.go", `", first: "`, `", and first: "`},
 	{"check/text/text.go", `"Not decided: "`, `"Undecided: "`},
 	{"db/isolations.go", `"_", " "`, `"_", "_"`},
-	{"run/faults.go", "leastPhase = 100 *", "leastPhase = 10 *"},
+	{"stats/effect.go", "leastPhase = 100 *", "leastPhase = 10 *"},
+	{"run/faults.go", "time.Duration(to) >= end", "time.Duration(to) > end"},
 	{"scenario/plan.go", "enough = 3", "enough = 2"},
 }
 

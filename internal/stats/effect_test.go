@@ -340,18 +340,3 @@ func TestAroundShowsShortOutages(t *testing.T) {
 		t.Errorf("about the outage %v", steps[45:60])
 	}
 }
-
-// TestLeastPhase holds that a phase of less than 100 ms has no throughput in the record.
-func TestLeastPhase(t *testing.T) {
-	list := steady(nil, 0, 20*time.Second, time.Millisecond, time.Millisecond)
-	for healed, want := range map[time.Duration]bool{99 * time.Millisecond: false, 100 * time.Millisecond: true} {
-		at := 10 * time.Second
-		faults := []fault.Record{{Injection: fault.Injection{At: fault.Seconds(at), Healed: new(fault.Seconds(at + healed))}}}
-		if _, err := MeasureEffects(reading(list), faults, 0, 20*time.Second); err != nil {
-			t.Fatal(err)
-		}
-		if f := faults[0]; (f.TPSDuring != nil) != want || (f.P99During != nil) != want || f.TPSBefore == nil || f.TPSAfter == nil {
-			t.Errorf("healed after %v: %+v", healed, f)
-		}
-	}
-}

@@ -46,7 +46,7 @@ func importRules() []importRule {
 		{name: "cmd/stroppy", imports: []string{"internal/cli"}},
 		{name: "internal/cli", any: true},
 		{name: "internal/registry", any: true},
-		{name: "internal/session", imports: []string{"internal/cluster", "internal/cluster/system", "internal/db", "internal/exit", "internal/history", "internal/isolation",
+		{name: "internal/session", imports: []string{"internal/cluster", "internal/cluster/system", "internal/db", "internal/exit", "internal/fault", "internal/history", "internal/isolation",
 			"internal/live", "internal/load", "internal/nemesis", "internal/registry", "internal/report", "internal/resource", "internal/run", "internal/scenario",
 			"internal/setting", "internal/spelling", "internal/workers", "internal/workload", "internal/workload/dataset", "scenarios"}},
 		{name: "internal/exit", leaf: true},

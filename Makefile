@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test quick test-kubernetes versions seeds statements bench lint build dist
+.PHONY: run test quick test-kubernetes versions seeds statements bench lint build dist docs
 
 run:
 	CGO_ENABLED=0 GOGC=400 go run -tags embedded ./cmd/stroppy run bank
@@ -33,3 +33,6 @@ build:
 
 dist:
 	go -C tools/dist run .
+
+docs:
+	./tools/site/build.sh

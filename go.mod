@@ -51,6 +51,8 @@ require (
 	k8s.io/streaming v0.36.3
 )
 
+require github.com/google/jsonschema-go v0.4.3
+
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/Rican7/retry v0.3.0 // indirect

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,14 +70,14 @@ const (
 		`--duration 16s --nemesis "partition standbys at 2s for 5s" --nemesis "kill primary at 5s for 11s"`
 )
 
-// holdKilledPrimary holds that the cookbook has the same run, which it wants to be VALID too.
+// holdKilledPrimary checks that another page has the same run, which must be VALID too.
 func holdKilledPrimary(t *testing.T) {
-	list, err := commands("cookbook.md", read(t, "../docs/cookbook.md"))
+	list, err := commands("inject-faults.md", read(t, "../docs/how-to/inject-faults.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(list, func(c command) bool { return c.text == killedPrimary+" --max-outage 10s" && c.code == 0 }) {
-		t.Errorf("docs/cookbook.md does not run %s --max-outage 10s", killedPrimary)
+		t.Errorf("docs/how-to/inject-faults.md does not run %s --max-outage 10s", killedPrimary)
 	}
 }
 
@@ -154,11 +155,17 @@ func must(t *testing.T, name string, args ...string) []byte {
 // documents returns the Markdown files whose commands and links are held.
 func documents(t *testing.T) []string {
 	t.Helper()
-	docs, err := filepath.Glob("../docs/*.md")
+	list := []string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}
+	err := filepath.WalkDir("../docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			list = append(list, path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append([]string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}, docs...)
+	return list
 }
 
 func read(t *testing.T, path string) string {
@@ -255,12 +262,13 @@ func TestDocuments(t *testing.T) {
 		if onlyScenarios || len(list) == 0 {
 			continue
 		}
-		t.Run(filepath.Base(path), func(t *testing.T) {
+		t.Run(strings.TrimPrefix(path, "../"), func(t *testing.T) {
 			t.Parallel()
 			sh := newShell(t, stroppy, shared)
 			for _, c := range list {
 				t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) { sh.try(t, c) })
 			}
+			validateResults(t, sh.dir)
 		})
 	}
 	t.Run("scenarios", func(t *testing.T) {

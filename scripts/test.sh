@@ -6,9 +6,9 @@
 #   scripts/test.sh quick      gofmt, go vet and the short tests; installs nothing
 #   scripts/test.sh race       the short tests of concurrent code under the race detector
 #   scripts/test.sh lint       gofmt, go vet, staticcheck and govulncheck
-#   scripts/test.sh seeds      seeded runs with random faults, whose table is docs/seeds.md, then the
+#   scripts/test.sh seeds      seeded runs with random faults, whose table is docs/tables/seeds.md, then the
 #                              tests with all cells, faults and seeds; arguments go to tools/seeds
-#   scripts/test.sh verified   everything, then writes the table of verified databases in README.md
+#   scripts/test.sh verified   everything, then writes the table of verified databases
 #   scripts/test.sh kubernetes the tests in pods, on a node that it builds; as root
 #   scripts/test.sh versions   the matrix on every server version that scripts/versions.sh can fetch
 #                              or STROPPY_TEST_WHOLE_VERSIONS names; writes the table of versions

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches uPlot, which draws the charts of report.html, from the npm registry
 # into internal/report/assets: its minified script, its style and its licence.
-# To update, change the version here and in docs/dependencies.md, run this, and
+# To update, change the version here and in docs/reference/dependencies.md, run this, and
 # look at the pages: go test ./internal/report -run Browser -screenshots DIR
 set -eu
 cd "$(dirname "$0")/.."

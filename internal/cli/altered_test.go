@@ -23,7 +23,7 @@ import (
 	"stroppy/internal/workload/tpcb"
 )
 
-// blocksOf is a file of blocks in its parts, as docs/history-format.md describes them.
+// blocksOf is a file of blocks in its parts, as docs/reference/history-format.md describes them.
 type blocksOf struct {
 	preamble []byte
 	blocks   [][]byte

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,9 +18,9 @@ import (
 	"stroppy/internal/session"
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md anew")
+var update = flag.Bool("update", false, "write docs/reference/commands.md anew")
 
-const referenceFile = "../../docs/commands.md"
+const referenceFile = "../../docs/reference/commands.md"
 
 const referenceHead = `# Commands
 
@@ -28,7 +29,7 @@ const referenceHead = `# Commands
 All commands with their flags, as ` + "`--help`" + ` prints them. The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
 `
 
-// TestReference holds that docs/commands.md is what the commands say of themselves.
+// TestReference holds that docs/reference/commands.md is what the commands say of themselves.
 func TestReference(t *testing.T) {
 	made := reference(t)
 	if *update {
@@ -60,7 +61,7 @@ func reference(t *testing.T) string {
 			writeCommand(&b, c, run)
 		}
 	}
-	for _, kind := range []string{"workloads", "clusters", "faults"} {
+	for _, kind := range []string{"clusters", "faults"} {
 		var out bytes.Buffer
 		if code := Main([]string{"list", kind}, nil, nil, &out, &out); code != exit.Valid {
 			t.Fatalf("stroppy list %s ended with %d: %s", kind, code, &out)
@@ -113,7 +114,7 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 		case same != nil && (ofSetting || f.Name == "scenario"):
 			ours, _, _ := strings.Cut(f.Usage, "; also --") // a command may have fewer of those names
 			if theirs, _, _ := strings.Cut(same.Usage, "; also --"); theirs == ours && !isAlias(f) {
-				shared = append(shared, "`--"+f.Name+"`")
+				shared = append(shared, "--"+f.Name)
 			}
 		default:
 			flags.AddFlag(f)
@@ -124,7 +125,11 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 	}
 	b.WriteString("```\n")
 	if len(shared) > 0 {
-		fmt.Fprintf(b, "\nOf the settings of `stroppy run` it takes %s.\n", strings.Join(shared, ", "))
+		list, some := shared, "Settings of `stroppy run` that it also takes"
+		if missing := otherSettings(run, shared); len(missing) < len(shared) {
+			list, some = missing, "It also takes all settings of `stroppy run` except"
+		}
+		fmt.Fprintf(b, "\n%s:\n\n```text\n%s\n```\n", some, strings.Join(list, " "))
 	}
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() && c.Name() != "completion" { // whose help says how to load each script
@@ -133,7 +138,17 @@ func writeCommand(b *strings.Builder, c, run *cobra.Command) {
 	}
 }
 
-// isAlias says whether a flag is another name of a setting.
+// otherSettings returns the settings of a command that are not in a list.
+func otherSettings(run *cobra.Command, list []string) (other []string) {
+	run.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ofSetting := f.Value.(*keyFlag); ofSetting && !f.Hidden && !isAlias(f) && !slices.Contains(list, "--"+f.Name) {
+			other = append(other, "--"+f.Name)
+		}
+	})
+	return other
+}
+
+// isAlias reports whether a flag is another name of a setting.
 func isAlias(f *pflag.Flag) bool {
 	k, ok := f.Value.(*keyFlag)
 	return ok && k.key.Alias != nil

@@ -83,7 +83,7 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 
 // TestBankOutlivesKilledMariaDB kills the server three times while the bank works
 // on it. Commits that were under way are looked up on the server that comes back. Nobody
-// only reads, for a reader may be shown what a crash takes back: see docs/databases.md.
+// only reads, for a reader may be shown what a crash takes back: see docs/databases/mysql.md.
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	t.Parallel()
 	s := startMariaDBIn(t, "", false, nil)

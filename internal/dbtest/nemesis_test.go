@@ -122,7 +122,7 @@ func hurtRuns() []hurtRun {
 		},
 		{
 			// Who only reads may be shown what a power cut takes back: see
-			// docs/databases.md.
+			// docs/databases/mysql.md.
 			name: "MariaDB loses power", cluster: "mariadb:1",
 			faults: []string{"lose-unsynced n0 at 4s for 2s"},
 			args:   []string{"--duration", "10s", "--audits", "0", "--read-only-share", "0"},

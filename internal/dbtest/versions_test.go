@@ -71,7 +71,7 @@ var (
 // TestVersions runs servers of other versions, from the folder that scripts/versions.sh has
 // filled: some cells of the matrix on the oldest and the newest, or the whole matrix and a
 // fail-over on those that are asked for. What it reports makes the table of versions in
-// docs/databases.md, by tools/verified.
+// docs/tables/versions.md, by tools/verified.
 func TestVersions(t *testing.T) {
 	needsTime(t)
 	if os.Getenv(wholeVariable) == "" { // else some change PATH, which is every test's

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// All files of this package have the same frame: a preamble, blocks and a footer; see docs/history-format.md.
+// All files of this package have the same frame: a preamble, blocks and a footer; see docs/reference/history-format.md.
 // Numbers are little-endian and checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
 	formatVersion = 6

@@ -2,7 +2,7 @@ package history
 
 import "slices"
 
-// This file encodes records within a block; see docs/history-format.md. All differences are computed modulo
+// This file encodes records within a block; see docs/reference/history-format.md. All differences are computed modulo
 // 2^64, so they cannot overflow.
 
 // These are the bits of a record's first two bytes. The second byte is present if more is set.

@@ -1,6 +1,6 @@
 package history
 
-// This file encodes the elements that a transaction read; see docs/history-format.md. A list grows at its end
+// This file encodes the elements that a transaction read; see docs/reference/history-format.md. A list grows at its end
 // and is read repeatedly, so a read is written relative to an earlier one of the same list in the block.
 
 const (

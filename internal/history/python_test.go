@@ -42,7 +42,7 @@ type summary struct {
 	ReadBalances uint64         `json:"read_balances"`
 }
 
-// TestAnotherReaderReadsTheSame checks that docs/history-format.md suffices for a second implementation. The
+// TestAnotherReaderReadsTheSame checks that docs/reference/history-format.md suffices for a second implementation. The
 // Python reader follows only that page and must count the same as this package, for real recordings of every
 // workload.
 func TestAnotherReaderReadsTheSame(t *testing.T) {

@@ -1,4 +1,4 @@
-// Command isolation writes docs/isolation.md from docs/isolation.json, which holds one matrix
+// Command isolation writes docs/tables/isolation.md from data/isolation.json, which holds one matrix
 // for each database and set-up. It adds the matrices that `stroppy isolation` has left in folders:
 //
 //	go run ./tools/isolation DIR…
@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	recordFile = "docs/isolation.json"
-	pageFile   = "docs/isolation.md"
+	recordFile = "data/isolation.json"
+	pageFile   = "docs/tables/isolation.md"
 )
 
 func main() {

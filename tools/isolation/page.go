@@ -30,7 +30,7 @@ var sources = map[schedule.Anomaly]string{
 	schedule.StaleRead: "Daudjee and Salem 2004, of strong snapshot isolation",
 }
 
-// page is docs/isolation.md.
+// page is docs/tables/isolation.md.
 func page(list []*matrix.Matrix) []byte {
 	var t bytes.Buffer
 	t.WriteString(head)

@@ -4,10 +4,10 @@
 //
 //	go run ./tools/seeds [-from N] [-count N] [-parallel N] [-runs DIR] [-stroppy FILE] [-mysql DIR]
 //	go run ./tools/seeds -list             prints the commands
-//	go run ./tools/seeds -table            adds the runs in DIR to docs/seeds.md
+//	go run ./tools/seeds -table            adds the runs in DIR to docs/tables/seeds.md
 //
 // A seed that has run does not run again unless its folder is renamed to SEED.REASON, such as
-// 17.overload. The table shows the outcome of such a folder and does not count it. docs/seeds.json keeps
+// 17.overload. The table shows the outcome of such a folder and does not count it. data/seeds.json keeps
 // the runs of other folders and machines too. Seeds of Group Replication are skipped where there is
 // no MySQL. The exit code is 1 when a run was not valid.
 package main
@@ -43,7 +43,7 @@ func run() error {
 	stroppy := flag.String("stroppy", "./stroppy", "the program")
 	mysql := flag.String("mysql", "", "the folder of MySQL's programs (default: those on PATH)")
 	list := flag.Bool("list", false, "print the commands only")
-	table := flag.Bool("table", false, "write docs/seeds.md of the runs only")
+	table := flag.Bool("table", false, "write docs/tables/seeds.md of the runs only")
 	flag.Parse()
 	switch {
 	case *list:

@@ -15,7 +15,7 @@ import (
 
 // The page, and the record that it is made from. The record also has the runs of other days and
 // machines.
-const pageFile, recordFile = "docs/seeds.md", "docs/seeds.json"
+const pageFile, recordFile = "docs/tables/seeds.md", "data/seeds.json"
 
 // outcome is the result of a run.
 type outcome struct {
@@ -143,7 +143,7 @@ func pageOf(list []attempt) string {
 	var page strings.Builder
 	page.WriteString(`# Seeded runs
 
-Written by ` + "`./scripts/test.sh seeds`" + ` of the runs that it has carried out. Each lasts 20 s; the seed draws cluster, workload and faults, of those faults in which the cluster promises to lose nothing (` + "`tools/seeds/draw.go`" + `), so that every run must be valid. ` + "`go run ./tools/seeds -list -from SEED -count 1`" + ` prints the command of a row. Load is the highest load average of the machine meanwhile.
+` + "`./scripts/test.sh seeds`" + ` writes this page. A run lasts 20 s. Its seed draws cluster, workload and faults (` + "`tools/seeds/draw.go`" + `). The cluster promises to lose nothing under these faults, so every run must be valid. ` + "`go run ./tools/seeds -list -from SEED -count 1`" + ` prints the command of a row. Load is the highest load average during the run.
 
 `)
 	page.WriteString(counts(list))

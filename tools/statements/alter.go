@@ -215,7 +215,7 @@ func otherDigit(rng *rand.Rand, text []byte) []byte {
 	return changed
 }
 
-// blocksOf returns where the blocks of a file begin and end, by docs/history-format.md.
+// blocksOf returns where the blocks of a file begin and end, by docs/reference/history-format.md.
 func blocksOf(data []byte) (blocks [][2]int) {
 	const preamble, head = 24, 24
 	if len(data) < preamble {

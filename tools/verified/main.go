@@ -1,6 +1,6 @@
-// Command verified keeps two tables. The table in README.md shows which workload was verified on which
-// database. The table in docs/databases.md shows the servers of each version. The command reads the
-// reports of tests and runs, adds them to docs/verified.json and docs/versions.json, and writes the
+// Command verified keeps two tables. The table in docs/tables/verified.md shows which workload was verified on which
+// database. The table in docs/tables/versions.md shows the servers of each version. The command reads the
+// reports of tests and runs, adds them to data/verified.json and data/versions.json, and writes the
 // tables:
 //
 //	go run ./tools/verified TEST_LOG|RUN_DIR…
@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	recordFile = "docs/verified.json"
-	pageFile   = "README.md"
+	recordFile = "data/verified.json"
+	pageFile   = "docs/tables/verified.md"
 	first      = "<!-- verified: written by tools/verified -->"
 	last       = "<!-- end of verified -->"
 )

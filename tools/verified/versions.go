@@ -15,8 +15,8 @@ import (
 
 // The table of engines by version, and what it is made from.
 const (
-	versionsFile  = "docs/versions.json"
-	versionsPage  = "docs/databases.md"
+	versionsFile  = "data/versions.json"
+	versionsPage  = "docs/tables/versions.md"
 	versionsFirst = "<!-- versions: written by tools/verified -->"
 	versionsLast  = "<!-- end of versions -->"
 	versionsTest  = "TestVersions/"

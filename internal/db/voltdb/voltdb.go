@@ -1,7 +1,7 @@
 // Package voltdb is VoltDB, a database of procedures: schema and procedures are made from
 // DDL, and each call is one transaction.
 //
-// It speaks the client wire protocol itself; docs/dependencies.md says why.
+// It speaks the client wire protocol itself; docs/reference/dependencies.md says why.
 package voltdb
 
 import (

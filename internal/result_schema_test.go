@@ -18,6 +18,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"stroppy/internal/cli"
+	"stroppy/internal/fault"
 	"stroppy/internal/report"
 )
 
@@ -112,6 +113,7 @@ func resultSchema(t *testing.T) *jsonschema.Schema {
 	schema, err := jsonschema.For[report.Result](&jsonschema.ForOptions{
 		TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 			reflect.TypeFor[report.Instance](): {Type: "object", Description: "its keys depend on kind"},
+			reflect.TypeFor[fault.Seconds]():   {Type: "number"},
 		},
 	})
 	if err != nil {

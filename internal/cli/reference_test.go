@@ -18,9 +18,9 @@ import (
 	"stroppy/internal/session"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/commands.md anew")
+var update = flag.Bool("update", false, "write docs/commands.md anew")
 
-const referenceFile = "../../docs/reference/commands.md"
+const referenceFile = "../../docs/commands.md"
 
 const referenceHead = `# Commands
 
@@ -29,7 +29,7 @@ const referenceHead = `# Commands
 All commands with their flags, as ` + "`--help`" + ` prints them. The settings of a run stand once, under ` + "`stroppy run`" + `. Each is a flag, a variable (` + "`--think-time`" + ` is ` + "`STROPPY_THINK_TIME`" + `) and a key of a scenario file (` + "`think-time: 200ms`" + `). A flag overrides a variable, and a variable overrides a file. An unknown name is an error that suggests the nearest known one.
 `
 
-// TestReference holds that docs/reference/commands.md is what the commands say of themselves.
+// TestReference holds that docs/commands.md is what the commands say of themselves.
 func TestReference(t *testing.T) {
 	made := reference(t)
 	if *update {

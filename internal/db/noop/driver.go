@@ -7,7 +7,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Driver is what a registry needs of this database.
+// Driver describes this database for the registry.
 var Driver = db.Driver{
 	Schemes: []string{"noop"}, Embedded: true,
 	About: "noop:  answers at once and keeps nothing; measures stroppy itself",

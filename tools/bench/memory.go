@@ -14,7 +14,7 @@ import (
 )
 
 // memoryOfChecks measures how much anonymous memory the check takes of each kind of run, as the
-// table in docs/faq.md has it.
+// table in docs/explanation/method.md has it.
 func (s *suite) memoryOfChecks() error {
 	sample := filepath.Join(s.dir, "sample")
 	defer os.RemoveAll(sample)

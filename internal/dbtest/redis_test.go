@@ -122,7 +122,7 @@ func promoteRedis(ctx context.Context, address string) error {
 		return err
 	}
 	client := goredis.NewClient(&goredis.Options{Addr: u.Host})
-	return errors.Join(client.SlaveOf(ctx, "NO", "ONE").Err(), client.Close())
+	return errors.Join(client.ReplicaOf(ctx, "NO", "ONE").Err(), client.Close())
 }
 
 // TestRedisLosesAcknowledgedTransfers is the known bad case: a replica that

@@ -29,7 +29,7 @@ concurrent="./internal/dbtest ./internal/workload/... ./internal/history ./inter
 	./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
 	./internal/resource"
 # Packages that wait for servers come before those that compute, so that no processor is idle at the end.
-slowest="./internal/dbtest ./internal/cli ./internal/cluster/patroni ./internal ./internal/cluster/..."
+slowest="./internal/dbtest ./internal/cli ./internal/cluster/postgres/patroni ./internal ./internal/cluster/..."
 
 # Modules of their own beside the program's.
 modules="tools/bench tools/dist tools/chart"

@@ -16,7 +16,7 @@ import (
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
-	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/postgres/patroni"
 	"stroppy/internal/cluster/redis"
 	"stroppy/internal/report"
 )
@@ -75,12 +75,12 @@ func TestServersOfAURL(t *testing.T) {
 	}
 }
 
-// startApart starts a primary and a standby whose supervisor gives new data only after a minute to
-// a standby that went its own way: its default, some seconds, is over before a busy machine has
-// carried out the run that has to see the two.
-func startApart(t *testing.T) *postgres.Cluster {
+// startApart starts a primary and a standby. Patroni looks only once a minute at a standby that
+// somebody else promoted. Its default of a second is over before a busy machine has carried out the
+// run that has to see the two.
+func startApart(t *testing.T) *patroni.Cluster {
 	t.Helper()
-	return startNodes(t, postgres.StartCluster, 2, url.Values{"sync": {"off"}, "timeout": {"1m"}})
+	return startNodes(t, patroni.Start, 2, url.Values{"synchronous": {"off"}, "loop_wait": {"1m"}, "ttl": {"3m"}})
 }
 
 // TestServersThatDiffer: a standby that is late is waited for and leaves the check open, and

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
-	postgres "stroppy/internal/cluster/postgres/server"
+	"stroppy/internal/cluster/postgres/patroni"
 )
 
 // TestWhole holds on real servers, of this machine, that one who owns a database and may do
@@ -22,7 +23,7 @@ func TestWhole(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c, err := postgres.StartCluster(ctx, cluster.Options{Nodes: 2, InMemory: true, Params: url.Values{}})
+	c, err := patroni.Start(ctx, cluster.Options{Nodes: 2, InMemory: true, Params: url.Values{}})
 	clustertest.Need(t, "postgres", err)
 	t.Cleanup(func() { clustertest.Must(t, c.Stop()) })
 	d := &database{user: user, password: "x", name: user, secure: "sslmode=disable"}
@@ -59,9 +60,17 @@ func TestWhole(t *testing.T) {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, "SELECT pg_wal_replay_pause()")
 	clustertest.Must(t, err)
-	if err := d.Whole(ctx); err == nil || !strings.Contains(err.Error(), "bytes of the log to replay") {
-		t.Errorf("while a standby does not replay: %v", err)
-	}
+	primary, err := pgx.Connect(ctx, c.NodeURL(leader))
+	clustertest.Must(t, err)
+	defer primary.Close(ctx)
+	_, err = primary.Exec(ctx, "CREATE TABLE written ()")
+	clustertest.Must(t, err)
+	clustertest.Must(t, cluster.Retry(ctx, func() error {
+		if err := d.Whole(ctx); err == nil || !strings.Contains(err.Error(), "bytes of the log to replay") {
+			return fmt.Errorf("while a standby does not replay: %v", err)
+		}
+		return nil
+	}))
 	_, err = conn.Exec(ctx, "SELECT pg_wal_replay_resume()")
 	clustertest.Must(t, err)
 	clustertest.Must(t, cluster.Retry(ctx, func() error { return d.Whole(ctx) }))

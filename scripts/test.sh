@@ -28,6 +28,11 @@ GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 concurrent="./internal/dbtest ./internal/workload/... ./internal/history ./internal/stats ./internal/db/...
 	./internal/workers ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
 	./internal/resource"
+# Of these, the packages whose tests are all short: in the full tier they run under the race detector alone,
+# except for the tests that call tier.SkipUnderRace.
+short="db db/address db/cockroach db/mysql db/noop db/optimistic db/pgwire db/postgres db/sqlite db/wire workers nemesis
+	run live load resource workload/bank workload/dataset workload/events workload/kv workload/recording
+	workload/sampling workload/tpcb"
 # Packages that wait for servers come before those that compute, so that no processor is idle at the end.
 slowest="./internal/dbtest ./internal/cli ./internal/cluster/postgres/patroni ./internal ./internal/cluster/..."
 
@@ -131,11 +136,18 @@ full() {
 	echo "== all tests"
 	reruns=2
 	export STROPPY_TEST_DOCUMENTS="${STROPPY_TEST_DOCUMENTS-on}"
-	tests "$slowest ./..." -count 1 -p 4 -parallel 4 "$@"
-	[ $# = 0 ] || return 0
+	if [ $# -gt 0 ]; then
+		tests "$slowest ./..." -count 1 -p 4 -parallel 4 "$@"
+		return 0
+	fi
+	all=$(go list ./... | grep -v -x -F "$(for p in $short; do echo "stroppy/internal/$p"; done)")
+	tests "$slowest $all" -count 1 -p 4 -parallel 4
 	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 & # the race detector leaves one processor idle
 	background=$!
 	race
+	unwatched=$(awk '/^func Test/ { split($2, name, "("); test = name[1] } /tier\.SkipUnderRace\(/ { print test }' \
+		$(git ls-files 'internal/*_test.go') | sort -u | paste -s -d '|' -)
+	tests "$(for p in $short; do echo "./internal/$p"; done)" -count 1 -run "^($unwatched)\$"
 	watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'
 	wait $background || status=1
 	echo "== tests of what makes releases, of what is deployed, and of the benchmarks"

@@ -146,7 +146,7 @@ func (in *Input) files() (list []blocks) {
 	return list
 }
 
-// begunBlock is a block whose first batch is to be decoded.
+// begunBlock holds a block whose first batch must be decoded.
 type begunBlock struct {
 	batch *batch
 	block history.Block

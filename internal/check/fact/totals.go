@@ -188,7 +188,7 @@ type (
 	}
 )
 
-// Fate is what happened to a transaction whose effect another transaction read.
+// Fate states how a transaction ended whose effect another transaction read.
 type Fate uint8
 
 const (

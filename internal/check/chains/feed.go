@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -28,8 +29,7 @@ type batch struct {
 	legs   fingerprint
 	counts counts
 	err    error
-	later  *history.Block  // decoded on demand
-	asked  bool            // a goroutine was asked to decode it
+	later  *history.Block  // the block, if it is not decoded in advance
 	rest   *history.Cursor // over the block's remaining transactions; nil: none
 	ready  chan struct{}   // receives an element when the batch is decoded
 	pool   *sync.Pool
@@ -99,6 +99,7 @@ type feed struct {
 	further chan []*batch // the other batches
 	group   []*batch      // batches for further that were not sent yet
 	grouped int           // number of batches sent together
+	advance atomic.Int32  // number of transactions with many operations in batches that were not taken yet
 	stop    func()        // stops the goroutines and waits until none calls Look
 
 	apart    []*batch // by recording: transactions outside the batches' memory
@@ -116,8 +117,13 @@ const (
 	mostDecoded = 1 << 16
 )
 
-// ahead is the number of blocks that are opened in advance.
-const ahead = 16
+// ahead is the number of blocks that are opened in advance. mostAdvance limits how many transactions with
+// many operations are decoded in advance: to reach the next block of a client that writes seldom, many blocks
+// of the others are opened.
+const (
+	ahead       = 16
+	mostAdvance = 4
+)
 
 func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
 	f := &feed{in: in, look: in.Look(), legs: legs, left: map[history.ID]int{}, file: map[history.ID]int{}, lookedUp: map[history.ID]bool{}, stop: func() {}}
@@ -186,16 +192,10 @@ func (f *feed) deal(files []blocks) error {
 		for _, p := range list {
 			b := f.batches.Get().(*batch)
 			b.reset(f.client(p), p.file, f.in.History[p.file].Zero)
-			if large(p.block) {
-				b.later = &p.block // decoded when the client reaches it
-			}
 			select {
 			case f.order <- b:
 			case <-ctx.Done():
 				return
-			}
-			if large(p.block) {
-				continue
 			}
 			select {
 			case begun <- begunBlock{b, p.block}:
@@ -210,8 +210,10 @@ func (f *feed) deal(files []blocks) error {
 	return nil
 }
 
-// large reports whether a block is large for its number of records. Such a block is not decoded in advance.
-func large(b history.Block) bool { return b.Length > 1<<12*b.Records }
+// large reports whether a block may contain transactions with many operations: its records are long, or it
+// has few of them, as audits are written. A read that repeats an earlier one takes no space in the file, so a
+// short record may have many operations.
+func large(b history.Block) bool { return b.Records < leastPiece || b.Length > 1<<12*b.Records }
 
 // work decodes blocks and batches until the context ends.
 func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
@@ -222,16 +224,17 @@ func (f *feed) work(ctx context.Context, begun <-chan begunBlock) {
 		case group := <-f.further:
 			for _, b := range group {
 				if ctx.Err() == nil {
-					if b.later != nil {
-						f.open(b, b.later)
-					}
 					f.decode(b)
 					b.ready <- struct{}{}
 				}
 			}
 		case j := <-begun:
-			f.open(j.batch, &j.block)
-			f.decode(j.batch)
+			if large(j.block) && f.advance.Load() >= mostAdvance {
+				j.batch.later = &j.block
+			} else {
+				f.open(j.batch, &j.block)
+				f.decode(j.batch)
+			}
 			j.batch.ready <- struct{}{}
 		}
 	}
@@ -243,25 +246,22 @@ func (f *feed) open(b *batch, block *history.Block) {
 	b.rest.Open(*block)
 }
 
-// prefetch starts the decoding of the client's next block if it is large.
-func (f *feed) prefetch(b *batch) {
-	if !b.asked && b.later != nil {
-		b.asked = true
-		f.further <- []*batch{b}
-	}
-}
-
-// decode fills a batch with the next transactions of its block.
+// decode fills a batch with the next transactions of its block, and with at most one that has many
+// operations.
 func (f *feed) decode(b *batch) {
 	cursor := b.rest
-	for b.counts.records < f.piece && b.err == nil && cursor.Next() {
-		b.err = f.add(b, &cursor.Transaction)
+	for b.counts.records < f.piece && len(b.large) == 0 && b.err == nil {
+		if cursor.Next() {
+			b.err = f.add(b, &cursor.Transaction)
+			continue
+		}
+		if err := cursor.Err(); err != nil {
+			b.err = unproved("%v", err)
+		}
+		break
 	}
-	if b.err == nil && b.counts.records == f.piece {
+	if b.err == nil && (b.counts.records == f.piece || len(b.large) > 0) {
 		return
-	}
-	if err := cursor.Err(); err != nil && b.err == nil {
-		b.err = unproved("%v", err)
 	}
 	b.rest = nil
 	f.cursors[b.file].Put(cursor)
@@ -343,9 +343,13 @@ func (f *feed) take(b *batch, before *counts) error {
 		f.group = slices.Delete(f.group, i, i+1)
 		f.decode(b)
 	} else {
-		f.prefetch(b)
 		<-b.ready
 	}
+	if b.later != nil {
+		f.open(b, b.later)
+		f.decode(b)
+	}
+	f.advance.Add(-int32(len(b.large)))
 	if b.err != nil {
 		return b.err
 	}
@@ -429,6 +433,7 @@ func (f *feed) add(b *batch, tx *history.Transaction) error {
 		b.list = b.list[:n]
 	}
 	if large {
+		f.advance.Add(1)
 		b.now = nil
 	}
 	return err

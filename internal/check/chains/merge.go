@@ -210,9 +210,6 @@ func (m *merger) turn(c *client) error {
 			return err
 		}
 		c.soon, c.list, c.next = c.now.soon, c.now.list, m.feed.after(c.now)
-		if c.next == nil && len(c.blocks) > 0 {
-			m.feed.prefetch(c.blocks[0])
-		}
 	}
 	return nil
 }

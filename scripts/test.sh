@@ -142,14 +142,19 @@ full() {
 	fi
 	all=$(go list ./... | grep -v -x -F "$(for p in $short; do echo "stroppy/internal/$p"; done)")
 	tests "$slowest $all" -count 1 -p 4 -parallel 4
-	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 & # the race detector leaves one processor idle
+	# These run beside the race detector's tests, which leave one processor idle.
+	each_module go test -vet=off -count 1 ./... >"$scratch/modules" 2>&1 &
 	background=$!
+	(watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'; exit $status) >"$scratch/dqlite" 2>&1 &
+	dqlite=$!
 	race
 	unwatched=$(awk '/^func Test/ { split($2, name, "("); test = name[1] } /tier\.SkipUnderRace\(/ { print test }' \
 		$(git ls-files 'internal/*_test.go') | sort -u | paste -s -d '|' -)
 	tests "$(for p in $short; do echo "./internal/$p"; done)" -count 1 -run "^($unwatched)\$"
-	watched "./internal/cluster/dqlite ./internal/dbtest" -run 'TestOne|TestHurt|TestMatrix/^dqlite$'
 	wait $background || status=1
+	wait $dqlite || status=1
+	echo "== tests of dqlite, in a program with C"
+	cat "$scratch/dqlite"
 	echo "== tests of what makes releases, of what is deployed, and of the benchmarks"
 	cat "$scratch/modules"
 }

@@ -1,0 +1,79 @@
+//go:build !embedded
+
+package registry
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestToys adds a SQL database, an ordered key-value store and a workload to the program. Each is one folder
+// and one entry of the registry.
+func TestToys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, internal := t.TempDir(), filepath.Dir(here)
+	replaced := map[string]string{}
+	add := func(folder, name, file, before, entry string) {
+		t.Helper()
+		replaced[filepath.Join(internal, folder, name, name+".go")] = filepath.Join(here, "testdata", "toy", name+".go.txt")
+		path := filepath.Join(here, file)
+		source, err := os.ReadFile(cmp.Or(replaced[path], path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(source), before, before+"\n"+entry, 1)
+		text = strings.Replace(text, "import (", "import (\n\"stroppy/internal/"+folder+"/"+name+"\"\n", 1)
+		if strings.Count(text, entry) != 1 {
+			t.Fatalf("%s has no %q", file, before)
+		}
+		replaced[path] = filepath.Join(dir, file)
+		if err := os.WriteFile(replaced[path], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("db", "toysql", "servers.go", "return []Database{", "{Driver: toysql.Driver},")
+	add("db", "toystore", "servers.go", "return []Database{", "{Driver: toystore.Driver},")
+	add("workload", "toywork", "workloads.go", "return scenario.Workloads{", "toywork.Spec(),")
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "stroppy")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "stroppy/cmd/stroppy")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct{ args, out string }{
+		{"run bank --db toysql:" + filepath.Join(dir, "bank.db"), "VALID"},
+		{"run append --db toysql:" + filepath.Join(dir, "append.db"), "VALID"},
+		{"run bank --accounts 100 --db toystore:", "VALID"},
+		{"run kv --records 100 --db toystore:", "VALID"},
+		{"run events --db toystore:", "VALID"},
+		{"run toywork --db toystore:", "VALID"},
+		{"run toywork --db memory:?unknown=0.02", "VALID"},
+		{"run toywork --db memory:?mutant=lost-update&rate=0.2", "INVALID"},
+	} {
+		args := append(strings.Fields(c.args), "--count=300", "--clients=4", "--seed=1", "--out="+filepath.Join(dir, "run"))
+		out, _ := exec.CommandContext(t.Context(), program, args...).Output()
+		if !strings.HasPrefix(string(out), c.out+" ") {
+			t.Errorf("stroppy %s does not say %s:\n%s", strings.Join(args, " "), c.out, out)
+		}
+		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"slices"
 
 	"stroppy/internal/check/fact"
@@ -17,6 +18,9 @@ type Declared struct {
 	// If reports whether the check applies to these recordings. A nil If means that it applies to all
 	// recordings.
 	If func(recordings []history.Header) bool
+	// Make makes the check by itself, from all recordings. A nil Make means that the workload makes it together
+	// with its other checks.
+	Make func(ctx context.Context, in Input) (Result, error)
 }
 
 // Files records which files of the recordings were available to the checks.

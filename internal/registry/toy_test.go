@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestToys adds a SQL database, an ordered key-value store and a workload to the program. Each is one folder
-// and one entry of the registry.
+// TestToys adds a SQL database, an ordered key-value store, a workload and a check to the program. Each is one
+// folder or file, and one entry of a list.
 func TestToys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
@@ -24,27 +24,31 @@ func TestToys(t *testing.T) {
 	}
 	dir, internal := t.TempDir(), filepath.Dir(here)
 	replaced := map[string]string{}
-	add := func(folder, name, file, before, entry string) {
+	// add adds a file to the program, and an entry to the list that begins with the text before.
+	add := func(at, name, list, before, entry string) {
 		t.Helper()
-		replaced[filepath.Join(internal, folder, name, name+".go")] = filepath.Join(here, "testdata", "toy", name+".go.txt")
-		path := filepath.Join(here, file)
+		replaced[filepath.Join(internal, at, name+".go")] = filepath.Join(here, "testdata", "toy", name+".go.txt")
+		path := filepath.Join(internal, list)
 		source, err := os.ReadFile(cmp.Or(replaced[path], path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Replace(string(source), before, before+"\n"+entry, 1)
-		text = strings.Replace(text, "import (", "import (\n\"stroppy/internal/"+folder+"/"+name+"\"\n", 1)
-		if strings.Count(text, entry) != 1 {
-			t.Fatalf("%s has no %q", file, before)
+		if filepath.Base(at) == name { // a package of its own
+			text = strings.Replace(text, "import (", "import (\n\"stroppy/internal/"+at+"\"\n", 1)
 		}
-		replaced[path] = filepath.Join(dir, file)
+		if strings.Count(text, entry) != 1 {
+			t.Fatalf("%s has no %q", list, before)
+		}
+		replaced[path] = filepath.Join(dir, strings.ReplaceAll(list, "/", "-"))
 		if err := os.WriteFile(replaced[path], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	add("db", "toysql", "servers.go", "return []Database{", "{Driver: toysql.Driver},")
-	add("db", "toystore", "servers.go", "return []Database{", "{Driver: toystore.Driver},")
-	add("workload", "toywork", "workloads.go", "return scenario.Workloads{", "toywork.Spec(),")
+	add("db/toysql", "toysql", "registry/servers.go", "return []Database{", "{Driver: toysql.Driver},")
+	add("db/toystore", "toystore", "registry/servers.go", "return []Database{", "{Driver: toystore.Driver},")
+	add("workload/toywork", "toywork", "registry/workloads.go", "return scenario.Workloads{", "toywork.Spec(),")
+	add("workload/kv", "toycheck", "workload/kv/spec.go", "return []check.Declared{", "toycheck(),")
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +67,7 @@ func TestToys(t *testing.T) {
 		{"run bank --accounts 100 --db toystore:", "VALID"},
 		{"run kv --records 100 --db toystore:", "VALID"},
 		{"run events --db toystore:", "VALID"},
+		{"run kv --records 100 --value-size 900..1100 --db toystore:", "INVALID"},
 		{"run toywork --db toystore:", "VALID"},
 		{"run toywork --db memory:?unknown=0.02", "VALID"},
 		{"run toywork --db memory:?mutant=lost-update&rate=0.2", "INVALID"},

@@ -62,6 +62,16 @@ func Checker(
 		if checked.Results, err = decide(ctx, in); err != nil {
 			return checked, err
 		}
+		for _, d := range declared {
+			if d.Make == nil || d.If != nil && !d.If(r.files().Recordings) {
+				continue
+			}
+			result, err := d.Make(ctx, in.Input)
+			if err != nil {
+				return checked, fmt.Errorf("make the check %s: %w", d.Name, err)
+			}
+			checked.Results = append(checked.Results, result)
+		}
 		files := r.files()
 		if len(files.Failed) > 0 {
 			checked.Resolved = check.Resolved{}

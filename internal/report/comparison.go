@@ -33,12 +33,12 @@ func ReadRecorded(dir string) (Recorded, error) {
 	if r.Result, err = Read(dir); err != nil {
 		return r, err
 	}
-	file, err := os.Open(filepath.Join(dir, seriesFile))
+	file, err := os.Open(filepath.Join(dir, SeriesFile))
 	if err != nil {
 		return r, fmt.Errorf("read the series of the run in %s: %w", dir, err)
 	}
 	defer file.Close()
-	if r.Series, err = ReadSeries(file); err != nil {
+	if r.Series, err = ReadRows[stats.Second](file, SeriesFile); err != nil {
 		return r, fmt.Errorf("read the run in %s: %w", dir, err)
 	}
 	return r, nil

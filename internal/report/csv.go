@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"stroppy/internal/stats"
 )
 
-// The files of rows in a run's directory: its series, and what client and servers cost.
+// The files of rows in the directory of a run that a page needs.
 const (
-	seriesFile    = "series.csv"
-	resourcesFile = "resources.csv"
-	aroundFile    = "around-faults.csv"
-	kindsFile     = "kinds.csv"
-	heatFile      = "heatmap.csv"
+	SeriesFile    = "series.csv"
+	ResourcesFile = "resources.csv"
+	AroundFile    = "around-faults.csv" // what committed around the faults in steps of stats.FineStep
+	KindsFile     = "kinds.csv"         // what committed by kind of transaction and time
+	HeatFile      = "heatmap.csv"       // how many transactions took how long, over time
+	serverFile    = "server.csv"
 )
 
 // mostSecond is the last second of the longest run that a series is made of.
@@ -42,62 +42,22 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// column is one column of a file of rows: its name, and a pointer to what a row has of it.
-// That is a string for a name, an int for a second, a uint64 for a count, and a time.Duration for a latency;
-// a *float64 for processors and an *int64 for bytes are nil, and written as nothing, where
-// they are not known.
-type column[T any] struct {
-	name string
-	of   func(*T) any
+// A column is a field of a row with the tag csv:"name". Files of earlier versions may lack a column whose
+// tag ends in ",optional"; the field is zero then. A *float64 of processors and an *int64 of bytes are nil,
+// and written as nothing, if they are not known.
+type column struct {
+	name     string
+	optional bool
+	field    int
 }
 
-var seriesColumns = []column[stats.Second]{
-	{"second", func(row *stats.Second) any { return &row.Second }},
-	{"committed", func(row *stats.Second) any { return &row.Committed }},
-	{"rejected", func(row *stats.Second) any { return &row.Rejected }},
-	{"aborted", func(row *stats.Second) any { return &row.Aborted }},
-	{"unknown", func(row *stats.Second) any { return &row.Unknown }},
-	{"p50_ms", func(row *stats.Second) any { return &row.P50 }},
-	{"p99_ms", func(row *stats.Second) any { return &row.P99 }},
-	{"max_ms", func(row *stats.Second) any { return &row.Max }},
-	{"waiting", func(row *stats.Second) any { return &row.Waiting }},
-	{"p90_ms", func(row *stats.Second) any { return &row.P90 }},
-	{"p999_ms", func(row *stats.Second) any { return &row.P999 }},
-}
-
-var resourceColumns = []column[Resource]{
-	{"second", func(row *Resource) any { return &row.Second }},
-	{"client_cpu", func(row *Resource) any { return &row.ClientCPU }},
-	{"client_rss_bytes", func(row *Resource) any { return &row.ClientRSS }},
-	{"servers_cpu", func(row *Resource) any { return &row.ServersCPU }},
-	{"servers_rss_bytes", func(row *Resource) any { return &row.ServersRSS }},
-	{"servers_received_bytes", func(row *Resource) any { return &row.ServersReceived }},
-	{"servers_sent_bytes", func(row *Resource) any { return &row.ServersSent }},
-	{"servers_stored_bytes", func(row *Resource) any { return &row.ServersStored }},
-}
-
-// WriteSeries writes the seconds as CSV (RFC 4180, but lines end in a single
-// newline) with a header line; latencies are in milliseconds.
-func WriteSeries(w io.Writer, series []stats.Second) error {
-	return writeRows(w, seriesColumns, series)
-}
-
-// ReadSeries reads what WriteSeries wrote. Columns are found by their names, and one
-// other than the first two that is not there is zero.
-func ReadSeries(r io.Reader) ([]stats.Second, error) {
-	return readRows(r, seriesFile, seriesColumns, 2)
-}
-
-// leastResources is how many of the columns each file of resources has; older ones have no more.
-const leastResources = 5
-
-// WriteResources writes rows as CSV with a header line: processors kept busy and
-// bytes. What is not known is empty.
-func WriteResources(w io.Writer, rows []Resource) error { return writeRows(w, resourceColumns, rows) }
-
-// ReadResources reads what WriteResources wrote.
-func ReadResources(r io.Reader) ([]Resource, error) {
-	return readRows(r, resourcesFile, resourceColumns, leastResources)
+func columnsOf[T any]() (list []column, names []string) {
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if name, option, _ := strings.Cut(f.Tag.Get("csv"), ","); name != "" {
+			list, names = append(list, column{name, option != "", i}), append(names, name)
+		}
+	}
+	return list, names
 }
 
 func cellText(cell any) string {
@@ -154,20 +114,16 @@ func readCell(cell any, text string) error {
 	return nil
 }
 
-func header[T any](columns []column[T]) (names []string) {
-	for _, c := range columns {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-func writeRows[T any](w io.Writer, columns []column[T], rows []T) error {
+// WriteRows writes rows as CSV (RFC 4180, but lines end in a single newline) with a header line.
+// Latencies are in milliseconds.
+func WriteRows[T any](w io.Writer, rows []T) error {
 	out := csv.NewWriter(w)
-	cells := header(columns)
+	columns, cells := columnsOf[T]()
 	_ = out.Write(cells) // Error returns every earlier error
 	for i := range rows {
+		row := reflect.ValueOf(&rows[i]).Elem()
 		for n, c := range columns {
-			cells[n] = cellText(c.of(&rows[i]))
+			cells[n] = cellText(row.Field(c.field).Addr().Interface())
 		}
 		_ = out.Write(cells)
 	}
@@ -175,9 +131,9 @@ func writeRows[T any](w io.Writer, columns []column[T], rows []T) error {
 	return out.Error()
 }
 
-// readRows reads a file of rows whose first line names the columns, the first needed
-// ones among them. Columns that it does not know are left out.
-func readRows[T any](r io.Reader, name string, columns []column[T], needed int) ([]T, error) {
+// ReadRows reads the rows that WriteRows wrote into the file of a name. It finds columns by their names and
+// ignores unknown ones.
+func ReadRows[T any](r io.Reader, name string) ([]T, error) {
 	broken := func(line int, err error) error {
 		if parse, wrong := errors.AsType[*csv.ParseError](err); wrong {
 			line, err = parse.Line, fmt.Errorf("it is no row of numbers with commas between them: %w", parse.Err)
@@ -193,9 +149,10 @@ func readRows[T any](r io.Reader, name string, columns []column[T], needed int) 
 		}
 		return nil, broken(0, err)
 	}
-	at := make([]int, len(columns)) // by column: its field
+	columns, _ := columnsOf[T]()
+	at := make([]int, len(columns)) // by column: its place in the file
 	for i, c := range columns {
-		if at[i] = slices.Index(fields, c.name); at[i] < 0 && i < needed {
+		if at[i] = slices.Index(fields, c.name); at[i] < 0 && !c.optional {
 			return nil, broken(0, fmt.Errorf("its first line names no column %q: stroppy did not write it", c.name))
 		}
 	}
@@ -209,19 +166,18 @@ func readRows[T any](r io.Reader, name string, columns []column[T], needed int) 
 			return nil, broken(line, err)
 		}
 		var row T
+		value := reflect.ValueOf(&row).Elem()
 		for i, c := range columns {
 			if at[i] < 0 {
 				continue
 			}
-			if err := readCell(c.of(&row), fields[at[i]]); err != nil {
+			if err := readCell(value.Field(c.field).Addr().Interface(), fields[at[i]]); err != nil {
 				return nil, broken(line, fmt.Errorf("column %s: %w", c.name, err))
 			}
 		}
 		rows = append(rows, row)
 	}
 }
-
-const serverFile = "server.csv"
 
 // ServerMetrics is what the database measured of itself during the load phase: the columns
 // of server.csv, and how often there was no answer.

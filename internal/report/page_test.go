@@ -379,10 +379,10 @@ func TestMarkdown(t *testing.T) {
 func TestSeriesRoundTrip(t *testing.T) {
 	want := synthetic(50, 100, 10, 5)
 	var text bytes.Buffer
-	if err := WriteSeries(&text, want); err != nil {
+	if err := WriteRows(&text, want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadSeries(&text)
+	got, err := ReadRows[stats.Second](&text, SeriesFile)
 	if err != nil || len(got) != len(want) {
 		t.Fatal(len(got), err)
 	}
@@ -391,12 +391,12 @@ func TestSeriesRoundTrip(t *testing.T) {
 			t.Errorf("second %d is %+v, want %+v", i, got[i], want[i])
 		}
 	}
-	old, err := ReadSeries(strings.NewReader("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n3,4,0,0,0,1.5,2.5,3.5\n"))
+	old, err := ReadRows[stats.Second](strings.NewReader("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n3,4,0,0,0,1.5,2.5,3.5\n"), SeriesFile)
 	if err != nil || old[0].Committed != 4 || old[0].Max != 3500*time.Microsecond {
 		t.Errorf("%+v, %v", old, err)
 	}
 	for _, bad := range []string{"", "a,b\n", "second,committed\nx,1\n", "second,committed\n1,-1\n", "second,committed\n99999999,1\n", "second,committed,p50_ms\n1,1,NaN\n", "second,committed\n1\n", "\x00\xff\"\n"} {
-		got, err := ReadSeries(strings.NewReader(bad))
+		got, err := ReadRows[stats.Second](strings.NewReader(bad), SeriesFile)
 		if err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		} else if text := err.Error(); !strings.Contains(text, "series.csv") || strings.ContainsAny(text, "\n\x00") || strings.Contains(text, "strconv") {
@@ -412,14 +412,14 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
 func TestWriteSeries(t *testing.T) {
 	var b bytes.Buffer
 	series := []stats.Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567, Waiting: 5}, {Second: 1}}
-	if err := WriteSeries(&b, series); err != nil {
+	if err := WriteRows(&b, series); err != nil {
 		t.Fatal(err)
 	}
 	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting,p90_ms,p999_ms\n0,1,2,3,4,1.500,1000.000,1.235,5,0.000,0.000\n1,0,0,0,0,0.000,0.000,0.000,0,0.000,0.000\n"
 	if b.String() != want {
 		t.Errorf("got %q", b.String())
 	}
-	if err := WriteSeries(failing{}, series); err == nil {
+	if err := WriteRows(failing{}, series); err == nil {
 		t.Error("a full disk gave no error")
 	}
 }

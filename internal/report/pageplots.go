@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"io"
 	"maps"
 	"math"
 	"slices"
@@ -19,29 +18,36 @@ type Plots struct {
 	Heat   []HeatCell
 }
 
-// AroundRow is one row of around-faults.csv: what committed in the stats.FineStep from At on.
+// AroundRow is a row of AroundFile: the commits in the stats.FineStep from At on.
 type AroundRow struct {
-	At        time.Duration
-	Committed uint64
+	At        time.Duration `csv:"at_ms"`
+	Committed uint64        `csv:"committed"`
 }
 
-// KindRow is one row of kinds.csv: what committed of one kind in the seconds from Second on.
+// KindRow is a row of KindsFile: the commits of one kind, or of AllKinds, in the seconds from Second on.
+// Latencies are from the intended start time.
 type KindRow struct {
-	Kind                     string // AllKinds: of all together
-	Second, Seconds          int
-	Committed                uint64
-	P50, P90, P99, P999, Max time.Duration // from when it was due
+	Kind      string        `csv:"kind"`
+	Second    int           `csv:"second"`
+	Seconds   int           `csv:"seconds"`
+	Committed uint64        `csv:"committed"`
+	P50       time.Duration `csv:"p50_ms"`
+	P90       time.Duration `csv:"p90_ms"`
+	P99       time.Duration `csv:"p99_ms"`
+	P999      time.Duration `csv:"p999_ms"`
+	Max       time.Duration `csv:"max_ms"`
 }
 
-// AllKinds stands in kinds.csv for all kinds of transactions together.
+// AllKinds stands in KindsFile for all kinds of transactions together.
 const AllKinds = "all"
 
-// HeatCell is one row of heatmap.csv: how many of the transactions that committed in the
-// seconds from Second on took up to UpTo, and more than the next smaller bin has.
+// HeatCell is a row of HeatFile: the number of commits in the seconds from Second on whose latency is at
+// most UpTo, the upper end of a bin, and above the next lower bin.
 type HeatCell struct {
-	Second, Seconds int
-	UpTo            time.Duration // the upper end of a bin
-	Committed       uint64
+	Second    int           `csv:"second"`
+	Seconds   int           `csv:"seconds"`
+	UpTo      time.Duration `csv:"up_to_ms"`
+	Committed uint64        `csv:"committed"`
 }
 
 // heatPerDecade is how many bins of latency a heat map has for each power of ten.
@@ -49,54 +55,6 @@ const heatPerDecade = 10
 
 // The least bin of a heat map ends at 10 µs, and has all that is faster.
 const leastHeat = heatPerDecade
-
-var aroundColumns = []column[AroundRow]{
-	{"at_ms", func(row *AroundRow) any { return &row.At }},
-	{"committed", func(row *AroundRow) any { return &row.Committed }},
-}
-
-var kindColumns = []column[KindRow]{
-	{"kind", func(row *KindRow) any { return &row.Kind }},
-	{"second", func(row *KindRow) any { return &row.Second }},
-	{"seconds", func(row *KindRow) any { return &row.Seconds }},
-	{"committed", func(row *KindRow) any { return &row.Committed }},
-	{"p50_ms", func(row *KindRow) any { return &row.P50 }},
-	{"p90_ms", func(row *KindRow) any { return &row.P90 }},
-	{"p99_ms", func(row *KindRow) any { return &row.P99 }},
-	{"p999_ms", func(row *KindRow) any { return &row.P999 }},
-	{"max_ms", func(row *KindRow) any { return &row.Max }},
-}
-
-var heatColumns = []column[HeatCell]{
-	{"second", func(row *HeatCell) any { return &row.Second }},
-	{"seconds", func(row *HeatCell) any { return &row.Seconds }},
-	{"up_to_ms", func(row *HeatCell) any { return &row.UpTo }},
-	{"committed", func(row *HeatCell) any { return &row.Committed }},
-}
-
-// WriteAround writes around-faults.csv.
-func WriteAround(w io.Writer, rows []AroundRow) error { return writeRows(w, aroundColumns, rows) }
-
-// ReadAround reads what WriteAround wrote.
-func ReadAround(r io.Reader) ([]AroundRow, error) {
-	return readRows(r, aroundFile, aroundColumns, len(aroundColumns))
-}
-
-// WriteKinds writes kinds.csv.
-func WriteKinds(w io.Writer, rows []KindRow) error { return writeRows(w, kindColumns, rows) }
-
-// ReadKinds reads what WriteKinds wrote.
-func ReadKinds(r io.Reader) ([]KindRow, error) {
-	return readRows(r, kindsFile, kindColumns, len(kindColumns))
-}
-
-// WriteHeat writes heatmap.csv.
-func WriteHeat(w io.Writer, rows []HeatCell) error { return writeRows(w, heatColumns, rows) }
-
-// ReadHeat reads what WriteHeat wrote.
-func ReadHeat(r io.Reader) ([]HeatCell, error) {
-	return readRows(r, heatFile, heatColumns, len(heatColumns))
-}
 
 // AroundRows are the rows of stretches.
 func AroundRows(stretches []stats.Stretch) (rows []AroundRow) {
@@ -191,7 +149,7 @@ func pageAround(in Input) *PageAround {
 			continue
 		}
 		if steps += len(a.Committed); steps > mostAround {
-			p.Note = "Of the faults those with the longest outages; " + aroundFile + " has all."
+			p.Note = "Of the faults those with the longest outages; " + AroundFile + " has all."
 			break
 		}
 		p.Faults = append(p.Faults, a)

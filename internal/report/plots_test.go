@@ -155,10 +155,10 @@ func TestHeatKeepsCounts(t *testing.T) {
 	p.AddKind(AllKinds, b.Width(), columns)
 	p.AddHeat(b.Width(), columns)
 	var out bytes.Buffer
-	if err := WriteHeat(&out, p.Heat); err != nil {
+	if err := WriteRows(&out, p.Heat); err != nil {
 		t.Fatal(err)
 	}
-	read, err := ReadHeat(&out)
+	read, err := ReadRows[HeatCell](&out, HeatFile)
 	if err != nil || len(read) != len(p.Heat) {
 		t.Fatalf("%d rows, %v", len(read), err)
 	}
@@ -192,26 +192,26 @@ func TestHeatKeepsCounts(t *testing.T) {
 func TestPlotsRoundTrip(t *testing.T) {
 	p := breakdownOf(30, 3000, rand.New(rand.NewPCG(1, 1)))
 	var out bytes.Buffer
-	if err := WriteKinds(&out, p.Kinds); err != nil {
+	if err := WriteRows(&out, p.Kinds); err != nil {
 		t.Fatal(err)
 	}
-	kinds, err := ReadKinds(&out)
+	kinds, err := ReadRows[KindRow](&out, KindsFile)
 	if err != nil || len(kinds) != len(p.Kinds) || kinds[7].Kind != p.Kinds[7].Kind || kinds[7].P99.Round(time.Microsecond) != p.Kinds[7].P99.Round(time.Microsecond) {
 		t.Fatalf("%d kinds, %v", len(kinds), err)
 	}
 	around := AroundRows([]stats.Stretch{{From: 7100 * time.Millisecond, Committed: []uint32{3, 0}}, {From: 9 * time.Second, Committed: []uint32{1}}})
-	if err := WriteAround(&out, around); err != nil {
+	if err := WriteRows(&out, around); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadAround(&out); err != nil || !slices.Equal(got, around) || got[1] != (AroundRow{At: 7200 * time.Millisecond}) {
+	if got, err := ReadRows[AroundRow](&out, AroundFile); err != nil || !slices.Equal(got, around) || got[1] != (AroundRow{At: 7200 * time.Millisecond}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, bad := range []string{"", "at_ms\n1\n", "at_ms,committed\nNaN,1\n", "at_ms,committed\n1,-1\n"} {
-		if _, err := ReadAround(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), aroundFile) {
+		if _, err := ReadRows[AroundRow](strings.NewReader(bad), AroundFile); err == nil || !strings.Contains(err.Error(), AroundFile) {
 			t.Errorf("%q was read: %v", bad, err)
 		}
 	}
-	if _, err := ReadKinds(strings.NewReader("kind,second,seconds,committed,p50_ms,p90_ms,p99_ms,p999_ms,max_ms\n,1,1,1,1,1,1,1,1\n")); err == nil {
+	if _, err := ReadRows[KindRow](strings.NewReader("kind,second,seconds,committed,p50_ms,p90_ms,p99_ms,p999_ms,max_ms\n,1,1,1,1,1,1,1,1\n"), KindsFile); err == nil {
 		t.Error("a kind without a name was read")
 	}
 	wrong := Plots{Kinds: []KindRow{{Kind: "a"}, {Kind: "b"}}, Heat: []HeatCell{{UpTo: 1}}}

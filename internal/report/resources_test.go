@@ -15,10 +15,10 @@ func TestResourcesRoundTrip(t *testing.T) {
 		{Second: 8},
 	}
 	var text bytes.Buffer
-	if err := WriteResources(&text, rows); err != nil {
+	if err := WriteRows(&text, rows); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadResources(strings.NewReader(text.String()))
+	got, err := ReadRows[Resource](strings.NewReader(text.String()), ResourcesFile)
 	if err != nil || !reflect.DeepEqual(got, rows) {
 		t.Errorf("%s\nwas read as %+v, %v", text.String(), got, err)
 	}
@@ -26,7 +26,7 @@ func TestResourcesRoundTrip(t *testing.T) {
 
 func TestReadResourcesRefuses(t *testing.T) {
 	for _, wrong := range []string{"1,2,3,4\n", "x,1,1,1,1\n", "-1,1,1,1,1\n", "1,NaN,1,1,1\n", "1,-1,1,1,1\n", "1,1,1.5,1,1\n", "1,1,1,1,-2\n", "\"1,1\n"} {
-		rows, err := ReadResources(strings.NewReader(strings.Join(header(resourceColumns), ",") + "\n" + wrong))
+		rows, err := ReadRows[Resource](strings.NewReader(strings.Join(resourceNames(), ",")+"\n"+wrong), ResourcesFile)
 		if err == nil {
 			t.Errorf("%q was read as %+v", wrong, rows)
 		} else if text := err.Error(); !strings.Contains(text, "resources.csv") || strings.Contains(text, "\n") {
@@ -36,19 +36,24 @@ func TestReadResourcesRefuses(t *testing.T) {
 }
 
 func FuzzReadResources(f *testing.F) {
-	f.Add(strings.Join(header(resourceColumns), ",") + "\n0,0.100,1,,\n")
+	f.Add(strings.Join(resourceNames(), ",") + "\n0,0.100,1,,\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		rows, err := ReadResources(strings.NewReader(text))
+		rows, err := ReadRows[Resource](strings.NewReader(text), ResourcesFile)
 		if err != nil {
 			return
 		}
 		var out bytes.Buffer
-		if err := WriteResources(&out, rows); err != nil {
+		if err := WriteRows(&out, rows); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadResources(&out)
+		again, err := ReadRows[Resource](&out, ResourcesFile)
 		if err != nil || len(again) != len(rows) {
 			t.Errorf("%q is read as %d rows and then as %d, %v", text, len(rows), len(again), err)
 		}
 	})
+}
+
+func resourceNames() []string {
+	_, names := columnsOf[Resource]()
+	return names
 }

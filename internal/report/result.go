@@ -390,19 +390,20 @@ type Server struct {
 	MaxStoredBytes *int64 `json:"max_stored_bytes,omitempty"` // on its volumes
 }
 
-// Resource is one second of what client and servers cost.
+// Resource is a row of ResourcesFile: the cost of client and servers in one second.
 type Resource struct {
-	Second     int      `json:"second"`     // since the run's start
-	ClientCPU  *float64 `json:"client_cpu"` // processors kept busy
-	ClientRSS  *int64   `json:"client_rss"` // bytes
-	ServersCPU *float64 `json:"servers_cpu"`
-	ServersRSS *int64   `json:"servers_rss"`
-	// ServersReceived and ServersSent are bytes a second, ServersStored is bytes on volumes.
-	ServersReceived *int64 `json:"servers_received,omitempty"`
-	ServersSent     *int64 `json:"servers_sent,omitempty"`
-	ServersStored   *int64 `json:"servers_stored,omitempty"`
+	Second     int      `csv:"second"`     // since the run's start
+	ClientCPU  *float64 `csv:"client_cpu"` // processors kept busy
+	ClientRSS  *int64   `csv:"client_rss_bytes"`
+	ServersCPU *float64 `csv:"servers_cpu"`
+	ServersRSS *int64   `csv:"servers_rss_bytes"`
+
+	ServersReceived *int64 `csv:"servers_received_bytes,optional"` // in this second
+	ServersSent     *int64 `csv:"servers_sent_bytes,optional"`     // in this second
+	ServersStored   *int64 `csv:"servers_stored_bytes,optional"`   // on volumes
 }
 
+// Setting is a name with its value.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`

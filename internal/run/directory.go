@@ -17,16 +17,10 @@ import (
 	"stroppy/internal/report"
 )
 
-// The names of the files in a run's directory, beside result.json.
+// The names of the files in a run's directory, beside those of package report.
 const (
 	ScenarioFile = "scenario.yaml"
-	SeriesFile   = "series.csv"
 	FaultsFile   = "faults.jsonl"
-	// What only plots are made of: the throughput around faults, what committed by kind of
-	// transaction over time, and how many took how long over time.
-	AroundFile = "around-faults.csv"
-	KindsFile  = "kinds.csv"
-	HeatFile   = "heatmap.csv"
 	// ConnectionsFile has a line for each time that a client's session came to another server.
 	ConnectionsFile = "connections.jsonl"
 	LogFile         = "log.txt"

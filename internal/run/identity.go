@@ -47,7 +47,9 @@ func digests(dir string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the drawings of the run in %s: %w", dir, err)
 	}
-	for _, name := range append([]string{ScenarioFile, SeriesFile, AroundFile, KindsFile, HeatFile, ResourcesFile, ServerFile, StatusFile, ViolationsFile}, drawn...) {
+	for _, name := range append([]string{
+		ScenarioFile, report.SeriesFile, report.AroundFile, report.KindsFile, report.HeatFile, report.ResourcesFile, ServerFile, StatusFile, ViolationsFile,
+	}, drawn...) {
 		sum, err := digest(dir, name)
 		if err != nil {
 			return nil, err

@@ -204,7 +204,7 @@ func TestNodesThatComeAndGo(t *testing.T) {
 // TestChangedFiles: a file without an identity of its own that was changed after the run is
 // refused by its name.
 func TestChangedFiles(t *testing.T) {
-	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile, ViolationsFile} {
+	for _, name := range []string{ScenarioFile, report.SeriesFile, report.ResourcesFile, ViolationsFile} {
 		dir := faultyRun(t, 2)
 		c := newConductor(Options{Dir: &Directory{Path: dir}, Progress: silent{}})
 		r, err := ReadResult(dir)
@@ -223,7 +223,7 @@ func TestChangedFiles(t *testing.T) {
 		if got := checked(t, dir); !strings.Contains(got, says) {
 			t.Errorf("%s was changed, checked: %s", name, got)
 		}
-		if _, err := PageInput(dir); err == nil || name != SeriesFile && name != ResourcesFile && !strings.Contains(err.Error(), says) {
+		if _, err := PageInput(dir); err == nil || name != report.SeriesFile && name != report.ResourcesFile && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s was changed, reported: %v", name, err)
 		}
 	}

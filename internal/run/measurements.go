@@ -175,18 +175,22 @@ func (c *conductor) breakdown(b *stats.Breakdown, h history.Header) {
 // writeSeries writes the rows that plots are made of.
 func (c *conductor) writeSeries() error {
 	return errors.Join(
-		c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) }),
-		writePlot(c.o.Dir, AroundFile, c.plots.Around, report.WriteAround),
-		writePlot(c.o.Dir, KindsFile, c.plots.Kinds, report.WriteKinds),
-		writePlot(c.o.Dir, HeatFile, c.plots.Heat, report.WriteHeat))
+		writeRows(c.o.Dir, report.SeriesFile, c.timeline),
+		writePlot(c.o.Dir, report.AroundFile, c.plots.Around),
+		writePlot(c.o.Dir, report.KindsFile, c.plots.Kinds),
+		writePlot(c.o.Dir, report.HeatFile, c.plots.Heat))
+}
+
+func writeRows[Row any](dir *Directory, name string, rows []Row) error {
+	return dir.WriteFrom(name, func(w io.Writer) error { return report.WriteRows(w, rows) })
 }
 
 // writePlot writes rows, unless there is none.
-func writePlot[Row any](dir *Directory, name string, rows []Row, write func(io.Writer, []Row) error) error {
+func writePlot[Row any](dir *Directory, name string, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return dir.WriteFrom(name, func(w io.Writer) error { return write(w, rows) })
+	return writeRows(dir, name, rows)
 }
 
 // timeline returns the drive second by second, and writes what is read from it.

@@ -79,7 +79,7 @@ func TestRecompute(t *testing.T) {
 		if r.Degradation == nil || math.Abs(r.Degradation.Loss()) > 0.02 {
 			t.Errorf("%s: degradation %+v", name, r.Degradation)
 		}
-		if _, err := os.Stat(filepath.Join(dir, SeriesFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, report.SeriesFile)); err == nil {
 			t.Error("a series was written")
 		}
 	}
@@ -127,7 +127,7 @@ func TestRecomputeWritesTheSeries(t *testing.T) {
 	if err := c.recompute(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, SeriesFile)); err != nil || c.result.Drive == nil {
+	if _, err := os.Stat(filepath.Join(dir, report.SeriesFile)); err != nil || c.result.Drive == nil {
 		t.Errorf("%v, %+v", err, c.result.Drive)
 	}
 }

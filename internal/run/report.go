@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"stroppy/internal/report"
+	"stroppy/internal/stats"
 )
 
 // WritePage makes report.html from the other files of a run's directory, and
@@ -22,26 +23,31 @@ func WritePage(dir string) (string, error) {
 	return filepath.Join(dir, report.PageName), d.WriteFrom(report.PageName, func(w io.Writer) error { return report.Page(w, in) })
 }
 
-// PageInput reads what the page is made from. Not every run has a series.
+// PageInput reads what the page is made from. Not every run has all of the files.
 func PageInput(dir string) (in report.Input, err error) {
 	if in.Result, err = ReadResult(dir); err != nil {
 		return in, err
 	}
-	if in.Seconds, err = readFile(filepath.Join(dir, SeriesFile), report.ReadSeries); err != nil {
+	if in.Seconds, err = readRows[stats.Second](dir, report.SeriesFile); err != nil {
 		return in, err
 	}
 	if in.Result.Drive == nil && in.Seconds == nil { // it was cut off
-		if in.Seconds, in.Plots, err = recomputed(dir, in.Result); err != nil {
-			return in, err
-		}
-	} else if in.Plots, err = readPlots(dir); err != nil {
+		in.Seconds, in.Plots, err = recomputed(dir, in.Result)
+	} else {
+		var errs [3]error
+		in.Plots.Around, errs[0] = readRows[report.AroundRow](dir, report.AroundFile)
+		in.Plots.Kinds, errs[1] = readRows[report.KindRow](dir, report.KindsFile)
+		in.Plots.Heat, errs[2] = readRows[report.HeatCell](dir, report.HeatFile)
+		err = errors.Join(errs[:]...)
+	}
+	if err != nil {
 		return in, err
 	}
-	if in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources); err != nil {
+	if in.Resources, err = readRows[report.Resource](dir, report.ResourcesFile); err != nil {
 		return in, err
 	}
 	if m := in.Result.ServerMetrics; m != nil {
-		in.Server, err = readFile(filepath.Join(dir, ServerFile), func(r io.Reader) ([]report.ServerRow, error) { return report.ReadServer(r, m.Columns) })
+		in.Server, err = readFile(dir, ServerFile, func(r io.Reader) ([]report.ServerRow, error) { return report.ReadServer(r, m.Columns) })
 		if err != nil {
 			return in, err
 		}
@@ -49,21 +55,13 @@ func PageInput(dir string) (in report.Input, err error) {
 	return in, unchanged(dir, in.Result)
 }
 
-// readPlots reads the rows that only plots are made of. Older runs have none.
-func readPlots(dir string) (p report.Plots, err error) {
-	if p.Around, err = readFile(filepath.Join(dir, AroundFile), report.ReadAround); err != nil {
-		return p, err
-	}
-	if p.Kinds, err = readFile(filepath.Join(dir, KindsFile), report.ReadKinds); err != nil {
-		return p, err
-	}
-	p.Heat, err = readFile(filepath.Join(dir, HeatFile), report.ReadHeat)
-	return p, err
+func readRows[Row any](dir, name string) ([]Row, error) {
+	return readFile(dir, name, func(r io.Reader) ([]Row, error) { return report.ReadRows[Row](r, name) })
 }
 
-// readFile reads rows from a file; of none that is not there.
-func readFile[Row any](path string, read func(io.Reader) ([]Row, error)) ([]Row, error) {
-	file, err := os.Open(path)
+// readFile reads rows from a file of a directory. A missing file has none.
+func readFile[Row any](dir, name string, read func(io.Reader) ([]Row, error)) ([]Row, error) {
+	file, err := os.Open(filepath.Join(dir, name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil

@@ -48,12 +48,12 @@ func TestWritePage(t *testing.T) {
 	if !bytes.Contains(bare, []byte("Nothing was driven.")) || !bytes.Equal(bare, page()) {
 		t.Error("the page of a result alone does not say so, or is another each time")
 	}
-	write(run.SeriesFile, "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n0,4242,0,0,0,1,2,3\n")
-	write(run.ResourcesFile, "second,client_cpu,client_rss_bytes,servers_cpu,servers_rss_bytes\n0,0.765,1000000,,\n")
+	write(report.SeriesFile, "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n0,4242,0,0,0,1,2,3\n")
+	write(report.ResourcesFile, "second,client_cpu,client_rss_bytes,servers_cpu,servers_rss_bytes\n0,0.765,1000000,,\n")
 	if text := page(); !bytes.Contains(text, []byte("4242")) || !bytes.Contains(text, []byte("0.765")) {
 		t.Error("the page has neither series nor resources")
 	}
-	write(run.SeriesFile, "second,committed\n0,many\n")
+	write(report.SeriesFile, "second,committed\n0,many\n")
 	if _, err := run.WritePage(dir); err == nil || !strings.Contains(err.Error(), "line 2") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("with a broken series: %v", err)
 	}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"io"
 	"sync"
 	"time"
 
@@ -9,14 +8,11 @@ import (
 	"stroppy/internal/resource"
 )
 
-// ResourcesFile has one row a second of what client and servers cost.
-const ResourcesFile = "resources.csv"
-
-// meterEvery is the length of an interval of ResourcesFile.
+// meterEvery is the length of an interval of report.ResourcesFile.
 const meterEvery = time.Second
 
 // resourceUsage measures client and servers until the function that it returns is
-// called, which puts the measurements into the result and ResourcesFile in place.
+// called, which puts the measurements into the result and report.ResourcesFile in place.
 func (c *conductor) resourceUsage(start time.Time) func() error {
 	var workers []int
 	if c.o.Workers != nil {
@@ -50,9 +46,7 @@ func (c *conductor) resourceUsage(start time.Time) func() error {
 			}
 			c.result.Servers = append(c.result.Servers, s)
 		}
-		return c.o.Dir.WriteFrom(ResourcesFile, func(w io.Writer) error {
-			return report.WriteResources(w, resources(samples))
-		})
+		return writeRows(c.o.Dir, report.ResourcesFile, resources(samples))
 	}
 }
 

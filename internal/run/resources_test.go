@@ -31,12 +31,12 @@ func memoryAtMost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Open(filepath.Join(dir, ResourcesFile))
+	file, err := os.Open(filepath.Join(dir, report.ResourcesFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	rows, err := report.ReadResources(file)
+	rows, err := report.ReadRows[report.Resource](file, report.ResourcesFile)
 	if err != nil || len(rows) == 0 || rows[0].ClientRSS == nil {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

@@ -11,10 +11,17 @@ import (
 
 // Second describes one second of a run: what ended in it, and the latency of what committed.
 type Second struct {
-	Second                                int // whole seconds since the run's start: [Second, Second+1)
-	Committed, Rejected, Aborted, Unknown uint64
-	P50, P90, P99, P999, Max              time.Duration // to two digits, Max exact; 0 where nothing committed
-	Waiting                               uint64        // transactions that were due and not sent at its end
+	Second    int           `csv:"second"` // whole seconds since the run's start: [Second, Second+1)
+	Committed uint64        `csv:"committed"`
+	Rejected  uint64        `csv:"rejected,optional"`
+	Aborted   uint64        `csv:"aborted,optional"`
+	Unknown   uint64        `csv:"unknown,optional"`
+	P50       time.Duration `csv:"p50_ms,optional"` // to two digits; 0 where nothing committed
+	P99       time.Duration `csv:"p99_ms,optional"`
+	Max       time.Duration `csv:"max_ms,optional"`  // exact
+	Waiting   uint64        `csv:"waiting,optional"` // transactions that were due and not sent at its end
+	P90       time.Duration `csv:"p90_ms,optional"`
+	P999      time.Duration `csv:"p999_ms,optional"`
 }
 
 // maxSeconds limits a series to a run of 60 days.
